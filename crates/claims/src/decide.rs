@@ -56,6 +56,14 @@ impl Finding {
     pub fn cannot_tell(reason: impl Into<String>) -> Finding {
         Finding::new(Outcome::CannotTell, reason, "")
     }
+
+    /// The reason; the figures, where they are reason enough.
+    fn why(&self) -> &str {
+        match self.reason.as_str() {
+            "" => &self.ours,
+            reason => reason,
+        }
+    }
 }
 
 /// In how many ways a judgement over several points could be wrong by chance: the confidence of a point
@@ -191,14 +199,9 @@ pub fn least(least: usize, findings: &[(String, Finding)]) -> Finding {
         false if findings.len() - failed < least => Outcome::DoesNotHold,
         false => Outcome::CannotTell,
     };
-    let each = findings.iter().map(|(name, f)| {
-        let of = if f.reason.is_empty() {
-            &f.ours
-        } else {
-            &f.reason
-        };
-        named(name, &named(&f.outcome.to_string(), of))
-    });
+    let each = findings
+        .iter()
+        .map(|(name, f)| named(name, &named(&f.outcome.to_string(), f.why())));
     let each: Vec<String> = each.collect();
     let repeats_to_tell = (outcome == Outcome::CannotTell)
         .then(|| most(findings))
@@ -270,21 +273,7 @@ fn combine(findings: &[(String, Finding)], decides: Outcome, otherwise: Outcome)
     // A finding that holds at all its points needs no list of them as a reason.
     let mut reason = match told {
         Outcome::Holds if decides != Outcome::Holds => String::new(),
-        told => {
-            let telling: Vec<String> = is(told)
-                .map(|(name, f)| {
-                    named(
-                        name,
-                        if f.reason.is_empty() {
-                            &f.ours
-                        } else {
-                            &f.reason
-                        },
-                    )
-                })
-                .collect();
-            shortened(&telling)
-        }
+        told => listed(is(told), Finding::why),
     };
     let repeats_to_tell = (outcome == Outcome::CannotTell)
         .then(|| most(findings))
@@ -313,16 +302,32 @@ fn named(name: &str, what: &str) -> String {
     }
 }
 
-fn listed(findings: &[(String, Finding)], of: impl Fn(&Finding) -> &str) -> String {
-    let shown = findings.iter().filter(|(_, f)| !of(f).is_empty());
-    shortened(
-        &shown
-            .map(|(name, f)| named(name, of(f)))
-            .collect::<Vec<_>>(),
-    )
+/// What findings say, each once: of three and more that say the same, the first is named and the others are counted.
+fn listed<'a>(
+    findings: impl IntoIterator<Item = &'a (String, Finding)>,
+    of: impl Fn(&Finding) -> &str,
+) -> String {
+    let mut said: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (name, finding) in findings.into_iter().filter(|(_, f)| !of(f).is_empty()) {
+        let what = of(finding);
+        match said.iter_mut().find(|(known, _)| *known == what) {
+            Some((_, names)) => names.push(name),
+            None => said.push((what, vec![name.as_str()])),
+        }
+    }
+    let each = said.iter().map(|(what, names)| {
+        let names = match &names[..] {
+            [first, _, more @ ..] if !more.is_empty() => {
+                format!("{first} and {} more", names.len() - 1)
+            }
+            names => names.join(", "),
+        };
+        named(&names, what)
+    });
+    shortened(&each.collect::<Vec<_>>())
 }
 
-/// Most findings that are listed one by one.
+/// Most that are listed one by one.
 const SHOWN: usize = 8;
 
 fn shortened(all: &[String]) -> String {

@@ -326,14 +326,14 @@ impl Judging<'_> {
                 });
                 all(&one.map(|f| (String::new(), f)).collect::<Vec<_>>())
             }
-            Judge::Count { least, most } => {
+            Judge::Count(wanted) => {
                 let cells = lines
                     .iter()
                     .flat_map(|line| &line.terms)
                     .flat_map(|(_, s)| {
                         s.points
                             .iter()
-                            .map(|(point, m)| (s.at(point), cells::count(m, *least, *most)))
+                            .map(|(point, m)| (s.at(point), cells::count(m, *wanted)))
                     });
                 all(&cells.collect::<Vec<_>>())
             }

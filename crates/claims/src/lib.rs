@@ -23,5 +23,7 @@ pub use decide::{Finding, Outcome};
 pub use judge::{
     Absent, Cell, Curve, Figures, Limit, Observation, Picture, Point, Run, judge, pictures,
 };
-pub use rule::{Bounds, Claim, Filter, Group, Judge, Needs, Part, Points, Rule, Side, Steps};
+pub use rule::{
+    Bounds, Claim, Count, Filter, Group, Judge, Needs, Part, Points, Rule, Side, Steps,
+};
 pub use words::words;

@@ -180,6 +180,15 @@ impl Bounds {
     }
 }
 
+/// What a figure must be in every repeat.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Count {
+    /// This number.
+    Exactly(f64),
+    /// More than this number: a share of 0.5 is more than 0.
+    Above(f64),
+}
+
 /// How the cells are judged.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Judge {
@@ -191,13 +200,8 @@ pub enum Judge {
     Difference(Bounds),
     /// Two sides differ by no more than this share.
     Equal(f64),
-    /// In every repeat, exactly: the figure of each side lies in a range, its ends included.
-    Count {
-        /// Least.
-        least: f64,
-        /// Most; absent: any number.
-        most: Option<f64>,
-    },
+    /// In every repeat: the figure of each side is a number exactly, or more than it.
+    Count(Count),
     /// From point to point it rises, or stays within a tolerance.
     Rises(Steps),
     /// From point to point it falls, or stays within a tolerance.

@@ -1,6 +1,6 @@
 //! A rule as a sentence.
 
-use crate::rule::{Bounds, Claim, Filter, Judge, Part, Points, Rule, Steps};
+use crate::rule::{Bounds, Claim, Count, Filter, Judge, Part, Points, Rule, Steps};
 
 /// A number with three significant digits; from 100 on as a whole number, in full.
 pub fn digits(value: f64) -> String {
@@ -177,11 +177,10 @@ fn sentence(rule: &Rule, show: &dyn Fn(&str, f64) -> String) -> String {
         Judge::Equal(tolerance) => {
             format!("{figure}: {pairs} is 1 up to {}{at}", percent(*tolerance))
         }
-        Judge::Count { least, most } => {
-            let wanted = match most {
-                Some(most) if most == least => digits(*least),
-                Some(most) => format!("{} to {}", digits(*least), digits(*most)),
-                None => format!("{} or more", digits(*least)),
+        Judge::Count(wanted) => {
+            let wanted = match wanted {
+                Count::Exactly(number) => digits(*number),
+                Count::Above(number) => format!("more than {}", digits(*number)),
             };
             format!("{figure} of {sides} is {wanted} in every repeat{at}")
         }

@@ -5,7 +5,8 @@ mod planted;
 
 use planted::{World, above, claim, found, null, rule, tally};
 use pubgauge_claims::Outcome::{CannotTell, DoesNotHold, Holds};
-use pubgauge_claims::{Bounds, Claim, Judge, Points, Rule, Steps};
+use pubgauge_claims::decide::all;
+use pubgauge_claims::{Bounds, Claim, Count, Finding, Judge, Points, Rule, Steps};
 
 const SIZES: [&str; 5] = ["32B", "64B", "128B", "256B", "512B"];
 const ALL: [&str; 9] = [
@@ -459,13 +460,7 @@ fn limits_of_searches() {
 fn counts_are_exact() {
     let none = Rule {
         along: None,
-        ..rule(
-            &["a"],
-            Judge::Count {
-                least: 0.0,
-                most: Some(0.0),
-            },
-        )
+        ..rule(&["a"], Judge::Count(Count::Exactly(0.0)))
     };
     let counted = |values: &[f64]| {
         let mut world = World::new(1);
@@ -486,14 +481,27 @@ fn counts_are_exact() {
     );
     assert_eq!(counted(&[0.0, 0.0]).outcome(none.clone()), CannotTell);
     let some = Rule {
-        judge: Judge::Count {
-            least: 1.0,
-            most: None,
-        },
+        judge: Judge::Count(Count::Above(0.0)),
         ..none
     };
     assert_eq!(counted(&[4.0, 1.0, 2.0]).outcome(some.clone()), Holds);
-    assert_eq!(counted(&[4.0, 0.0, 2.0]).outcome(some), DoesNotHold);
+    assert_eq!(counted(&[4.0, 0.0, 2.0]).outcome(some.clone()), DoesNotHold);
+    assert_eq!(counted(&[0.5, 0.4, 0.001]).outcome(some), Holds);
+}
+
+/// What several points say alike is said once.
+#[test]
+fn the_same_of_many_points_is_said_once() {
+    let said = |ours: &[&str]| {
+        let each = ours.iter().enumerate().map(|(nth, ours)| {
+            let finding = Finding::new(Holds, "", *ours);
+            (format!("at {nth}"), finding)
+        });
+        all(&each.collect::<Vec<_>>()).ours
+    };
+    assert_eq!(said(&["5", "6"]), "at 0: 5; at 1: 6");
+    assert_eq!(said(&["5", "5"]), "at 0, at 1: 5");
+    assert_eq!(said(&["5", "6", "5", "5"]), "at 0 and 2 more: 5; at 1: 6");
 }
 
 #[test]

@@ -233,7 +233,7 @@ fn check(file: &RuleFile, rule: &Rule) -> At<()> {
         Judge::Spread(_) => (true, false),
         Judge::Cross(..) | Judge::Slope { .. } | Judge::Reaches(_) => (true, true),
         Judge::Rises(_) | Judge::Falls(_) | Judge::Flat(_) | Judge::Jump(..) => (false, true),
-        Judge::Value(_) | Judge::Count { .. } => (false, false),
+        Judge::Value(_) | Judge::Count(_) => (false, false),
     };
     let message = if rule.sides.is_empty() {
         "a rule needs `sides`: who is judged"

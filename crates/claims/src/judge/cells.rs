@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::curve::{FEWEST, growth, spread_of_steps, spread_of_windows, too_few, variation};
 use crate::decide::{Finding, Outcome};
-use crate::rule::{Filter, Judge, Rule, admits, quantity, range};
+use crate::rule::{Count, Filter, Judge, Rule, admits, quantity, range};
 use crate::stats::{Estimate, Lacks};
 
 /// What a run measured.
@@ -405,7 +405,7 @@ fn measured(run: &Run<'_>, rule: &Rule, filter: &Filter) -> Result<Measured, Str
             trial.repeat,
             value.ok_or_else(|| format!("no {} was measured", rule.figure))?,
         ));
-        if matches!(rule.judge, Judge::Count { .. }) {
+        if matches!(rule.judge, Judge::Count(_)) {
             expected += trial.figures.figure(flow, "expected").unwrap_or(0.0);
         }
     }
@@ -512,7 +512,7 @@ pub(super) fn estimate(
 
 /// The judge of counts: exact, in every repeat. Where nothing was counted, the figures say how large the share
 /// may still be (rule of three).
-pub(super) fn count(measured: &Result<Measured, String>, least: f64, most: Option<f64>) -> Finding {
+pub(super) fn count(measured: &Result<Measured, String>, wanted: Count) -> Finding {
     let (values, expected) = match measured {
         Err(why) => return lacking(why.clone()),
         Ok(Measured::Between(..)) => return Finding::cannot_tell("a limit is no count"),
@@ -534,7 +534,10 @@ pub(super) fn count(measured: &Result<Measured, String>, least: f64, most: Optio
             shown.join(", ")
         }
     };
-    let fits = |value: f64| value >= least && most.is_none_or(|most| value <= most);
+    let fits = |value: f64| match wanted {
+        Count::Exactly(number) => value == number,
+        Count::Above(number) => value > number,
+    };
     if let Some((repeat, value)) = values.iter().find(|(_, value)| !fits(*value)) {
         let reason = format!("{} in repeat {repeat}", digits(*value));
         return Finding::new(Outcome::DoesNotHold, reason, ours);

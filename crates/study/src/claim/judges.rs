@@ -1,6 +1,6 @@
 //! Judges of claims, from their form in the file.
 
-use pubgauge_claims::{Bounds, Judge, Steps};
+use pubgauge_claims::{Bounds, Count, Judge, Steps};
 
 use super::figures::{number, percent, quantity};
 use crate::file::{RuleFile, SlopeFile};
@@ -142,11 +142,8 @@ fn count(text: &str) -> Result<Judge, String> {
     let text = text.trim();
     if let Some(number) = text.strip_prefix('=') {
         let number = whole(number)?;
-        return Ok(Judge::Count {
-            least: number,
-            most: Some(number),
-        });
+        return Ok(Judge::Count(Count::Exactly(number)));
     }
-    let least = whole(text.strip_prefix('>').ok_or_else(wanted)?)? + 1.0;
-    Ok(Judge::Count { least, most: None })
+    let number = whole(text.strip_prefix('>').ok_or_else(wanted)?)?;
+    Ok(Judge::Count(Count::Above(number)))
 }
