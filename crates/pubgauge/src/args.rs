@@ -490,6 +490,10 @@ pub struct CheckArgs {
 pub struct ReportArgs {
     /// Folder of a run, or one with a run in each folder in it.
     pub dir: PathBuf,
+    /// Judge the run by the claims of this study, as they are now, and store the outcomes. Nothing
+    /// is measured. The study has the name of the one that was run.
+    #[arg(long, value_name = "STUDY")]
+    pub claims: Option<PathBuf>,
     /// What a gate is told.
     #[command(flatten)]
     pub gate: GateArgs,

@@ -1,19 +1,34 @@
 //! `pubgauge report`: table and page from the folder of a run.
 
-use pubgauge_results::store;
+use std::path::Path;
+
+use pubgauge_report::claims::judge;
+use pubgauge_results::model::Results;
+use pubgauge_results::store::{self, RunFolder};
+use pubgauge_study::Study;
 
 use crate::args::ReportArgs;
 use crate::exit::{Ending, FINE};
+use crate::invocation::Invocation;
 use crate::page::{show, write_page};
 use crate::{folder, gate};
 
 /// Rebuilds table and page.
 pub fn report(args: &ReportArgs) -> Result<i32, Ending> {
     if folder::has_runs(&args.dir) {
-        return folder::report(args);
+        return match &args.claims {
+            None => folder::report(args),
+            Some(_) => Err(Ending::bad_input(format!(
+                "{} holds several runs, and --claims has the claims of one study\n  hint: name the folder of that study's run",
+                args.dir.display()
+            ))),
+        };
     }
-    let results = store::load(&args.dir).map_err(Ending::bad_input)?;
+    let mut results = store::load(&args.dir).map_err(Ending::bad_input)?;
     gate::can_be_written(&args.gate)?;
+    if let Some(file) = &args.claims {
+        results = judged_again(&args.dir, file, &results)?;
+    }
     let page = write_page(&args.dir, &results)?;
     show(&results, &page, args.output.json);
     gate::tell(
@@ -23,4 +38,23 @@ pub fn report(args: &ReportArgs) -> Result<i32, Ending> {
         &gate::of_run(&results),
     )?;
     Ok(FINE)
+}
+
+/// The run, judged by the claims of a study as they are now.
+fn judged_again(dir: &Path, file: &Path, results: &Results) -> Result<Results, Ending> {
+    let mut study = Study::open(file).map_err(Ending::bad_input)?;
+    if let Some(scale) = Invocation::read(dir)?.and_then(|begun| begun.scale) {
+        study.apply_scale(&scale).map_err(Ending::bad_input)?;
+    }
+    let name = study.file().map_err(Ending::bad_input)?.name;
+    let claims = study.claims_alone().map_err(Ending::bad_input)?;
+    if name != results.study.name {
+        return Err(Ending::bad_input(format!(
+            "{}: its claims are about the runs of study `{name}`; {} holds one of `{}`\n  hint: name the study that was run",
+            file.display(),
+            dir.display(),
+            results.study.name
+        )));
+    }
+    RunFolder::judge_again(dir, |results| judge(results, &claims)).map_err(Ending::bad_input)
 }

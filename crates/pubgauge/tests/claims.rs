@@ -93,7 +93,56 @@ fn the_small_study_of_the_documentation() {
         "{table}"
     );
     assert!(rows[3].contains(&studies.studies[0].systems[0]), "{table}");
+    judged_by_changed_rules(&place, &study);
     place.is_clean();
+}
+
+/// The same run, judged by rules that were written after it: the opposite of one that held. Nothing else changes, and
+/// the claims of another study, or for several runs, change nothing.
+fn judged_by_changed_rules(place: &Place, study: &std::path::Path) {
+    let before = place.results("run");
+    let text = std::fs::read_to_string(study).expect("the study");
+    let lost = "count = \"= 0\"";
+    assert!(text.contains(lost), "{text}");
+    place.write("changed.toml", &text.replace(lost, "count = \"> 0\""));
+    place.write(
+        "other.toml",
+        &text.replacen("name = \"claims\"", "name = \"others\"", 1),
+    );
+    for (dir, file, why) in [
+        (
+            "run",
+            "other.toml",
+            "its claims are about the runs of study `others`",
+        ),
+        (".", "changed.toml", "holds several runs"),
+        ("run", "none.toml", "none.toml"),
+    ] {
+        let refused = place.run(&["report", dir, "--claims", file]).exits(3);
+        assert!(refused.err.contains(why), "{}", refused.err);
+        assert_eq!(place.results("run"), before);
+    }
+    let again = place
+        .run(&["report", "run", "--claims", "changed.toml"])
+        .exits(0);
+    let after = place.results("run");
+    let outcome = |results: &Value, rule: &str| {
+        let claims = results["claims"].as_array().expect("claims").iter();
+        let mut of = claims.filter(|c| c["rule"].as_str().is_some_and(|r| r.contains(rule)));
+        of.next()
+            .map(|claim| claim["outcome"].as_str().unwrap_or_default().to_owned())
+    };
+    // As above, a neighbour may have spoiled trials.
+    let then = outcome(&before, "is 0 in every repeat").expect("the claim");
+    let now = outcome(&after, "is more than 0 in every repeat").expect("its new rule");
+    let both = (then.as_str(), now.as_str());
+    let told = [
+        ("holds", "does-not-hold"),
+        ("cannot-tell", "cannot-tell"),
+        ("cannot-tell", "does-not-hold"),
+    ];
+    assert!(told.contains(&both), "{both:?}\n{}", again.out);
+    assert_eq!(after["trials"], before["trials"]);
 }
 
 /// The study that follows the steps of the documentation: each rule says what its sentence says.

@@ -17,9 +17,10 @@
 //! new run writes `results.json` last of its own files: without it nothing has been measured, and the run
 //! begins again in the same folder.
 
+mod disk;
+
 use std::fs::{self, File};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -27,11 +28,15 @@ use serde_json::Value;
 use crate::claim::ClaimOutcome;
 use crate::comparison::Comparison;
 use crate::difference::first_difference;
-use crate::histogram::{self, Interval, LogError};
+use crate::histogram::{self, Interval};
 use crate::model::{CriterionOutcome, FORMAT, Machine, READ_FORMATS, Results, StudyInfo, Trial};
 use crate::network::NetworkInfo;
 use crate::search::{NotMeasured, Search};
-use crate::shell::quoted;
+use disk::{
+    LOCK_FILE, MAX_FILE_BYTES, TRIAL_FILE, TRIALS, io_error, lock, make_dir, read_json, sync_dir,
+    write_synced,
+};
+pub use disk::{StoreError, read_text};
 
 /// Name of the file other tools read.
 pub const RESULTS_FILE: &str = "results.json";
@@ -41,114 +46,6 @@ const STUDY_FILE: &str = "study.toml";
 const RESOLVED_FILE: &str = "study.resolved.json";
 /// Name of [`RESULTS_FILE`] while it is being written.
 const PARTIAL_FILE: &str = ".results.json.partial";
-const TRIALS: &str = "trials";
-const TRIAL_FILE: &str = "trial.json";
-const LOCK_FILE: &str = ".lock";
-/// Size limit of a file of a run that is read, bytes.
-const MAX_FILE_BYTES: u64 = 1 << 30;
-
-/// What went wrong with the folder of a run, and what to do about it.
-#[derive(Debug, thiserror::Error)]
-pub enum StoreError {
-    /// The folder holds files that are not of a run.
-    #[error(
-        "{0} is not empty and no run of pubgauge\n  hint: name a folder that does not exist yet, or an empty one"
-    )]
-    NotARun(PathBuf),
-    /// The folder already holds a run.
-    #[error("{0} already holds a run\n  hint: go on with it: pubgauge run --resume {quoted}; or name another folder", quoted = quoted(.0))]
-    AlreadyARun(PathBuf),
-    /// There is nothing to read.
-    #[error(
-        "{0} holds no run: there is no results.json in it\n  hint: name the folder that `pubgauge run` printed"
-    )]
-    NoRun(PathBuf),
-    /// Another pubgauge writes to it.
-    #[error(
-        "{0} is in use by another pubgauge\n  hint: wait until it is done, or name another folder"
-    )]
-    InUse(PathBuf),
-    /// The disk is full, or a quota or file size limit is reached.
-    #[error(
-        "no space left for {path}: {source}\n  hint: what was measured before is complete and readable in {run}; make room and go on with: pubgauge run --resume {quoted}",
-        quoted = quoted(run)
-    )]
-    NoSpace {
-        /// The file that could not be written.
-        path: PathBuf,
-        /// The run.
-        run: PathBuf,
-        /// What the operating system said.
-        source: io::Error,
-    },
-    /// Reading or writing failed.
-    #[error("cannot {what} {path}: {source}")]
-    Io {
-        /// What was tried.
-        what: &'static str,
-        /// On which file.
-        path: PathBuf,
-        /// What the operating system said.
-        source: io::Error,
-    },
-    /// The file was written by a newer pubgauge.
-    #[error(
-        "{path} has the format {found:?}, and this pubgauge reads {FORMAT:?}\n  hint: {}",
-        newer_hint(found)
-    )]
-    Format {
-        /// The file.
-        path: PathBuf,
-        /// Its format.
-        found: String,
-    },
-    /// The file is damaged.
-    #[error(
-        "{path} is damaged: {why}\n  hint: the trials' own files beside it may still be whole: {TRIALS}/*/{TRIAL_FILE}"
-    )]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// Line, column and the parser's message.
-        why: String,
-    },
-    /// The study is not the one the run began with.
-    #[error(
-        "the study is not the one this run began with: {difference}\n  hint: `pubgauge run --resume {quoted}` alone takes study and flags from there; or start a new run",
-        quoted = quoted(run)
-    )]
-    OtherStudy {
-        /// The run.
-        run: PathBuf,
-        /// The first difference, as a path into the resolved study.
-        difference: String,
-    },
-    /// A trial was stored twice.
-    #[error("trial {0} is stored already")]
-    Duplicate(u32),
-    /// A file name that is not within the trial's folder.
-    #[error("{0:?} cannot be the name of a trial's file")]
-    FileName(String),
-    /// A histogram could not be encoded or read.
-    #[error("{path}: {source}")]
-    Log {
-        /// The file.
-        path: PathBuf,
-        /// What was wrong.
-        source: LogError,
-    },
-}
-
-fn newer_hint(found: &str) -> &'static str {
-    match format_version(found) {
-        Some(_) => "it was written by a newer version; update pubgauge to read it",
-        None => "it is no results file of pubgauge",
-    }
-}
-
-fn format_version(format: &str) -> Option<u32> {
-    format.strip_prefix("pubgauge-results/")?.parse().ok()
-}
 
 /// The files of a trial apart from `trial.json`.
 #[derive(Clone, Debug, Default)]
@@ -278,6 +175,25 @@ impl RunFolder {
         };
         folder.write_results()?;
         Ok(folder)
+    }
+
+    /// Replaces the outcomes of the claims of a stored run; all else stays.
+    ///
+    /// # Errors
+    /// If there is no run, another process writes to it, or the disk is full.
+    pub fn judge_again(
+        dir: &Path,
+        judge: impl FnOnce(&Results) -> Vec<ClaimOutcome>,
+    ) -> Result<Results, StoreError> {
+        let lock = lock(dir)?;
+        let mut folder = RunFolder {
+            root: dir.to_owned(),
+            results: load(dir)?,
+            _lock: lock,
+        };
+        folder.judged(judge(&folder.results));
+        folder.write_results()?;
+        Ok(folder.results)
     }
 
     /// Stores a finished trial: when this returns, it is on disk.
@@ -570,105 +486,4 @@ fn only_begun(dir: &Path) -> Result<bool, StoreError> {
 pub fn ended_before_it_began(dir: &Path) -> Result<bool, StoreError> {
     let begun = dir.join(RESULTS_FILE).exists();
     Ok(!begun && dir.join(LOCK_FILE).exists() && only_begun(dir)?)
-}
-
-fn lock(dir: &Path) -> Result<File, StoreError> {
-    let path = dir.join(LOCK_FILE);
-    // No links are followed: whoever may write here could have made one to a file of another user.
-    let file = File::options()
-        .write(true)
-        .create(true)
-        .custom_flags(libc::O_NOFOLLOW)
-        .open(&path)
-        .map_err(io_error("create", dir, &path))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(fs::TryLockError::WouldBlock) => Err(StoreError::InUse(dir.to_owned())),
-        Err(fs::TryLockError::Error(source)) => Err(StoreError::Io {
-            what: "lock",
-            path,
-            source,
-        }),
-    }
-}
-
-/// Reads a file of at most `most` bytes of text.
-///
-/// # Errors
-/// If it cannot be read, is longer, or is no regular file: a device may never end, a pipe have no writer.
-pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
-    let mut options = File::options();
-    let file = options
-        .read(true)
-        .custom_flags(libc::O_NONBLOCK)
-        .open(path)?;
-    if !file.metadata()?.is_file() {
-        let why = "it is a device, a pipe or a folder, not a file";
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
-    }
-    let mut text = String::new();
-    if file.take(most + 1).read_to_string(&mut text)? as u64 > most {
-        let why = format!("it is longer than {most} bytes, which is the limit");
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
-    }
-    Ok(text)
-}
-
-fn read_json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, StoreError> {
-    let text = match read_text(path, MAX_FILE_BYTES) {
-        Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-            return Err(StoreError::Damaged {
-                path: path.to_owned(),
-                why: error.to_string(),
-            });
-        }
-        read => read.map_err(io_error("read", path, path))?,
-    };
-    serde_json::from_str(&text).map_err(|why| StoreError::Damaged {
-        path: path.to_owned(),
-        why: why.to_string(),
-    })
-}
-
-fn make_dir(run: &Path, path: &Path) -> Result<(), StoreError> {
-    fs::create_dir(path).map_err(io_error("create", run, path))
-}
-
-fn write_synced(run: &Path, path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
-    let mut file = File::create(path).map_err(io_error("create", run, path))?;
-    file.write_all(bytes)
-        .and_then(|()| file.sync_all())
-        .map_err(io_error("write", run, path))
-}
-
-fn sync_dir(run: &Path, path: &Path) -> Result<(), StoreError> {
-    File::open(path)
-        .and_then(|dir| dir.sync_all())
-        .map_err(io_error("sync", run, path))
-}
-
-fn io_error<'a>(
-    what: &'static str,
-    run: &'a Path,
-    path: &'a Path,
-) -> impl FnOnce(io::Error) -> StoreError + 'a {
-    move |source| {
-        let full = matches!(
-            source.raw_os_error(),
-            Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG)
-        );
-        if full {
-            StoreError::NoSpace {
-                path: path.to_owned(),
-                run: run.to_owned(),
-                source,
-            }
-        } else {
-            StoreError::Io {
-                what,
-                path: path.to_owned(),
-                source,
-            }
-        }
-    }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use pubgauge_claims::Claim;
 use pubgauge_workload::{Until, Workload};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
@@ -23,6 +24,19 @@ use crate::tree::Node;
 use crate::window;
 
 impl Study {
+    /// The claims alone, to judge a run that was measured before their rules were changed.
+    ///
+    /// # Errors
+    /// Everything that is wrong with the file and its claims.
+    pub fn claims_alone(&self) -> Result<Vec<Claim>, StudyError> {
+        let mut problems = Vec::new();
+        let claims = self.claims(&self.file()?, &mut problems);
+        match problems.is_empty() {
+            true => Ok(claims),
+            false => Err(StudyError { problems }),
+        }
+    }
+
     /// Plans the study: every combination of system, settings, workload and grid values, repeated
     /// and put in order. Reads the traces that it replays; starts nothing.
     ///

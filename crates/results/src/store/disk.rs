@@ -1,0 +1,223 @@
+//! Files of a run on the disk: read within a limit, written and synced, locked; and what may go wrong with them.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use crate::histogram::LogError;
+use crate::model::FORMAT;
+use crate::shell::quoted;
+
+/// Folder of the trials.
+pub(super) const TRIALS: &str = "trials";
+/// A trial, in a folder of its own.
+pub(super) const TRIAL_FILE: &str = "trial.json";
+/// Locked by the process that writes to the run.
+pub(super) const LOCK_FILE: &str = ".lock";
+/// Size limit of a file of a run that is read, bytes.
+pub(super) const MAX_FILE_BYTES: u64 = 1 << 30;
+
+/// What went wrong with the folder of a run, and what to do about it.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The folder holds files that are not of a run.
+    #[error(
+        "{0} is not empty and no run of pubgauge\n  hint: name a folder that does not exist yet, or an empty one"
+    )]
+    NotARun(PathBuf),
+    /// The folder already holds a run.
+    #[error("{0} already holds a run\n  hint: go on with it: pubgauge run --resume {quoted}; or name another folder", quoted = quoted(.0))]
+    AlreadyARun(PathBuf),
+    /// There is nothing to read.
+    #[error(
+        "{0} holds no run: there is no results.json in it\n  hint: name the folder that `pubgauge run` printed"
+    )]
+    NoRun(PathBuf),
+    /// Another pubgauge writes to it.
+    #[error(
+        "{0} is in use by another pubgauge\n  hint: wait until it is done, or name another folder"
+    )]
+    InUse(PathBuf),
+    /// The disk is full, or a quota or file size limit is reached.
+    #[error(
+        "no space left for {path}: {source}\n  hint: what was measured before is complete and readable in {run}; make room and go on with: pubgauge run --resume {quoted}",
+        quoted = quoted(run)
+    )]
+    NoSpace {
+        /// The file that could not be written.
+        path: PathBuf,
+        /// The run.
+        run: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// Reading or writing failed.
+    #[error("cannot {what} {path}: {source}")]
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// On which file.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// The file was written by a newer pubgauge.
+    #[error(
+        "{path} has the format {found:?}, and this pubgauge reads {FORMAT:?}\n  hint: {}",
+        newer_hint(found)
+    )]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        found: String,
+    },
+    /// The file is damaged.
+    #[error(
+        "{path} is damaged: {why}\n  hint: the trials' own files beside it may still be whole: {TRIALS}/*/{TRIAL_FILE}"
+    )]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Line, column and the parser's message.
+        why: String,
+    },
+    /// The study is not the one the run began with.
+    #[error(
+        "the study is not the one this run began with: {difference}\n  hint: `pubgauge run --resume {quoted}` alone takes study and flags from there; or start a new run",
+        quoted = quoted(run)
+    )]
+    OtherStudy {
+        /// The run.
+        run: PathBuf,
+        /// The first difference, as a path into the resolved study.
+        difference: String,
+    },
+    /// A trial was stored twice.
+    #[error("trial {0} is stored already")]
+    Duplicate(u32),
+    /// A file name that is not within the trial's folder.
+    #[error("{0:?} cannot be the name of a trial's file")]
+    FileName(String),
+    /// A histogram could not be encoded or read.
+    #[error("{path}: {source}")]
+    Log {
+        /// The file.
+        path: PathBuf,
+        /// What was wrong.
+        source: LogError,
+    },
+}
+
+fn newer_hint(found: &str) -> &'static str {
+    match format_version(found) {
+        Some(_) => "it was written by a newer version; update pubgauge to read it",
+        None => "it is no results file of pubgauge",
+    }
+}
+
+fn format_version(format: &str) -> Option<u32> {
+    format.strip_prefix("pubgauge-results/")?.parse().ok()
+}
+
+pub(super) fn lock(dir: &Path) -> Result<File, StoreError> {
+    let path = dir.join(LOCK_FILE);
+    // No links are followed: whoever may write here could have made one to a file of another user.
+    let file = File::options()
+        .write(true)
+        .create(true)
+        .custom_flags(libc::O_NOFOLLOW)
+        .open(&path)
+        .map_err(io_error("create", dir, &path))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(fs::TryLockError::WouldBlock) => Err(StoreError::InUse(dir.to_owned())),
+        Err(fs::TryLockError::Error(source)) => Err(StoreError::Io {
+            what: "lock",
+            path,
+            source,
+        }),
+    }
+}
+
+/// Reads a file of at most `most` bytes of text.
+///
+/// # Errors
+/// If it cannot be read, is longer, or is no regular file: a device may never end, a pipe have no writer.
+pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
+    let mut options = File::options();
+    let file = options
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open(path)?;
+    if !file.metadata()?.is_file() {
+        let why = "it is a device, a pipe or a folder, not a file";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+    }
+    let mut text = String::new();
+    if file.take(most + 1).read_to_string(&mut text)? as u64 > most {
+        let why = format!("it is longer than {most} bytes, which is the limit");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
+    }
+    Ok(text)
+}
+
+pub(super) fn read_json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, StoreError> {
+    let text = match read_text(path, MAX_FILE_BYTES) {
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+            return Err(StoreError::Damaged {
+                path: path.to_owned(),
+                why: error.to_string(),
+            });
+        }
+        read => read.map_err(io_error("read", path, path))?,
+    };
+    serde_json::from_str(&text).map_err(|why| StoreError::Damaged {
+        path: path.to_owned(),
+        why: why.to_string(),
+    })
+}
+
+pub(super) fn make_dir(run: &Path, path: &Path) -> Result<(), StoreError> {
+    fs::create_dir(path).map_err(io_error("create", run, path))
+}
+
+pub(super) fn write_synced(run: &Path, path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+    let mut file = File::create(path).map_err(io_error("create", run, path))?;
+    file.write_all(bytes)
+        .and_then(|()| file.sync_all())
+        .map_err(io_error("write", run, path))
+}
+
+pub(super) fn sync_dir(run: &Path, path: &Path) -> Result<(), StoreError> {
+    File::open(path)
+        .and_then(|dir| dir.sync_all())
+        .map_err(io_error("sync", run, path))
+}
+
+pub(super) fn io_error<'a>(
+    what: &'static str,
+    run: &'a Path,
+    path: &'a Path,
+) -> impl FnOnce(io::Error) -> StoreError + 'a {
+    move |source| {
+        let full = matches!(
+            source.raw_os_error(),
+            Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG)
+        );
+        if full {
+            StoreError::NoSpace {
+                path: path.to_owned(),
+                run: run.to_owned(),
+                source,
+            }
+        } else {
+            StoreError::Io {
+                what,
+                path: path.to_owned(),
+                source,
+            }
+        }
+    }
+}
