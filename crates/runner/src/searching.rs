@@ -438,6 +438,16 @@ fn notes(
             (most / least - 1.0) * 100.0
         ));
     }
+    if own
+        .iter()
+        .any(|(trial, _)| trial.circumstances.earlier_trials > 0)
+    {
+        notes.push(
+            "the system was not started anew between trials (keep-running): the interval is that of one start, \
+             and another start may carry more or less"
+                .to_owned(),
+        );
+    }
     if found.low.is_none() && found.high.is_some() {
         notes.push("no load stayed within what was asked for".to_owned());
     }

@@ -6,8 +6,8 @@ use std::sync::Mutex;
 use pubgauge_driver::Settings;
 use pubgauge_results::criterion::{Comparison, CriterionSpec, Filter};
 use pubgauge_results::model::{Status, Trial};
-use pubgauge_results::search::{Bound, Finding, Purpose, Search};
-use pubgauge_runner::searching::told;
+use pubgauge_results::search::{Bound, Finding, Purpose, Search, SearchStep};
+use pubgauge_runner::searching::{conclude, told};
 use pubgauge_runner::simulated::{search, simulate};
 use pubgauge_search::Question;
 use pubgauge_simulator::Behaviour;
@@ -195,6 +195,24 @@ fn what_lasts_half_a_minute_is_no_limit() {
     assert!(held >= 5);
     let told = |s: &Search| s.notes.iter().any(|note| note.contains("did not last"));
     assert!(found.iter().filter(|(_, s)| told(s)).count() >= 5);
+}
+
+/// A search over a system that stays up from trial to trial is about one start of it, and says so.
+#[test]
+fn a_system_that_stays_up_is_one_start() {
+    let says_so = |earlier_trials| {
+        let mut trial = trial(Arrivals::Periodic { per_s: 100.0 }, takes(1000.0));
+        trial.search = Some(SearchStep {
+            search: 0,
+            purpose: Purpose::Short,
+            load: Some(100.0),
+        });
+        trial.circumstances.earlier_trials = earlier_trials;
+        let template = Search::default();
+        let found = conclude(&Question::default(), "rate", 0, &[trial], &[], template);
+        found.notes.iter().any(|note| note.contains("of one start"))
+    };
+    assert!(says_so(1) && !says_so(0));
 }
 
 #[test]
