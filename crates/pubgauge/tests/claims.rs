@@ -104,10 +104,10 @@ fn judged_by_changed_rules(place: &Place, study: &std::path::Path) {
     let text = std::fs::read_to_string(study).expect("the study");
     let lost = "count = \"= 0\"";
     assert!(text.contains(lost), "{text}");
-    place.write("changed.toml", &text.replace(lost, "count = \"> 0\""));
+    place.write("changed.toml", text.replace(lost, "count = \"> 0\""));
     place.write(
         "other.toml",
-        &text.replacen("name = \"claims\"", "name = \"others\"", 1),
+        text.replacen("name = \"claims\"", "name = \"others\"", 1),
     );
     for (dir, file, why) in [
         (
