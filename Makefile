@@ -2,6 +2,8 @@
 # optional drivers need is installed where that can be done (Debian, as root), else left out.
 
 CARGO ?= cargo
+# Where cargo builds.
+TARGET = $(or $(CARGO_TARGET_DIR),./target)
 # Looked at when a recipe runs, after the libraries were installed.
 FEATURES = $$(./scripts/features.sh)
 TEST_FEATURES = pubgauge/cyclonedds,pubgauge/fastdds,pubgauge-driver-cyclonedds/native,pubgauge-driver-fastdds/native,pubgauge-driver-dds-mixed/native
@@ -11,7 +13,7 @@ BENCH_FEATURES = $(TEST_FEATURES),pubgauge-driver-fastdds/bench-plain,pubgauge-d
 
 # The first look: builds, then measures the systems found here that start at once.
 run: build
-	./target/release/pubgauge run
+	$(TARGET)/release/pubgauge run
 
 # With every driver whose library is here or can be installed.
 build:
@@ -20,8 +22,8 @@ build:
 
 # Every system that apt and Maven offer, over recorded data (PUBGAUGE_DATA names its folder).
 demo-all: build
-	./target/release/pubgauge systems --install all --yes
-	./target/release/pubgauge run studies/first-look-all.toml
+	$(TARGET)/release/pubgauge systems --install all --yes
+	$(TARGET)/release/pubgauge run studies/first-look-all.toml
 
 # Everything: formatting, lints, unit and property tests, command-line snapshots, and the
 # end-to-end ring against real systems. Installs what the tests need. The lints run beside the tests.

@@ -257,7 +257,11 @@ fn conditions(rule: &Rule) -> String {
         .filter(|(key, _)| Some(*key) != rule.along.as_ref());
     words.extend(rest.map(|(key, values)| format!("{key} {}", listed(values, " or "))));
     if !rule.verdicts.is_empty() {
-        words.push(format!("{} trials", rule.verdicts.join(" and ")));
+        let verdicts = match &rule.verdicts[..] {
+            [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
+            one => one.concat(),
+        };
+        words.push(format!("{verdicts} trials"));
     }
     if rule.paired {
         words.push("repeat by repeat".to_owned());
