@@ -62,6 +62,7 @@
 mod broker;
 mod conn;
 mod connect;
+mod cost;
 mod deliver;
 mod encode;
 mod message;

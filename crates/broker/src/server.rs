@@ -14,6 +14,7 @@ use rustix::net::{RecvFlags, SocketFlags, accept_with, recv, sockopt};
 use crate::broker::{Broker, End};
 use crate::conn::{ConnId, NONE, Net};
 use crate::connect::keep_alive_ms;
+use crate::cost::Cost;
 use crate::options::{BrokerError, Counters, Options};
 use crate::timers::Timer;
 
@@ -27,7 +28,7 @@ const GATHER_FROM: usize = 64 * 1024;
 const GATHER_STEP: usize = 1024 * 1024;
 /// Bytes held for paused connections above which reads get smaller.
 const HELD_MUCH: usize = 64 * 1024 * 1024;
-/// Size of a read above that, in bytes.
+/// Size of a read above that, or where messages are made to cost more, in bytes.
 const READ_SMALL: usize = 16 * 1024;
 /// Events taken from epoll at a time.
 const EVENTS: usize = 1024;
@@ -93,6 +94,7 @@ struct Server {
     events: Vec<epoll::Event>,
     buf: Box<[u8]>,
     started: Instant,
+    cost: Cost,
     /// A descriptor held in reserve, to be freed when there are no others.
     reserve: Option<OwnedFd>,
 }
@@ -116,12 +118,14 @@ impl Server {
             })?;
         watch_listener(&epoll, &listener).map_err(system("epoll_ctl"))?;
         let shared = rustix::io::fcntl_dupfd_cloexec(&epoll, 3).map_err(system("fcntl"))?;
+        let cost = Cost::new(options.cpu_per_message);
         let mut broker = Broker::new(options, Net::new(shared));
         broker.publish_sys();
         let interval = broker.options.sys_interval.as_millis() as u64;
         broker.timers.set(interval.max(1), Timer::Sys);
         Ok(Server {
             broker,
+            cost,
             reserve: rustix::io::fcntl_dupfd_cloexec(&listener, 3).ok(),
             listener,
             epoll,
@@ -159,6 +163,7 @@ impl Server {
             self.due(timer);
         }
         self.broker.net.flush();
+        self.cost.settle(self.broker.net.stats.publish_received);
         Ok(())
     }
 
@@ -296,7 +301,8 @@ impl Server {
                 let held = conn.partial.len().min(self.buf.len() / 2);
                 debug_assert_eq!(held, conn.partial.len());
                 self.buf[..held].copy_from_slice(&conn.partial[..held]);
-                let most = match self.broker.held_bytes > HELD_MUCH {
+                let small = self.broker.held_bytes > HELD_MUCH || self.cost.is_planted();
+                let most = match small {
                     true => (held + READ_SMALL).min(self.buf.len()),
                     false => self.buf.len(),
                 };

@@ -26,12 +26,16 @@ pub fn serve(verb: &ServeVerb) -> Result<i32, Ending> {
     // For many idle clients; if it is not permitted, the present limit holds.
     let _ = pubgauge_testbed::raise_nofile();
     match verb {
-        ServeVerb::ReferenceBroker { listen } => {
+        ServeVerb::ReferenceBroker {
+            listen,
+            cpu_per_message,
+        } => {
             print(
                 "pubgauge reference broker: MQTT in memory, to measure against; no broker for production\n",
             );
             let options = pubgauge_broker::Options {
                 listen: *listen,
+                cpu_per_message: *cpu_per_message,
                 ..Default::default()
             };
             pubgauge_broker::run(

@@ -369,6 +369,57 @@ flow = [{{ payload = "64B", rate = "find" }}]
     panic!("this machine is too busy for this test");
 }
 
+/// A search on a reference broker whose messages cost `cost_us` of processor time and which the kernel holds to
+/// `cores`, and what it can carry.
+fn behind_a_share(cores: f64, cost_us: u32) -> Option<(f64, Value)> {
+    let place = Place::new();
+    let listen = r#""--listen", "{host}:{port}""#;
+    let planted = format!(r#"{listen}, "--cpu-per-message", "{cost_us}us""#);
+    place.system("reference-broker", "planted", &[(listen, &planted)]);
+    let held = format!("testbed.limits.cores={cores}");
+    let mut args = short("planted", "run");
+    args.extend(["--systems", "mine", "--set", &held]);
+    let done = place.start(&args).ends_within(Duration::from_secs(300));
+    done.ran_to_its_end();
+    let search = is_whole(&place, "run");
+    for trial in place.results("run")["trials"].as_array().unwrap() {
+        assert_eq!(trial["limits"]["cores_by_quota"], true, "{trial}");
+    }
+    // Whatever the machine does, more than the share can compute is never promised.
+    let carries = cores / f64::from(cost_us) * 1e6;
+    assert!(
+        search["low"].as_f64().is_none_or(|low| low <= 1.02 * carries),
+        "{search}"
+    );
+    (search["bound"] == "system").then_some((carries, search))
+}
+
+/// As behind a link, but what gives way is the system's processor.
+#[test]
+fn the_interval_holds_what_a_share_of_a_processor_computes() {
+    let wanted = searches();
+    let planted = [(0.2, 50), (0.5, 100), (0.1, 50), (0.4, 50), (0.3, 200)];
+    let (mut held, mut told) = (0, 0);
+    for (cores, cost_us) in planted.into_iter().cycle().take(4 * wanted as usize) {
+        let Some((carries, search)) = behind_a_share(cores, cost_us) else {
+            continue;
+        };
+        println!("{carries}: {}", limit_words(&search));
+        let (low, high) = (search["low"].as_f64(), search["high"].as_f64());
+        let (low, high) = (low.unwrap(), high.unwrap());
+        assert!(low <= 1.02 * carries && high >= 0.95 * carries, "{search}");
+        assert!(high <= 1.3 * carries, "{search}");
+        held += u32::from(low <= carries && carries <= high);
+        told += 1;
+        if told == wanted {
+            println!("{held} of {told} intervals hold what the share computes");
+            assert!(told < 10 || 10 * held >= 9 * told);
+            return;
+        }
+    }
+    panic!("this machine is too busy for this test");
+}
+
 fn limit_words(search: &Value) -> String {
     let [low, high, bound] = ["low", "high", "bound"].map(|name| &search[name]);
     format!("{low} to {high} msg/s ({bound})")

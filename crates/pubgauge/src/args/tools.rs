@@ -2,8 +2,10 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use pubgauge_study::Span;
 
 use super::Output;
 
@@ -80,6 +82,13 @@ pub struct ConvertArgs {
     pub output: Output,
 }
 
+/// What a message may be made to cost the reference broker.
+fn message_cost(text: &str) -> Result<Duration, String> {
+    let Span(ns) = text.parse::<Span>().map_err(|e| e.to_string())?;
+    let cost = Some(Duration::from_nanos(ns)).filter(|cost| *cost <= Duration::from_secs(1));
+    cost.ok_or_else(|| "a time from 0s to 1s is expected, such as 50us".into())
+}
+
 /// `pubgauge serve`.
 #[derive(Debug, Subcommand)]
 pub enum ServeVerb {
@@ -88,6 +97,11 @@ pub enum ServeVerb {
         /// Address to listen on; port 0 takes a free one.
         #[arg(long, default_value = "127.0.0.1:1883")]
         listen: SocketAddr,
+        /// Least processor time that each message costs the broker, at most 1s: one held to a share
+        /// of a processor carries that share over this time. For trying searches and verdicts
+        /// against a known limit.
+        #[arg(long, value_name = "TIME", value_parser = message_cost, default_value = "0s")]
+        cpu_per_message: Duration,
     },
     /// An XSUB/XPUB forwarder for ZeroMQ.
     ZeromqForwarder {
