@@ -105,9 +105,7 @@ const COLUMNS: [Column; 14] = [
         cpu(c, |t| t.system_cpu_s)
     }),
     Column::new("client CPU", ["µs/msg", "client"], 6, |c| {
-        cpu(c, |t| {
-            Some(t.client_cpu_s.publishers + t.client_cpu_s.subscribers)
-        })
+        cpu(c, |t| Some(t.client_cpu_s.total()))
     }),
     Column::new("system memory", ["system", "memory"], 8, |c| {
         let bytes = mean(c, |t| Some(t.system_rss_bytes? as f64));

@@ -296,7 +296,7 @@ impl<'a> Sought<'a> {
         let figures = self.tried.iter().filter(fits).filter_map(|tried| {
             let trial = tried.trial?;
             let seconds = match trial.system_in_client() {
-                true => trial.client_cpu_s.publishers + trial.client_cpu_s.subscribers,
+                true => trial.client_cpu_s.total(),
                 false => trial.system_cpu_s?,
             };
             Some(per_message(seconds, trial)? * 1e3)

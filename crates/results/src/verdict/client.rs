@@ -337,9 +337,8 @@ pub(super) fn crowded(trial: &Trial) -> Option<String> {
 /// Cores in use by the client and, where it can be seen, by the system.
 fn cores_in_use(trial: &Trial) -> (f64, Option<f64>) {
     let duration = trial.duration_s.max(f64::MIN_POSITIVE);
-    let client = trial.client_cpu_s.publishers + trial.client_cpu_s.subscribers;
     (
-        client / duration,
+        trial.client_cpu_s.total() / duration,
         trial.system_cpu_s.map(|seconds| seconds / duration),
     )
 }
