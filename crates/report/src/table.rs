@@ -191,7 +191,7 @@ fn figures(out: &mut String, results: &Results, workload: &Workload<'_>, width: 
                 true => verdict_words(cell, Status::word),
                 false => verdict_words(cell, short),
             };
-            let figures = columns.iter().map(|c| ((c.show)(cell), c.width));
+            let figures = columns.iter().map(|c| (c.show(cell), c.width));
             one_line(out, &label, (&judged, verdict), figures, first, width);
         }
     }
