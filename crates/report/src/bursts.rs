@@ -2,18 +2,15 @@
 
 use pubgauge_results::bursts::BurstFigures;
 
+use crate::lists::unique;
 use crate::summary::Cell;
 use crate::units;
 
 /// A sentence on the bursts of a cell over all its trials, for each flow that sends bursts.
 pub(crate) fn sentences(cell: &Cell<'_>) -> Vec<String> {
-    let mut flows: Vec<&str> = Vec::new();
     let all = cell.trials.iter().flat_map(|trial| &trial.flows);
-    for flow in all.filter(|flow| flow.bursts.is_some()) {
-        if !flows.contains(&&*flow.name) {
-            flows.push(&flow.name);
-        }
-    }
+    let bursts = all.filter(|flow| flow.bursts.is_some());
+    let flows = unique(bursts.map(|flow| flow.name.as_str()));
     let several = cell.trials.iter().any(|trial| trial.flows.len() > 1);
     let of_flow = |name: &&str| {
         let flows = cell.trials.iter().flat_map(|trial| &trial.flows);

@@ -4,6 +4,7 @@ use std::fmt;
 
 use pubgauge_results::{Status, Trial};
 
+use crate::lists::grouped;
 use crate::metric::{Bound, Metric};
 use crate::stats::Estimate;
 
@@ -152,21 +153,12 @@ pub struct Doubt<'a> {
 impl<'a> Cell<'a> {
     /// Its repeats that are not valid, grouped by verdict.
     pub fn doubtful(&self) -> Vec<Doubt<'a>> {
-        let mut groups: Vec<Doubt<'a>> = Vec::new();
-        for trial in self.trials.iter().copied() {
-            let status = trial.verdict.status;
-            if status == Status::Valid {
-                continue;
-            }
-            match groups.iter_mut().find(|group| group.status == status) {
-                Some(group) => group.trials.push(trial),
-                None => groups.push(Doubt {
-                    status,
-                    trials: vec![trial],
-                }),
-            }
-        }
+        let judged = self.trials.iter().map(|trial| (trial.verdict.status, *trial));
+        let doubtful = judged.filter(|(status, _)| *status != Status::Valid);
+        let groups = grouped(doubtful).into_iter();
         groups
+            .map(|(status, trials)| Doubt { status, trials })
+            .collect()
     }
 }
 

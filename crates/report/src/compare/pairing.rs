@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use pubgauge_results::{Results, Trial};
 
+use crate::lists::grouped;
 use crate::summary;
 
 /// The part of a run that is one side.
@@ -182,10 +183,12 @@ pub fn pair<'a>(
             .map(|axis| format!("{} = {}", axis.name, axis.value))
             .collect(),
     };
-    let cells = [
-        cells(&sides[0], |t| key(t, choices[0], choices[1])),
-        cells(&sides[1], |t| key(t, choices[1], choices[0])),
-    ];
+    // The cells of each side, in the order of their first trials.
+    let cells = [0, 1].map(|side| {
+        let (own, other) = (choices[side], choices[1 - side]);
+        let trials = sides[side].iter();
+        grouped(trials.map(|&trial| (key(trial, own, other), trial)))
+    });
     let mut pairing = Pairing {
         pairs: Vec::new(),
         not_compared: searched,
@@ -258,19 +261,6 @@ fn narrowed<'a>(
 fn names(trials: Vec<&Trial>, of: impl Fn(&Trial) -> &str) -> Vec<String> {
     let names: BTreeSet<&str> = trials.iter().map(|t| of(t)).collect();
     names.into_iter().map(str::to_owned).collect()
-}
-
-/// Trials by cell, in the order of the first of each.
-fn cells<'a>(trials: &[&'a Trial], key: impl Fn(&Trial) -> Key) -> Vec<(Key, Vec<&'a Trial>)> {
-    let mut cells: Vec<(Key, Vec<&Trial>)> = Vec::new();
-    for trial in trials {
-        let key = key(trial);
-        match cells.iter_mut().find(|(known, _)| *known == key) {
-            Some((_, repeats)) => repeats.push(trial),
-            None => cells.push((key, vec![trial])),
-        }
-    }
-    cells
 }
 
 /// The trial of each repeat that counts: the last, because a run in rounds repeats spoilt ones.

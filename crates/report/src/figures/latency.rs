@@ -5,6 +5,7 @@ use pubgauge_results::{Distribution, Trial};
 
 use super::figure::{Figure, Kind, Line, NOISE, Value, interval, row};
 use crate::Logs;
+use crate::lists::unique;
 use crate::summary::{Cell, Workload};
 
 /// Percentiles of latency: name and quantile.
@@ -26,7 +27,9 @@ pub(super) fn figures(
     lines: &[(Option<String>, Line)],
 ) -> Vec<Figure> {
     let mut figures = vec![percentiles(workload, logs, None, id("latency"), lines)];
-    let flows = flows(workload);
+    let trials = workload.cells.iter().flat_map(|cell| &cell.trials);
+    let flows = trials.flat_map(|trial| &trial.flows);
+    let flows = unique(flows.map(|flow| flow.name.as_str()));
     if flows.len() > 1 {
         for (nth, flow) in flows.iter().enumerate() {
             let id = id(&format!("flow{}", nth + 1));
@@ -35,18 +38,6 @@ pub(super) fn figures(
     }
     figures.push(ecdf(workload, logs, id("ecdf")));
     figures
-}
-
-/// Names of the flows of a workload, in their order.
-fn flows(workload: &Workload<'_>) -> Vec<String> {
-    let mut names: Vec<String> = Vec::new();
-    let trials = workload.cells.iter().flat_map(|cell| &cell.trials);
-    for flow in trials.flat_map(|trial| &trial.flows) {
-        if !names.contains(&flow.name) {
-            names.push(flow.name.clone());
-        }
-    }
-    names
 }
 
 /// Cells whose latencies can be quoted: flat out only valid ones; in others queues grow.

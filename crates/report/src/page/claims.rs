@@ -10,6 +10,7 @@ use super::figure::one_figure;
 use super::html::escape;
 use crate::figures::Figure;
 use crate::figures::claims::of_claim;
+use crate::lists::unique;
 
 /// A claim and its figures.
 pub(super) struct Shown<'a> {
@@ -103,12 +104,7 @@ pub(super) fn article(out: &mut String, shown: &Shown<'_>, id: &str, name: &str)
 pub(super) fn data<'a>(shown: impl IntoIterator<Item = &'a Shown<'a>>) -> Vec<Value> {
     let figures = shown.into_iter().flat_map(|shown| &shown.figures);
     let data = figures.map(|figure| {
-        let mut sides: Vec<&crate::figures::Value> = Vec::new();
-        for row in &figure.rows {
-            if !sides.contains(&&row[0]) {
-                sides.push(&row[0]);
-            }
-        }
+        let sides = unique(figure.rows.iter().map(|row| &row[0]));
         let cells = sides.iter().enumerate().map(|(nth, side)| {
             json!({ "label": side, "row": side, "point": 0, "colour": nth, "reference": false })
         });

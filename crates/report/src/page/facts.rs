@@ -2,13 +2,13 @@
 
 use std::fmt::Write as _;
 
-use pubgauge_driver::Mapping;
 use pubgauge_results::{Results, Status, Trial};
 
 use super::content::Page;
 use super::html::{END_TABLE, badge, begin_table, escape, system_of};
 use crate::answers::Carries;
 use crate::columns::columns;
+use crate::lists::unique;
 use crate::{searches, summary, units, words};
 
 /// The largest number of groups of doubtful repeats with which they are unfolded.
@@ -112,20 +112,15 @@ fn plain(head: &str) -> (&str, &str) {
 /// The settings asked for and what they became, folded: one table for each system and settings.
 pub(super) fn settings(out: &mut String, page: &Page<'_>) {
     out.push_str("<section id=\"settings\"><h2>What each setting became</h2>\n");
-    let mut shown: Vec<(String, &Vec<Mapping>)> = Vec::new();
-    for cell in page.measured().flat_map(|workload| &workload.cells) {
+    let cells = page.measured().flat_map(|workload| &workload.cells);
+    let shown = unique(cells.map(|cell| {
         let trial = cell.trials[0];
         let mut name = system_of(trial);
         if !["", "default"].contains(&trial.settings_name.as_str()) {
             let _ = write!(name, ", {}", trial.settings_name);
         }
-        let known = |(label, mappings): &(String, &Vec<Mapping>)| {
-            *label == name && **mappings == trial.mappings
-        };
-        if !shown.iter().any(known) {
-            shown.push((name, &trial.mappings));
-        }
-    }
+        (name, &trial.mappings)
+    }));
     for (nth, (label, mappings)) in shown.iter().enumerate() {
         let label = escape(label);
         let _ = writeln!(out, "<details><summary>{label}</summary>");

@@ -11,6 +11,7 @@ use super::content::Page;
 use super::html::{END_TABLE, escape};
 use super::per_trial::{Column, at, begin, optional, row, trials};
 use super::windows;
+use crate::lists::unique;
 use crate::summary::Workload;
 use crate::units;
 
@@ -219,14 +220,13 @@ pub(super) fn section(out: &mut String, page: &Page<'_>) {
 
 /// The limits of systems and worker processes that the study sets, and those not held.
 fn limits(workload: &Workload<'_>) -> Vec<String> {
-    let mut told: Vec<String> = Vec::new();
     let all = trials(workload).flat_map(|(label, trial)| {
         let of_system = trial.limits.as_ref().map(|l| (label, "instance", l));
         let of_client = trial.client_limits.as_ref();
         let of_client = of_client.map(|l| (label, "worker process", l));
         of_system.into_iter().chain(of_client)
     });
-    for (label, who, limits) in all {
+    unique(all.map(|(label, who, limits)| {
         let by = |how: &Option<String>| how.clone().unwrap_or("not held".into());
         let cores = limits
             .cores
@@ -241,9 +241,6 @@ fn limits(workload: &Workload<'_>) -> Vec<String> {
             not => words.push_str(&format!("; not held as asked: {}", not.join("; "))),
         }
         words.push('.');
-        if !told.contains(&words) {
-            told.push(words);
-        }
-    }
-    told
+        words
+    }))
 }
