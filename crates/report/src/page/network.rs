@@ -6,7 +6,7 @@ use pubgauge_network::{Host, Network, Role, rate, span};
 use pubgauge_results::Results;
 use pubgauge_results::network::NetworkInfo;
 
-use super::html::{END_TABLE, begin_table, escape, system_of};
+use super::html::{END_TABLE, begin_table, escape, row, system_of};
 use crate::{network, units};
 
 /// The largest number of hosts of a role that are drawn; the last place gives the number of others.
@@ -150,7 +150,8 @@ fn bare(out: &mut String, info: &NetworkInfo) {
             time(trip.map(|trip| trip.p99_ns)),
             trip.map_or("–".into(), |trip| trip.lost.to_string()),
         ];
-        row(out, &host.to_string(), &heads[1..], &cells);
+        let named = heads[1..].iter().copied().zip(cells);
+        row(out, &host.to_string(), named);
     }
     out.push_str(END_TABLE);
 }
@@ -178,29 +179,16 @@ fn crossed(out: &mut String, results: &Results, number: u32) {
         };
         for host in &on.hosts {
             let cells = [
-                host.host.clone(),
+                escape(&host.host),
                 units::bytes(host.sent_bytes),
                 units::count(host.sent_packets),
                 units::bytes(host.received_bytes),
                 units::count(host.received_packets),
             ];
-            let name = format!("{} {}", trial.id, system_of(trial));
-            row(out, &name, &heads[1..], &cells);
+            let name = escape(&format!("{} {}", trial.id, system_of(trial)));
+            row(out, &name, heads[1..].iter().copied().zip(cells));
         }
     }
     out.push_str(END_TABLE);
     out.push_str("</details>\n");
-}
-
-fn row(out: &mut String, name: &str, heads: &[&str], cells: &[String]) {
-    let _ = write!(out, "<tr><th scope=\"row\">{}</th>", escape(name));
-    for (head, cell) in heads.iter().zip(cells) {
-        let _ = write!(
-            out,
-            "<td data-name=\"{}\">{}</td>",
-            escape(head),
-            escape(cell)
-        );
-    }
-    out.push_str("</tr>\n");
 }
