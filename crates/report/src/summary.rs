@@ -84,6 +84,19 @@ impl<'a> Summary<'a> {
         Summary { workloads, systems }
     }
 
+    /// Repeats that are not valid, with their workload and cell.
+    pub(crate) fn doubtful(&self) -> Vec<(&Workload<'a>, &Cell<'a>, Doubt<'a>)> {
+        let cells = self.workloads.iter().flat_map(|workload| {
+            let cells = workload.cells.iter();
+            cells.map(move |cell| (workload, cell))
+        });
+        let doubtful = cells.flat_map(|(workload, cell)| {
+            let groups = cell.doubtful().into_iter();
+            groups.map(move |group| (workload, cell, group))
+        });
+        doubtful.collect()
+    }
+
     /// The place of a system in [`Summary::systems`].
     pub(crate) fn place(&self, system: &str) -> usize {
         let place = self.systems.iter().position(|name| name == system);

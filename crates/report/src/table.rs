@@ -258,15 +258,7 @@ fn short(status: Status) -> &'static str {
 }
 
 fn not_valid(out: &mut String, summary: &Summary<'_>, width: usize) {
-    let cells = summary.workloads.iter().flat_map(|workload| {
-        let cells = workload.cells.iter();
-        cells.flat_map(move |cell| {
-            cell.doubtful()
-                .into_iter()
-                .map(move |group| (workload, cell, group))
-        })
-    });
-    let groups: Vec<_> = cells.collect();
+    let groups = summary.doubtful();
     if groups.is_empty() {
         return;
     }

@@ -36,34 +36,27 @@ pub(super) fn doubts(out: &mut String, page: &Page<'_>) {
         let _ = writeln!(out, "<p>{words}</p></section>");
         return;
     }
-    let cells = || {
-        page.summary
-            .workloads
-            .iter()
-            .flat_map(|w| w.cells.iter().map(move |cell| (w, cell)))
-    };
-    let groups: usize = cells().map(|(_, cell)| cell.doubtful().len()).sum();
+    let groups = page.summary.doubtful();
+    let few = groups.len() <= OPEN_DOUBTS;
     let _ = write!(
         out,
         "<p>{valid} of {all} trials are valid. Figures of the others are marked wherever they stand and win nothing.</p>\n\
          <details{}><summary>The reasons</summary>\n<ul class=\"doubts\">\n",
-        if groups <= OPEN_DOUBTS { " open" } else { "" }
+        if few { " open" } else { "" }
     );
-    for (workload, cell) in cells() {
-        for group in cell.doubtful() {
-            let _ = write!(
-                out,
-                "<li>{} <strong>{}</strong>, {}{}<ul>",
-                badge(group.status),
-                escape(&cell.label),
-                escape(&workload.name),
-                group.repeats(cell.trials.len())
-            );
-            for reason in &group.trials[0].verdict.reasons {
-                let _ = write!(out, "<li>{}</li>", escape(reason));
-            }
-            out.push_str("</ul></li>\n");
+    for (workload, cell, group) in groups {
+        let _ = write!(
+            out,
+            "<li>{} <strong>{}</strong>, {}{}<ul>",
+            badge(group.status),
+            escape(&cell.label),
+            escape(&workload.name),
+            group.repeats(cell.trials.len())
+        );
+        for reason in &group.trials[0].verdict.reasons {
+            let _ = write!(out, "<li>{}</li>", escape(reason));
         }
+        out.push_str("</ul></li>\n");
     }
     out.push_str("</ul></details></section>\n");
 }
