@@ -67,6 +67,10 @@ impl Findings {
         self.found.push((rule, status, reason));
     }
 
+    pub(super) fn blame_client(&mut self, rule: Rule, reason: String) {
+        self.add(rule, Status::ClientBound, reason);
+    }
+
     pub(super) fn has(&self, rule: Rule) -> bool {
         self.found.iter().any(|(found, ..)| *found == rule)
     }
