@@ -37,18 +37,24 @@ pub struct Cell<'a> {
 }
 
 impl<'a> Cell<'a> {
-    /// The cell of a single trial that is compared with no other, without a name.
-    pub(crate) fn alone(trial: &'a Trial) -> Cell<'a> {
+    /// The cell of these repeats, of which there is at least one, without a name.
+    pub(crate) fn of(trials: Vec<&'a Trial>) -> Cell<'a> {
+        let first = trials[0];
         Cell {
-            id: trial.cell.clone(),
+            id: first.cell.clone(),
             label: String::new(),
             row: String::new(),
             point: 0,
-            system: trial.system.name.clone(),
+            system: first.system.name.clone(),
             system_index: 0,
-            reference: is_reference(&trial.system.name),
-            trials: vec![trial],
+            reference: is_reference(&first.system.name),
+            trials,
         }
+    }
+
+    /// The cell of a single trial that is compared with no other, without a name.
+    pub(crate) fn alone(trial: &'a Trial) -> Cell<'a> {
+        Cell::of(vec![trial])
     }
 
     /// Whether it has flat-out traffic: in a grid over the rate some cells may.
