@@ -8,6 +8,7 @@ use pubgauge_results::{Results, Status, Trial};
 use serde::Serialize;
 
 pub use crate::carries::Carries;
+use crate::stats::mean;
 use crate::summary::{Bound, Cell, Summary, Workload};
 use crate::units;
 use crate::wins::{Metric, answer};
@@ -271,7 +272,6 @@ fn row(cell: &Cell<'_>, specs: &[CriterionSpec]) -> RowAnswer {
         .first()
         .filter(|said| said.met == Some(true) && said.used.is_normal());
     let cost = |t: &Trial| Metric::CpuPerMessage.figure(t);
-    let costs: Vec<f64> = cell.valid().filter_map(cost).collect();
     RowAnswer {
         row: cell.label.clone(),
         system: cell.system.clone(),
@@ -285,7 +285,7 @@ fn row(cell: &Cell<'_>, specs: &[CriterionSpec]) -> RowAnswer {
             msgs_per_s: c.estimate.mean,
             bound: c.bound,
         }),
-        cpu_us_per_msg: crate::stats::Estimate::of(&costs).map(|e| e.mean),
+        cpu_us_per_msg: mean(cell.valid().filter_map(cost)),
     }
 }
 

@@ -3,6 +3,7 @@
 use pubgauge_results::bursts::BurstFigures;
 
 use crate::lists::unique;
+use crate::stats::mean;
 use crate::summary::Cell;
 use crate::units;
 
@@ -28,10 +29,7 @@ pub(crate) fn sentences(cell: &Cell<'_>) -> Vec<String> {
 /// The bursts of several repeats: sums of counts, means of the other figures.
 fn words(bursts: &[BurstFigures]) -> Option<String> {
     let sum = |of: fn(&BurstFigures) -> u64| bursts.iter().map(of).sum::<u64>();
-    let mean = |of: fn(&BurstFigures) -> Option<f64>| {
-        let known: Vec<f64> = bursts.iter().filter_map(of).collect();
-        (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
-    };
+    let mean = |of: fn(&BurstFigures) -> Option<f64>| mean(bursts.iter().filter_map(of));
     let first = bursts.first()?;
     let (sent, whole, in_time) = (sum(|b| b.sent), sum(|b| b.whole), sum(|b| b.in_time));
     let messages = units::count(first.messages);

@@ -29,7 +29,7 @@ pub(crate) use text::parts;
 pub use text::text;
 
 /// How much a figure changed from A to B, with its interval.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Change {
     /// Whether these are relative changes (0.1 is 10 % more). Otherwise they are differences in the
     /// figure's unit: those of figures that may be 0.
@@ -265,12 +265,7 @@ fn row(figure: Figure, values: Values, confidence: f64, margin: f64) -> Row {
     let (a, b) = (&values.a, &values.b);
     if a.iter().chain(b).all(|value| *value == 0.0) {
         row.verdict = Verdict::Same;
-        row.change = Some(Change {
-            relative: false,
-            effect: 0.0,
-            low: 0.0,
-            high: 0.0,
-        });
+        row.change = Some(Change::default());
         return row;
     }
     // A share may be 0 in some repeats, where it has no logarithm.

@@ -5,7 +5,7 @@ use pubgauge_results::{Results, System, Trial};
 
 use crate::lists::grouped;
 use crate::naming;
-use crate::stats::Estimate;
+use crate::stats::mean;
 use crate::summary::{Cell, Summary, Workload};
 use crate::wins::per_message;
 use crate::{answers, units, workload};
@@ -288,8 +288,7 @@ impl<'a> Sought<'a> {
             };
             Some(per_message(seconds, trial)? * 1e3)
         });
-        let figures: Vec<f64> = figures.collect();
-        Estimate::of(&figures).map(|estimate| estimate.mean)
+        mean(figures)
     }
 
     /// Whether the system works inside the client, so that its cost is the client's.
