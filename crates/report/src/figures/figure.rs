@@ -22,7 +22,7 @@ pub struct Figure {
     /// What it shows, as the caption and as the text alternative.
     pub description: String,
     /// Names of the columns, with units.
-    pub columns: Vec<&'static str>,
+    pub columns: Vec<String>,
     /// Rows; each is as long as `columns`.
     pub rows: Vec<Vec<Value>>,
     /// The limits of the figures shown.
@@ -146,6 +146,11 @@ impl Figure {
         }
         out
     }
+}
+
+/// Names of columns.
+pub(super) fn columns<const N: usize>(names: [&str; N]) -> Vec<String> {
+    names.map(str::to_owned).to_vec()
 }
 
 /// A row: the cell's label and verdict, then its figures.

@@ -3,7 +3,7 @@
 use pubgauge_results::histogram::{self, clean_tag};
 use pubgauge_results::{Distribution, Trial};
 
-use super::figure::{Figure, Kind, Line, NOISE, Value, interval, row};
+use super::figure::{Figure, Kind, Line, NOISE, Value, columns, interval, row};
 use crate::Logs;
 use crate::lists::unique;
 use crate::summary::{Cell, Workload};
@@ -123,7 +123,7 @@ fn percentiles(
         wide: flow.is_none() && !workload.flat_out,
         title,
         description,
-        columns: vec![
+        columns: columns([
             "row",
             "verdict",
             "percentile",
@@ -131,7 +131,7 @@ fn percentiles(
             "latency_ns",
             "ci_low_ns",
             "ci_high_ns",
-        ],
+        ]),
         rows,
         lines: lines
             .iter()
@@ -169,7 +169,7 @@ fn ecdf(workload: &Workload<'_>, logs: &Logs, id: String) -> Figure {
             "Share of deliveries at or below a latency (ECDF), all repeats together.{}",
             queueing(workload)
         ),
-        columns: vec!["row", "verdict", "latency_ns", "share"],
+        columns: columns(["row", "verdict", "latency_ns", "share"]),
         rows,
         lines: Vec::new(),
         marks: Vec::new(),

@@ -2,7 +2,7 @@
 
 use pubgauge_results::SeriesRecord;
 
-use super::figure::{Figure, Kind, Mark, Value, row};
+use super::figure::{Figure, Kind, Mark, Value, columns, row};
 use crate::summary::Workload;
 
 /// The largest number of records in a figure; longer series are merged record by record.
@@ -57,7 +57,7 @@ pub(super) fn series(workload: &Workload<'_>, id: String) -> Figure {
                 "every other window, and "
             }
         ),
-        columns: vec![
+        columns: columns([
             "row",
             "verdict",
             "repeat",
@@ -72,7 +72,7 @@ pub(super) fn series(workload: &Workload<'_>, id: String) -> Figure {
             "subscribers_cpu_cores",
             "system_cpu_cores",
             "noise_max_ns",
-        ],
+        ]),
         rows,
         lines: Vec::new(),
         marks: windows(workload)

@@ -35,7 +35,7 @@ pub(super) fn one_figure(out: &mut String, figure: &Figure, workload: &str, flat
         out,
         "",
         &format!("Data of {} of {workload}", figure.title),
-        figure.columns.iter().map(|column| (*column, "")),
+        figure.columns.iter().map(|column| (column.as_str(), "")),
     );
     for row in figure.rows.iter().take(TABLE_ROWS) {
         out.push_str("<tr>");
