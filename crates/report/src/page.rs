@@ -123,10 +123,13 @@ fn head(out: &mut String, results: &Results) {
 /// The table of contents.
 fn contents(out: &mut String, page: &Page<'_>) {
     let results = page.results;
-    let mut entries = vec![("answer".to_owned(), "The answer".to_owned())];
+    out.push_str("<nav class=\"contents\" aria-label=\"Contents\"><ul>\n");
     let mut add = |shown: bool, id: &str, words: &str| {
-        entries.extend(shown.then(|| (id.to_owned(), words.to_owned())));
+        if shown {
+            let _ = writeln!(out, "<li><a href=\"#{id}\">{}</a></li>", escape(words));
+        }
     };
+    add(true, "answer", "The answer");
     add(!results.comparisons.is_empty(), "compared", "Compared");
     add(true, "validity", "What is not valid");
     add(!results.study.criteria.is_empty(), "criteria", "Criteria");
@@ -153,10 +156,6 @@ fn contents(out: &mut String, page: &Page<'_>) {
     add(true, "trials", "Every trial");
     add(true, "machine", "Machine and versions");
     add(true, "reading", "How to read this");
-    out.push_str("<nav class=\"contents\" aria-label=\"Contents\"><ul>\n");
-    for (id, words) in entries {
-        let _ = writeln!(out, "<li><a href=\"#{id}\">{}</a></li>", escape(&words));
-    }
     out.push_str("</ul></nav>\n");
 }
 
