@@ -96,7 +96,7 @@ fn throughput(workload: &Workload<'_>, id: String, lines: &[(Option<String>, Lin
         let estimate = carried.as_ref().map(known).or(estimate);
         let bound = carried.map_or("", |carried| carried.bound.suffix().trim_start());
         let offered = cell.estimate(|t| Some(t.offered_msgs_per_s));
-        let repeats = estimate.map_or(0, |e| e.n as u64);
+        let repeats = estimate.map_or(0.0, |e| e.n as f64);
         let figures = [bound.into(), repeats.into()]
             .into_iter()
             .chain(interval(estimate));

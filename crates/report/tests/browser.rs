@@ -388,7 +388,7 @@ fn answers_stand_in_the_page_without_scripts() {
     }
     for figure in figures_of(&results, &logs) {
         for value in &figure.rows[0] {
-            if let Entry::Text(text) = value {
+            if let Entry::String(text) = value {
                 assert!(before_scripts.contains(text.as_str()), "{text}");
             }
         }

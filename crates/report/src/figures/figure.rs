@@ -1,6 +1,7 @@
 //! A figure as plain data.
 
 use serde::Serialize;
+pub use serde_json::Value;
 
 use crate::cell::Cell;
 use crate::stats::Estimate;
@@ -23,7 +24,7 @@ pub struct Figure {
     pub description: String,
     /// Names of the columns, with units.
     pub columns: Vec<String>,
-    /// Rows; each is as long as `columns`.
+    /// Rows; each is as long as `columns`, and has text, numbers, and null for what was not measured.
     pub rows: Vec<Vec<Value>>,
     /// The limits of the figures shown.
     pub lines: Vec<Line>,
@@ -80,46 +81,6 @@ pub struct Mark {
     pub label: String,
 }
 
-/// An entry of a row.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(untagged)]
-pub enum Value {
-    /// Text.
-    Text(String),
-    /// A number.
-    Number(f64),
-    /// Not measured.
-    None,
-}
-
-impl From<&str> for Value {
-    fn from(text: &str) -> Value {
-        Value::Text(text.to_owned())
-    }
-}
-
-impl From<f64> for Value {
-    fn from(number: f64) -> Value {
-        if number.is_finite() {
-            Value::Number(number)
-        } else {
-            Value::None
-        }
-    }
-}
-
-impl From<u64> for Value {
-    fn from(number: u64) -> Value {
-        Value::Number(number as f64)
-    }
-}
-
-impl From<Option<f64>> for Value {
-    fn from(number: Option<f64>) -> Value {
-        number.map_or(Value::None, Value::from)
-    }
-}
-
 impl Figure {
     /// The rows as CSV (RFC 4180) with a head line; an absent value is empty.
     pub fn csv(&self) -> String {
@@ -135,10 +96,9 @@ impl Figure {
         for row in &self.rows {
             let cells: Vec<String> = row
                 .iter()
-                .map(|value| match value {
-                    Value::Text(text) => quote(text),
-                    Value::Number(number) => number.to_string(),
-                    Value::None => String::new(),
+                .map(|value| match value.as_str() {
+                    Some(text) => quote(text),
+                    None => value.as_f64().map_or(String::new(), |n| n.to_string()),
                 })
                 .collect();
             out.push_str(&cells.join(","));

@@ -39,8 +39,8 @@ fn row(
     let verdict = tried.trial.map(|trial| trial.verdict.status.word());
     let head = [
         sought.label.as_str().into(),
-        verdict.map_or(Value::None, Value::from),
-        u64::from(tried.step.id).into(),
+        verdict.into(),
+        f64::from(tried.step.id).into(),
         purpose(tried.step.purpose).into(),
         finding(tried.step.finding).0.into(),
     ];
