@@ -397,23 +397,21 @@ fn short(name: &str, value: f64) -> String {
 /// The largest processor use of a thread over a row's repeats, in words: a thread that uses all of
 /// a core is at its limit.
 fn headroom(cell: &Cell<'_>) -> Vec<String> {
-    let most = |of: &dyn Fn(&Trial) -> Option<f64>| {
-        let all = cell.quoted().into_iter().filter_map(of);
-        all.max_by(f64::total_cmp)
-    };
-    let busiest = |share: f64| units::share(share.min(1.0));
     let in_client = cell.trials[0].system_in_client();
-    let own = most(&|t| t.system_busiest_thread_cpu.filter(|_| !in_client));
-    let worker = most(&|t| {
-        let load = &t.worker_load;
-        in_client.then_some(load.publishers_running.max(load.subscribers_running))
-    });
-    let own = own.map(|s| format!("its busiest thread uses {} of a core", busiest(s)));
-    let worker = worker.map(|s| {
-        format!(
-            "the busiest client thread, with the library in it, uses {} of a core",
-            busiest(s)
-        )
-    });
-    own.into_iter().chain(worker).collect()
+    let load = |trial: &Trial| {
+        let load = &trial.worker_load;
+        let busiest = load.publishers_running.max(load.subscribers_running);
+        match in_client {
+            true => Some(busiest),
+            false => trial.system_busiest_thread_cpu,
+        }
+    };
+    let whose = match in_client {
+        true => "the busiest client thread, with the library in it,",
+        false => "its busiest thread",
+    };
+    let most = cell.quoted().into_iter().filter_map(load);
+    let most = most.max_by(f64::total_cmp).into_iter();
+    most.map(|share| format!("{whose} uses {} of a core", units::share(share.min(1.0))))
+        .collect()
 }

@@ -57,21 +57,20 @@ pub fn judge(results: &Results, claims: &[Claim]) -> Vec<ClaimOutcome> {
         ),
         reason: format!("not measured: {}", absent.reason),
     });
-    let at_some_share = results.trials.iter().filter(unknown).map(|trial| Absent {
-        cell: cell_of(trial),
-        reason: match &trial.limit_share {
-            Some(share) => format!(
-                "the limit of {} is only known as at least {}{}: which share of it was measured is not known",
-                share.of,
-                digits(share.end),
-                match &share.axis[..] {
-                    "rate" => "/s".to_owned(),
-                    "payload" => " B".to_owned(),
-                    axis => format!(" ({axis})"),
-                }
+    let at_some_share = results.trials.iter().filter_map(|trial| {
+        let share = trial.limit_share.as_ref().filter(|s| s.at_least)?;
+        let unit = match &share.axis[..] {
+            "rate" => "/s".to_owned(),
+            "payload" => " B".to_owned(),
+            axis => format!(" ({axis})"),
+        };
+        let (of, end) = (&share.of, digits(share.end));
+        Some(Absent {
+            cell: cell_of(trial),
+            reason: format!(
+                "the limit of {of} is only known as at least {end}{unit}: which share of it was measured is not known"
             ),
-            None => String::new(),
-        },
+        })
     });
     // What is missing in a run that was cut off need not be what its scale leaves out.
     let whole = results.trials.len() >= results.study.planned_trials as usize;

@@ -49,9 +49,7 @@ fn line(out: &mut String, row: &Row) {
     let shown = |estimate: Option<crate::stats::Estimate>| {
         estimate.map_or("-".to_owned(), |e| row.figure.show(e.mean))
     };
-    let change = row
-        .change
-        .map_or("-".to_owned(), |change| words(row, change));
+    let change = row.shown();
     let name = &row.figure.name;
     if name.len() >= FIRST {
         let _ = write!(out, "  {name}\n  {:FIRST$}", "");
