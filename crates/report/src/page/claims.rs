@@ -7,7 +7,7 @@ use pubgauge_results::claim::{ClaimOutcome, ClaimVerdict};
 use serde_json::{Value, json};
 
 use super::figure::one_figure;
-use super::html::escape;
+use super::html::{badge_of, escape};
 use crate::figures::Figure;
 use crate::figures::claims::of_claim;
 use crate::lists::unique;
@@ -49,10 +49,7 @@ pub(super) fn badge(outcome: ClaimVerdict) -> String {
         ClaimVerdict::CannotTell => ("unsteady", "Neither could be shown."),
         ClaimVerdict::NotApplicable => ("aside", "It is about something that is not here."),
     };
-    format!(
-        "<span class=\"badge {class}\" title=\"{meaning}\">{}</span>",
-        outcome.word()
-    )
+    badge_of(class, meaning, outcome.word())
 }
 
 /// The study's claims: each sentence, its rule, both figures, and the chart that decides.

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use pubgauge_results::Results;
 use pubgauge_results::comparison::Outcome;
 
-use super::html::{END_TABLE, begin_table, escape, notes, row};
+use super::html::{END_TABLE, badge_of, begin_table, escape, notes, row};
 use crate::comparisons::{Told, boards, legend};
 
 /// Writes the section of all comparisons.
@@ -37,14 +37,9 @@ fn entry(told: &Option<Told>) -> String {
     let Some(told) = told else {
         return "–".to_owned();
     };
-    format!(
-        "{} <span class=\"badge {}\" title=\"{}\">{}</span><br>{}",
-        escape(&told.change),
-        class(told.verdict),
-        escape(&told.why),
-        told.verdict,
-        escape(&told.interval)
-    )
+    let badge = badge_of(class(told.verdict), &told.why, &told.verdict.to_string());
+    let (change, interval) = (escape(&told.change), escape(&told.interval));
+    format!("{change} {badge}<br>{interval}")
 }
 
 /// The CSS class of an outcome: that of a similar verdict.

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use pubgauge_results::{Results, Status, Trial};
 
 use super::content::Page;
-use super::html::{END_TABLE, badge, begin_table, escape, system_of};
+use super::html::{END_TABLE, badge, badge_of, begin_table, escape, system_of};
 use crate::answers::Carries;
 use crate::columns::columns;
 use crate::lists::unique;
@@ -89,8 +89,9 @@ pub(super) fn criteria(out: &mut String, results: &Results) {
         };
         let _ = writeln!(
             out,
-            "<tr><th scope=\"row\">{}</th><td><span class=\"badge {class}\" title=\"{meaning}\">{word}</span></td><td class=\"wrap\">{}</td></tr>",
+            "<tr><th scope=\"row\">{}</th><td>{}</td><td class=\"wrap\">{}</td></tr>",
             escape(&outcome.criterion),
+            badge_of(class, meaning, word),
             escape(&outcome.figures)
         );
     }

@@ -78,11 +78,13 @@ pub(super) fn notes(out: &mut String, lines: &[String]) {
 
 /// A verdict as a badge, explained on hover.
 pub(super) fn badge(status: Status) -> String {
-    let name = status.word();
-    format!(
-        "<span class=\"badge {name}\" title=\"{}\">{name}</span>",
-        escape(words::verdict(status))
-    )
+    badge_of(status.word(), words::verdict(status), status.word())
+}
+
+/// A word as a badge of a class, explained on hover.
+pub(super) fn badge_of(class: &str, meaning: &str, word: &str) -> String {
+    let meaning = escape(meaning);
+    format!("<span class=\"badge {class}\" title=\"{meaning}\">{word}</span>")
 }
 
 /// The system and version of a trial, shown above all tables.

@@ -7,6 +7,7 @@ use pubgauge_results::Results;
 use pubgauge_results::network::NetworkInfo;
 
 use super::html::{END_TABLE, begin_table, escape, row, system_of};
+use super::per_trial::time;
 use crate::{network, units};
 
 /// The largest number of hosts of a role that are drawn; the last place gives the number of others.
@@ -141,7 +142,6 @@ fn bare(out: &mut String, info: &NetworkInfo) {
             format!("{} Mbit/s", units::digits(bits / 1e6))
         };
         let trip = baseline.round_trips.get(at);
-        let time = |ns: Option<u64>| ns.map_or("–".into(), |ns| units::time(ns as f64));
         let cells = [
             share(&baseline.tcp),
             share(&baseline.udp),

@@ -7,7 +7,8 @@ use pubgauge_results::search::Finding;
 use super::asked::asked;
 use super::content::Page;
 use super::figure::one_figure;
-use super::html::{END_TABLE, badge, begin_table, escape, notes};
+use super::html::{END_TABLE, badge, badge_of, begin_table, escape, notes};
+use super::per_trial::time;
 use crate::searches::{self, Sought, Tried, finding, purpose};
 use crate::{units, words};
 
@@ -150,14 +151,14 @@ fn trials(out: &mut String, sought: &Sought<'_>) {
         let p99 = p99.filter(|_| step.load.is_some());
         let _ = writeln!(
             out,
-            "<tr><th scope=\"row\">{}</th><td><span class=\"badge {}\" title=\"{meaning}\">{word}</span></td>\
+            "<tr><th scope=\"row\">{}</th><td>{}</td>\
              <td data-name=\"purpose\">{}</td><td class=\"n\" data-name=\"achieved\">{}</td>\
              <td class=\"n\" data-name=\"p99\">{}</td><td data-name=\"verdict\">{}</td><td class=\"wrap\">{}</td></tr>",
             escape(&sought.load_of(step)),
-            class(step.finding),
+            badge_of(class(step.finding), meaning, word),
             purpose(step.purpose),
             escape(&sought.load(step.achieved)),
-            p99.map_or("–".to_owned(), |ns| units::time(ns as f64)),
+            time(p99),
             trial.map_or("–".to_owned(), |trial| badge(trial.verdict.status)),
             escape(&step.why.join("; ")),
         );
