@@ -55,15 +55,14 @@ impl Load {
                 && (running >= running_limit
                     || !system_full && running + waiting >= thresholds::FLAT_OUT_RUNNING)
         };
+        let still = stood_still(trial, link_full);
         Load {
             publishers_full: full(load.publishers_running, load.publishers_waiting),
             subscribers_full: full(load.subscribers_running, load.subscribers_waiting),
-            stalled: stood_still(trial, link_full)
+            stalled: (still.as_ref())
                 .filter(|still| still.share >= thresholds::STALLED)
                 .map(words),
-            spoils_tail: stood_still(trial, link_full)
-                .filter(|still| still.spoils_tail)
-                .map(words),
+            spoils_tail: still.as_ref().filter(|s| s.spoils_tail).map(words),
             running_limit,
             held,
             system_full,
@@ -268,7 +267,7 @@ fn stood_still(trial: &Trial, link_full: bool) -> Option<Still> {
     })
 }
 
-fn words(still: Still) -> String {
+fn words(still: &Still) -> String {
     let limit = match still.share >= thresholds::STALLED {
         true => percent(thresholds::STALLED),
         false => format!(
