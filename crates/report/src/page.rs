@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use pubgauge_results::Results;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::Logs;
 use crate::answers;
@@ -159,6 +159,11 @@ fn contents(out: &mut String, page: &Page<'_>) {
     out.push_str("</ul></nav>\n");
 }
 
+/// A row of charts, as `page.js` reads it.
+fn row(label: &str, row: &str, point: usize, colour: usize, reference: bool) -> Value {
+    json!({ "label": label, "row": row, "point": point, "colour": colour, "reference": reference })
+}
+
 /// The data for the charts. JSON in a script element: characters that could end the element or a
 /// line are escaped, so that no name can inject markup.
 fn data(out: &mut String, page: &Page<'_>) {
@@ -168,28 +173,16 @@ fn data(out: &mut String, page: &Page<'_>) {
         .iter()
         .zip(&page.figures)
         .map(|(workload, figures)| {
-            let cells = workload.cells.iter().map(|cell| {
-                json!({
-                    "label": cell.label,
-                    "row": cell.row,
-                    "point": cell.point,
-                    "colour": cell.system_index,
-                    "reference": cell.reference,
-                })
-            });
+            let cells = workload.cells.iter();
+            let cells = cells.map(|c| row(&c.label, &c.row, c.point, c.system_index, c.reference));
             let cells: Vec<_> = cells.collect();
             json!({ "flatOut": workload.flat_out, "cells": cells, "figures": figures })
         });
     // A search is drawn like a workload of one row.
     let searches = page.searches.iter().zip(&page.search_figures);
     let searches = searches.map(|(sought, figures)| {
-        let cell = json!({
-            "label": sought.label,
-            "row": sought.label,
-            "point": 0,
-            "colour": sought.system_index,
-            "reference": sought.reference,
-        });
+        let label = &sought.label;
+        let cell = row(label, label, 0, sought.system_index, sought.reference);
         json!({ "flatOut": false, "cells": [cell], "figures": figures })
     });
     let claims = claims::data(&claims::shown(&page.results.claims, ""));

@@ -248,25 +248,16 @@ fn silent(trial: &Trial) -> Option<String> {
 
 /// Where the system is blamed: adds that other programs may have taken its processors.
 fn others(trial: &Trial, findings: &mut Findings) {
-    let blamed = |(_, status, _): &(Rule, Status, String)| {
-        matches!(status, Status::Overloaded | Status::Unsteady)
-    };
-    if let Some(words) = crowded(trial).filter(|_| findings.found.iter().any(blamed)) {
+    let blamed = findings.have_any(&[Status::Overloaded, Status::Unsteady]);
+    if let Some(words) = crowded(trial).filter(|_| blamed) {
         findings.add(Rule::OthersBusy, Status::Unsteady, words);
     }
 }
 
 /// Where the system is blamed: adds that a link of its network was full.
 fn link(trial: &Trial, findings: &mut Findings) {
-    let blamed = |(_, status, _): &(Rule, Status, String)| {
-        matches!(
-            status,
-            Status::Overloaded | Status::Unsteady | Status::Lossy
-        )
-    };
-    if let Some((link, share)) = full_link(trial)
-        && findings.found.iter().any(blamed)
-    {
+    let blamed = findings.have_any(&[Status::Overloaded, Status::Unsteady, Status::Lossy]);
+    if let Some((link, share)) = full_link(trial).filter(|_| blamed) {
         let words = format!(
             "the link of {} was {:.0} % full: what was short is the link, not the system",
             link.host,

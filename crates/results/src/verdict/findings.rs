@@ -75,6 +75,12 @@ impl Findings {
         self.found.iter().any(|(found, ..)| *found == rule)
     }
 
+    /// Whether a rule of one of these statuses applied.
+    pub(super) fn have_any(&self, statuses: &[Status]) -> bool {
+        let mut found = self.found.iter();
+        found.any(|(_, status, _)| statuses.contains(status))
+    }
+
     /// Whether the trial is not examined further because it did not run as planned.
     pub(super) fn ends_here(&self) -> bool {
         self.found
