@@ -81,33 +81,6 @@ pub struct Mark {
     pub label: String,
 }
 
-impl Figure {
-    /// The rows as CSV (RFC 4180) with a head line; an absent value is empty.
-    pub fn csv(&self) -> String {
-        let quote = |text: &str| {
-            if text.contains([',', '"', '\r', '\n']) {
-                format!("\"{}\"", text.replace('"', "\"\""))
-            } else {
-                text.to_owned()
-            }
-        };
-        let mut out = self.columns.join(",");
-        out.push_str("\r\n");
-        for row in &self.rows {
-            let cells: Vec<String> = row
-                .iter()
-                .map(|value| match value.as_str() {
-                    Some(text) => quote(text),
-                    None => value.as_f64().map_or(String::new(), |n| n.to_string()),
-                })
-                .collect();
-            out.push_str(&cells.join(","));
-            out.push_str("\r\n");
-        }
-        out
-    }
-}
-
 /// Names of columns.
 pub(super) fn columns<const N: usize>(names: [&str; N]) -> Vec<String> {
     names.map(str::to_owned).to_vec()
