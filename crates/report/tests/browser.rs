@@ -97,7 +97,7 @@ fn assert_same_rows(figure: &Figure, saved: &str) {
         for (saved, ours) in saved.iter().zip(ours) {
             // Numbers as numbers: the two languages write exponents differently.
             match ours.as_f64() {
-                Some(number) => assert_eq!(saved.parse(), Ok(number), "{}", figure.id),
+                Some(n) => assert_eq!(saved.parse::<f64>().ok(), Some(n), "{}", figure.id),
                 None => assert_eq!(saved, ours.as_str().unwrap_or_default(), "{}", figure.id),
             }
         }
