@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde_json::Value;
 
-use crate::table::{Cell, Column, Kind};
+use crate::table::{Column, Kind};
 
 /// The columns of a type: the parts of its records that are single values.
 pub struct Flat {
@@ -43,7 +43,7 @@ impl Flat {
 
     /// The cells of a record. A percentile with less than one value beyond it cannot be quoted and
     /// is left empty.
-    pub fn cells<'a>(&'a self, record: &'a Value) -> impl Iterator<Item = Cell> + 'a {
+    pub fn cells<'a>(&'a self, record: &'a Value) -> impl Iterator<Item = Value> + 'a {
         let one = move |(column, path): &(Column, Vec<String>)| {
             let (last, before) = path.split_last()?;
             let parent = before.iter().try_fold(record, |at, key| at.get(key))?;
@@ -52,10 +52,14 @@ impl Flat {
             {
                 return None;
             }
-            cell(parent.get(last)?, column.kind)
+            let value = parent.get(last)?;
+            let is_record = column.kind == Kind::Text && !value.is_string() && !value.is_null();
+            Some(match is_record {
+                true => Value::String(value.to_string()),
+                false => value.clone(),
+            })
         };
-        let cells = self.columns.iter().map(one);
-        cells.map(|cell| cell.unwrap_or(Cell::None))
+        self.columns.iter().map(one).map(Option::unwrap_or_default)
     }
 }
 
@@ -63,17 +67,6 @@ impl Flat {
 fn is_quotable(distribution: &Value, beyond: f64) -> bool {
     let count = |name| distribution.get(name).and_then(Value::as_u64).unwrap_or(0);
     (count("count") + count("censored")) as f64 * beyond >= 1.0 - 1e-9
-}
-
-fn cell(value: &Value, kind: Kind) -> Option<Cell> {
-    match (kind, value) {
-        (_, Value::Null) => None,
-        (Kind::Integer, value) => value.as_i64().map(Cell::Integer),
-        (Kind::Real, value) => value.as_f64().map(Cell::Real),
-        (Kind::Flag, value) => value.as_bool().map(Cell::Flag),
-        (Kind::Text, Value::String(text)) => Some(Cell::Text(text.clone())),
-        (Kind::Text, other) => Some(Cell::Text(other.to_string())),
-    }
 }
 
 fn walk(

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use serde_json::Value;
 
-use crate::table::{Cell, Table};
+use crate::table::Table;
 
 /// The forms a table can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,31 +62,24 @@ fn csv(table: &Table, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// A cell in plain text; a number is read back as the same number.
-fn text(cell: &Cell) -> String {
+fn text(cell: &Value) -> String {
     match cell {
-        Cell::Text(text) => text.clone(),
-        Cell::Integer(number) => number.to_string(),
-        Cell::Real(number) => number.to_string(),
-        Cell::Flag(yes) => yes.to_string(),
-        Cell::None => String::new(),
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        // Whole ones without a point.
+        real if real.is_f64() => real.as_f64().unwrap_or_default().to_string(),
+        other => other.to_string(),
     }
 }
 
 fn json(table: &Table, out: &mut dyn Write) -> io::Result<()> {
-    let value = |cell: &Cell| match cell {
-        Cell::Text(text) => Value::from(text.as_str()),
-        Cell::Integer(number) => Value::from(*number),
-        Cell::Real(number) => Value::from(*number),
-        Cell::Flag(yes) => Value::from(*yes),
-        Cell::None => Value::Null,
-    };
     out.write_all(b"[")?;
     for (at, row) in table.rows.iter().enumerate() {
         out.write_all(if at == 0 { b"\n{" } else { b",\n{" })?;
         for (nth, (column, cell)) in table.columns.iter().zip(row).enumerate() {
             let comma = if nth == 0 { "" } else { ", " };
             let name = Value::from(column.name.as_str());
-            write!(out, "{comma}{name}: {}", value(cell))?;
+            write!(out, "{comma}{name}: {cell}")?;
         }
         out.write_all(b"}")?;
     }

@@ -118,15 +118,18 @@ pub fn of_run(run: &str, results: &Results) -> String {
             text.sample("", &named.labels(), &more, is);
         }
     }
-    for figure in FIGURES {
-        let (suffix, kind) = match figure.counter {
-            true => ("_total", Kind::Counter),
-            false => ("", Kind::Gauge),
-        };
-        text.family(figure.name, kind, figure.unit, figure.help);
+    for (name, help, of) in COUNTS {
+        text.family(name, Kind::Counter, "", help);
         for (named, trial) in &trials {
-            if let Some(value) = (figure.value)(trial) {
-                text.sample(suffix, &named.labels(), &[], value);
+            text.sample("_total", &named.labels(), &[], of(trial) as f64);
+        }
+    }
+    for (name, help, of) in GAUGES {
+        let unit = UNITS.into_iter().find(|unit| name.ends_with(*unit));
+        text.family(name, Kind::Gauge, unit.unwrap_or_default(), help);
+        for (named, trial) in &trials {
+            if let Some(value) = of(trial) {
+                text.sample("", &named.labels(), &[], value);
             }
         }
     }
@@ -142,10 +145,11 @@ pub fn of_run(run: &str, results: &Results) -> String {
     text.finish()
 }
 
-/// A figure of a search, in the unit of its axis.
-type Limit = (&'static str, &'static str, fn(&Search) -> Option<f64>);
+/// A metric family: its name, its help text, and the figure.
+type Family<Of, Figure> = (&'static str, &'static str, fn(&Of) -> Figure);
 
-const LIMITS: [Limit; 3] = [
+/// Figures of a search, in the unit of its axis.
+const LIMITS: [Family<Search, Option<f64>>; 3] = [
     (
         "pubgauge_search_low",
         "Lower end of the 95 % interval of the limit, in the unit of the axis.",
@@ -254,147 +258,77 @@ impl Named {
     }
 }
 
-struct Figure {
-    name: &'static str,
-    unit: &'static str,
-    counter: bool,
-    help: &'static str,
-    value: fn(&Trial) -> Option<f64>,
+/// Families of counts: for each a field of trials, what it counts, and the help text.
+macro_rules! counts {
+    ($($field:ident $what:literal: $help:literal,)*) => {
+        [$((
+            concat!("pubgauge_", stringify!($field), "_", $what),
+            $help,
+            |trial| trial.$field,
+        )),*]
+    };
 }
 
-const fn count(name: &'static str, help: &'static str, value: fn(&Trial) -> Option<f64>) -> Figure {
-    Figure {
-        name,
-        unit: "",
-        counter: true,
-        help,
-        value,
-    }
-}
+const COUNTS: [Family<Trial, u64>; 10] = counts! {
+    offered "messages": "Messages due in the measurement.",
+    published "messages": "Of these, taken by the system.",
+    refused "messages": "Of these, refused by the system.",
+    not_sent "messages": "Of these, not handed over before the end.",
+    expected "deliveries": "Deliveries due for what was published.",
+    delivered "deliveries": "Deliveries, repeated ones included.",
+    lost "deliveries": "Deliveries that never came.",
+    under_way "deliveries": "Deliveries still under way when the drain was cut short.",
+    duplicated "deliveries": "Deliveries of what the subscriber had.",
+    reordered "deliveries": "Deliveries overtaken by a later message of their stream.",
+};
 
-const fn gauge(
-    name: &'static str,
-    unit: &'static str,
-    help: &'static str,
-    value: fn(&Trial) -> Option<f64>,
-) -> Figure {
-    Figure {
-        name,
-        unit,
-        counter: false,
-        help,
-        value,
-    }
-}
+/// Units that the names of gauges end in.
+const UNITS: [&str; 2] = ["seconds", "bytes"];
 
-const FIGURES: [Figure; 18] = [
-    count(
-        "pubgauge_offered_messages",
-        "Messages due in the measurement.",
-        |t| Some(t.offered as f64),
-    ),
-    count(
-        "pubgauge_published_messages",
-        "Of these, taken by the system.",
-        |t| Some(t.published as f64),
-    ),
-    count(
-        "pubgauge_refused_messages",
-        "Of these, refused by the system.",
-        |t| Some(t.refused as f64),
-    ),
-    count(
-        "pubgauge_not_sent_messages",
-        "Of these, not handed over before the end.",
-        |t| Some(t.not_sent as f64),
-    ),
-    count(
-        "pubgauge_expected_deliveries",
-        "Deliveries due for what was published.",
-        |t| Some(t.expected as f64),
-    ),
-    count(
-        "pubgauge_delivered_deliveries",
-        "Deliveries, repeated ones included.",
-        |t| Some(t.delivered as f64),
-    ),
-    count(
-        "pubgauge_lost_deliveries",
-        "Deliveries that never came.",
-        |t| Some(t.lost as f64),
-    ),
-    count(
-        "pubgauge_under_way_deliveries",
-        "Deliveries still under way when the drain was cut short.",
-        |t| Some(t.under_way as f64),
-    ),
-    count(
-        "pubgauge_duplicated_deliveries",
-        "Deliveries of what the subscriber had.",
-        |t| Some(t.duplicated as f64),
-    ),
-    count(
-        "pubgauge_reordered_deliveries",
-        "Deliveries overtaken by a later message of their stream.",
-        |t| Some(t.reordered as f64),
-    ),
-    gauge(
+const GAUGES: [Family<Trial, Option<f64>>; 8] = [
+    (
         "pubgauge_measurement_seconds",
-        "seconds",
         "Length of the measurement.",
         |t| Some(t.duration_s),
     ),
-    gauge(
+    (
         "pubgauge_offered_messages_per_second",
-        "",
         "Messages due per second.",
         |t| Some(t.offered_msgs_per_s),
     ),
-    gauge(
+    (
         "pubgauge_delivered_messages_per_second",
-        "",
         "First deliveries per second.",
         |t| Some(t.delivered_msgs_per_s),
     ),
-    gauge(
+    (
         "pubgauge_publishers_cpu_seconds",
-        "seconds",
         "Processor time of the publishing workers.",
         |t| Some(t.client_cpu_s.publishers),
     ),
-    gauge(
+    (
         "pubgauge_subscribers_cpu_seconds",
-        "seconds",
         "Processor time of the subscribing workers.",
         |t| Some(t.client_cpu_s.subscribers),
     ),
-    gauge(
+    (
         "pubgauge_system_cpu_seconds",
-        "seconds",
         "Processor time of the system's processes.",
         |t| t.system_cpu_s,
     ),
-    gauge(
+    (
         "pubgauge_client_resident_bytes",
-        "bytes",
         "Largest resident memory of the client.",
         |t| Some(t.client_rss_bytes as f64),
     ),
-    gauge(
+    (
         "pubgauge_system_resident_bytes",
-        "bytes",
         "Largest resident memory of the system's processes.",
         |t| t.system_rss_bytes.map(|b| b as f64),
     ),
 ];
 
-type Times = (
-    &'static str,
-    &'static str,
-    fn(&Trial) -> Option<Distribution>,
-);
-
-const TIMES: [Times; 6] = [
+const TIMES: [Family<Trial, Option<Distribution>>; 6] = [
     (
         "pubgauge_latency_seconds",
         "From the intended send time to arrival.",

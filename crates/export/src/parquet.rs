@@ -9,8 +9,9 @@ use parquet::errors::Result;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use parquet::schema::types::Type;
+use serde_json::Value;
 
-use crate::table::{Cell, Column, Kind, Table};
+use crate::table::{Column, Kind, Table};
 
 /// Writes a table.
 pub fn write(table: &Table, out: &mut (dyn Write + Send)) -> Result<()> {
@@ -29,21 +30,11 @@ pub fn write(table: &Table, out: &mut (dyn Write + Send)) -> Result<()> {
         };
         let cells = table.rows.iter().map(|row| &row[at]);
         match column.kind {
-            Kind::Integer => put::<Int64Type>(writer, cells, |cell| match cell {
-                Cell::Integer(number) => Some(*number),
-                _ => None,
-            })?,
-            Kind::Real => put::<DoubleType>(writer, cells, |cell| match cell {
-                Cell::Real(number) => Some(*number),
-                _ => None,
-            })?,
-            Kind::Flag => put::<BoolType>(writer, cells, |cell| match cell {
-                Cell::Flag(yes) => Some(*yes),
-                _ => None,
-            })?,
-            Kind::Text => put::<ByteArrayType>(writer, cells, |cell| match cell {
-                Cell::Text(text) => Some(ByteArray::from(text.as_str())),
-                _ => None,
+            Kind::Integer => put::<Int64Type>(writer, cells, Value::as_i64)?,
+            Kind::Real => put::<DoubleType>(writer, cells, Value::as_f64)?,
+            Kind::Flag => put::<BoolType>(writer, cells, Value::as_bool)?,
+            Kind::Text => put::<ByteArrayType>(writer, cells, |cell| {
+                Some(ByteArray::from(cell.as_str()?))
             })?,
         }
     }
@@ -68,8 +59,8 @@ fn field(column: &Column) -> Result<Type> {
 /// Writes a column: a level of 1 for each cell with a value, 0 for each without, and the values.
 fn put<'a, T: DataType>(
     mut writer: SerializedColumnWriter<'_>,
-    cells: impl Iterator<Item = &'a Cell>,
-    value: impl Fn(&Cell) -> Option<T::T>,
+    cells: impl Iterator<Item = &'a Value>,
+    value: impl Fn(&Value) -> Option<T::T>,
 ) -> Result<()> {
     let cells: Vec<Option<T::T>> = cells.map(value).collect();
     let levels: Vec<i16> = cells.iter().map(|cell| i16::from(cell.is_some())).collect();

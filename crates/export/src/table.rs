@@ -1,5 +1,7 @@
 //! What a table is made of.
 
+use serde_json::Value;
+
 /// A table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
@@ -7,8 +9,8 @@ pub struct Table {
     pub name: &'static str,
     /// Its columns.
     pub columns: Vec<Column>,
-    /// Its rows, each as long as `columns`.
-    pub rows: Vec<Vec<Cell>>,
+    /// Its rows, each as long as `columns`; null where nothing was measured or is known.
+    pub rows: Vec<Vec<Value>>,
 }
 
 /// A column.
@@ -23,55 +25,12 @@ pub struct Column {
 /// The type of the cells of a column, except for empty ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// [`Cell::Text`].
-    Text,
-    /// [`Cell::Integer`].
-    Integer,
-    /// [`Cell::Real`].
-    Real,
-    /// [`Cell::Flag`].
-    Flag,
-}
-
-/// One value.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Cell {
     /// A text.
-    Text(String),
+    Text,
     /// A whole number.
-    Integer(i64),
+    Integer,
     /// A number, finite.
-    Real(f64),
+    Real,
     /// True or false.
-    Flag(bool),
-    /// Empty: not measured, or not known.
-    None,
-}
-
-impl Cell {
-    /// A number; empty if it is not finite.
-    pub(crate) fn real(value: f64) -> Cell {
-        match value.is_finite() {
-            true => Cell::Real(value),
-            false => Cell::None,
-        }
-    }
-}
-
-impl From<&str> for Cell {
-    fn from(text: &str) -> Cell {
-        Cell::Text(text.to_owned())
-    }
-}
-
-impl From<u64> for Cell {
-    fn from(value: u64) -> Cell {
-        i64::try_from(value).map_or(Cell::None, Cell::Integer)
-    }
-}
-
-impl From<u32> for Cell {
-    fn from(value: u32) -> Cell {
-        Cell::Integer(value.into())
-    }
+    Flag,
 }

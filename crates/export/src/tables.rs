@@ -5,14 +5,14 @@
 use hdrhistogram::Histogram;
 use pubgauge_results::counted;
 use pubgauge_results::group::extremes;
-use pubgauge_results::histogram::{Interval, merge};
+use pubgauge_results::histogram::{Interval, clean_tag, merge};
 use pubgauge_results::model::{FlowFigures, Results, SeriesRecord, Trial};
 use pubgauge_results::window::WindowFigures;
 use serde_json::Value;
 
 use crate::flat::Flat;
 use crate::openmetrics::axes;
-use crate::table::{Cell, Column, Kind, Table};
+use crate::table::{Column, Kind, Table};
 
 /// The names of the tables, in order.
 pub const NAMES: [&str; 6] = [
@@ -75,19 +75,17 @@ impl Run<'_> {
         for trial in &self.results.trials {
             let step = trial.search;
             let members = extremes(&trial.groups);
-            let own = [
-                step.map_or(Cell::None, |step| step.search.into()),
-                step.map_or(Cell::None, |step| word(step.purpose)),
-                step.and_then(|step| step.load)
-                    .map_or(Cell::None, Cell::real),
-                Cell::Text(trial.verdict.reasons.join("; ")),
-                Cell::Text(trial.errors.join("; ")),
+            let own: [Value; 8] = [
+                step.map(|step| step.search).into(),
+                word(step.map(|step| step.purpose)),
+                step.and_then(|step| step.load).into(),
+                trial.verdict.reasons.join("; ").into(),
+                trial.errors.join("; ").into(),
                 share(trial.lost, trial.expected),
-                members.map_or(Cell::None, |(smallest, _)| Cell::real(smallest)),
-                members.map_or(Cell::None, |(_, largest)| Cell::real(largest)),
+                members.map(|(smallest, _)| smallest).into(),
+                members.map(|(_, largest)| largest).into(),
             ];
-            let counted = counted::FIGURES.map(|name| counted::figure(trial, name));
-            let counted = counted.map(|value| value.map_or(Cell::None, Cell::real));
+            let counted = counted::FIGURES.map(|name| Value::from(counted::figure(trial, name)));
             let own = own.into_iter().chain(counted);
             self.row(&mut table, trial, own, &flat, trial);
         }
@@ -119,18 +117,14 @@ impl Run<'_> {
         ];
         let mut table = self.table("windows", own, &flat);
         for trial in &self.results.trials {
-            let all = trial.windows.iter().map(|window| (Cell::None, window));
+            let all = trial.windows.iter().map(|window| (None::<&str>, window));
             let of_flows = trial.flows.iter().flat_map(|flow| {
                 let windows = flow.windows.iter();
-                windows.map(move |window| (Cell::from(&*flow.name), window))
+                windows.map(move |window| (Some(flow.name.as_str()), window))
             });
             for (flow, window) in all.chain(of_flows) {
                 let lost = window.lost.map(|lost| share(lost, window.expected));
-                let own = [
-                    window.name.as_str().into(),
-                    flow,
-                    lost.unwrap_or(Cell::None),
-                ];
+                let own = [window.name.as_str().into(), flow.into(), lost.into()];
                 self.row(&mut table, trial, own, &flat, window);
             }
         }
@@ -153,9 +147,9 @@ impl Run<'_> {
                     true => "drain",
                     false => "measure",
                 };
-                let length = Cell::real(second.t_s - before);
+                let length = second.t_s - before;
                 before = second.t_s;
-                let own = [Cell::real(second.t_s), length, phase.into()];
+                let own = [second.t_s.into(), length.into(), phase.into()];
                 self.row(&mut table, trial, own, &flat, second);
             }
         }
@@ -185,17 +179,15 @@ impl Run<'_> {
             for (name, measure) in LOGS {
                 let intervals = log(trial.id, name)?;
                 let tags: Vec<&str> = intervals.iter().filter_map(|i| i.tag.as_deref()).collect();
-                // Logs have `_` in place of characters that their format forbids.
-                let tag = |flow: &str| flow.replace([',', ' ', '\r', '\n'], "_");
                 let flows = trial.flows.iter();
                 let flows: Vec<&FlowFigures> = flows
-                    .filter(|f| tags.contains(&tag(&f.name).as_str()))
+                    .filter(|f| tags.contains(&clean_tag(&f.name).as_str()))
                     .collect();
                 let each = flows.iter().map(|flow| Some(*flow));
                 let all = (flows.len() != 1).then_some(None);
                 for flow in each.chain(all) {
                     let of = |i: &&Interval| {
-                        flow.is_none_or(|f| i.tag.as_deref() == Some(tag(&f.name).as_str()))
+                        flow.is_none_or(|f| i.tag.as_ref() == Some(&clean_tag(&f.name)))
                     };
                     let parts = intervals.iter().filter(of).map(|i| &i.histogram);
                     let Some(values) = merge(parts) else { continue };
@@ -207,9 +199,9 @@ impl Run<'_> {
                     let censored = named[&format!("{measure}_ns")]["censored"].as_u64();
                     for (percentile, value) in quoted(&values, censored.unwrap_or(0)) {
                         let own = [
-                            flow.map_or(Cell::None, |f| f.name.as_str().into()),
+                            flow.map(|f| f.name.as_str()).into(),
                             measure.into(),
-                            Cell::Real(percentile),
+                            percentile.into(),
                             value.into(),
                             values.len().into(),
                         ];
@@ -224,66 +216,24 @@ impl Run<'_> {
     /// A row for each search for a limit. Loads are in the unit of its `axis`: messages a second,
     /// bytes, or a count.
     pub fn searches(&self) -> Table {
-        let own = [
-            ("run", Kind::Text),
-            ("study", Kind::Text),
-            ("search", Kind::Integer),
-            ("system", Kind::Text),
-            ("settings", Kind::Text),
-            ("workload", Kind::Text),
-            ("axes", Kind::Text),
-            ("axis", Kind::Text),
-            ("low", Kind::Real),
-            ("high", Kind::Real),
-            ("confirmed", Kind::Real),
-            ("bound", Kind::Text),
-            ("gave_way", Kind::Text),
-            ("gave_way_figure", Kind::Real),
-            ("gave_way_unit", Kind::Text),
-            ("notes", Kind::Text),
-            ("trials", Kind::Integer),
-            ("bursts_sent", Kind::Integer),
-            ("bursts_whole", Kind::Integer),
-            ("burst_msgs_per_s", Kind::Real),
-            ("burst_arrival_ns", Kind::Integer),
-        ];
-        let column = |(name, kind): (&str, Kind)| Column {
-            name: name.to_owned(),
-            kind,
-        };
-        let real = |value: Option<f64>| value.map_or(Cell::None, Cell::real);
-        let rows = (0..).zip(&self.results.searches).map(|(number, search)| {
-            let way = search.gave_way.as_ref();
-            let bursts = search.bursts.as_ref();
-            let whole = |value: Option<u64>| value.map_or(Cell::None, Cell::from);
-            let row: [Cell; 21] = [
-                self.name.into(),
-                self.results.study.name.as_str().into(),
-                Cell::Integer(number),
-                search.system.as_str().into(),
-                search.settings.as_str().into(),
-                search.workload.as_str().into(),
-                Cell::Text(axes(&search.axes)),
-                search.axis.as_str().into(),
-                real(search.low),
-                real(search.high),
-                real(search.confirmed),
-                word(search.bound),
-                way.map_or(Cell::None, |way| way.what.as_str().into()),
-                real(way.map(|way| way.figure)),
-                way.map_or(Cell::None, |way| way.unit.as_str().into()),
-                Cell::Text(search.notes.join("; ")),
-                (search.trials.len() as u64).into(),
-                whole(bursts.map(|bursts| bursts.sent)),
-                whole(bursts.map(|bursts| bursts.whole)),
-                real(bursts.and_then(|bursts| bursts.msgs_per_s)),
-                whole(bursts.and_then(|bursts| bursts.arrival_ns)),
-            ];
-            row.to_vec()
+        let rows = (0u32..).zip(&self.results.searches).map(|(number, search)| {
+            let record = serde_json::to_value(search).unwrap_or_default();
+            let cell = |(name, _, path): &(&str, Kind, &str)| match *name {
+                "run" => self.name.into(),
+                "study" => self.results.study.name.as_str().into(),
+                "search" => number.into(),
+                "axes" => axes(&search.axes).into(),
+                "notes" => search.notes.join("; ").into(),
+                "trials" => search.trials.len().into(),
+                _ => record.pointer(path).cloned().unwrap_or_default(),
+            };
+            SEARCHES.iter().map(cell).collect()
         });
         Table {
             name: "searches",
-            columns: own.into_iter().map(column).collect(),
+            columns: (SEARCHES.into_iter())
+                .map(|(name, kind, _)| column((name, kind)))
+                .collect(),
             rows: rows.collect(),
         }
     }
@@ -295,10 +245,6 @@ impl Run<'_> {
         own: impl IntoIterator<Item = (&'static str, Kind)>,
         flat: &Flat,
     ) -> Table {
-        let column = |(name, kind): (&str, Kind)| Column {
-            name: name.to_owned(),
-            kind,
-        };
         let keys = KEYS.into_iter().map(column);
         let axes = self.axes().into_iter().map(|name| Column {
             name: format!("axis_{}", name.replace(['.', '-'], "_")),
@@ -316,12 +262,12 @@ impl Run<'_> {
         &self,
         table: &mut Table,
         trial: &Trial,
-        own: impl IntoIterator<Item = Cell>,
+        own: impl IntoIterator<Item = Value>,
         flat: &Flat,
         record: &R,
     ) {
         let verdict = trial.verdict.status.word();
-        let keys: [Cell; KEYS.len()] = [
+        let keys: [Value; KEYS.len()] = [
             self.name.into(),
             self.results.study.name.as_str().into(),
             trial.id.into(),
@@ -336,10 +282,10 @@ impl Run<'_> {
         let axes = self.axes();
         let axes = axes.iter().map(|name| {
             let axis = trial.axes.iter().find(|axis| axis.name == *name);
-            axis.map_or(Cell::None, |axis| axis.value.as_str().into())
+            Value::from(axis.map(|axis| axis.value.as_str()))
         });
-        let record = serde_json::to_value(record).unwrap_or(Value::Null);
-        let row: Vec<Cell> = (keys.into_iter().chain(axes).chain(own))
+        let record = serde_json::to_value(record).unwrap_or_default();
+        let row: Vec<Value> = (keys.into_iter().chain(axes).chain(own))
             .chain(flat.cells(&record))
             .collect();
         debug_assert_eq!(row.len(), table.columns.len());
@@ -372,19 +318,45 @@ const KEYS: [(&str, Kind); 10] = [
     ("verdict", Kind::Text),
 ];
 
-/// The word for one of several values, as `results.json` writes it.
-fn word(of: impl serde::Serialize) -> Cell {
-    match serde_json::to_value(of) {
-        Ok(Value::String(word)) => Cell::Text(word),
-        _ => Cell::None,
+/// The columns of searches, and where each stands in a search of `results.json`; empty: nowhere.
+const SEARCHES: [(&str, Kind, &str); 21] = [
+    ("run", Kind::Text, ""),
+    ("study", Kind::Text, ""),
+    ("search", Kind::Integer, ""),
+    ("system", Kind::Text, "/system"),
+    ("settings", Kind::Text, "/settings"),
+    ("workload", Kind::Text, "/workload"),
+    ("axes", Kind::Text, ""),
+    ("axis", Kind::Text, "/axis"),
+    ("low", Kind::Real, "/low"),
+    ("high", Kind::Real, "/high"),
+    ("confirmed", Kind::Real, "/confirmed"),
+    ("bound", Kind::Text, "/bound"),
+    ("gave_way", Kind::Text, "/gave_way/what"),
+    ("gave_way_figure", Kind::Real, "/gave_way/figure"),
+    ("gave_way_unit", Kind::Text, "/gave_way/unit"),
+    ("notes", Kind::Text, ""),
+    ("trials", Kind::Integer, ""),
+    ("bursts_sent", Kind::Integer, "/bursts/sent"),
+    ("bursts_whole", Kind::Integer, "/bursts/whole"),
+    ("burst_msgs_per_s", Kind::Real, "/bursts/msgs_per_s"),
+    ("burst_arrival_ns", Kind::Integer, "/bursts/arrival_ns"),
+];
+
+fn column((name, kind): (&str, Kind)) -> Column {
+    Column {
+        name: name.to_owned(),
+        kind,
     }
 }
 
-fn share(part: u64, whole: u64) -> Cell {
-    match whole {
-        0 => Cell::None,
-        whole => Cell::real(part as f64 / whole as f64),
-    }
+/// The word for one of several values, as `results.json` writes it.
+fn word(of: impl serde::Serialize) -> Value {
+    serde_json::to_value(of).unwrap_or_default()
+}
+
+fn share(part: u64, whole: u64) -> Value {
+    (whole > 0).then(|| part as f64 / whole as f64).into()
 }
 
 /// The percentiles of a histogram that can be quoted, where `censored` larger values are missing:

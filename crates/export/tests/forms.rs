@@ -5,10 +5,11 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 use pubgauge_export::check::{Check, Outcome, github, junit};
 use pubgauge_export::tables::Run;
-use pubgauge_export::{Cell, Format, Table, openmetrics};
+use pubgauge_export::{Format, Table, openmetrics};
 use pubgauge_results::bursts::BurstFigures;
 use pubgauge_results::histogram::Interval;
 use pubgauge_results::model::*;
+use serde_json::{Value, json};
 
 fn latency() -> Histogram<u64> {
     let mut values = Histogram::new_with_bounds(1, 3_600_000_000_000, 3).unwrap();
@@ -137,27 +138,24 @@ fn searches_are_columns_of_their_trials_and_a_table() {
     };
     let trials = run.trials();
     for column in ["search", "search_purpose", "search_load"] {
-        assert_eq!(*get(&trials, 0, column), Cell::None, "{column}");
+        assert_eq!(*get(&trials, 0, column), Value::Null, "{column}");
     }
-    assert_eq!(*get(&trials, 2, "search"), Cell::Integer(0));
-    assert_eq!(*get(&trials, 2, "search_purpose"), "flat-out".into());
-    assert_eq!(*get(&trials, 2, "search_load"), Cell::None);
-    assert_eq!(*get(&trials, 3, "search_purpose"), "short".into());
-    assert_eq!(*get(&trials, 3, "search_load"), Cell::Real(40e3));
+    assert_eq!(*get(&trials, 2, "search"), json!(0));
+    assert_eq!(*get(&trials, 2, "search_purpose"), "flat-out");
+    assert_eq!(*get(&trials, 2, "search_load"), Value::Null);
+    assert_eq!(*get(&trials, 3, "search_purpose"), "short");
+    assert_eq!(*get(&trials, 3, "search_load"), json!(40e3));
     let searches = run.searches();
     assert_eq!(searches.rows.len(), 1);
-    assert_eq!(*get(&searches, 0, "axes"), "payload=64B".into());
-    assert_eq!(*get(&searches, 0, "low"), Cell::Real(39.5e3));
-    assert_eq!(*get(&searches, 0, "high"), Cell::None);
-    assert_eq!(*get(&searches, 0, "bound"), "client".into());
-    assert_eq!(*get(&searches, 0, "gave_way_figure"), Cell::Real(0.97));
-    assert_eq!(*get(&searches, 0, "notes"), "one; two".into());
-    assert_eq!(*get(&searches, 0, "bursts_whole"), Cell::Integer(12));
-    assert_eq!(*get(&searches, 0, "burst_msgs_per_s"), Cell::Real(2.5e6));
-    assert_eq!(
-        *get(&searches, 0, "burst_arrival_ns"),
-        Cell::Integer(700_000)
-    );
+    assert_eq!(*get(&searches, 0, "axes"), "payload=64B");
+    assert_eq!(*get(&searches, 0, "low"), json!(39.5e3));
+    assert_eq!(*get(&searches, 0, "high"), Value::Null);
+    assert_eq!(*get(&searches, 0, "bound"), "client");
+    assert_eq!(*get(&searches, 0, "gave_way_figure"), json!(0.97));
+    assert_eq!(*get(&searches, 0, "notes"), "one; two");
+    assert_eq!(*get(&searches, 0, "bursts_whole"), json!(12));
+    assert_eq!(*get(&searches, 0, "burst_msgs_per_s"), json!(2.5e6));
+    assert_eq!(*get(&searches, 0, "burst_arrival_ns"), json!(700_000));
     for format in [Format::Csv, Format::Json, Format::Parquet] {
         assert!(!written(format, &searches).is_empty());
     }
@@ -212,7 +210,7 @@ fn tables() -> Vec<Table> {
     ]
 }
 
-fn get<'a>(table: &'a Table, row: usize, column: &str) -> &'a Cell {
+fn get<'a>(table: &'a Table, row: usize, column: &str) -> &'a Value {
     let at = table.columns.iter().position(|c| c.name == column);
     &table.rows[row][at.unwrap_or_else(|| panic!("{}: no {column}", table.name))]
 }
@@ -228,47 +226,38 @@ fn a_row_for_each_observation_with_what_tells_it_apart() {
         for row in &table.rows {
             assert_eq!(row.len(), table.columns.len());
         }
-        assert_eq!(*get(table, 0, "run"), "night-1".into());
-        assert_eq!(*get(table, 0, "system"), "mosquitto".into());
-        assert_eq!(*get(table, 0, "axis_payload"), "64B".into());
-        assert_eq!(*get(table, table.rows.len() - 1, "verdict"), "lossy".into());
+        assert_eq!(*get(table, 0, "run"), "night-1");
+        assert_eq!(*get(table, 0, "system"), "mosquitto");
+        assert_eq!(*get(table, 0, "axis_payload"), "64B");
+        assert_eq!(*get(table, table.rows.len() - 1, "verdict"), "lossy");
     }
     let trials = &tables[0];
-    assert_eq!(*get(trials, 0, "delivered"), Cell::Integer(1000));
-    assert_eq!(
-        *get(trials, 0, "latency_p99_ns"),
-        Cell::Integer(990_380_031)
-    );
-    assert_eq!(
-        *get(trials, 0, "latency_p99_9_ns"),
-        Cell::Integer(999_292_927)
-    );
+    assert_eq!(*get(trials, 0, "delivered"), json!(1000));
+    assert_eq!(*get(trials, 0, "latency_p99_ns"), json!(990_380_031));
+    assert_eq!(*get(trials, 0, "latency_p99_9_ns"), json!(999_292_927));
     assert_eq!(
         *get(trials, 0, "latency_p99_99_ns"),
-        Cell::None,
+        Value::Null,
         "beyond 1000 values"
     );
-    assert_eq!(*get(trials, 0, "system_cpu_s"), Cell::Real(0.25));
-    assert_eq!(*get(trials, 1, "system_cpu_s"), Cell::None);
-    assert_eq!(*get(trials, 1, "round_trip_p50_ns"), Cell::None);
-    assert_eq!(*get(trials, 1, "lost_share"), Cell::Real(0.0));
-    assert_eq!(*get(&tables[1], 1, "flow"), "commands".into());
-    assert_eq!(*get(&tables[2], 2, "phase"), "drain".into());
+    assert_eq!(*get(trials, 0, "system_cpu_s"), json!(0.25));
+    assert_eq!(*get(trials, 1, "system_cpu_s"), Value::Null);
+    assert_eq!(*get(trials, 1, "round_trip_p50_ns"), Value::Null);
+    assert_eq!(*get(trials, 1, "lost_share"), json!(0.0));
+    assert_eq!(*get(&tables[1], 1, "flow"), "commands");
+    assert_eq!(*get(&tables[2], 2, "phase"), "drain");
     let percentiles = &tables[3];
-    assert_eq!(*get(percentiles, 0, "flow"), "readings, all".into());
-    assert_eq!(*get(percentiles, 0, "percentile"), Cell::Real(0.0));
-    assert_eq!(*get(percentiles, 12, "percentile"), Cell::Real(100.0));
+    assert_eq!(*get(percentiles, 0, "flow"), "readings, all");
+    assert_eq!(*get(percentiles, 0, "percentile"), json!(0.0));
+    assert_eq!(*get(percentiles, 12, "percentile"), json!(100.0));
     assert_eq!(
         *get(percentiles, 13, "count"),
-        Cell::Integer(2000),
+        json!(2000),
         "two intervals of commands"
     );
-    assert_eq!(*get(percentiles, 27, "flow"), Cell::None, "both flows");
-    assert_eq!(*get(percentiles, 27, "count"), Cell::Integer(3000));
-    assert_eq!(
-        *get(percentiles, 27 + 5, "value_ns"),
-        Cell::Integer(500_170_751)
-    );
+    assert_eq!(*get(percentiles, 27, "flow"), Value::Null, "both flows");
+    assert_eq!(*get(percentiles, 27, "count"), json!(3000));
+    assert_eq!(*get(percentiles, 27 + 5, "value_ns"), json!(500_170_751));
 }
 
 fn written(format: Format, table: &Table) -> Vec<u8> {
@@ -279,12 +268,11 @@ fn written(format: Format, table: &Table) -> Vec<u8> {
 
 /// The cells of a table, as texts.
 fn texts(table: &Table) -> Vec<Vec<String>> {
-    let text = |cell: &Cell| match cell {
-        Cell::Text(text) => text.clone(),
-        Cell::Integer(number) => number.to_string(),
-        Cell::Real(number) => number.to_string(),
-        Cell::Flag(yes) => yes.to_string(),
-        Cell::None => String::new(),
+    let text = |cell: &Value| match cell {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        Value::Number(number) if number.is_f64() => number.as_f64().unwrap().to_string(),
+        other => other.to_string(),
     };
     table
         .rows
@@ -535,14 +523,14 @@ fn windows_are_rows_of_all_flows_and_of_each() {
             .map(move |row| row[at].clone())
             .collect::<Vec<_>>()
     };
-    let text = |text: &str| Cell::Text(text.into());
+    let text = |text: &str| json!(text);
     assert_eq!(
         column("flow"),
-        [Cell::None, text("readings, all"), text("commands")]
+        [Value::Null, text("readings, all"), text("commands")]
     );
     assert_eq!(column("window"), vec![text("during"); 3]);
-    assert_eq!(column("to_s"), vec![Cell::Real(40.0); 3]);
-    let five = Cell::Real(0.05);
-    assert_eq!(column("lost_share"), [Cell::None, five.clone(), five]);
+    assert_eq!(column("to_s"), vec![json!(40.0); 3]);
+    let five = json!(0.05);
+    assert_eq!(column("lost_share"), [Value::Null, five.clone(), five]);
     assert!(table.columns.iter().any(|c| c.name == "latency_p99_ns"));
 }

@@ -8,6 +8,7 @@ use pubgauge_results::{Results, Status, Trial};
 use serde::Serialize;
 
 pub use crate::carries::Carries;
+use crate::stats::mean;
 use crate::summary::{Bound, Cell, Summary, Workload};
 use crate::units;
 use crate::wins::{Metric, answer};
@@ -271,7 +272,6 @@ fn row(cell: &Cell<'_>, specs: &[CriterionSpec]) -> RowAnswer {
         .first()
         .filter(|said| said.met == Some(true) && said.used.is_normal());
     let cost = |t: &Trial| Metric::CpuPerMessage.figure(t);
-    let costs: Vec<f64> = cell.valid().filter_map(cost).collect();
     RowAnswer {
         row: cell.label.clone(),
         system: cell.system.clone(),
@@ -285,7 +285,7 @@ fn row(cell: &Cell<'_>, specs: &[CriterionSpec]) -> RowAnswer {
             msgs_per_s: c.estimate.mean,
             bound: c.bound,
         }),
-        cpu_us_per_msg: crate::stats::Estimate::of(&costs).map(|e| e.mean),
+        cpu_us_per_msg: mean(cell.valid().filter_map(cost)),
     }
 }
 
@@ -397,23 +397,21 @@ fn short(name: &str, value: f64) -> String {
 /// The largest processor use of a thread over a row's repeats, in words: a thread that uses all of
 /// a core is at its limit.
 fn headroom(cell: &Cell<'_>) -> Vec<String> {
-    let most = |of: &dyn Fn(&Trial) -> Option<f64>| {
-        let all = cell.quoted().into_iter().filter_map(of);
-        all.max_by(f64::total_cmp)
-    };
-    let busiest = |share: f64| units::share(share.min(1.0));
     let in_client = cell.trials[0].system_in_client();
-    let own = most(&|t| t.system_busiest_thread_cpu.filter(|_| !in_client));
-    let worker = most(&|t| {
-        let load = &t.worker_load;
-        in_client.then_some(load.publishers_running.max(load.subscribers_running))
-    });
-    let own = own.map(|s| format!("its busiest thread uses {} of a core", busiest(s)));
-    let worker = worker.map(|s| {
-        format!(
-            "the busiest client thread, with the library in it, uses {} of a core",
-            busiest(s)
-        )
-    });
-    own.into_iter().chain(worker).collect()
+    let load = |trial: &Trial| {
+        let load = &trial.worker_load;
+        let busiest = load.publishers_running.max(load.subscribers_running);
+        match in_client {
+            true => Some(busiest),
+            false => trial.system_busiest_thread_cpu,
+        }
+    };
+    let whose = match in_client {
+        true => "the busiest client thread, with the library in it,",
+        false => "its busiest thread",
+    };
+    let most = cell.quoted().into_iter().filter_map(load);
+    let most = most.max_by(f64::total_cmp).into_iter();
+    most.map(|share| format!("{whose} uses {} of a core", units::share(share.min(1.0))))
+        .collect()
 }

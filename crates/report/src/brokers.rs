@@ -12,36 +12,26 @@ pub(crate) fn sentence(cell: &Cell<'_>) -> Option<String> {
         return None;
     }
     let all = || cell.trials.iter().flat_map(|trial| &trial.brokers);
-    let span = |of: &dyn Fn(&Broker) -> Option<f64>, shown: &dyn Fn(f64) -> String| {
+    let span = |name: &str, of: fn(&Broker) -> Option<f64>, shown: fn(f64) -> String| {
         let values = || all().filter_map(of);
         let (least, most) = (values().reduce(f64::min)?, values().reduce(f64::max)?);
         let (least, most) = (shown(least), shown(most));
         Some(match least == most {
-            true => most,
-            false => format!("{least} to {most}"),
+            true => format!("{name} {most}"),
+            false => format!("{name} {least} to {most}"),
         })
     };
     let figures = [
-        (
-            "clients",
-            span(&|b| Some(b.connections as f64), &|n| n.to_string()),
-        ),
-        ("processor time", span(&|b| b.cpu_s, &units::seconds)),
-        (
+        span("clients", |b| Some(b.connections as f64), |n| n.to_string()),
+        span("processor time", |b| b.cpu_s, units::seconds),
+        span(
             "memory",
-            span(&|b| b.rss_bytes.map(|n| n as f64), &|n| {
-                units::bytes(n as u64)
-            }),
+            |b| Some(b.rss_bytes? as f64),
+            |n| units::bytes(n as u64),
         ),
-        (
-            "busiest thread",
-            span(&|b| b.busiest_thread_cpu, &units::share),
-        ),
+        span("busiest thread", |b| b.busiest_thread_cpu, units::share),
     ];
-    let each: Vec<String> = figures
-        .into_iter()
-        .filter_map(|(name, figure)| Some(format!("{name} {}", figure?)))
-        .collect();
+    let each: Vec<String> = figures.into_iter().flatten().collect();
     Some(format!(
         "{}: {count} brokers, each: {}",
         cell.row,

@@ -2,18 +2,16 @@
 
 use pubgauge_results::bursts::BurstFigures;
 
+use crate::lists::unique;
+use crate::stats::mean;
 use crate::summary::Cell;
 use crate::units;
 
 /// A sentence on the bursts of a cell over all its trials, for each flow that sends bursts.
 pub(crate) fn sentences(cell: &Cell<'_>) -> Vec<String> {
-    let mut flows: Vec<&str> = Vec::new();
     let all = cell.trials.iter().flat_map(|trial| &trial.flows);
-    for flow in all.filter(|flow| flow.bursts.is_some()) {
-        if !flows.contains(&&*flow.name) {
-            flows.push(&flow.name);
-        }
-    }
+    let bursts = all.filter(|flow| flow.bursts.is_some());
+    let flows = unique(bursts.map(|flow| flow.name.as_str()));
     let several = cell.trials.iter().any(|trial| trial.flows.len() > 1);
     let of_flow = |name: &&str| {
         let flows = cell.trials.iter().flat_map(|trial| &trial.flows);
@@ -31,10 +29,7 @@ pub(crate) fn sentences(cell: &Cell<'_>) -> Vec<String> {
 /// The bursts of several repeats: sums of counts, means of the other figures.
 fn words(bursts: &[BurstFigures]) -> Option<String> {
     let sum = |of: fn(&BurstFigures) -> u64| bursts.iter().map(of).sum::<u64>();
-    let mean = |of: fn(&BurstFigures) -> Option<f64>| {
-        let known: Vec<f64> = bursts.iter().filter_map(of).collect();
-        (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
-    };
+    let mean = |of: fn(&BurstFigures) -> Option<f64>| mean(bursts.iter().filter_map(of));
     let first = bursts.first()?;
     let (sent, whole, in_time) = (sum(|b| b.sent), sum(|b| b.whole), sum(|b| b.in_time));
     let messages = units::count(first.messages);

@@ -4,6 +4,7 @@ use std::fmt;
 
 use pubgauge_results::{Status, Trial};
 
+use crate::lists::grouped;
 use crate::metric::{Bound, Metric};
 use crate::stats::Estimate;
 
@@ -36,18 +37,24 @@ pub struct Cell<'a> {
 }
 
 impl<'a> Cell<'a> {
-    /// The cell of a single trial that is compared with no other, without a name.
-    pub(crate) fn alone(trial: &'a Trial) -> Cell<'a> {
+    /// The cell of these repeats, of which there is at least one, without a name.
+    pub(crate) fn of(trials: Vec<&'a Trial>) -> Cell<'a> {
+        let first = trials[0];
         Cell {
-            id: trial.cell.clone(),
+            id: first.cell.clone(),
             label: String::new(),
             row: String::new(),
             point: 0,
-            system: trial.system.name.clone(),
+            system: first.system.name.clone(),
             system_index: 0,
-            reference: is_reference(&trial.system.name),
-            trials: vec![trial],
+            reference: is_reference(&first.system.name),
+            trials,
         }
+    }
+
+    /// The cell of a single trial that is compared with no other, without a name.
+    pub(crate) fn alone(trial: &'a Trial) -> Cell<'a> {
+        Cell::of(vec![trial])
     }
 
     /// Whether it has flat-out traffic: in a grid over the rate some cells may.
@@ -152,21 +159,12 @@ pub struct Doubt<'a> {
 impl<'a> Cell<'a> {
     /// Its repeats that are not valid, grouped by verdict.
     pub fn doubtful(&self) -> Vec<Doubt<'a>> {
-        let mut groups: Vec<Doubt<'a>> = Vec::new();
-        for trial in self.trials.iter().copied() {
-            let status = trial.verdict.status;
-            if status == Status::Valid {
-                continue;
-            }
-            match groups.iter_mut().find(|group| group.status == status) {
-                Some(group) => group.trials.push(trial),
-                None => groups.push(Doubt {
-                    status,
-                    trials: vec![trial],
-                }),
-            }
-        }
+        let judged = self.trials.iter().map(|trial| (trial.verdict.status, *trial));
+        let doubtful = judged.filter(|(status, _)| *status != Status::Valid);
+        let groups = grouped(doubtful).into_iter();
         groups
+            .map(|(status, trials)| Doubt { status, trials })
+            .collect()
     }
 }
 

@@ -57,21 +57,20 @@ pub fn judge(results: &Results, claims: &[Claim]) -> Vec<ClaimOutcome> {
         ),
         reason: format!("not measured: {}", absent.reason),
     });
-    let at_some_share = results.trials.iter().filter(unknown).map(|trial| Absent {
-        cell: cell_of(trial),
-        reason: match &trial.limit_share {
-            Some(share) => format!(
-                "the limit of {} is only known as at least {}{}: which share of it was measured is not known",
-                share.of,
-                digits(share.end),
-                match &share.axis[..] {
-                    "rate" => "/s".to_owned(),
-                    "payload" => " B".to_owned(),
-                    axis => format!(" ({axis})"),
-                }
+    let at_some_share = results.trials.iter().filter_map(|trial| {
+        let share = trial.limit_share.as_ref().filter(|s| s.at_least)?;
+        let unit = match &share.axis[..] {
+            "rate" => "/s".to_owned(),
+            "payload" => " B".to_owned(),
+            axis => format!(" ({axis})"),
+        };
+        let (of, end) = (&share.of, digits(share.end));
+        Some(Absent {
+            cell: cell_of(trial),
+            reason: format!(
+                "the limit of {of} is only known as at least {end}{unit}: which share of it was measured is not known"
             ),
-            None => String::new(),
-        },
+        })
     });
     // What is missing in a run that was cut off need not be what its scale leaves out.
     let whole = results.trials.len() >= results.study.planned_trials as usize;
@@ -318,29 +317,28 @@ impl Figures for OfTrial<'_> {
             return self.supports(&asked);
         }
         let named = |name: &str| criterion::figure(&self.short, flow, &recorded_name(name));
+        if flow.is_some() {
+            return named(name);
+        }
         match name {
             // Only with payloads of one size; flows may differ in theirs.
-            name if is_bytes(name) && flow.is_none() => {
+            name if is_bytes(name) => {
                 let rate = name.replacen("-bytes-rate", "-rate", 1);
                 Some(named(&rate)? * quantity(&self.trial.workload.payload)?)
             }
-            "system-busiest-thread" if flow.is_none() => self.trial.system_busiest_thread_cpu,
-            "latency.p70" if flow.is_none() => self.quantile(0.7),
-            "latency.p97" if flow.is_none() => self.quantile(0.97),
-            "publishers-load" if flow.is_none() => load(self.trial.worker_load.publishers_running),
-            "subscribers-load" if flow.is_none() => {
-                load(self.trial.worker_load.subscribers_running)
-            }
-            "publishers-cpu" if flow.is_none() => self.publishers_cpu(),
+            "system-busiest-thread" => self.trial.system_busiest_thread_cpu,
+            "latency.p70" => self.quantile(0.7),
+            "latency.p97" => self.quantile(0.97),
+            "publishers-load" => load(self.trial.worker_load.publishers_running),
+            "subscribers-load" => load(self.trial.worker_load.subscribers_running),
+            "publishers-cpu" => self.publishers_cpu(),
             // Per message that the system took in the same time, whenever it was due.
-            "publishers-cpu-per-message" if flow.is_none() => {
+            "publishers-cpu-per-message" => {
                 let per_s = Some(self.trial.published_msgs_per_s).filter(|per_s| *per_s > 0.0)?;
                 Some(1e6 * self.publishers_cpu()? / per_s)
             }
             name if name.ends_with("-per-message") || name == "reordered-share" => {
-                Figure::named(name)
-                    .filter(|_| flow.is_none())?
-                    .of(self.trial)
+                Figure::named(name)?.of(self.trial)
             }
             name => named(name),
         }

@@ -16,11 +16,15 @@ pub(crate) struct Column {
     pub width: usize,
     /// Width in characters of the narrowest terminal that shows it.
     pub from: usize,
-    /// Its figure for a row.
-    pub show: fn(&Cell<'_>) -> String,
-    /// What it counts, where it counts failures: such a column is shown only if some count is above
-    /// 0.
-    pub counts: Option<fn(&Trial) -> u64>,
+    entries: Entries,
+}
+
+/// What a column has for a row.
+enum Entries {
+    /// A figure.
+    Figure(fn(&Cell<'_>) -> String),
+    /// A count of failures over all repeats: such a column is shown only if some count is above 0.
+    Failures(fn(&Trial) -> u64),
 }
 
 impl Column {
@@ -28,36 +32,46 @@ impl Column {
         name: &'static str,
         head: [&'static str; 2],
         width: usize,
-        show: fn(&Cell<'_>) -> String,
+        figure: fn(&Cell<'_>) -> String,
     ) -> Column {
         Column {
             name,
             head,
             width,
             from: 0,
-            show,
-            counts: None,
+            entries: Entries::Figure(figure),
         }
     }
 
-    const fn counting(
+    const fn failures(
         name: &'static str,
         head: [&'static str; 2],
-        counts: fn(&Trial) -> u64,
-        show: fn(&Cell<'_>) -> String,
+        count: fn(&Trial) -> u64,
     ) -> Column {
         Column {
             name,
             head,
             width: 7,
             from: 0,
-            show,
-            counts: Some(counts),
+            entries: Entries::Failures(count),
         }
     }
 
     const fn from(self, from: usize) -> Column {
         Column { from, ..self }
+    }
+
+    /// Its entry for a row.
+    pub fn show(&self, cell: &Cell<'_>) -> String {
+        match self.entries {
+            Entries::Figure(figure) => figure(cell),
+            Entries::Failures(count) => sum(cell, count),
+        }
+    }
+
+    /// Whether every entry above 0 tells of something that went wrong.
+    pub fn is_of_failures(&self) -> bool {
+        matches!(self.entries, Entries::Failures(_)) || self.name == "lost"
     }
 }
 
@@ -71,43 +85,16 @@ const COLUMNS: [Column; 14] = [
     Column::new("p99.9", ["", "p99.9"], 7, |c| latency(c, 0.999)),
     Column::new("p99.99", ["", "p99.99"], 7, |c| latency(c, 0.9999)).from(120),
     Column::new("lost", ["", "lost"], 6, |c| sum(c, |t| t.lost)),
-    Column::counting(
-        "under way",
-        ["under", "way"],
-        |t| t.under_way,
-        |c| sum(c, |t| t.under_way),
-    ),
-    Column::counting(
-        "duplicated",
-        ["", "dupl."],
-        |t| t.duplicated,
-        |c| sum(c, |t| t.duplicated),
-    ),
-    Column::counting(
-        "reordered",
-        ["re-", "ordered"],
-        |t| t.reordered,
-        |c| sum(c, |t| t.reordered),
-    ),
-    Column::counting(
-        "refused",
-        ["", "refused"],
-        |t| t.refused,
-        |c| sum(c, |t| t.refused),
-    ),
-    Column::counting(
-        "not sent",
-        ["not", "sent"],
-        |t| t.not_sent,
-        |c| sum(c, |t| t.not_sent),
-    ),
+    Column::failures("under way", ["under", "way"], |t| t.under_way),
+    Column::failures("duplicated", ["", "dupl."], |t| t.duplicated),
+    Column::failures("reordered", ["re-", "ordered"], |t| t.reordered),
+    Column::failures("refused", ["", "refused"], |t| t.refused),
+    Column::failures("not sent", ["not", "sent"], |t| t.not_sent),
     Column::new("system CPU", ["CPU", "system"], 6, |c| {
         cpu(c, |t| t.system_cpu_s)
     }),
     Column::new("client CPU", ["µs/msg", "client"], 6, |c| {
-        cpu(c, |t| {
-            Some(t.client_cpu_s.publishers + t.client_cpu_s.subscribers)
-        })
+        cpu(c, |t| Some(t.client_cpu_s.total()))
     }),
     Column::new("system memory", ["system", "memory"], 8, |c| {
         let bytes = mean(c, |t| Some(t.system_rss_bytes? as f64));
@@ -124,15 +111,10 @@ const ALWAYS: [&str; 4] = ["delivered", "p50", "p99", "system CPU"];
 
 /// The columns of a workload's table: those that have a figure.
 pub(crate) fn columns(workload: &Workload<'_>) -> Vec<&'static Column> {
-    let figures = |column: &Column| {
-        workload
-            .cells
-            .iter()
-            .any(|cell| (column.show)(cell) != NONE)
-    };
-    let shown = |column: &&Column| match column.counts {
-        Some(counts) => workload.any(counts),
-        None => ALWAYS.contains(&column.name) || figures(column),
+    let figures = |column: &Column| workload.cells.iter().any(|cell| column.show(cell) != NONE);
+    let shown = |column: &&Column| match column.entries {
+        Entries::Failures(count) => workload.any(count),
+        Entries::Figure(_) => ALWAYS.contains(&column.name) || figures(column),
     };
     COLUMNS.iter().filter(shown).collect()
 }

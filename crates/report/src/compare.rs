@@ -29,7 +29,7 @@ pub(crate) use text::parts;
 pub use text::text;
 
 /// How much a figure changed from A to B, with its interval.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Change {
     /// Whether these are relative changes (0.1 is 10 % more). Otherwise they are differences in the
     /// figure's unit: those of figures that may be 0.
@@ -172,46 +172,25 @@ fn values(pair: &Pair<'_>, figure: &Figure) -> Values {
         shown
     };
     let (a, b) = (side("A", &pair.a), side("B", &pair.b));
-    let mut why = why.or_else(|| counted_apart(pair).filter(|_| figure.unit.is_of_speed()));
-    let of = |values: &[(u32, f64)]| values.iter().map(|(_, value)| *value).collect::<Vec<f64>>();
-    if !pair.interleaved {
-        let (a, b) = (of(&a), of(&b));
-        return Values {
-            a,
-            b,
-            paired: false,
-            why,
-        };
-    }
-    let common = |own: &[(u32, f64)], other: &[(u32, f64)]| -> Vec<f64> {
-        let both = own
-            .iter()
-            .filter(|(repeat, _)| other.iter().any(|(r, _)| r == repeat));
-        both.map(|(_, value)| *value).collect()
+    let why = why.or_else(|| counted_apart(pair).filter(|_| figure.unit.is_of_speed()));
+    let paired = pair.interleaved;
+    let in_both = |own: &[(u32, f64)], other: &[(u32, f64)]| -> Vec<(u32, f64)> {
+        let both = |(repeat, _): &&(u32, f64)| other.iter().any(|(r, _)| r == repeat);
+        own.iter().filter(both).copied().collect()
     };
-    let (left, right) = (common(&a, &b), common(&b, &a));
-    if why.is_none() && left.len() < 2 {
-        why = Some("fewer than two repeats are valid on both sides".into());
-        return Values {
-            a: of(&a),
-            b: of(&b),
-            paired: true,
-            why,
-        };
-    }
-    match why {
-        None => Values {
-            a: left,
-            b: right,
-            paired: true,
-            why,
-        },
-        why => Values {
-            a: of(&a),
-            b: of(&b),
-            paired: true,
-            why,
-        },
+    let (left, right) = (in_both(&a, &b), in_both(&b, &a));
+    let too_few = "fewer than two repeats are valid on both sides";
+    let why = why.or((paired && left.len() < 2).then(|| too_few.to_owned()));
+    let (a, b) = match paired && why.is_none() {
+        true => (left, right),
+        false => (a, b),
+    };
+    let of = |values: Vec<(u32, f64)>| values.into_iter().map(|(_, value)| value).collect();
+    Values {
+        a: of(a),
+        b: of(b),
+        paired,
+        why,
     }
 }
 
@@ -286,12 +265,7 @@ fn row(figure: Figure, values: Values, confidence: f64, margin: f64) -> Row {
     let (a, b) = (&values.a, &values.b);
     if a.iter().chain(b).all(|value| *value == 0.0) {
         row.verdict = Verdict::Same;
-        row.change = Some(Change {
-            relative: false,
-            effect: 0.0,
-            low: 0.0,
-            high: 0.0,
-        });
+        row.change = Some(Change::default());
         return row;
     }
     // A share may be 0 in some repeats, where it has no logarithm.

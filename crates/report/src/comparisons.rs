@@ -4,6 +4,7 @@ use pubgauge_results::Results;
 use pubgauge_results::comparison::{ComparedFigure, Comparison, Ended, Outcome, Side};
 
 use crate::compare::{Change, parts};
+use crate::lists::{grouped, unique};
 
 /// A table of changes.
 pub(crate) struct Board {
@@ -34,18 +35,9 @@ pub(crate) struct Told {
 /// The tables of a run: one of all figures for each base; of an ablation one for each figure, with changes in
 /// the rows and systems in the columns.
 pub(crate) fn boards(results: &Results) -> Vec<Board> {
-    let mut groups: Vec<Vec<&Comparison>> = Vec::new();
-    for comparison in &results.comparisons {
-        let alike = |group: &&mut Vec<&Comparison>| {
-            let first = group[0];
-            first.workload == comparison.workload && first.axes == comparison.axes
-        };
-        match groups.iter_mut().find(alike) {
-            Some(group) => group.push(comparison),
-            None => groups.push(vec![comparison]),
-        }
-    }
-    let boards = groups.iter().flat_map(|group| match group[0].ablation {
+    let all = results.comparisons.iter();
+    let groups = grouped(all.map(|c| ((&c.workload, &c.axes), c)));
+    let boards = groups.iter().flat_map(|(_, group)| match group[0].ablation {
         Some(_) => ablation(group),
         None => vec![against_one(group)],
     });
@@ -59,16 +51,6 @@ pub(crate) fn legend(results: &Results) -> String {
         "Change against the base, round by round, with its 95 % interval; the intervals of one comparison hold together. Of 100 comparisons between equals up to 5 are told apart. same: the interval lies within {} %; better, worse: it leaves out \"no change\".",
         (1e4 * margin).round() / 1e2
     )
-}
-
-fn unique<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
-    let mut found = Vec::new();
-    for one in all {
-        if !found.contains(&one) {
-            found.push(one);
-        }
-    }
-    found
 }
 
 fn figures<'a>(group: &[&'a Comparison]) -> Vec<&'a str> {
@@ -170,8 +152,8 @@ fn told(comparison: &Comparison, figure: &ComparedFigure) -> Told {
 
 /// Why pairs ended early, and what could not be compared.
 fn notes(group: &[&Comparison], name: impl Fn(&Comparison) -> String) -> Vec<String> {
-    let mut notes: Vec<(String, Vec<String>)> = Vec::new();
-    for comparison in group {
+    let name = &name;
+    let notes = group.iter().flat_map(|comparison| {
         let ended = match comparison.ended {
             Ended::Repeats | Ended::Precision => None,
             Ended::Budget => {
@@ -187,14 +169,10 @@ fn notes(group: &[&Comparison], name: impl Fn(&Comparison) -> String) -> Vec<Str
             let why = figure.why.as_ref()?;
             Some(format!("{}: {why}", figure.figure))
         });
-        for note in ended.map(str::to_owned).into_iter().chain(whys) {
-            match notes.iter_mut().find(|(known, _)| *known == note) {
-                Some((_, names)) => names.push(name(comparison)),
-                None => notes.push((note, vec![name(comparison)])),
-            }
-        }
-    }
-    let words = notes.into_iter();
+        let notes = ended.map(str::to_owned).into_iter().chain(whys);
+        notes.map(move |note| (note, name(comparison)))
+    });
+    let words = grouped(notes).into_iter();
     words
         .map(|(note, names)| format!("{}: {note}", names.join("; ")))
         .collect()

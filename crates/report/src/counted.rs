@@ -2,17 +2,15 @@
 
 use pubgauge_results::counted::figure;
 
+use crate::stats::mean;
 use crate::summary::Cell;
 use crate::units;
 
 /// Means of the counted figures over the trials of a cell, in one sentence; `None` without any.
 pub(crate) fn sentence(cell: &Cell<'_>) -> Option<String> {
     let mean = |name: &str| {
-        let values: Vec<f64> = (cell.trials.iter())
-            .filter_map(|trial| figure(trial, name))
-            .collect();
-        let mean = values.iter().sum::<f64>() / values.len() as f64;
-        (!values.is_empty()).then(|| units::digits(mean))
+        let values = cell.trials.iter().filter_map(|trial| figure(trial, name));
+        mean(values).map(units::digits)
     };
     let mut said = Vec::new();
     if cell.trials.iter().any(|trial| trial.system_calls.is_some()) {

@@ -18,7 +18,7 @@ pub(crate) mod searches;
 mod series;
 
 pub use figure::{Figure, Kind, Line, Mark, NOISE, Value};
-use figure::{interval, row};
+use figure::{columns, interval, row};
 
 /// The figures of one workload, as they are shown: first the one by which it is judged.
 pub fn of_workload(
@@ -96,7 +96,7 @@ fn throughput(workload: &Workload<'_>, id: String, lines: &[(Option<String>, Lin
         let estimate = carried.as_ref().map(known).or(estimate);
         let bound = carried.map_or("", |carried| carried.bound.suffix().trim_start());
         let offered = cell.estimate(|t| Some(t.offered_msgs_per_s));
-        let repeats = estimate.map_or(0, |e| e.n as u64);
+        let repeats = estimate.map_or(0.0, |e| e.n as f64);
         let figures = [bound.into(), repeats.into()]
             .into_iter()
             .chain(interval(estimate));
@@ -118,7 +118,7 @@ fn throughput(workload: &Workload<'_>, id: String, lines: &[(Option<String>, Lin
         description: format!(
             "Deliveries per second over all subscribers, means with 95 % confidence intervals over repeats.{words}"
         ),
-        columns: vec![
+        columns: columns([
             "row",
             "verdict",
             "bound",
@@ -127,7 +127,7 @@ fn throughput(workload: &Workload<'_>, id: String, lines: &[(Option<String>, Lin
             "ci_low_msgs_per_s",
             "ci_high_msgs_per_s",
             "offered_msgs_per_s",
-        ],
+        ]),
         rows,
         lines: lines_of(lines, &["delivered_msgs_per_s"]),
         marks: Vec::new(),
@@ -191,11 +191,11 @@ fn axes(
                 "Latency (p50 thin, p99 thick, log scale) and deliveries per second against {name}; bars are 95 % confidence \
                  intervals over repeats, the grey line is what was offered. Hollow points are not valid: their verdict stands beside them."
             ),
-            columns: vec![
+            columns: columns([
                 "row", "verdict", "others", "value", "number", "p50_ns", "p50_low_ns", "p50_high_ns", "p99_ns",
                 "p99_low_ns", "p99_high_ns", "delivered_msgs_per_s", "ci_low_msgs_per_s", "ci_high_msgs_per_s",
                 "offered_msgs_per_s",
-            ],
+            ]),
             rows,
             lines: lines_of(lines, &["latency_ns.p50", "latency_ns.p99", "delivered_msgs_per_s"]),
             marks: Vec::new(),
@@ -238,14 +238,14 @@ fn cpu(workload: &Workload<'_>, id: String) -> Figure {
         description:
             "For one delivery. A system without processes of its own works inside the clients."
                 .into(),
-        columns: vec![
+        columns: columns([
             "row",
             "verdict",
             "part",
             "cpu_us_per_msg",
             "ci_low_us",
             "ci_high_us",
-        ],
+        ]),
         rows: stacked(workload, &PARTS),
         lines: Vec::new(),
         marks: Vec::new(),
@@ -263,7 +263,7 @@ fn memory(workload: &Workload<'_>, id: String) -> Figure {
         wide: false,
         title: "Memory".into(),
         description: "Largest resident memory during the measurement; the client's with all its devices and records.".into(),
-        columns: vec!["row", "verdict", "part", "rss_bytes", "ci_low_bytes", "ci_high_bytes"],
+        columns: columns(["row", "verdict", "part", "rss_bytes", "ci_low_bytes", "ci_high_bytes"]),
         rows: stacked(workload, &PARTS),
         lines: Vec::new(),
         marks: Vec::new(),

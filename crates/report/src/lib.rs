@@ -27,6 +27,7 @@ mod counted;
 mod crowd;
 pub mod figures;
 mod hosts;
+mod lists;
 mod metric;
 pub mod naming;
 mod network;

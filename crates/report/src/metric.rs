@@ -33,13 +33,12 @@ impl Metric {
                 .round_trip_ns
                 .and_then(|d| Some(d.quotable(0.5)? as f64)),
             Metric::CpuPerMessage => {
-                let client = trial.client_cpu_s.publishers + trial.client_cpu_s.subscribers;
                 // A broker out of sight would seem to cost nothing: no figure then. A brokerless
                 // system works inside the client and has no time of its own.
                 let system = trial
                     .system_cpu_s
                     .or_else(|| trial.system_in_client().then_some(0.0))?;
-                per_message(client + system, trial)
+                per_message(trial.client_cpu_s.total() + system, trial)
             }
         }
     }

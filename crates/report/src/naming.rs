@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use pubgauge_results::Trial;
 
 use crate::cell::Cell;
+use crate::lists::unique;
 use crate::units;
 
 /// One combination of values of the varied load (payload, rate, devices). Rows are compared within.
@@ -33,7 +34,6 @@ pub(crate) fn name(cells: &mut [Cell<'_>]) -> Vec<Point> {
         .filter(|axis| several(&|t| value(t, axis).unwrap_or_default().to_owned()))
         .collect();
     let of_settings = |axis: &str| axis.starts_with("settings");
-    let mut points: Vec<Point> = Vec::new();
     let mut named = Vec::new();
     for cell in cells.iter() {
         let trial = cell.trials[0];
@@ -60,11 +60,9 @@ pub(crate) fn name(cells: &mut [Cell<'_>]) -> Vec<Point> {
             label: equations(&values).join(", "),
             values,
         };
-        if !points.contains(&point) {
-            points.push(point.clone());
-        }
         named.push((row, point));
     }
+    let mut points = unique(named.iter().map(|(_, point)| point.clone()));
     points.sort_by(|a, b| {
         let numbers = |point: &Point| -> Vec<f64> {
             point
@@ -93,13 +91,8 @@ pub(crate) fn name(cells: &mut [Cell<'_>]) -> Vec<Point> {
 
 /// Names of the axes of all cells, each once, in the order of the study.
 fn axes(cells: &[Cell<'_>]) -> Vec<String> {
-    let mut names: Vec<String> = Vec::new();
-    for axis in cells.iter().flat_map(|cell| &cell.trials[0].axes) {
-        if !names.contains(&axis.name) {
-            names.push(axis.name.clone());
-        }
-    }
-    names
+    let axes = cells.iter().flat_map(|cell| &cell.trials[0].axes);
+    unique(axes.map(|axis| axis.name.clone()))
 }
 
 fn value<'t>(trial: &'t Trial, axis: &str) -> Option<&'t str> {

@@ -5,6 +5,7 @@ use pubgauge_network::{Baseline, Throughput};
 use pubgauge_results::network::{self, NetworkInfo, NetworkTraffic, fullest_link};
 use pubgauge_results::{Results, Trial};
 
+use crate::stats::mean;
 use crate::summary::Cell;
 use crate::units;
 
@@ -58,8 +59,7 @@ pub(crate) fn sentence(results: &Results, cell: &Cell<'_>) -> Option<String> {
     }
     let mean = |figure: &dyn Fn(&Trial, &NetworkTraffic) -> Option<f64>| {
         let values: Option<Vec<f64>> = on.iter().map(|(trial, on)| figure(trial, on)).collect();
-        let values = values?;
-        Some(values.iter().sum::<f64>() / values.len() as f64)
+        mean(values?)
     };
     let each = |trial: &Trial, count: u64| {
         let deliveries = trial.delivered_msgs_per_s * trial.duration_s;

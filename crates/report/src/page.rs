@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use pubgauge_results::Results;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::Logs;
 use crate::answers;
@@ -123,10 +123,13 @@ fn head(out: &mut String, results: &Results) {
 /// The table of contents.
 fn contents(out: &mut String, page: &Page<'_>) {
     let results = page.results;
-    let mut entries = vec![("answer".to_owned(), "The answer".to_owned())];
+    out.push_str("<nav class=\"contents\" aria-label=\"Contents\"><ul>\n");
     let mut add = |shown: bool, id: &str, words: &str| {
-        entries.extend(shown.then(|| (id.to_owned(), words.to_owned())));
+        if shown {
+            let _ = writeln!(out, "<li><a href=\"#{id}\">{}</a></li>", escape(words));
+        }
     };
+    add(true, "answer", "The answer");
     add(!results.comparisons.is_empty(), "compared", "Compared");
     add(true, "validity", "What is not valid");
     add(!results.study.criteria.is_empty(), "criteria", "Criteria");
@@ -153,11 +156,12 @@ fn contents(out: &mut String, page: &Page<'_>) {
     add(true, "trials", "Every trial");
     add(true, "machine", "Machine and versions");
     add(true, "reading", "How to read this");
-    out.push_str("<nav class=\"contents\" aria-label=\"Contents\"><ul>\n");
-    for (id, words) in entries {
-        let _ = writeln!(out, "<li><a href=\"#{id}\">{}</a></li>", escape(&words));
-    }
     out.push_str("</ul></nav>\n");
+}
+
+/// A row of charts, as `page.js` reads it.
+fn row(label: &str, row: &str, point: usize, colour: usize, reference: bool) -> Value {
+    json!({ "label": label, "row": row, "point": point, "colour": colour, "reference": reference })
 }
 
 /// The data for the charts. JSON in a script element: characters that could end the element or a
@@ -169,28 +173,16 @@ fn data(out: &mut String, page: &Page<'_>) {
         .iter()
         .zip(&page.figures)
         .map(|(workload, figures)| {
-            let cells = workload.cells.iter().map(|cell| {
-                json!({
-                    "label": cell.label,
-                    "row": cell.row,
-                    "point": cell.point,
-                    "colour": cell.system_index,
-                    "reference": cell.reference,
-                })
-            });
+            let cells = workload.cells.iter();
+            let cells = cells.map(|c| row(&c.label, &c.row, c.point, c.system_index, c.reference));
             let cells: Vec<_> = cells.collect();
             json!({ "flatOut": workload.flat_out, "cells": cells, "figures": figures })
         });
     // A search is drawn like a workload of one row.
     let searches = page.searches.iter().zip(&page.search_figures);
     let searches = searches.map(|(sought, figures)| {
-        let cell = json!({
-            "label": sought.label,
-            "row": sought.label,
-            "point": 0,
-            "colour": sought.system_index,
-            "reference": sought.reference,
-        });
+        let label = &sought.label;
+        let cell = row(label, label, 0, sought.system_index, sought.reference);
         json!({ "flatOut": false, "cells": [cell], "figures": figures })
     });
     let claims = claims::data(&claims::shown(&page.results.claims, ""));

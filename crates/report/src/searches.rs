@@ -3,8 +3,9 @@
 use pubgauge_results::search::{Bound, Finding, GaveWay, Purpose, Search, SearchTrial};
 use pubgauge_results::{Results, System, Trial};
 
+use crate::lists::grouped;
 use crate::naming;
-use crate::stats::Estimate;
+use crate::stats::mean;
 use crate::summary::{Cell, Summary, Workload};
 use crate::wins::per_message;
 use crate::{answers, units, workload};
@@ -75,9 +76,9 @@ pub(crate) fn of<'a>(results: &'a Results, summary: &Summary<'_>) -> Vec<Sought<
     all
 }
 
-/// Whether two searches are compared with each other: those of one workload over one axis.
-fn compared(a: &Search, b: &Search) -> bool {
-    (&a.workload, &a.axis) == (&b.workload, &b.axis)
+/// What searches have in common that are compared with each other: the workload and the axis.
+fn compared_by(search: &Search) -> (&str, &str) {
+    (&search.workload, &search.axis)
 }
 
 /// Names searches like rows of the table: by what differs, first among those that are compared. A
@@ -105,23 +106,18 @@ fn name(all: &mut [Sought<'_>]) {
         searches.any(|search| first.map(of) != Some(of(search)))
     };
     let (workloads, axes) = (differs(|s| &s.workload), differs(|s| &s.axis));
-    for at in 0..all.len() {
-        let search = all[at].search;
-        let alike = (0..all.len()).filter(|other| compared(all[*other].search, search));
-        let alike: Vec<usize> = alike.collect();
-        if alike[0] != at {
-            continue;
-        }
+    let numbered = all.iter().enumerate();
+    let groups = grouped(numbered.map(|(at, sought)| (compared_by(sought.search), at)));
+    for ((workload, axis), alike) in groups {
         let mut cells: Vec<_> = alike
             .iter()
             .map(|at| Cell::alone(&stand_ins[*at]))
             .collect();
         naming::name(&mut cells);
         for (at, cell) in alike.into_iter().zip(cells) {
-            let workload = workloads.then_some(&search.workload);
-            let axis = axes.then_some(&search.axis);
-            let parts = [&cell.label].into_iter().chain(workload).chain(axis);
-            all[at].label = parts.map(String::as_str).collect::<Vec<_>>().join(", ");
+            let (workload, axis) = (workloads.then_some(workload), axes.then_some(axis));
+            let parts = [&cell.label[..]].into_iter().chain(workload).chain(axis);
+            all[at].label = parts.collect::<Vec<_>>().join(", ");
             all[at].row = cell.label;
         }
     }
@@ -129,45 +125,36 @@ fn name(all: &mut [Sought<'_>]) {
 
 /// Searches that are compared with each other, in the order of the run.
 pub(crate) fn groups<'s, 'a>(results: &Results, all: &'s [Sought<'a>]) -> Vec<Group<'s, 'a>> {
-    let mut groups: Vec<Group<'s, 'a>> = Vec::new();
-    for sought in all {
-        let found = groups
-            .iter_mut()
-            .find(|group| compared(group.members[0].search, sought.search));
-        match found {
-            Some(group) => group.members.push(sought),
-            None => groups.push(Group {
-                words: String::new(),
-                asked: Vec::new(),
-                by_default: false,
-                members: vec![sought],
-            }),
-        }
-    }
-    for group in &mut groups {
-        let search = group.members[0].search;
-        let cells = group.members.iter().filter_map(|sought| sought.stand_in());
+    let groups = grouped(all.iter().map(|sought| (compared_by(sought.search), sought)));
+    let group = |(_, members): (_, Vec<&'s Sought<'a>>)| {
+        let search = members[0].search;
+        let cells = members.iter().filter_map(|sought| sought.stand_in());
         let workload = Workload {
             name: search.workload.clone(),
             flat_out: false,
             points: vec![naming::Point::default()],
             cells: cells.map(Cell::alone).collect(),
         };
-        group.words = match workload.cells.is_empty() {
-            true => search.workload.clone(),
-            false => workload::words_without(&workload, &search.axis),
-        };
-        (group.asked, group.by_default) = answers::asked(results, &workload);
+        let (mut asked, mut by_default) = answers::asked(results, &workload);
         if search.axis == "burst" {
             // A search over bursts has no default limit of latency.
-            if std::mem::take(&mut group.by_default) {
-                group.asked.clear();
+            if std::mem::take(&mut by_default) {
+                asked.clear();
             }
             let whole = "every burst arrives whole, before the next one begins";
-            group.asked.insert(0, whole.to_owned());
+            asked.insert(0, whole.to_owned());
         }
-    }
-    groups
+        Group {
+            words: match workload.cells.is_empty() {
+                true => search.workload.clone(),
+                false => workload::words_without(&workload, &search.axis),
+            },
+            asked,
+            by_default,
+            members,
+        }
+    };
+    groups.into_iter().map(group).collect()
 }
 
 impl<'a> Sought<'a> {
@@ -296,13 +283,12 @@ impl<'a> Sought<'a> {
         let figures = self.tried.iter().filter(fits).filter_map(|tried| {
             let trial = tried.trial?;
             let seconds = match trial.system_in_client() {
-                true => trial.client_cpu_s.publishers + trial.client_cpu_s.subscribers,
+                true => trial.client_cpu_s.total(),
                 false => trial.system_cpu_s?,
             };
             Some(per_message(seconds, trial)? * 1e3)
         });
-        let figures: Vec<f64> = figures.collect();
-        Estimate::of(&figures).map(|estimate| estimate.mean)
+        mean(figures)
     }
 
     /// Whether the system works inside the client, so that its cost is the client's.
@@ -328,16 +314,11 @@ pub(crate) fn cost_words(members: &[&Sought<'_>]) -> String {
 
 /// The notes of searches, each once, with the names of its searches.
 pub(crate) fn notes(members: &[&Sought<'_>]) -> Vec<String> {
-    let mut notes: Vec<(&str, Vec<&str>)> = Vec::new();
-    for sought in members {
-        for note in &sought.search.notes {
-            match notes.iter_mut().find(|(known, _)| known == note) {
-                Some((_, labels)) => labels.push(&sought.row),
-                None => notes.push((note, vec![&sought.row])),
-            }
-        }
-    }
-    let words = notes.into_iter();
+    let notes = members.iter().flat_map(|sought| {
+        let notes = sought.search.notes.iter();
+        notes.map(|note| (note, sought.row.as_str()))
+    });
+    let words = grouped(notes).into_iter();
     words
         .map(|(note, labels)| format!("{}: {note}", labels.join(", ")))
         .collect()

@@ -2,27 +2,17 @@
 
 use pubgauge_results::search::LimitShare;
 
+use crate::lists::unique;
 use crate::summary::{Cell, Workload};
 use crate::units;
 
 /// The axis of a workload's load that is a share of a limit, and the share in words.
 pub(crate) fn words(workload: &Workload<'_>) -> Option<(String, String)> {
-    let mut all: Vec<&LimitShare> = Vec::new();
-    for share in workload.cells.iter().filter_map(of) {
-        if !all
-            .iter()
-            .any(|known| (known.share, &known.of) == (share.share, &share.of))
-        {
-            all.push(share);
-        }
-    }
-    let first = all.first()?;
-    let words: Vec<String> = all
-        .iter()
-        .map(|share| format!("{} of {}", percent(share), share.of))
-        .collect();
-    let words = format!("{} at {}", first.axis, words.join(" | "));
-    Some((first.axis.clone(), words))
+    let all = || workload.cells.iter().filter_map(of);
+    let axis = &all().next()?.axis;
+    let words = unique(all().map(|share| format!("{} of {}", percent(share), share.of)));
+    let words = format!("{axis} at {}", words.join(" | "));
+    Some((axis.clone(), words))
 }
 
 /// The load of a cell and what it is a share of, in one sentence; `None` if it is no share.

@@ -24,7 +24,7 @@ impl Estimate {
             _ => claims::Estimate::of(values).interval(1),
         };
         Some(Estimate {
-            mean: values.iter().sum::<f64>() / n as f64,
+            mean: mean(values.iter().copied())?,
             half_width: (n > 1).then_some((high - low) / 2.0),
             n,
         })
@@ -40,6 +40,12 @@ impl Estimate {
     pub fn high(&self) -> f64 {
         self.mean + self.half_width.unwrap_or(0.0)
     }
+}
+
+/// The arithmetic mean; `None` without values.
+pub fn mean(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+    let values: Vec<f64> = values.into_iter().collect();
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
 /// A ratio of two means with its confidence interval.

@@ -264,10 +264,8 @@ pub fn markdown(studies: &Studies, wanted: &[&str]) -> Result<String, String> {
         ));
     }
     let mut machines: Vec<&str> = chosen.iter().map(|(s, _)| s.machine.as_str()).collect();
-    let mut systems: Vec<&str> = Vec::new();
-    for (study, _) in &chosen {
-        systems.extend(study.systems.iter().map(String::as_str));
-    }
+    let systems = chosen.iter().flat_map(|(study, _)| &study.systems);
+    let mut systems: Vec<&str> = systems.map(String::as_str).collect();
     for list in [&mut machines, &mut systems] {
         list.sort_unstable();
         list.dedup();
@@ -282,13 +280,10 @@ pub fn markdown(studies: &Studies, wanted: &[&str]) -> Result<String, String> {
 fn cell(text: &str) -> String {
     let mut out = String::new();
     for c in plain(text).chars() {
-        match c {
-            '|' | '<' | '>' | '*' | '_' | '`' | '\\' | '[' | ']' => {
-                out.push('\\');
-                out.push(c);
-            }
-            c => out.push(c),
+        if "|<>*_`\\[]".contains(c) {
+            out.push('\\');
         }
+        out.push(c);
     }
     out
 }

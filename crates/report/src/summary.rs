@@ -4,6 +4,7 @@ use pubgauge_results::{Results, Trial};
 
 use crate::cell::is_reference;
 pub use crate::cell::{Carried, Cell, Doubt, REFERENCE_NAMES};
+use crate::lists::grouped;
 pub use crate::metric::Bound;
 use crate::naming::{self, Point};
 
@@ -49,39 +50,41 @@ impl<'a> Summary<'a> {
         let mut systems: Vec<String> = names.collect();
         systems.sort_by_key(|name| (is_reference(name), name.clone()));
         systems.dedup();
-        let mut workloads: Vec<Workload<'a>> = Vec::new();
-        let compared = results.trials.iter();
-        for trial in compared.filter(|trial| !is_of_search(results, trial)) {
-            let system_index = systems.iter().position(|name| *name == trial.system.name);
-            let at = workloads.iter().position(|w| w.name == trial.workload.name);
-            let at = at.unwrap_or_else(|| {
-                workloads.push(Workload {
-                    name: trial.workload.name.clone(),
-                    flat_out: false,
-                    points: Vec::new(),
-                    cells: Vec::new(),
-                });
-                workloads.len() - 1
+        let place = |system: &str| systems.iter().position(|name| name == system);
+        let workload = |(name, trials): (&String, Vec<&'a Trial>)| {
+            let trials = trials.into_iter().map(|t| ((&t.cell, &t.system.name), t));
+            let cells = grouped(trials).into_iter().map(|((_, system), trials)| Cell {
+                system_index: place(system).unwrap_or_default(),
+                ..Cell::of(trials)
             });
-            let cells = &mut workloads[at].cells;
-            match cells
-                .iter_mut()
-                .find(|cell| cell.id == trial.cell && cell.system == trial.system.name)
-            {
-                Some(cell) => cell.trials.push(trial),
-                None => cells.push(Cell {
-                    system_index: system_index.unwrap_or_default(),
-                    ..Cell::alone(trial)
-                }),
+            let mut cells: Vec<Cell<'a>> = cells.collect();
+            let points = naming::name(&mut cells);
+            cells.sort_by_key(|cell| (cell.point, cell.system_index, cell.row.clone()));
+            Workload {
+                name: name.clone(),
+                flat_out: cells.iter().all(Cell::flat_out),
+                points,
+                cells,
             }
-        }
-        for workload in &mut workloads {
-            workload.points = naming::name(&mut workload.cells);
-            workload.flat_out = workload.cells.iter().all(Cell::flat_out);
-            let place = |cell: &Cell<'_>| (cell.point, cell.system_index, cell.row.clone());
-            workload.cells.sort_by_key(place);
-        }
+        };
+        let compared = results.trials.iter();
+        let compared = compared.filter(|trial| !is_of_search(results, trial));
+        let by_name = grouped(compared.map(|trial| (&trial.workload.name, trial)));
+        let workloads = by_name.into_iter().map(workload).collect();
         Summary { workloads, systems }
+    }
+
+    /// Repeats that are not valid, with their workload and cell.
+    pub(crate) fn doubtful(&self) -> Vec<(&Workload<'a>, &Cell<'a>, Doubt<'a>)> {
+        let cells = self.workloads.iter().flat_map(|workload| {
+            let cells = workload.cells.iter();
+            cells.map(move |cell| (workload, cell))
+        });
+        let doubtful = cells.flat_map(|(workload, cell)| {
+            let groups = cell.doubtful().into_iter();
+            groups.map(move |group| (workload, cell, group))
+        });
+        doubtful.collect()
     }
 
     /// The place of a system in [`Summary::systems`].

@@ -63,10 +63,7 @@ pub fn table(results: &Results, width: usize) -> String {
     }
     networks(&mut out, results, width);
     not_valid(&mut out, &summary, width);
-    unsupported(&mut out, results, width);
-    not_measured(&mut out, results, width);
-    criteria(&mut out, results, width);
-    claims(&mut out, results, width);
+    lists(&mut out, results, width);
     if let Some(scale) = &results.study.scale {
         let text = format!("This is the study at scale {scale}, not as it is written.");
         wrapped(&mut out, "", &text, width);
@@ -94,18 +91,25 @@ fn networks(out: &mut String, results: &Results, width: usize) {
     }
 }
 
+/// A question with what is asked in words, and whether pubgauge's default is among it; `None`: nothing is asked.
+fn question(
+    results: &Results,
+    (asked, by_default): (&[String], bool),
+    question: &str,
+) -> Option<String> {
+    let why = match by_default {
+        true => format!(" ({})", answers::default_words(results)),
+        false => String::new(),
+    };
+    let asked = asked.join(", ");
+    (!asked.is_empty()).then(|| format!("{question} Asked: {asked}{why}"))
+}
+
 /// Whether each row carries its load, by what figure.
 fn carries(out: &mut String, results: &Results, answer: &WorkloadAnswer, width: usize) {
-    let asked = answer.asked.join(", ");
-    let question = match (&asked[..], answer.by_default) {
-        ("", _) => "How much does it carry?".to_owned(),
-        (asked, true) => {
-            let why = answers::default_words(results);
-            format!("Does it carry this load? Asked: {asked} ({why})")
-        }
-        (asked, false) => format!("Does it carry this load? Asked: {asked}"),
-    };
-    wrapped(out, " ", &plain(&question), width);
+    let (open, asked) = ("How much does it carry?", "Does it carry this load?");
+    let asked = question(results, (&answer.asked, answer.by_default), asked);
+    wrapped(out, " ", &plain(&asked.unwrap_or(open.into())), width);
     let short = answer.rows.len() > IN_FULL;
     for row in &answer.rows {
         let lead = match row.carries {
@@ -191,33 +195,21 @@ fn figures(out: &mut String, results: &Results, workload: &Workload<'_>, width: 
                 true => verdict_words(cell, Status::word),
                 false => verdict_words(cell, short),
             };
-            let figures = columns.iter().map(|c| ((c.show)(cell), c.width));
+            let figures = columns.iter().map(|c| (c.show(cell), c.width));
             one_line(out, &label, (&judged, verdict), figures, first, width);
         }
     }
-    for sentence in workload.cells.iter().filter_map(shares::sentence) {
-        wrapped(out, " ", &plain(&sentence), width);
-    }
-    for sentence in workload.cells.iter().filter_map(brokers::sentence) {
-        wrapped(out, " ", &plain(&sentence), width);
-    }
-    for sentence in workload.cells.iter().flat_map(windows::sentences) {
-        wrapped(out, " ", &plain(&sentence), width);
-    }
-    for sentence in workload.cells.iter().flat_map(bursts::sentences) {
-        wrapped(out, " ", &plain(&sentence), width);
-    }
-    for sentence in workload.cells.iter().filter_map(counted::sentence) {
-        wrapped(out, " ", &plain(&sentence), width);
-    }
-    let on_network = |cell| network::sentence(results, cell);
-    for sentence in workload.cells.iter().filter_map(on_network) {
-        wrapped(out, " ", &plain(&sentence), width);
-    }
-    for sentence in workload.cells.iter().filter_map(hosts::sentence) {
-        wrapped(out, " ", &plain(&sentence), width);
-    }
-    if let Some(sentence) = crowd::sentence(workload) {
+    let cells = || workload.cells.iter();
+    let sentences = cells()
+        .filter_map(shares::sentence)
+        .chain(cells().filter_map(brokers::sentence))
+        .chain(cells().flat_map(windows::sentences))
+        .chain(cells().flat_map(bursts::sentences))
+        .chain(cells().filter_map(counted::sentence))
+        .chain(cells().filter_map(|cell| network::sentence(results, cell)))
+        .chain(cells().filter_map(hosts::sentence))
+        .chain(crowd::sentence(workload));
+    for sentence in sentences {
         wrapped(out, " ", &plain(&sentence), width);
     }
     out.push('\n');
@@ -266,15 +258,7 @@ fn short(status: Status) -> &'static str {
 }
 
 fn not_valid(out: &mut String, summary: &Summary<'_>, width: usize) {
-    let cells = summary.workloads.iter().flat_map(|workload| {
-        let cells = workload.cells.iter();
-        cells.flat_map(move |cell| {
-            cell.doubtful()
-                .into_iter()
-                .map(move |group| (workload, cell, group))
-        })
-    });
-    let groups: Vec<_> = cells.collect();
+    let groups = summary.doubtful();
     if groups.is_empty() {
         return;
     }
@@ -304,60 +288,38 @@ fn not_valid(out: &mut String, summary: &Summary<'_>, width: usize) {
     out.push('\n');
 }
 
-fn unsupported(out: &mut String, results: &Results, width: usize) {
-    if results.study.unsupported.is_empty() {
-        return;
-    }
-    out.push_str("Not possible:\n");
-    for cell in &results.study.unsupported {
-        for setting in &cell.settings {
-            let text = format!(
-                "{}: {} = {}: {}",
-                cell.system, setting.setting, setting.value, setting.reason
-            );
-            wrapped(out, "  - ", &plain(&text), width);
-        }
-    }
-    out.push('\n');
-}
-
-fn not_measured(out: &mut String, results: &Results, width: usize) {
-    if results.not_measured.is_empty() {
-        return;
-    }
-    out.push_str("Not measured:\n");
-    for cell in &results.not_measured {
-        let text = format!("{}: {}", cell.cell, cell.reason);
-        wrapped(out, "  - ", &plain(&text), width);
-    }
-    out.push('\n');
-}
-
-fn criteria(out: &mut String, results: &Results, width: usize) {
-    if results.study.criteria.is_empty() {
-        return;
-    }
-    out.push_str("Criteria:\n");
-    for outcome in &results.study.criteria {
+/// What could not be had or measured, criteria and claims.
+fn lists(out: &mut String, results: &Results, width: usize) {
+    let study = &results.study;
+    let unsupported = study.unsupported.iter().flat_map(|cell| {
+        let settings = cell.settings.iter();
+        settings.map(move |s| format!("{}: {} = {}: {}", cell.system, s.setting, s.value, s.reason))
+    });
+    list(out, "Not possible", unsupported, width);
+    let not_measured = results.not_measured.iter();
+    let not_measured = not_measured.map(|cell| format!("{}: {}", cell.cell, cell.reason));
+    list(out, "Not measured", not_measured, width);
+    let criteria = study.criteria.iter().map(|outcome| {
         let met = match outcome.met {
             Some(true) => "met",
             Some(false) => "NOT MET",
             None => "undecided",
         };
-        let text = format!("{met}: {} ({})", outcome.criterion, outcome.figures);
-        wrapped(out, "  - ", &plain(&text), width);
-    }
-    out.push('\n');
+        format!("{met}: {} ({})", outcome.criterion, outcome.figures)
+    });
+    list(out, "Criteria", criteria, width);
+    list(out, "Claims", results.claims.iter().map(claim_words), width);
 }
 
-fn claims(out: &mut String, results: &Results, width: usize) {
-    if results.claims.is_empty() {
+/// Lines under a heading; nothing without lines.
+fn list(out: &mut String, heading: &str, lines: impl Iterator<Item = String>, width: usize) {
+    let mut lines = lines.peekable();
+    if lines.peek().is_none() {
         return;
     }
-    out.push_str("Claims:\n");
-    for claim in &results.claims {
-        let text = claim_words(claim);
-        wrapped(out, "  - ", &plain(&text), width);
+    let _ = writeln!(out, "{heading}:");
+    for line in lines {
+        wrapped(out, "  - ", &plain(&line), width);
     }
     out.push('\n');
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use pubgauge_driver::{Mapping, Settings};
 use pubgauge_results::Trial;
 
+use crate::lists::unique;
 use crate::shares;
 use crate::summary::Workload;
 
@@ -29,13 +30,7 @@ pub(crate) fn words_without(workload: &Workload<'_>, sought: &str) -> String {
         {
             return words.clone();
         }
-        let mut all: Vec<String> = Vec::new();
-        for word in cells.iter().map(|cell| of(cell.trials[0])) {
-            if !all.contains(&word) {
-                all.push(word);
-            }
-        }
-        all.join(" | ")
+        unique(cells.iter().map(|cell| of(cell.trials[0]))).join(" | ")
     };
     let mut words = vec![
         format!(
@@ -93,12 +88,7 @@ fn settings_words(workload: &Workload<'_>) -> Vec<String> {
             .flat_map(|t| &t.flows)
             .filter(|flow| flow.settings.is_some())
     };
-    let mut flows: Vec<&str> = Vec::new();
-    for flow in own().map(|flow| flow.name.as_str()) {
-        if !flows.contains(&flow) {
-            flows.push(flow);
-        }
-    }
+    let flows = unique(own().map(|flow| flow.name.as_str()));
     words.extend(flows.into_iter().map(|name| {
         let of_flow = own().filter(|flow| flow.name == name);
         let pairs = of_flow.filter_map(|flow| Some((flow.settings.as_ref()?, &flow.mappings[..])));

@@ -89,6 +89,11 @@ pub fn figure(trial: &Trial, flow: Option<&str>, name: &str) -> Option<f64> {
     let unique = number("delivered")
         .zip(number("duplicated"))
         .map(|(all, again)| all - again);
+    let client_cpu =
+        || Some(number("client_cpu_s.publishers")? + number("client_cpu_s.subscribers")?);
+    let whole = flow.is_none() && window.is_none();
+    let shares = || processors::shares(trial).filter(|_| whole);
+    let members = || group::extremes(&trial.groups).filter(|_| whole);
     // Microseconds per first delivery.
     let each = |seconds: Option<f64>| {
         let unique = unique.filter(|unique| *unique > 0.0)?;
@@ -98,39 +103,18 @@ pub fn figure(trial: &Trial, flow: Option<&str>, name: &str) -> Option<f64> {
         // As a number, the place in the list of verdicts, so that `= 0` means valid.
         "verdict" if window.is_some() => None,
         "verdict" => Some(f64::from(trial.verdict.status as u8)),
-        "client_cpu_total_s" => {
-            Some(number("client_cpu_s.publishers")? + number("client_cpu_s.subscribers")?)
-        }
+        "client_cpu_total_s" => client_cpu(),
         "lost_share" => ratio(number("lost"), "expected"),
         "duplicated_share" => ratio(number("duplicated"), "delivered"),
         "unique" => unique,
         // Figures of the whole trial only, as the following ones are.
-        _ if counted::FIGURES.contains(&name) => match (flow, window) {
-            (None, None) => counted::figure(trial, name),
-            _ => None,
-        },
-        "client_cpu_share" | "system_cpu_share" => {
-            let shares =
-                processors::shares(trial).filter(|_| flow.is_none() && window.is_none())?;
-            match name {
-                "client_cpu_share" => Some(shares.client),
-                _ => shares.system,
-            }
-        }
-        "smallest_member_share" | "largest_member_share" => {
-            let whole = flow.is_none() && window.is_none();
-            let (smallest, largest) = group::extremes(&trial.groups).filter(|_| whole)?;
-            Some(match name {
-                "smallest_member_share" => smallest,
-                _ => largest,
-            })
-        }
+        _ if counted::FIGURES.contains(&name) => counted::figure(trial, name).filter(|_| whole),
+        "client_cpu_share" => Some(shares()?.client),
+        "system_cpu_share" => shares()?.system,
+        "smallest_member_share" => Some(members()?.0),
+        "largest_member_share" => Some(members()?.1),
         "system_cpu_us_per_msg" => each(number("system_cpu_s")),
-        "client_cpu_us_per_msg" => each(
-            number("client_cpu_s.publishers")
-                .zip(number("client_cpu_s.subscribers"))
-                .map(|(p, s)| p + s),
-        ),
+        "client_cpu_us_per_msg" => each(client_cpu()),
         _ => {
             // Format 1 has 0 for the percentiles of an empty distribution.
             if let Some((distribution, part)) = name.rsplit_once('.')

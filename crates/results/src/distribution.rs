@@ -32,3 +32,24 @@ pub struct Distribution {
     /// Largest.
     pub max: Option<u64>,
 }
+
+impl Distribution {
+    /// The same counts with other values: what becomes of each time, and of the mean.
+    pub(crate) fn map(
+        &self,
+        time: impl Fn(u64) -> Option<u64>,
+        mean: impl Fn(f64) -> Option<f64>,
+    ) -> Distribution {
+        Distribution {
+            min: self.min.and_then(&time),
+            mean: self.mean.and_then(mean),
+            p50: self.p50.and_then(&time),
+            p90: self.p90.and_then(&time),
+            p99: self.p99.and_then(&time),
+            p99_9: self.p99_9.and_then(&time),
+            p99_99: self.p99_99.and_then(&time),
+            max: self.max.and_then(&time),
+            ..*self
+        }
+    }
+}

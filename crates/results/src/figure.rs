@@ -5,6 +5,10 @@ use std::sync::LazyLock;
 
 use pubgauge_driver::Capability;
 
+use self::Better::{Less, More};
+use self::Unit::{
+    Bytes, Count, Messages, MicrosecondsPerMessage, PerSecond, Seconds, Share, Verdict,
+};
 use crate::criterion::recorded_name;
 use crate::window;
 
@@ -88,121 +92,75 @@ pub struct Figure {
     pub of_windows: bool,
 }
 
-/// All figures except those of distributions: name, unit, better direction, where they can be asked for, and whether
-/// windows have them.
-const PLAIN: [(&str, Unit, Better, Asked, bool); 44] = {
-    use Asked::{InClaims, InCriteria};
-    use Better::{Less, More};
-    use Unit::{
-        Bytes, Count, Messages, MicrosecondsPerMessage, PerSecond, Seconds, Share, Verdict,
-    };
-    [
-        ("published", Messages, More, InCriteria, true),
-        ("refused", Messages, Less, InCriteria, true),
-        ("not-sent", Messages, Less, InCriteria, true),
-        ("under-way", Messages, Less, InCriteria, true),
-        ("delivered", Messages, More, InCriteria, true),
-        ("lost", Messages, Less, InCriteria, true),
-        ("duplicated", Messages, Less, InCriteria, true),
-        ("reordered", Messages, Less, InCriteria, true),
-        ("offered-rate", PerSecond, More, InCriteria, true),
-        ("published-rate", PerSecond, More, InCriteria, true),
-        ("delivered-rate", PerSecond, More, InCriteria, true),
-        ("loss-share", Share, Less, InCriteria, true),
-        ("client-cpu", Seconds, Less, InCriteria, false),
-        ("system-cpu", Seconds, Less, InCriteria, true),
-        ("client-memory", Bytes, Less, InCriteria, false),
-        ("system-memory", Bytes, Less, InCriteria, false),
-        ("client-cpu-share", Share, Less, InCriteria, false),
-        ("system-cpu-share", Share, Less, InCriteria, false),
-        ("verdict", Verdict, Less, InCriteria, false),
-        (
-            "cpu-per-message",
-            MicrosecondsPerMessage,
-            Less,
-            InClaims,
-            false,
-        ),
-        (
-            "client-cpu-per-message",
-            MicrosecondsPerMessage,
-            Less,
-            InClaims,
-            false,
-        ),
-        (
-            "system-cpu-per-message",
-            MicrosecondsPerMessage,
-            Less,
-            InClaims,
-            false,
-        ),
-        ("duplicated-share", Share, Less, InClaims, true),
-        ("reordered-share", Share, Less, InClaims, false),
-        ("expected", Messages, More, InClaims, true),
-        ("delivered-bytes-rate", Bytes, More, InClaims, true),
-        ("system-busiest-thread", Count, Less, InClaims, false),
-        ("publishers-cpu", Count, Less, InClaims, false),
-        (
-            "publishers-cpu-per-message",
-            MicrosecondsPerMessage,
-            Less,
-            InClaims,
-            false,
-        ),
-        ("publishers-load", Share, Less, InClaims, false),
-        ("subscribers-load", Share, Less, InClaims, false),
-        ("smallest-member-share", Share, More, InClaims, false),
-        ("largest-member-share", Share, Less, InClaims, false),
-        ("client-syscalls-per-message", Count, Less, InClaims, false),
-        ("system-syscalls-per-message", Count, Less, InClaims, false),
-        (
-            "client-send-calls-per-message",
-            Count,
-            Less,
-            InClaims,
-            false,
-        ),
-        (
-            "client-receive-calls-per-message",
-            Count,
-            Less,
-            InClaims,
-            false,
-        ),
-        ("system-sync-calls", Count, Less, InClaims, false),
-        (
-            "system-sync-calls-per-message",
-            Count,
-            Less,
-            InClaims,
-            false,
-        ),
-        ("system-written-bytes", Bytes, Less, InClaims, false),
-        (
-            "interface-bytes-per-payload-byte",
-            Count,
-            Less,
-            InClaims,
-            false,
-        ),
-        (
-            "interface-packets-per-message",
-            Count,
-            Less,
-            InClaims,
-            false,
-        ),
-        (
-            "interface-overhead-per-message",
-            Bytes,
-            Less,
-            InClaims,
-            false,
-        ),
-        ("limit", Count, More, InClaims, false),
-    ]
-};
+/// A figure that is not one of a distribution: name, unit, better direction, and whether windows have it.
+type Plain = (&'static str, Unit, Better, bool);
+
+/// Those that criteria and claims ask for.
+const OF_CRITERIA: [Plain; 19] = [
+    ("published", Messages, More, true),
+    ("refused", Messages, Less, true),
+    ("not-sent", Messages, Less, true),
+    ("under-way", Messages, Less, true),
+    ("delivered", Messages, More, true),
+    ("lost", Messages, Less, true),
+    ("duplicated", Messages, Less, true),
+    ("reordered", Messages, Less, true),
+    ("offered-rate", PerSecond, More, true),
+    ("published-rate", PerSecond, More, true),
+    ("delivered-rate", PerSecond, More, true),
+    ("loss-share", Share, Less, true),
+    ("client-cpu", Seconds, Less, false),
+    ("system-cpu", Seconds, Less, true),
+    ("client-memory", Bytes, Less, false),
+    ("system-memory", Bytes, Less, false),
+    ("client-cpu-share", Share, Less, false),
+    ("system-cpu-share", Share, Less, false),
+    ("verdict", Verdict, Less, false),
+];
+
+/// Those that claims alone ask for.
+const OF_CLAIMS: [Plain; 25] = [
+    ("cpu-per-message", MicrosecondsPerMessage, Less, false),
+    (
+        "client-cpu-per-message",
+        MicrosecondsPerMessage,
+        Less,
+        false,
+    ),
+    (
+        "system-cpu-per-message",
+        MicrosecondsPerMessage,
+        Less,
+        false,
+    ),
+    ("duplicated-share", Share, Less, true),
+    ("reordered-share", Share, Less, false),
+    ("expected", Messages, More, true),
+    ("delivered-bytes-rate", Bytes, More, true),
+    ("system-busiest-thread", Count, Less, false),
+    ("publishers-cpu", Count, Less, false),
+    (
+        "publishers-cpu-per-message",
+        MicrosecondsPerMessage,
+        Less,
+        false,
+    ),
+    ("publishers-load", Share, Less, false),
+    ("subscribers-load", Share, Less, false),
+    ("smallest-member-share", Share, More, false),
+    ("largest-member-share", Share, Less, false),
+    ("client-syscalls-per-message", Count, Less, false),
+    ("system-syscalls-per-message", Count, Less, false),
+    ("client-send-calls-per-message", Count, Less, false),
+    ("client-receive-calls-per-message", Count, Less, false),
+    ("system-sync-calls", Count, Less, false),
+    ("system-sync-calls-per-message", Count, Less, false),
+    ("system-written-bytes", Bytes, Less, false),
+    ("interface-bytes-per-payload-byte", Count, Less, false),
+    ("interface-packets-per-message", Count, Less, false),
+    ("interface-overhead-per-message", Bytes, Less, false),
+    ("limit", Count, More, false),
+];
 
 /// Distributions of times, each of which has the statistics below.
 const DISTRIBUTIONS: [&str; 5] = [
@@ -236,9 +194,12 @@ static FIGURES: LazyLock<Vec<Figure>> = LazyLock::new(|| {
         of_windows,
     };
     let time = |name, asked, windows| figure(name, Unit::Nanoseconds, Better::Less, asked, windows);
-    let plain = PLAIN.iter().map(|(name, unit, better, asked, windows)| {
-        figure((*name).to_owned(), *unit, *better, *asked, *windows)
-    });
+    let plain = |figures: &'static [Plain], asked| {
+        let figures = figures.iter().copied();
+        figures.map(move |(name, unit, better, windows)| {
+            figure(name.to_owned(), unit, better, asked, windows)
+        })
+    };
     let names = DISTRIBUTIONS
         .iter()
         .flat_map(|of| STATISTICS.map(|statistic| format!("{of}.{statistic}")));
@@ -246,7 +207,11 @@ static FIGURES: LazyLock<Vec<Figure>> = LazyLock::new(|| {
     let of_claims = TIMES_OF_CLAIMS
         .iter()
         .map(|(name, windows)| time((*name).to_owned(), Asked::InClaims, *windows));
-    plain.chain(times).chain(of_claims).collect()
+    plain(&OF_CRITERIA, Asked::InCriteria)
+        .chain(plain(&OF_CLAIMS, Asked::InClaims))
+        .chain(times)
+        .chain(of_claims)
+        .collect()
 });
 
 impl Figure {

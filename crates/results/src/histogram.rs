@@ -12,7 +12,7 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::{
-    IntervalLogIterator, IntervalLogWriterBuilder, LogEntry, Tag,
+    IntervalLogIterator, IntervalLogWriterBuilder, LogEntry, LogIteratorError, Tag,
 };
 
 use crate::distribution::Distribution;
@@ -101,19 +101,7 @@ impl Distribution {
 
     /// The distribution of half of each value: (T2 - T1) / 2 of a round trip.
     pub fn halved(&self) -> Distribution {
-        let half = |value: Option<u64>| value.map(|value| value / 2);
-        Distribution {
-            count: self.count,
-            censored: self.censored,
-            min: half(self.min),
-            mean: self.mean.map(|mean| mean / 2.0),
-            p50: half(self.p50),
-            p90: half(self.p90),
-            p99: half(self.p99),
-            p99_9: half(self.p99_9),
-            p99_99: half(self.p99_99),
-            max: half(self.max),
-        }
+        self.map(|time| Some(time / 2), |mean| Some(mean / 2.0))
     }
 
     /// A percentile that can be quoted, ns: it is known, and at least one value lies beyond.
@@ -232,27 +220,21 @@ pub fn read_log(text: &str) -> Result<Vec<Interval>, LogError> {
     let mut deserializer = Deserializer::new();
     let mut intervals = Vec::new();
     for entry in IntervalLogIterator::new(text.as_bytes()) {
-        let entry = entry.map_err(|why| match why {
-            hdrhistogram::serialization::interval_log::LogIteratorError::ParseError { offset } => {
-                LogError::Parse { offset }
-            }
-        })?;
+        let entry =
+            entry.map_err(|LogIteratorError::ParseError { offset }| LogError::Parse { offset })?;
         let LogEntry::Interval(interval) = entry else {
             continue;
         };
-        let line = intervals.len() + 1;
+        let damaged = |why: String| LogError::Decode {
+            line: intervals.len() + 1,
+            why,
+        };
         let bytes = base64::engine::general_purpose::STANDARD
             .decode(interval.encoded_histogram())
-            .map_err(|why| LogError::Decode {
-                line,
-                why: why.to_string(),
-            })?;
+            .map_err(|why| damaged(why.to_string()))?;
         let histogram = deserializer
             .deserialize::<u64, _>(&mut bytes.as_slice())
-            .map_err(|why| LogError::Decode {
-                line,
-                why: why.to_string(),
-            })?;
+            .map_err(|why| damaged(why.to_string()))?;
         intervals.push(Interval {
             tag: interval.tag().map(|tag| tag.as_str().to_owned()),
             start: interval.start_timestamp(),

@@ -16,19 +16,10 @@ impl Distribution {
     /// is at most [`QUOTABLE_SHARE`]. Others are absent; all are where the bound is not known.
     pub fn within(&self, bound_ns: Option<u64>) -> Distribution {
         let is_known = |value: f64| is_quotable(value, bound_ns);
-        let known = |value: Option<u64>| value.filter(|value| is_known(*value as f64));
-        Distribution {
-            count: self.count,
-            censored: self.censored,
-            min: known(self.min),
-            mean: self.mean.filter(|mean| is_known(*mean)),
-            p50: known(self.p50),
-            p90: known(self.p90),
-            p99: known(self.p99),
-            p99_9: known(self.p99_9),
-            p99_99: known(self.p99_99),
-            max: known(self.max),
-        }
+        self.map(
+            |time| Some(time).filter(|time| is_known(*time as f64)),
+            |mean| Some(mean).filter(|mean| is_known(*mean)),
+        )
     }
 }
 

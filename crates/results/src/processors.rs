@@ -19,8 +19,7 @@ pub fn shares(trial: &Trial) -> Option<Shares> {
     if machine == 0.0 || trial.duration_s <= 0.0 || !trial.hosts.is_empty() {
         return None;
     }
-    let client =
-        (trial.client_cpu_s.publishers + trial.client_cpu_s.subscribers) / trial.duration_s;
+    let client = trial.client_cpu_s.total() / trial.duration_s;
     let could_have = match trial.limits.as_ref().and_then(held) {
         Some(cores) => Some(cores),
         None => trial

@@ -113,12 +113,17 @@ impl RunFolder {
             study: run.study,
             ..Results::default()
         };
+        RunFolder::begun(dir, results, lock)
+    }
+
+    /// The folder of a run that ends before all its trials have run, until [`RunFolder::finish`] says otherwise.
+    fn begun(dir: &Path, mut results: Results, lock: File) -> Result<RunFolder, StoreError> {
+        results.study.cut_off = true;
         let mut folder = RunFolder {
             root: dir.to_owned(),
             results,
             _lock: lock,
         };
-        folder.results.study.cut_off = true;
         folder.write_results()?;
         Ok(folder)
     }
@@ -144,13 +149,9 @@ impl RunFolder {
         let trials = dir.join(TRIALS);
         let mut stored = Vec::new();
         for entry in fs::read_dir(&trials).map_err(io_error("read", dir, &trials))? {
-            let path = entry.map_err(io_error("read", dir, &trials))?.path();
-            let name = path
-                .file_name()
-                .unwrap_or_default()
-                .to_string_lossy()
-                .into_owned();
-            if name.starts_with('.') {
+            let entry = entry.map_err(io_error("read", dir, &trials))?;
+            let path = entry.path();
+            if entry.file_name().as_encoded_bytes().starts_with(b".") {
                 fs::remove_dir_all(&path).map_err(io_error("remove", dir, &path))?;
             } else {
                 stored.push(read_json::<Trial>(&path.join(TRIAL_FILE))?);
@@ -167,14 +168,7 @@ impl RunFolder {
         };
         stored.sort_by_key(|trial| (position(trial.id), trial.id));
         results.trials = stored;
-        results.study.cut_off = true;
-        let mut folder = RunFolder {
-            root: dir.to_owned(),
-            results,
-            _lock: lock,
-        };
-        folder.write_results()?;
-        Ok(folder)
+        RunFolder::begun(dir, results, lock)
     }
 
     /// Replaces the outcomes of the claims of a stored run; all else stays.

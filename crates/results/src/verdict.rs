@@ -121,38 +121,29 @@ impl Part<'_> {
 
 fn lossy(trial: &Trial, client: &client::Load, findings: &mut Findings) {
     for part in Part::all(trial) {
-        if part.lost > 0 && !part.losses_allowed(trial) {
-            let lost = format!(
-                "{}{} of {} expected deliveries were lost ({})",
-                part.of,
-                part.lost,
-                part.expected,
-                percent(part.lost, part.expected)
-            );
+        let (of, lost, expected) = (&part.of, part.lost, part.expected);
+        if lost > 0 && !part.losses_allowed(trial) {
+            let share = percent(lost, expected);
+            let reason =
+                format!("{of}{lost} of {expected} expected deliveries were lost ({share})");
             // Acknowledged messages are kept for a subscriber that has no time; others are not.
             let acknowledged = part
                 .settings
                 .reliability
                 .is_some_and(|r| !matches!(r, Reliability::AtMostOnce | Reliability::BestEffort));
             match client.subscriber_trouble(trial).filter(|_| !acknowledged) {
-                Some(trouble) => findings.add(
+                Some(trouble) => findings.blame_client(
                     Rule::LostByClient,
-                    Status::ClientBound,
-                    format!("{lost}, and the client may have let them fall: {trouble}"),
+                    format!("{reason}, and the client may have let them fall: {trouble}"),
                 ),
-                None => findings.add(Rule::Lost, Status::Lossy, lost),
+                None => findings.add(Rule::Lost, Status::Lossy, reason),
             }
         }
         let repeats_allowed = part.settings.reliability == Some(Reliability::AtLeastOnce);
         if part.duplicated > 0 && !repeats_allowed {
-            findings.add(
-                Rule::Repeated,
-                Status::Lossy,
-                format!(
-                    "{}{} deliveries were duplicates, and the settings promise none",
-                    part.of, part.duplicated
-                ),
-            );
+            let again = part.duplicated;
+            let reason = "deliveries were duplicates, and the settings promise none";
+            findings.add(Rule::Repeated, Status::Lossy, format!("{of}{again} {reason}"));
         }
     }
 }
@@ -170,19 +161,15 @@ fn overloaded(
         findings.add(Rule::QueueGrew, Status::Overloaded, growth.to_string());
     }
     if trial.under_way > 0 && blameless {
-        findings.add(
-            Rule::UnderWay,
-            Status::Overloaded,
-            format!(
-                "{} of {} expected deliveries ({}) were still under way when the drain was cut short \
-                 after {:.1} s: latencies are known for the other {} alone",
-                trial.under_way,
-                trial.expected,
-                percent(trial.under_way, trial.expected),
-                trial.drain.seconds,
-                percent(trial.expected - trial.under_way, trial.expected)
-            ),
+        let (under_way, expected) = (trial.under_way, trial.expected);
+        let reason = format!(
+            "{under_way} of {expected} expected deliveries ({}) were still under way when the drain was \
+             cut short after {:.1} s: latencies are known for the other {} alone",
+            percent(under_way, expected),
+            trial.drain.seconds,
+            percent(expected - under_way, expected)
         );
+        findings.add(Rule::UnderWay, Status::Overloaded, reason);
     }
     for part in Part::all(trial) {
         if !part.flat_out
@@ -193,28 +180,20 @@ fn overloaded(
             unsent(trial, &part, client, findings);
         }
         if part.share(part.refused) > thresholds::UNSENT_SHARE && !part.losses_allowed(trial) {
-            findings.add(
-                Rule::Refused,
-                Status::Overloaded,
-                format!(
-                    "{}{} of {} messages were refused ({})",
-                    part.of,
-                    part.refused,
-                    part.offered,
-                    percent(part.refused, part.offered)
-                ),
-            );
+            let (of, refused, offered) = (&part.of, part.refused, part.offered);
+            let share = percent(refused, offered);
+            let reason = format!("{of}{refused} of {offered} messages were refused ({share})");
+            findings.add(Rule::Refused, Status::Overloaded, reason);
         }
     }
 }
 
 fn unsent(trial: &Trial, part: &Part<'_>, client: &client::Load, findings: &mut Findings) {
+    let (of, not_sent, offered) = (&part.of, part.not_sent, part.offered);
+    let share = percent(not_sent, offered);
     let unsent = format!(
-        "{}{} of {} messages that were due could not be handed over before the end ({})",
-        part.of,
-        part.not_sent,
-        part.offered,
-        percent(part.not_sent, part.offered)
+        "{of}{not_sent} of {offered} messages that were due could not be handed over before the end \
+         ({share})"
     );
     let load = format!(
         "they ran {:.0} % and waited for a processor {:.0} % of it{}",
@@ -223,17 +202,11 @@ fn unsent(trial: &Trial, part: &Part<'_>, client: &client::Load, findings: &mut 
         client.share(),
     );
     if client.publishers_short_of_time(trial) || client.stalled.is_some() {
-        findings.add(
-            Rule::UnsentByClient,
-            Status::ClientBound,
-            format!("{unsent}, and the publishers had little time: {load}"),
-        );
+        let reason = format!("{unsent}, and the publishers had little time: {load}");
+        findings.blame_client(Rule::UnsentByClient, reason);
     } else {
-        findings.add(
-            Rule::Unsent,
-            Status::Overloaded,
-            format!("{unsent}, and the publishers had time: {load}"),
-        );
+        let reason = format!("{unsent}, and the publishers had time: {load}");
+        findings.add(Rule::Unsent, Status::Overloaded, reason);
     }
 }
 
@@ -275,25 +248,16 @@ fn silent(trial: &Trial) -> Option<String> {
 
 /// Where the system is blamed: adds that other programs may have taken its processors.
 fn others(trial: &Trial, findings: &mut Findings) {
-    let blamed = |(_, status, _): &(Rule, Status, String)| {
-        matches!(status, Status::Overloaded | Status::Unsteady)
-    };
-    if let Some(words) = crowded(trial).filter(|_| findings.found.iter().any(blamed)) {
+    let blamed = findings.have_any(&[Status::Overloaded, Status::Unsteady]);
+    if let Some(words) = crowded(trial).filter(|_| blamed) {
         findings.add(Rule::OthersBusy, Status::Unsteady, words);
     }
 }
 
 /// Where the system is blamed: adds that a link of its network was full.
 fn link(trial: &Trial, findings: &mut Findings) {
-    let blamed = |(_, status, _): &(Rule, Status, String)| {
-        matches!(
-            status,
-            Status::Overloaded | Status::Unsteady | Status::Lossy
-        )
-    };
-    if let Some((link, share)) = full_link(trial)
-        && findings.found.iter().any(blamed)
-    {
+    let blamed = findings.have_any(&[Status::Overloaded, Status::Unsteady, Status::Lossy]);
+    if let Some((link, share)) = full_link(trial).filter(|_| blamed) {
         let words = format!(
             "the link of {} was {:.0} % full: what was short is the link, not the system",
             link.host,

@@ -68,15 +68,3 @@ pub struct WindowFigures {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system_cpu_s: Option<f64>,
 }
-
-impl WindowFigures {
-    /// First deliveries of the messages that were due in it.
-    pub fn unique(&self) -> u64 {
-        self.delivered.saturating_sub(self.duplicated)
-    }
-
-    /// Its length in seconds.
-    pub fn length_s(&self) -> f64 {
-        self.to_s - self.from_s
-    }
-}

@@ -3,16 +3,16 @@
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
-use pubgauge_results::Trial;
-use pubgauge_results::counted::figure as count;
+use pubgauge_results::criterion::recorded_name;
 use pubgauge_results::figure::{Better, Figure as Known, Unit};
 use pubgauge_results::group::extremes;
 use pubgauge_results::model::Distribution;
 use pubgauge_results::window::{self, WindowFigures, in_window};
+use pubgauge_results::{Trial, counted};
 
 use super::Pair;
 use crate::units;
-use crate::wins::per_message;
+use crate::wins::{Metric, per_message};
 
 /// A figure of a trial.
 #[derive(Clone, Debug)]
@@ -25,7 +25,8 @@ pub struct Figure {
     pub better: Better,
     /// Whether windows of the measurement have it, too.
     pub of_windows: bool,
-    value: fn(&Trial) -> Option<f64>,
+    /// Its value; absent: it is one of those that are [counted](counted::FIGURES) on request.
+    value: Option<fn(&Trial) -> Option<f64>>,
 }
 
 impl PartialEq for Figure {
@@ -53,9 +54,10 @@ impl Figure {
     /// Its value; `None` where a trial does not have it: the system is out of sight, or there are
     /// too few messages for the percentile.
     pub fn of(&self, trial: &Trial) -> Option<f64> {
-        let value = match window::split(&self.name).1 {
-            None => (self.value)(trial),
-            Some(window) => (self.value)(&of_window(in_window(trial, None, window)?)),
+        let value = match (self.value, window::split(&self.name).1) {
+            (None, _) => counted::figure(trial, &recorded_name(&self.name)),
+            (Some(value), None) => value(trial),
+            (Some(value), Some(window)) => value(&of_window(in_window(trial, None, window)?)),
         };
         value.filter(|value| value.is_finite() && *value >= 0.0)
     }
@@ -73,10 +75,10 @@ impl Figure {
     }
 }
 
-fn figure(name: &'static str, value: fn(&Trial) -> Option<f64>) -> Figure {
+fn figure(name: &str, value: Option<fn(&Trial) -> Option<f64>>) -> Figure {
     let known = Known::named(name).expect("results know all figures");
     Figure {
-        name: Cow::Borrowed(name),
+        name: Cow::Borrowed(&known.name),
         unit: known.unit,
         better: known.better,
         of_windows: known.of_windows,
@@ -92,88 +94,57 @@ fn share(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
 
-fn client_cpu(t: &Trial) -> f64 {
-    t.client_cpu_s.publishers + t.client_cpu_s.subscribers
-}
+/// A figure that is not counted on request: its name and its value.
+type Own = (&'static str, fn(&Trial) -> Option<f64>);
 
-/// Client and system together, so that a brokerless library can be compared with a broker. `None`
-/// for a system out of sight, whose cost is not known.
-fn all_cpu(t: &Trial) -> Option<f64> {
-    let system = t
-        .system_cpu_s
-        .or_else(|| t.system_in_client().then_some(0.0))?;
-    per_message(client_cpu(t) + system, t)
-}
+const OWN: [Own; 22] = [
+    ("latency.p50", |t| quantile(Some(t.latency_ns), 0.5)),
+    ("latency.p90", |t| quantile(Some(t.latency_ns), 0.9)),
+    ("latency.p99", |t| quantile(Some(t.latency_ns), 0.99)),
+    ("latency.p99.9", |t| quantile(Some(t.latency_ns), 0.999)),
+    ("latency.p99.99", |t| quantile(Some(t.latency_ns), 0.9999)),
+    ("latency.max", |t| quantile(Some(t.latency_ns), 1.0)),
+    ("latency-from-send.p50", |t| {
+        quantile(Some(t.latency_from_send_ns), 0.5)
+    }),
+    ("latency-from-send.p99", |t| {
+        quantile(Some(t.latency_from_send_ns), 0.99)
+    }),
+    ("acknowledgement.p50", |t| {
+        quantile(t.acknowledgement_ns, 0.5)
+    }),
+    ("acknowledgement.p99", |t| {
+        quantile(t.acknowledgement_ns, 0.99)
+    }),
+    ("round-trip.p50", |t| quantile(t.round_trip_ns, 0.5)),
+    ("round-trip.p99", |t| quantile(t.round_trip_ns, 0.99)),
+    ("published-rate", |t| Some(t.published_msgs_per_s)),
+    ("delivered-rate", |t| Some(t.delivered_msgs_per_s)),
+    ("loss-share", |t| share(t.lost, t.expected)),
+    ("duplicated-share", |t| share(t.duplicated, t.delivered)),
+    ("reordered-share", |t| share(t.reordered, t.delivered)),
+    ("smallest-member-share", |t| Some(extremes(&t.groups)?.0)),
+    ("largest-member-share", |t| Some(extremes(&t.groups)?.1)),
+    ("cpu-per-message", |t| Metric::CpuPerMessage.figure(t)),
+    ("client-cpu-per-message", |t| {
+        per_message(t.client_cpu_s.total(), t)
+    }),
+    ("system-cpu-per-message", |t| {
+        per_message(t.system_cpu_s?, t)
+    }),
+];
+
+const MEMORY: [Own; 2] = [
+    ("client-memory", |t| Some(t.client_rss_bytes as f64)),
+    ("system-memory", |t| Some(t.system_rss_bytes? as f64)),
+];
 
 /// All figures that can be compared.
-pub static FIGURES: LazyLock<[Figure; 33]> = LazyLock::new(|| {
-    [
-        figure("latency.p50", |t| quantile(Some(t.latency_ns), 0.5)),
-        figure("latency.p90", |t| quantile(Some(t.latency_ns), 0.9)),
-        figure("latency.p99", |t| quantile(Some(t.latency_ns), 0.99)),
-        figure("latency.p99.9", |t| quantile(Some(t.latency_ns), 0.999)),
-        figure("latency.p99.99", |t| quantile(Some(t.latency_ns), 0.9999)),
-        figure("latency.max", |t| quantile(Some(t.latency_ns), 1.0)),
-        figure("latency-from-send.p50", |t| {
-            quantile(Some(t.latency_from_send_ns), 0.5)
-        }),
-        figure("latency-from-send.p99", |t| {
-            quantile(Some(t.latency_from_send_ns), 0.99)
-        }),
-        figure("acknowledgement.p50", |t| {
-            quantile(t.acknowledgement_ns, 0.5)
-        }),
-        figure("acknowledgement.p99", |t| {
-            quantile(t.acknowledgement_ns, 0.99)
-        }),
-        figure("round-trip.p50", |t| quantile(t.round_trip_ns, 0.5)),
-        figure("round-trip.p99", |t| quantile(t.round_trip_ns, 0.99)),
-        figure("published-rate", |t| Some(t.published_msgs_per_s)),
-        figure("delivered-rate", |t| Some(t.delivered_msgs_per_s)),
-        figure("loss-share", |t| share(t.lost, t.expected)),
-        figure("duplicated-share", |t| share(t.duplicated, t.delivered)),
-        figure("reordered-share", |t| share(t.reordered, t.delivered)),
-        figure("smallest-member-share", |t| {
-            extremes(&t.groups).map(|(smallest, _)| smallest)
-        }),
-        figure("largest-member-share", |t| {
-            extremes(&t.groups).map(|(_, largest)| largest)
-        }),
-        figure("cpu-per-message", all_cpu),
-        figure("client-cpu-per-message", |t| per_message(client_cpu(t), t)),
-        figure("system-cpu-per-message", |t| {
-            per_message(t.system_cpu_s?, t)
-        }),
-        figure("client-syscalls-per-message", |t| {
-            count(t, "client_syscalls_per_message")
-        }),
-        figure("system-syscalls-per-message", |t| {
-            count(t, "system_syscalls_per_message")
-        }),
-        figure("client-send-calls-per-message", |t| {
-            count(t, "client_send_calls_per_message")
-        }),
-        figure("client-receive-calls-per-message", |t| {
-            count(t, "client_receive_calls_per_message")
-        }),
-        figure("system-sync-calls", |t| count(t, "system_sync_calls")),
-        figure("system-sync-calls-per-message", |t| {
-            count(t, "system_sync_calls_per_message")
-        }),
-        figure("interface-bytes-per-payload-byte", |t| {
-            count(t, "interface_bytes_per_payload_byte")
-        }),
-        figure("interface-packets-per-message", |t| {
-            count(t, "interface_packets_per_message")
-        }),
-        figure("interface-overhead-per-message", |t| {
-            count(t, "interface_overhead_per_message")
-        }),
-        figure("client-memory", |t| Some(t.client_rss_bytes as f64)),
-        figure("system-memory", |t| {
-            t.system_rss_bytes.map(|bytes| bytes as f64)
-        }),
-    ]
+pub static FIGURES: LazyLock<Vec<Figure>> = LazyLock::new(|| {
+    let own = |(name, value): &Own| figure(name, Some(*value));
+    let counted = counted::FIGURES.iter().map(|name| figure(name, None));
+    let all = OWN.iter().map(own).chain(counted);
+    all.chain(MEMORY.iter().map(own)).collect()
 });
 
 /// A trial with the figures of a window, those that [`FIGURES`] takes from windows.

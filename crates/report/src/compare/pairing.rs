@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use pubgauge_results::{Results, Trial};
 
+use crate::lists::grouped;
 use crate::summary;
 
 /// The part of a run that is one side.
@@ -159,14 +160,11 @@ pub fn pair<'a>(
             .any(|t| sides[1].iter().any(|o| std::ptr::eq(*t, *o)))
     {
         return Err(Nothing::SameTrials {
-            systems: names(runs[0].trials.iter().collect(), system),
-            settings: names(runs[0].trials.iter().collect(), settings),
+            systems: names(&runs[0].trials, system),
+            settings: names(&runs[0].trials, settings),
         });
     }
-    let systems = [
-        names(sides[0].clone(), system),
-        names(sides[1].clone(), system),
-    ];
+    let systems = [0, 1].map(|side| names(sides[side].iter().copied(), system));
     let apart = systems[0].len() == 1 && systems[1].len() == 1;
     let key = |trial: &Trial, own: &Choice, other: &Choice| Key {
         workload: trial.workload.name.clone(),
@@ -182,10 +180,12 @@ pub fn pair<'a>(
             .map(|axis| format!("{} = {}", axis.name, axis.value))
             .collect(),
     };
-    let cells = [
-        cells(&sides[0], |t| key(t, choices[0], choices[1])),
-        cells(&sides[1], |t| key(t, choices[1], choices[0])),
-    ];
+    // The cells of each side, in the order of their first trials.
+    let cells = [0, 1].map(|side| {
+        let (own, other) = (choices[side], choices[1 - side]);
+        let trials = sides[side].iter();
+        grouped(trials.map(|&trial| (key(trial, own, other), trial)))
+    });
     let mut pairing = Pairing {
         pairs: Vec::new(),
         not_compared: searched,
@@ -255,22 +255,12 @@ fn narrowed<'a>(
     }
 }
 
-fn names(trials: Vec<&Trial>, of: impl Fn(&Trial) -> &str) -> Vec<String> {
-    let names: BTreeSet<&str> = trials.iter().map(|t| of(t)).collect();
+fn names<'a>(
+    trials: impl IntoIterator<Item = &'a Trial>,
+    of: impl Fn(&Trial) -> &str,
+) -> Vec<String> {
+    let names: BTreeSet<&str> = trials.into_iter().map(of).collect();
     names.into_iter().map(str::to_owned).collect()
-}
-
-/// Trials by cell, in the order of the first of each.
-fn cells<'a>(trials: &[&'a Trial], key: impl Fn(&Trial) -> Key) -> Vec<(Key, Vec<&'a Trial>)> {
-    let mut cells: Vec<(Key, Vec<&Trial>)> = Vec::new();
-    for trial in trials {
-        let key = key(trial);
-        match cells.iter_mut().find(|(known, _)| *known == key) {
-            Some((_, repeats)) => repeats.push(trial),
-            None => cells.push((key, vec![trial])),
-        }
-    }
-    cells
 }
 
 /// The trial of each repeat that counts: the last, because a run in rounds repeats spoilt ones.
@@ -307,44 +297,29 @@ fn other_workload(a: &Trial, b: &Trial) -> Option<String> {
 
 /// Differences between two runs apart from what is compared.
 fn remarks(runs: [&Results; 2], systems: &[Vec<String>; 2], sides: &[Vec<&Trial>]) -> Vec<String> {
-    let mut remarks = Vec::new();
-    let [a, b] = [&runs[0].machine, &runs[1].machine];
-    let mut differ = |what: &str, a: &str, b: &str| {
-        if a != b {
-            remarks.push(format!("{what} differs: {a} in A, {b} in B"));
-        }
+    let facts = |side: usize| {
+        let (machine, trials) = (&runs[side].machine, &sides[side]);
+        let lengths = trials.iter().map(|t| format!("{:.1} s", t.duration_s));
+        let lengths: Vec<String> = lengths.collect::<BTreeSet<_>>().into_iter().collect();
+        let of_run = [
+            ("the processor", machine.cpu_model.clone()),
+            ("the number of processors", machine.cores.to_string()),
+            ("the kernel", machine.kernel.clone()),
+            ("the version of pubgauge", machine.pubgauge_version.clone()),
+            ("the length of the measurement", lengths.join(", ")),
+        ];
+        let of_run = of_run.map(|(what, fact)| (what.to_owned(), fact));
+        let both = systems[0].iter().filter(|name| systems[1].contains(name));
+        let versions = both.map(|name| {
+            let of = trials.iter().find(|t| t.system.name == *name);
+            let version = of.map_or(String::new(), |t| t.system.version.clone());
+            (format!("the version of {name}"), version)
+        });
+        of_run.into_iter().chain(versions).collect::<Vec<_>>()
     };
-    differ("the processor", &a.cpu_model, &b.cpu_model);
-    differ(
-        "the number of processors",
-        &a.cores.to_string(),
-        &b.cores.to_string(),
-    );
-    differ("the kernel", &a.kernel, &b.kernel);
-    differ(
-        "the version of pubgauge",
-        &a.pubgauge_version,
-        &b.pubgauge_version,
-    );
-    let seconds = |trials: &[&Trial]| {
-        let lengths: BTreeSet<String> = trials
-            .iter()
-            .map(|t| format!("{:.1} s", t.duration_s))
-            .collect();
-        lengths.into_iter().collect::<Vec<_>>().join(", ")
-    };
-    differ(
-        "the length of the measurement",
-        &seconds(&sides[0]),
-        &seconds(&sides[1]),
-    );
-    for name in systems[0].iter().filter(|name| systems[1].contains(name)) {
-        let version = |trials: &[&Trial]| {
-            let of = trials.iter().find(|t| t.system.name == **name);
-            of.map_or(String::new(), |t| t.system.version.clone())
-        };
-        let what = format!("the version of {name}");
-        differ(&what, &version(&sides[0]), &version(&sides[1]));
-    }
-    remarks
+    let both = facts(0).into_iter().zip(facts(1));
+    let different = both.filter(|((_, a), (_, b))| a != b);
+    different
+        .map(|((what, a), (_, b))| format!("{what} differs: {a} in A, {b} in B"))
+        .collect()
 }

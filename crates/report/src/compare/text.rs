@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{Change, Comparison, Row};
+use crate::lists::grouped;
 use crate::units::digits;
 
 /// Width of the column of figures.
@@ -48,9 +49,7 @@ fn line(out: &mut String, row: &Row) {
     let shown = |estimate: Option<crate::stats::Estimate>| {
         estimate.map_or("-".to_owned(), |e| row.figure.show(e.mean))
     };
-    let change = row
-        .change
-        .map_or("-".to_owned(), |change| words(row, change));
+    let change = row.shown();
     let name = &row.figure.name;
     if name.len() >= FIRST {
         let _ = write!(out, "  {name}\n  {:FIRST$}", "");
@@ -68,17 +67,9 @@ fn line(out: &mut String, row: &Row) {
 
 /// Why figures are undecided, each reason once with its figures, and how many repeats would help.
 fn reasons(out: &mut String, rows: &[Row]) {
-    let mut whys: Vec<(&str, Vec<&str>)> = Vec::new();
-    for (why, row) in rows
-        .iter()
-        .filter_map(|row| Some((row.why.as_deref()?, row)))
-    {
-        match whys.iter_mut().find(|(known, _)| *known == why) {
-            Some((_, names)) => names.push(&row.figure.name),
-            None => whys.push((why, vec![&*row.figure.name])),
-        }
-    }
-    for (why, names) in whys {
+    let whys = rows.iter();
+    let whys = whys.filter_map(|row| Some((row.why.as_deref()?, &*row.figure.name)));
+    for (why, names) in grouped(whys) {
         wrapped(out, &format!("{why} ({})", names.join(", ")));
     }
     let of = |row: &Row| {

@@ -2,31 +2,8 @@
 
 use pubgauge_results::claim::{ClaimOutcome, ClaimPicture};
 
-use super::figure::{Figure, Kind, Value};
+use super::figure::{Figure, Kind, Value, columns};
 use crate::claims::unit;
-
-/// Names of the columns, from the figure's unit.
-fn columns(unit: &str) -> [&'static str; 3] {
-    match unit {
-        "ns" => ["value_ns", "ci_low_ns", "ci_high_ns"],
-        "us" => ["value_us", "ci_low_us", "ci_high_us"],
-        "s" => ["value_s", "ci_low_s", "ci_high_s"],
-        "bytes" => ["value_bytes", "ci_low_bytes", "ci_high_bytes"],
-        "bytes_per_s" => [
-            "value_bytes_per_s",
-            "ci_low_bytes_per_s",
-            "ci_high_bytes_per_s",
-        ],
-        "msgs_per_s" => [
-            "value_msgs_per_s",
-            "ci_low_msgs_per_s",
-            "ci_high_msgs_per_s",
-        ],
-        "cores" => ["value_cores", "ci_low_cores", "ci_high_cores"],
-        "share" => ["value_share", "ci_low_share", "ci_high_share"],
-        _ => ["value", "ci_low", "ci_high"],
-    }
-}
 
 /// The figures of a claim, one for each part that has an axis. Their ids begin with `id`.
 pub(crate) fn of_claim(claim: &ClaimOutcome, id: &str) -> Vec<Figure> {
@@ -45,6 +22,11 @@ pub(crate) fn of_claim(claim: &ClaimOutcome, id: &str) -> Vec<Figure> {
                 ]
             })
         });
+        let unit = unit(&picture.figure);
+        let in_unit = |name: &str| match unit {
+            "" => name.to_owned(),
+            unit => format!("{name}_{unit}"),
+        };
         let part = match picture.part.as_str() {
             "" => String::new(),
             part => format!(" ({part})"),
@@ -59,9 +41,9 @@ pub(crate) fn of_claim(claim: &ClaimOutcome, id: &str) -> Vec<Figure> {
                  the limit; what cannot be judged is left out.",
                 claim.id
             ),
-            columns: ["row", "at", "number"]
+            columns: columns(["row", "at", "number"])
                 .into_iter()
-                .chain(columns(unit(&picture.figure)))
+                .chain(["value", "ci_low", "ci_high"].map(in_unit))
                 .collect(),
             rows: rows.collect(),
             lines: Vec::new(),

@@ -1,6 +1,7 @@
 //! A figure as plain data.
 
 use serde::Serialize;
+pub use serde_json::Value;
 
 use crate::cell::Cell;
 use crate::stats::Estimate;
@@ -22,8 +23,8 @@ pub struct Figure {
     /// What it shows, as the caption and as the text alternative.
     pub description: String,
     /// Names of the columns, with units.
-    pub columns: Vec<&'static str>,
-    /// Rows; each is as long as `columns`.
+    pub columns: Vec<String>,
+    /// Rows; each is as long as `columns`, and has text, numbers, and null for what was not measured.
     pub rows: Vec<Vec<Value>>,
     /// The limits of the figures shown.
     pub lines: Vec<Line>,
@@ -80,72 +81,9 @@ pub struct Mark {
     pub label: String,
 }
 
-/// An entry of a row.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(untagged)]
-pub enum Value {
-    /// Text.
-    Text(String),
-    /// A number.
-    Number(f64),
-    /// Not measured.
-    None,
-}
-
-impl From<&str> for Value {
-    fn from(text: &str) -> Value {
-        Value::Text(text.to_owned())
-    }
-}
-
-impl From<f64> for Value {
-    fn from(number: f64) -> Value {
-        if number.is_finite() {
-            Value::Number(number)
-        } else {
-            Value::None
-        }
-    }
-}
-
-impl From<u64> for Value {
-    fn from(number: u64) -> Value {
-        Value::Number(number as f64)
-    }
-}
-
-impl From<Option<f64>> for Value {
-    fn from(number: Option<f64>) -> Value {
-        number.map_or(Value::None, Value::from)
-    }
-}
-
-impl Figure {
-    /// The rows as CSV (RFC 4180) with a head line; an absent value is empty.
-    pub fn csv(&self) -> String {
-        let quote = |text: &str| {
-            if text.contains([',', '"', '\r', '\n']) {
-                format!("\"{}\"", text.replace('"', "\"\""))
-            } else {
-                text.to_owned()
-            }
-        };
-        let mut out = self.columns.join(",");
-        out.push_str("\r\n");
-        for row in &self.rows {
-            let cells: Vec<String> = row
-                .iter()
-                .map(|value| match value {
-                    Value::Text(text) => quote(text),
-                    Value::Number(number) => number.to_string(),
-                    Value::None => String::new(),
-                })
-                .collect();
-            out.push_str(&cells.join(","));
-            out.push_str("\r\n");
-        }
-        out
-    }
+/// Names of columns.
+pub(super) fn columns<const N: usize>(names: [&str; N]) -> Vec<String> {
+    names.map(str::to_owned).to_vec()
 }
 
 /// A row: the cell's label and verdict, then its figures.

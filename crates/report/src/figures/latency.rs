@@ -3,8 +3,9 @@
 use pubgauge_results::histogram::{self, clean_tag};
 use pubgauge_results::{Distribution, Trial};
 
-use super::figure::{Figure, Kind, Line, NOISE, Value, interval, row};
+use super::figure::{Figure, Kind, Line, NOISE, Value, columns, interval, row};
 use crate::Logs;
+use crate::lists::unique;
 use crate::summary::{Cell, Workload};
 
 /// Percentiles of latency: name and quantile.
@@ -26,7 +27,9 @@ pub(super) fn figures(
     lines: &[(Option<String>, Line)],
 ) -> Vec<Figure> {
     let mut figures = vec![percentiles(workload, logs, None, id("latency"), lines)];
-    let flows = flows(workload);
+    let trials = workload.cells.iter().flat_map(|cell| &cell.trials);
+    let flows = trials.flat_map(|trial| &trial.flows);
+    let flows = unique(flows.map(|flow| flow.name.as_str()));
     if flows.len() > 1 {
         for (nth, flow) in flows.iter().enumerate() {
             let id = id(&format!("flow{}", nth + 1));
@@ -35,18 +38,6 @@ pub(super) fn figures(
     }
     figures.push(ecdf(workload, logs, id("ecdf")));
     figures
-}
-
-/// Names of the flows of a workload, in their order.
-fn flows(workload: &Workload<'_>) -> Vec<String> {
-    let mut names: Vec<String> = Vec::new();
-    let trials = workload.cells.iter().flat_map(|cell| &cell.trials);
-    for flow in trials.flat_map(|trial| &trial.flows) {
-        if !names.contains(&flow.name) {
-            names.push(flow.name.clone());
-        }
-    }
-    names
 }
 
 /// Cells whose latencies can be quoted: flat out only valid ones; in others queues grow.
@@ -83,29 +74,19 @@ fn percentiles(
             rows.push(row(cell, figures.chain(interval(Some(estimate)))));
         }
         for (ns, share) in curve(cell, logs, flow) {
-            let figures = ["".into(), share.into(), ns.into(), Value::None, Value::None];
+            let figures = ["".into(), share.into(), ns.into(), Value::Null, Value::Null];
             rows.push(row(cell, figures));
         }
     }
     if let Some(trial) = noise_trial(workload).filter(|_| !rows.is_empty()) {
-        let noise = |name: &str, share: f64, ns: u64| {
-            let ends = [Value::None, Value::None];
-            let figures = [
-                NOISE.into(),
-                "".into(),
-                name.into(),
-                share.into(),
-                ns.into(),
-            ];
-            figures.into_iter().chain(ends).collect()
+        let noise = |name: &str, share: f64, ns: f64| -> Vec<Value> {
+            let head = [NOISE, "", name].map(Value::from);
+            let figures = [share.into(), ns.into(), Value::Null, Value::Null];
+            head.into_iter().chain(figures).collect()
         };
         for (name, quantile) in PERCENTILES {
-            rows.extend(
-                trial
-                    .noise_ns
-                    .quotable(quantile)
-                    .map(|ns| noise(name, quantile, ns)),
-            );
+            let ns = trial.noise_ns.quotable(quantile);
+            rows.extend(ns.map(|ns| noise(name, quantile, ns as f64)));
         }
         let steps = thin(trial.noise_ecdf.clone());
         rows.extend(steps.into_iter().map(|(ns, share)| noise("", share, ns)));
@@ -132,7 +113,7 @@ fn percentiles(
         wide: flow.is_none() && !workload.flat_out,
         title,
         description,
-        columns: vec![
+        columns: columns([
             "row",
             "verdict",
             "percentile",
@@ -140,7 +121,7 @@ fn percentiles(
             "latency_ns",
             "ci_low_ns",
             "ci_high_ns",
-        ],
+        ]),
         rows,
         lines: lines
             .iter()
@@ -166,7 +147,7 @@ fn ecdf(workload: &Workload<'_>, logs: &Logs, id: String) -> Figure {
     }
     if let Some(trial) = noise_trial(workload).filter(|_| !rows.is_empty()) {
         let point =
-            |(ns, share): (u64, f64)| vec![NOISE.into(), "".into(), ns.into(), share.into()];
+            |(ns, share): (f64, f64)| vec![NOISE.into(), "".into(), ns.into(), share.into()];
         rows.extend(thin(trial.noise_ecdf.clone()).into_iter().map(point));
     }
     Figure {
@@ -178,7 +159,7 @@ fn ecdf(workload: &Workload<'_>, logs: &Logs, id: String) -> Figure {
             "Share of deliveries at or below a latency (ECDF), all repeats together.{}",
             queueing(workload)
         ),
-        columns: vec!["row", "verdict", "latency_ns", "share"],
+        columns: columns(["row", "verdict", "latency_ns", "share"]),
         rows,
         lines: Vec::new(),
         marks: Vec::new(),
@@ -187,7 +168,7 @@ fn ecdf(workload: &Workload<'_>, logs: &Logs, id: String) -> Figure {
 
 /// The distribution function over all quoted repeats: exact from the logs, otherwise the stored
 /// points of the typical repeat. Deliveries that were still under way count as later than all.
-fn curve(cell: &Cell<'_>, logs: &Logs, flow: Option<&str>) -> Vec<(u64, f64)> {
+fn curve(cell: &Cell<'_>, logs: &Logs, flow: Option<&str>) -> Vec<(f64, f64)> {
     let quoted = cell.quoted();
     let tag = flow.map(clean_tag);
     let histograms: Vec<_> = quoted
@@ -205,7 +186,7 @@ fn curve(cell: &Cell<'_>, logs: &Logs, flow: Option<&str>) -> Vec<(u64, f64)> {
             let known = pooled.len() as f64 / (pooled.len() + missing).max(1) as f64;
             let points = histogram::ecdf(&pooled, CURVE_POINTS).into_iter();
             points
-                .map(|(ns, share)| (ns, rounded(share * known)))
+                .map(|(ns, share)| (ns as f64, rounded(share * known)))
                 .collect()
         }
         (_, None) => thin(cell.typical().latency_ecdf.clone()),
@@ -220,12 +201,13 @@ fn rounded(share: f64) -> f64 {
 }
 
 /// Fewer points of a stored curve, with the first and the last.
-fn thin(points: Vec<(u64, f64)>) -> Vec<(u64, f64)> {
+fn thin(points: Vec<(u64, f64)>) -> Vec<(f64, f64)> {
     let step = points.len().div_ceil(CURVE_POINTS).max(1);
     let last = points.len().saturating_sub(1);
     let kept = points.into_iter().enumerate();
     let kept = kept.filter(|(nth, _)| nth % step == 0 || *nth == last);
-    kept.map(|(_, (ns, share))| (ns, rounded(share))).collect()
+    kept.map(|(_, (ns, share))| (ns as f64, rounded(share)))
+        .collect()
 }
 
 /// The trial of a workload whose noise is the median one.

@@ -2,7 +2,7 @@
 
 use pubgauge_results::Results;
 
-use super::figure::{Figure, Kind, Line, Value};
+use super::figure::{Figure, Kind, Line, Value, columns};
 use super::{lines, lines_of};
 use crate::searches::{Sought, Tried, finding, purpose};
 
@@ -17,16 +17,14 @@ pub(crate) fn of_search(results: &Results, sought: &Sought<'_>) -> Vec<Figure> {
     figures
 }
 
-/// Columns of load and of what was achieved of it, in the unit of what was varied.
-fn columns(axis: &str) -> [&'static str; 2] {
+/// The column of a load, or of what was achieved of it, in the unit of what was varied.
+fn column(name: &str, axis: &str) -> String {
     match axis {
-        "rate" => ["load_msgs_per_s", "achieved_msgs_per_s"],
-        "payload" => ["load_bytes", "achieved_bytes"],
-        "burst" => ["load_burst_msgs", "achieved_burst_msgs"],
-        "publishers" => ["load_publishers", "achieved_publishers"],
-        "subscribers" => ["load_subscribers", "achieved_subscribers"],
-        "topics" => ["load_topics", "achieved_topics"],
-        _ => ["load", "achieved"],
+        "rate" => format!("{name}_msgs_per_s"),
+        "payload" => format!("{name}_bytes"),
+        "burst" => format!("{name}_burst_msgs"),
+        "publishers" | "subscribers" | "topics" => format!("{name}_{axis}"),
+        _ => name.to_owned(),
     }
 }
 
@@ -41,8 +39,8 @@ fn row(
     let verdict = tried.trial.map(|trial| trial.verdict.status.word());
     let head = [
         sought.label.as_str().into(),
-        verdict.map_or(Value::None, Value::from),
-        u64::from(tried.step.id).into(),
+        verdict.into(),
+        f64::from(tried.step.id).into(),
         purpose(tried.step.purpose).into(),
         finding(tried.step.finding).0.into(),
     ];
@@ -68,7 +66,7 @@ fn limits(sought: &Sought<'_>, whole: f64) -> Vec<Line> {
 }
 
 fn achieved(sought: &Sought<'_>, id: String) -> Figure {
-    let [load, achieved] = columns(&sought.search.axis);
+    let column = |name: &str| column(name, &sought.search.axis);
     let rows = sought.tried.iter().map(|tried| {
         let measured = tried.trial.map(|trial| trial.duration_s);
         let figures = [
@@ -88,9 +86,9 @@ fn achieved(sought: &Sought<'_>, id: String) -> Figure {
              confirmed load, the dashed diagonal all that was offered.",
             sought.limit()
         ),
-        columns: HEAD
+        columns: columns(HEAD)
             .into_iter()
-            .chain([load, achieved, "measured_s"])
+            .chain([column("load"), column("achieved"), "measured_s".to_owned()])
             .collect(),
         rows: rows.collect(),
         lines: limits(sought, 1.0),
@@ -99,7 +97,6 @@ fn achieved(sought: &Sought<'_>, id: String) -> Figure {
 }
 
 fn latency(results: &Results, sought: &Sought<'_>, id: String) -> Figure {
-    let [load, _] = columns(&sought.search.axis);
     let middle = sought.middle();
     let rows = sought.tried.iter().filter_map(|tried| {
         let (own, trial) = (tried.step.load?, tried.trial?);
@@ -128,9 +125,10 @@ fn latency(results: &Results, sought: &Sought<'_>, id: String) -> Figure {
             "p99 by what the trial told, p50 as small rings, over the load as a share of the limit, log scale. {whole} \
              Flat out, latency is that of queues without end, and is left out."
         ),
-        columns: HEAD
+        columns: columns(HEAD)
             .into_iter()
-            .chain([load, "load_share", "p50_ns", "p99_ns"])
+            .chain([column("load", &sought.search.axis)])
+            .chain(columns(["load_share", "p50_ns", "p99_ns"]))
             .collect(),
         rows: rows.collect(),
         lines: limits(sought, middle.unwrap_or(1.0))

@@ -2,7 +2,7 @@
 
 use pubgauge_results::SeriesRecord;
 
-use super::figure::{Figure, Kind, Mark, Value, row};
+use super::figure::{Figure, Kind, Mark, Value, columns, row};
 use crate::summary::Workload;
 
 /// The largest number of records in a figure; longer series are merged record by record.
@@ -18,22 +18,22 @@ pub(super) fn series(workload: &Workload<'_>, id: String) -> Figure {
         for (length, second) in thinned(&trial.series) {
             end = end.max(second.t_s);
             let arrived = second.delivered > 0;
-            let some = |value: u64| if arrived { value.into() } else { Value::None };
+            let some = |value: u64| Value::from(arrived.then_some(value as f64));
             rows.push(row(
                 cell,
                 [
-                    u64::from(trial.repeat).into(),
+                    f64::from(trial.repeat).into(),
                     rounded(second.t_s).into(),
                     rounded(second.published as f64 / length).into(),
                     rounded(second.delivered as f64 / length).into(),
                     some(second.latency_p50_ns),
                     some(second.latency_p99_ns),
                     (second.backlog as f64).into(),
-                    second.waiting.into(),
+                    (second.waiting as f64).into(),
                     rounded(second.publishers_cpu).into(),
                     rounded(second.subscribers_cpu).into(),
                     second.system_cpu.map(rounded).into(),
-                    second.noise_max_ns.into(),
+                    (second.noise_max_ns as f64).into(),
                 ],
             ));
         }
@@ -57,7 +57,7 @@ pub(super) fn series(workload: &Workload<'_>, id: String) -> Figure {
                 "every other window, and "
             }
         ),
-        columns: vec![
+        columns: columns([
             "row",
             "verdict",
             "repeat",
@@ -72,7 +72,7 @@ pub(super) fn series(workload: &Workload<'_>, id: String) -> Figure {
             "subscribers_cpu_cores",
             "system_cpu_cores",
             "noise_max_ns",
-        ],
+        ]),
         rows,
         lines: Vec::new(),
         marks: windows(workload)

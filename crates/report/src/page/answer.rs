@@ -7,6 +7,8 @@ use super::content::Page;
 use super::html::{END_TABLE, begin_table, escape};
 use super::searches;
 use crate::answers::{Carries, RowAnswer, WorkloadAnswer};
+use crate::lists::{grouped, unique};
+use crate::naming::Point;
 use crate::summary::Workload;
 use crate::{units, words};
 
@@ -75,64 +77,39 @@ pub(super) fn wins_on_top(page: &Page<'_>) -> bool {
 
 /// A table of rows against workloads and the varied load.
 fn overview(out: &mut String, page: &Page<'_>) {
-    let mut names: Vec<&str> = Vec::new();
-    for cell in page
-        .summary
-        .workloads
-        .iter()
-        .flat_map(|workload| &workload.cells)
-    {
-        if !names.contains(&cell.row.as_str()) {
-            names.push(&cell.row);
-        }
-    }
+    let workloads = &page.summary.workloads;
+    let cells = workloads.iter().flat_map(|workload| &workload.cells);
+    let names = unique(cells.map(|cell| cell.row.as_str()));
     let columns: Vec<(usize, usize)> = (0..page.answers.len())
-        .flat_map(|at| (0..page.summary.workloads[at].points.len()).map(move |point| (at, point)))
+        .flat_map(|at| (0..workloads[at].points.len()).map(move |point| (at, point)))
         .collect();
     let several = page.answers.len() > 1;
-    let mut axes: Vec<&str> = Vec::new();
-    let heads: Vec<(String, String)> = columns
-        .iter()
-        .map(|(at, point)| {
-            let workload = &page.summary.workloads[*at];
-            let values = &workload.points[*point].values;
-            for (axis, _) in values {
-                if !axes.contains(&axis.as_str()) {
-                    axes.push(axis);
-                }
-            }
-            let name = several.then_some(workload.name.as_str());
-            let parts = name
-                .into_iter()
-                .chain(values.iter().map(|(_, value)| value.as_str()));
-            (
-                parts.collect::<Vec<_>>().join(" · "),
-                workload.points[*point].label.clone(),
-            )
-        })
-        .collect();
-    let corner = if axes.is_empty() {
-        "system".to_owned()
-    } else {
-        axes.join(" · ")
+    let points = || {
+        let columns = columns.iter();
+        columns.map(move |(at, point)| &workloads[*at].points[*point])
     };
-    let mut said: Vec<&[String]> = Vec::new();
-    for answer in &page.answers {
-        // Written once for all workloads with the same criteria.
-        if said.contains(&&answer.asked[..]) {
-            continue;
-        }
-        said.push(&answer.asked);
-        let alike = page
-            .answers
-            .iter()
-            .filter(|other| other.asked == answer.asked);
-        let names: Vec<&str> = alike.map(|other| other.workload.as_str()).collect();
+    let values = points().flat_map(|point| &point.values);
+    let axes = unique(values.map(|(axis, _)| axis.as_str()));
+    let head = |((at, _), point): (&(usize, usize), &Point)| {
+        let name = several.then_some(workloads[*at].name.as_str());
+        let values = point.values.iter().map(|(_, value)| value.as_str());
+        let parts: Vec<&str> = name.into_iter().chain(values).collect();
+        parts.join(" · ")
+    };
+    let heads: Vec<String> = columns.iter().zip(points()).map(head).collect();
+    let corner = match &axes[..] {
+        [] => "system".to_owned(),
+        axes => axes.join(" · "),
+    };
+    // Written once for all workloads with the same criteria.
+    for (_, alike) in grouped(page.answers.iter().map(|answer| (&answer.asked, answer))) {
+        let names: Vec<&str> = alike.iter().map(|answer| &*answer.workload).collect();
         let all = names.len() == page.answers.len();
         let names = if all { String::new() } else { names.join(", ") };
-        demands(out, page.results, answer, &names);
+        demands(out, page.results, alike[0], &names);
     }
-    let heads = heads.iter().map(|(head, title)| (&head[..], &title[..]));
+    let heads = heads.iter().zip(points());
+    let heads = heads.map(|(head, point)| (head.as_str(), point.label.as_str()));
     let class = if columns.len() > 5 {
         "overview many"
     } else {
@@ -147,10 +124,8 @@ fn overview(out: &mut String, page: &Page<'_>) {
     for name in names {
         let _ = write!(out, "<tr><th scope=\"row\">{}</th>", escape(name));
         for (at, point) in &columns {
-            let cells = &page.summary.workloads[*at].cells;
-            let found = cells
-                .iter()
-                .position(|cell| cell.row == *name && cell.point == *point);
+            let mut cells = workloads[*at].cells.iter();
+            let found = cells.position(|cell| cell.row == name && cell.point == *point);
             let answer = found.map(|nth| &page.answers[*at].rows[nth]);
             match answer {
                 Some(row) => {
@@ -269,11 +244,7 @@ fn spare(row: &RowAnswer) -> String {
 
 /// Who wins at what: sentences, or a table where the load was varied.
 pub(super) fn wins(out: &mut String, answer: &WorkloadAnswer) {
-    let points: Vec<&str> = answer
-        .wins
-        .iter()
-        .map(|win| win.at.as_str())
-        .fold(Vec::new(), once);
+    let points = unique(answer.wins.iter().map(|win| win.at.as_str()));
     if points.len() <= 1 {
         out.push_str("<dl class=\"wins\">\n");
         for win in &answer.wins {
@@ -287,22 +258,8 @@ pub(super) fn wins(out: &mut String, answer: &WorkloadAnswer) {
         out.push_str("</dl>\n");
         return;
     }
-    let metrics: Vec<&str> = answer
-        .wins
-        .iter()
-        .map(|win| win.what)
-        .fold(Vec::new(), once);
-    let meaning = |metric: &str| {
-        answer
-            .wins
-            .iter()
-            .find(|win| win.what == metric)
-            .map_or("", |win| win.meaning)
-    };
-    let heads = ["load"]
-        .iter()
-        .chain(&metrics)
-        .map(|head| (*head, meaning(head)));
+    let metrics = unique(answer.wins.iter().map(|win| (win.what, win.meaning)));
+    let heads = [("load", "")].into_iter().chain(metrics.iter().copied());
     begin_table(
         out,
         "fold",
@@ -311,11 +268,9 @@ pub(super) fn wins(out: &mut String, answer: &WorkloadAnswer) {
     );
     for point in points {
         let _ = write!(out, "<tr><th scope=\"row\">{}</th>", escape(point));
-        for metric in &metrics {
-            let win = answer
-                .wins
-                .iter()
-                .find(|win| win.at == point && win.what == *metric);
+        for (metric, _) in &metrics {
+            let mut wins = answer.wins.iter();
+            let win = wins.find(|win| win.at == point && win.what == *metric);
             let (short, who) = win.map_or(("–", ""), |win| (&win.short, &win.who));
             let _ = write!(
                 out,
@@ -328,12 +283,4 @@ pub(super) fn wins(out: &mut String, answer: &WorkloadAnswer) {
         out.push_str("</tr>\n");
     }
     out.push_str(END_TABLE);
-}
-
-/// Appends `next` unless it is there already.
-fn once<'t>(mut all: Vec<&'t str>, next: &'t str) -> Vec<&'t str> {
-    if !all.contains(&next) {
-        all.push(next);
-    }
-    all
 }

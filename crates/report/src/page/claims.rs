@@ -7,9 +7,10 @@ use pubgauge_results::claim::{ClaimOutcome, ClaimVerdict};
 use serde_json::{Value, json};
 
 use super::figure::one_figure;
-use super::html::escape;
+use super::html::{badge_of, escape};
 use crate::figures::Figure;
 use crate::figures::claims::of_claim;
+use crate::lists::unique;
 
 /// A claim and its figures.
 pub(super) struct Shown<'a> {
@@ -48,10 +49,7 @@ pub(super) fn badge(outcome: ClaimVerdict) -> String {
         ClaimVerdict::CannotTell => ("unsteady", "Neither could be shown."),
         ClaimVerdict::NotApplicable => ("aside", "It is about something that is not here."),
     };
-    format!(
-        "<span class=\"badge {class}\" title=\"{meaning}\">{}</span>",
-        outcome.word()
-    )
+    badge_of(class, meaning, outcome.word())
 }
 
 /// The study's claims: each sentence, its rule, both figures, and the chart that decides.
@@ -103,12 +101,7 @@ pub(super) fn article(out: &mut String, shown: &Shown<'_>, id: &str, name: &str)
 pub(super) fn data<'a>(shown: impl IntoIterator<Item = &'a Shown<'a>>) -> Vec<Value> {
     let figures = shown.into_iter().flat_map(|shown| &shown.figures);
     let data = figures.map(|figure| {
-        let mut sides: Vec<&crate::figures::Value> = Vec::new();
-        for row in &figure.rows {
-            if !sides.contains(&&row[0]) {
-                sides.push(&row[0]);
-            }
-        }
+        let sides = unique(figure.rows.iter().map(|row| &row[0]));
         let cells = sides.iter().enumerate().map(|(nth, side)| {
             json!({ "label": side, "row": side, "point": 0, "colour": nth, "reference": false })
         });

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use pubgauge_results::Results;
 use pubgauge_results::comparison::Outcome;
 
-use super::html::{END_TABLE, begin_table, escape};
-use crate::comparisons::{boards, legend};
+use super::html::{END_TABLE, badge_of, begin_table, escape, notes, row};
+use crate::comparisons::{Told, boards, legend};
 
 /// Writes the section of all comparisons.
 pub(super) fn section(out: &mut String, results: &Results) {
@@ -20,41 +20,26 @@ pub(super) fn section(out: &mut String, results: &Results) {
         let heads = heads.map(|head| (head, ""));
         begin_table(out, "limits fold", &board.title, heads);
         for (name, cells) in &board.rows {
-            let _ = write!(out, "<tr><th scope=\"row\">{}</th>", escape(name));
-            for (head, told) in board.heads.iter().zip(cells) {
-                let _ = write!(out, "<td data-name=\"{}\">", escape(head));
-                match told {
-                    None => out.push('–'),
-                    Some(told) => {
-                        let _ = write!(
-                            out,
-                            "{} <span class=\"badge {}\" title=\"{}\">{}</span><br>{}",
-                            escape(&told.change),
-                            class(told.verdict),
-                            escape(&told.why),
-                            told.verdict,
-                            escape(&told.interval)
-                        );
-                    }
-                }
-                out.push_str("</td>");
-            }
-            out.push_str("</tr>\n");
+            let heads = board.heads.iter().map(String::as_str);
+            row(out, &escape(name), heads.zip(cells.iter().map(entry)));
         }
         out.push_str(END_TABLE);
-        if !board.notes.is_empty() {
-            out.push_str("<ul class=\"notes\">\n");
-            for note in &board.notes {
-                let _ = writeln!(out, "<li>{}</li>", escape(note));
-            }
-            out.push_str("</ul>\n");
-        }
+        notes(out, &board.notes);
     }
     let _ = writeln!(
         out,
         "<p class=\"where\">{}</p>\n</section>",
         escape(&legend(results))
     );
+}
+
+fn entry(told: &Option<Told>) -> String {
+    let Some(told) = told else {
+        return "–".to_owned();
+    };
+    let badge = badge_of(class(told.verdict), &told.why, &told.verdict.to_string());
+    let (change, interval) = (escape(&told.change), escape(&told.interval));
+    format!("{change} {badge}<br>{interval}")
 }
 
 /// The CSS class of an outcome: that of a similar verdict.

@@ -2,13 +2,13 @@
 
 use std::fmt::Write as _;
 
-use pubgauge_driver::Mapping;
 use pubgauge_results::{Results, Status, Trial};
 
 use super::content::Page;
-use super::html::{END_TABLE, badge, begin_table, escape, system_of};
+use super::html::{END_TABLE, badge, badge_of, begin_table, escape, system_of};
 use crate::answers::Carries;
 use crate::columns::columns;
+use crate::lists::unique;
 use crate::{searches, summary, units, words};
 
 /// The largest number of groups of doubtful repeats with which they are unfolded.
@@ -36,34 +36,27 @@ pub(super) fn doubts(out: &mut String, page: &Page<'_>) {
         let _ = writeln!(out, "<p>{words}</p></section>");
         return;
     }
-    let cells = || {
-        page.summary
-            .workloads
-            .iter()
-            .flat_map(|w| w.cells.iter().map(move |cell| (w, cell)))
-    };
-    let groups: usize = cells().map(|(_, cell)| cell.doubtful().len()).sum();
+    let groups = page.summary.doubtful();
+    let few = groups.len() <= OPEN_DOUBTS;
     let _ = write!(
         out,
         "<p>{valid} of {all} trials are valid. Figures of the others are marked wherever they stand and win nothing.</p>\n\
          <details{}><summary>The reasons</summary>\n<ul class=\"doubts\">\n",
-        if groups <= OPEN_DOUBTS { " open" } else { "" }
+        if few { " open" } else { "" }
     );
-    for (workload, cell) in cells() {
-        for group in cell.doubtful() {
-            let _ = write!(
-                out,
-                "<li>{} <strong>{}</strong>, {}{}<ul>",
-                badge(group.status),
-                escape(&cell.label),
-                escape(&workload.name),
-                group.repeats(cell.trials.len())
-            );
-            for reason in &group.trials[0].verdict.reasons {
-                let _ = write!(out, "<li>{}</li>", escape(reason));
-            }
-            out.push_str("</ul></li>\n");
+    for (workload, cell, group) in groups {
+        let _ = write!(
+            out,
+            "<li>{} <strong>{}</strong>, {}{}<ul>",
+            badge(group.status),
+            escape(&cell.label),
+            escape(&workload.name),
+            group.repeats(cell.trials.len())
+        );
+        for reason in &group.trials[0].verdict.reasons {
+            let _ = write!(out, "<li>{}</li>", escape(reason));
         }
+        out.push_str("</ul></li>\n");
     }
     out.push_str("</ul></details></section>\n");
 }
@@ -96,8 +89,9 @@ pub(super) fn criteria(out: &mut String, results: &Results) {
         };
         let _ = writeln!(
             out,
-            "<tr><th scope=\"row\">{}</th><td><span class=\"badge {class}\" title=\"{meaning}\">{word}</span></td><td class=\"wrap\">{}</td></tr>",
+            "<tr><th scope=\"row\">{}</th><td>{}</td><td class=\"wrap\">{}</td></tr>",
             escape(&outcome.criterion),
+            badge_of(class, meaning, word),
             escape(&outcome.figures)
         );
     }
@@ -112,20 +106,15 @@ fn plain(head: &str) -> (&str, &str) {
 /// The settings asked for and what they became, folded: one table for each system and settings.
 pub(super) fn settings(out: &mut String, page: &Page<'_>) {
     out.push_str("<section id=\"settings\"><h2>What each setting became</h2>\n");
-    let mut shown: Vec<(String, &Vec<Mapping>)> = Vec::new();
-    for cell in page.measured().flat_map(|workload| &workload.cells) {
+    let cells = page.measured().flat_map(|workload| &workload.cells);
+    let shown = unique(cells.map(|cell| {
         let trial = cell.trials[0];
         let mut name = system_of(trial);
         if !["", "default"].contains(&trial.settings_name.as_str()) {
             let _ = write!(name, ", {}", trial.settings_name);
         }
-        let known = |(label, mappings): &(String, &Vec<Mapping>)| {
-            *label == name && **mappings == trial.mappings
-        };
-        if !shown.iter().any(known) {
-            shown.push((name, &trial.mappings));
-        }
-    }
+        (name, &trial.mappings)
+    }));
     for (nth, (label, mappings)) in shown.iter().enumerate() {
         let label = escape(label);
         let _ = writeln!(out, "<details><summary>{label}</summary>");

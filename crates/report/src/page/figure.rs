@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::html::{END_TABLE, begin_table, escape};
-use crate::figures::{Figure, Kind, Value};
+use crate::figures::{Figure, Kind};
 use crate::units;
 
 /// Rows of a figure's readable table; longer ones are cut with a note. The CSV has all.
@@ -35,17 +35,17 @@ pub(super) fn one_figure(out: &mut String, figure: &Figure, workload: &str, flat
         out,
         "",
         &format!("Data of {} of {workload}", figure.title),
-        figure.columns.iter().map(|column| (*column, "")),
+        figure.columns.iter().map(|column| (column.as_str(), "")),
     );
     for row in figure.rows.iter().take(TABLE_ROWS) {
         out.push_str("<tr>");
         for value in row {
-            let _ = match value {
-                Value::Text(text) => write!(out, "<td>{}</td>", escape(text)),
-                Value::Number(number) => {
-                    write!(out, "<td class=\"n\">{}</td>", number_words(*number))
+            let _ = match (value.as_str(), value.as_f64()) {
+                (Some(text), _) => write!(out, "<td>{}</td>", escape(text)),
+                (None, Some(number)) => {
+                    write!(out, "<td class=\"n\">{}</td>", number_words(number))
                 }
-                Value::None => write!(out, "<td class=\"n\">–</td>"),
+                (None, None) => write!(out, "<td class=\"n\">–</td>"),
             };
         }
         out.push_str("</tr>\n");

@@ -47,16 +47,44 @@ pub(super) fn begin_table<'h>(
     out.push_str("</tr></thead>\n<tbody>\n");
 }
 
+/// A row of a table: its name, and its entries with the headings that they have on a narrow screen. Name and entries
+/// are HTML.
+pub(super) fn row<'h>(
+    out: &mut String,
+    name: &str,
+    cells: impl IntoIterator<Item = (&'h str, String)>,
+) {
+    let _ = write!(out, "<tr><th scope=\"row\">{name}</th>");
+    for (head, cell) in cells {
+        let _ = write!(out, "<td data-name=\"{}\">{cell}</td>", escape(head));
+    }
+    out.push_str("</tr>\n");
+}
+
 /// The end of a table.
 pub(super) const END_TABLE: &str = "</tbody></table></div>\n";
 
+/// Remarks, each a line of a list; nothing without any.
+pub(super) fn notes(out: &mut String, lines: &[String]) {
+    if lines.is_empty() {
+        return;
+    }
+    out.push_str("<ul class=\"notes\">\n");
+    for line in lines {
+        let _ = writeln!(out, "<li>{}</li>", escape(line));
+    }
+    out.push_str("</ul>\n");
+}
+
 /// A verdict as a badge, explained on hover.
 pub(super) fn badge(status: Status) -> String {
-    let name = status.word();
-    format!(
-        "<span class=\"badge {name}\" title=\"{}\">{name}</span>",
-        escape(words::verdict(status))
-    )
+    badge_of(status.word(), words::verdict(status), status.word())
+}
+
+/// A word as a badge of a class, explained on hover.
+pub(super) fn badge_of(class: &str, meaning: &str, word: &str) -> String {
+    let meaning = escape(meaning);
+    format!("<span class=\"badge {class}\" title=\"{meaning}\">{word}</span>")
 }
 
 /// The system and version of a trial, shown above all tables.

@@ -6,7 +6,7 @@ use pubgauge_results::studies::{Counts, Studies, StudyOutcome};
 
 use super::claims::{Shown, anchor, article, data, shown};
 use super::frame::{begin, embed, minute};
-use super::html::{END_TABLE, begin_table, escape};
+use super::html::{END_TABLE, begin_table, escape, row};
 use crate::studies::{name, state, title};
 
 /// Name of the page of each run, beside its results.
@@ -58,16 +58,12 @@ fn overview(out: &mut String, all: &[Numbered<'_>]) {
     ];
     let heads = heads.map(|head| (head, ""));
     begin_table(out, "fold limits", "Studies", heads);
-    let row = |out: &mut String, name: &str, counts: Counts, trials: &str| {
-        let _ = write!(out, "<tr><th scope=\"row\">{name}</th>");
-        for (word, count) in counts.words() {
-            let count = match counts.all() {
-                0 => "–".to_owned(),
-                _ => count.to_string(),
-            };
-            let _ = write!(out, "<td data-name=\"{word}\">{count}</td>");
-        }
-        let _ = writeln!(out, "<td data-name=\"trials\">{trials}</td></tr>");
+    let cells = |counts: Counts, trials: String| {
+        let words = counts.words().map(|(word, count)| match counts.all() {
+            0 => (word, "–".to_owned()),
+            _ => (word, count.to_string()),
+        });
+        words.into_iter().chain([("trials", trials)])
     };
     for (study, nth, _) in all {
         let link = format!("<a href=\"#p{nth}\">{}</a>", escape(name(study)));
@@ -75,12 +71,12 @@ fn overview(out: &mut String, all: &[Numbered<'_>]) {
             true => study.trials.to_string(),
             false => format!("{} of {}", study.trials, study.planned_trials),
         };
-        row(out, &link, study.counts, &trials);
+        row(out, &link, cells(study.counts, trials));
     }
     if all.len() > 1 {
         let counts = Counts::of(all.iter().flat_map(|(study, _, _)| &study.claims));
         let trials: u32 = all.iter().map(|(study, _, _)| study.trials).sum();
-        row(out, "all", counts, &trials.to_string());
+        row(out, "all", cells(counts, trials.to_string()));
     }
     let _ = writeln!(out, "{END_TABLE}</section>");
 }

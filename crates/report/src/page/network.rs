@@ -6,7 +6,8 @@ use pubgauge_network::{Host, Network, Role, rate, span};
 use pubgauge_results::Results;
 use pubgauge_results::network::NetworkInfo;
 
-use super::html::{END_TABLE, begin_table, escape, system_of};
+use super::html::{END_TABLE, begin_table, escape, row, system_of};
+use super::per_trial::time;
 use crate::{network, units};
 
 /// The largest number of hosts of a role that are drawn; the last place gives the number of others.
@@ -141,7 +142,6 @@ fn bare(out: &mut String, info: &NetworkInfo) {
             format!("{} Mbit/s", units::digits(bits / 1e6))
         };
         let trip = baseline.round_trips.get(at);
-        let time = |ns: Option<u64>| ns.map_or("–".into(), |ns| units::time(ns as f64));
         let cells = [
             share(&baseline.tcp),
             share(&baseline.udp),
@@ -150,7 +150,8 @@ fn bare(out: &mut String, info: &NetworkInfo) {
             time(trip.map(|trip| trip.p99_ns)),
             trip.map_or("–".into(), |trip| trip.lost.to_string()),
         ];
-        row(out, &host.to_string(), &heads[1..], &cells);
+        let named = heads[1..].iter().copied().zip(cells);
+        row(out, &host.to_string(), named);
     }
     out.push_str(END_TABLE);
 }
@@ -178,29 +179,16 @@ fn crossed(out: &mut String, results: &Results, number: u32) {
         };
         for host in &on.hosts {
             let cells = [
-                host.host.clone(),
+                escape(&host.host),
                 units::bytes(host.sent_bytes),
                 units::count(host.sent_packets),
                 units::bytes(host.received_bytes),
                 units::count(host.received_packets),
             ];
-            let name = format!("{} {}", trial.id, system_of(trial));
-            row(out, &name, &heads[1..], &cells);
+            let name = escape(&format!("{} {}", trial.id, system_of(trial)));
+            row(out, &name, heads[1..].iter().copied().zip(cells));
         }
     }
     out.push_str(END_TABLE);
     out.push_str("</details>\n");
-}
-
-fn row(out: &mut String, name: &str, heads: &[&str], cells: &[String]) {
-    let _ = write!(out, "<tr><th scope=\"row\">{}</th>", escape(name));
-    for (head, cell) in heads.iter().zip(cells) {
-        let _ = write!(
-            out,
-            "<td data-name=\"{}\">{}</td>",
-            escape(head),
-            escape(cell)
-        );
-    }
-    out.push_str("</tr>\n");
 }

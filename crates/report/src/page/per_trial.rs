@@ -11,9 +11,13 @@ use crate::units;
 /// A column: its heading, and the text of an entry.
 pub(super) type Column<T> = (&'static str, fn(&T) -> String);
 
+/// A time that may not be known.
+pub(super) fn time(ns: Option<u64>) -> String {
+    ns.map_or("–".into(), |ns| units::time(ns as f64))
+}
+
 pub(super) fn at(distribution: &Distribution, quantile: f64) -> String {
-    let value = distribution.quotable(quantile);
-    value.map_or("–".into(), |ns| units::time(ns as f64))
+    time(distribution.quotable(quantile))
 }
 
 pub(super) fn optional(distribution: &Option<Distribution>, scale: f64, quantile: f64) -> String {

@@ -7,7 +7,8 @@ use pubgauge_results::search::Finding;
 use super::asked::asked;
 use super::content::Page;
 use super::figure::one_figure;
-use super::html::{END_TABLE, badge, begin_table, escape};
+use super::html::{END_TABLE, badge, badge_of, begin_table, escape, notes};
+use super::per_trial::time;
 use crate::searches::{self, Sought, Tried, finding, purpose};
 use crate::{units, words};
 
@@ -70,7 +71,7 @@ pub(super) fn overview(out: &mut String, page: &Page<'_>) {
         out.push_str(END_TABLE);
         let inside = searches::cost_words(&group.members);
         let _ = writeln!(out, "<p class=\"where\">{COST} {}</p>", escape(&inside));
-        list(out, &searches::notes(&group.members));
+        notes(out, &searches::notes(&group.members));
     }
 }
 
@@ -81,17 +82,6 @@ const COST: &str =
 /// `->` as it is written on the page.
 fn arrows(words: &str) -> String {
     escape(words).replace("-&gt;", "→")
-}
-
-fn list(out: &mut String, lines: &[String]) {
-    if lines.is_empty() {
-        return;
-    }
-    out.push_str("<ul class=\"notes\">\n");
-    for line in lines {
-        let _ = writeln!(out, "<li>{}</li>", escape(line));
-    }
-    out.push_str("</ul>\n");
 }
 
 /// Writes the section of one search.
@@ -112,7 +102,7 @@ pub(super) fn section(out: &mut String, page: &Page<'_>, sought: &Sought<'_>) {
             None => String::new(),
         }
     );
-    list(out, &search.notes);
+    notes(out, &search.notes);
     out.push_str("<div class=\"figures\">\n");
     for figure in &page.search_figures[number] {
         one_figure(out, figure, &sought.label, false);
@@ -161,14 +151,14 @@ fn trials(out: &mut String, sought: &Sought<'_>) {
         let p99 = p99.filter(|_| step.load.is_some());
         let _ = writeln!(
             out,
-            "<tr><th scope=\"row\">{}</th><td><span class=\"badge {}\" title=\"{meaning}\">{word}</span></td>\
+            "<tr><th scope=\"row\">{}</th><td>{}</td>\
              <td data-name=\"purpose\">{}</td><td class=\"n\" data-name=\"achieved\">{}</td>\
              <td class=\"n\" data-name=\"p99\">{}</td><td data-name=\"verdict\">{}</td><td class=\"wrap\">{}</td></tr>",
             escape(&sought.load_of(step)),
-            class(step.finding),
+            badge_of(class(step.finding), meaning, word),
             purpose(step.purpose),
             escape(&sought.load(step.achieved)),
-            p99.map_or("–".to_owned(), |ns| units::time(ns as f64)),
+            time(p99),
             trial.map_or("–".to_owned(), |trial| badge(trial.verdict.status)),
             escape(&step.why.join("; ")),
         );

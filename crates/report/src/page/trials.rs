@@ -9,8 +9,9 @@ use pubgauge_results::{FlowFigures, Trial};
 
 use super::content::Page;
 use super::html::{END_TABLE, escape};
-use super::per_trial::{Column, at, begin, optional, row, trials};
+use super::per_trial::{Column, at, begin, optional, row, time, trials};
 use super::windows;
+use crate::lists::unique;
 use crate::summary::Workload;
 use crate::units;
 
@@ -56,22 +57,16 @@ const OF_TRIALS: [Column<Trial>; 39] = [
         t.system_cpu_s.map_or("–".into(), units::seconds)
     }),
     ("busiest publisher ran / waited", |t| {
-        share(
-            t.worker_load.publishers_running,
-            t.worker_load.publishers_waiting,
-        )
+        let load = &t.worker_load;
+        share(load.publishers_running, load.publishers_waiting)
     }),
     ("busiest subscriber ran / waited", |t| {
-        share(
-            t.worker_load.subscribers_running,
-            t.worker_load.subscribers_waiting,
-        )
+        let load = &t.worker_load;
+        share(load.subscribers_running, load.subscribers_waiting)
     }),
     ("stood still: publishers / subscribers", |t| {
-        share(
-            t.worker_load.publishers_stalled,
-            t.worker_load.subscribers_stalled,
-        )
+        let load = &t.worker_load;
+        share(load.publishers_stalled, load.subscribers_stalled)
     }),
     ("client memory", |t| units::bytes(t.client_rss_bytes)),
     ("system memory", |t| {
@@ -119,19 +114,14 @@ const OF_BURSTS: [Column<BurstFigures>; 10] = [
     ("whole", |b| b.whole.to_string()),
     ("before the next", |b| b.in_time.to_string()),
     ("cut off by the end", |b| b.cut_off.to_string()),
-    ("handed over within", |b| {
-        b.hand_over_ns
-            .map_or("–".into(), |ns| units::time(ns as f64))
-    }),
+    ("handed over within", |b| time(b.hand_over_ns)),
     ("msgs/s in it", |b| {
         b.msgs_per_s.map_or("–".into(), units::rate)
     }),
     ("bytes/s in it", |b| {
         b.bytes_per_s.map_or("–".into(), |n| units::bytes(n as u64))
     }),
-    ("arrived after", |b| {
-        b.arrival_ns.map_or("–".into(), |ns| units::time(ns as f64))
-    }),
+    ("arrived after", |b| time(b.arrival_ns)),
 ];
 
 const OF_BROKERS: [Column<Broker>; 7] = [
@@ -219,14 +209,13 @@ pub(super) fn section(out: &mut String, page: &Page<'_>) {
 
 /// The limits of systems and worker processes that the study sets, and those not held.
 fn limits(workload: &Workload<'_>) -> Vec<String> {
-    let mut told: Vec<String> = Vec::new();
     let all = trials(workload).flat_map(|(label, trial)| {
         let of_system = trial.limits.as_ref().map(|l| (label, "instance", l));
         let of_client = trial.client_limits.as_ref();
         let of_client = of_client.map(|l| (label, "worker process", l));
         of_system.into_iter().chain(of_client)
     });
-    for (label, who, limits) in all {
+    unique(all.map(|(label, who, limits)| {
         let by = |how: &Option<String>| how.clone().unwrap_or("not held".into());
         let cores = limits
             .cores
@@ -241,9 +230,6 @@ fn limits(workload: &Workload<'_>) -> Vec<String> {
             not => words.push_str(&format!("; not held as asked: {}", not.join("; "))),
         }
         words.push('.');
-        if !told.contains(&words) {
-            told.push(words);
-        }
-    }
-    told
+        words
+    }))
 }

@@ -109,23 +109,20 @@ fn rows(out: &mut String, workload: &Workload<'_>) {
                 badge(cell.status())
             );
             for column in &columns {
-                let gone_wrong = column.counts.is_some() || column.name == "lost";
-                let figure = (column.show)(cell);
-                let class = if gone_wrong && figure != "0" {
-                    "n bad"
-                } else {
-                    "n"
+                let figure = column.show(cell);
+                let class = match column.is_of_failures() && figure != "0" {
+                    true => "n bad",
+                    false => "n",
                 };
-                let figure = if figure == "-" {
-                    "–".to_owned()
-                } else {
-                    figure
+                let figure = match &figure[..] {
+                    "-" => "–",
+                    figure => figure,
                 };
                 let _ = write!(
                     out,
                     "<td class=\"{class}\" data-name=\"{}\">{}</td>",
                     column.name,
-                    escape(&figure)
+                    escape(figure)
                 );
             }
             out.push_str("</tr>\n");

@@ -2,10 +2,11 @@
 
 use pubgauge_results::Results;
 
+use super::question;
 use crate::searches::{self, Sought};
 use crate::summary::Summary;
 use crate::terminal::{plain, wrapped};
-use crate::{answers, units};
+use crate::units;
 
 /// Headings of the columns, in two lines.
 const HEADS: [[&str; 2]; 6] = [
@@ -25,16 +26,9 @@ pub(super) fn section(out: &mut String, results: &Results, summary: &Summary<'_>
     let all = searches::of(results, summary);
     for group in searches::groups(results, &all) {
         wrapped(out, "", &plain(&group.words), width);
-        let asked = group.asked.join(", ");
-        let question = match (&asked[..], group.by_default) {
-            ("", _) => "How far does it go?".to_owned(),
-            (asked, false) => format!("How far does it go? Asked: {asked}"),
-            (asked, true) => {
-                let why = answers::default_words(results);
-                format!("How far does it go? Asked: {asked} ({why})")
-            }
-        };
-        wrapped(out, " ", &plain(&question), width);
+        let open = "How far does it go?";
+        let asked = question(results, (&group.asked, group.by_default), open);
+        wrapped(out, " ", &plain(&asked.unwrap_or(open.into())), width);
         rows(out, &group.members, width);
         let words =
             "Cost: processor time of the system for one delivery, at 50 % and 90 % of the limit.";

@@ -259,6 +259,13 @@ pub struct ClientCpu {
     pub subscribers: f64,
 }
 
+impl ClientCpu {
+    /// Of all workers.
+    pub fn total(&self) -> f64 {
+        self.publishers + self.subscribers
+    }
+}
+
 /// How busy the workers were; shares of the measurement, 0 to 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WorkerLoad {

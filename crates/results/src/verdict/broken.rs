@@ -2,7 +2,7 @@
 
 use super::findings::{Findings, Rule};
 use super::{client, thresholds};
-use crate::model::{Status, Trial};
+use crate::model::{Connections, Status, Trial};
 
 /// Rules on the trial itself. Where the client is the reason, the trial is client-bound: the system
 /// is not to blame.
@@ -13,162 +13,132 @@ pub(super) fn broken(trial: &Trial, client: &client::Load, findings: &mut Findin
         Some(what) => Some(format!("the client ran out of {what}")),
         None => client.stalled.clone(),
     };
-    let blame = |text: String| match &by_client {
-        Some(why) => (Status::ClientBound, format!("{text}: {why}")),
-        None => (Status::Broken, text),
+    let blame = |findings: &mut Findings, rule, text: String| match &by_client {
+        Some(why) => findings.add(rule, Status::ClientBound, format!("{text}: {why}")),
+        None => findings.add(rule, Status::Broken, text),
     };
-    let mut add = |rule, (status, reason): (Status, String)| findings.add(rule, status, reason);
     if let Some(why) = &circumstances.not_run {
         let text = format!("not run as planned: {why}");
-        let ended = match circumstances.exhausted {
-            Some(_) => blame(text),
-            None => (Status::Broken, text),
-        };
-        add(Rule::NotRun, ended);
+        match circumstances.exhausted {
+            Some(_) => blame(findings, Rule::NotRun, text),
+            None => findings.add(Rule::NotRun, Status::Broken, text),
+        }
     }
-    let broken = |reason: String| (Status::Broken, reason);
     for death in &circumstances.system_died {
-        add(
-            Rule::SystemDied,
-            broken(format!("the system ended during the trial: {death}")),
-        );
+        let reason = format!("the system ended during the trial: {death}");
+        findings.add(Rule::SystemDied, Status::Broken, reason);
     }
-    let connections = &trial.connections;
-    if connections.made < connections.planned {
-        add(
-            Rule::Unconnected,
-            blame(format!(
-                "{} of {} connections were made",
-                connections.made, connections.planned
-            )),
-        );
+    let Connections {
+        planned,
+        made,
+        lost,
+        remade,
+        ..
+    } = trial.connections;
+    if made < planned {
+        let reason = format!("{made} of {planned} connections were made");
+        blame(findings, Rule::Unconnected, reason);
     }
-    if connections.lost > 0 && !circumstances.disconnects_allowed {
-        add(
-            Rule::ConnectionsLost,
-            blame(format!(
-                "{} of {} connections were lost, {} made again",
-                connections.lost, connections.planned, connections.remade
-            )),
-        );
+    if lost > 0 && !circumstances.disconnects_allowed {
+        let reason = format!("{lost} of {planned} connections were lost, {remade} made again");
+        blame(findings, Rule::ConnectionsLost, reason);
     }
+    let mut add = |rule, reason: String| findings.add(rule, Status::Broken, reason);
     let odd = &trial.odd;
     if odd.foreign > 0 {
-        add(
-            Rule::Foreign,
-            broken(format!(
-                "{} deliveries were not of this trial or not for that subscriber",
-                odd.foreign
-            )),
-        );
+        let what = "deliveries were not of this trial or not for that subscriber";
+        add(Rule::Foreign, format!("{} {what}", odd.foreign));
     }
     if odd.corrupt > 0 {
         let reason = format!("{} deliveries had a damaged body", odd.corrupt);
-        add(Rule::Corrupt, broken(reason));
+        add(Rule::Corrupt, reason);
     }
     for check in trial.checks.iter().filter(|check| check.disagrees()) {
-        let counts: Vec<String> = check
-            .counts
-            .iter()
-            .map(|(who, count)| format!("{count} by {who}"))
-            .collect();
-        add(
-            Rule::CountsDiffer,
-            broken(format!("{}: {}", check.what, counts.join(", "))),
-        );
+        let counts = check.counts.iter();
+        let counts: Vec<String> = counts.map(|(who, n)| format!("{n} by {who}")).collect();
+        let reason = format!("{}: {}", check.what, counts.join(", "));
+        add(Rule::CountsDiffer, reason);
     }
     if circumstances.not_run.is_some() {
         return;
     }
     if trial.duration_s <= 0.0 {
         let reason = "nothing was measured: the measurement lasted 0 s".to_owned();
-        add(Rule::NothingMeasured, broken(reason));
+        add(Rule::NothingMeasured, reason);
         return;
     }
-    nothing(trial, &by_client, &mut add);
+    nothing(trial, &by_client, findings);
+    let mut add = |rule, reason: String| findings.add(rule, Status::Broken, reason);
     // With a clock error too large for the median, arrivals before the sending time are normal.
     let clocks_count = trial.one_way.is_none() || trial.latency_ns.p50.is_some();
-    if clocks_count
-        && odd.negative as f64 > thresholds::NEGATIVE_SHARE * trial.delivered.max(1) as f64
-    {
-        add(
-            Rule::Clocks,
-            broken(format!(
-                "{} of {} deliveries came before they were sent: the clocks cannot be trusted",
-                odd.negative, trial.delivered
-            )),
-        );
+    let &Trial {
+        offered,
+        published,
+        refused,
+        not_sent,
+        expected,
+        delivered,
+        duplicated,
+        under_way,
+        lost,
+        ..
+    } = trial;
+    if clocks_count && odd.negative as f64 > thresholds::NEGATIVE_SHARE * delivered.max(1) as f64 {
+        let early = format!("{} of {delivered} deliveries", odd.negative);
+        let reason = format!("{early} came before they were sent: the clocks cannot be trusted");
+        add(Rule::Clocks, reason);
     }
-    let unique = trial.delivered.checked_sub(trial.duplicated);
-    let known = unique.map(|unique| unique + trial.under_way + trial.lost);
-    if known != Some(trial.expected) {
-        add(
-            Rule::CountsDiffer,
-            broken(format!(
-                "the counts do not add up: {} delivered - {} duplicated + {} under way + {} lost is \
-                 not {} expected",
-                trial.delivered, trial.duplicated, trial.under_way, trial.lost, trial.expected
-            )),
+    let unique = delivered.checked_sub(duplicated);
+    if unique.map(|unique| unique + under_way + lost) != Some(expected) {
+        let reason = format!(
+            "the counts do not add up: {delivered} delivered - {duplicated} duplicated + {under_way} under way \
+             + {lost} lost is not {expected} expected"
         );
+        add(Rule::CountsDiffer, reason);
     }
-    if trial.published + trial.refused + trial.not_sent != trial.offered {
-        add(
-            Rule::CountsDiffer,
-            broken(format!(
-                "the counts do not add up: {} published + {} refused + {} not sent is not {} offered",
-                trial.published, trial.refused, trial.not_sent, trial.offered
-            )),
+    if published + refused + not_sent != offered {
+        let reason = format!(
+            "the counts do not add up: {published} published + {refused} refused + {not_sent} not sent is not \
+             {offered} offered"
         );
+        add(Rule::CountsDiffer, reason);
     }
 }
 
 /// Trials in which nothing was due, nothing was taken or nothing arrived.
-fn nothing(
-    trial: &Trial,
-    by_client: &Option<String>,
-    add: &mut impl FnMut(Rule, (Status, String)),
-) {
-    // Messages of the warm-up are still being delivered.
-    let busy = trial.at_start.backlog > 0 && trial.series.iter().any(|s| s.delivered > 0);
-    let status = match (by_client, busy) {
-        (Some(_), _) => Status::ClientBound,
-        (None, true) => Status::Overloaded,
-        (None, false) => Status::Broken,
-    };
-    let because = match (by_client, busy) {
-        (Some(why), _) => format!(": {why}"),
-        (None, true) => format!(
-            ": it still had {} deliveries of the warm-up to make when the measurement began",
-            trial.at_start.backlog
-        ),
-        (None, false) => String::new(),
-    };
-    if trial.published == 0 && (trial.offered > 0 || trial.workload.flat_out) {
-        let due = match trial.offered {
+fn nothing(trial: &Trial, by_client: &Option<String>, findings: &mut Findings) {
+    let &Trial {
+        offered,
+        published,
+        expected,
+        ..
+    } = trial;
+    if published == 0 && (offered > 0 || trial.workload.flat_out) {
+        let due = match offered {
             0 => "no message".to_owned(),
             offered => format!("none of {offered} messages"),
         };
+        // Messages of the warm-up are still being delivered.
+        let backlog = trial.at_start.backlog;
+        let busy = backlog > 0 && trial.series.iter().any(|s| s.delivered > 0);
+        let (status, because) = match (by_client, busy) {
+            (Some(why), _) => (Status::ClientBound, format!(": {why}")),
+            (None, true) => {
+                let still = format!("it still had {backlog} deliveries of the warm-up to make");
+                let because = format!(": {still} when the measurement began");
+                (Status::Overloaded, because)
+            }
+            (None, false) => (Status::Broken, String::new()),
+        };
         let reason = format!("the system took {due} in the measurement{because}");
-        add(Rule::NothingTaken, (status, reason));
-    } else if trial.offered == 0 && trial.workload.publishers > 0 {
-        add(
-            Rule::NothingMeasured,
-            (
-                Status::Broken,
-                format!(
-                    "nothing was measured: no message was due within {} s",
-                    trial.duration_s
-                ),
-            ),
-        );
+        findings.add(Rule::NothingTaken, status, reason);
+    } else if offered == 0 && trial.workload.publishers > 0 {
+        let seconds = trial.duration_s;
+        let reason = format!("nothing was measured: no message was due within {seconds} s");
+        findings.add(Rule::NothingMeasured, Status::Broken, reason);
     }
-    if trial.expected > 0 && trial.lost == trial.expected {
-        add(
-            Rule::NothingArrived,
-            (
-                Status::Broken,
-                format!("none of {} expected deliveries arrived", trial.expected),
-            ),
-        );
+    if expected > 0 && trial.lost == expected {
+        let reason = format!("none of {expected} expected deliveries arrived");
+        findings.add(Rule::NothingArrived, Status::Broken, reason);
     }
 }

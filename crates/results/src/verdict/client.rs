@@ -3,7 +3,7 @@
 use super::findings::{Findings, Rule};
 use super::series::Growth;
 use super::thresholds;
-use crate::model::{Status, Trial};
+use crate::model::Trial;
 use crate::network::full_link;
 
 /// Findings from the workers' load.
@@ -55,15 +55,14 @@ impl Load {
                 && (running >= running_limit
                     || !system_full && running + waiting >= thresholds::FLAT_OUT_RUNNING)
         };
+        let still = stood_still(trial, link_full);
         Load {
             publishers_full: full(load.publishers_running, load.publishers_waiting),
             subscribers_full: full(load.subscribers_running, load.subscribers_waiting),
-            stalled: stood_still(trial, link_full)
+            stalled: (still.as_ref())
                 .filter(|still| still.share >= thresholds::STALLED)
                 .map(words),
-            spoils_tail: stood_still(trial, link_full)
-                .filter(|still| still.spoils_tail)
-                .map(words),
+            spoils_tail: still.as_ref().filter(|s| s.spoils_tail).map(words),
             running_limit,
             held,
             system_full,
@@ -77,11 +76,8 @@ impl Load {
             self.waiting(trial, findings);
         }
         if let Some(stalled) = self.stalled.as_ref().or(self.spoils_tail.as_ref()) {
-            findings.add(
-                Rule::ClientStalled,
-                Status::ClientBound,
-                format!("{stalled}: what was sent and received late then was the client's doing"),
-            );
+            let reason = "what was sent and received late then was the client's doing";
+            findings.blame_client(Rule::ClientStalled, format!("{stalled}: {reason}"));
         }
         // Messages that the system, or a link, did not take in time left late for that reason.
         if !trial.workload.flat_out && !findings.has(Rule::Unsent) && !self.link_full {
@@ -91,17 +87,10 @@ impl Load {
 
     /// Why subscribers may not have read in time what was sent to them.
     pub fn subscriber_trouble(&self, trial: &Trial) -> Option<String> {
-        let load = &trial.worker_load;
-        let full = self.subscribers_full.then(|| {
-            format!(
-                "the busiest subscribing worker ran {:.0} % of the time and waited {:.0} % for a \
-                 processor{}",
-                load.subscribers_running * 100.0,
-                load.subscribers_waiting * 100.0,
-                self.share()
-            )
-        });
-        full.or_else(|| self.stalled.clone())
+        match self.subscribers_full {
+            true => Some(busy_subscriber(trial) + &self.share()),
+            false => self.stalled.clone(),
+        }
     }
 
     /// Whether a publishing worker had too little time for what it had to send.
@@ -119,23 +108,18 @@ impl Load {
 
     fn running(&self, trial: &Trial, growth: Option<&Growth>, findings: &mut Findings) {
         let load = &trial.worker_load;
-        let limit = self.running_limit;
+        let (limit, share) = (percent(self.running_limit), self.share());
         if trial.circumstances.system_in_client {
             // A library's work and the worker's own cannot be told apart by load. A full worker is
             // the library's limit flat out; a paced trial must leave it idle time.
             let busiest = load.publishers_running.max(load.subscribers_running);
-            if !trial.workload.flat_out && busiest >= limit {
-                findings.add(
-                    Rule::LibraryFull,
-                    Status::ClientBound,
-                    format!(
-                        "the busiest worker, which the system's library runs in, was busy {:.0} % \
-                         of the time (limit {:.0} %{})",
-                        busiest * 100.0,
-                        limit * 100.0,
-                        self.share()
-                    ),
+            if !trial.workload.flat_out && busiest >= self.running_limit {
+                let busy = percent(busiest);
+                let reason = format!(
+                    "the busiest worker, which the system's library runs in, was busy {busy} of the \
+                     time (limit {limit}{share})"
                 );
+                findings.blame_client(Rule::LibraryFull, reason);
             }
             return;
         }
@@ -145,37 +129,22 @@ impl Load {
         let system_kept_up = growth.is_none()
             && trial.under_way == 0
             && !behind.iter().any(|rule| findings.has(*rule));
-        if load.publishers_running >= limit && system_kept_up {
-            findings.add(
-                Rule::PublisherFull,
-                Status::ClientBound,
-                format!(
-                    "the busiest publishing worker ran {:.0} % of the time (limit {:.0} %{}): the \
-                     system could have taken more",
-                    load.publishers_running * 100.0,
-                    limit * 100.0,
-                    self.share()
-                ),
+        if load.publishers_running >= self.running_limit && system_kept_up {
+            let ran = percent(load.publishers_running);
+            let reason = format!(
+                "the busiest publishing worker ran {ran} of the time (limit {limit}{share}): the \
+                 system could have taken more"
             );
+            findings.blame_client(Rule::PublisherFull, reason);
         }
         if self.subscribers_full {
-            findings.add(
-                Rule::SubscriberFull,
-                Status::ClientBound,
-                format!(
-                    "the busiest subscribing worker ran {:.0} % of the time and waited {:.0} % \
-                     for a processor (limit {:.0} % running, {:.0} % both{}): what it did not take \
-                     in time is not the system's doing{}",
-                    load.subscribers_running * 100.0,
-                    load.subscribers_waiting * 100.0,
-                    limit * 100.0,
-                    thresholds::FLAT_OUT_RUNNING * 100.0,
-                    self.share(),
-                    growth
-                        .map(|growth| format!("; {growth}"))
-                        .unwrap_or_default()
-                ),
+            let (busy, both) = (busy_subscriber(trial), percent(thresholds::FLAT_OUT_RUNNING));
+            let growth = growth.map_or(String::new(), |growth| format!("; {growth}"));
+            let reason = format!(
+                "{busy} (limit {limit} running, {both} both{share}): what it did not take in time is \
+                 not the system's doing{growth}"
             );
+            findings.blame_client(Rule::SubscriberFull, reason);
         }
     }
 
@@ -195,22 +164,17 @@ impl Load {
             (None, 0) => "the machine".to_owned(),
             (None, cores) => format!("the machine with its {cores} processors"),
         };
-        findings.add(
-            Rule::MachineFull,
-            Status::ClientBound,
-            format!(
-                "{machine} was the limit: the busiest workers waited for a processor {:.0} % \
-                 (publishing) and {:.0} % (subscribing) of the time (limit {:.0} %); in use were \
-                 {:.2} cores by the client and {} by the system",
-                load.publishers_waiting * 100.0,
-                load.subscribers_waiting * 100.0,
-                thresholds::WAITING * 100.0,
-                client_cores,
-                system_cores.map_or("an unknown number".to_owned(), |cores| format!(
-                    "{cores:.2}"
-                )),
-            ),
+        let [publishing, subscribing] =
+            [load.publishers_waiting, load.subscribers_waiting].map(percent);
+        let limit = percent(thresholds::WAITING);
+        let unknown = || "an unknown number".to_owned();
+        let system_cores = system_cores.map_or_else(unknown, |cores| format!("{cores:.2}"));
+        let reason = format!(
+            "{machine} was the limit: the busiest workers waited for a processor {publishing} \
+             (publishing) and {subscribing} (subscribing) of the time (limit {limit}); in use were \
+             {client_cores:.2} cores by the client and {system_cores} by the system"
         );
+        findings.blame_client(Rule::MachineFull, reason);
     }
 
     /// Lateness of the client itself in a paced trial.
@@ -241,33 +205,35 @@ impl Load {
             && median.is_some_and(|p50| half as f64 > thresholds::LAG_SHARE * p50 as f64)
             && (at_fault || by_noise(half, trial.noise_ns.p50))
         {
-            findings.add(
-                Rule::ClientLate,
-                Status::ClientBound,
-                format!(
-                    "half of all messages left more than {} late{allowed}, against a median latency of {} \
-                     (limit {:.0} %)",
-                    time(half),
-                    time(median.unwrap_or(0)),
-                    thresholds::LAG_SHARE * 100.0
-                ),
+            let (half, median) = (time(half), time(median.unwrap_or(0)));
+            let limit = percent(thresholds::LAG_SHARE);
+            let reason = format!(
+                "half of all messages left more than {half} late{allowed}, against a median latency of \
+                 {median} (limit {limit})"
             );
+            findings.blame_client(Rule::ClientLate, reason);
         } else if tail > thresholds::LAG_TAIL_FLOOR_NS
             && own_tail.is_some_and(|p99| tail > p99)
             && (at_fault || by_noise(tail, trial.noise_ns.p99))
         {
-            findings.add(
-                Rule::ClientLate,
-                Status::ClientBound,
-                format!(
-                    "the tail is the client's own: 1 % of messages left more than {} late{allowed}, and the \
-                     system's part of the latency is {} at the 99th percentile",
-                    time(tail),
-                    time(own_tail.unwrap_or(0))
-                ),
+            let (tail, own_tail) = (time(tail), time(own_tail.unwrap_or(0)));
+            let reason = format!(
+                "the tail is the client's own: 1 % of messages left more than {tail} late{allowed}, and \
+                 the system's part of the latency is {own_tail} at the 99th percentile"
             );
+            findings.blame_client(Rule::ClientLate, reason);
         }
     }
+}
+
+/// How busy the busiest subscribing worker was.
+fn busy_subscriber(trial: &Trial) -> String {
+    let load = &trial.worker_load;
+    let (ran, waited) = (load.subscribers_running, load.subscribers_waiting);
+    let (ran, waited) = (percent(ran), percent(waited));
+    format!(
+        "the busiest subscribing worker ran {ran} of the time and waited {waited} for a processor"
+    )
 }
 
 /// A stall of a worker or of the whole machine.
@@ -301,16 +267,16 @@ fn stood_still(trial: &Trial, link_full: bool) -> Option<Still> {
     })
 }
 
-fn words(still: Still) -> String {
+fn words(still: &Still) -> String {
     let limit = match still.share >= thresholds::STALLED {
-        true => format!("limit {:.0} %", thresholds::STALLED * 100.0),
+        true => percent(thresholds::STALLED),
         false => format!(
-            "limit {:.0} % where the longest of these times is half the 99th percentile of latency or more",
-            thresholds::STALLED_TAIL * 100.0
+            "{} where the longest of these times is half the 99th percentile of latency or more",
+            percent(thresholds::STALLED_TAIL)
         ),
     };
     format!(
-        "{} stood still for {:.1} % of the measurement ({limit}), up to {} at a time",
+        "{} stood still for {:.1} % of the measurement (limit {limit}), up to {} at a time",
         still.who,
         still.share * 100.0,
         time(still.longest_ns)
@@ -337,9 +303,8 @@ pub(super) fn crowded(trial: &Trial) -> Option<String> {
 /// Cores in use by the client and, where it can be seen, by the system.
 fn cores_in_use(trial: &Trial) -> (f64, Option<f64>) {
     let duration = trial.duration_s.max(f64::MIN_POSITIVE);
-    let client = trial.client_cpu_s.publishers + trial.client_cpu_s.subscribers;
     (
-        client / duration,
+        trial.client_cpu_s.total() / duration,
         trial.system_cpu_s.map(|seconds| seconds / duration),
     )
 }
@@ -351,6 +316,10 @@ fn system_is_the_limit(system_cores: f64, client_cores: f64, cores: u32) -> bool
         && (system_cores <= thresholds::SINGLE_THREAD_CORES
             || cores > 0
                 && system_cores + client_cores < thresholds::MACHINE_BUSY * f64::from(cores))
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
 }
 
 fn time(ns: u64) -> String {

@@ -67,8 +67,18 @@ impl Findings {
         self.found.push((rule, status, reason));
     }
 
+    pub(super) fn blame_client(&mut self, rule: Rule, reason: String) {
+        self.add(rule, Status::ClientBound, reason);
+    }
+
     pub(super) fn has(&self, rule: Rule) -> bool {
         self.found.iter().any(|(found, ..)| *found == rule)
+    }
+
+    /// Whether a rule of one of these statuses applied.
+    pub(super) fn have_any(&self, statuses: &[Status]) -> bool {
+        let mut found = self.found.iter();
+        found.any(|(_, status, _)| statuses.contains(status))
     }
 
     /// Whether the trial is not examined further because it did not run as planned.
