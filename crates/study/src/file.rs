@@ -1,5 +1,5 @@
 //! The study file as it is written: every key, with its meaning. The JSON Schema is made from
-//! these types.
+//! these types. A resolved study is stored as TOML, which leaves out a value that is absent.
 
 mod claim;
 mod client;
@@ -51,39 +51,34 @@ pub struct StudyFile {
     /// Name of the study; names the folder of its runs.
     pub name: String,
     /// The question that it answers, in one sentence.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub question: Option<String>,
     /// Systems to run on, by name; `"available"` (the default) stands for all that are found,
     /// `"available-variants"` for the same in every variant, `"first-look"` for those found that
     /// start at once.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub systems: Option<Systems>,
     /// Seed of every random draw and of the order of trials; 1 if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u32>,
     /// How often each cell of the grid is run; 1 if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub repeats: Option<u32>,
     /// Order of trials; random if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub order: Option<Order>,
     /// How each trial proceeds; a workload may say otherwise for itself.
-    #[serde(default, skip_serializing_if = "PhasesFile::is_empty")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub phases: PhasesFile,
     /// How the system is laid out.
-    #[serde(default, skip_serializing_if = "TopologyFile::is_empty")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub topology: TopologyFile,
     /// How the client works.
-    #[serde(default, skip_serializing_if = "ClientFile::is_empty")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub client: ClientFile,
     /// Where systems run.
-    #[serde(default, skip_serializing_if = "TestbedFile::is_empty")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub testbed: TestbedFile,
     /// How a limit is searched for, where a value of a flow is "find".
-    #[serde(default, skip_serializing_if = "SearchFile::is_empty")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub search: SearchFile,
     /// How cells are compared with each other.
-    #[serde(default, skip_serializing_if = "CompareFile::is_empty")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub compare: CompareFile,
     /// Axes of the grid: PATH = list of values. Every combination is run.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -114,6 +109,11 @@ pub struct StudyFile {
     /// `--scale NAME` chooses one.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub scale: BTreeMap<String, BTreeMap<String, serde_json::Value>>,
+}
+
+/// Whether a part of the file says nothing.
+fn is_default<T: Default + PartialEq>(part: &T) -> bool {
+    *part == T::default()
 }
 
 /// Order of trials.
