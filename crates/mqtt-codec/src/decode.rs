@@ -2,10 +2,9 @@
 
 use crate::error::DecodeError;
 use crate::packet::{
-    Ack, Auth, ConnAck, Connect, Disconnect, Filters, Packet, Publish, QoS, SubAck, Subscribe,
-    TopicFilters, UnsubAck, Unsubscribe, Version, Will,
+    Ack, Auth, ConnAck, Connect, Disconnect, Filters, Packet, PacketType, Publish, QoS, SubAck,
+    Subscribe, TopicFilters, UnsubAck, Unsubscribe, Version, Will,
 };
-use crate::packet_type::PacketType;
 use crate::property::{Place, Properties, PropertyId};
 use crate::reason::ReasonCode;
 use crate::topic;

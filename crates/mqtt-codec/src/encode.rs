@@ -2,8 +2,9 @@
 
 use crate::decode::codes;
 use crate::error::EncodeError;
-use crate::packet::{Ack, ConnAck, Connect, Filters, Packet, Publish, QoS, TopicFilters, Version};
-use crate::packet_type::PacketType;
+use crate::packet::{
+    Ack, ConnAck, Connect, Filters, Packet, PacketType, Publish, QoS, TopicFilters, Version,
+};
 use crate::property::{Place, Properties, PropertyId};
 use crate::reason::ReasonCode;
 use crate::topic;

@@ -2,8 +2,7 @@
 
 use crate::encode::check_publish;
 use crate::error::EncodeError;
-use crate::packet::{QoS, Version};
-use crate::packet_type::PacketType;
+use crate::packet::{PacketType, QoS, Version};
 use crate::property::Properties;
 use crate::wire::{VARINT_MAX, varint_len, write_binary};
 
