@@ -146,6 +146,12 @@ impl Net {
             .map(|_| id)
     }
 
+    /// Whether a connection speaks MQTT 5.
+    pub(crate) fn speaks_v5(&self, id: ConnId) -> bool {
+        let conn = self.conns.get(id);
+        conn.is_some_and(|c| c.version == Version::V5)
+    }
+
     /// Removes a connection; its file descriptor is closed when the result is
     /// dropped.
     pub(crate) fn remove(&mut self, id: ConnId) -> Option<Conn> {

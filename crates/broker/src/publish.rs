@@ -1,8 +1,6 @@
 //! PUBLISH from a client: the message path (MQTT 5 and 3.1.1, section 3.3).
 
-use pubgauge_mqtt_codec::{
-    Ack, Packet, PacketType, Publish, QoS, ReasonCode, Version, encode_ack, read_varint,
-};
+use pubgauge_mqtt_codec::{PacketType, Publish, QoS, ReasonCode, Version, read_varint};
 
 use crate::broker::{Broker, End, Step};
 use crate::conn::{Aliases, ConnId};
@@ -230,12 +228,8 @@ impl Broker {
         if incoming.contains(&packet_id) {
             return Ok(true);
         }
-        let v5 = self
-            .net
-            .conns
-            .get(id)
-            .is_some_and(|c| c.version == Version::V5);
-        if v5 && incoming.len() >= usize::from(self.options.receive_maximum) {
+        let most = usize::from(self.options.receive_maximum);
+        if incoming.len() >= most && self.net.speaks_v5(id) {
             return Err(End::Fault(ReasonCode::RECEIVE_MAXIMUM_EXCEEDED));
         }
         Ok(false)
@@ -247,28 +241,7 @@ impl Broker {
             QoS::AtLeastOnce => PacketType::PubAck,
             QoS::ExactlyOnce => PacketType::PubRec,
         };
-        let packet_id = publish.packet_id;
-        let v5 = self
-            .net
-            .conns
-            .get(id)
-            .is_some_and(|c| c.version == Version::V5);
-        if reason == ReasonCode::SUCCESS || !v5 {
-            self.net
-                .append(id, 4, |out| encode_ack(kind, packet_id, out));
-            return;
-        }
-        let ack = Ack {
-            packet_id,
-            reason,
-            ..Ack::default()
-        };
-        let packet = if kind == PacketType::PubAck {
-            Packet::PubAck(ack)
-        } else {
-            Packet::PubRec(ack)
-        };
-        self.net.send(id, &packet);
+        self.reply(id, kind, publish.packet_id, reason);
     }
 
     /// Retains and delivers a message; returns whether its topic has a
