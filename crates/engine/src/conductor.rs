@@ -190,7 +190,7 @@ impl<'a> Conductor<'a> {
             broker.1 += assignment.devices.len() as u64;
             let outbox = Outbox::new(assignment.worker, sender.clone());
             let Some(target) = spec.targets.get(assignment.broker as usize) else {
-                conductor.workers.push(WorkerHandle::missing(role));
+                conductor.workers.push(WorkerHandle::new(None, role));
                 let (broker, there) = (assignment.broker + 1, spec.targets.len());
                 conductor.fail(format!("there is no broker {broker}: there are {there}").into());
                 continue;
@@ -209,10 +209,10 @@ impl<'a> Conductor<'a> {
                 password: target.password.clone(),
             };
             match spec.place.start(order, secrets, outbox) {
-                Ok(link) => conductor.workers.push(WorkerHandle::new(link, role)),
+                Ok(link) => conductor.workers.push(WorkerHandle::new(Some(link), role)),
                 Err(error) => {
                     // The place in the list is its number.
-                    conductor.workers.push(WorkerHandle::missing(role));
+                    conductor.workers.push(WorkerHandle::new(None, role));
                     conductor.fail(error.into());
                 }
             }

@@ -6,8 +6,8 @@
 
 use pubgauge_driver::Nanos;
 use pubgauge_workload::{Arrivals, Phases, Workload};
-use serde::{Deserialize, Serialize};
 
+use crate::counts::counts;
 use crate::timetable::Timetable;
 
 /// Cuts take no account of flows with periods below this: at a cut few of a record's messages are under
@@ -18,35 +18,23 @@ const SLOW: Nanos = 5_000_000;
 /// are read by another thread, which wakes up at the cut.
 const LEAD: Nanos = 10_000_000;
 
-/// Messages of one flow, of warm-up and measurement together, up to one moment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Totals {
-    /// Messages that the driver accepted.
-    pub published: u64,
-    /// Deliveries that they should cause.
-    pub due: u64,
-    /// Of these, deliveries of messages that the system rejected later.
-    pub rejected: u64,
-    /// First deliveries.
-    pub unique: u64,
-    /// Deliveries of messages that the party had.
-    pub repeated: u64,
-    /// Deliveries that have not come although something later of their stream has come to the party.
-    pub passed_over: u64,
-    /// Deliveries of messages that are due, but which the system does not take yet.
-    pub waiting: u64,
-}
-
-impl Totals {
-    /// Adds another worker's share.
-    pub fn add(&mut self, other: &Totals) {
-        self.published += other.published;
-        self.due += other.due;
-        self.rejected += other.rejected;
-        self.unique += other.unique;
-        self.repeated += other.repeated;
-        self.passed_over += other.passed_over;
-        self.waiting += other.waiting;
+counts! {
+    /// Messages of one flow, of warm-up and measurement together, up to one moment.
+    pub struct Totals {
+        /// Messages that the driver accepted.
+        pub published: u64,
+        /// Deliveries that they should cause.
+        pub due: u64,
+        /// Of these, deliveries of messages that the system rejected later.
+        pub rejected: u64,
+        /// First deliveries.
+        pub unique: u64,
+        /// Deliveries of messages that the party had.
+        pub repeated: u64,
+        /// Deliveries that have not come although something later of their stream has come to the party.
+        pub passed_over: u64,
+        /// Deliveries of messages that are due, but which the system does not take yet.
+        pub waiting: u64,
     }
 }
 

@@ -153,11 +153,7 @@ impl Sending {
         now: Nanos,
     ) -> bool {
         let Some(table) = self.table else { return true };
-        let kind = if intended >= table.measure {
-            Kind::Measured
-        } else {
-            Kind::WarmUp
-        };
+        let kind = table.kind_at(intended);
         let outcome = self.hand_over(
             fleet,
             local,
@@ -224,11 +220,7 @@ impl Sending {
                 return now + WINDOW_AGAIN;
             }
             let mut tokens = 0;
-            let kind = if now >= table.measure {
-                Kind::Measured
-            } else {
-                Kind::WarmUp
-            };
+            let kind = table.kind_at(now);
             let mut ended = false;
             for _ in 0..granted {
                 if ready.is_empty() {
@@ -366,11 +358,7 @@ impl Sending {
             };
             let turn = self.locals[local as usize].turn;
             let now = self.clock.now();
-            let kind = if now >= table.measure {
-                Kind::Measured
-            } else {
-                Kind::WarmUp
-            };
+            let kind = table.kind_at(now);
             match self.hand_over(fleet, local, turn, kind, now, now, due.size, None) {
                 Publish::Accepted => {
                     let state = &mut self.locals[local as usize];
