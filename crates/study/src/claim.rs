@@ -12,7 +12,7 @@ use self::judges::At;
 use self::sides::Sides;
 use crate::criterion::VERDICTS;
 use crate::file::{Cells, ClaimFile, PointsFile, RuleFile, RuleList};
-use crate::units::{did_you_mean, nearest};
+use crate::units::did_you_mean;
 
 /// An error in a claim: the path below it, and a message.
 pub(crate) struct Fault {
@@ -222,8 +222,8 @@ fn unknown_verdict(verdicts: &[String]) -> Option<String> {
     let word = verdicts
         .iter()
         .find(|word| !VERDICTS.contains(&word.as_str()))?;
-    let near = nearest(word, VERDICTS.into_iter());
-    Some(format!("`{word}` is not a verdict{}", did_you_mean(near)))
+    let near = did_you_mean(word, VERDICTS);
+    Some(format!("`{word}` is not a verdict{near}"))
 }
 
 /// Checks that a judge has the other keys that it needs.

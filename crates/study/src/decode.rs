@@ -10,7 +10,7 @@ use serde::de::{
 use serde::forward_to_deserialize_any;
 
 use crate::tree::{Entry, Node, Value};
-use crate::units::{did_you_mean, nearest};
+use crate::units::did_you_mean;
 
 /// A value that does not fit its type.
 #[derive(Clone, Debug)]
@@ -94,21 +94,18 @@ impl de::Error for Misfit {
     }
 
     fn unknown_field(key: &str, expected: &'static [&'static str]) -> Self {
-        let near = nearest(key, expected.iter().copied());
+        let near = did_you_mean(key, expected);
         Misfit {
             hint: Some(format!("expected one of {}", listed(expected))),
-            ..Misfit::custom(format!("unknown key `{key}`{}", did_you_mean(near)))
+            ..Misfit::custom(format!("unknown key `{key}`{near}"))
         }
     }
 
     fn unknown_variant(value: &str, expected: &'static [&'static str]) -> Self {
-        let near = nearest(value, expected.iter().copied());
+        let near = did_you_mean(value, expected);
         Misfit {
             hint: Some(format!("expected one of {}", listed(expected))),
-            ..Misfit::custom(format!(
-                "`{value}` is not possible here{}",
-                did_you_mean(near)
-            ))
+            ..Misfit::custom(format!("`{value}` is not possible here{near}"))
         }
     }
 

@@ -10,7 +10,7 @@ use crate::planned::PlannedTrial;
 use crate::problem::{Problem, StudyError};
 use crate::study::Study;
 use crate::tree::Value;
-use crate::units::{did_you_mean, nearest};
+use crate::units::not_of_study;
 
 impl Study {
     /// Whether a value of the study is searched for.
@@ -108,12 +108,7 @@ impl Study {
             _ => Vec::new(),
         };
         let Some(of) = names.iter().position(|name| *name == share.of) else {
-            let near = did_you_mean(nearest(&share.of, names.iter().copied()));
-            let message = format!(
-                "`{}` is no workload of this study{near}; there is {}",
-                share.of,
-                names.join(", ")
-            );
+            let message = not_of_study(&share.of, "no workload", &names);
             return problem(message, Some(example));
         };
         if of == place.workload {

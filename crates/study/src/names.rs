@@ -8,7 +8,7 @@ use crate::file::{NamedSettings, StudyFile, Systems};
 use crate::problem::Problem;
 use crate::resolve;
 use crate::study::Study;
-use crate::units::{did_you_mean, nearest};
+use crate::units::not_of_study;
 use crate::window;
 
 impl Study {
@@ -123,12 +123,7 @@ impl Study {
                 if let Some(name) = name
                     && !names.contains(&name.as_str())
                 {
-                    let near = nearest(name, names.iter().copied());
-                    let message = format!(
-                        "`{name}` is no {key} of this study{}; there is {}",
-                        did_you_mean(near),
-                        names.join(", ")
-                    );
+                    let message = not_of_study(name, &format!("no {key}"), names);
                     wrong(&["criterion", &number, key], message, None);
                 }
             };

@@ -19,7 +19,7 @@ use crate::file::{
     ReplayMode as ReplayModeFile, WorkloadFile,
 };
 use crate::phases::resolve_phases;
-use crate::units::{Rate, Size, Span, did_you_mean, nearest};
+use crate::units::{Rate, Size, Span, did_you_mean};
 pub(crate) use checks::{
     check_client, check_counts, check_limits, check_network, check_own, check_phases,
 };
@@ -254,8 +254,8 @@ fn arrivals(
             clashes.add("interval", "the interval must be longer than 0");
         }
         let Some(source) = traces.source(&replay.trace) else {
-            let near = nearest(&replay.trace, traces.names());
-            let message = format!("there is no trace `{}`{}", replay.trace, did_you_mean(near));
+            let near = did_you_mean(&replay.trace, traces.names());
+            let message = format!("there is no trace `{}`{near}", replay.trace);
             clashes.hinted(
                 "trace",
                 message,

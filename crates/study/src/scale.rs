@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::problem::StudyError;
 use crate::study::Study;
 use crate::tree::{Entry, Node, Value};
-use crate::units::{did_you_mean, nearest};
+use crate::units::did_you_mean;
 
 /// The size that every study has: as it is written.
 pub const FULL: &str = "full";
@@ -32,7 +32,7 @@ impl Study {
         let entries = scales.map_or(&[][..], |entry| entry.node.entries());
         let Some(chosen) = entries.iter().find(|entry| entry.key == name) else {
             let names: Vec<&str> = entries.iter().map(|entry| entry.key.as_str()).collect();
-            let near = did_you_mean(nearest(name, names.iter().copied().chain([FULL])));
+            let near = did_you_mean(name, names.iter().copied().chain([FULL]));
             let hint = match names.is_empty() {
                 true => "the study has no scales: leave --scale out".to_owned(),
                 false => format!("the study has {}, and {FULL}", names.join(", ")),
@@ -134,7 +134,7 @@ fn element(list: &mut [Node], over: &Node, what: &str) -> Result<(), Misfit> {
             span: over.span.clone(),
             message: format!(
                 "the study has no {what} `{name}`{}; there is {}",
-                did_you_mean(nearest(name, names.iter().map(String::as_str))),
+                did_you_mean(name, &names),
                 names.join(", ")
             ),
         }),

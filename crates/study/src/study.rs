@@ -13,7 +13,7 @@ use crate::places;
 use crate::problem::{Problem, Sources, StudyError};
 use crate::profile;
 use crate::tree::{Entry, Node, PathFault, Value, full_path, short_names};
-use crate::units::{did_you_mean, nearest};
+use crate::units::did_you_mean;
 
 /// Largest study file in bytes; a study is a page or two of text.
 pub const MAX_FILE_BYTES: u64 = 1 << 20;
@@ -200,8 +200,8 @@ impl Study {
         if let [step] = steps[..]
             && !TOP.contains(&step)
         {
-            let near = nearest(step, short_names().chain(TOP));
-            return Err(wrong(format!("there is no `{step}`{}", did_you_mean(near))));
+            let near = did_you_mean(step, short_names().chain(TOP));
+            return Err(wrong(format!("there is no `{step}`{near}")));
         }
         if too_deep(value).is_some() || steps.len() > MAX_DEPTH {
             return Err(wrong(format!("nested more than {MAX_DEPTH} levels deep")));
@@ -239,8 +239,8 @@ impl Study {
         for (nth, name) in names.iter().enumerate() {
             let flag = format!("--profile {name}");
             if profile::profile(name).is_none() {
-                let near = nearest(name, profile::names().iter().copied());
-                let message = format!("there is no profile `{name}`{}", did_you_mean(near));
+                let near = did_you_mean(name, profile::names());
+                let message = format!("there is no profile `{name}`{near}");
                 let hint = format!("there is {}", profile::names().join(", "));
                 return Err(StudyError::plain(&flag, message, Some(&hint)));
             }
@@ -369,11 +369,10 @@ pub(crate) fn path_fault(path: &str, fault: &PathFault) -> String {
             format!("`{path}` leads nowhere: `{list}` has no element `{step}`")
         }
         PathFault::NoElement { list, step, names } => {
-            let near = nearest(step, names.iter().map(String::as_str));
+            let near = did_you_mean(step, names);
+            let there = names.join(", ");
             format!(
-                "`{path}` leads nowhere: `{list}` has no element `{step}`{}; there is {}",
-                did_you_mean(near),
-                names.join(", ")
+                "`{path}` leads nowhere: `{list}` has no element `{step}`{near}; there is {there}"
             )
         }
     }
