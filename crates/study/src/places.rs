@@ -62,10 +62,7 @@ pub(crate) fn places(tree: &Node) -> Vec<Place> {
 /// Puts a value into a place.
 pub(crate) fn put(tree: &mut Node, place: &Place, value: Value) {
     let span = place.span.clone();
-    let node = Node {
-        span: span.clone(),
-        value,
-    };
+    let node = Node::at(&span, value);
     let steps: Vec<&str> = place.path.iter().map(String::as_str).collect();
     // The path was found in this very tree.
     let _ = tree.set(&steps, span, &node);

@@ -58,19 +58,8 @@ impl Study {
         merge(&mut tree, &over, "the study").map_err(wrong)?;
         // A run that is resumed from its stored study must not scale it twice: the chosen scale
         // then changes nothing.
-        let none = Node {
-            span: span.clone(),
-            value: Value::Table(Vec::new()),
-        };
-        let key = Entry {
-            key: name.to_owned(),
-            span: span.clone(),
-            node: none,
-        };
-        let only = Node {
-            span: span.clone(),
-            value: Value::Table(vec![key]),
-        };
+        let none = Entry::at(&span, name, Value::Table(Vec::new()));
+        let only = Node::at(&span, Value::Table(vec![none]));
         // A table at the top of the study.
         let _ = tree.set(&["scale"], span, &only);
         self.tree = tree;
