@@ -40,21 +40,14 @@ impl Study {
     pub(crate) fn claims(&self, base: &StudyFile, problems: &mut Vec<Problem>) -> Vec<Claim> {
         let mut claims: Vec<Claim> = Vec::new();
         for (nth, file) in base.claim.iter().enumerate() {
-            let twice = || Fault {
-                path: vec!["id".into()],
-                message: format!("claim `{}` is there twice", file.id),
-            };
             let known = claims.iter().any(|claim| claim.id == file.id);
             let read = if known {
-                Err(twice())
+                Err(Fault::of("id", format!("claim `{}` is there twice", file.id)))
             } else {
                 claim(file, &base.side).and_then(|claim| {
                     let mut figures = claim.parts.iter().filter_map(|part| part.rule.as_ref());
                     let wrong = figures.find_map(|rule| window::unknown(&rule.figure, base));
-                    wrong.map_or(Ok(claim), |message| {
-                        let path = vec!["rule".into()];
-                        Err(Fault { path, message })
-                    })
+                    wrong.map_or(Ok(claim), |message| Err(Fault::of("rule", message)))
                 })
             };
             match read {

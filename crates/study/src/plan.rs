@@ -77,16 +77,8 @@ impl Study {
             let mut found = Vec::new();
             let mut notes = Vec::new();
             let mut traces = Traces::new(&file.trace, &self.folder);
-            resolve::check_phases(&file.phases, &mut Clashes::new(&["phases"], &mut found));
-            resolve::check_client(&file.client, &mut Clashes::new(&["client"], &mut found));
-            for (of, limits) in [
-                ("testbed", &file.testbed.limits),
-                ("client", &file.client.limits),
-            ] {
-                resolve::check_limits(limits, &mut Clashes::new(&[of, "limits"], &mut found));
-            }
-            resolve::check_counts(&file.testbed, &mut Clashes::new(&["testbed"], &mut found));
-            resolve::check_network(&file.testbed, &mut Clashes::new(&["testbed"], &mut found));
+            let parts = (&file.phases, &file.client, &file.testbed);
+            resolve::check_parts(parts, &mut Clashes::new(&[], &mut found));
             let variants = file.variants();
             let mut workloads: Vec<(usize, Crossed, Arc<Workload>)> = Vec::new();
             for index in cell.workloads.iter().copied() {
@@ -103,7 +95,9 @@ impl Study {
                         continue;
                     }
                 };
-                resolve::check_own(workload, index, &mut found);
+                let own = (&workload.phases, &workload.client, &workload.testbed);
+                let place = ["workload", &index.to_string()];
+                resolve::check_parts(own, &mut Clashes::new(&place, &mut found));
                 window::check_of(&file.phases, workload, index, &mut found);
                 let pacing = workload.client(&file.client).pacing_within;
                 notes.extend(pacing.map(|span| {

@@ -20,9 +20,7 @@ use crate::file::{
 };
 use crate::phases::resolve_phases;
 use crate::units::{Rate, Size, Span, did_you_mean};
-pub(crate) use checks::{
-    check_client, check_counts, check_limits, check_network, check_own, check_phases,
-};
+pub(crate) use checks::check_parts;
 pub(crate) use traces::Traces;
 
 /// Largest message in bytes: what MQTT can carry.
