@@ -3,9 +3,10 @@
 use std::fmt;
 use std::ops::Range;
 
+use serde::de::value::SeqDeserializer;
 use serde::de::{
     self, DeserializeOwned, DeserializeSeed, EnumAccess, Error as _, Expected, IntoDeserializer,
-    MapAccess, SeqAccess, Unexpected, VariantAccess, Visitor,
+    MapAccess, Unexpected, VariantAccess, Visitor,
 };
 use serde::forward_to_deserialize_any;
 
@@ -171,7 +172,7 @@ impl<'de> de::Deserializer<'de> for Reader<'_> {
                 Unexpected::Other(&format!("the date {text}")),
                 &visitor,
             )),
-            Value::List(nodes) => visitor.visit_seq(List(nodes.iter())),
+            Value::List(nodes) => visitor.visit_seq(SeqDeserializer::new(nodes.iter().map(Reader))),
             Value::Table(entries) => visitor.visit_map(Table(entries.iter(), None)),
         }
         .map_err(|misfit| misfit.at(&self.0.span))
@@ -220,19 +221,11 @@ impl<'de> de::Deserializer<'de> for Reader<'_> {
     }
 }
 
-struct List<'a>(std::slice::Iter<'a, Node>);
+impl IntoDeserializer<'_, Misfit> for Reader<'_> {
+    type Deserializer = Self;
 
-impl<'de> SeqAccess<'de> for List<'_> {
-    type Error = Misfit;
-
-    fn next_element_seed<T: DeserializeSeed<'de>>(
-        &mut self,
-        seed: T,
-    ) -> Result<Option<T::Value>, Misfit> {
-        self.0
-            .next()
-            .map(|node| seed.deserialize(Reader(node)))
-            .transpose()
+    fn into_deserializer(self) -> Self {
+        self
     }
 }
 

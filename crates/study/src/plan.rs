@@ -242,20 +242,17 @@ impl Study {
         options: &PlanOptions,
         problems: &mut Vec<Problem>,
     ) -> Vec<String> {
-        let (names, from_flag) = match (&options.on[..], &base.systems) {
-            ([], None) => (options.known.found.clone(), false),
-            ([], Some(Systems::One(name))) if name == "available" => {
-                (options.known.found.clone(), false)
-            }
-            ([], Some(Systems::One(name))) if name == "available-variants" => {
-                (options.known.found_variants.clone(), false)
-            }
-            ([], Some(Systems::One(name))) if name == "first-look" => {
-                (options.known.first_look.clone(), false)
-            }
-            ([], Some(Systems::One(name))) => (vec![name.clone()], false),
-            ([], Some(Systems::Many(names))) => (names.clone(), false),
-            (on, _) => (on.to_vec(), true),
+        let from_flag = !options.on.is_empty();
+        let names: &[String] = match &base.systems {
+            _ if from_flag => &options.on[..],
+            None => &options.known.found,
+            Some(Systems::One(name)) => match name.as_str() {
+                "available" => &options.known.found,
+                "available-variants" => &options.known.found_variants,
+                "first-look" => &options.known.first_look,
+                _ => std::slice::from_ref(name),
+            },
+            Some(Systems::Many(names)) => names,
         };
         let mut unique: Vec<String> = Vec::new();
         for (nth, name) in names.iter().enumerate() {

@@ -261,13 +261,9 @@ impl Node {
         };
         match inner {
             Some(node) => node.locate(rest),
-            None => self.header(),
+            // Of a table only the first line is shown.
+            None => self.span.clone(),
         }
-    }
-
-    /// The span to point at for the whole value: of a table only the first line.
-    fn header(&self) -> Range<usize> {
-        self.span.clone()
     }
 
     /// Removes what has this span, key or value; false if nothing has, or the whole tree.
