@@ -152,27 +152,17 @@ impl Brief {
         let starts = (0..flows).map(|f| audience.streams.partition_point(|s| s.flow < f) as u32);
         let flow_starts = starts.chain([streams]).collect();
         let mut links = Vec::new();
-        for (f, flow) in workload.flows.iter().enumerate() {
-            let publishers = flow
-                .publishers
-                .iter()
-                .map(|p| (p.device, false))
-                .enumerate();
-            let subscribers = flow
-                .subscribers
-                .iter()
-                .map(|s| (s.device, true))
-                .enumerate();
-            links.extend(
-                publishers
-                    .chain(subscribers)
-                    .map(|(index, (device, subscribes))| Link {
-                        device,
-                        flow: f as u32,
-                        subscribes,
-                        index: index as u32,
-                    }),
-            );
+        for (number, flow) in (0..).zip(&workload.flows) {
+            let link = |index, device, subscribes| Link {
+                device,
+                flow: number,
+                subscribes,
+                index,
+            };
+            let publishers = (0..).zip(&flow.publishers);
+            links.extend(publishers.map(|(index, p)| link(index, p.device, false)));
+            let subscribers = (0..).zip(&flow.subscribers);
+            links.extend(subscribers.map(|(index, s)| link(index, s.device, true)));
         }
         links.sort_unstable();
         Ok(Arc::new(Brief {

@@ -238,16 +238,9 @@ impl Worker {
         if !self.receiving.changes.is_empty() {
             self.take_changes();
         }
-        if !self.receiving.replies.is_empty() {
-            let mut replies = std::mem::take(&mut self.receiving.replies);
-            self.sending.answer(&mut *self.fleet, &mut replies);
-            self.receiving.replies = replies;
-        }
-        if !self.receiving.answered.is_empty() {
-            let mut answered = std::mem::take(&mut self.receiving.answered);
-            self.sending.answered(&mut answered);
-            self.receiving.answered = answered;
-        }
+        let (sending, receiving) = (&mut self.sending, &mut self.receiving);
+        sending.answer(&mut *self.fleet, &mut receiving.replies);
+        sending.answered(&mut receiving.answered);
         self.tell();
         true
     }

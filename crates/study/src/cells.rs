@@ -56,10 +56,7 @@ pub(crate) struct Crossed {
 impl Study {
     /// Every combination of the values of the study's grid, and of each grid that a workload has of its own.
     pub(crate) fn cells(&self, problems: &mut Vec<Problem>) -> Vec<Cell> {
-        let all = match self.tree.get("workload").map(|entry| &entry.node.value) {
-            Some(Value::List(workloads)) => &workloads[..],
-            _ => &[],
-        };
+        let all = self.tree.list("workload");
         let own = |nth: &usize| all[*nth].get("grid");
         let (with, without): (Vec<usize>, Vec<usize>) =
             (0..all.len()).partition(|nth| own(nth).is_some());

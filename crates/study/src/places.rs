@@ -27,15 +27,9 @@ fn is_open(text: &str) -> bool {
 
 /// All such values of a study's flows.
 pub(crate) fn places(tree: &Node) -> Vec<Place> {
-    let list = |node: &Node, key: &str| -> Vec<Node> {
-        match node.get(key).map(|entry| &entry.node.value) {
-            Some(Value::List(list)) => list.clone(),
-            _ => Vec::new(),
-        }
-    };
     let mut places = Vec::new();
-    for (workload, node) in list(tree, "workload").iter().enumerate() {
-        for (flow, node) in list(node, "flow").iter().enumerate() {
+    for (workload, node) in tree.list("workload").iter().enumerate() {
+        for (flow, node) in node.list("flow").iter().enumerate() {
             for entry in node.entries() {
                 let (Some(axis), Value::Text(text)) = (Axis::named(&entry.key), &entry.node.value)
                 else {

@@ -457,22 +457,10 @@ fn size(file: &FlowFile, publishes: bool, clashes: &mut Clashes<'_>) -> Sizes {
 /// a plain subscription both deliver.
 fn subscribe_once(devices: &[Device], flows: &mut [Flow], notes: &mut Vec<String>) {
     let mut filters: HashMap<u32, Vec<String>> = HashMap::new();
-    let plain = |flow: &Flow| {
-        flow.subscribers
-            .iter()
-            .filter(|s| s.group.is_none())
-            .cloned()
-            .collect()
-    };
-    let all: Vec<Subscriber> = flows
-        .iter()
-        .flat_map(|flow| -> Vec<Subscriber> { plain(flow) })
-        .collect();
-    for subscriber in all {
-        filters
-            .entry(subscriber.device)
-            .or_default()
-            .extend(subscriber.filters);
+    let subscribers = flows.iter().flat_map(|flow| &flow.subscribers);
+    for subscriber in subscribers.filter(|s| s.group.is_none()) {
+        let of_device = filters.entry(subscriber.device).or_default();
+        of_device.extend(subscriber.filters.iter().cloned());
     }
     filters.retain(|_, filters| filters.len() > 1);
     // Of equal filters the first stays.

@@ -137,11 +137,7 @@ fn by_name(list: &[Node]) -> bool {
 
 /// The name of an element of a list; of a claim its id.
 fn label(node: &Node) -> Option<&str> {
-    let text = |key| match &node.get(key)?.node.value {
-        Value::Text(text) => Some(text.as_str()),
-        _ => None,
-    };
-    text("name").or_else(|| text("id"))
+    node.name().or_else(|| node.text("id"))
 }
 
 #[cfg(test)]

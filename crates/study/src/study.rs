@@ -276,27 +276,10 @@ impl Study {
 
     /// Replaces the names of variants in workloads by those with the profiles.
     fn rename_variants(&mut self, profiles: &[(&String, Range<usize>)]) {
-        let named: Vec<String> = match self.tree.get("settings").map(|s| &s.node.value) {
-            Some(Value::List(variants)) => variants
-                .iter()
-                .filter_map(Node::name)
-                .map(str::to_owned)
-                .collect(),
-            _ => Vec::new(),
-        };
-        let Value::Table(entries) = &mut self.tree.value else {
-            return;
-        };
-        let workloads = entries.iter_mut().find(|entry| entry.key == "workload");
-        let Some(Value::List(workloads)) = workloads.map(|entry| &mut entry.node.value) else {
-            return;
-        };
-        for workload in workloads {
-            let Value::Table(entries) = &mut workload.value else {
-                continue;
-            };
-            let settings = entries.iter_mut().find(|entry| entry.key == "settings");
-            let Some(Value::List(names)) = settings.map(|entry| &mut entry.node.value) else {
+        let variants = self.tree.list("settings").iter();
+        let named: Vec<String> = variants.filter_map(Node::name).map(str::to_owned).collect();
+        for workload in self.tree.list_mut("workload").into_iter().flatten() {
+            let Some(names) = workload.list_mut("settings") else {
                 continue;
             };
             let each = names

@@ -153,9 +153,34 @@ impl Node {
         self.entries().iter().find(|entry| entry.key == key)
     }
 
+    /// The text under `key`.
+    pub(crate) fn text(&self, key: &str) -> Option<&str> {
+        match &self.get(key)?.node.value {
+            Value::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
     pub(crate) fn name(&self) -> Option<&str> {
-        match &self.get("name")?.node.value {
-            Value::Text(name) => Some(name),
+        self.text("name")
+    }
+
+    /// The elements of the list under `key`; none if there is no list.
+    pub(crate) fn list(&self, key: &str) -> &[Node] {
+        match self.get(key).map(|entry| &entry.node.value) {
+            Some(Value::List(nodes)) => nodes,
+            _ => &[],
+        }
+    }
+
+    /// The list under `key`, to be changed.
+    pub(crate) fn list_mut(&mut self, key: &str) -> Option<&mut Vec<Node>> {
+        let Value::Table(entries) = &mut self.value else {
+            return None;
+        };
+        let entry = entries.iter_mut().find(|entry| entry.key == key)?;
+        match &mut entry.node.value {
+            Value::List(nodes) => Some(nodes),
             _ => None,
         }
     }
