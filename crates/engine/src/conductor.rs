@@ -19,7 +19,7 @@ use self::collected::Collected;
 use self::handle::{Inbox, WorkerHandle};
 use crate::assignment::{Assignment, Brief, Role, Workers, divide, spread};
 use crate::bursts::BurstGate;
-use crate::link::{Order, Place, PrepareThread, Secrets, VERSION, local};
+use crate::link::{Here, Order, Place, PrepareThread, Secrets, VERSION};
 use crate::live::Live;
 pub use crate::record::{Drain, DrainEnd, IntervalLatency, Moment, Outcome, TrialRecord};
 use crate::reports::{Command, Outbox};
@@ -45,7 +45,7 @@ pub struct TrialSpec {
     /// settings of their own.
     pub settings: Vec<Settings>,
     /// Real time, or simulated time; with simulated time there is a single worker, whose place is
-    /// [`crate::link::Inline`].
+    /// [`Here`].
     pub clock: Clock,
     /// How many threads.
     pub workers: Workers,
@@ -63,7 +63,7 @@ pub struct TrialSpec {
 }
 
 impl TrialSpec {
-    /// A trial in this process ([`local`]) with one worker on each side, default settings, a mark that
+    /// A trial in this process ([`Here`]) with one worker on each side, default settings, a mark that
     /// no other trial has, and each message sent at its own time.
     pub fn local(
         brief: Arc<Brief>,
@@ -72,7 +72,8 @@ impl TrialSpec {
         clock: Clock,
         prepare_thread: PrepareThread,
     ) -> TrialSpec {
-        let place = local(&brief, &driver, &targets, &clock, prepare_thread);
+        let (known, own) = (brief.clone(), driver.clone());
+        let place = Here::new(known, own, &targets[..], clock.clone(), prepare_thread);
         TrialSpec {
             brief,
             driver,
@@ -84,7 +85,7 @@ impl TrialSpec {
             pacing_within: 0,
             realtime: None,
             pin_to: Vec::new(),
-            place,
+            place: Arc::new(place),
         }
     }
 }
