@@ -11,11 +11,9 @@ mod payload;
 mod phases;
 mod search;
 mod settings;
-mod systems;
 mod testbed;
 mod topology;
 mod trace;
-mod window;
 mod workload;
 mod written;
 
@@ -34,14 +32,12 @@ pub use self::flow::{
 };
 pub use self::network::{HostsFile, NetworkFile};
 pub use self::payload::{Drawn, LogNormalSizes, NormalSizes, OneSize, PayloadFile, UniformSizes};
-pub use self::phases::{PhasesFile, UntilCount, UntilFile};
+pub use self::phases::{PhasesFile, UntilCount, UntilFile, WindowFile};
 pub use self::search::SearchFile;
 pub use self::settings::NamedSettings;
-pub use self::systems::Systems;
 pub use self::testbed::{LimitsFile, TestbedFile};
 pub use self::topology::TopologyFile;
 pub use self::trace::TraceFile;
-pub use self::window::WindowFile;
 pub use self::workload::WorkloadFile;
 
 /// One question, put to several systems.
@@ -125,4 +121,14 @@ pub enum Order {
     Random,
     /// As listed in the file.
     Listed,
+}
+
+/// Systems to run on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum Systems {
+    /// One name, or `available`.
+    One(String),
+    /// Several names.
+    Many(Vec<String>),
 }

@@ -3,7 +3,6 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::window::WindowFile;
 use crate::units::{Rate, Span};
 
 /// How each trial proceeds.
@@ -34,6 +33,20 @@ pub struct PhasesFile {
     /// Named spans of the measurement, each with its own figures; a workload's own replace the study's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub window: Vec<WindowFile>,
+}
+
+/// A named span of the measurement, with figures of its own: a message belongs to the window that it was
+/// due in, with its latency and its loss, whenever it comes; rates count what happens in the window.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct WindowFile {
+    /// Its name, unique among the windows: small letters, digits and `-`. A figure of it is named
+    /// FIGURE@NAME, such as "latency.p99@during".
+    pub name: String,
+    /// Its beginning, from the start of the measurement.
+    pub from: Span,
+    /// Its end, from the start of the measurement.
+    pub to: Span,
 }
 
 /// The end of a phase: "10s", or { messages = 1000, within = "60s" }.
