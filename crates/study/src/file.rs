@@ -39,6 +39,7 @@ pub use self::testbed::{LimitsFile, TestbedFile};
 pub use self::topology::TopologyFile;
 pub use self::trace::TraceFile;
 pub use self::workload::WorkloadFile;
+pub(crate) use self::written::written_as;
 
 /// One question, put to several systems.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -11,6 +11,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::file::written_as;
+
 /// A quantity that cannot be read, with what is expected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
@@ -344,42 +346,27 @@ pub(crate) fn not_of_study<S: AsRef<str> + Borrow<str>>(
 
 macro_rules! as_string {
     ($type:ty, $expected:literal, $description:literal, $pattern:literal) => {
-        impl<'de> Deserialize<'de> for $type {
-            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                struct Text;
-                impl Visitor<'_> for Text {
-                    type Value = $type;
-                    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                        f.write_str($expected)
-                    }
-                    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<$type, E> {
-                        text.parse().map_err(E::custom)
-                    }
-                    fn visit_i64<E: serde::de::Error>(self, value: i64) -> Result<$type, E> {
-                        match value.to_string().parse::<$type>() {
-                            Err(error) => Err(E::custom(error)),
-                            Ok(_) => Err(E::invalid_type(Unexpected::Signed(value), &self)),
-                        }
-                    }
+        written_as!(
+            $type,
+            $expected,
+            |_| json_schema!({
+                "type": "string",
+                "description": $description,
+                "pattern": $pattern,
+            }),
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<$type, E> {
+                text.parse().map_err(E::custom)
+            },
+            fn visit_i64<E: serde::de::Error>(self, value: i64) -> Result<$type, E> {
+                match value.to_string().parse::<$type>() {
+                    Err(error) => Err(E::custom(error)),
+                    Ok(_) => Err(E::invalid_type(Unexpected::Signed(value), &self)),
                 }
-                deserializer.deserialize_any(Text)
-            }
-        }
+            },
+        );
         impl Serialize for $type {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 serializer.collect_str(self)
-            }
-        }
-        impl JsonSchema for $type {
-            fn schema_name() -> Cow<'static, str> {
-                stringify!($type).into()
-            }
-            fn json_schema(_: &mut SchemaGenerator) -> Schema {
-                json_schema!({
-                    "type": "string",
-                    "description": $description,
-                    "pattern": $pattern,
-                })
             }
         }
     };

@@ -44,7 +44,7 @@ macro_rules! written_as {
     };
 }
 
-pub(super) use written_as;
+pub(crate) use written_as;
 
 written_as!(
     Systems,
