@@ -232,14 +232,11 @@ impl<'a> Conductor<'a> {
         let ready_by = began + phases.ready_within;
         self.enter(Phase::Connect, observer);
         if self.any(|traits| traits.publishers_first) {
-            self.connect(Some(Role::Publishers));
-            self.wait_ready(Some(Role::Publishers), ready_by, observer, stop)?;
-            self.connect(Some(Role::Subscribers));
-            self.wait_ready(Some(Role::Subscribers), ready_by, observer, stop)?;
+            self.connect(Some(Role::Publishers), ready_by, observer, stop)?;
+            self.connect(Some(Role::Subscribers), ready_by, observer, stop)?;
             self.tell(None, &Command::Peers(self.addresses.clone()));
         } else {
-            self.connect(None);
-            self.wait_ready(None, ready_by, observer, stop)?;
+            self.connect(None, ready_by, observer, stop)?;
         }
         let connected = self.spec.clock.now();
         self.connect_span = connected - began;
@@ -336,18 +333,16 @@ impl<'a> Conductor<'a> {
         settings.any(|settings| holds(self.spec.driver.traits(settings)))
     }
 
-    fn connect(&mut self, role: Option<Role>) {
-        let addresses = self.addresses.clone();
-        self.tell(role, &Command::Connect(addresses));
-    }
-
-    fn wait_ready(
+    /// Has the workers of one side, or all, connect their clients, and waits until they have.
+    fn connect(
         &mut self,
         role: Option<Role>,
         until: Nanos,
         observer: &mut dyn Observer,
         stop: &AtomicBool,
     ) -> Result<(), Outcome> {
+        let addresses = self.addresses.clone();
+        self.tell(role, &Command::Connect(addresses));
         while self
             .workers
             .iter()

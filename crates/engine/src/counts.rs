@@ -1,6 +1,6 @@
 //! Counts that are added up over workers.
 
-/// Defines plain counts, which are added up field by field.
+/// Defines plain counts, which are added up and compared field by field.
 macro_rules! counts {
     ($(#[$about:meta])* pub struct $name:ident { $($(#[$doc:meta])* pub $field:ident: u64,)* }) => {
         $(#[$about])*
@@ -10,9 +10,13 @@ macro_rules! counts {
         }
 
         impl $name {
+            fn each(self, other: $name, of: impl Fn(u64, u64) -> u64) -> $name {
+                $name { $($field: of(self.$field, other.$field),)* }
+            }
+
             /// Adds another worker's part, or another part of the same.
             pub fn add(&mut self, other: &$name) {
-                $(self.$field += other.$field;)*
+                *self = self.each(*other, |one, other| one + other);
             }
         }
     };

@@ -44,15 +44,7 @@ impl std::ops::Sub for Totals {
     /// What happened since an earlier moment. What is a state rather than a count (passed over,
     /// waiting) may have gone down; it is 0 then.
     fn sub(self, earlier: Totals) -> Totals {
-        Totals {
-            published: self.published.saturating_sub(earlier.published),
-            due: self.due.saturating_sub(earlier.due),
-            rejected: self.rejected.saturating_sub(earlier.rejected),
-            unique: self.unique.saturating_sub(earlier.unique),
-            repeated: self.repeated.saturating_sub(earlier.repeated),
-            passed_over: self.passed_over.saturating_sub(earlier.passed_over),
-            waiting: self.waiting.saturating_sub(earlier.waiting),
-        }
+        self.each(earlier, u64::saturating_sub)
     }
 }
 
