@@ -66,7 +66,7 @@ pub fn add_up(sum: &mut Vec<Totals>, part: &[Totals]) {
 /// A cut lies where no message is due: where a flow sends seldom, up to a quarter of an interval
 /// earlier, 10 ms before a message is due (or a quarter of the time between two), so that each message and its
 /// deliveries fall into one record, and what others read at a cut, a moment late, does not lack a message.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Cuts {
     table: Timetable,
     /// Seldom sending flows: when the first message is due, and the period.
@@ -95,18 +95,9 @@ impl Cuts {
     /// No cuts before there is a timetable.
     pub fn none() -> Self {
         Cuts {
-            table: Timetable {
-                warm_up: Nanos::MAX,
-                measure: Nanos::MAX,
-                end: Nanos::MAX,
-                interval: 1,
-            },
-            slow: Vec::new(),
-            number: 0,
             next_cut: Nanos::MAX,
-            bounds: Vec::new(),
-            passed: 0,
             next: Nanos::MAX,
+            ..Cuts::default()
         }
     }
 
@@ -120,16 +111,12 @@ impl Cuts {
             };
             (period >= SLOW as f64).then(|| (table.origin(flow), period))
         });
+        let bounds = bounds(&workload.phases).into_iter();
         let mut cuts = Cuts {
             table,
             slow: slow.collect(),
-            number: 0,
-            next_cut: table.measure,
-            bounds: (bounds(&workload.phases).iter())
-                .map(|bound| table.measure + bound)
-                .collect(),
-            passed: 0,
-            next: Nanos::MAX,
+            bounds: bounds.map(|bound| table.measure + bound).collect(),
+            ..Cuts::default()
         };
         cuts.plan();
         cuts

@@ -5,7 +5,7 @@ use pubgauge_workload::Flow;
 use serde::{Deserialize, Serialize};
 
 /// The points in time of a run, on the trial's clock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Timetable {
     /// Warm-up traffic begins.
     pub warm_up: Nanos,

@@ -274,6 +274,13 @@ impl<'a, 'de> EnumAccess<'de> for Variant<'a> {
 
 struct Content<'a>(Option<&'a Node>);
 
+impl<'a> Content<'a> {
+    fn needs(self, what: &str) -> Result<Reader<'a>, Misfit> {
+        let node = self.0.map(Reader);
+        node.ok_or_else(|| Misfit::custom(format!("this choice needs {what}")))
+    }
+}
+
 impl<'de> VariantAccess<'de> for Content<'_> {
     type Error = Misfit;
 
@@ -285,19 +292,11 @@ impl<'de> VariantAccess<'de> for Content<'_> {
     }
 
     fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<T::Value, Misfit> {
-        match self.0 {
-            Some(node) => seed.deserialize(Reader(node)),
-            None => Err(Misfit::custom(
-                "this choice needs a value, as in { name = value }",
-            )),
-        }
+        seed.deserialize(self.needs("a value, as in { name = value }")?)
     }
 
     fn tuple_variant<V: Visitor<'de>>(self, _len: usize, visitor: V) -> Result<V::Value, Misfit> {
-        match self.0 {
-            Some(node) => de::Deserializer::deserialize_any(Reader(node), visitor),
-            None => Err(Misfit::custom("this choice needs a list of values")),
-        }
+        de::Deserializer::deserialize_any(self.needs("a list of values")?, visitor)
     }
 
     fn struct_variant<V: Visitor<'de>>(
@@ -305,9 +304,6 @@ impl<'de> VariantAccess<'de> for Content<'_> {
         _fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Misfit> {
-        match self.0 {
-            Some(node) => de::Deserializer::deserialize_any(Reader(node), visitor),
-            None => Err(Misfit::custom("this choice needs a table of values")),
-        }
+        de::Deserializer::deserialize_any(self.needs("a table of values")?, visitor)
     }
 }
