@@ -6,7 +6,7 @@ use crate::broker::{Broker, End, Step};
 use crate::conn::{Aliases, ConnId};
 use crate::deliver::{Post, first_full};
 use crate::encode::{Outgoing, Taken, split_props};
-use crate::message::{Message, later_ms};
+use crate::message::Message;
 use crate::routes::RouteId;
 use crate::topic;
 use crate::tree::SessionId;
@@ -195,7 +195,6 @@ impl Broker {
         self.net.stats.publish_received += 1;
         let mut reason = ReasonCode::NOT_AUTHORIZED;
         if allowed {
-            let expires_ms = taken.expiry_s.map(|s| self.now_ms + u64::from(s) * 1000);
             let outgoing = Outgoing {
                 topic,
                 props,
@@ -203,7 +202,7 @@ impl Broker {
                 payload: publish.payload,
             };
             let qos = publish.qos as u8;
-            let matched = self.forward(route, from, &outgoing, qos, publish.retain, expires_ms);
+            let matched = self.forward(route, from, &outgoing, qos, publish.retain);
             reason = match matched {
                 true => ReasonCode::SUCCESS,
                 false => ReasonCode::NO_MATCHING_SUBSCRIBERS,
@@ -253,8 +252,8 @@ impl Broker {
         outgoing: &Outgoing<'_>,
         qos: u8,
         retain: bool,
-        expires_ms: Option<u64>,
     ) -> bool {
+        let expires_ms = outgoing.expiry_s.map(|s| self.now_ms + u64::from(s) * 1000);
         let mut post = Post {
             net: &mut self.net,
             sessions: &mut self.sessions,
@@ -288,8 +287,6 @@ impl Broker {
         from: SessionId,
         expiry_s: Option<u32>,
     ) {
-        let expires_ms =
-            expiry_s.map(|s| later_ms(self.now_ms, std::time::Duration::from_secs(u64::from(s))));
         let outgoing = Outgoing {
             topic: message.topic(),
             props: message.props(),
@@ -297,14 +294,7 @@ impl Broker {
             payload: message.payload(),
         };
         let route = self.routes.find(message.topic(), &self.tree);
-        self.forward(
-            route,
-            from,
-            &outgoing,
-            message.qos,
-            message.retain,
-            expires_ms,
-        );
+        self.forward(route, from, &outgoing, message.qos, message.retain);
     }
 
     /// Publishes the session's will, if it still has one.
