@@ -271,6 +271,12 @@ impl Broker {
             .filter(|&s| s != NONE)
     }
 
+    /// Whether a session is there, and as it was when a timer was set for it.
+    pub(crate) fn has_session(&self, id: SessionId, generation: u32) -> bool {
+        let session = self.sessions.get(id);
+        session.is_some_and(|s| s.generation == generation)
+    }
+
     /// Ends a connection, and its session where the session does not outlive
     /// it.
     pub(crate) fn finish(&mut self, id: ConnId, end: End) {
