@@ -30,7 +30,7 @@ pub(crate) struct Broker {
     pub routes: Routes,
     pub retained: Retained,
     pub timers: Timers,
-    /// The values last published to `$SYS`, by topic.
+    /// The values last published to `$SYS/broker/`, by the rest of the topic.
     pub sys: Vec<(&'static str, String)>,
     /// Milliseconds since the start, read once per turn of the event loop.
     pub now_ms: u64,
@@ -203,7 +203,7 @@ impl Broker {
         let window = &mut session.flight().window;
         let known = window.advance(ack.packet_id, Stage::PubRecDue, Stage::PubCompDue)
             || window.stage(ack.packet_id) == Some(Stage::PubCompDue);
-        self.reply(id, PacketType::PubRel, ack.packet_id, known);
+        self.reply(id, PacketType::PubRel, ack.packet_id, if_known(known));
     }
 
     /// QoS 2 publish, part 2: the identifier is free again.
@@ -212,31 +212,32 @@ impl Broker {
             return;
         };
         let known = session.flight().incoming.remove(&ack.packet_id);
-        self.reply(id, PacketType::PubComp, ack.packet_id, known);
+        self.reply(id, PacketType::PubComp, ack.packet_id, if_known(known));
     }
 
-    /// Acknowledges; under MQTT 5 with an error if the identifier is not known.
-    fn reply(&mut self, id: ConnId, kind: PacketType, packet_id: u16, known: bool) {
-        let v5 = self
-            .net
-            .conns
-            .get(id)
-            .is_some_and(|c| c.version == Version::V5);
-        if known || !v5 {
+    /// Acknowledges with one of the four packets for that; only MQTT 5 has reasons.
+    pub(crate) fn reply(
+        &mut self,
+        id: ConnId,
+        kind: PacketType,
+        packet_id: u16,
+        reason: ReasonCode,
+    ) {
+        if reason == ReasonCode::SUCCESS || !self.net.speaks_v5(id) {
             self.net
                 .append(id, 4, |out| encode_ack(kind, packet_id, out));
             return;
         }
-        let reason = ReasonCode::PACKET_IDENTIFIER_NOT_FOUND;
         let ack = Ack {
             packet_id,
             reason,
             ..Ack::default()
         };
-        let packet = if kind == PacketType::PubRel {
-            Packet::PubRel(ack)
-        } else {
-            Packet::PubComp(ack)
+        let packet = match kind {
+            PacketType::PubAck => Packet::PubAck(ack),
+            PacketType::PubRec => Packet::PubRec(ack),
+            PacketType::PubRel => Packet::PubRel(ack),
+            _ => Packet::PubComp(ack),
         };
         self.net.send(id, &packet);
     }
@@ -268,6 +269,12 @@ impl Broker {
             .get(id)
             .map(|c| c.session)
             .filter(|&s| s != NONE)
+    }
+
+    /// Whether a session is there, and as it was when a timer was set for it.
+    pub(crate) fn has_session(&self, id: SessionId, generation: u32) -> bool {
+        let session = self.sessions.get(id);
+        session.is_some_and(|s| s.generation == generation)
     }
 
     /// Ends a connection, and its session where the session does not outlive
@@ -388,5 +395,13 @@ impl Broker {
         if let Some(session) = self.sessions.remove(id) {
             self.by_client.remove(&session.client_id);
         }
+    }
+}
+
+/// The reason of an acknowledgement, by whether its packet identifier is known.
+fn if_known(known: bool) -> ReasonCode {
+    match known {
+        true => ReasonCode::SUCCESS,
+        false => ReasonCode::PACKET_IDENTIFIER_NOT_FOUND,
     }
 }

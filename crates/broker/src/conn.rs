@@ -140,10 +140,19 @@ impl Net {
     pub(crate) fn by_token(&self, data: epoll::EventData) -> Option<ConnId> {
         let raw = data.u64();
         let (id, generation) = (raw as u32, (raw >> 32) as u32);
-        self.conns
-            .get(id)
-            .filter(|c| c.generation == generation)
-            .map(|_| id)
+        self.has(id, generation).then_some(id)
+    }
+
+    /// Whether a connection is there, and not a later one with the same index.
+    pub(crate) fn has(&self, id: ConnId, generation: u32) -> bool {
+        let conn = self.conns.get(id);
+        conn.is_some_and(|c| c.generation == generation)
+    }
+
+    /// Whether a connection speaks MQTT 5.
+    pub(crate) fn speaks_v5(&self, id: ConnId) -> bool {
+        let conn = self.conns.get(id);
+        conn.is_some_and(|c| c.version == Version::V5)
     }
 
     /// Removes a connection; its file descriptor is closed when the result is

@@ -1,7 +1,5 @@
 //! A message the broker has to keep: queued, in flight, retained or a will.
 
-use std::time::Duration;
-
 /// A message, owned, in one piece of memory.
 ///
 /// Messages that go straight on to connected subscribers at QoS 0, or to clean
@@ -79,11 +77,6 @@ impl Message {
     pub(crate) fn is_expired(&self, now_ms: u64) -> bool {
         self.expires_ms.is_some_and(|at| at <= now_ms)
     }
-}
-
-/// The moment `after` from now, in milliseconds of the broker's clock.
-pub(crate) fn later_ms(now_ms: u64, after: Duration) -> u64 {
-    now_ms.saturating_add(u64::try_from(after.as_millis()).unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]

@@ -1,14 +1,12 @@
 //! PUBLISH from a client: the message path (MQTT 5 and 3.1.1, section 3.3).
 
-use pubgauge_mqtt_codec::{
-    Ack, Packet, PacketType, Publish, QoS, ReasonCode, Version, encode_ack, read_varint,
-};
+use pubgauge_mqtt_codec::{PacketType, Publish, QoS, ReasonCode, Version, read_varint};
 
 use crate::broker::{Broker, End, Step};
 use crate::conn::{Aliases, ConnId};
 use crate::deliver::{Post, first_full};
 use crate::encode::{Outgoing, Taken, split_props};
-use crate::message::{Message, later_ms};
+use crate::message::Message;
 use crate::routes::RouteId;
 use crate::topic;
 use crate::tree::SessionId;
@@ -197,7 +195,6 @@ impl Broker {
         self.net.stats.publish_received += 1;
         let mut reason = ReasonCode::NOT_AUTHORIZED;
         if allowed {
-            let expires_ms = taken.expiry_s.map(|s| self.now_ms + u64::from(s) * 1000);
             let outgoing = Outgoing {
                 topic,
                 props,
@@ -205,7 +202,7 @@ impl Broker {
                 payload: publish.payload,
             };
             let qos = publish.qos as u8;
-            let matched = self.forward(route, from, &outgoing, qos, publish.retain, expires_ms);
+            let matched = self.forward(route, from, &outgoing, qos, publish.retain);
             reason = match matched {
                 true => ReasonCode::SUCCESS,
                 false => ReasonCode::NO_MATCHING_SUBSCRIBERS,
@@ -230,12 +227,8 @@ impl Broker {
         if incoming.contains(&packet_id) {
             return Ok(true);
         }
-        let v5 = self
-            .net
-            .conns
-            .get(id)
-            .is_some_and(|c| c.version == Version::V5);
-        if v5 && incoming.len() >= usize::from(self.options.receive_maximum) {
+        let most = usize::from(self.options.receive_maximum);
+        if incoming.len() >= most && self.net.speaks_v5(id) {
             return Err(End::Fault(ReasonCode::RECEIVE_MAXIMUM_EXCEEDED));
         }
         Ok(false)
@@ -247,28 +240,7 @@ impl Broker {
             QoS::AtLeastOnce => PacketType::PubAck,
             QoS::ExactlyOnce => PacketType::PubRec,
         };
-        let packet_id = publish.packet_id;
-        let v5 = self
-            .net
-            .conns
-            .get(id)
-            .is_some_and(|c| c.version == Version::V5);
-        if reason == ReasonCode::SUCCESS || !v5 {
-            self.net
-                .append(id, 4, |out| encode_ack(kind, packet_id, out));
-            return;
-        }
-        let ack = Ack {
-            packet_id,
-            reason,
-            ..Ack::default()
-        };
-        let packet = if kind == PacketType::PubAck {
-            Packet::PubAck(ack)
-        } else {
-            Packet::PubRec(ack)
-        };
-        self.net.send(id, &packet);
+        self.reply(id, kind, publish.packet_id, reason);
     }
 
     /// Retains and delivers a message; returns whether its topic has a
@@ -280,8 +252,8 @@ impl Broker {
         outgoing: &Outgoing<'_>,
         qos: u8,
         retain: bool,
-        expires_ms: Option<u64>,
     ) -> bool {
+        let expires_ms = outgoing.expiry_s.map(|s| self.now_ms + u64::from(s) * 1000);
         let mut post = Post {
             net: &mut self.net,
             sessions: &mut self.sessions,
@@ -315,8 +287,6 @@ impl Broker {
         from: SessionId,
         expiry_s: Option<u32>,
     ) {
-        let expires_ms =
-            expiry_s.map(|s| later_ms(self.now_ms, std::time::Duration::from_secs(u64::from(s))));
         let outgoing = Outgoing {
             topic: message.topic(),
             props: message.props(),
@@ -324,14 +294,7 @@ impl Broker {
             payload: message.payload(),
         };
         let route = self.routes.find(message.topic(), &self.tree);
-        self.forward(
-            route,
-            from,
-            &outgoing,
-            message.qos,
-            message.retain,
-            expires_ms,
-        );
+        self.forward(route, from, &outgoing, message.qos, message.retain);
     }
 
     /// Publishes the session's will, if it still has one.

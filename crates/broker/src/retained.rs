@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use crate::message::Message;
+use crate::topic::split;
 
 /// Retained messages by topic level.
 ///
@@ -49,13 +50,6 @@ impl Retained {
     /// Appends every message whose topic matches the filter.
     pub(crate) fn find(&self, filter: &[u8], found: &mut Vec<Rc<Message>>) {
         self.root.find(Some(filter), true, found);
-    }
-}
-
-fn split(path: &[u8]) -> (&[u8], Option<&[u8]>) {
-    match path.iter().position(|&b| b == b'/') {
-        Some(cut) => (&path[..cut], Some(&path[cut + 1..])),
-        None => (path, None),
     }
 }
 

@@ -199,13 +199,7 @@ impl Server {
     fn settle(&mut self) {
         while let Some((id, generation)) = self.broker.net.broken.pop() {
             // Another may have its index by now.
-            if self
-                .broker
-                .net
-                .conns
-                .get(id)
-                .is_some_and(|c| c.generation == generation)
-            {
+            if self.broker.net.has(id, generation) {
                 self.broker.finish(id, End::Gone);
             }
         }
@@ -422,24 +416,13 @@ impl Server {
                 generation,
                 sent,
             } => broker.check_stall(id, generation, sent),
-            Timer::SessionExpiry { id, generation } => {
-                if broker
-                    .sessions
-                    .get(id)
-                    .is_some_and(|s| s.generation == generation)
-                {
-                    broker.end_session(id);
-                }
+            Timer::SessionExpiry { id, generation } if broker.has_session(id, generation) => {
+                broker.end_session(id);
             }
-            Timer::Will { id, generation } => {
-                if broker
-                    .sessions
-                    .get(id)
-                    .is_some_and(|s| s.generation == generation)
-                {
-                    broker.publish_will(id);
-                }
+            Timer::Will { id, generation } if broker.has_session(id, generation) => {
+                broker.publish_will(id);
             }
+            Timer::SessionExpiry { .. } | Timer::Will { .. } => {}
             Timer::Sys => {
                 broker.publish_sys();
                 let interval = broker.options.sys_interval.as_millis() as u64;

@@ -2,7 +2,6 @@
 
 use pubgauge_mqtt_codec::{
     Packet, PropertyId, ReasonCode, RetainHandling, SubAck, Subscribe, UnsubAck, Unsubscribe,
-    Version,
 };
 
 use crate::broker::{Broker, End};
@@ -17,11 +16,7 @@ impl Broker {
         let Some(session) = self.session_of(id) else {
             return Ok(());
         };
-        let v5 = self
-            .net
-            .conns
-            .get(id)
-            .is_some_and(|c| c.version == Version::V5);
+        let v5 = self.net.speaks_v5(id);
         let sub_id = subscribe
             .properties
             .number(PropertyId::SubscriptionIdentifier)
@@ -81,11 +76,7 @@ impl Broker {
         let Some(session) = self.session_of(id) else {
             return;
         };
-        let v5 = self
-            .net
-            .conns
-            .get(id)
-            .is_some_and(|c| c.version == Version::V5);
+        let v5 = self.net.speaks_v5(id);
         let mut codes = Vec::with_capacity(4);
         for raw in unsubscribe.filters.iter() {
             let Some(state) = self.sessions.get_mut(session) else {

@@ -20,60 +20,34 @@ impl Broker {
         let stats = self.net.stats;
         let sessions = self.sessions.len() as u64;
         let absent = sessions.saturating_sub(stats.clients_connected);
-        let values: [(&'static str, String); 15] = [
-            ("$SYS/broker/version", VERSION.to_owned()),
-            (
-                "$SYS/broker/uptime",
-                format!("{} seconds", self.now_ms / 1000),
-            ),
-            (
-                "$SYS/broker/clients/connected",
-                stats.clients_connected.to_string(),
-            ),
-            ("$SYS/broker/clients/disconnected", absent.to_string()),
-            ("$SYS/broker/clients/total", sessions.to_string()),
-            (
-                "$SYS/broker/clients/maximum",
-                stats.clients_maximum.to_string(),
-            ),
-            (
-                "$SYS/broker/messages/received",
-                stats.packets_received.to_string(),
-            ),
-            ("$SYS/broker/messages/sent", stats.packets_sent.to_string()),
-            (
-                "$SYS/broker/publish/messages/received",
-                stats.publish_received.to_string(),
-            ),
-            (
-                "$SYS/broker/publish/messages/sent",
-                stats.publish_sent.to_string(),
-            ),
-            (
-                "$SYS/broker/publish/messages/dropped",
-                stats.publish_dropped.to_string(),
-            ),
-            (
-                "$SYS/broker/bytes/received",
-                stats.bytes_received.to_string(),
-            ),
-            ("$SYS/broker/bytes/sent", stats.bytes_sent.to_string()),
-            (
-                "$SYS/broker/retained messages/count",
-                self.retained.len().to_string(),
-            ),
-            (
-                "$SYS/broker/subscriptions/count",
-                self.subscriptions().to_string(),
-            ),
+        let texts = [
+            ("version", VERSION.to_owned()),
+            ("uptime", format!("{} seconds", self.now_ms / 1000)),
         ];
-        for (topic, value) in values {
+        let numbers = [
+            ("clients/connected", stats.clients_connected),
+            ("clients/disconnected", absent),
+            ("clients/total", sessions),
+            ("clients/maximum", stats.clients_maximum),
+            ("messages/received", stats.packets_received),
+            ("messages/sent", stats.packets_sent),
+            ("publish/messages/received", stats.publish_received),
+            ("publish/messages/sent", stats.publish_sent),
+            ("publish/messages/dropped", stats.publish_dropped),
+            ("bytes/received", stats.bytes_received),
+            ("bytes/sent", stats.bytes_sent),
+            ("retained messages/count", self.retained.len() as u64),
+            ("subscriptions/count", self.subscriptions() as u64),
+        ];
+        let numbers = numbers.map(|(name, number)| (name, number.to_string()));
+        for (name, value) in texts.into_iter().chain(numbers) {
             let said = &mut self.sys;
-            match said.iter_mut().find(|(t, _)| *t == topic) {
+            match said.iter_mut().find(|(n, _)| *n == name) {
                 Some((_, last)) if *last == value => continue,
                 Some((_, last)) => last.clone_from(&value),
-                None => said.push((topic, value.clone())),
+                None => said.push((name, value.clone())),
             }
+            let topic = format!("$SYS/broker/{name}");
             let message = Message::new(topic.as_bytes(), b"", value.as_bytes(), 2, true, None);
             self.publish_own(&message, NONE, None);
         }

@@ -20,6 +20,14 @@ pub(crate) fn levels(topic: &[u8]) -> impl Iterator<Item = &[u8]> {
     topic.split(|&b| b == b'/')
 }
 
+/// The first level of a topic or filter, and the rest.
+pub(crate) fn split(path: &[u8]) -> (&[u8], Option<&[u8]>) {
+    match path.iter().position(|&b| b == b'/') {
+        Some(cut) => (&path[..cut], Some(&path[cut + 1..])),
+        None => (path, None),
+    }
+}
+
 /// A subscription's filter, parsed.
 #[derive(Debug, PartialEq, Eq, Clone, Copy)]
 pub(crate) enum Filter<'a> {

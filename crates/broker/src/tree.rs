@@ -5,7 +5,7 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::topic::levels;
+use crate::topic::{levels, split};
 
 /// Index of a session in the broker's table.
 pub(crate) type SessionId = u32;
@@ -174,10 +174,7 @@ impl Tree {
             found.take(node);
             return;
         };
-        let (level, rest) = match rest.iter().position(|&b| b == b'/') {
-            Some(cut) => (&rest[..cut], Some(&rest[cut + 1..])),
-            None => (rest, None),
-        };
+        let (level, rest) = split(rest);
         if let Some(&child) = node.children.get(level) {
             self.walk(child, rest, true, found);
         }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use pubgauge_driver::header::{HEADER_LEN, MAX_STREAMS};
 use pubgauge_driver::{Mark, Nanos};
+use pubgauge_workload::audience::covering;
 use pubgauge_workload::trace::Trace;
 use pubgauge_workload::{Arrivals, Audience, Exchange, Flow, Sizes, Workload};
 use serde::{Deserialize, Serialize};
@@ -151,27 +152,17 @@ impl Brief {
         let starts = (0..flows).map(|f| audience.streams.partition_point(|s| s.flow < f) as u32);
         let flow_starts = starts.chain([streams]).collect();
         let mut links = Vec::new();
-        for (f, flow) in workload.flows.iter().enumerate() {
-            let publishers = flow
-                .publishers
-                .iter()
-                .map(|p| (p.device, false))
-                .enumerate();
-            let subscribers = flow
-                .subscribers
-                .iter()
-                .map(|s| (s.device, true))
-                .enumerate();
-            links.extend(
-                publishers
-                    .chain(subscribers)
-                    .map(|(index, (device, subscribes))| Link {
-                        device,
-                        flow: f as u32,
-                        subscribes,
-                        index: index as u32,
-                    }),
-            );
+        for (number, flow) in (0..).zip(&workload.flows) {
+            let link = |index, device, subscribes| Link {
+                device,
+                flow: number,
+                subscribes,
+                index,
+            };
+            let publishers = (0..).zip(&flow.publishers);
+            links.extend(publishers.map(|(index, p)| link(index, p.device, false)));
+            let subscribers = (0..).zip(&flow.subscribers);
+            links.extend(subscribers.map(|(index, s)| link(index, s.device, true)));
         }
         links.sort_unstable();
         Ok(Arc::new(Brief {
@@ -345,20 +336,13 @@ pub fn divide(brief: &Brief, workers: Workers, mark: Mark) -> Vec<Assignment> {
 pub fn spread(brief: &Brief, assignments: &[Assignment]) -> Arc<[u16]> {
     let mut spread = vec![0u16; brief.stream_count() as usize];
     for assignment in assignments {
-        // By the ends of ranges: parties are many, and most hear long ranges.
-        let mut steps = vec![0i64; spread.len() + 1];
         let links = assignment.devices.iter().flat_map(|d| brief.links(*d));
-        for link in links.filter(|link| link.subscribes) {
+        let heard = links.filter(|link| link.subscribes).flat_map(|link| {
             let party = brief.audience.party_of(link.flow, link.index);
-            let streams = &brief.audience.parties[party as usize].streams;
-            for range in streams.iter() {
-                steps[range.start as usize] += 1;
-                steps[range.end as usize] -= 1;
-            }
-        }
-        let mut parties = 0;
-        for (workers, step) in spread.iter_mut().zip(steps) {
-            parties += step;
+            brief.audience.parties[party as usize].streams.iter()
+        });
+        let parties = covering(heard, spread.len());
+        for (workers, parties) in spread.iter_mut().zip(parties) {
             *workers += u16::from(parties > 0);
         }
     }

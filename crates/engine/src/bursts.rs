@@ -55,16 +55,6 @@ impl BurstRecording {
     }
 }
 
-/// Adds up two parts of the same bursts.
-pub fn add_up(sum: &mut Vec<BurstRecording>, part: &[BurstRecording]) {
-    if sum.len() < part.len() {
-        sum.resize(part.len(), BurstRecording::default());
-    }
-    for (sum, part) in sum.iter_mut().zip(part) {
-        sum.add(part);
-    }
-}
-
 /// Refuses a workload with more bursts in its measurement than can be kept apart.
 ///
 /// # Errors

@@ -19,7 +19,7 @@ use self::collected::Collected;
 use self::handle::{Inbox, WorkerHandle};
 use crate::assignment::{Assignment, Brief, Role, Workers, divide, spread};
 use crate::bursts::BurstGate;
-use crate::link::{Order, Place, PrepareThread, Secrets, VERSION, local};
+use crate::link::{Here, Order, Place, PrepareThread, Secrets, VERSION};
 use crate::live::Live;
 pub use crate::record::{Drain, DrainEnd, IntervalLatency, Moment, Outcome, TrialRecord};
 use crate::reports::{Command, Outbox};
@@ -45,7 +45,7 @@ pub struct TrialSpec {
     /// settings of their own.
     pub settings: Vec<Settings>,
     /// Real time, or simulated time; with simulated time there is a single worker, whose place is
-    /// [`crate::link::Inline`].
+    /// [`Here`].
     pub clock: Clock,
     /// How many threads.
     pub workers: Workers,
@@ -63,7 +63,7 @@ pub struct TrialSpec {
 }
 
 impl TrialSpec {
-    /// A trial in this process ([`local`]) with one worker on each side, default settings, a mark that
+    /// A trial in this process ([`Here`]) with one worker on each side, default settings, a mark that
     /// no other trial has, and each message sent at its own time.
     pub fn local(
         brief: Arc<Brief>,
@@ -72,7 +72,8 @@ impl TrialSpec {
         clock: Clock,
         prepare_thread: PrepareThread,
     ) -> TrialSpec {
-        let place = local(&brief, &driver, &targets, &clock, prepare_thread);
+        let (known, own) = (brief.clone(), driver.clone());
+        let place = Here::new(known, own, &targets[..], clock.clone(), prepare_thread);
         TrialSpec {
             brief,
             driver,
@@ -84,7 +85,7 @@ impl TrialSpec {
             pacing_within: 0,
             realtime: None,
             pin_to: Vec::new(),
-            place,
+            place: Arc::new(place),
         }
     }
 }
@@ -190,7 +191,7 @@ impl<'a> Conductor<'a> {
             broker.1 += assignment.devices.len() as u64;
             let outbox = Outbox::new(assignment.worker, sender.clone());
             let Some(target) = spec.targets.get(assignment.broker as usize) else {
-                conductor.workers.push(WorkerHandle::missing(role));
+                conductor.workers.push(WorkerHandle::new(None, role));
                 let (broker, there) = (assignment.broker + 1, spec.targets.len());
                 conductor.fail(format!("there is no broker {broker}: there are {there}").into());
                 continue;
@@ -209,10 +210,10 @@ impl<'a> Conductor<'a> {
                 password: target.password.clone(),
             };
             match spec.place.start(order, secrets, outbox) {
-                Ok(link) => conductor.workers.push(WorkerHandle::new(link, role)),
+                Ok(link) => conductor.workers.push(WorkerHandle::new(Some(link), role)),
                 Err(error) => {
                     // The place in the list is its number.
-                    conductor.workers.push(WorkerHandle::missing(role));
+                    conductor.workers.push(WorkerHandle::new(None, role));
                     conductor.fail(error.into());
                 }
             }
@@ -231,14 +232,11 @@ impl<'a> Conductor<'a> {
         let ready_by = began + phases.ready_within;
         self.enter(Phase::Connect, observer);
         if self.any(|traits| traits.publishers_first) {
-            self.connect(Some(Role::Publishers));
-            self.wait_ready(Some(Role::Publishers), ready_by, observer, stop)?;
-            self.connect(Some(Role::Subscribers));
-            self.wait_ready(Some(Role::Subscribers), ready_by, observer, stop)?;
+            self.connect(Some(Role::Publishers), ready_by, observer, stop)?;
+            self.connect(Some(Role::Subscribers), ready_by, observer, stop)?;
             self.tell(None, &Command::Peers(self.addresses.clone()));
         } else {
-            self.connect(None);
-            self.wait_ready(None, ready_by, observer, stop)?;
+            self.connect(None, ready_by, observer, stop)?;
         }
         let connected = self.spec.clock.now();
         self.connect_span = connected - began;
@@ -335,18 +333,16 @@ impl<'a> Conductor<'a> {
         settings.any(|settings| holds(self.spec.driver.traits(settings)))
     }
 
-    fn connect(&mut self, role: Option<Role>) {
-        let addresses = self.addresses.clone();
-        self.tell(role, &Command::Connect(addresses));
-    }
-
-    fn wait_ready(
+    /// Has the workers of one side, or all, connect their clients, and waits until they have.
+    fn connect(
         &mut self,
         role: Option<Role>,
         until: Nanos,
         observer: &mut dyn Observer,
         stop: &AtomicBool,
     ) -> Result<(), Outcome> {
+        let addresses = self.addresses.clone();
+        self.tell(role, &Command::Connect(addresses));
         while self
             .workers
             .iter()

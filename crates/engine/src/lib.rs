@@ -8,6 +8,7 @@ pub mod assignment;
 pub mod bursts;
 pub mod conductor;
 mod context;
+mod counts;
 mod histograms;
 pub mod intervals;
 pub mod ledger;

@@ -1,8 +1,7 @@
 //! The link between the conductor and a worker: plain, versioned data in both directions.
 //!
-//! A [`Place`] starts workers: threads of this process ([`Threads`]), the conductor's own thread in
-//! simulated time ([`Inline`]), other processes. Wherever a worker is, it gets an [`Order`], then
-//! [`Command`]s, and answers with [`Report`]s.
+//! A [`Place`] starts workers: in this process ([`Here`]), or other processes. Wherever a worker is, it
+//! gets an [`Order`], then [`Command`]s, and answers with [`Report`]s.
 
 pub mod frames;
 pub mod stream;
@@ -102,31 +101,40 @@ pub trait Place: Send + Sync {
     }
 }
 
-/// What workers of one process share.
+/// This process: each worker on a thread of its own in real time; in simulated time the one worker on the
+/// conductor's thread.
 #[derive(Clone)]
-struct Here {
+pub struct Here {
     brief: Arc<Brief>,
     driver: Arc<dyn Driver>,
     /// Broker by broker: what an order cannot say of them.
     targets: Arc<[Target]>,
     clock: Clock,
     filler: Arc<Filler>,
+    prepare_thread: PrepareThread,
 }
 
+/// Called on each worker's thread before it opens its fleet: timer slack, processor, priority as the
+/// assignment says.
+pub type PrepareThread = fn(&Assignment) -> Result<(), String>;
+
 impl Here {
-    fn new(
+    /// A place for the workers of one trial, whose system has these brokers.
+    pub fn new(
         brief: Arc<Brief>,
         driver: Arc<dyn Driver>,
-        targets: Arc<[Target]>,
+        targets: impl Into<Arc<[Target]>>,
         clock: Clock,
+        prepare_thread: PrepareThread,
     ) -> Self {
         let filler = Arc::new(Filler::new(brief.max_payload));
         Here {
             brief,
             driver,
-            targets,
+            targets: targets.into(),
             clock,
             filler,
+            prepare_thread,
         }
     }
 
@@ -155,44 +163,11 @@ impl Here {
         };
         Worker::new(order.assignment, context, commands, outbox)
     }
-}
-
-/// Threads of this process.
-#[derive(Clone)]
-pub struct Threads {
-    here: Here,
-    prepare_thread: PrepareThread,
-}
-
-/// Called on each worker's thread before it opens its fleet: timer slack, processor, priority as the
-/// assignment says.
-pub type PrepareThread = fn(&Assignment) -> Result<(), String>;
-
-impl Threads {
-    /// Threads for the workers of one trial, whose system has these brokers.
-    pub fn new(
-        brief: Arc<Brief>,
-        driver: Arc<dyn Driver>,
-        targets: impl Into<Arc<[Target]>>,
-        prepare_thread: PrepareThread,
-    ) -> Self {
-        Threads {
-            here: Here::new(brief, driver, targets.into(), Clock::Monotonic),
-            prepare_thread,
-        }
-    }
-
-    /// The same on another real clock than the host's own.
-    #[must_use]
-    pub fn on_clock(mut self, clock: Clock) -> Self {
-        self.here.clock = clock;
-        self
-    }
 
     /// Runs a worker on the calling thread until it has given its recording or its link is dropped.
     pub fn run(self, order: Order, secrets: Secrets, commands: Receiver<Command>, outbox: Outbox) {
         let early = (self.prepare_thread)(&order.assignment);
-        match self.here.worker(order, secrets, commands, outbox.clone()) {
+        match self.worker(order, secrets, commands, outbox.clone()) {
             Ok(mut worker) => {
                 if let Err(error) = early {
                     outbox.send(Report::Failed(error.into()));
@@ -206,7 +181,7 @@ impl Threads {
     }
 }
 
-impl Place for Threads {
+impl Place for Here {
     fn start(
         &self,
         order: Order,
@@ -214,16 +189,20 @@ impl Place for Threads {
         outbox: Outbox,
     ) -> Result<Box<dyn Link>, DriverError> {
         let (sender, commands) = channel();
+        let here = self.clone();
+        if self.is_inline() {
+            let worker = here.worker(order, secrets, commands, outbox)?;
+            return Ok(Box::new(InlineLink { sender, worker }));
+        }
         let side = match order.assignment.role {
             Role::Publishers => "pub",
             Role::Subscribers => "sub",
         };
         let name = format!("{side}-{}", order.assignment.worker);
-        let threads = self.clone();
         let thread = std::thread::Builder::new().name(name).spawn(move || {
             // A worker that ends without a recording is missed: also after a panic.
             let _gone = Gone(outbox.clone());
-            threads.run(order, secrets, commands, outbox);
+            here.run(order, secrets, commands, outbox);
         });
         let thread = thread.map_err(|error| {
             DriverError::of_io("cannot start a worker thread", Attempt::Start, &error)
@@ -232,6 +211,10 @@ impl Place for Threads {
             sender,
             thread: Some(thread),
         }))
+    }
+
+    fn is_inline(&self) -> bool {
+        matches!(self.clock, Clock::Virtual(_))
     }
 }
 
@@ -267,43 +250,6 @@ impl Link for ThreadLink {
     }
 }
 
-/// The conductor's own thread, in simulated time.
-pub struct Inline {
-    here: Here,
-}
-
-impl Inline {
-    /// A place for the worker of one trial.
-    pub fn new(
-        brief: Arc<Brief>,
-        driver: Arc<dyn Driver>,
-        targets: impl Into<Arc<[Target]>>,
-        clock: Clock,
-    ) -> Self {
-        Inline {
-            here: Here::new(brief, driver, targets.into(), clock),
-        }
-    }
-}
-
-impl Place for Inline {
-    fn start(
-        &self,
-        order: Order,
-        secrets: Secrets,
-        outbox: Outbox,
-    ) -> Result<Box<dyn Link>, DriverError> {
-        let (sender, commands) = channel();
-        let here = self.here.clone();
-        let worker = here.worker(order, secrets, commands, outbox)?;
-        Ok(Box::new(InlineLink { sender, worker }))
-    }
-
-    fn is_inline(&self) -> bool {
-        true
-    }
-}
-
 struct InlineLink {
     sender: Sender<Command>,
     worker: Worker,
@@ -316,25 +262,6 @@ impl Link for InlineLink {
 
     fn step(&mut self) {
         self.worker.step();
-    }
-}
-
-/// The place for workers of this process: its threads in real time, the conductor's own thread in
-/// simulated time.
-pub fn local(
-    brief: &Arc<Brief>,
-    driver: &Arc<dyn Driver>,
-    targets: &[Target],
-    clock: &Clock,
-    prepare_thread: PrepareThread,
-) -> Arc<dyn Place> {
-    let (brief, driver) = (brief.clone(), driver.clone());
-    match clock {
-        Clock::Monotonic | Clock::Converted(_) => {
-            let threads = Threads::new(brief, driver, targets, prepare_thread);
-            Arc::new(threads.on_clock(clock.clone()))
-        }
-        clock => Arc::new(Inline::new(brief, driver, targets, clock.clone())),
     }
 }
 

@@ -14,46 +14,36 @@ use pubgauge_driver::Nanos;
 use pubgauge_workload::Phases;
 use serde::{Deserialize, Serialize};
 
+use crate::counts::{add_all, counts};
 use crate::series::Totals;
 pub use crate::series::bounds;
 use crate::times::Measure;
 use crate::timetable::Timetable;
 
-/// Measured messages of one flow that were due in one part of the measurement.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PartRecording {
-    /// Messages due.
-    pub offered: u64,
-    /// Messages that the driver accepted, and the system did not reject later.
-    pub published: u64,
-    /// Messages that were refused at once, or rejected by the system later. A later rejection belongs to
-    /// the part of the actual send time, the only time that it carries.
-    pub refused: u64,
-    /// Messages never handed over.
-    pub not_sent: u64,
-    /// Deliveries that the accepted messages should cause.
-    pub expected: u64,
-    /// Deliveries.
-    pub delivered: u64,
-    /// Of these, first deliveries.
-    pub unique: u64,
-    /// First deliveries that were overtaken.
-    pub reordered: u64,
+counts! {
+    /// Measured messages of one flow that were due in one part of the measurement.
+    pub struct PartRecording {
+        /// Messages due.
+        pub offered: u64,
+        /// Messages that the driver accepted, and the system did not reject later.
+        pub published: u64,
+        /// Messages that were refused at once, or rejected by the system later. A later rejection belongs to
+        /// the part of the actual send time, the only time that it carries.
+        pub refused: u64,
+        /// Messages never handed over.
+        pub not_sent: u64,
+        /// Deliveries that the accepted messages should cause.
+        pub expected: u64,
+        /// Deliveries.
+        pub delivered: u64,
+        /// Of these, first deliveries.
+        pub unique: u64,
+        /// First deliveries that were overtaken.
+        pub reordered: u64,
+    }
 }
 
 impl PartRecording {
-    /// Adds another worker's share, or another part.
-    pub fn add(&mut self, other: &PartRecording) {
-        self.offered += other.offered;
-        self.published += other.published;
-        self.refused += other.refused;
-        self.not_sent += other.not_sent;
-        self.expected += other.expected;
-        self.delivered += other.delivered;
-        self.unique += other.unique;
-        self.reordered += other.reordered;
-    }
-
     /// Expected deliveries that have not come.
     pub fn missing(&self) -> u64 {
         self.expected.saturating_sub(self.unique)
@@ -86,12 +76,7 @@ pub struct FlowParts {
 impl FlowParts {
     /// Adds another worker's share, or the other half.
     pub fn add(&mut self, other: &FlowParts) {
-        if self.of.len() < other.of.len() {
-            self.of.resize(other.of.len(), PartRecording::default());
-        }
-        for (sum, part) in self.of.iter_mut().zip(&other.of) {
-            sum.add(part);
-        }
+        add_all(&mut self.of, &other.of, PartRecording::add);
         crate::series::add_up(&mut self.by, &other.by);
     }
 }

@@ -14,9 +14,10 @@ use crate::times::{Measure, histogram};
 use crate::timetable::Timetable;
 
 /// How a trial ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Outcome {
     /// As planned.
+    #[default]
     Completed,
     /// It never came to a measurement, because of this.
     NotReady(String),
@@ -77,7 +78,7 @@ pub struct IntervalLatency {
 }
 
 /// Everything a trial gave.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct TrialRecord {
     /// How it ended.
     pub outcome: Outcome,
@@ -127,21 +128,9 @@ impl TrialRecord {
     pub fn nothing(outcome: Outcome, flows: usize) -> Self {
         TrialRecord {
             outcome,
-            recordings: Vec::new(),
             flows: vec![FlowRecording::default(); flows],
-            times: BTreeMap::new(),
-            intervals: Intervals::default(),
-            latency_by_interval: BTreeMap::new(),
-            series: Vec::new(),
             bursts: vec![Vec::new(); flows],
-            windows: Vec::new(),
-            drain: Drain::default(),
-            table: None,
-            epoch: 0,
-            exhausted: BTreeSet::new(),
-            planned: 0,
-            connect_span: 0,
-            prove_span: 0,
+            ..TrialRecord::default()
         }
     }
 

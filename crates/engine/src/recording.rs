@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::assignment::Role;
 use crate::bursts::BurstRecording;
+use crate::counts::counts;
 use crate::parts::FlowParts;
 use crate::series::Totals;
 
@@ -105,141 +106,81 @@ pub struct MemberRecording {
     pub unique: u64,
 }
 
-/// Everything that one worker's fleet took and reported: measured messages, those of the warm-up,
-/// answers, sentinels, and what was not the trial's. What a system counts itself is compared with it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Traffic {
-    /// Messages that the fleet accepted.
-    pub handed_over: u64,
-    /// Deliveries.
-    pub received: u64,
-    /// Of the messages, sentinels that close streams. The last of them may be on their way when the
-    /// fleets close.
-    pub closing_sentinels: u64,
-    /// Deliveries that these should cause.
-    pub closing_due: u64,
-    /// Deliveries of these.
-    pub closing_received: u64,
-    /// Messages beside these, by which the fleets removed last values when they closed. There were no
-    /// subscribers any more.
-    #[serde(default)]
-    pub parting: u64,
-}
-
-impl Traffic {
-    /// Adds another worker's part.
-    pub fn add(&mut self, other: &Traffic) {
-        self.handed_over += other.handed_over;
-        self.received += other.received;
-        self.closing_sentinels += other.closing_sentinels;
-        self.closing_due += other.closing_due;
-        self.closing_received += other.closing_received;
-        self.parting += other.parting;
+counts! {
+    /// Everything that one worker's fleet took and reported: measured messages, those of the warm-up,
+    /// answers, sentinels, and what was not the trial's. What a system counts itself is compared with it.
+    pub struct Traffic {
+        /// Messages that the fleet accepted.
+        pub handed_over: u64,
+        /// Deliveries.
+        pub received: u64,
+        /// Of the messages, sentinels that close streams. The last of them may be on their way when the
+        /// fleets close.
+        pub closing_sentinels: u64,
+        /// Deliveries that these should cause.
+        pub closing_due: u64,
+        /// Deliveries of these.
+        pub closing_received: u64,
+        /// Messages beside these, by which the fleets removed last values when they closed. There were no
+        /// subscribers any more.
+        #[serde(default)]
+        pub parting: u64,
     }
 }
 
-/// What one worker saw of one flow.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FlowRecording {
-    /// Messages due in the measurement.
-    pub offered: u64,
-    /// Measured messages the driver accepted.
-    pub published: u64,
-    /// Measured messages that were refused at once, or rejected by the system later.
-    pub refused: u64,
-    /// Measured messages due but never handed over.
-    pub not_sent: u64,
-    /// Deliveries that the accepted messages should cause.
-    pub expected: u64,
-    /// Deliveries of measured messages.
-    pub delivered: u64,
-    /// Of these, first deliveries.
-    pub unique: u64,
-    /// Deliveries of messages that the party had.
-    pub duplicated: u64,
-    /// First deliveries, by the ledger's own count of distinct sequence numbers.
-    pub distinct: u64,
-    /// First deliveries that were overtaken.
-    pub reordered: u64,
-    /// Deliveries that have not come although something later of their stream has come to the
-    /// party (for a group: to each of its members).
-    pub passed_over: u64,
-    /// Of the deliveries that have not come, those that were still under way when the drain was cut
-    /// short; the conductor counts them.
-    pub under_way: u64,
-    /// Deliveries with a damaged body.
-    pub corrupt: u64,
-    /// Arrivals before the intended send time.
-    pub negative: u64,
-    /// Times above the histograms' range.
-    pub overflowed: u64,
-    /// Warm-up messages accepted.
-    pub warm_up_published: u64,
-    /// Deliveries that the warm-up messages should cause.
-    pub warm_up_expected: u64,
-    /// Deliveries of warm-up messages.
-    pub warm_up_delivered: u64,
-    /// Of these, first deliveries.
-    pub warm_up_unique: u64,
-    /// As [`FlowRecording::passed_over`], of warm-up messages.
-    pub warm_up_passed_over: u64,
-    /// Ping-pong: answers published.
-    pub replies: u64,
-    /// Ping-pong: questions given up after a second without an answer.
-    pub unanswered: u64,
+counts! {
+    /// What one worker saw of one flow.
+    pub struct FlowRecording {
+        /// Messages due in the measurement.
+        pub offered: u64,
+        /// Measured messages the driver accepted.
+        pub published: u64,
+        /// Measured messages that were refused at once, or rejected by the system later.
+        pub refused: u64,
+        /// Measured messages due but never handed over.
+        pub not_sent: u64,
+        /// Deliveries that the accepted messages should cause.
+        pub expected: u64,
+        /// Deliveries of measured messages.
+        pub delivered: u64,
+        /// Of these, first deliveries.
+        pub unique: u64,
+        /// Deliveries of messages that the party had.
+        pub duplicated: u64,
+        /// First deliveries, by the ledger's own count of distinct sequence numbers.
+        pub distinct: u64,
+        /// First deliveries that were overtaken.
+        pub reordered: u64,
+        /// Deliveries that have not come although something later of their stream has come to the
+        /// party (for a group: to each of its members).
+        pub passed_over: u64,
+        /// Of the deliveries that have not come, those that were still under way when the drain was cut
+        /// short; the conductor counts them.
+        pub under_way: u64,
+        /// Deliveries with a damaged body.
+        pub corrupt: u64,
+        /// Arrivals before the intended send time.
+        pub negative: u64,
+        /// Times above the histograms' range.
+        pub overflowed: u64,
+        /// Warm-up messages accepted.
+        pub warm_up_published: u64,
+        /// Deliveries that the warm-up messages should cause.
+        pub warm_up_expected: u64,
+        /// Deliveries of warm-up messages.
+        pub warm_up_delivered: u64,
+        /// Of these, first deliveries.
+        pub warm_up_unique: u64,
+        /// As [`FlowRecording::passed_over`], of warm-up messages.
+        pub warm_up_passed_over: u64,
+        /// Ping-pong: answers published.
+        pub replies: u64,
+        /// Ping-pong: questions given up after a second without an answer.
+        pub unanswered: u64,
+    }
 }
 
 impl FlowRecording {
-    /// Adds another worker's part.
-    pub fn add(&mut self, other: &FlowRecording) {
-        let FlowRecording {
-            offered,
-            published,
-            refused,
-            not_sent,
-            expected,
-            delivered,
-            unique,
-            duplicated,
-            distinct,
-            reordered,
-            passed_over,
-            under_way,
-            corrupt,
-            negative,
-            overflowed,
-            warm_up_published,
-            warm_up_expected,
-            warm_up_delivered,
-            warm_up_unique,
-            warm_up_passed_over,
-            replies,
-            unanswered,
-        } = other;
-        self.offered += offered;
-        self.published += published;
-        self.refused += refused;
-        self.not_sent += not_sent;
-        self.expected += expected;
-        self.delivered += delivered;
-        self.unique += unique;
-        self.duplicated += duplicated;
-        self.distinct += distinct;
-        self.reordered += reordered;
-        self.passed_over += passed_over;
-        self.under_way += under_way;
-        self.corrupt += corrupt;
-        self.negative += negative;
-        self.overflowed += overflowed;
-        self.warm_up_published += warm_up_published;
-        self.warm_up_expected += warm_up_expected;
-        self.warm_up_delivered += warm_up_delivered;
-        self.warm_up_unique += warm_up_unique;
-        self.warm_up_passed_over += warm_up_passed_over;
-        self.replies += replies;
-        self.unanswered += unanswered;
-    }
-
     /// Expected deliveries that have not come.
     pub fn missing(&self) -> u64 {
         self.expected.saturating_sub(self.unique)

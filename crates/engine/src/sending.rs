@@ -92,20 +92,24 @@ impl Sender {
 enum Pace {
     /// By due time; the next one is looked ahead.
     Due(Option<Due>),
-    /// As fast as possible: positions in `Sending::locals` that are not blocked.
-    FlatOut {
-        ready: Vec<u32>,
-        at: usize,
-        window: Option<Bound>,
-        /// Size of a message that was held back: it is the next to go, or back-pressure would
-        /// choose among the sizes.
-        held: Option<u32>,
-    },
+    /// As fast as possible.
+    FlatOut(FlatOut),
     /// One question at a time for each publisher: (position, when asked).
     PingPong {
         idle: Vec<u32>,
         asked: FxHashMap<u32, Nanos>,
     },
+}
+
+/// How far a flow is that sends as fast as possible.
+struct FlatOut {
+    /// Positions in `Sending::locals` that are not blocked.
+    ready: Vec<u32>,
+    at: usize,
+    window: Option<Bound>,
+    /// Size of a message that was held back: it is the next to go, or back-pressure would
+    /// choose among the sizes.
+    held: Option<u32>,
 }
 
 /// A bound on the messages of a flow under way.
@@ -361,12 +365,12 @@ impl Sending {
                 idle: everyone,
                 asked: FxHashMap::default(),
             },
-            (true, Exchange::OneWay) => Pace::FlatOut {
+            (true, Exchange::OneWay) => Pace::FlatOut(FlatOut {
                 ready: everyone,
                 at: 0,
                 window: self.bound(number, flow.window.or(default_window)),
                 held: None,
-            },
+            }),
             (false, _) => Pace::Due(schedule.next()),
         };
         self.senders.push(Sender {

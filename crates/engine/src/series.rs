@@ -6,8 +6,8 @@
 
 use pubgauge_driver::Nanos;
 use pubgauge_workload::{Arrivals, Phases, Workload};
-use serde::{Deserialize, Serialize};
 
+use crate::counts::counts;
 use crate::timetable::Timetable;
 
 /// Cuts take no account of flows with periods below this: at a cut few of a record's messages are under
@@ -18,35 +18,23 @@ const SLOW: Nanos = 5_000_000;
 /// are read by another thread, which wakes up at the cut.
 const LEAD: Nanos = 10_000_000;
 
-/// Messages of one flow, of warm-up and measurement together, up to one moment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Totals {
-    /// Messages that the driver accepted.
-    pub published: u64,
-    /// Deliveries that they should cause.
-    pub due: u64,
-    /// Of these, deliveries of messages that the system rejected later.
-    pub rejected: u64,
-    /// First deliveries.
-    pub unique: u64,
-    /// Deliveries of messages that the party had.
-    pub repeated: u64,
-    /// Deliveries that have not come although something later of their stream has come to the party.
-    pub passed_over: u64,
-    /// Deliveries of messages that are due, but which the system does not take yet.
-    pub waiting: u64,
-}
-
-impl Totals {
-    /// Adds another worker's share.
-    pub fn add(&mut self, other: &Totals) {
-        self.published += other.published;
-        self.due += other.due;
-        self.rejected += other.rejected;
-        self.unique += other.unique;
-        self.repeated += other.repeated;
-        self.passed_over += other.passed_over;
-        self.waiting += other.waiting;
+counts! {
+    /// Messages of one flow, of warm-up and measurement together, up to one moment.
+    pub struct Totals {
+        /// Messages that the driver accepted.
+        pub published: u64,
+        /// Deliveries that they should cause.
+        pub due: u64,
+        /// Of these, deliveries of messages that the system rejected later.
+        pub rejected: u64,
+        /// First deliveries.
+        pub unique: u64,
+        /// Deliveries of messages that the party had.
+        pub repeated: u64,
+        /// Deliveries that have not come although something later of their stream has come to the party.
+        pub passed_over: u64,
+        /// Deliveries of messages that are due, but which the system does not take yet.
+        pub waiting: u64,
     }
 }
 
@@ -56,15 +44,7 @@ impl std::ops::Sub for Totals {
     /// What happened since an earlier moment. What is a state rather than a count (passed over,
     /// waiting) may have gone down; it is 0 then.
     fn sub(self, earlier: Totals) -> Totals {
-        Totals {
-            published: self.published.saturating_sub(earlier.published),
-            due: self.due.saturating_sub(earlier.due),
-            rejected: self.rejected.saturating_sub(earlier.rejected),
-            unique: self.unique.saturating_sub(earlier.unique),
-            repeated: self.repeated.saturating_sub(earlier.repeated),
-            passed_over: self.passed_over.saturating_sub(earlier.passed_over),
-            waiting: self.waiting.saturating_sub(earlier.waiting),
-        }
+        self.each(earlier, u64::saturating_sub)
     }
 }
 
@@ -86,7 +66,7 @@ pub fn add_up(sum: &mut Vec<Totals>, part: &[Totals]) {
 /// A cut lies where no message is due: where a flow sends seldom, up to a quarter of an interval
 /// earlier, 10 ms before a message is due (or a quarter of the time between two), so that each message and its
 /// deliveries fall into one record, and what others read at a cut, a moment late, does not lack a message.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Cuts {
     table: Timetable,
     /// Seldom sending flows: when the first message is due, and the period.
@@ -115,18 +95,9 @@ impl Cuts {
     /// No cuts before there is a timetable.
     pub fn none() -> Self {
         Cuts {
-            table: Timetable {
-                warm_up: Nanos::MAX,
-                measure: Nanos::MAX,
-                end: Nanos::MAX,
-                interval: 1,
-            },
-            slow: Vec::new(),
-            number: 0,
             next_cut: Nanos::MAX,
-            bounds: Vec::new(),
-            passed: 0,
             next: Nanos::MAX,
+            ..Cuts::default()
         }
     }
 
@@ -140,16 +111,12 @@ impl Cuts {
             };
             (period >= SLOW as f64).then(|| (table.origin(flow), period))
         });
+        let bounds = bounds(&workload.phases).into_iter();
         let mut cuts = Cuts {
             table,
             slow: slow.collect(),
-            number: 0,
-            next_cut: table.measure,
-            bounds: (bounds(&workload.phases).iter())
-                .map(|bound| table.measure + bound)
-                .collect(),
-            passed: 0,
-            next: Nanos::MAX,
+            bounds: bounds.map(|bound| table.measure + bound).collect(),
+            ..Cuts::default()
         };
         cuts.plan();
         cuts

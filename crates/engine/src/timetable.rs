@@ -1,11 +1,11 @@
 //! The points in time of a run.
 
-use pubgauge_driver::Nanos;
+use pubgauge_driver::{Kind, Nanos};
 use pubgauge_workload::Flow;
 use serde::{Deserialize, Serialize};
 
 /// The points in time of a run, on the trial's clock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Timetable {
     /// Warm-up traffic begins.
     pub warm_up: Nanos,
@@ -18,6 +18,15 @@ pub struct Timetable {
 }
 
 impl Timetable {
+    /// What a message that is due at `at` belongs to.
+    #[inline]
+    pub fn kind_at(&self, at: Nanos) -> Kind {
+        match at >= self.measure {
+            true => Kind::Measured,
+            false => Kind::WarmUp,
+        }
+    }
+
     /// When a flow's schedule begins: with the warm-up, or, where the flow has a start offset or a
     /// length of its own, that offset after the start of the measurement.
     pub fn origin(&self, flow: &Flow) -> Nanos {

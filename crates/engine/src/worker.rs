@@ -13,7 +13,9 @@ use pubgauge_workload::{Arrivals, Flow, Workload};
 use rustc_hash::FxHashMap;
 
 use crate::assignment::Assignment;
+use crate::bursts::BurstRecording;
 pub use crate::context::Context;
+use crate::counts::{add_all, add_each};
 use crate::live::{Counters, FlowCounters};
 use crate::pulse::Pulse;
 use crate::receiving::Receiving;
@@ -236,16 +238,9 @@ impl Worker {
         if !self.receiving.changes.is_empty() {
             self.take_changes();
         }
-        if !self.receiving.replies.is_empty() {
-            let mut replies = std::mem::take(&mut self.receiving.replies);
-            self.sending.answer(&mut *self.fleet, &mut replies);
-            self.receiving.replies = replies;
-        }
-        if !self.receiving.answered.is_empty() {
-            let mut answered = std::mem::take(&mut self.receiving.answered);
-            self.sending.answered(&mut answered);
-            self.receiving.answered = answered;
-        }
+        let (sending, receiving) = (&mut self.sending, &mut self.receiving);
+        sending.answer(&mut *self.fleet, &mut receiving.replies);
+        sending.answered(&mut receiving.answered);
         self.tell();
         true
     }
@@ -436,13 +431,11 @@ impl Worker {
         let (mut flows, mut series) = self.sending.finish();
         let mut bursts = self.sending.finish_bursts();
         let arrived = self.receiving.finish_bursts();
-        for (sum, part) in bursts.iter_mut().zip(&arrived) {
-            crate::bursts::add_up(sum, part);
-        }
+        add_each(&mut bursts, &arrived, |sum, part| {
+            add_all(sum, part, BurstRecording::add);
+        });
         let received = self.receiving.finish(&mut flows);
-        for (sum, part) in series.iter_mut().zip(&received) {
-            add_up(sum, part);
-        }
+        add_each(&mut series, &received, |sum, part| add_up(sum, part));
         let members = self.receiving.finish_shares();
         let recording = Recording {
             members,

@@ -2,10 +2,9 @@
 
 use crate::error::DecodeError;
 use crate::packet::{
-    Ack, Auth, ConnAck, Connect, Disconnect, Filters, Packet, Publish, QoS, SubAck, Subscribe,
-    TopicFilters, UnsubAck, Unsubscribe, Version, Will,
+    Ack, Auth, ConnAck, Connect, Disconnect, Filters, Packet, PacketType, Publish, QoS, SubAck,
+    Subscribe, TopicFilters, UnsubAck, Unsubscribe, Version, Will,
 };
-use crate::packet_type::PacketType;
 use crate::property::{Place, Properties, PropertyId};
 use crate::reason::ReasonCode;
 use crate::topic;
@@ -162,10 +161,7 @@ fn publish(first: u8, body: &[u8], version: Version) -> Result<Publish<'_>, Deco
     } else {
         packet_id(&mut reader)?
     };
-    let properties = match version {
-        Version::V5 => Properties::read(&mut reader, Place::of(PacketType::Publish))?,
-        Version::V311 => Properties::default(),
-    };
+    let properties = properties(&mut reader, version, Place::of(PacketType::Publish))?;
     if name.is_empty()
         && (version == Version::V311 || properties.find(PropertyId::TopicAlias).is_none())
     {
@@ -214,59 +210,33 @@ fn other(first: u8, body: &[u8], version: Version) -> Result<Packet<'_>, DecodeE
         PacketType::PubRec => Packet::PubRec(ack(r, version, packet_type)?),
         PacketType::PubRel => Packet::PubRel(ack(r, version, packet_type)?),
         PacketType::PubComp => Packet::PubComp(ack(r, version, packet_type)?),
-        PacketType::Subscribe => {
-            let packet_id = packet_id(r)?;
-            let properties = properties(r, version, place)?;
-            let filters = Filters::checked(r.rest(), version)?;
-            return Ok(Packet::Subscribe(Subscribe {
-                packet_id,
-                filters,
-                properties,
-            }));
-        }
-        PacketType::Unsubscribe => {
-            let packet_id = packet_id(r)?;
-            let properties = properties(r, version, place)?;
-            let filters = TopicFilters::checked(r.rest())?;
-            return Ok(Packet::Unsubscribe(Unsubscribe {
-                packet_id,
-                filters,
-                properties,
-            }));
-        }
-        PacketType::SubAck => {
-            let packet_id = packet_id(r)?;
-            let properties = properties(r, version, place)?;
-            let codes = codes(r.rest(), version, packet_type)?;
-            return Ok(Packet::SubAck(SubAck {
-                packet_id,
-                codes,
-                properties,
-            }));
-        }
-        PacketType::UnsubAck => {
-            let packet_id = packet_id(r)?;
-            let properties = properties(r, version, place)?;
-            let codes = match version {
+        PacketType::Subscribe => Packet::Subscribe(Subscribe {
+            packet_id: packet_id(r)?,
+            properties: properties(r, version, place)?,
+            filters: Filters::checked(r.rest(), version)?,
+        }),
+        PacketType::Unsubscribe => Packet::Unsubscribe(Unsubscribe {
+            packet_id: packet_id(r)?,
+            properties: properties(r, version, place)?,
+            filters: TopicFilters::checked(r.rest())?,
+        }),
+        PacketType::SubAck => Packet::SubAck(SubAck {
+            packet_id: packet_id(r)?,
+            properties: properties(r, version, place)?,
+            codes: codes(r.rest(), version, packet_type)?,
+        }),
+        PacketType::UnsubAck => Packet::UnsubAck(UnsubAck {
+            packet_id: packet_id(r)?,
+            properties: properties(r, version, place)?,
+            codes: match version {
                 Version::V5 => codes(r.rest(), version, packet_type)?,
-                Version::V311 => {
-                    r.end()?;
-                    &[]
-                }
-            };
-            return Ok(Packet::UnsubAck(UnsubAck {
-                packet_id,
-                codes,
-                properties,
-            }));
-        }
+                Version::V311 => &[],
+            },
+        }),
         PacketType::PingReq => Packet::PingReq,
         PacketType::PingResp => Packet::PingResp,
         PacketType::Disconnect => {
-            let (reason, properties) = match version {
-                Version::V5 => reason_and_properties(r, packet_type)?,
-                Version::V311 => Default::default(),
-            };
+            let (reason, properties) = reason_and_properties(r, version, packet_type)?;
             Packet::Disconnect(Disconnect { reason, properties })
         }
         PacketType::Auth => {
@@ -276,7 +246,7 @@ fn other(first: u8, body: &[u8], version: Version) -> Result<Packet<'_>, DecodeE
                     "3.1.1 §2.2.1",
                 ));
             }
-            let (reason, properties) = reason_and_properties(r, packet_type)?;
+            let (reason, properties) = reason_and_properties(r, version, packet_type)?;
             Packet::Auth(Auth { reason, properties })
         }
     };
@@ -284,6 +254,7 @@ fn other(first: u8, body: &[u8], version: Version) -> Result<Packet<'_>, DecodeE
     Ok(packet)
 }
 
+#[inline]
 fn properties<'a>(
     reader: &mut Reader<'a>,
     version: Version,
@@ -307,12 +278,14 @@ fn reason(reader: &mut Reader<'_>, packet_type: PacketType) -> Result<ReasonCode
     Ok(code)
 }
 
-/// Reason code and properties that may both be left out from the end (5.0 §3.4.2.1, §3.14.2.1).
+/// Reason code and properties that may both be left out from the end (5.0 §3.4.2.1, §3.14.2.1);
+/// 3.1.1 has neither.
 fn reason_and_properties<'a>(
     reader: &mut Reader<'a>,
+    version: Version,
     packet_type: PacketType,
 ) -> Result<(ReasonCode, Properties<'a>), DecodeError> {
-    if reader.is_empty() {
+    if version == Version::V311 || reader.is_empty() {
         return Ok(Default::default());
     }
     let code = reason(reader, packet_type)?;
@@ -329,10 +302,7 @@ fn ack<'a>(
     packet_type: PacketType,
 ) -> Result<Ack<'a>, DecodeError> {
     let packet_id = packet_id(reader)?;
-    let (reason, properties) = match version {
-        Version::V5 => reason_and_properties(reader, packet_type)?,
-        Version::V311 => Default::default(),
-    };
+    let (reason, properties) = reason_and_properties(reader, version, packet_type)?;
     Ok(Ack {
         packet_id,
         reason,
@@ -416,16 +386,8 @@ fn connect<'a>(reader: &mut Reader<'a>) -> Result<Connect<'a>, DecodeError> {
     } else {
         None
     };
-    let username = if flags & 0x80 != 0 {
-        Some(reader.string()?)
-    } else {
-        None
-    };
-    let password = if flags & 0x40 != 0 {
-        Some(reader.binary()?)
-    } else {
-        None
-    };
+    let username = (flags & 0x80 != 0).then(|| reader.string()).transpose()?;
+    let password = (flags & 0x40 != 0).then(|| reader.binary()).transpose()?;
     Ok(Connect {
         version,
         clean_start: flags & 2 != 0,

@@ -2,12 +2,14 @@
 
 use crate::decode::codes;
 use crate::error::EncodeError;
-use crate::packet::{Ack, ConnAck, Connect, Filters, Packet, Publish, QoS, TopicFilters, Version};
-use crate::packet_type::PacketType;
-use crate::property::{Place, Properties, PropertyId};
+use crate::packet::{
+    Ack, ConnAck, Connect, Filters, Packet, PacketType, Publish, QoS, TopicFilters, Version,
+};
+use crate::property::{Place, Properties};
 use crate::reason::ReasonCode;
+use crate::template::PublishTemplate;
 use crate::topic;
-use crate::wire::{VARINT_MAX, varint_len, write_binary, write_varint};
+use crate::wire::{VARINT_MAX, write_binary, write_varint};
 
 impl Packet<'_> {
     /// Appends the packet in wire form to `out`. A CONNECT is written in its own version.
@@ -185,12 +187,11 @@ fn write_reason(
     if properties.is_empty() && reason == ReasonCode::SUCCESS {
         return Ok(());
     }
+    out.push(reason.0);
     // Only AUTH may not end after its reason code (5.0 §3.15.2.2.1).
     if properties.is_empty() && packet_type != PacketType::Auth {
-        out.push(reason.0);
         return Ok(());
     }
-    out.push(reason.0);
     write_properties(properties, version, Place::of(packet_type), out)
 }
 
@@ -209,9 +210,9 @@ fn write_connect(connect: &Connect<'_>, out: &mut Vec<u8>) -> Result<(), EncodeE
     if version == Version::V311 && connect.password.is_some() && connect.username.is_none() {
         return Err(EncodeError::PasswordWithoutUsername);
     }
-    let (level, place) = match version {
-        Version::V311 => (4, Place::of(PacketType::Connect)),
-        Version::V5 => (5, Place::of(PacketType::Connect)),
+    let level = match version {
+        Version::V311 => 4,
+        Version::V5 => 5,
     };
     let mut flags = u8::from(connect.clean_start) << 1;
     if let Some(will) = &connect.will {
@@ -221,6 +222,7 @@ fn write_connect(connect: &Connect<'_>, out: &mut Vec<u8>) -> Result<(), EncodeE
     out.extend_from_slice(b"\0\x04MQTT");
     out.extend_from_slice(&[level, flags]);
     out.extend_from_slice(&connect.keep_alive_s.to_be_bytes());
+    let place = Place::of(PacketType::Connect);
     write_properties(connect.properties, version, place, out)?;
     write_string(out, connect.client_id, "the client identifier")?;
     if let Some(will) = &connect.will {
@@ -259,65 +261,23 @@ fn write_connack(
     )
 }
 
-/// Checks the fields before the payload of a PUBLISH.
-pub(crate) fn check_publish(
-    topic: &str,
-    properties: Properties<'_>,
-    version: Version,
-) -> Result<(), EncodeError> {
-    if version == Version::V311 && !properties.is_empty() {
-        return Err(EncodeError::OnlyInV5("a property"));
-    }
-    if !properties.is_empty() {
-        let place = Place::of(PacketType::Publish);
-        properties.check(place).map_err(EncodeError::Invalid)?;
-    }
-    let alias_alone = topic.is_empty() && properties.find(PropertyId::TopicAlias).is_some();
-    if !alias_alone && topic::check_name(topic).is_err() {
-        return Err(EncodeError::TopicName);
-    }
-    Ok(())
-}
-
 fn write_publish(
     publish: &Publish<'_>,
     version: Version,
     out: &mut Vec<u8>,
 ) -> Result<(), EncodeError> {
-    check_publish(publish.topic, publish.properties, version)?;
-    if (publish.qos == QoS::AtMostOnce) != (publish.packet_id == 0) {
+    let (topic, qos, properties) = (publish.topic, publish.qos, publish.properties);
+    let template = PublishTemplate::new(version, topic, qos, publish.retain, properties)?;
+    if (qos == QoS::AtMostOnce) != (publish.packet_id == 0) {
         return Err(EncodeError::PacketIdentifier);
     }
-    if publish.dup && publish.qos == QoS::AtMostOnce {
+    if publish.dup && qos == QoS::AtMostOnce {
         return Err(EncodeError::DupAtMostOnce);
     }
-    let mut len = 2 + publish.topic.len() + publish.payload.len();
-    if publish.qos != QoS::AtMostOnce {
-        len += 2;
+    let first = out.len();
+    if !template.append(out, publish.packet_id, &[], publish.payload) {
+        return Err(EncodeError::PacketTooLong);
     }
-    if version == Version::V5 {
-        let properties = publish.properties.as_bytes().len();
-        len += properties + varint_len(u32::try_from(properties).unwrap_or(u32::MAX));
-    }
-    let len = u32::try_from(len)
-        .ok()
-        .filter(|len| *len <= VARINT_MAX)
-        .ok_or(EncodeError::PacketTooLong)?;
-    out.reserve(5 + len as usize);
-    out.push(
-        (PacketType::Publish as u8) << 4
-            | u8::from(publish.dup) << 3
-            | (publish.qos as u8) << 1
-            | u8::from(publish.retain),
-    );
-    write_varint(out, len);
-    write_binary(out, publish.topic.as_bytes(), "the topic name")?;
-    if publish.packet_id != 0 {
-        out.extend_from_slice(&publish.packet_id.to_be_bytes());
-    }
-    if version == Version::V5 {
-        publish.properties.write(out)?;
-    }
-    out.extend_from_slice(publish.payload);
+    out[first] |= u8::from(publish.dup) << 3;
     Ok(())
 }

@@ -34,12 +34,7 @@ impl DecodeError {
 
     #[cold]
     pub(crate) fn protocol(what: &'static str, section: &'static str) -> Self {
-        DecodeError {
-            reason: ReasonCode::PROTOCOL_ERROR,
-            what,
-            found: None,
-            section,
-        }
+        DecodeError::malformed(what, section).with_reason(ReasonCode::PROTOCOL_ERROR)
     }
 
     #[cold]

@@ -1,7 +1,6 @@
 //! The control packets, borrowed from the bytes they were decoded from.
 
 use crate::error::{DecodeError, EncodeError};
-use crate::packet_type::PacketType;
 use crate::property::Properties;
 use crate::reason::ReasonCode;
 use crate::topic;
@@ -43,48 +42,63 @@ impl QoS {
     }
 }
 
-/// Any control packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)] // Each is the name that the specification gives it.
-pub enum Packet<'a> {
-    Connect(Connect<'a>),
-    ConnAck(ConnAck<'a>),
-    Publish(Publish<'a>),
-    PubAck(Ack<'a>),
-    PubRec(Ack<'a>),
-    PubRel(Ack<'a>),
-    PubComp(Ack<'a>),
-    Subscribe(Subscribe<'a>),
-    SubAck(SubAck<'a>),
-    Unsubscribe(Unsubscribe<'a>),
-    UnsubAck(UnsubAck<'a>),
-    PingReq,
-    PingResp,
-    Disconnect(Disconnect<'a>),
-    Auth(Auth<'a>),
+macro_rules! packets {
+    ($($name:ident $(($body:ident))? = $number:literal, $words:literal;)*) => {
+        /// Types of control packets with their numbers on the wire (5.0 §2.1.2).
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[repr(u8)]
+        #[allow(missing_docs)] // Each is the name that the specification gives it.
+        pub enum PacketType {
+            $($name = $number,)*
+        }
+
+        impl PacketType {
+            /// The type with this number.
+            pub fn from_bits(bits: u8) -> Option<PacketType> {
+                match bits {
+                    $($number => Some(PacketType::$name),)*
+                    _ => None,
+                }
+            }
+
+            /// Its name as the specification writes it.
+            pub fn name(self) -> &'static str {
+                match self { $(PacketType::$name => $words,)* }
+            }
+        }
+
+        /// Any control packet.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[allow(missing_docs)] // Each is the name that the specification gives it.
+        pub enum Packet<'a> {
+            $($name $(($body<'a>))?,)*
+        }
+
+        impl Packet<'_> {
+            /// Its type.
+            pub fn packet_type(&self) -> PacketType {
+                match self { $(Packet::$name { .. } => PacketType::$name,)* }
+            }
+        }
+    };
 }
 
-impl Packet<'_> {
-    /// Its type.
-    pub fn packet_type(&self) -> PacketType {
-        match self {
-            Packet::Connect(_) => PacketType::Connect,
-            Packet::ConnAck(_) => PacketType::ConnAck,
-            Packet::Publish(_) => PacketType::Publish,
-            Packet::PubAck(_) => PacketType::PubAck,
-            Packet::PubRec(_) => PacketType::PubRec,
-            Packet::PubRel(_) => PacketType::PubRel,
-            Packet::PubComp(_) => PacketType::PubComp,
-            Packet::Subscribe(_) => PacketType::Subscribe,
-            Packet::SubAck(_) => PacketType::SubAck,
-            Packet::Unsubscribe(_) => PacketType::Unsubscribe,
-            Packet::UnsubAck(_) => PacketType::UnsubAck,
-            Packet::PingReq => PacketType::PingReq,
-            Packet::PingResp => PacketType::PingResp,
-            Packet::Disconnect(_) => PacketType::Disconnect,
-            Packet::Auth(_) => PacketType::Auth,
-        }
-    }
+packets! {
+    Connect(Connect) = 1, "CONNECT";
+    ConnAck(ConnAck) = 2, "CONNACK";
+    Publish(Publish) = 3, "PUBLISH";
+    PubAck(Ack) = 4, "PUBACK";
+    PubRec(Ack) = 5, "PUBREC";
+    PubRel(Ack) = 6, "PUBREL";
+    PubComp(Ack) = 7, "PUBCOMP";
+    Subscribe(Subscribe) = 8, "SUBSCRIBE";
+    SubAck(SubAck) = 9, "SUBACK";
+    Unsubscribe(Unsubscribe) = 10, "UNSUBSCRIBE";
+    UnsubAck(UnsubAck) = 11, "UNSUBACK";
+    PingReq = 12, "PINGREQ";
+    PingResp = 13, "PINGRESP";
+    Disconnect(Disconnect) = 14, "DISCONNECT";
+    Auth(Auth) = 15, "AUTH";
 }
 
 /// CONNECT (§3.1): a client opens its session.

@@ -1,7 +1,7 @@
 //! MQTT 5 properties (§2.2.2), and which packets each may be in.
 
 use crate::error::{DecodeError, EncodeError};
-use crate::packet_type::PacketType;
+use crate::packet::PacketType;
 use crate::reason::ReasonCode;
 use crate::topic;
 use crate::wire::{Reader, VARINT_MAX, write_binary, write_varint};
@@ -59,7 +59,7 @@ macro_rules! properties {
         fn read<'a>(reader: &mut Reader<'a>) -> Result<(Property<'a>, u16), DecodeError> {
             // An identifier is a variable byte integer, but all that exist take one byte.
             match reader.u8()? {
-                $($id => Ok((Property::$name(values::$kind(reader)?), mask!($($place)*))),)*
+                $($id => Ok((Property::$name(reader.$kind()?), mask!($($place)*))),)*
                 id => Err(DecodeError::malformed("unknown property identifier", SECTION).with_found(id)),
             }
         }
@@ -73,50 +73,48 @@ macro_rules! properties {
 
 properties! {
     PayloadFormatIndicator = 0x01, "Payload Format Indicator", boolean bool, [Publish Will];
-    MessageExpiryInterval = 0x02, "Message Expiry Interval", four_byte u32, [Publish Will];
+    MessageExpiryInterval = 0x02, "Message Expiry Interval", u32 u32, [Publish Will];
     ContentType = 0x03, "Content Type", string &'a str, [Publish Will];
     ResponseTopic = 0x08, "Response Topic", topic &'a str, [Publish Will];
     CorrelationData = 0x09, "Correlation Data", binary &'a [u8], [Publish Will];
     SubscriptionIdentifier = 0x0b, "Subscription Identifier", nonzero_varint u32, [Publish Subscribe];
-    SessionExpiryInterval = 0x11, "Session Expiry Interval", four_byte u32, [Connect ConnAck Disconnect];
+    SessionExpiryInterval = 0x11, "Session Expiry Interval", u32 u32, [Connect ConnAck Disconnect];
     AssignedClientIdentifier = 0x12, "Assigned Client Identifier", string &'a str, [ConnAck];
-    ServerKeepAlive = 0x13, "Server Keep Alive", two_byte u16, [ConnAck];
+    ServerKeepAlive = 0x13, "Server Keep Alive", u16 u16, [ConnAck];
     AuthenticationMethod = 0x15, "Authentication Method", string &'a str, [Connect ConnAck Auth];
     AuthenticationData = 0x16, "Authentication Data", binary &'a [u8], [Connect ConnAck Auth];
     RequestProblemInformation = 0x17, "Request Problem Information", boolean bool, [Connect];
-    WillDelayInterval = 0x18, "Will Delay Interval", four_byte u32, [Will];
+    WillDelayInterval = 0x18, "Will Delay Interval", u32 u32, [Will];
     RequestResponseInformation = 0x19, "Request Response Information", boolean bool, [Connect];
     ResponseInformation = 0x1a, "Response Information", string &'a str, [ConnAck];
     ServerReference = 0x1c, "Server Reference", string &'a str, [ConnAck Disconnect];
     ReasonString = 0x1f, "Reason String", string &'a str, [ConnAck PubAck PubRec PubRel PubComp SubAck UnsubAck Disconnect Auth];
-    ReceiveMaximum = 0x21, "Receive Maximum", nonzero_two_byte u16, [Connect ConnAck];
-    TopicAliasMaximum = 0x22, "Topic Alias Maximum", two_byte u16, [Connect ConnAck];
+    ReceiveMaximum = 0x21, "Receive Maximum", nonzero_u16 u16, [Connect ConnAck];
+    TopicAliasMaximum = 0x22, "Topic Alias Maximum", u16 u16, [Connect ConnAck];
     TopicAlias = 0x23, "Topic Alias", alias u16, [Publish];
     MaximumQoS = 0x24, "Maximum QoS", boolean bool, [ConnAck];
     RetainAvailable = 0x25, "Retain Available", boolean bool, [ConnAck];
     UserProperty = 0x26, "User Property", pair (&'a str, &'a str), [Connect ConnAck Publish Will PubAck PubRec PubRel PubComp Subscribe SubAck Unsubscribe UnsubAck Disconnect Auth];
-    MaximumPacketSize = 0x27, "Maximum Packet Size", nonzero_four_byte u32, [Connect ConnAck];
+    MaximumPacketSize = 0x27, "Maximum Packet Size", nonzero_u32 u32, [Connect ConnAck];
     WildcardSubscriptionAvailable = 0x28, "Wildcard Subscription Available", boolean bool, [ConnAck];
     SubscriptionIdentifierAvailable = 0x29, "Subscription Identifier Available", boolean bool, [ConnAck];
     SharedSubscriptionAvailable = 0x2a, "Shared Subscription Available", boolean bool, [ConnAck];
 }
 
-/// Readers of the values, with the rules that hold in every place.
-mod values {
-    use super::*;
-
-    fn nonzero<T: PartialEq + From<u8>>(value: T) -> Result<T, DecodeError> {
-        if value == T::from(0) {
-            return Err(DecodeError::protocol(
-                "a property that must not be 0 is 0",
-                "5.0 §3.1.2.11.3, §3.1.2.11.4, §3.8.2.1.2",
-            ));
-        }
-        Ok(value)
+fn nonzero<T: PartialEq + From<u8>>(value: T) -> Result<T, DecodeError> {
+    if value == T::from(0) {
+        return Err(DecodeError::protocol(
+            "a property that must not be 0 is 0",
+            "5.0 §3.1.2.11.3, §3.1.2.11.4, §3.8.2.1.2",
+        ));
     }
+    Ok(value)
+}
 
-    pub fn boolean(reader: &mut Reader<'_>) -> Result<bool, DecodeError> {
-        match reader.u8()? {
+/// Readers of the values that properties alone have, with the rules that hold in every place.
+impl<'a> Reader<'a> {
+    fn boolean(&mut self) -> Result<bool, DecodeError> {
+        match self.u8()? {
             0 => Ok(false),
             1 => Ok(true),
             other => Err(DecodeError::protocol(
@@ -126,14 +124,13 @@ mod values {
             .with_found(other)),
         }
     }
-    pub fn two_byte(reader: &mut Reader<'_>) -> Result<u16, DecodeError> {
-        reader.u16()
+
+    fn nonzero_u16(&mut self) -> Result<u16, DecodeError> {
+        nonzero(self.u16()?)
     }
-    pub fn nonzero_two_byte(reader: &mut Reader<'_>) -> Result<u16, DecodeError> {
-        nonzero(reader.u16()?)
-    }
-    pub fn alias(reader: &mut Reader<'_>) -> Result<u16, DecodeError> {
-        match reader.u16()? {
+
+    fn alias(&mut self) -> Result<u16, DecodeError> {
+        match self.u16()? {
             0 => Err(
                 DecodeError::protocol("a topic alias is 0", "5.0 §3.3.2.3.4")
                     .with_reason(ReasonCode::TOPIC_ALIAS_INVALID),
@@ -141,28 +138,23 @@ mod values {
             alias => Ok(alias),
         }
     }
-    pub fn four_byte(reader: &mut Reader<'_>) -> Result<u32, DecodeError> {
-        reader.u32()
+
+    fn nonzero_u32(&mut self) -> Result<u32, DecodeError> {
+        nonzero(self.u32()?)
     }
-    pub fn nonzero_four_byte(reader: &mut Reader<'_>) -> Result<u32, DecodeError> {
-        nonzero(reader.u32()?)
+
+    fn nonzero_varint(&mut self) -> Result<u32, DecodeError> {
+        nonzero(self.varint()?)
     }
-    pub fn nonzero_varint(reader: &mut Reader<'_>) -> Result<u32, DecodeError> {
-        nonzero(reader.varint()?)
-    }
-    pub fn string<'a>(reader: &mut Reader<'a>) -> Result<&'a str, DecodeError> {
-        reader.string()
-    }
-    pub fn topic<'a>(reader: &mut Reader<'a>) -> Result<&'a str, DecodeError> {
-        let text = reader.string()?;
+
+    fn topic(&mut self) -> Result<&'a str, DecodeError> {
+        let text = self.string()?;
         topic::check_response_topic(text)?;
         Ok(text)
     }
-    pub fn binary<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], DecodeError> {
-        reader.binary()
-    }
-    pub fn pair<'a>(reader: &mut Reader<'a>) -> Result<(&'a str, &'a str), DecodeError> {
-        Ok((reader.string()?, reader.string()?))
+
+    fn pair(&mut self) -> Result<(&'a str, &'a str), DecodeError> {
+        Ok((self.string()?, self.string()?))
     }
 }
 
@@ -176,17 +168,17 @@ mod emit {
         out.push(u8::from(value));
         Ok(())
     }
-    pub fn two_byte(out: &mut Vec<u8>, value: u16, _: &'static str) -> Written {
+    pub fn u16(out: &mut Vec<u8>, value: u16, _: &'static str) -> Written {
         out.extend_from_slice(&value.to_be_bytes());
         Ok(())
     }
-    pub use two_byte as nonzero_two_byte;
-    pub use two_byte as alias;
-    pub fn four_byte(out: &mut Vec<u8>, value: u32, _: &'static str) -> Written {
+    pub use self::u16 as nonzero_u16;
+    pub use self::u16 as alias;
+    pub fn u32(out: &mut Vec<u8>, value: u32, _: &'static str) -> Written {
         out.extend_from_slice(&value.to_be_bytes());
         Ok(())
     }
-    pub use four_byte as nonzero_four_byte;
+    pub use self::u32 as nonzero_u32;
     pub fn nonzero_varint(out: &mut Vec<u8>, value: u32, name: &'static str) -> Written {
         if value > VARINT_MAX {
             return Err(EncodeError::FieldTooLong(name));
@@ -197,7 +189,7 @@ mod emit {
     pub fn string(out: &mut Vec<u8>, value: &str, name: &'static str) -> Written {
         write_binary(out, value.as_bytes(), name)
     }
-    pub use string as topic;
+    pub use self::string as topic;
     pub fn binary(out: &mut Vec<u8>, value: &[u8], name: &'static str) -> Written {
         write_binary(out, value, name)
     }

@@ -1,10 +1,9 @@
 //! The message path: a PUBLISH whose unchanging part is encoded once.
 
-use crate::encode::check_publish;
 use crate::error::EncodeError;
-use crate::packet::{QoS, Version};
-use crate::packet_type::PacketType;
-use crate::property::Properties;
+use crate::packet::{PacketType, QoS, Version};
+use crate::property::{Place, Properties, PropertyId};
+use crate::topic;
 use crate::wire::{VARINT_MAX, varint_len, write_binary};
 
 /// Everything of a PUBLISH but packet identifier and payload, encoded once for a topic.
@@ -95,6 +94,26 @@ impl PublishTemplate {
         out.extend_from_slice(body);
         true
     }
+}
+
+/// Checks the fields before the payload of a PUBLISH.
+fn check_publish(
+    topic: &str,
+    properties: Properties<'_>,
+    version: Version,
+) -> Result<(), EncodeError> {
+    if version == Version::V311 && !properties.is_empty() {
+        return Err(EncodeError::OnlyInV5("a property"));
+    }
+    if !properties.is_empty() {
+        let place = Place::of(PacketType::Publish);
+        properties.check(place).map_err(EncodeError::Invalid)?;
+    }
+    let alias_alone = topic.is_empty() && properties.find(PropertyId::TopicAlias).is_some();
+    if !alias_alone && topic::check_name(topic).is_err() {
+        return Err(EncodeError::TopicName);
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -54,50 +54,38 @@ fn bad_name(what: &'static str) -> DecodeError {
 /// # Errors
 /// Says which of the rules is broken.
 pub fn check_filter(filter: &str) -> Result<(), DecodeError> {
-    let bad = |what, section| {
-        DecodeError::malformed(what, section).with_reason(ReasonCode::TOPIC_FILTER_INVALID)
+    let bad_by = |section| {
+        move |what| {
+            DecodeError::malformed(what, section).with_reason(ReasonCode::TOPIC_FILTER_INVALID)
+        }
     };
+    let (bad, bad_share) = (bad_by(SECTION_FILTER), bad_by(SECTION_SHARED));
     if filter.len() > 65_535 {
-        return Err(bad(
-            "a topic filter is longer than 65,535 bytes",
-            SECTION_FILTER,
-        ));
+        return Err(bad("a topic filter is longer than 65,535 bytes"));
     }
     if filter.contains('\0') {
-        return Err(bad(
-            "a topic filter has the character U+0000 in it",
-            SECTION_FILTER,
-        ));
+        return Err(bad("a topic filter has the character U+0000 in it"));
     }
     let mut plain = filter;
     if let Some(shared) = filter.strip_prefix("$share/") {
         let Some((group, rest)) = shared.split_once('/') else {
-            return Err(bad(
-                "a shared subscription has no topic filter",
-                SECTION_SHARED,
-            ));
+            return Err(bad_share("a shared subscription has no topic filter"));
         };
         if group.is_empty() || group.contains(['+', '#']) {
-            return Err(bad(
-                "the share name is empty or has a wildcard in it",
-                SECTION_SHARED,
-            ));
+            return Err(bad_share("the share name is empty or has a wildcard in it"));
         }
         plain = rest;
     }
     if plain.is_empty() {
-        return Err(bad("a topic filter is empty", SECTION_FILTER));
+        return Err(bad("a topic filter is empty"));
     }
     let mut levels = plain.split('/').peekable();
     while let Some(level) = levels.next() {
         if level.len() > 1 && level.contains(['+', '#']) {
-            return Err(bad(
-                "a wildcard shares its level with other characters",
-                SECTION_FILTER,
-            ));
+            return Err(bad("a wildcard shares its level with other characters"));
         }
         if level == "#" && levels.peek().is_some() {
-            return Err(bad("the wildcard # is not the last level", SECTION_FILTER));
+            return Err(bad("the wildcard # is not the last level"));
         }
     }
     Ok(())

@@ -95,8 +95,8 @@ impl<'a> Reader<'a> {
 
     /// All that has not been read.
     #[inline]
-    pub fn rest(self) -> &'a [u8] {
-        self.rest
+    pub fn rest(&mut self) -> &'a [u8] {
+        std::mem::take(&mut self.rest)
     }
 
     #[inline]

@@ -14,7 +14,7 @@ use crate::problem::Problem;
 use crate::profile;
 use crate::study::{Study, path_fault};
 use crate::tree::{Entry, Node, Value, full_path};
-use crate::units::{did_you_mean, nearest};
+use crate::units::not_of_study;
 
 /// Keys at the top of a study that no grid varies.
 const FIXED: [&str; 13] = [
@@ -56,10 +56,7 @@ pub(crate) struct Crossed {
 impl Study {
     /// Every combination of the values of the study's grid, and of each grid that a workload has of its own.
     pub(crate) fn cells(&self, problems: &mut Vec<Problem>) -> Vec<Cell> {
-        let all = match self.tree.get("workload").map(|entry| &entry.node.value) {
-            Some(Value::List(workloads)) => &workloads[..],
-            _ => &[],
-        };
+        let all = self.tree.list("workload");
         let own = |nth: &usize| all[*nth].get("grid");
         let (with, without): (Vec<usize>, Vec<usize>) =
             (0..all.len()).partition(|nth| own(nth).is_some());
@@ -171,8 +168,7 @@ impl Study {
             for (at, name) in workload.systems.iter().flatten().enumerate() {
                 if let Some(Systems::Many(listed)) = &base.systems {
                     if !listed.contains(name) {
-                        let message =
-                            not_of_study("system", name, listed.iter().map(String::as_str));
+                        let message = not_of_study(name, "no system", listed);
                         wrong("systems", Some(at), message, None);
                     }
                 } else if !options.known.all.is_empty()
@@ -185,7 +181,7 @@ impl Study {
             }
             for (at, name) in workload.settings.iter().flatten().enumerate() {
                 if !settings.contains(&name.as_str()) {
-                    let message = not_of_study("settings", name, settings.iter().copied());
+                    let message = not_of_study(name, "the name of no settings", &settings);
                     wrong("settings", Some(at), message, None);
                 }
             }
@@ -320,25 +316,6 @@ fn path_of(key: &str, own: Option<(usize, &str)>) -> Vec<String> {
         }
     }
     steps
-}
-
-fn not_of_study<'a>(
-    what: &str,
-    name: &str,
-    names: impl Iterator<Item = &'a str> + Clone,
-) -> String {
-    let near = did_you_mean(nearest(name, names.clone()));
-    let names: Vec<&str> = names.collect();
-    match what {
-        "settings" => format!(
-            "`{name}` is the name of no settings of this study{near}; there is {}",
-            names.join(", ")
-        ),
-        what => format!(
-            "`{name}` is no {what} of this study{near}; there is {}",
-            names.join(", ")
-        ),
-    }
 }
 
 /// A value of an axis for names and tables.

@@ -12,7 +12,7 @@ use self::judges::At;
 use self::sides::Sides;
 use crate::criterion::VERDICTS;
 use crate::file::{Cells, ClaimFile, PointsFile, RuleFile, RuleList};
-use crate::units::{did_you_mean, nearest};
+use crate::units::did_you_mean;
 
 /// An error in a claim: the path below it, and a message.
 pub(crate) struct Fault {
@@ -20,44 +20,52 @@ pub(crate) struct Fault {
     pub(crate) message: String,
 }
 
+impl Fault {
+    pub(crate) fn of(key: &str, message: impl Into<String>) -> Fault {
+        Fault {
+            path: vec![key.into()],
+            message: message.into(),
+        }
+    }
+
+    /// The same, of what lies below `step`.
+    fn below(mut self, step: &str) -> Fault {
+        self.path.insert(0, step.into());
+        self
+    }
+}
+
 /// A claim from its form in the file.
 pub(crate) fn claim(file: &ClaimFile, named: &Sides) -> Result<Claim, Fault> {
-    let fault = |key: &str, message: String| Fault {
-        path: vec![key.into()],
-        message,
-    };
     if file.id.trim().is_empty() {
-        return Err(fault("id", "a claim needs a name".into()));
+        return Err(Fault::of("id", "a claim needs a name"));
     }
     let share = file
         .share
         .as_deref()
         .map(percent)
         .transpose()
-        .map_err(|m| fault("share", m))?;
+        .map_err(|m| Fault::of("share", m))?;
     let rules = file.rule.list();
     let none = rules.is_empty() && file.not_applicable.is_none();
     if none {
-        return Err(fault(
+        return Err(Fault::of(
             "id",
-            "a claim needs a `rule`, or says why it is `not-applicable`".into(),
+            "a claim needs a `rule`, or says why it is `not-applicable`",
         ));
     }
     let above = Above {
         figure: file.figure.as_ref(),
         along: file.along.as_ref(),
         verdicts: file.verdicts.as_deref().unwrap_or_default(),
-        filter: sides::cells(&file.filter).map_err(|m| fault("where", m))?,
+        filter: sides::cells(&file.filter).map_err(|m| Fault::of("where", m))?,
         named,
     };
     if let Some(message) = unknown_verdict(above.verdicts) {
-        return Err(fault("verdicts", message));
+        return Err(Fault::of("verdicts", message));
     }
     let many = matches!(file.rule, RuleList::Many(_));
-    let parts = above.parts(rules, many).map_err(|mut fault| {
-        fault.path.insert(0, "rule".into());
-        fault
-    })?;
+    let parts = above.parts(rules, many).map_err(|f| f.below("rule"))?;
     let points_only = |part: &Part| {
         part.group.is_none()
             && part.rule.as_ref().is_none_or(|rule| {
@@ -68,9 +76,9 @@ pub(crate) fn claim(file: &ClaimFile, named: &Sides) -> Result<Claim, Fault> {
             })
     };
     if share.is_some() && !parts.iter().all(points_only) {
-        return Err(fault(
+        return Err(Fault::of(
             "share",
-            "a share counts points: of `value`, `ratio`, `difference` or `equal`".into(),
+            "a share counts points: of `value`, `ratio`, `difference` or `equal`",
         ));
     }
     Ok(Claim {
@@ -124,21 +132,16 @@ impl<'a> Above<'a> {
                     .unwrap_or_default(),
             };
             let name = file.part.clone().unwrap_or_else(letter);
-            self.part(file, name).map_err(|mut fault| {
-                if many {
-                    fault.path.insert(0, nth.to_string());
-                }
-                fault
+            self.part(file, name).map_err(|fault| match many {
+                true => fault.below(&nth.to_string()),
+                false => fault,
             })
         };
         files.iter().enumerate().map(part).collect()
     }
 
     fn part(&self, file: &'a RuleFile, name: String) -> Result<Part, Fault> {
-        let fault = |(key, message): (&str, String)| Fault {
-            path: vec![key.into()],
-            message,
-        };
+        let fault = |(key, message): (&str, String)| Fault::of(key, message);
         let mut part = Part {
             name,
             needs: Needs {
@@ -162,21 +165,18 @@ impl<'a> Above<'a> {
             (true, false) => ("all", &file.all, None),
             (false, false) => {
                 let message = "a part has `any` or `all`; put one into a part of the other";
-                return Err(fault(("all", message.into())));
+                return Err(Fault::of("all", message));
             }
         };
         if !file.sides.is_empty() || !judges::given(file).is_empty() {
             let message = format!("a part with `{key}` has neither sides nor a judge of its own");
-            return Err(fault((key, message)));
+            return Err(Fault::of(key, message));
         }
         if least.is_some_and(|least| least == 0 || least > files.len()) {
             let message = format!("`least` is 1 to {} here: the parts of `any`", files.len());
-            return Err(fault(("least", message)));
+            return Err(Fault::of("least", message));
         }
-        let parts = above.parts(files, true).map_err(|mut fault| {
-            fault.path.insert(0, key.into());
-            fault
-        })?;
+        let parts = above.parts(files, true).map_err(|f| f.below(key))?;
         part.group = Some(Group { least, parts });
         Ok(part)
     }
@@ -222,8 +222,8 @@ fn unknown_verdict(verdicts: &[String]) -> Option<String> {
     let word = verdicts
         .iter()
         .find(|word| !VERDICTS.contains(&word.as_str()))?;
-    let near = nearest(word, VERDICTS.into_iter());
-    Some(format!("`{word}` is not a verdict{}", did_you_mean(near)))
+    let near = did_you_mean(word, VERDICTS);
+    Some(format!("`{word}` is not a verdict{near}"))
 }
 
 /// Checks that a judge has the other keys that it needs.

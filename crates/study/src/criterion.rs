@@ -5,7 +5,7 @@ use std::fmt;
 use pubgauge_results::figure::{Asked, Figure, Unit};
 
 use crate::file::{Bound, CriterionFile};
-use crate::units::{Rate, Size, Span, did_you_mean, nearest};
+use crate::units::{Rate, Size, Span, did_you_mean};
 use crate::window;
 
 /// A condition on a figure of some trials.
@@ -114,9 +114,9 @@ impl Criterion {
         let (name, window) = window::split(&file.figure);
         let figure = Figure::named(name).filter(|figure| figure.asked == Asked::InCriteria);
         let figure = figure.ok_or_else(|| {
-            let near = nearest(name, Figure::of_criteria().map(|figure| &*figure.name));
-            let mut message = format!("`{name}` is not a figure{}", did_you_mean(near));
-            if near.is_none() {
+            let near = did_you_mean(name, Figure::of_criteria().map(|figure| &*figure.name));
+            let mut message = format!("`{name}` is not a figure{near}");
+            if near.is_empty() {
                 message.push_str("; docs/study-format.md lists them");
             }
             fault("figure", message)
@@ -186,10 +186,9 @@ fn limit(figure: &Figure, bound: &Bound) -> Result<Limit, String> {
     let number = match (figure.unit, bound) {
         (Unit::Verdict, Bound::Text(text)) => {
             if !VERDICTS.contains(&text.as_str()) {
-                let near = nearest(text, VERDICTS.into_iter());
+                let near = did_you_mean(text, VERDICTS);
                 return Err(format!(
-                    "`{text}` is not a verdict{}; expected one of {}",
-                    did_you_mean(near),
+                    "`{text}` is not a verdict{near}; expected one of {}",
                     VERDICTS.join(", ")
                 ));
             }

@@ -3,14 +3,15 @@
 use std::fmt;
 use std::ops::Range;
 
+use serde::de::value::SeqDeserializer;
 use serde::de::{
     self, DeserializeOwned, DeserializeSeed, EnumAccess, Error as _, Expected, IntoDeserializer,
-    MapAccess, SeqAccess, Unexpected, VariantAccess, Visitor,
+    MapAccess, Unexpected, VariantAccess, Visitor,
 };
 use serde::forward_to_deserialize_any;
 
 use crate::tree::{Entry, Node, Value};
-use crate::units::{did_you_mean, nearest};
+use crate::units::did_you_mean;
 
 /// A value that does not fit its type.
 #[derive(Clone, Debug)]
@@ -94,21 +95,18 @@ impl de::Error for Misfit {
     }
 
     fn unknown_field(key: &str, expected: &'static [&'static str]) -> Self {
-        let near = nearest(key, expected.iter().copied());
+        let near = did_you_mean(key, expected);
         Misfit {
             hint: Some(format!("expected one of {}", listed(expected))),
-            ..Misfit::custom(format!("unknown key `{key}`{}", did_you_mean(near)))
+            ..Misfit::custom(format!("unknown key `{key}`{near}"))
         }
     }
 
     fn unknown_variant(value: &str, expected: &'static [&'static str]) -> Self {
-        let near = nearest(value, expected.iter().copied());
+        let near = did_you_mean(value, expected);
         Misfit {
             hint: Some(format!("expected one of {}", listed(expected))),
-            ..Misfit::custom(format!(
-                "`{value}` is not possible here{}",
-                did_you_mean(near)
-            ))
+            ..Misfit::custom(format!("`{value}` is not possible here{near}"))
         }
     }
 
@@ -174,7 +172,7 @@ impl<'de> de::Deserializer<'de> for Reader<'_> {
                 Unexpected::Other(&format!("the date {text}")),
                 &visitor,
             )),
-            Value::List(nodes) => visitor.visit_seq(List(nodes.iter())),
+            Value::List(nodes) => visitor.visit_seq(SeqDeserializer::new(nodes.iter().map(Reader))),
             Value::Table(entries) => visitor.visit_map(Table(entries.iter(), None)),
         }
         .map_err(|misfit| misfit.at(&self.0.span))
@@ -223,19 +221,11 @@ impl<'de> de::Deserializer<'de> for Reader<'_> {
     }
 }
 
-struct List<'a>(std::slice::Iter<'a, Node>);
+impl IntoDeserializer<'_, Misfit> for Reader<'_> {
+    type Deserializer = Self;
 
-impl<'de> SeqAccess<'de> for List<'_> {
-    type Error = Misfit;
-
-    fn next_element_seed<T: DeserializeSeed<'de>>(
-        &mut self,
-        seed: T,
-    ) -> Result<Option<T::Value>, Misfit> {
-        self.0
-            .next()
-            .map(|node| seed.deserialize(Reader(node)))
-            .transpose()
+    fn into_deserializer(self) -> Self {
+        self
     }
 }
 
@@ -284,6 +274,13 @@ impl<'a, 'de> EnumAccess<'de> for Variant<'a> {
 
 struct Content<'a>(Option<&'a Node>);
 
+impl<'a> Content<'a> {
+    fn needs(self, what: &str) -> Result<Reader<'a>, Misfit> {
+        let node = self.0.map(Reader);
+        node.ok_or_else(|| Misfit::custom(format!("this choice needs {what}")))
+    }
+}
+
 impl<'de> VariantAccess<'de> for Content<'_> {
     type Error = Misfit;
 
@@ -295,19 +292,11 @@ impl<'de> VariantAccess<'de> for Content<'_> {
     }
 
     fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<T::Value, Misfit> {
-        match self.0 {
-            Some(node) => seed.deserialize(Reader(node)),
-            None => Err(Misfit::custom(
-                "this choice needs a value, as in { name = value }",
-            )),
-        }
+        seed.deserialize(self.needs("a value, as in { name = value }")?)
     }
 
     fn tuple_variant<V: Visitor<'de>>(self, _len: usize, visitor: V) -> Result<V::Value, Misfit> {
-        match self.0 {
-            Some(node) => de::Deserializer::deserialize_any(Reader(node), visitor),
-            None => Err(Misfit::custom("this choice needs a list of values")),
-        }
+        de::Deserializer::deserialize_any(self.needs("a list of values")?, visitor)
     }
 
     fn struct_variant<V: Visitor<'de>>(
@@ -315,9 +304,6 @@ impl<'de> VariantAccess<'de> for Content<'_> {
         _fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Misfit> {
-        match self.0 {
-            Some(node) => de::Deserializer::deserialize_any(Reader(node), visitor),
-            None => Err(Misfit::custom("this choice needs a table of values")),
-        }
+        de::Deserializer::deserialize_any(self.needs("a table of values")?, visitor)
     }
 }

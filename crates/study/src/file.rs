@@ -1,5 +1,5 @@
 //! The study file as it is written: every key, with its meaning. The JSON Schema is made from
-//! these types.
+//! these types. A resolved study is stored as TOML, which leaves out a value that is absent.
 
 mod claim;
 mod client;
@@ -11,11 +11,9 @@ mod payload;
 mod phases;
 mod search;
 mod settings;
-mod systems;
 mod testbed;
 mod topology;
 mod trace;
-mod window;
 mod workload;
 mod written;
 
@@ -34,15 +32,14 @@ pub use self::flow::{
 };
 pub use self::network::{HostsFile, NetworkFile};
 pub use self::payload::{Drawn, LogNormalSizes, NormalSizes, OneSize, PayloadFile, UniformSizes};
-pub use self::phases::{PhasesFile, UntilCount, UntilFile};
+pub use self::phases::{PhasesFile, UntilCount, UntilFile, WindowFile};
 pub use self::search::SearchFile;
 pub use self::settings::NamedSettings;
-pub use self::systems::Systems;
 pub use self::testbed::{LimitsFile, TestbedFile};
 pub use self::topology::TopologyFile;
 pub use self::trace::TraceFile;
-pub use self::window::WindowFile;
 pub use self::workload::WorkloadFile;
+pub(crate) use self::written::written_as;
 
 /// One question, put to several systems.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -51,39 +48,34 @@ pub struct StudyFile {
     /// Name of the study; names the folder of its runs.
     pub name: String,
     /// The question that it answers, in one sentence.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub question: Option<String>,
     /// Systems to run on, by name; `"available"` (the default) stands for all that are found,
     /// `"available-variants"` for the same in every variant, `"first-look"` for those found that
     /// start at once.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub systems: Option<Systems>,
     /// Seed of every random draw and of the order of trials; 1 if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u32>,
     /// How often each cell of the grid is run; 1 if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub repeats: Option<u32>,
     /// Order of trials; random if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub order: Option<Order>,
     /// How each trial proceeds; a workload may say otherwise for itself.
-    #[serde(default, skip_serializing_if = "PhasesFile::is_empty")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub phases: PhasesFile,
     /// How the system is laid out.
-    #[serde(default, skip_serializing_if = "TopologyFile::is_empty")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub topology: TopologyFile,
     /// How the client works.
-    #[serde(default, skip_serializing_if = "ClientFile::is_empty")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub client: ClientFile,
     /// Where systems run.
-    #[serde(default, skip_serializing_if = "TestbedFile::is_empty")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub testbed: TestbedFile,
     /// How a limit is searched for, where a value of a flow is "find".
-    #[serde(default, skip_serializing_if = "SearchFile::is_empty")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub search: SearchFile,
     /// How cells are compared with each other.
-    #[serde(default, skip_serializing_if = "CompareFile::is_empty")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub compare: CompareFile,
     /// Axes of the grid: PATH = list of values. Every combination is run.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -116,6 +108,11 @@ pub struct StudyFile {
     pub scale: BTreeMap<String, BTreeMap<String, serde_json::Value>>,
 }
 
+/// Whether a part of the file says nothing.
+fn is_default<T: Default + PartialEq>(part: &T) -> bool {
+    *part == T::default()
+}
+
 /// Order of trials.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -125,4 +122,14 @@ pub enum Order {
     Random,
     /// As listed in the file.
     Listed,
+}
+
+/// Systems to run on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum Systems {
+    /// One name, or `available`.
+    One(String),
+    /// Several names.
+    Many(Vec<String>),
 }

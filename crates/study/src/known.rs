@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::units::{did_you_mean, nearest};
+use crate::units::did_you_mean;
 
 /// The systems there are, and the caller's choices.
 #[derive(Clone, Debug, Default)]
@@ -44,7 +44,7 @@ pub(crate) fn no_such_system(name: &str, known: &[String]) -> (String, String) {
             false => (message, format!("its variants are `{}`", own.join("`, `"))),
         };
     }
-    let near = nearest(name, known.iter().map(String::as_str));
-    let message = format!("there is no system `{name}`{}", did_you_mean(near));
+    let near = did_you_mean(name, known);
+    let message = format!("there is no system `{name}`{near}");
     (message, lists)
 }

@@ -9,8 +9,7 @@ use crate::places::{FIND, Place, places};
 use crate::planned::PlannedTrial;
 use crate::problem::{Problem, StudyError};
 use crate::study::Study;
-use crate::tree::Value;
-use crate::units::{did_you_mean, nearest};
+use crate::units::not_of_study;
 
 impl Study {
     /// Whether a value of the study is searched for.
@@ -103,17 +102,10 @@ impl Study {
             Ok(share) => share,
             Err(message) => return problem(message, Some(example)),
         };
-        let names: Vec<&str> = match self.tree.get("workload").map(|entry| &entry.node.value) {
-            Some(Value::List(list)) => list.iter().map(|n| n.name().unwrap_or_default()).collect(),
-            _ => Vec::new(),
-        };
+        let workloads = self.tree.list("workload").iter();
+        let names: Vec<&str> = workloads.map(|w| w.name().unwrap_or_default()).collect();
         let Some(of) = names.iter().position(|name| *name == share.of) else {
-            let near = did_you_mean(nearest(&share.of, names.iter().copied()));
-            let message = format!(
-                "`{}` is no workload of this study{near}; there is {}",
-                share.of,
-                names.join(", ")
-            );
+            let message = not_of_study(&share.of, "no workload", &names);
             return problem(message, Some(example));
         };
         if of == place.workload {
@@ -174,11 +166,9 @@ impl Study {
 
     /// A value that is searched for and varies over the grid.
     fn varied_and_sought(&self, cell: &Cell, place: &Place) -> Problem {
-        let of_workload = match self.tree.get("workload").map(|entry| &entry.node.value) {
-            Some(Value::List(list)) => list.get(place.workload).and_then(|node| node.get("grid")),
-            _ => None,
-        };
-        let grid = of_workload.or(self.tree.get("grid"));
+        let workload = self.tree.list("workload").get(place.workload);
+        let own = workload.and_then(|workload| workload.get("grid"));
+        let grid = own.or(self.tree.get("grid"));
         let last = |key: &str| key.rsplit('.').next() == Some(place.axis.name());
         let axes = grid.map_or(&[][..], |grid| grid.node.entries());
         let axis = axes.iter().find(|axis| last(&axis.key));

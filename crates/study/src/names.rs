@@ -8,7 +8,7 @@ use crate::file::{NamedSettings, StudyFile, Systems};
 use crate::problem::Problem;
 use crate::resolve;
 use crate::study::Study;
-use crate::units::{did_you_mean, nearest};
+use crate::units::not_of_study;
 use crate::window;
 
 impl Study {
@@ -40,21 +40,14 @@ impl Study {
     pub(crate) fn claims(&self, base: &StudyFile, problems: &mut Vec<Problem>) -> Vec<Claim> {
         let mut claims: Vec<Claim> = Vec::new();
         for (nth, file) in base.claim.iter().enumerate() {
-            let twice = || Fault {
-                path: vec!["id".into()],
-                message: format!("claim `{}` is there twice", file.id),
-            };
             let known = claims.iter().any(|claim| claim.id == file.id);
             let read = if known {
-                Err(twice())
+                Err(Fault::of("id", format!("claim `{}` is there twice", file.id)))
             } else {
                 claim(file, &base.side).and_then(|claim| {
                     let mut figures = claim.parts.iter().filter_map(|part| part.rule.as_ref());
                     let wrong = figures.find_map(|rule| window::unknown(&rule.figure, base));
-                    wrong.map_or(Ok(claim), |message| {
-                        let path = vec!["rule".into()];
-                        Err(Fault { path, message })
-                    })
+                    wrong.map_or(Ok(claim), |message| Err(Fault::of("rule", message)))
                 })
             };
             match read {
@@ -123,12 +116,7 @@ impl Study {
                 if let Some(name) = name
                     && !names.contains(&name.as_str())
                 {
-                    let near = nearest(name, names.iter().copied());
-                    let message = format!(
-                        "`{name}` is no {key} of this study{}; there is {}",
-                        did_you_mean(near),
-                        names.join(", ")
-                    );
+                    let message = not_of_study(name, &format!("no {key}"), names);
                     wrong(&["criterion", &number, key], message, None);
                 }
             };

@@ -27,15 +27,9 @@ fn is_open(text: &str) -> bool {
 
 /// All such values of a study's flows.
 pub(crate) fn places(tree: &Node) -> Vec<Place> {
-    let list = |node: &Node, key: &str| -> Vec<Node> {
-        match node.get(key).map(|entry| &entry.node.value) {
-            Some(Value::List(list)) => list.clone(),
-            _ => Vec::new(),
-        }
-    };
     let mut places = Vec::new();
-    for (workload, node) in list(tree, "workload").iter().enumerate() {
-        for (flow, node) in list(node, "flow").iter().enumerate() {
+    for (workload, node) in tree.list("workload").iter().enumerate() {
+        for (flow, node) in node.list("flow").iter().enumerate() {
             for entry in node.entries() {
                 let (Some(axis), Value::Text(text)) = (Axis::named(&entry.key), &entry.node.value)
                 else {
@@ -62,10 +56,7 @@ pub(crate) fn places(tree: &Node) -> Vec<Place> {
 /// Puts a value into a place.
 pub(crate) fn put(tree: &mut Node, place: &Place, value: Value) {
     let span = place.span.clone();
-    let node = Node {
-        span: span.clone(),
-        value,
-    };
+    let node = Node::at(&span, value);
     let steps: Vec<&str> = place.path.iter().map(String::as_str).collect();
     // The path was found in this very tree.
     let _ = tree.set(&steps, span, &node);

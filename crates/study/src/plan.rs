@@ -77,16 +77,8 @@ impl Study {
             let mut found = Vec::new();
             let mut notes = Vec::new();
             let mut traces = Traces::new(&file.trace, &self.folder);
-            resolve::check_phases(&file.phases, &mut Clashes::new(&["phases"], &mut found));
-            resolve::check_client(&file.client, &mut Clashes::new(&["client"], &mut found));
-            for (of, limits) in [
-                ("testbed", &file.testbed.limits),
-                ("client", &file.client.limits),
-            ] {
-                resolve::check_limits(limits, &mut Clashes::new(&[of, "limits"], &mut found));
-            }
-            resolve::check_counts(&file.testbed, &mut Clashes::new(&["testbed"], &mut found));
-            resolve::check_network(&file.testbed, &mut Clashes::new(&["testbed"], &mut found));
+            let parts = (&file.phases, &file.client, &file.testbed);
+            resolve::check_parts(parts, &mut Clashes::new(&[], &mut found));
             let variants = file.variants();
             let mut workloads: Vec<(usize, Crossed, Arc<Workload>)> = Vec::new();
             for index in cell.workloads.iter().copied() {
@@ -103,7 +95,9 @@ impl Study {
                         continue;
                     }
                 };
-                resolve::check_own(workload, index, &mut found);
+                let own = (&workload.phases, &workload.client, &workload.testbed);
+                let place = ["workload", &index.to_string()];
+                resolve::check_parts(own, &mut Clashes::new(&place, &mut found));
                 window::check_of(&file.phases, workload, index, &mut found);
                 let pacing = workload.client(&file.client).pacing_within;
                 notes.extend(pacing.map(|span| {
@@ -248,20 +242,17 @@ impl Study {
         options: &PlanOptions,
         problems: &mut Vec<Problem>,
     ) -> Vec<String> {
-        let (names, from_flag) = match (&options.on[..], &base.systems) {
-            ([], None) => (options.known.found.clone(), false),
-            ([], Some(Systems::One(name))) if name == "available" => {
-                (options.known.found.clone(), false)
-            }
-            ([], Some(Systems::One(name))) if name == "available-variants" => {
-                (options.known.found_variants.clone(), false)
-            }
-            ([], Some(Systems::One(name))) if name == "first-look" => {
-                (options.known.first_look.clone(), false)
-            }
-            ([], Some(Systems::One(name))) => (vec![name.clone()], false),
-            ([], Some(Systems::Many(names))) => (names.clone(), false),
-            (on, _) => (on.to_vec(), true),
+        let from_flag = !options.on.is_empty();
+        let names: &[String] = match &base.systems {
+            _ if from_flag => &options.on[..],
+            None => &options.known.found,
+            Some(Systems::One(name)) => match name.as_str() {
+                "available" => &options.known.found,
+                "available-variants" => &options.known.found_variants,
+                "first-look" => &options.known.first_look,
+                _ => std::slice::from_ref(name),
+            },
+            Some(Systems::Many(names)) => names,
         };
         let mut unique: Vec<String> = Vec::new();
         for (nth, name) in names.iter().enumerate() {

@@ -37,15 +37,8 @@ impl Sources {
         message: impl Into<String>,
         hint: Option<String>,
     ) -> Problem {
-        let mut problem = Problem {
-            source: self.0.first().map_or(String::new(), |s| s.name.clone()),
-            line: None,
-            column: None,
-            source_line: String::new(),
-            caret: 0..0,
-            message: shortened(message.into()),
-            hint,
-        };
+        let first = self.0.first().map_or("", |source| &source.name);
+        let mut problem = Problem::of(first, message.into(), hint);
         let Some(span) = span else {
             return problem;
         };
@@ -124,6 +117,21 @@ pub struct Problem {
     pub hint: Option<String>,
 }
 
+impl Problem {
+    /// One without a position.
+    fn of(source: &str, message: String, hint: Option<String>) -> Problem {
+        Problem {
+            source: source.to_owned(),
+            line: None,
+            column: None,
+            source_line: String::new(),
+            caret: 0..0,
+            message: shortened(message),
+            hint,
+        }
+    }
+}
+
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.source)?;
@@ -192,15 +200,8 @@ impl StudyError {
 
     /// A problem without a position in a text.
     pub(crate) fn plain(source: &str, message: impl Into<String>, hint: Option<&str>) -> Self {
-        StudyError::one(Problem {
-            source: source.into(),
-            line: None,
-            column: None,
-            source_line: String::new(),
-            caret: 0..0,
-            message: shortened(message.into()),
-            hint: hint.map(str::to_string),
-        })
+        let hint = hint.map(str::to_string);
+        StudyError::one(Problem::of(source, message.into(), hint))
     }
 }
 

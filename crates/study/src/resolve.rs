@@ -19,10 +19,8 @@ use crate::file::{
     ReplayMode as ReplayModeFile, WorkloadFile,
 };
 use crate::phases::resolve_phases;
-use crate::units::{Rate, Size, Span, did_you_mean, nearest};
-pub(crate) use checks::{
-    check_client, check_counts, check_limits, check_network, check_own, check_phases,
-};
+use crate::units::{Rate, Size, Span, did_you_mean};
+pub(crate) use checks::check_parts;
 pub(crate) use traces::Traces;
 
 /// Largest message in bytes: what MQTT can carry.
@@ -254,8 +252,8 @@ fn arrivals(
             clashes.add("interval", "the interval must be longer than 0");
         }
         let Some(source) = traces.source(&replay.trace) else {
-            let near = nearest(&replay.trace, traces.names());
-            let message = format!("there is no trace `{}`{}", replay.trace, did_you_mean(near));
+            let near = did_you_mean(&replay.trace, traces.names());
+            let message = format!("there is no trace `{}`{near}", replay.trace);
             clashes.hinted(
                 "trace",
                 message,
@@ -459,22 +457,10 @@ fn size(file: &FlowFile, publishes: bool, clashes: &mut Clashes<'_>) -> Sizes {
 /// a plain subscription both deliver.
 fn subscribe_once(devices: &[Device], flows: &mut [Flow], notes: &mut Vec<String>) {
     let mut filters: HashMap<u32, Vec<String>> = HashMap::new();
-    let plain = |flow: &Flow| {
-        flow.subscribers
-            .iter()
-            .filter(|s| s.group.is_none())
-            .cloned()
-            .collect()
-    };
-    let all: Vec<Subscriber> = flows
-        .iter()
-        .flat_map(|flow| -> Vec<Subscriber> { plain(flow) })
-        .collect();
-    for subscriber in all {
-        filters
-            .entry(subscriber.device)
-            .or_default()
-            .extend(subscriber.filters);
+    let subscribers = flows.iter().flat_map(|flow| &flow.subscribers);
+    for subscriber in subscribers.filter(|s| s.group.is_none()) {
+        let of_device = filters.entry(subscriber.device).or_default();
+        of_device.extend(subscriber.filters.iter().cloned());
     }
     filters.retain(|_, filters| filters.len() > 1);
     // Of equal filters the first stays.

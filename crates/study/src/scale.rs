@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::problem::StudyError;
 use crate::study::Study;
 use crate::tree::{Entry, Node, Value};
-use crate::units::{did_you_mean, nearest};
+use crate::units::did_you_mean;
 
 /// The size that every study has: as it is written.
 pub const FULL: &str = "full";
@@ -32,7 +32,7 @@ impl Study {
         let entries = scales.map_or(&[][..], |entry| entry.node.entries());
         let Some(chosen) = entries.iter().find(|entry| entry.key == name) else {
             let names: Vec<&str> = entries.iter().map(|entry| entry.key.as_str()).collect();
-            let near = did_you_mean(nearest(name, names.iter().copied().chain([FULL])));
+            let near = did_you_mean(name, names.iter().copied().chain([FULL]));
             let hint = match names.is_empty() {
                 true => "the study has no scales: leave --scale out".to_owned(),
                 false => format!("the study has {}, and {FULL}", names.join(", ")),
@@ -58,19 +58,8 @@ impl Study {
         merge(&mut tree, &over, "the study").map_err(wrong)?;
         // A run that is resumed from its stored study must not scale it twice: the chosen scale
         // then changes nothing.
-        let none = Node {
-            span: span.clone(),
-            value: Value::Table(Vec::new()),
-        };
-        let key = Entry {
-            key: name.to_owned(),
-            span: span.clone(),
-            node: none,
-        };
-        let only = Node {
-            span: span.clone(),
-            value: Value::Table(vec![key]),
-        };
+        let none = Entry::at(&span, name, Value::Table(Vec::new()));
+        let only = Node::at(&span, Value::Table(vec![none]));
         // A table at the top of the study.
         let _ = tree.set(&["scale"], span, &only);
         self.tree = tree;
@@ -134,7 +123,7 @@ fn element(list: &mut [Node], over: &Node, what: &str) -> Result<(), Misfit> {
             span: over.span.clone(),
             message: format!(
                 "the study has no {what} `{name}`{}; there is {}",
-                did_you_mean(nearest(name, names.iter().map(String::as_str))),
+                did_you_mean(name, &names),
                 names.join(", ")
             ),
         }),
@@ -148,11 +137,7 @@ fn by_name(list: &[Node]) -> bool {
 
 /// The name of an element of a list; of a claim its id.
 fn label(node: &Node) -> Option<&str> {
-    let text = |key| match &node.get(key)?.node.value {
-        Value::Text(text) => Some(text.as_str()),
-        _ => None,
-    };
-    text("name").or_else(|| text("id"))
+    node.name().or_else(|| node.text("id"))
 }
 
 #[cfg(test)]

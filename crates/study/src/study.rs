@@ -13,7 +13,7 @@ use crate::places;
 use crate::problem::{Problem, Sources, StudyError};
 use crate::profile;
 use crate::tree::{Entry, Node, PathFault, Value, full_path, short_names};
-use crate::units::{did_you_mean, nearest};
+use crate::units::did_you_mean;
 
 /// Largest study file in bytes; a study is a page or two of text.
 pub const MAX_FILE_BYTES: u64 = 1 << 20;
@@ -200,8 +200,8 @@ impl Study {
         if let [step] = steps[..]
             && !TOP.contains(&step)
         {
-            let near = nearest(step, short_names().chain(TOP));
-            return Err(wrong(format!("there is no `{step}`{}", did_you_mean(near))));
+            let near = did_you_mean(step, short_names().chain(TOP));
+            return Err(wrong(format!("there is no `{step}`{near}")));
         }
         if too_deep(value).is_some() || steps.len() > MAX_DEPTH {
             return Err(wrong(format!("nested more than {MAX_DEPTH} levels deep")));
@@ -210,10 +210,7 @@ impl Study {
         let span = base..base + set.len();
         let mut node = match DeValue::parse(value) {
             Ok(parsed) => Node::new(parsed, base),
-            Err(_) => Ok(Node {
-                span: span.clone(),
-                value: Value::Text(value.to_string()),
-            }),
+            Err(_) => Ok(Node::at(&span, Value::Text(value.to_string()))),
         }
         .map_err(|_| wrong(format!("{value} is out of range")))?;
         // Text whose quotes the shell removed, such as `64B`; and dates, which no key has.
@@ -239,8 +236,8 @@ impl Study {
         for (nth, name) in names.iter().enumerate() {
             let flag = format!("--profile {name}");
             if profile::profile(name).is_none() {
-                let near = nearest(name, profile::names().iter().copied());
-                let message = format!("there is no profile `{name}`{}", did_you_mean(near));
+                let near = did_you_mean(name, profile::names());
+                let message = format!("there is no profile `{name}`{near}");
                 let hint = format!("there is {}", profile::names().join(", "));
                 return Err(StudyError::plain(&flag, message, Some(&hint)));
             }
@@ -257,17 +254,8 @@ impl Study {
             return Ok(());
         };
         if !entries.iter().any(|entry| entry.key == "settings") {
-            entries.push(Entry {
-                key: "settings".into(),
-                span: span.clone(),
-                node: Node {
-                    span: span.clone(),
-                    value: Value::List(vec![Node {
-                        span,
-                        value: Value::Table(Vec::new()),
-                    }]),
-                },
-            });
+            let one = Node::at(&span, Value::Table(Vec::new()));
+            entries.push(Entry::at(&span, "settings", Value::List(vec![one])));
         }
         for entry in entries.iter_mut().filter(|entry| entry.key == "settings") {
             let variants = match &entry.node.value {
@@ -288,27 +276,10 @@ impl Study {
 
     /// Replaces the names of variants in workloads by those with the profiles.
     fn rename_variants(&mut self, profiles: &[(&String, Range<usize>)]) {
-        let named: Vec<String> = match self.tree.get("settings").map(|s| &s.node.value) {
-            Some(Value::List(variants)) => variants
-                .iter()
-                .filter_map(Node::name)
-                .map(str::to_owned)
-                .collect(),
-            _ => Vec::new(),
-        };
-        let Value::Table(entries) = &mut self.tree.value else {
-            return;
-        };
-        let workloads = entries.iter_mut().find(|entry| entry.key == "workload");
-        let Some(Value::List(workloads)) = workloads.map(|entry| &mut entry.node.value) else {
-            return;
-        };
-        for workload in workloads {
-            let Value::Table(entries) = &mut workload.value else {
-                continue;
-            };
-            let settings = entries.iter_mut().find(|entry| entry.key == "settings");
-            let Some(Value::List(names)) = settings.map(|entry| &mut entry.node.value) else {
+        let variants = self.tree.list("settings").iter();
+        let named: Vec<String> = variants.filter_map(Node::name).map(str::to_owned).collect();
+        for workload in self.tree.list_mut("workload").into_iter().flatten() {
+            let Some(names) = workload.list_mut("settings") else {
                 continue;
             };
             let each = names
@@ -369,11 +340,10 @@ pub(crate) fn path_fault(path: &str, fault: &PathFault) -> String {
             format!("`{path}` leads nowhere: `{list}` has no element `{step}`")
         }
         PathFault::NoElement { list, step, names } => {
-            let near = nearest(step, names.iter().map(String::as_str));
+            let near = did_you_mean(step, names);
+            let there = names.join(", ");
             format!(
-                "`{path}` leads nowhere: `{list}` has no element `{step}`{}; there is {}",
-                did_you_mean(near),
-                names.join(", ")
+                "`{path}` leads nowhere: `{list}` has no element `{step}`{near}; there is {there}"
             )
         }
     }

@@ -90,6 +90,12 @@ pub(crate) fn full_path(path: &str) -> &str {
 }
 
 impl Node {
+    /// A value that stands at `span`.
+    pub(crate) fn at(span: &Range<usize>, value: Value) -> Node {
+        let span = span.clone();
+        Node { span, value }
+    }
+
     /// From what the TOML parser found, all spans moved on by `base`; a number that is out of
     /// range is reported by its span.
     pub(crate) fn new(node: Spanned<DeValue<'_>>, base: usize) -> Result<Node, Range<usize>> {
@@ -147,9 +153,34 @@ impl Node {
         self.entries().iter().find(|entry| entry.key == key)
     }
 
+    /// The text under `key`.
+    pub(crate) fn text(&self, key: &str) -> Option<&str> {
+        match &self.get(key)?.node.value {
+            Value::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
     pub(crate) fn name(&self) -> Option<&str> {
-        match &self.get("name")?.node.value {
-            Value::Text(name) => Some(name),
+        self.text("name")
+    }
+
+    /// The elements of the list under `key`; none if there is no list.
+    pub(crate) fn list(&self, key: &str) -> &[Node] {
+        match self.get(key).map(|entry| &entry.node.value) {
+            Some(Value::List(nodes)) => nodes,
+            _ => &[],
+        }
+    }
+
+    /// The list under `key`, to be changed.
+    pub(crate) fn list_mut(&mut self, key: &str) -> Option<&mut Vec<Node>> {
+        let Value::Table(entries) = &mut self.value else {
+            return None;
+        };
+        let entry = entries.iter_mut().find(|entry| entry.key == key)?;
+        match &mut entry.node.value {
+            Value::List(nodes) => Some(nodes),
             _ => None,
         }
     }
@@ -221,23 +252,16 @@ impl Node {
             Value::Table(entries) => {
                 let index = entries.iter().position(|entry| entry.key == *step);
                 let index = index.unwrap_or_else(|| {
-                    let empty = Node {
-                        span: key_span.clone(),
-                        value: match LISTS.contains(step) {
-                            // `--set settings.reliability=...` needs a variant to go to.
-                            true if *step == "settings" => Value::List(vec![Node {
-                                span: key_span.clone(),
-                                value: Value::Table(Vec::new()),
-                            }]),
-                            true => Value::List(Vec::new()),
-                            false => Value::Table(Vec::new()),
-                        },
+                    let table = Value::Table(Vec::new());
+                    let empty = match LISTS.contains(step) {
+                        // `--set settings.reliability=...` needs a variant to go to.
+                        true if *step == "settings" => {
+                            Value::List(vec![Node::at(&key_span, table)])
+                        }
+                        true => Value::List(Vec::new()),
+                        false => table,
                     };
-                    entries.push(Entry {
-                        key: step.to_string(),
-                        span: key_span.clone(),
-                        node: empty,
-                    });
+                    entries.push(Entry::at(&key_span, step, empty));
                     entries.len() - 1
                 });
                 let entry = &mut entries[index];
@@ -262,13 +286,9 @@ impl Node {
         };
         match inner {
             Some(node) => node.locate(rest),
-            None => self.header(),
+            // Of a table only the first line is shown.
+            None => self.span.clone(),
         }
-    }
-
-    /// The span to point at for the whole value: of a table only the first line.
-    fn header(&self) -> Range<usize> {
-        self.span.clone()
     }
 
     /// Removes what has this span, key or value; false if nothing has, or the whole tree.
@@ -303,14 +323,7 @@ impl Node {
             for (key, value) in [("name", name), ("profile", Some(profile.to_owned()))] {
                 let Some(value) = value else { continue };
                 entries.retain(|entry| entry.key != key);
-                entries.push(Entry {
-                    key: key.into(),
-                    span: span.clone(),
-                    node: Node {
-                        span: span.clone(),
-                        value: Value::Text(value),
-                    },
-                });
+                entries.push(Entry::at(&span, key, Value::Text(value)));
             }
         }
         variant
@@ -332,17 +345,19 @@ impl Node {
 }
 
 impl Entry {
+    /// A key and its value that both stand at `span`.
+    pub(crate) fn at(span: &Range<usize>, key: &str, value: Value) -> Entry {
+        Entry {
+            key: key.to_owned(),
+            span: span.clone(),
+            node: Node::at(span, value),
+        }
+    }
+
     /// Splits a list of settings.
     fn split(&mut self) {
         if let Value::Table(_) = self.node.value {
-            let span = self.node.span.clone();
-            let one = std::mem::replace(
-                &mut self.node,
-                Node {
-                    span,
-                    value: Value::Boolean(false),
-                },
-            );
+            let one = self.node.clone();
             self.node.value = Value::List(vec![one]);
         }
         let Value::List(variants) = &mut self.node.value else {
@@ -354,14 +369,7 @@ impl Entry {
                 let (mut named, ask): (Vec<Entry>, Vec<Entry>) = std::mem::take(entries)
                     .into_iter()
                     .partition(|entry| ["name", "profile"].contains(&entry.key.as_str()));
-                named.push(Entry {
-                    key: "ask".into(),
-                    span: span.clone(),
-                    node: Node {
-                        span,
-                        value: Value::Table(ask),
-                    },
-                });
+                named.push(Entry::at(&span, "ask", Value::Table(ask)));
                 *entries = named;
             }
         }

@@ -3,13 +3,15 @@
 //! A number without its unit is refused, because `10` may mean seconds to one reader and
 //! milliseconds to the next.
 
-use std::borrow::Cow;
+use std::borrow::{Borrow, Cow};
 use std::fmt;
 use std::str::FromStr;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::file::written_as;
 
 /// A quantity that cannot be read, with what is expected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -45,8 +47,8 @@ pub enum Rate {
 
 const SIZE_UNITS: [(&str, u64); 8] = [
     ("B", 1),
-    ("kB", 1_000),
     ("KB", 1_000),
+    ("kB", 1_000),
     ("MB", 1_000_000),
     ("GB", 1_000_000_000),
     ("KiB", 1 << 10),
@@ -56,8 +58,8 @@ const SIZE_UNITS: [(&str, u64); 8] = [
 
 const SPAN_UNITS: [(&str, u64); 7] = [
     ("ns", 1),
-    ("us", 1_000),
     ("µs", 1_000),
+    ("us", 1_000),
     ("ms", 1_000_000),
     ("s", 1_000_000_000),
     ("min", 60_000_000_000),
@@ -104,10 +106,9 @@ impl FromStr for Size {
         }
         let exact = SIZE_UNITS.iter().find(|(name, _)| *name == unit);
         let Some((_, factor)) = exact else {
-            let near = nearest(unit, SIZE_UNITS.iter().map(|(name, _)| *name));
+            let near = did_you_mean(unit, SIZE_UNITS.map(|(name, _)| name));
             return Err(UnitError(format!(
-                "`{unit}` is not a unit of size{}; {example}",
-                did_you_mean(near)
+                "`{unit}` is not a unit of size{near}; {example}"
             )));
         };
         if (value * *factor as f64).fract() != 0.0 {
@@ -146,7 +147,7 @@ impl FromStr for Span {
             };
             return Err(UnitError(format!(
                 "`{unit}` is not a unit of time{}; {example}",
-                did_you_mean(near)
+                suggestion(near)
             )));
         };
         product(value, *factor)
@@ -166,8 +167,8 @@ impl FromStr for BitRate {
             |why: &str| UnitError(format!("`{text}` is not a rate of bits{why}; {example}"));
         let (value, unit) = number(text).ok_or_else(|| wrong(""))?;
         let Some((_, factor)) = BIT_RATE_UNITS.iter().find(|(name, _)| *name == unit) else {
-            let near = nearest(unit, BIT_RATE_UNITS.iter().map(|(name, _)| *name));
-            return Err(wrong(&did_you_mean(near)));
+            let near = did_you_mean(unit, BIT_RATE_UNITS.map(|(name, _)| name));
+            return Err(wrong(&near));
         };
         product(value, *factor)
             .map(BitRate)
@@ -228,39 +229,35 @@ impl FromStr for Rate {
     }
 }
 
+/// Writes a number in the last of the units in which it is whole.
+fn write_whole(
+    f: &mut fmt::Formatter<'_>,
+    number: u64,
+    units: &[(&str, u64)],
+    zero: &str,
+) -> fmt::Result {
+    let whole = |(_, factor): &&(&str, u64)| number > 0 && number.is_multiple_of(*factor);
+    match units.iter().rev().find(whole) {
+        Some((name, factor)) => write!(f, "{}{name}", number / factor),
+        None => f.write_str(zero),
+    }
+}
+
 impl fmt::Display for Size {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let unit = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)]
-            .into_iter()
-            .chain([("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000)])
-            .find(|(_, factor)| self.0 > 0 && self.0.is_multiple_of(*factor));
-        match unit {
-            Some((name, factor)) => write!(f, "{}{name}", self.0 / factor),
-            None => write!(f, "{}B", self.0),
-        }
+        write_whole(f, self.0, &SIZE_UNITS, "0B")
     }
 }
 
 impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let unit = SPAN_UNITS
-            .iter()
-            .rev()
-            .find(|(name, factor)| *name != "µs" && self.0 > 0 && self.0.is_multiple_of(*factor));
-        match unit {
-            Some((name, factor)) => write!(f, "{}{name}", self.0 / factor),
-            None => write!(f, "{}s", self.0),
-        }
+        write_whole(f, self.0, &SPAN_UNITS, "0s")
     }
 }
 
 impl fmt::Display for BitRate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let whole = |(_, factor): &&(&str, u64)| self.0 > 0 && self.0.is_multiple_of(*factor);
-        match BIT_RATE_UNITS.iter().rev().find(whole) {
-            Some((name, factor)) => write!(f, "{}{name}", self.0 / factor),
-            None => write!(f, "{}bit/s", self.0),
-        }
+        write_whole(f, self.0, &BIT_RATE_UNITS, "0bit/s")
     }
 }
 
@@ -323,49 +320,53 @@ pub(crate) fn nearest<'a>(wrong: &str, names: impl Iterator<Item = &'a str>) -> 
         .map(|(_, name)| name)
 }
 
-pub(crate) fn did_you_mean(name: Option<&str>) -> String {
+fn suggestion(name: Option<&str>) -> String {
     name.map(|name| format!(" (did you mean `{name}`?)"))
         .unwrap_or_default()
 }
 
+/// For the end of a message about `wrong`: the name most similar to it, if any is similar.
+pub(crate) fn did_you_mean<'a, S: AsRef<str> + ?Sized + 'a>(
+    wrong: &str,
+    names: impl IntoIterator<Item = &'a S>,
+) -> String {
+    suggestion(nearest(wrong, names.into_iter().map(S::as_ref)))
+}
+
+/// What to say of a name in a study that is, for example, `no workload` of it.
+pub(crate) fn not_of_study<S: AsRef<str> + Borrow<str>>(
+    name: &str,
+    what: &str,
+    names: &[S],
+) -> String {
+    let near = did_you_mean(name, names);
+    let there = names.join(", ");
+    format!("`{name}` is {what} of this study{near}; there is {there}")
+}
+
 macro_rules! as_string {
-    ($type:ty, $name:literal, $expected:literal, $description:literal, $pattern:literal) => {
-        impl<'de> Deserialize<'de> for $type {
-            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                struct Text;
-                impl Visitor<'_> for Text {
-                    type Value = $type;
-                    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                        f.write_str($expected)
-                    }
-                    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<$type, E> {
-                        text.parse().map_err(E::custom)
-                    }
-                    fn visit_i64<E: serde::de::Error>(self, value: i64) -> Result<$type, E> {
-                        match value.to_string().parse::<$type>() {
-                            Err(error) => Err(E::custom(error)),
-                            Ok(_) => Err(E::invalid_type(Unexpected::Signed(value), &self)),
-                        }
-                    }
+    ($type:ty, $expected:literal, $description:literal, $pattern:literal) => {
+        written_as!(
+            $type,
+            $expected,
+            |_| json_schema!({
+                "type": "string",
+                "description": $description,
+                "pattern": $pattern,
+            }),
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<$type, E> {
+                text.parse().map_err(E::custom)
+            },
+            fn visit_i64<E: serde::de::Error>(self, value: i64) -> Result<$type, E> {
+                match value.to_string().parse::<$type>() {
+                    Err(error) => Err(E::custom(error)),
+                    Ok(_) => Err(E::invalid_type(Unexpected::Signed(value), &self)),
                 }
-                deserializer.deserialize_any(Text)
-            }
-        }
+            },
+        );
         impl Serialize for $type {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 serializer.collect_str(self)
-            }
-        }
-        impl JsonSchema for $type {
-            fn schema_name() -> Cow<'static, str> {
-                $name.into()
-            }
-            fn json_schema(_: &mut SchemaGenerator) -> Schema {
-                json_schema!({
-                    "type": "string",
-                    "description": $description,
-                    "pattern": $pattern,
-                })
             }
         }
     };
@@ -373,35 +374,30 @@ macro_rules! as_string {
 
 as_string!(
     Size,
-    "Size",
     "a size in quotes, such as \"64B\" or \"1KiB\"",
     "A number of bytes with its unit: B, kB (1000 B), KiB (1024 B), MB, MiB, GB, GiB.",
     r"^\s*[0-9][0-9_]*(\.[0-9]+)?\s*(B|kB|KB|MB|GB|KiB|MiB|GiB)\s*$"
 );
 as_string!(
     Span,
-    "Span",
     "a duration in quotes, such as \"100ms\" or \"10s\"",
     "A length of time with its unit: ns, us, ms, s, min, h.",
     r"^\s*[0-9][0-9_]*(\.[0-9]+)?\s*(ns|us|µs|ms|s|min|h)\s*$"
 );
 as_string!(
     Percent,
-    "Percent",
     "a percentage in quotes, such as \"3%\"",
     "A percentage, with its sign.",
     r"^\s*[0-9][0-9_]*(\.[0-9]+)?\s*%\s*$"
 );
 as_string!(
     BitRate,
-    "BitRate",
     "a rate of bits in quotes, such as \"95Mbit/s\"",
     "Bits per second with the unit: bit/s, kbit/s, Mbit/s, Gbit/s.",
     r"^\s*[0-9][0-9_]*(\.[0-9]+)?\s*[kMG]?bit/s\s*$"
 );
 as_string!(
     Rate,
-    "Rate",
     "a rate in quotes, such as \"10k/s\", \"1/s-each\" or \"max\"",
     "Messages per time over all publishers (10k/s), or by each of them (1/s-each), or max.",
     r"^\s*(max|[0-9][0-9_]*(\.[0-9]+)?\s*[kM]?\s*/\s*[0-9.]*\s*(ns|us|µs|ms|s|min|h)(-each)?)\s*$"

@@ -6,7 +6,7 @@ use pubgauge_workload::{Phases, Until};
 use crate::clash::{Clash, Clashes};
 use crate::file::{PhasesFile, StudyFile, WorkloadFile};
 use crate::phases::resolve_phases;
-use crate::units::{Span, did_you_mean, nearest};
+use crate::units::{Span, not_of_study};
 
 /// Most windows of a workload: each worker keeps histograms of each.
 const MOST: usize = 32;
@@ -118,9 +118,5 @@ pub(crate) fn unknown(figure: &str, study: &StudyFile) -> Option<String> {
             "the study has no window `{wrong}`; add [[phases.window]] with `name`, `from` and `to`"
         ));
     }
-    let near = did_you_mean(nearest(wrong, names.iter().copied()));
-    let there = names.join(", ");
-    Some(format!(
-        "`{wrong}` is no window of this study{near}; there is {there}"
-    ))
+    Some(not_of_study(wrong, "no window", &names))
 }

@@ -181,7 +181,8 @@ impl Audience {
             }
             party_of.push(of_flow);
         }
-        let fan_out = count(&parties, streams.len());
+        let entitled = parties.iter().flat_map(|party| party.streams.iter());
+        let fan_out = covering(entitled, streams.len());
         Ok(Audience {
             streams,
             parties,
@@ -350,10 +351,10 @@ impl<'a> Sorted<'a> {
     }
 }
 
-/// Parties per stream, by differences at the ends of ranges, which may be long.
-fn count(parties: &[Party], streams: usize) -> Vec<u32> {
+/// How many of these ranges each of the streams is in, by differences at their ends: they may be long.
+pub fn covering<'a>(ranges: impl Iterator<Item = &'a Range<u32>>, streams: usize) -> Vec<u32> {
     let mut steps = vec![0i64; streams + 1];
-    for range in parties.iter().flat_map(|party| party.streams.iter()) {
+    for range in ranges {
         steps[range.start as usize] += 1;
         steps[range.end as usize] -= 1;
     }

@@ -185,16 +185,6 @@ impl Schedule {
         })
     }
 
-    /// How many messages so far were recorded with less than [`MIN_SIZE`] bytes and padded to it.
-    pub fn padded(&self) -> u64 {
-        match &self.source {
-            Source::Replay { player, .. } if matches!(self.sizes, SizeModel::Recorded) => {
-                player.padded()
-            }
-            _ => 0,
-        }
-    }
-
     /// Takes back the message that came last, the first of a burst, and gives it again, due at `at`
     /// (nanoseconds from the flow's start) or the first multiple of the burst's period after that. Does
     /// nothing for arrivals without bursts.

@@ -184,19 +184,17 @@ impl Trace {
 impl Builder {
     /// The trace, in order of time.
     fn finish(mut self, source: &TraceSource) -> Result<Trace, TraceError> {
-        let file = || source.files.first().cloned().unwrap_or_default();
-        let wrong = |message: &str| TraceError {
-            file: file(),
-            line: Some(1),
-            column: Some(1),
-            message: message.to_string(),
-            hint: None,
-        };
         // Files may follow one another or overlap in time; the sort is stable and fits both.
         let all = 0..self.readings.len();
         self.sort(all);
         let Some(first) = self.readings.first().map(|reading| reading.at) else {
-            return Err(wrong("there is no reading in the trace"));
+            return Err(TraceError {
+                file: source.files.first().cloned().unwrap_or_default(),
+                line: Some(1),
+                column: Some(1),
+                message: "there is no reading in the trace".into(),
+                hint: None,
+            });
         };
         let mut below_minimum = 0;
         for reading in &mut self.readings {

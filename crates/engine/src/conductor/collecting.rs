@@ -4,6 +4,8 @@ use pubgauge_driver::Nanos;
 
 use super::Conductor;
 use super::collected::latency_by_record;
+use crate::bursts::BurstRecording;
+use crate::counts::{add_all, add_each};
 use crate::parts::{FlowParts, windows};
 use crate::record::{DrainEnd, Moment, Outcome, TrialRecord};
 use crate::recording::{FlowRecording, Recording};
@@ -22,18 +24,12 @@ impl Conductor<'_> {
         let mut bursts = vec![Vec::new(); flows.len()];
         let mut parts = vec![FlowParts::default(); flows.len()];
         for recording in &recordings {
-            for (sum, part) in flows.iter_mut().zip(&recording.flows) {
-                sum.add(part);
-            }
-            for (sum, part) in series.iter_mut().zip(&recording.series) {
-                add_up(sum, part);
-            }
-            for (sum, part) in bursts.iter_mut().zip(&recording.bursts) {
-                crate::bursts::add_up(sum, part);
-            }
-            for (sum, part) in parts.iter_mut().zip(&recording.parts) {
-                sum.add(part);
-            }
+            add_each(&mut flows, &recording.flows, FlowRecording::add);
+            add_each(&mut series, &recording.series, |sum, part| add_up(sum, part));
+            add_each(&mut bursts, &recording.bursts, |sum, part| {
+                add_all(sum, part, BurstRecording::add);
+            });
+            add_each(&mut parts, &recording.parts, FlowParts::add);
             self.exhausted.extend(&recording.exhausted);
         }
         if self.drain.ended == DrainEnd::CutShort {

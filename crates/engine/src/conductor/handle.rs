@@ -29,17 +29,10 @@ pub(super) struct WorkerHandle {
 }
 
 impl WorkerHandle {
-    pub(super) fn new(link: Box<dyn Link>, role: Role) -> Self {
+    /// A worker; one that could not be started has no link.
+    pub(super) fn new(link: Option<Box<dyn Link>>, role: Role) -> Self {
         WorkerHandle {
-            link: Some(link),
-            ..WorkerHandle::missing(role)
-        }
-    }
-
-    /// A worker that could not be started.
-    pub(super) fn missing(role: Role) -> Self {
-        WorkerHandle {
-            link: None,
+            link,
             role,
             counters: Counters::default(),
             silent: Duration::ZERO,

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use pubgauge_driver::{Attempt, Clock, Driver, DriverError, Secret};
 use serde::{Deserialize, Serialize};
 
-use super::{Link, Order, PrepareThread, Secrets, Threads, VERSION, frames};
+use super::{Here, Link, Order, PrepareThread, Secrets, VERSION, frames};
 use crate::assignment::Brief;
 use crate::reports::{Command, Outbox, Report};
 
@@ -248,10 +248,8 @@ pub fn serve(
                 }
             }
         })?;
-    match ready(&order, driver_of, prepare_thread) {
-        Ok(threads) => threads
-            .on_clock(clock)
-            .run(order, secrets, commands, outbox),
+    match ready(&order, driver_of, prepare_thread, clock) {
+        Ok(here) => here.run(order, secrets, commands, outbox),
         Err(why) => {
             outbox.send(Report::Failed(why.into()));
             drop(outbox);
@@ -264,10 +262,11 @@ fn ready(
     order: &Order,
     driver_of: impl FnOnce(&str) -> Option<Arc<dyn Driver>>,
     prepare_thread: PrepareThread,
-) -> Result<Threads, String> {
+    clock: Clock,
+) -> Result<Here, String> {
     let driver = driver_of(&order.driver)
         .ok_or_else(|| format!("the workers' program has no driver `{}`", order.driver))?;
     let brief = Brief::new(order.workload.clone())?;
     // A process shares nothing with others: the order says it all.
-    Ok(Threads::new(brief, driver, [], prepare_thread))
+    Ok(Here::new(brief, driver, [], clock, prepare_thread))
 }

@@ -8,7 +8,7 @@ use pubgauge_driver::{ClientId, Fleet, Header, Kind, Nanos, Payload, Publish};
 use pubgauge_workload::{Arrivals, Due, Gate};
 use rustc_hash::FxHashMap;
 
-use super::{Bound, PER_TURN, Pace, Sending};
+use super::{Bound, FlatOut, PER_TURN, Pace, Sending};
 use crate::receiving::Reply;
 use crate::reports::Positions;
 
@@ -48,7 +48,7 @@ impl Sending {
             let due = match &mut pace {
                 Pace::Due(_) if gathering => self.leave_at,
                 Pace::Due(ahead) => {
-                    let at = match self.send_scheduled(fleet, index, ahead) {
+                    let at = match self.send_scheduled(fleet, index, sender, ahead) {
                         Nanos::MAX => Nanos::MAX,
                         0 => 0,
                         // What is due before the end of the measurement is sent before it ends.
@@ -57,7 +57,7 @@ impl Sending {
                     leave_at = leave_at.min(at);
                     at
                 }
-                Pace::FlatOut { .. } => self.send_flat_out(fleet, index, sender, &mut pace),
+                Pace::FlatOut(state) => self.send_flat_out(fleet, index, sender, state),
                 Pace::PingPong { idle, asked } => {
                     self.send_questions(fleet, index, sender, idle, asked)
                 }
@@ -83,12 +83,9 @@ impl Sending {
         &mut self,
         fleet: &mut dyn Fleet,
         index: usize,
+        (flow, origin, end): (u32, Nanos, Nanos),
         ahead: &mut Option<Due>,
     ) -> Nanos {
-        let (flow, origin, end) = {
-            let s = &self.senders[index];
-            (s.flow, s.origin, s.end)
-        };
         let Some(table) = self.table else {
             return Nanos::MAX;
         };
@@ -153,11 +150,7 @@ impl Sending {
         now: Nanos,
     ) -> bool {
         let Some(table) = self.table else { return true };
-        let kind = if intended >= table.measure {
-            Kind::Measured
-        } else {
-            Kind::WarmUp
-        };
+        let kind = table.kind_at(intended);
         let outcome = self.hand_over(
             fleet,
             local,
@@ -189,17 +182,13 @@ impl Sending {
         fleet: &mut dyn Fleet,
         index: usize,
         (flow, origin, end): (u32, Nanos, Nanos),
-        pace: &mut Pace,
-    ) -> Nanos {
-        let Pace::FlatOut {
+        FlatOut {
             ready,
             at,
             window,
             held,
-        } = pace
-        else {
-            return Nanos::MAX;
-        };
+        }: &mut FlatOut,
+    ) -> Nanos {
         let Some(table) = self.table else {
             return Nanos::MAX;
         };
@@ -224,11 +213,7 @@ impl Sending {
                 return now + WINDOW_AGAIN;
             }
             let mut tokens = 0;
-            let kind = if now >= table.measure {
-                Kind::Measured
-            } else {
-                Kind::WarmUp
-            };
+            let kind = table.kind_at(now);
             let mut ended = false;
             for _ in 0..granted {
                 if ready.is_empty() {
@@ -366,11 +351,7 @@ impl Sending {
             };
             let turn = self.locals[local as usize].turn;
             let now = self.clock.now();
-            let kind = if now >= table.measure {
-                Kind::Measured
-            } else {
-                Kind::WarmUp
-            };
+            let kind = table.kind_at(now);
             match self.hand_over(fleet, local, turn, kind, now, now, due.size, None) {
                 Publish::Accepted => {
                     let state = &mut self.locals[local as usize];
@@ -485,11 +466,11 @@ impl Sending {
             }
             for sender in &mut self.senders {
                 // Flat out, a publisher is blocked exactly while it is not among the ready ones.
-                if let Pace::FlatOut { ready, .. } = &mut sender.pace
+                if let Pace::FlatOut(state) = &mut sender.pace
                     && was_blocked
                     && sender.locals.contains(&local)
                 {
-                    ready.push(local);
+                    state.ready.push(local);
                 }
             }
         }

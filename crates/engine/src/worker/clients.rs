@@ -241,20 +241,13 @@ impl Worker {
                     ..failure
                 };
                 let was = std::mem::replace(&mut self.clients[index], ClientState::Down);
-                match was {
-                    ClientState::Connecting if self.phase == Phase::Connecting => {
-                        self.fail(failure);
-                    }
-                    _ => {
-                        if matches!(was, ClientState::Up | ClientState::Subscribing(_)) {
-                            self.lost += 1;
-                        }
-                        if self.phase == Phase::Connecting {
-                            self.fail(failure);
-                        } else {
-                            self.note(failure);
-                        }
-                    }
+                if matches!(was, ClientState::Up | ClientState::Subscribing(_)) {
+                    self.lost += 1;
+                }
+                if self.phase == Phase::Connecting {
+                    self.fail(failure);
+                } else {
+                    self.note(failure);
                 }
                 if let Some(after) = self.context.brief.workload.phases.reconnect_after
                     && self.phase != Phase::Connecting

@@ -2,7 +2,7 @@
 
 use pubgauge_results::figure::{Figure, capabilities};
 
-use crate::units::{Rate, Size, Span, did_you_mean, nearest};
+use crate::units::{Rate, Size, Span, did_you_mean};
 use crate::window;
 
 /// Figures that every trial has second by second (or, in a measurement below 10 s, tenth by tenth).
@@ -48,7 +48,7 @@ pub(super) fn check_figure(name: &str) -> Result<(), String> {
         match Figure::all().iter().find(|figure| figure.name == name) {
             Some(figure) => window::check_figure(figure, one)?,
             None => {
-                let near = did_you_mean(nearest(name, names()));
+                let near = did_you_mean(name, names());
                 return Err(format!("`{name}` is not a figure{near}"));
             }
         }

@@ -6,7 +6,7 @@ use pubgauge_claims::rule::{quantity, range};
 use pubgauge_claims::{Filter, Side};
 
 use crate::file::{Cells, Values};
-use crate::units::{did_you_mean, nearest};
+use crate::units::did_you_mean;
 
 /// Cells, or implementations, by name.
 pub(super) type Sides = BTreeMap<String, Cells>;
@@ -57,11 +57,8 @@ fn within(
         _ => return Err("`side` is the name of one side".into()),
     };
     let Some(cells) = named.get(&of) else {
-        let near = nearest(&of, named.keys().map(String::as_str));
-        return Err(format!(
-            "`{of}` is no name of `[side]`{}",
-            did_you_mean(near)
-        ));
+        let near = did_you_mean(&of, named.keys());
+        return Err(format!("`{of}` is no name of `[side]`{near}"));
     };
     if matches!(cells, Cells::Like(like) if like.contains_key("side")) {
         return Err(format!("`{of}` has a `side` itself; name that one"));

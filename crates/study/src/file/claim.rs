@@ -9,7 +9,7 @@ use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::written::written_as;
+use super::{is_default, written_as};
 
 /// A statement about systems, and the rule by which a run judges it: see docs/claims.md.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -22,35 +22,28 @@ pub struct ClaimFile {
     /// Where it was made: paper, section, figure.
     pub source: String,
     /// The source's own figures; they are shown beside the measured ones and decide nothing.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub papers: Option<String>,
     /// Figure of every part that names none.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub figure: Option<String>,
     /// Cells of every part: `system`, `settings`, `workload`, `flow` and axes of the grid, each with the
     /// values that count, or with a range of them, such as "..1KiB" or "64B..1KiB" (both ends included).
     #[serde(default, rename = "where", skip_serializing_if = "BTreeMap::is_empty")]
     pub filter: BTreeMap<String, Values>,
     /// Axis of every part that names none.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub along: Option<String>,
     /// Verdicts of the trials that count, of every part that names none; ["valid"] if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub verdicts: Option<Vec<String>>,
     /// Systems without which it is not applicable.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needs_systems: Vec<String>,
     /// Links between hosts without which it is not applicable, such as "links of 95 Mbit/s".
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub needs_network: Option<String>,
     /// Why no run can judge it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub not_applicable: Option<String>,
     /// More than this share of the points that can be decided, such as "50%", instead of all parts.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub share: Option<String>,
     /// One rule, or several parts, which must all hold.
-    #[serde(default, skip_serializing_if = "RuleList::is_empty")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub rule: RuleList,
 }
 
@@ -59,11 +52,9 @@ pub struct ClaimFile {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct RuleFile {
     /// Name of the part; a, b, ... if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub part: Option<String>,
     /// The figure, as in criteria and comparisons; "limit" for what a search found; "A / B" for the
     /// quotient of two in each trial.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub figure: Option<String>,
     /// Who is judged: names of `[side]` or of systems, or cells. A judge of two sides takes each with the
     /// next.
@@ -76,91 +67,68 @@ pub struct RuleFile {
     #[serde(default, rename = "where", skip_serializing_if = "BTreeMap::is_empty")]
     pub filter: BTreeMap<String, Values>,
     /// The axis whose values are the points.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub along: Option<String>,
     /// Verdicts of the trials that count; those of the claim if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub verdicts: Option<Vec<String>>,
     /// Instead of a judge: parts of which one must hold, or `least`. They take over figure, cells, axis and
     /// verdicts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub any: Vec<RuleFile>,
     /// Of `any`: how many must hold; 1 if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub least: Option<u32>,
     /// Instead of a judge: parts which must all hold. They take over figure, cells, axis and verdicts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub all: Vec<RuleFile>,
     /// The largest of all sides over the smallest is judged, whichever they are: by `value`, `rises`, `falls`
     /// or `flat`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub gap: Option<bool>,
     /// At every point (if absent), at some, or of the geometric mean over all.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<PointsFile>,
     /// Judge: the figure of each side lies in a range, such as "< 1ms" or "0.9..1.1".
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
     /// Judge: the ratio of two sides lies in a range, such as "> 1" or "1.2..2.1".
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub ratio: Option<String>,
     /// Judge: the difference of two sides lies in a range, such as "> 100us".
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub difference: Option<String>,
     /// Judge: two sides differ by no more than this, such as "10%".
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub equal: Option<String>,
     /// Judge: exactly, in every repeat: "= 0" or "> 0".
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<String>,
     /// Judge: it rises along the axis, no step falls by more than this: of ratios with a share, such as "5%",
     /// of differences with a quantity, such as "0us".
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub rises: Option<String>,
     /// Judge: it falls along the axis, no step rises by more than this.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub falls: Option<String>,
     /// Of `rises` and `falls`: the last over the first point; "> 1" and "< 1" if absent. Of differences: the
     /// last minus the first; "> 0" and "< 0" if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub ends: Option<String>,
     /// Judge: each point is within this of the mean over the axis.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub flat: Option<String>,
     /// Judge: the first side is above the second up to the first value of the axis, below it from the
     /// second value on.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cross: Option<[String; 2]>,
     /// Judge: the largest step lies between these values of the axis, and more than doubles the figure.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub jump: Option<[String; 2]>,
     /// Judge: the first side rises less with each unit of the axis than the second; "linear": both are
     /// straight lines, too.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub slope: Option<SlopeFile>,
     /// Judge: in most repeats the first side reaches this share of its own largest value, such as "95%", at a
     /// smaller value of the axis than the second.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub reaches: Option<String>,
     /// Judge: the ratio of standard deviations lies in a range: over seconds, or over the steps along the
     /// axis.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub spread: Option<String>,
     /// The source's machine decides its numbers: ranges are doubled on either side (not across 1), a
     /// crossing or a jump may lie anywhere.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub wide: Option<bool>,
     /// Repeats are compared one by one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub paired: Option<bool>,
     /// Systems without which the part is left out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needs_systems: Vec<String>,
     /// Links between hosts without which the part is left out.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub needs_network: Option<String>,
     /// Why no run can judge the part; it has no judge then.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub not_applicable: Option<String>,
 }
 
@@ -209,10 +177,6 @@ impl RuleList {
             RuleList::One(one) => std::slice::from_ref(one),
             RuleList::Many(many) => many,
         }
-    }
-
-    fn is_empty(&self) -> bool {
-        self.list().is_empty()
     }
 }
 

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::is_default;
 use super::testbed::LimitsFile;
 use crate::units::Span;
 
@@ -13,20 +14,12 @@ pub struct ClientFile {
     /// Scheduled messages that fall due within this span leave together, in one wake-up of their
     /// worker: none early, none scheduled later than the span. Above 0, up to 100ms; each leaves at
     /// its own time if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub pacing_within: Option<Span>,
     /// Publishing devices run in so many processes and the others in as many, each with one worker, 1
     /// to 64; all are threads of one process if absent, unless that may not open enough files.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 64))]
     pub processes: Option<u32>,
     /// What each worker process gets of the machine at most.
-    #[serde(default, skip_serializing_if = "LimitsFile::is_empty")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub limits: LimitsFile,
-}
-
-impl ClientFile {
-    pub(super) fn is_empty(&self) -> bool {
-        *self == ClientFile::default()
-    }
 }

@@ -13,26 +13,16 @@ pub struct CompareFile {
     /// Cells are measured in rounds, one trial of each, until the 95 % interval of each change is no wider
     /// than plus or minus this, such as "3%": from "0.1%" to "50%". As many rounds as `repeats` says if
     /// absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub precision: Option<Percent>,
     /// Figures that decide, such as `["latency.p99"]`. Absent: flat out `delivered-rate`, else
     /// `latency.p50` (`round-trip.p50` of ping-pong) and `system-cpu-per-message`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub figures: Vec<String>,
     /// Change up to which two figures are the same; "5%" if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub margin: Option<Percent>,
     /// Rounds at most with `precision`, 6 to 1000; 100 if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 6, max = 1000))]
     pub pairs: Option<u32>,
     /// Time after which no round begins with `precision`; "30min" if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<Span>,
-}
-
-impl CompareFile {
-    pub(super) fn is_empty(&self) -> bool {
-        *self == CompareFile::default()
-    }
 }

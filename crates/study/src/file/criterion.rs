@@ -10,31 +10,22 @@ pub struct CriterionFile {
     /// The figure, such as "latency.p99", "lost", "delivered-rate" or "verdict".
     pub figure: String,
     /// It must be less than this.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub below: Option<Bound>,
     /// It must be this or less.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub at_most: Option<Bound>,
     /// It must be more than this.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub above: Option<Bound>,
     /// It must be this or more.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub at_least: Option<Bound>,
     /// It must be this.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub equals: Option<Bound>,
     /// Only trials on this system.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub system: Option<String>,
     /// Only trials of this workload.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub workload: Option<String>,
     /// Only trials with this variant of the settings.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub settings: Option<String>,
     /// The figures of this flow, instead of those of all flows together.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub flow: Option<String>,
 }
 

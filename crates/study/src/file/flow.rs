@@ -15,87 +15,64 @@ use crate::units::{Rate, Span};
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct FlowFile {
     /// Shown in tables; unique in the workload. The workload's name if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Who talks to whom; n-m if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub pattern: Option<FlowPattern>,
     /// Publishing devices; 0 is allowed.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<OrFind<u32>>")]
     pub publishers: Option<u32>,
     /// Subscribing devices; 0 is allowed. With `subscribe` templates: per combination.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<OrFind<u32>>")]
     pub subscribers: Option<u32>,
     /// Distinct topics, dealt out in turn to publishers.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<OrFind<u32>>")]
     pub topics: Option<u32>,
     /// Topic, or template such as "site/{subsystem}/{device}".
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub topic: Option<String>,
     /// Values of each `{name}` of the template: a number, or a list of names.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub dimensions: BTreeMap<String, Dimension>,
     /// Dimensions whose combinations each have a publisher of their own; all if absent. The
     /// other dimensions are topics of that publisher, used in turn.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub publisher_per: Option<Vec<String>>,
     /// Filters, or templates of filters, of each subscriber; `+` and `#` are allowed.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub subscribe: Option<Filters>,
     /// Number of groups that subscribers are dealt out to; only with pattern "shared"; 1 if
     /// absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub groups: Option<u32>,
     /// Names the connections of the publishers. Flows that use the same name share the
     /// connections: a device then publishes and subscribes on one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub publish_as: Option<String>,
     /// Names the connections of the subscribers, as `publish-as`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub subscribe_as: Option<String>,
     /// How big messages are, header (16 B) included.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<OrFind<PayloadFile>>")]
     pub payload: Option<PayloadFile>,
     /// How fast messages are sent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<OrFind<Rate>>")]
     pub rate: Option<Rate>,
     /// How messages are spread over time; periodic if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub arrivals: Option<ArrivalsFile>,
     /// Send in bursts.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub bursts: Option<Bursts>,
     /// Send messages back to back in bursts of so many, of each publisher, instead of at a rate.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<OrFind<u32>>")]
     pub burst: Option<u32>,
     /// From the beginning of a burst to that of the next, 1 ms at the least; if absent, a burst begins
     /// when the one before has arrived whole.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub burst_every: Option<Span>,
     /// Replay a recorded trace instead of a rate.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub replay: Option<ReplayFile>,
     /// One way, or there and back; one-way if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub exchange: Option<ExchangeFile>,
     /// The flow begins so much later than its phase.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub start: Option<Span>,
     /// The flow sends for so long; to the end of the phase if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub lasts: Option<Span>,
     /// Messages of a flat-out flow that may be under way at once.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<u32>,
     /// What this flow asks of the system, on top of the variant's settings. Its connections are its
     /// own then.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub settings: Option<Settings>,
 }
 
@@ -167,16 +144,13 @@ pub struct ReplayFile {
     /// Name of a `[trace.NAME]` of this study.
     pub trace: String,
     /// Recorded seconds per second; 1 (real speed) if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub speed: Option<f64>,
     /// Begin again at the end; true if absent.
-    #[serde(rename = "loop", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "loop")]
     pub looped: Option<bool>,
     /// Play the tape, or draw from its distributions; tape if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<ReplayMode>,
     /// Interval of the distributions to draw from; 15min if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub interval: Option<Span>,
 }
 

@@ -12,13 +12,10 @@ use crate::units::{BitRate, Percent, Span};
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct NetworkFile {
     /// Hosts of brokers, which are dealt out to them in turn.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub broker: Option<HostsFile>,
     /// Hosts of publishing devices, which are dealt out to them evenly.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub publisher: Option<HostsFile>,
     /// Hosts of the other devices, which are dealt out to them evenly.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub subscriber: Option<HostsFile>,
 }
 
@@ -27,37 +24,27 @@ pub struct NetworkFile {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct HostsFile {
     /// How many, 1 to 250 over all roles; 1 if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 250))]
     pub hosts: Option<u32>,
     /// Rate of Ethernet frames, such as "95Mbit/s": 64kbit/s to 10Gbit/s; as fast as the machine if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<BitRate>,
     /// Queue of a link with a rate, beyond which packets are dropped, as the time that it takes to
     /// send: 1ms to 10s; 50ms if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<Span>,
     /// Delay, up to 10s; none if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub delay: Option<Span>,
     /// Each packet's delay lies within this of `delay`, at most `delay`; none if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub jitter: Option<Span>,
     /// Share of packets that are lost; none if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub loss: Option<Percent>,
     /// Packets are lost in bursts of this mean length, by a chain of two states (Gilbert 1960); each by
     /// itself if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub loss_burst: Option<f64>,
     /// Share of packets that come twice; none if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub duplicated: Option<Percent>,
     /// Share of packets that are not delayed, and so overtake others; none if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub reordered: Option<Percent>,
     /// Packets overtake others that jitter delays longer; false if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub reordered_by_jitter: Option<bool>,
 }
 

@@ -57,10 +57,8 @@ pub struct NormalSizes {
     /// Standard deviation.
     pub sd: Size,
     /// Smallest; 16B if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub min: Option<Size>,
     /// Largest; mean + 6 sd if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub max: Option<Size>,
 }
 
@@ -73,10 +71,8 @@ pub struct LogNormalSizes {
     /// Standard deviation of the natural logarithm; 0.5 makes the 84th percentile 1.65 medians.
     pub sigma: f64,
     /// Smallest; 16B if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub min: Option<Size>,
     /// Largest; the median times e^(6 sigma) if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub max: Option<Size>,
 }
 

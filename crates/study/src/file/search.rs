@@ -14,27 +14,17 @@ use crate::units::Span;
 pub struct SearchFile {
     /// Width of the 95 % interval at which a search ends, as a share of its lower end, 0.02 to 1; 0.1 if
     /// absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.02, max = 1.0))]
     pub width: Option<f64>,
     /// Length of the measurement of the trial that confirms the limit; 45s if absent. Those before it take
     /// as long as `phases.measure` says, 5s if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub confirm: Option<Span>,
     /// Trials of a search at most, 6 to 1000; 30 if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 6, max = 1000))]
     pub trials: Option<u32>,
     /// Length of a search at most, the starts and ends of its system included; 8min if absent. No trial begins
     /// that would take it beyond, told by those before; one that has begun is not cut off.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<Span>,
-}
-
-impl SearchFile {
-    pub(super) fn is_empty(&self) -> bool {
-        *self == SearchFile::default()
-    }
 }
 
 /// In the schema: a value, "find", or a share of what another workload's "find" finds.

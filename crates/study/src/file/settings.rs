@@ -10,14 +10,18 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::profile;
 
-/// A variant of the settings. Every key but `name` and `profile` is a neutral setting.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// A variant of the settings. Every key but `name` and `profile` is a neutral setting; the reader hands
+/// these over below `ask` (see `tree::split_settings`).
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct NamedSettings {
     /// Shown in tables; the profile, or else `default`, if absent.
     pub name: Option<String>,
     /// The profile that it begins with ([`crate::profiles`]).
+    #[serde(default, deserialize_with = "profile_name")]
     pub profile: Option<String>,
     /// What the application asks for.
+    #[serde(default)]
     pub ask: Settings,
 }
 
@@ -52,24 +56,6 @@ impl Visitor<'_> for ProfileName {
 
 fn profile_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     deserializer.deserialize_any(ProfileName)
-}
-
-/// The keys `name`, `profile` and `ask` as the reader hands them over (see `tree::split_settings`).
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct SplitSettings {
-    name: Option<String>,
-    #[serde(default, deserialize_with = "profile_name")]
-    profile: Option<String>,
-    #[serde(default)]
-    ask: Settings,
-}
-
-impl<'de> Deserialize<'de> for NamedSettings {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let SplitSettings { name, profile, ask } = SplitSettings::deserialize(deserializer)?;
-        Ok(NamedSettings { name, profile, ask })
-    }
 }
 
 impl Serialize for NamedSettings {

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::is_default;
 use super::network::NetworkFile;
 use crate::units::Size;
 
@@ -11,32 +12,22 @@ use crate::units::Size;
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct TestbedFile {
     /// What each instance of a system gets of the machine at most.
-    #[serde(default, skip_serializing_if = "LimitsFile::is_empty")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub limits: LimitsFile,
     /// System calls of client and system are counted, which slows every system call of the machine a
     /// little: rates and times of such a trial are not compared with those of others. It takes root, or
     /// CAP_PERFMON and CAP_SYS_ADMIN. false if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub count_system_calls: Option<bool>,
     /// What crosses this network interface is counted: "lo", or "NAMESPACE/INTERFACE" with a network
     /// namespace as `ip netns` names it. A trial takes 1 s longer, in which nothing of it crosses the
     /// interface. None if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub count_interface: Option<String>,
     /// A system stays up after a trial and serves the next one, if that trial would start it in the same way; false if
     /// absent: each trial starts its own.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub keep_running: Option<bool>,
     /// Brokers, publishing devices and the others run on hosts of an emulated network; all on this host if
     /// absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub network: Option<NetworkFile>,
-}
-
-impl TestbedFile {
-    pub(super) fn is_empty(&self) -> bool {
-        *self == TestbedFile::default()
-    }
 }
 
 /// What each instance of a system, or each worker process, gets of the machine at most.
@@ -44,10 +35,8 @@ impl TestbedFile {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct LimitsFile {
     /// Processors' worth of time, such as 0.5 or 2; 0.1 and more. All there is if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cores: Option<f64>,
     /// Memory, such as "512MiB": whole MiB, 4 and more. All there is if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<Size>,
 }
 

@@ -10,13 +10,6 @@ pub struct TopologyFile {
     /// Brokers side by side, 1 to 64, each with its own process, ports and folder; 1 if absent, or
     /// as many as the system has addresses. Each topic is on one of them: its number, in the order
     /// in which the workload first names it, modulo `brokers`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 64))]
     pub brokers: Option<u32>,
-}
-
-impl TopologyFile {
-    pub(super) fn is_empty(&self) -> bool {
-        *self == TopologyFile::default()
-    }
 }

@@ -13,9 +13,7 @@ pub struct TraceFile {
     /// Files, relative to the study file; `*` in a file name and `${VARIABLE}` are allowed.
     pub files: Filters,
     /// How to read them; the plain trace format if absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<TraceFormat>,
     /// Sort readings that are not in order of time, instead of refusing them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sort: Option<bool>,
 }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::client::ClientFile;
 use super::flow::FlowFile;
+use super::is_default;
 use super::phases::PhasesFile;
 use super::testbed::{LimitsFile, TestbedFile};
 use super::topology::TopologyFile;
@@ -18,29 +19,25 @@ pub struct WorkloadFile {
     /// Shown in tables; unique in the study.
     pub name: String,
     /// The systems of the study that it is run on; all if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub systems: Option<Vec<String>>,
     /// Names of the variants of the settings (and of ablations) that it is run with; all if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub settings: Option<Vec<String>>,
     /// How often each of its cells is run; the study's `repeats` if absent. 0 leaves it out.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub repeats: Option<u32>,
     /// Its grid: these axes, and none of the study's. Paths may begin below the workload: `flow.NAME.rate`,
     /// `phases.measure`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub grid: Option<BTreeMap<String, Vec<serde_json::Value>>>,
     /// How trials of this workload proceed, where it differs from the study's `phases`.
-    #[serde(default, skip_serializing_if = "PhasesFile::is_empty")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub phases: PhasesFile,
     /// How the system is laid out, where it differs from the study's `topology`.
-    #[serde(default, skip_serializing_if = "TopologyFile::is_empty")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub topology: TopologyFile,
     /// How the client works, where it differs from the study's `client`.
-    #[serde(default, skip_serializing_if = "ClientFile::is_empty")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub client: ClientFile,
     /// Where systems run, where it differs from the study's `testbed`.
-    #[serde(default, skip_serializing_if = "TestbedFile::is_empty")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub testbed: TestbedFile,
     /// Traffic relations, side by side; at least one.
     #[serde(default)]

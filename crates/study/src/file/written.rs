@@ -8,11 +8,11 @@ use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{Error as _, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
+use super::Systems;
 use super::criterion::Bound;
 use super::flow::{Dimension, Filters};
 use super::payload::{Drawn, OneSize, PayloadFile};
 use super::phases::{UntilCount, UntilFile};
-use super::systems::Systems;
 use crate::units::{Size, Span};
 
 /// Implements `Deserialize` for what may be written in several ways; serde's untagged enums
@@ -44,7 +44,7 @@ macro_rules! written_as {
     };
 }
 
-pub(super) use written_as;
+pub(crate) use written_as;
 
 written_as!(
     Systems,

@@ -2,12 +2,24 @@
 
 use pubgauge_driver::share::{MAX_CORES, MIN_CORES, MIN_MEMORY_MIB};
 
-use crate::clash::{Clash, Clashes};
-use crate::file::{ClientFile, LimitsFile, PhasesFile, TestbedFile, UntilFile, WorkloadFile};
+use crate::clash::Clashes;
+use crate::file::{ClientFile, LimitsFile, PhasesFile, TestbedFile, UntilFile};
 use crate::units::{Rate, Span};
 
-/// Checks phases.
-pub(crate) fn check_phases(phases: &PhasesFile, clashes: &mut Clashes<'_>) {
+/// Checks what a study and each of its workloads may have: `phases`, `client` and `testbed`.
+pub(crate) fn check_parts(
+    (phases, client, testbed): (&PhasesFile, &ClientFile, &TestbedFile),
+    clashes: &mut Clashes<'_>,
+) {
+    check_phases(phases, &mut clashes.below(&["phases"]));
+    check_client(client, &mut clashes.below(&["client"]));
+    check_limits(&testbed.limits, &mut clashes.below(&["testbed", "limits"]));
+    check_limits(&client.limits, &mut clashes.below(&["client", "limits"]));
+    check_counts(testbed, &mut clashes.below(&["testbed"]));
+    check_network(testbed, &mut clashes.below(&["testbed"]));
+}
+
+fn check_phases(phases: &PhasesFile, clashes: &mut Clashes<'_>) {
     if let Some(Rate::Each(_)) = phases.connect_rate {
         clashes.add(
             "connect-rate",
@@ -41,22 +53,10 @@ pub(crate) fn check_phases(phases: &PhasesFile, clashes: &mut Clashes<'_>) {
     }
 }
 
-/// Checks the keys of a workload besides its flows.
-pub(crate) fn check_own(file: &WorkloadFile, index: usize, found: &mut Vec<Clash>) {
-    let number = index.to_string();
-    let mut own = Clashes::new(&["workload", &number], found);
-    check_phases(&file.phases, &mut own.below(&["phases"]));
-    check_client(&file.client, &mut own.below(&["client"]));
-    check_limits(&file.client.limits, &mut own.below(&["client", "limits"]));
-    check_limits(&file.testbed.limits, &mut own.below(&["testbed", "limits"]));
-    check_counts(&file.testbed, &mut own.below(&["testbed"]));
-    check_network(&file.testbed, &mut own.below(&["testbed"]));
-}
-
 /// Longest `pacing-within`: 100 ms.
 const MAX_PACING: Span = Span(100_000_000);
 
-pub(crate) fn check_client(client: &ClientFile, clashes: &mut Clashes<'_>) {
+fn check_client(client: &ClientFile, clashes: &mut Clashes<'_>) {
     let allowed = Span(1)..=MAX_PACING;
     if client.pacing_within.is_some_and(|s| !allowed.contains(&s)) {
         clashes.hinted(
@@ -75,7 +75,7 @@ pub(crate) fn check_client(client: &ClientFile, clashes: &mut Clashes<'_>) {
 }
 
 /// Checks an emulated network.
-pub(crate) fn check_network(testbed: &TestbedFile, clashes: &mut Clashes<'_>) {
+fn check_network(testbed: &TestbedFile, clashes: &mut Clashes<'_>) {
     let Some(network) = &testbed.network else {
         return;
     };
@@ -114,7 +114,7 @@ pub(crate) fn check_network(testbed: &TestbedFile, clashes: &mut Clashes<'_>) {
     }
 }
 
-pub(crate) fn check_counts(testbed: &TestbedFile, clashes: &mut Clashes<'_>) {
+fn check_counts(testbed: &TestbedFile, clashes: &mut Clashes<'_>) {
     let Some(interface) = &testbed.count_interface else {
         return;
     };
@@ -132,7 +132,7 @@ pub(crate) fn check_counts(testbed: &TestbedFile, clashes: &mut Clashes<'_>) {
     }
 }
 
-pub(crate) fn check_limits(limits: &LimitsFile, clashes: &mut Clashes<'_>) {
+fn check_limits(limits: &LimitsFile, clashes: &mut Clashes<'_>) {
     let hint = || Some("leave it out to let each have what there is".into());
     let cores = MIN_CORES..=MAX_CORES;
     if limits.cores.is_some_and(|c| !cores.contains(&c)) {

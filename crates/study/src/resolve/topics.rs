@@ -5,7 +5,7 @@ use pubgauge_workload::mark::DEFAULT_ROOT;
 
 use crate::clash::Clashes;
 use crate::file::{Dimension, FlowFile, FlowPattern};
-use crate::units::{did_you_mean, nearest};
+use crate::units::did_you_mean;
 
 /// Most publishers or subscribers of a flow.
 const MAX_DEVICES: u32 = 1_000_000;
@@ -263,10 +263,8 @@ impl Template {
                 Some(Dimension::Count(count)) => (0..*count).map(|n| n.to_string()).collect(),
                 Some(Dimension::Names(names)) => names.clone(),
                 None => {
-                    let message = format!(
-                        "`{{{name}}}` has no values{}",
-                        did_you_mean(nearest(name, known()))
-                    );
+                    let near = did_you_mean(name, known());
+                    let message = format!("`{{{name}}}` has no values{near}");
                     clashes.hinted(
                         "topic",
                         message,
@@ -316,6 +314,16 @@ impl Template {
             );
         }
         template
+    }
+
+    /// Whether the topic has this name, which the key uses.
+    fn check_name(&self, key: &str, name: &str, clashes: &mut Clashes<'_>) -> bool {
+        let known = self.names.iter().any(|known| known == name);
+        if !known {
+            let near = did_you_mean(name, &self.names);
+            clashes.add(key, format!("the topic has no `{{{name}}}`{near}"));
+        }
+        known
     }
 
     /// Every combination of the named dimensions, as values aligned with `self.names`; the first
@@ -371,13 +379,7 @@ fn template_topics(file: &FlowFile, template: &Template, clashes: &mut Clashes<'
     }
     let owned = file.publisher_per.as_ref();
     for name in owned.into_iter().flatten() {
-        if !template.names.contains(name) {
-            let near = nearest(name, template.names.iter().map(String::as_str));
-            clashes.add(
-                "publisher-per",
-                format!("the topic has no `{{{name}}}`{}", did_you_mean(near)),
-            );
-        }
+        template.check_name("publisher-per", name, clashes);
     }
     let owns = |name: &str| owned.is_none_or(|owned| owned.iter().any(|o| o == name));
     let mut faulty = None;
@@ -462,12 +464,7 @@ fn by_filters(
         }
     }
     for name in &used {
-        if !template.names.contains(name) {
-            let near = nearest(name, template.names.iter().map(String::as_str));
-            clashes.add(
-                "subscribe",
-                format!("the topic has no `{{{name}}}`{}", did_you_mean(near)),
-            );
+        if !template.check_name("subscribe", name, clashes) {
             return Vec::new();
         }
     }

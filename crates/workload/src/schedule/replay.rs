@@ -26,14 +26,17 @@ pub(super) struct Played {
 
 /// The readings that one shard replays.
 pub(super) struct Player {
+    tape: Tape,
+    mode: Mode,
+}
+
+/// What is replayed, for whom.
+struct Tape {
     trace: Arc<Trace>,
     shard: Shard,
     publishers: u32,
     speed: f64,
     looped: bool,
-    /// Messages that were below the smallest size.
-    padded: u64,
-    mode: Mode,
 }
 
 enum Mode {
@@ -80,35 +83,28 @@ impl Player {
         publishers: u32,
         seed: u64,
     ) -> Self {
-        let mut player = Player {
-            mode: Mode::Tape {
-                heads: Vec::new(),
-                next: BinaryHeap::new(),
-            },
+        let tape = Tape {
             trace,
             shard,
             publishers,
             speed: replay.speed,
             looped: replay.looped,
-            padded: 0,
         };
-        player.mode = match replay.mode {
-            ReplayMode::Tape => player.heads(),
-            ReplayMode::Drawn { interval } => player.walkers(interval.max(1), seed),
+        let mode = match replay.mode {
+            ReplayMode::Tape => tape.heads(),
+            ReplayMode::Drawn { interval } => tape.walkers(interval.max(1), seed),
         };
-        player
+        Player { tape, mode }
     }
+}
 
-    pub(super) fn padded(&self) -> u64 {
-        self.padded
-    }
-
+impl Tape {
     /// Device that a publisher draws from.
     fn device_of(&self, publisher: u32) -> u32 {
         publisher % self.trace.devices.len() as u32
     }
 
-    fn heads(&mut self) -> Mode {
+    fn heads(&self) -> Mode {
         let devices = self.trace.devices.len() as u32;
         let copies = self.publishers.div_ceil(devices).max(1);
         let mut heads = Vec::new();
@@ -170,7 +166,7 @@ impl Player {
             .filter(|publisher| *publisher < self.publishers)
     }
 
-    fn walkers(&mut self, interval: Nanos, seed: u64) -> Mode {
+    fn walkers(&self, interval: Nanos, seed: u64) -> Mode {
         let mut publishers = Vec::with_capacity(self.shard.len());
         let mut next = BinaryHeap::with_capacity(self.shard.len());
         for &publisher in self.shard.iter() {
@@ -223,8 +219,7 @@ impl Player {
         }
     }
 
-    fn message(&mut self, at: f64, publisher: u32, topic: u32, reading: Reading) -> Played {
-        self.padded += u64::from(reading.size < MIN_SIZE);
+    fn message(&self, at: f64, publisher: u32, topic: u32, reading: Reading) -> Played {
         Played {
             at: (at / self.speed) as Nanos,
             publisher,
@@ -233,82 +228,48 @@ impl Player {
             content: self.trace.payload(&reading).cloned(),
         }
     }
-
-    fn next_of_tape(&mut self) -> Option<Played> {
-        let Mode::Tape { heads, next } = &mut self.mode else {
-            return None;
-        };
-        let Reverse((at, number)) = next.pop()?;
-        // Taken out while it is moved, since moving it needs the rest of the player.
-        let mut head = std::mem::replace(&mut heads[number as usize], Head::nowhere());
-        let reading = self.trace.readings[head.index];
-        let publisher = self.publisher_of(&head, &reading)?;
-        let topic = self.trace.topic_number(&reading) + reading.device / self.publishers;
-        head.index += 1;
-        let following = self.seek(&mut head);
-        if let Mode::Tape { heads, next } = &mut self.mode {
-            heads[number as usize] = head;
-            next.extend(following.map(|at| Reverse((at, number))));
-        }
-        Some(self.message(at as f64, publisher, topic, reading))
-    }
-
-    fn next_drawn(&mut self) -> Option<Played> {
-        let Mode::Drawn {
-            interval,
-            seed,
-            publishers,
-            next,
-        } = &mut self.mode
-        else {
-            return None;
-        };
-        let Reverse((at, publisher)) = next.pop()?;
-        let at_walker = self.shard.position(publisher)?;
-        let walker = &mut publishers[at_walker];
-        let (interval, position, nth, seed) = (*interval, walker.position, walker.nth, *seed);
-        walker.nth += 1;
-        let mut draws = Draws::new(seed, STREAM + u64::from(publisher), nth);
-        let device = self.device_of(publisher);
-        let range = self.interval(device, position, interval);
-        let pick = range.start + draws.below(range.len() as u64) as usize;
-        let reading = self.trace.readings[self.trace.indices_of(device)[pick] as usize];
-        let gap = self.gap(publisher, position, interval, &mut draws);
-        let period = self.trace.period();
-        let following = at.saturating_add(gap);
-        if let Mode::Drawn {
-            publishers, next, ..
-        } = &mut self.mode
-        {
-            publishers[at_walker].position = (position + gap) % period;
-            if self.looped || following < period {
-                next.push(Reverse((following, publisher)));
-            }
-        }
-        let topic = self.trace.topic_number(&reading);
-        Some(self.message(at as f64, publisher, topic, reading))
-    }
-}
-
-impl Head {
-    fn nowhere() -> Self {
-        Head {
-            first: 0,
-            offset: 0,
-            begin: 0,
-            index: 0,
-            lap: 0,
-        }
-    }
 }
 
 impl Iterator for Player {
     type Item = Played;
 
     fn next(&mut self) -> Option<Played> {
-        match self.mode {
-            Mode::Tape { .. } => self.next_of_tape(),
-            Mode::Drawn { .. } => self.next_drawn(),
+        let tape = &self.tape;
+        match &mut self.mode {
+            Mode::Tape { heads, next } => {
+                let Reverse((at, number)) = next.pop()?;
+                let head = &mut heads[number as usize];
+                let reading = tape.trace.readings[head.index];
+                let publisher = tape.publisher_of(head, &reading)?;
+                let topic = tape.trace.topic_number(&reading) + reading.device / tape.publishers;
+                head.index += 1;
+                next.extend(tape.seek(head).map(|at| Reverse((at, number))));
+                Some(tape.message(at as f64, publisher, topic, reading))
+            }
+            Mode::Drawn {
+                interval,
+                seed,
+                publishers,
+                next,
+            } => {
+                let Reverse((at, publisher)) = next.pop()?;
+                let walker = &mut publishers[tape.shard.position(publisher)?];
+                let mut draws = Draws::new(*seed, STREAM + u64::from(publisher), walker.nth);
+                walker.nth += 1;
+                let device = tape.device_of(publisher);
+                let range = tape.interval(device, walker.position, *interval);
+                let pick = range.start + draws.below(range.len() as u64) as usize;
+                let reading = tape.trace.readings[tape.trace.indices_of(device)[pick] as usize];
+                let gap = tape.gap(publisher, walker.position, *interval, &mut draws);
+                let period = tape.trace.period();
+                walker.position = (walker.position + gap) % period;
+                let following = at.saturating_add(gap);
+                if tape.looped || following < period {
+                    next.push(Reverse((following, publisher)));
+                }
+                let topic = tape.trace.topic_number(&reading);
+                Some(tape.message(at as f64, publisher, topic, reading))
+            }
         }
     }
 }

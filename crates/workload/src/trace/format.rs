@@ -15,40 +15,29 @@ use super::time::TimeFormat;
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct TraceFormat {
     /// What separates columns; `,` if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub delimiter: Option<char>,
     /// Whether the first line names the columns; true if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub header: Option<bool>,
     /// Column of the time.
     pub time: Column,
     /// How the time is written; "rfc3339" or "epoch-s", whichever fits, if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub time_format: Option<TimeFormat>,
     /// Column of the device.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub device: Option<Column>,
     /// The device from the file name, for example `meter-{device}_*.csv`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub device_from_file: Option<String>,
     /// Column of the topic.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub topic: Option<Column>,
     /// Column of the size in bytes.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<Column>,
     /// The same size for all, in bytes.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub size_bytes: Option<u32>,
     /// The size of a compact JSON object with these members: key = column. `$time` stands for
     /// the time in whole seconds since 1970, `$device` for the device.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub size_of_json: Option<BTreeMap<String, Column>>,
     /// Column of the payload; its length is the size unless one is given.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub payload: Option<Column>,
     /// Leave out readings in which this column is as in the device's reading before.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub drop_repeats: Option<Column>,
     /// Send on change: keep only readings in which one of these columns has changed enough since
     /// the last reading that was kept.
@@ -63,11 +52,9 @@ pub struct OnChange {
     /// The column; its values are numbers.
     pub column: Column,
     /// Smallest change that counts, in the column's own unit.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub absolute: Option<f64>,
     /// Smallest change that counts, as a share of the last value kept; 0.05 is 5 %. Where both
     /// are given, the change has to reach the larger.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub relative: Option<f64>,
 }
 

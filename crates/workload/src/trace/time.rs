@@ -3,8 +3,9 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use jiff::civil::DateTime;
 use jiff::fmt::strtime;
-use jiff::tz::TimeZone;
+use jiff::tz::{Offset, TimeZone};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -105,7 +106,7 @@ fn rfc3339(text: &str) -> Option<i64> {
         [b'Z' | b'z'] => 0,
         [sign, ..] => {
             let (h, m) = zone[1..].split_once(':')?;
-            let seconds = two(h)? * 3600 + two(m)? * 60;
+            let seconds = i64::from(two(h)?) * 3600 + i64::from(two(m)?) * 60;
             if *sign == b'-' { -seconds } else { seconds }
         }
         [] => return None,
@@ -114,9 +115,9 @@ fn rfc3339(text: &str) -> Option<i64> {
 }
 
 /// A two-digit number.
-fn two(text: &str) -> Option<i64> {
+fn two(text: &str) -> Option<i8> {
     match text.as_bytes() {
-        [a @ b'0'..=b'9', b @ b'0'..=b'9'] => Some(i64::from((a - b'0') * 10 + (b - b'0'))),
+        [a @ b'0'..=b'9', b @ b'0'..=b'9'] => Some(((a - b'0') * 10 + (b - b'0')) as i8),
         _ => None,
     }
 }
@@ -129,41 +130,20 @@ fn civil(date: &str, mark: char, day_first: bool, time: &str) -> Option<i64> {
     if parts.next().is_some() || year.len() != 4 {
         return None;
     }
-    let (year, month, day) = (year.parse::<i64>().ok()?, two(month)?, two(day)?);
+    let (year, month, day) = (year.parse::<i16>().ok()?, two(month)?, two(day)?);
     let mut parts = time.split(':');
     let (hour, minute) = (two(parts.next()?)?, two(parts.next()?)?);
     let second = parts.next()?;
     let (whole, _) = second.split_once('.').unwrap_or((second, ""));
     two(whole)?;
+    // The minute alone: jiff has no leap second, which is the first second of the next minute here.
     let second = decimal(second, 1_000_000_000)?;
-    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    let days_in_month = match month {
-        4 | 6 | 9 | 11 => 30,
-        2 => 28 + i64::from(leap),
-        1..=12 => 31,
-        _ => return None,
-    };
-    let possible = (1..=days_in_month).contains(&day)
-        && hour <= 23
-        && minute <= 59
-        && second < 61 * 1_000_000_000
-        && parts.next().is_none();
-    if !possible || !(1678..=2261).contains(&year) {
+    if second >= 61 * 1_000_000_000 || parts.next().is_some() || !(1678..=2261).contains(&year) {
         return None;
     }
-    // Days since 1970 in the proleptic Gregorian calendar, years beginning in March.
-    let (y, m) = if month > 2 {
-        (year, month - 3)
-    } else {
-        (year - 1, month + 9)
-    };
-    let era = y.div_euclid(400);
-    let of_era = y.rem_euclid(400);
-    let day_of_era = of_era * 365 + of_era / 4 - of_era / 100 + (153 * m + 2) / 5 + day - 1;
-    let days = era * 146_097 + day_of_era - 719_468;
-    ((days * 24 + hour) * 60 + minute)
-        .checked_mul(60_000_000_000)?
-        .checked_add(second)
+    let minute = DateTime::new(year, month, day, hour, minute, 0, 0).ok()?;
+    let minute = Offset::UTC.to_timestamp(minute).ok()?.as_second();
+    minute.checked_mul(1_000_000_000)?.checked_add(second)
 }
 
 /// As RFC 3339, in UTC.
