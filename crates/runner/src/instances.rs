@@ -49,7 +49,7 @@ impl Instances {
             if bench.tls.is_some() {
                 running.target.tls.clone_from(&bench.tls);
             }
-            running.target.shared = job.driver.shared(job.settings, mark);
+            running.target.shared = job.driver.shared(&job.asked.settings, mark);
             all.push(running);
         }
         Ok(Instances {
@@ -61,7 +61,7 @@ impl Instances {
     /// The same for another trial.
     pub fn again(mut self, job: &Job<'_>, mark: Mark) -> Instances {
         for running in &mut self.all {
-            running.target.shared = job.driver.shared(job.settings, mark);
+            running.target.shared = job.driver.shared(&job.asked.settings, mark);
         }
         self.earlier_trials += 1;
         self
@@ -134,6 +134,7 @@ impl Instances {
         (brief, record): (&Brief, &TrialRecord),
         brokers: &mut [Broker],
     ) -> Vec<CountCheck> {
+        let shown_as = &job.asked.system.name;
         let mut sum: Option<Counted> = None;
         let mut alone = Vec::new();
         for (number, (one, counting)) in (0..).zip(self.all.iter().zip(counting)) {
@@ -144,7 +145,7 @@ impl Instances {
             if let Some(broker) = brokers.get_mut(number as usize) {
                 broker.published = messages(&counted.published);
                 broker.delivered = messages(&counted.delivered);
-                let name = named(number as usize, self.all.len(), job.shown_as);
+                let name = named(number as usize, self.all.len(), shown_as);
                 let checks = counters::checks(brief, record, &traffic, &name, &counted);
                 alone.extend(checks.into_iter().filter(CountCheck::disagrees));
             }
@@ -158,7 +159,7 @@ impl Instances {
         }
         let Some(sum) = sum else { return alone };
         let all = counters::Ours::of_all(record);
-        let mut checks = counters::checks(brief, record, &all, job.shown_as, &sum);
+        let mut checks = counters::checks(brief, record, &all, shown_as, &sum);
         checks.append(&mut alone);
         checks
     }

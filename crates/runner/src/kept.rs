@@ -72,7 +72,7 @@ impl Kept {
     /// Leaves a system running for the next trial.
     pub(crate) fn put(&self, job: &Job<'_>, instances: Instances, how: How) {
         *self.lock() = Some(Up {
-            name: job.shown_as.to_owned(),
+            name: job.asked.system.name.clone(),
             instances,
             how,
             _network: job.network.clone(),

@@ -16,7 +16,7 @@ use pubgauge_testbed::{Kind, Stopped, SystemFile};
 use pubgauge_workload::{Arrivals, Workload};
 
 use crate::agents::{AgentPlace, OneWay};
-use crate::convert::{self, Asked};
+use crate::convert;
 use crate::counted::Counter;
 use crate::instances::Instances;
 use crate::job::{Bench, Job, Watch};
@@ -29,27 +29,20 @@ use crate::processes::ProcessPlace;
 /// always kept.
 pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Trial, TrialFiles) {
     let started = jiff::Timestamp::now().to_string();
-    let asked = |version: Option<String>| Asked {
-        id: job.id,
-        cell: job.cell,
+    let asked = |version: Option<String>| Trial {
         system: System {
-            name: job.shown_as.to_owned(),
+            name: job.asked.system.name.clone(),
             version: version.unwrap_or_else(|| "unknown".into()),
         },
-        settings: job.settings,
-        of_flows: &job.of_flows,
-        settings_name: job.settings_name,
-        axes: job.axes,
-        mappings: job.mappings.clone(),
-        workload: job.workload,
-        repeat: job.repeat,
         started: started.clone(),
+        ..job.asked.clone()
     };
+    let broken = |why| (broken(job, asked(None), why), TrialFiles::default());
     // The mark distinguishes this run from others on the same system, and its clients from theirs.
     let mark = Mark::random();
     let brief = match Brief::new(job.workload.marked(&mark.word())) {
         Ok(brief) => brief,
-        Err(why) => return (broken(asked(None), why), TrialFiles::default()),
+        Err(why) => return broken(why),
     };
     // Memory that an earlier trial has freed must not count for this one.
     #[cfg(target_env = "gnu")]
@@ -58,7 +51,7 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Tria
         libc::malloc_trim(0);
     }
     let mut system = SystemFile {
-        settings: serde_json::to_string(job.settings).ok(),
+        settings: serde_json::to_string(&job.asked.settings).ok(),
         ..job.system.clone()
     };
     let instances = job.brokers.max(1) as usize;
@@ -72,7 +65,7 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Tria
     });
     let running = match running {
         Ok(running) => running,
-        Err(why) => return (broken(asked(None), why), TrialFiles::default()),
+        Err(why) => return broken(why),
     };
     let targets = running.targets();
     let clock = Clock::Monotonic;
@@ -92,7 +85,7 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Tria
         (None, None) => here.place.clone(),
     };
     let spec = TrialSpec {
-        settings: std::iter::once(job.settings)
+        settings: std::iter::once(&job.asked.settings)
             .chain(job.of_flows.iter().map(|(settings, _)| settings))
             .cloned()
             .collect(),
@@ -130,7 +123,8 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Tria
         observed.died.extend(death(&running, &record));
     }
     let version = running.version().or_else(|| job.driver.library());
-    let mut trial = convert::trial(asked(version), &record, &observed);
+    let asked = asked(version);
+    let mut trial = convert::trial(asked, &job.of_flows, job.workload, &record, &observed);
     let counted = counter.finish(job.workload, &record);
     trial.system_calls = counted.system_calls;
     trial.interface = counted.interface;
@@ -162,7 +156,7 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Tria
     let checks = running.finish_counting(&counting, job, ours, &mut trial.brokers);
     trial.checks.extend(checks);
     trial.verdict = verdict(&trial);
-    let of = format!("trial {}, cell {}", job.id, job.cell);
+    let of = format!("trial {}, cell {}", trial.id, trial.cell);
     let logs = convert::logs(job.workload, &record, &of);
     let files = TrialFiles {
         logs: logs.unwrap_or_else(|why| {
@@ -258,9 +252,10 @@ fn verdict(trial: &Trial) -> Verdict {
 }
 
 /// A trial that did not begin.
-fn broken(asked: Asked<'_>, why: String) -> Trial {
-    let record = TrialRecord::nothing(Outcome::NotReady(why.clone()), asked.workload.flows.len());
-    let mut trial = convert::trial(asked, &record, &Observed::nothing());
+fn broken(job: &Job<'_>, asked: Trial, why: String) -> Trial {
+    let record = TrialRecord::nothing(Outcome::NotReady(why.clone()), job.workload.flows.len());
+    let nothing = Observed::nothing();
+    let mut trial = convert::trial(asked, &job.of_flows, job.workload, &record, &nothing);
     trial.circumstances.not_run = convert::not_run(&record.outcome);
     trial.errors.push(convert::one_line(&why));
     trial.verdict = verdict(&trial);

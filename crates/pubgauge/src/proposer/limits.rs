@@ -76,7 +76,7 @@ impl Proposer<'_> {
             system: first.system.name.clone(),
             settings: template.settings_name.clone(),
             workload: template.workload.name.clone(),
-            axes: values(template),
+            axes: axes(template),
             axis: axis.name().into(),
             ..Search::default()
         };
@@ -194,7 +194,7 @@ impl Proposer<'_> {
                     system: trial.system.clone(),
                     settings: trial.settings_name.clone(),
                     workload: trial.workload.name.clone(),
-                    axes: values(trial),
+                    axes: axes(trial),
                     reason,
                 });
             }
@@ -269,7 +269,7 @@ fn own(number: u32, done: &[Trial]) -> impl Iterator<Item = &Trial> {
 }
 
 /// The values of the grid in a cell.
-fn values(trial: &PlannedTrial) -> Vec<AxisValue> {
+pub fn axes(trial: &PlannedTrial) -> Vec<AxisValue> {
     let value = |(name, value): &(String, String)| AxisValue {
         name: name.clone(),
         value: value.clone(),
