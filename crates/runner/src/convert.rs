@@ -21,8 +21,8 @@ use crate::{bursts, groups, series, windows};
 
 const SECOND: f64 = 1e9;
 
-/// What was `asked` for with the figures of the trial, without a verdict yet. `of_flows` are the settings of flows
-/// that have their own, with what they became.
+/// What was `asked` for, and seen of its processes, with the figures of its traffic, without a verdict yet.
+/// `of_flows` are the settings of flows that have their own, with what they became.
 pub fn trial(
     asked: Trial,
     of_flows: &[(Settings, Vec<Mapping>)],
@@ -85,20 +85,11 @@ pub fn trial(
             publishers: cpu(record, Role::Publishers),
             subscribers: cpu(record, Role::Subscribers),
         },
-        system_cpu_s: observed.system_cpu_s,
-        brokers: observed.brokers.clone(),
-        client_processes: observed.client_processes,
-        client_rss_bytes: observed.client_rss_bytes,
-        system_rss_bytes: observed.system_rss_bytes,
         worker_load: worker_load(record, observed),
         client_context_switches: ContextSwitches {
             voluntary: total(|r| r.usage.voluntary_switches),
             involuntary: total(|r| r.usage.involuntary_switches),
         },
-        system_context_switches: observed.system_switches,
-        system_busiest_thread_cpu: observed.system_busiest_thread_cpu,
-        system_processes: observed.system_processes,
-        system_written_bytes: observed.system_written_bytes,
         wire_bytes_sent: total(|r| r.wire.sent),
         wire_bytes_received: total(|r| r.wire.received),
         connections: Connections {

@@ -28,16 +28,15 @@ use crate::processes::ProcessPlace;
 /// Runs a trial. A trial that cannot begin is a broken one, with the reason; measurements are
 /// always kept.
 pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Trial, TrialFiles) {
-    let started = jiff::Timestamp::now().to_string();
-    let asked = |version: Option<String>| Trial {
+    let asked = Trial {
         system: System {
-            name: job.asked.system.name.clone(),
-            version: version.unwrap_or_else(|| "unknown".into()),
+            version: "unknown".into(),
+            ..job.asked.system.clone()
         },
-        started: started.clone(),
+        started: jiff::Timestamp::now().to_string(),
         ..job.asked.clone()
     };
-    let broken = |why| (broken(job, asked(None), why), TrialFiles::default());
+    let broken = |why| (broken(job, asked.clone(), why), TrialFiles::default());
     // The mark distinguishes this run from others on the same system, and its clients from theirs.
     let mark = Mark::random();
     let brief = match Brief::new(job.workload.marked(&mark.word())) {
@@ -101,7 +100,10 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Tria
     counter.quiet();
     let mut watcher = Watcher::new(
         &running,
-        running.brokers(&spec.brief),
+        Trial {
+            brokers: running.brokers(&spec.brief),
+            ..asked
+        },
         watch,
         bench.stop.clone(),
         Steps {
@@ -113,17 +115,18 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Tria
     );
     let counting = running.begin_counting(&spec.settings);
     let record = run(&spec, &mut watcher, &bench.stop);
-    let mut observed = watcher.finish();
+    let (mut asked, mut observed) = watcher.finish();
     observed.elsewhere = agents.is_some();
     counter.quiet();
     if pubgauge_testbed::lies_in_memory(bench.scratch) {
-        observed.system_written_bytes = None;
+        asked.system_written_bytes = None;
     }
     if observed.died.is_empty() {
         observed.died.extend(death(&running, &record));
     }
-    let version = running.version().or_else(|| job.driver.library());
-    let asked = asked(version);
+    if let Some(version) = running.version().or_else(|| job.driver.library()) {
+        asked.system.version = version;
+    }
     let mut trial = convert::trial(asked, &job.of_flows, job.workload, &record, &observed);
     let counted = counter.finish(job.workload, &record);
     trial.system_calls = counted.system_calls;
