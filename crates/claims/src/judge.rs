@@ -8,7 +8,7 @@ mod picture;
 use std::collections::BTreeMap;
 
 use crate::curve::shown_ratio;
-use crate::decide::{Finding, Outcome, Ways, agree, all, any, inside, least};
+use crate::decide::{Finding, Outcome, Show, Ways, agree, all, any, least};
 use crate::rule::{Bounds, Claim, Filter, Judge, Needs, Part, Points, Rule, Side};
 use crate::stats::{Estimate, wilson};
 pub use cells::{Absent, Cell, Figures, Limit, Observation, Run};
@@ -204,6 +204,9 @@ struct Line<'s> {
     terms: Vec<(f64, &'s Series)>,
 }
 
+/// What became of a line along an axis; or why it cannot be judged.
+type Judged = Result<Finding, String>;
+
 /// A rule with a choice among its sides' implementations.
 struct Judging<'a> {
     rule: &'a Rule,
@@ -310,12 +313,14 @@ impl Judging<'_> {
             });
         }
         let lines = self.lines(&sides, &against, false);
-        let per_line = Ways::every(lines.len()).within(outer);
-        let over = |judged: &dyn Fn(&Line<'_>) -> Finding| {
-            all(&lines
-                .iter()
-                .map(|line| (line.name.clone(), judged(line)))
-                .collect::<Vec<_>>())
+        let pairs = self.lines(&sides, &against, true);
+        let over = |lines: &[Line<'_>], judged: &dyn Fn(&Line<'_>, Ways) -> Judged| {
+            let ways = Ways::every(lines.len()).within(outer);
+            let each = lines.iter().map(|line| {
+                let finding = judged(line, ways).unwrap_or_else(cells::lacking);
+                (line.name.clone(), finding)
+            });
+            all(&each.collect::<Vec<_>>())
         };
         match &self.rule.judge {
             Judge::Value(_) | Judge::Ratio(_) | Judge::Difference(_) | Judge::Equal(_) => {
@@ -337,47 +342,20 @@ impl Judging<'_> {
                     });
                 all(&cells.collect::<Vec<_>>())
             }
-            Judge::Rises(steps) => over(&|line| self.steps(line, 1.0, steps, per_line)),
-            Judge::Falls(steps) => over(&|line| self.steps(line, -1.0, steps, per_line)),
-            Judge::Flat(tolerance) => over(&|line| self.flat(line, *tolerance, per_line)),
-            Judge::Jump(from, to) => over(&|line| self.jump(line, from, to, per_line)),
-            Judge::Cross(from, to) => {
-                let pairs = self.lines(&sides, &against, true);
-                let ways = Ways::every(pairs.len()).within(outer);
-                all(&pairs
-                    .iter()
-                    .map(|l| (l.name.clone(), self.cross(l, from, to, ways)))
-                    .collect::<Vec<_>>())
+            Judge::Rises(steps) => over(&lines, &|line, ways| self.steps(line, 1.0, steps, ways)),
+            Judge::Falls(steps) => over(&lines, &|line, ways| self.steps(line, -1.0, steps, ways)),
+            Judge::Flat(tolerance) => over(&lines, &|line, ways| self.flat(line, *tolerance, ways)),
+            Judge::Jump(from, to) => over(&lines, &|line, ways| self.jump(line, from, to, ways)),
+            Judge::Cross(from, to) => over(&pairs, &|line, ways| self.cross(line, from, to, ways)),
+            Judge::Slope { .. } if pairs.is_empty() => {
+                Finding::cannot_tell("a slope needs two sides")
             }
-            Judge::Slope { linear } => {
-                match (&self.lines(&sides, &against, true)[..], count >= 3) {
-                    ([], _) => Finding::cannot_tell("a slope needs two sides"),
-                    (_, false) => Finding::cannot_tell("a slope needs three points at least"),
-                    (pairs, true) => {
-                        let ways = Ways::every(pairs.len()).within(outer);
-                        let judged = pairs
-                            .iter()
-                            .map(|l| (l.name.clone(), self.slope(l, *linear, ways)));
-                        all(&judged.collect::<Vec<_>>())
-                    }
-                }
+            Judge::Slope { .. } if count < 3 => {
+                Finding::cannot_tell("a slope needs three points at least")
             }
-            Judge::Reaches(share) => {
-                let pairs = self.lines(&sides, &against, true);
-                let ways = Ways::every(pairs.len()).within(outer);
-                let judged = pairs
-                    .iter()
-                    .map(|l| (l.name.clone(), self.reaches(l, *share, ways)));
-                all(&judged.collect::<Vec<_>>())
-            }
-            Judge::Spread(bounds) => {
-                let pairs = self.lines(&sides, &against, true);
-                let ways = Ways::every(pairs.len()).within(outer);
-                all(&pairs
-                    .iter()
-                    .map(|l| (l.name.clone(), self.spread(l, *bounds, ways)))
-                    .collect::<Vec<_>>())
-            }
+            Judge::Slope { linear } => over(&pairs, &|line, ways| self.slope(line, *linear, ways)),
+            Judge::Reaches(share) => over(&pairs, &|line, ways| self.reaches(line, *share, ways)),
+            Judge::Spread(bounds) => over(&pairs, &|line, ways| self.spread(line, *bounds, ways)),
         }
     }
 
@@ -439,12 +417,7 @@ impl Judging<'_> {
             true => crate::words::digits(value),
             false => (self.run.show)(&self.rule.figure, value),
         };
-        let judged = |estimate: Result<Estimate, String>, range, show: &dyn Fn(f64) -> String| {
-            match estimate {
-                Ok(estimate) => inside(&estimate, range, ways, show),
-                Err(why) => cells::lacking(why),
-            }
-        };
+        let judged = |estimate, range, show: Show<'_>| cells::within(estimate, range, ways, show);
         match self.rule.judge {
             Judge::Ratio(bounds) => judged(at(true), log_range(wide(bounds)), &shown_ratio),
             Judge::Equal(tolerance) => {
