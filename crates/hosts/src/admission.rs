@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use rustls::{ServerConfig, ServerConnection};
 
-use crate::credentials::{Credentials, Token};
+use crate::credentials::Token;
 use crate::hello::{self, Answer, Hello, Unclear, Welcome};
-use crate::identity::{Identity, exported};
+use crate::identity::exported;
 use crate::limited::{Failure, Limited};
 use crate::stream::{Connection, Reader, Writer};
 
@@ -40,6 +40,8 @@ impl Default for Limits {
 pub struct Joined {
     /// Its hello; its proof is right.
     pub hello: Hello,
+    /// Its host: the name, or the address where that is not known.
+    pub host: String,
     /// Where it came from.
     pub address: SocketAddr,
     /// The conductor's own address, as the worker reached it.
@@ -68,34 +70,17 @@ pub(crate) enum Refusal {
 /// Admits the workers of one run.
 #[derive(Debug)]
 pub(crate) struct Door {
-    config: Arc<ServerConfig>,
-    tokens: BTreeMap<u32, Token>,
-    welcome: Welcome,
-    limits: Limits,
+    pub config: Arc<ServerConfig>,
+    pub tokens: BTreeMap<u32, Token>,
+    pub welcome: Welcome,
+    pub limits: Limits,
     /// Whether a rank may join again once its connection is in use or gone.
-    again: bool,
+    pub again: bool,
     /// Ranks that have joined, each with its connection once that is made.
-    here: Mutex<BTreeMap<u32, Option<Connection>>>,
+    pub here: Mutex<BTreeMap<u32, Option<Connection>>>,
 }
 
 impl Door {
-    pub fn new(
-        identity: &Identity,
-        credentials: &Credentials,
-        welcome: Welcome,
-        limits: Limits,
-        again: bool,
-    ) -> Door {
-        Door {
-            config: identity.config(),
-            tokens: credentials.tokens.clone(),
-            welcome,
-            limits,
-            again,
-            here: Mutex::default(),
-        }
-    }
-
     /// Ranks that have not joined, in order.
     pub fn missing(&self) -> Vec<u32> {
         let here = self.here();
@@ -251,6 +236,7 @@ impl Joined {
         let (connection, reader, writer) = Connection::split(socket, tls, whom)?;
         Ok(Joined {
             hello,
+            host,
             address,
             reached,
             connection,

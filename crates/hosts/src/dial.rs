@@ -135,8 +135,8 @@ fn join_by(
         let last = match resolve(&dial.conductor) {
             Ok(addresses) if addresses.is_empty() => "its name has no address".into(),
             Ok(addresses) => match any(dial, token, &config, &addresses, end)? {
-                Tried::Joined(member) => return Ok(*member),
-                Tried::Again(why) => why,
+                Ok(member) => return Ok(*member),
+                Err(why) => why,
             },
             Err(error) => format!("its name cannot be resolved: {error}"),
         };
@@ -152,11 +152,8 @@ fn join_by(
     }
 }
 
-/// What came of an attempt that is not an error for good.
-enum Tried {
-    Joined(Box<Member>),
-    Again(String),
-}
+/// What came of an attempt: its error is why to try again.
+type Tried = Result<Box<Member>, String>;
 
 /// One attempt at each address.
 fn any(
@@ -175,14 +172,14 @@ fn any(
         }
         let tried = match TcpStream::connect_timeout(address, left) {
             Ok(socket) => greet(dial, token, config, socket, until)?,
-            Err(error) => Tried::Again(format!("{address}: {error}")),
+            Err(error) => Err(format!("{address}: {error}")),
         };
         match tried {
-            Tried::Joined(member) => return Ok(Tried::Joined(member)),
-            Tried::Again(why) => last = why,
+            Ok(member) => return Ok(Ok(member)),
+            Err(why) => last = why,
         }
     }
-    Ok(Tried::Again(last))
+    Ok(Err(last))
 }
 
 /// One attempt over a connection: handshake, hello, answer.
@@ -215,9 +212,9 @@ fn greet(
         Err(Failure::Tls(error)) => return Err(strange(&error.to_string())),
         Err(Failure::TooMuch) => return Err(strange("it says too much")),
         // Too many may dial at once: those whose connections were closed try again.
-        Err(Failure::Silent) => return Ok(Tried::Again("no answer came in time".into())),
+        Err(Failure::Silent) => return Ok(Err("no answer came in time".into())),
         Err(Failure::Left(error)) => {
-            return Ok(Tried::Again(format!("it ended the connection: {error}")));
+            return Ok(Err(format!("it ended the connection: {error}")));
         }
     };
     match answer {
@@ -228,7 +225,7 @@ fn greet(
         }),
         Answer::Welcome(welcome) => {
             let member = member(dial, welcome, socket, tls);
-            Ok(member.unwrap_or_else(|error| Tried::Again(error.to_string())))
+            Ok(member.map(Box::new).map_err(|error| error.to_string()))
         }
     }
 }
@@ -264,17 +261,17 @@ fn member(
     welcome: Welcome,
     socket: TcpStream,
     tls: ClientConnection,
-) -> io::Result<Tried> {
+) -> io::Result<Member> {
     let address = socket.peer_addr()?;
     let whom = format!("conductor at {}", dial.conductor);
     let (connection, reader, writer) = Connection::split(socket, tls.into(), whom)?;
-    Ok(Tried::Joined(Box::new(Member {
+    Ok(Member {
         welcome,
         address,
         connection,
         reader,
         writer,
-    })))
+    })
 }
 
 #[cfg(test)]

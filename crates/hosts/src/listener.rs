@@ -153,14 +153,14 @@ impl Listener {
         };
         let (sender, joined) = channel();
         let shared = Arc::new(Shared {
-            door: Door::new(
-                identity,
-                credentials,
+            door: Door {
+                config: Arc::clone(&identity.config),
+                tokens: credentials.tokens.clone(),
                 welcome,
-                options.limits,
-                options.again,
-            ),
-            limits: options.limits,
+                limits: options.limits,
+                again: options.again,
+                here: Mutex::default(),
+            },
             counts: Mutex::default(),
             pending: Mutex::default(),
         });
@@ -254,7 +254,6 @@ impl Drop for Listener {
 #[derive(Debug)]
 struct Shared {
     door: Door,
-    limits: Limits,
     counts: Mutex<Counts>,
     /// Connections without a hello yet, the oldest first.
     pending: Mutex<VecDeque<(u64, TcpStream)>>,
@@ -273,7 +272,7 @@ impl Shared {
     fn wait(&self, number: u64, socket: TcpStream) {
         let mut pending = self.pending();
         pending.push_back((number, socket));
-        while pending.len() > self.limits.pending {
+        while pending.len() > self.door.limits.pending {
             if let Some((_, oldest)) = pending.pop_front() {
                 // One that is gone already needs no shutdown.
                 let _ = oldest.shutdown(Shutdown::Both);
@@ -344,7 +343,11 @@ fn listen(socket: &TcpListener, shared: &Arc<Shared>, to: &Sender<Joined>, stop:
                     number += 1;
                     match take(connection, number, shared, to) {
                         Ok(thread) => hearing.push(thread),
-                        Err(_) => crowded(shared, number),
+                        // It cannot be served.
+                        Err(_) => {
+                            shared.leaves(number);
+                            shared.counts().crowded += 1;
+                        }
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
@@ -383,10 +386,4 @@ fn take(
     let (shared, to) = (Arc::clone(shared), to.clone());
     let thread = std::thread::Builder::new().name(format!("joining-{number}"));
     thread.spawn(move || shared.hear(number, connection, &to))
-}
-
-/// A connection that cannot be served.
-fn crowded(shared: &Shared, number: u64) {
-    shared.leaves(number);
-    shared.counts().crowded += 1;
 }

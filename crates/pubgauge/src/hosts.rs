@@ -13,7 +13,7 @@ use pubgauge_engine::assignment::Workers;
 use pubgauge_hosts::{DEFAULT_PORT, FILE_VARIABLE};
 use pubgauge_network::{Hosts, Link, Network, Role};
 use pubgauge_results::shell::quoted;
-use pubgauge_runner::agents::{Agents, AgentsError, Gathering};
+use pubgauge_runner::agents::{Agents, AgentsError};
 use pubgauge_study::{PlannedTrial, Span};
 use pubgauge_testbed::Kind;
 use pubgauge_testbed::template::{HOST, names};
@@ -175,12 +175,9 @@ impl Gathered {
             .join_file
             .clone()
             .unwrap_or_else(|| PathBuf::from(FILE));
-        let gathering = Gathering {
-            hosts,
-            address: args.join_at.unwrap_or(loopback),
-            file: std::path::absolute(file).map_err(Ending::bad_input)?,
-        };
-        let agents = Agents::listen(&gathering).map_err(Ending::bad_input)?;
+        let address = args.join_at.unwrap_or(loopback);
+        let file = std::path::absolute(file).map_err(Ending::bad_input)?;
+        let agents = Agents::listen(hosts, address, &file).map_err(Ending::bad_input)?;
         let starter = match how {
             WorkersFrom::Join => None,
             WorkersFrom::Slurm => Some(Starter::Srun(Box::new(Srun::start(&agents)?))),

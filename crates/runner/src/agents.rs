@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -23,17 +23,6 @@ use pubgauge_testbed::NetworkHost;
 pub const AGAIN: Duration = Duration::from_secs(15);
 /// How long to wait for the next host before looking at the clock.
 const GLANCE: Duration = Duration::from_millis(50);
-
-/// Where agents join, and how many.
-#[derive(Clone, Debug)]
-pub struct Gathering {
-    /// How many hosts there are; ranks count from 0.
-    pub hosts: u32,
-    /// The address to listen at.
-    pub address: SocketAddr,
-    /// Path of the file for the credentials, which must not exist. It is removed at the end.
-    pub file: PathBuf,
-}
 
 /// Why workers on other hosts cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -82,35 +71,33 @@ pub struct Agents {
 }
 
 impl Agents {
-    /// Starts to let agents in.
+    /// Starts to let the agents of so many hosts in, at `address`; ranks count from 0. Their credentials are in
+    /// `file`, which must not exist, until the end.
     ///
     /// # Errors
     /// If no certificate can be made, the file exists, or the address cannot be listened at.
-    pub fn listen(gathering: &Gathering) -> Result<Agents, AgentsError> {
+    pub fn listen(hosts: u32, address: SocketAddr, file: &Path) -> Result<Agents, AgentsError> {
         let identity = Identity::generate()?;
-        let credentials = identity.credentials(gathering.hosts)?;
-        let failed = |error| AgentsError::Listen {
-            address: gathering.address,
-            error,
-        };
+        let credentials = identity.credentials(hosts)?;
+        let failed = |error| AgentsError::Listen { address, error };
         let key = Key::random().map_err(failed)?;
-        let clock = Server::start(gathering.address, key.clone(), Arc::new(monotonic));
+        let clock = Server::start(address, key.clone(), Arc::new(monotonic));
         let clock = clock.map_err(failed)?;
         let options = Options {
-            address: gathering.address,
+            address,
             again: true,
             clock: Some((clock.address().port(), key)),
             ..Options::default()
         };
         let listener = Listener::start(&identity, &credentials, options).map_err(failed)?;
         // Last: whoever finds the file can connect.
-        let file = KeptCredentials::write(&credentials, &gathering.file)?;
+        let file = KeptCredentials::write(&credentials, file)?;
         Ok(Agents {
             listener,
             spares: Mutex::default(),
             known: Mutex::default(),
             reached: Mutex::default(),
-            hosts: gathering.hosts,
+            hosts,
             machine: Machine::here(),
             _clock: clock,
             file,
@@ -190,10 +177,7 @@ impl Agents {
         while let Some(joined) = self.listener.next(wait) {
             wait = Duration::ZERO;
             let rank = joined.hello.rank;
-            let host = match joined.hello.machine.host.as_str() {
-                "" => joined.address.ip().to_string(),
-                host => host.to_owned(),
-            };
+            let host = joined.host.clone();
             lock(&self.reached).get_or_insert(joined.reached.ip());
             let now = Known {
                 name: host.clone(),
