@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::args::{ExportArgs, ExportFormat};
 use crate::exit::{Ending, FINE, print, print_bytes, print_json};
-use crate::{folder, gate};
+use crate::{folder, gate, whole};
 
 /// The files written, as JSON output.
 #[derive(Serialize)]
@@ -171,12 +171,6 @@ fn table(run: &Run<'_>, name: &str, dir: &Path) -> Result<Table, Ending> {
 
 /// Writes the whole file or none.
 fn write(path: &Path, bytes: &[u8]) -> Result<(), Ending> {
-    let mut partial = path.to_owned().into_os_string();
-    partial.push(".partial");
-    std::fs::write(&partial, bytes)
-        .and_then(|()| std::fs::rename(&partial, path))
-        .map_err(|e| {
-            let _ = std::fs::remove_file(&partial);
-            Ending::not_valid(format!("cannot write {}: {e}", path.display()))
-        })
+    whole::write(path, |partial| std::fs::write(partial, bytes))
+        .map_err(|e| Ending::not_valid(format!("cannot write {}: {e}", path.display())))
 }

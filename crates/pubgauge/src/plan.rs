@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::args::{ClientArgs, PlanArgs, Selection};
 use crate::capacity::{Clients, brokers};
-use crate::exit::{Ending, FINE, print, print_json};
+use crate::exit::{Ending, FINE};
 use crate::prepare::prepare;
 use crate::prepared::Prepared;
 use crate::progress::{NOTES, about, lengths, notes, so_many};
@@ -74,28 +74,19 @@ struct UnsupportedJson<'a> {
 
 /// Prints the plan.
 pub fn plan(args: &PlanArgs) -> Result<i32, Ending> {
-    let studies = match folder::studies_of(&args.selection)? {
-        Some(studies) => folder::each(&args.selection, &studies, |one| planned(args, one))?,
-        None => {
-            let prepared = planned(args, &args.selection)?;
-            match args.output.json {
-                true => print_json(&json(&prepared)),
-                false => print(&words(&prepared, args.verbose)),
-            }
-            return Ok(FINE);
-        }
-    };
-    if args.output.json {
-        print_json(&studies.iter().map(json).collect::<Vec<_>>());
+    let Some(files) = folder::studies_of(&args.selection)? else {
+        let prepared = planned(args, &args.selection)?;
+        let shown = json(&prepared);
+        args.output.show(&shown, || words(&prepared, args.verbose));
         return Ok(FINE);
-    }
-    for prepared in &studies {
-        print(&format!("{}\n", words(prepared, args.verbose)));
-    }
-    print(&format!(
-        "{}\n",
-        folder::length(studies.iter().map(|one| (&one.plan, None)))
-    ));
+    };
+    let studies = folder::each(&args.selection, &files, |one| planned(args, one))?;
+    let shown: Vec<_> = studies.iter().map(json).collect();
+    args.output.show(&shown, || {
+        let each = studies.iter().map(|one| words(one, args.verbose) + "\n");
+        let length = folder::length(studies.iter().map(|one| (&one.plan, None)));
+        each.collect::<String>() + &length + "\n"
+    });
     Ok(FINE)
 }
 

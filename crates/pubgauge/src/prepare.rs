@@ -17,7 +17,7 @@ use crate::exit::Ending;
 use crate::invocation::Invocation;
 use crate::prepared::{Chosen, Found, Prepared};
 use crate::progress::so_many;
-use crate::{capacity, drivers, hosts, networks, pairs};
+use crate::{capacity, drivers, hosts, matrix, networks, pairs};
 use pubgauge_runner::convert::one_line;
 
 /// Reads the study, plans it, and asks every driver what each setting becomes.
@@ -313,7 +313,10 @@ fn daily(flags: &Daily) -> Result<DailyFlags, Ending> {
 }
 
 /// A quantity with its unit, in the words of study files.
-fn quantity<T: DeserializeOwned>(flag: &str, text: &Option<String>) -> Result<Option<T>, Ending> {
+pub fn quantity<T: DeserializeOwned>(
+    flag: &str,
+    text: &Option<String>,
+) -> Result<Option<T>, Ending> {
     let Some(text) = text else { return Ok(None) };
     serde_json::from_value(serde_json::Value::String(text.clone()))
         .map(Some)
@@ -406,10 +409,7 @@ pub fn names(catalog: &Catalog, on: &[String], testbed: &Testbed) -> Result<Vec<
         return Ok(known(catalog, testbed).found_variants);
     }
     for name in on {
-        let plain = name
-            .split_once(':')
-            .map_or(name.as_str(), |(plain, _)| plain);
-        catalog.get(plain).map_err(Ending::bad_input)?;
+        catalog.get(matrix::split(name).0).map_err(Ending::bad_input)?;
     }
     Ok(on.to_vec())
 }
@@ -418,15 +418,15 @@ pub fn names(catalog: &Catalog, on: &[String], testbed: &Testbed) -> Result<Vec<
 fn known(catalog: &Catalog, testbed: &Testbed) -> Known {
     let mut known = Known::default();
     for listing in catalog.list(testbed) {
+        let variants = listing.variants.iter();
+        let variants: Vec<String> = variants.map(|v| format!("{}:{v}", listing.name)).collect();
         if listing.found && listing.kind != Kind::External {
             known.found.push(listing.name.clone());
             if listing.first_look {
                 known.first_look.push(listing.name.clone());
             }
-            let variants = listing.variants.iter();
-            let names = variants.map(|v| format!("{}:{v}", listing.name));
-            known.found_variants.extend(names);
-            if listing.variants.is_empty() {
+            known.found_variants.extend(variants.iter().cloned());
+            if variants.is_empty() {
                 known.found_variants.push(listing.name.clone());
             }
         }
@@ -436,12 +436,7 @@ fn known(catalog: &Catalog, testbed: &Testbed) -> Known {
             let brokers = file.endpoints.len().max(1) as u32;
             known.brokers.insert(listing.name.clone(), brokers);
         }
-        known.all.extend(
-            listing
-                .variants
-                .iter()
-                .map(|v| format!("{}:{v}", listing.name)),
-        );
+        known.all.extend(variants);
         known.all.push(listing.name);
     }
     // The reference broker first: the others are compared with it.
@@ -467,13 +462,10 @@ pub fn choose(catalog: &Catalog, name: &str, testbed: &Testbed) -> Result<Chosen
         let file = SystemFile::parse(SIMULATED, "simulated").map_err(Ending::not_valid)?;
         return with_driver(file, None);
     }
-    let (plain, variant) = match name.split_once(':') {
-        Some((plain, variant)) => (plain, Some(variant.to_owned())),
-        None => (name, None),
-    };
+    let (plain, variant) = matrix::split(name);
     let file = catalog.get(plain).map_err(Ending::bad_input)?;
     testbed.find(&file).map_err(Ending::bad_input)?;
-    with_driver(file, variant)
+    with_driver(file, variant.map(str::to_owned))
 }
 
 /// The simulated system has no process and no address.

@@ -104,7 +104,8 @@ pub fn on(
     })
 }
 
-fn with_behaviour(mut settings: Settings, behaviour: &Behaviour) -> Settings {
+/// Settings under which the simulated system behaves so.
+pub fn with_behaviour(mut settings: Settings, behaviour: &Behaviour) -> Settings {
     let native: BTreeMap<_, _> = match serde_json::to_value(behaviour) {
         Ok(serde_json::Value::Object(map)) => map.into_iter().collect(),
         _ => BTreeMap::new(),

@@ -15,7 +15,7 @@ use serde::Serialize;
 use statrs::distribution::{Binomial, DiscreteCDF};
 
 use crate::args::CalibrateArgs;
-use crate::exit::{Ending, FINE, NOT_VALID, print, print_json};
+use crate::exit::{Ending, FINE, NOT_VALID};
 use crate::proposer::default_criterion;
 use crate::signals;
 
@@ -101,10 +101,7 @@ pub fn rehearse(searches: u32, args: &CalibrateArgs) -> Result<i32, Ending> {
         median_trials: median(|one| one.trials as f64),
         each,
     };
-    match output.json {
-        true => print_json(&rehearsal),
-        false => print(&words(&rehearsal)),
-    }
+    output.show(&rehearsal, || words(&rehearsal));
     match too_few(rehearsal.held as u64, rehearsal.searches as u64) {
         true => Ok(NOT_VALID),
         false => Ok(FINE),

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::exit::Ending;
 use crate::invocation::Invocation;
 use crate::ready::Ready;
+use crate::whole;
 
 /// Name of the file.
 pub const FILE: &str = "studies.json";
@@ -107,17 +108,12 @@ impl StudyList {
 
 /// Writes the whole file or none.
 pub fn write(path: &Path, text: &str) -> Result<PathBuf, Ending> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let partial = path.with_file_name(format!(".{name}.partial"));
-    std::fs::write(&partial, text)
-        .and_then(|()| std::fs::rename(&partial, path))
-        .map_err(|e| {
-            let _ = std::fs::remove_file(&partial);
-            Ending::not_valid(format!(
-                "cannot write {}: {e}\n  hint: what was measured is complete; make room and run: pubgauge report {}",
-                path.display(),
-                quoted(path.parent().unwrap_or(path))
-            ))
-        })?;
+    whole::write(path, |partial| std::fs::write(partial, text)).map_err(|e| {
+        Ending::not_valid(format!(
+            "cannot write {}: {e}\n  hint: what was measured is complete; make room and run: pubgauge report {}",
+            path.display(),
+            quoted(path.parent().unwrap_or(path))
+        ))
+    })?;
     Ok(path.to_owned())
 }

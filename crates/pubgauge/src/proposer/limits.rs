@@ -61,14 +61,17 @@ impl Proposer<'_> {
     /// The results of the searches so far.
     pub fn searches(&self, done: &[Trial]) -> Vec<Search> {
         let searches = (0..).zip(self.prepared.plan.searches());
-        let found = searches.map(|(number, template)| {
-            let known = self.known(number, done);
-            known.or_else(|| self.search(number, template, done))
-        });
+        let found = searches.map(|(number, template)| self.so_far(number, template, done));
         found.flatten().collect()
     }
 
-    /// The result of a search so far; `None` before its first trial.
+    /// The result of a search so far, from the cache if it is over; `None` before its first trial.
+    fn so_far(&self, number: u32, template: &PlannedTrial, done: &[Trial]) -> Option<Search> {
+        let known = self.known(number, done);
+        known.or_else(|| self.search(number, template, done))
+    }
+
+    /// The same, computed.
     fn search(&self, number: u32, template: &PlannedTrial, done: &[Trial]) -> Option<Search> {
         let first = own(number, done).next()?;
         let (question, axis) = self.question(template);
@@ -118,8 +121,7 @@ impl Proposer<'_> {
                 share.of, trial.system
             ));
         };
-        let known = self.known(number, done);
-        let Some(found) = known.or_else(|| self.search(number, template, done)) else {
+        let Some(found) = self.so_far(number, template, done) else {
             return Err(format!("{} was not searched", share.of));
         };
         // The cause only: the search's own note has the details.
