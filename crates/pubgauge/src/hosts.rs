@@ -20,6 +20,7 @@ use pubgauge_testbed::template::{HOST, names};
 
 use crate::args::{ClientArgs, HostsArgs, WorkersFrom};
 use crate::exit::Ending;
+use crate::prepare::quantity;
 use crate::prepared::Chosen;
 use crate::progress::so_many;
 use starter::{Objects, Srun, Starter};
@@ -33,7 +34,8 @@ const FILE: &str = "pubgauge-join";
 
 /// Why a trial cannot have its workers on other hosts.
 pub fn refused(trial: &PlannedTrial, chosen: &Chosen) -> Option<Unsupported> {
-    let reason = of_system(trial, chosen).or_else(|| of_network(trial.network.as_deref()?));
+    let reason = stays_here(trial, chosen, "which no other host reaches", |_| None);
+    let reason = reason.or_else(|| of_network(trial.network.as_deref()?));
     let reason = reason.or_else(|| of_counts(trial))?;
     Some(Unsupported {
         setting: "--workers-from".into(),
@@ -42,26 +44,36 @@ pub fn refused(trial: &PlannedTrial, chosen: &Chosen) -> Option<Unsupported> {
     })
 }
 
-fn of_system(trial: &PlannedTrial, chosen: &Chosen) -> Option<String> {
+/// Why a system and its clients can only be on one host: `there` is said of one in pubgauge's own process, and
+/// `other` are the caller's own reasons.
+pub fn stays_here(
+    trial: &PlannedTrial,
+    chosen: &Chosen,
+    there: &str,
+    other: impl FnOnce(Kind) -> Option<&'static str>,
+) -> Option<String> {
     let own = chosen.file.variant(chosen.variant.as_deref()).ok();
     let endpoints = own.map(|file| file.endpoints).unwrap_or_default();
     let placed = |endpoint: &String| names(endpoint).any(|name| name == HOST);
     let local = |transport: Option<Transport>| {
         matches!(transport, Some(Transport::Ipc | Transport::SharedMemory))
     };
-    match chosen.file.kind {
-        _ if chosen.driver.lives_here() => {
-            Some("it runs in pubgauge's own process, which no other host reaches".into())
-        }
-        Kind::Process | Kind::Builtin if !endpoints.iter().all(placed) => Some(
-            "its file lets it listen on this host's loopback alone: write {host} in `endpoints` and where it listens"
-                .into(),
-        ),
-        _ if trial.all_settings().any(|settings| local(settings.transport)) => {
-            Some("`transport = \"ipc\"` and `\"shared-memory\"` stay on one host: use tcp or udp".into())
-        }
-        _ => None,
+    if chosen.driver.lives_here() {
+        return Some(format!("it runs in pubgauge's own process, {there}"));
     }
+    let reason = match chosen.file.kind {
+        Kind::Process | Kind::Builtin if !endpoints.iter().all(placed) => Some(
+            "its file lets it listen on this host's loopback alone: write {host} in `endpoints` and where it listens",
+        ),
+        kind => other(kind),
+    };
+    let one_host = "`transport = \"ipc\"` and `\"shared-memory\"` stay on one host: use tcp or udp";
+    let mut all = trial.all_settings();
+    let reason = reason.or_else(|| {
+        let some = all.any(|settings| local(settings.transport));
+        some.then_some(one_host)
+    });
+    reason.map(str::to_owned)
 }
 
 /// Why real hosts cannot serve as a study's network: of it, only the numbers of hosts apply to them.
@@ -229,13 +241,8 @@ impl Gathered {
 }
 
 fn patience(args: &HostsArgs) -> Result<Duration, Ending> {
-    let Some(text) = &args.join_within else {
-        return Ok(PATIENCE);
-    };
-    let span = text
-        .parse::<Span>()
-        .map_err(|e| Ending::bad_input(format!("--join-within {text}: {e}")))?;
-    Ok(Duration::from_nanos(span.0))
+    let asked = quantity::<Span>("--join-within", &args.join_within)?;
+    Ok(asked.map_or(PATIENCE, |span| Duration::from_nanos(span.0)))
 }
 
 /// Waits for all agents before the next trial; returns false if the user ends the run.
