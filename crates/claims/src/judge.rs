@@ -182,18 +182,14 @@ fn share_of_points(claim: &Claim, choice: &Choice, share: f64, run: &Run<'_>) ->
         percent(low),
         percent(high)
     );
-    let outcome = match decided < FEWEST_DECIDED {
-        true => Outcome::CannotTell,
-        false if low > share => Outcome::Holds,
-        false if high < share => Outcome::DoesNotHold,
-        false => Outcome::CannotTell,
-    };
-    let reason = match (outcome, decided < FEWEST_DECIDED) {
-        (Outcome::CannotTell, true) => {
-            format!("{decided} decided points, at least {FEWEST_DECIDED} are needed")
-        }
-        (Outcome::CannotTell, false) => "the share's interval has both sides of it".to_owned(),
-        _ => String::new(),
+    if decided < FEWEST_DECIDED {
+        let reason = format!("{decided} decided points, at least {FEWEST_DECIDED} are needed");
+        return Finding::new(Outcome::CannotTell, reason, ours);
+    }
+    let (outcome, reason) = match (low > share, high < share) {
+        (true, _) => (Outcome::Holds, ""),
+        (_, true) => (Outcome::DoesNotHold, ""),
+        _ => (Outcome::CannotTell, "the share's interval has both sides of it"),
     };
     Finding::new(outcome, reason, ours)
 }

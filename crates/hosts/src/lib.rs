@@ -31,7 +31,7 @@ pub use credentials::{Credentials, CredentialsError, FILE_VARIABLE, Fingerprint,
 pub use dial::{Dial, JoinError, Member, join};
 pub use identity::{Identity, IdentityError};
 pub use kept::KeptCredentials;
-pub use listener::{Counts, Listener, Missing, Options};
+pub use listener::{Counts, Listener, Missing, Options, ranks};
 pub use machine::Machine;
 pub use place::{Address, DEFAULT_PORT, PlaceError, Rank, conductor, rank};
 pub use stream::{Connection, Reader, Writer};

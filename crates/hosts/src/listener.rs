@@ -84,7 +84,8 @@ pub struct Missing {
     pub counts: Counts,
 }
 
-fn ranks(missing: &[u32]) -> String {
+/// Ranks in words: the first ten.
+pub fn ranks(missing: &[u32]) -> String {
     const SHOWN: usize = 10;
     let shown = missing.iter().take(SHOWN).map(u32::to_string);
     let shown = shown.collect::<Vec<_>>().join(", ");

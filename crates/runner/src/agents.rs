@@ -291,14 +291,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Words on ranks that have not joined.
 fn ranks(missing: &[u32]) -> String {
-    const SHOWN: usize = 10;
-    if missing.is_empty() {
-        return String::new();
+    match missing {
+        [] => String::new(),
+        missing => format!("; missing: {}", pubgauge_hosts::ranks(missing)),
     }
-    let shown = missing.iter().take(SHOWN).map(u32::to_string);
-    let shown = shown.collect::<Vec<_>>().join(", ");
-    let more = if missing.len() > SHOWN { ", ..." } else { "" };
-    format!("; missing: rank {shown}{more}")
 }
 
 /// The rank on which a worker runs: hosts of publishers come first, then those of subscribers. A single host

@@ -1,5 +1,6 @@
 //! Converts the engine's record and the observations beside it to one trial of `results.json`.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
@@ -360,24 +361,13 @@ fn decode(encoded: &[u8]) -> Histogram<u64> {
 
 /// A workload in words.
 pub fn describe(workload: &Workload) -> WorkloadInfo {
-    let mut topics: Vec<&str> = workload
-        .flows
-        .iter()
-        .flat_map(|f| &f.publishers)
-        .flat_map(|p| &p.topics)
-        .map(String::as_str)
-        .collect();
-    topics.sort_unstable();
-    topics.dedup();
-    let distinct = |mut devices: Vec<u32>| {
-        // A device with connections to several brokers counts once.
-        for device in &mut devices {
-            let described = &workload.devices[*device as usize];
-            *device = described.connection_of.unwrap_or(*device);
-        }
-        devices.sort_unstable();
-        devices.dedup();
-        devices.len() as u32
+    let publishers = workload.flows.iter().flat_map(|f| &f.publishers);
+    let topics: BTreeSet<&String> = publishers.flat_map(|p| &p.topics).collect();
+    // A device with connections to several brokers counts once.
+    let whole = |device: u32| workload.devices[device as usize].connection_of.unwrap_or(device);
+    let devices = |of: fn(&Flow) -> Vec<u32>| {
+        let all: BTreeSet<u32> = workload.flows.iter().flat_map(of).map(whole).collect();
+        all.len() as u32
     };
     let joined = |words: fn(&Flow) -> String| {
         let mut all: Vec<String> = workload.flows.iter().map(words).collect();
@@ -386,22 +376,8 @@ pub fn describe(workload: &Workload) -> WorkloadInfo {
     };
     WorkloadInfo {
         name: workload.name.clone(),
-        publishers: distinct(
-            workload
-                .flows
-                .iter()
-                .flat_map(|f| &f.publishers)
-                .map(|p| p.device)
-                .collect(),
-        ),
-        subscribers: distinct(
-            workload
-                .flows
-                .iter()
-                .flat_map(|f| &f.subscribers)
-                .map(|s| s.device)
-                .collect(),
-        ),
+        publishers: devices(|f| f.publishers.iter().map(|p| p.device).collect()),
+        subscribers: devices(|f| f.subscribers.iter().map(|s| s.device).collect()),
         topics: topics.len() as u32,
         payload: joined(|f| size_words(&f.size)),
         arrivals: joined(|f| arrival_words(&f.arrivals)),

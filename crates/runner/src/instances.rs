@@ -139,7 +139,7 @@ impl Instances {
         let mut alone = Vec::new();
         for (number, (one, counting)) in (0..).zip(self.all.iter().zip(counting)) {
             let Some(counting) = counting else { continue };
-            let traffic = counters::Ours::of_broker(record, number);
+            let traffic = counters::Ours::of(record, Some(number));
             let agree = |counted: &Counted| counters::agree(brief, record, &traffic, counted);
             let counted = counting.finish(one, &*job.driver, agree);
             if let Some(broker) = brokers.get_mut(number as usize) {
@@ -158,15 +158,19 @@ impl Instances {
             });
         }
         let Some(sum) = sum else { return alone };
-        let all = counters::Ours::of_all(record);
+        let all = counters::Ours::of(record, None);
         let mut checks = counters::checks(brief, record, &all, shown_as, &sum);
         checks.append(&mut alone);
         checks
     }
 
-    /// Stops all; how each ended.
-    pub fn stop(self) -> Vec<Stopped> {
-        self.all.into_iter().map(Running::stop).collect()
+    /// Stops all of a system with this name: how each ended, and what is to be said of those that did not end in
+    /// order.
+    pub fn stop(self, name: &str) -> (Vec<Stopped>, Vec<String>) {
+        let ends: Vec<Stopped> = self.all.into_iter().map(Running::stop).collect();
+        let words = ends.iter().filter_map(|end| end.in_words());
+        let words = words.map(|words| format!("{name} {words}")).collect();
+        (ends, words)
     }
 
     /// Each of several, without the figures of the measurement.

@@ -62,7 +62,7 @@ impl Kept {
         if how == Some(&up.how) && up.instances.check().is_ok() {
             return Ok(Some(up.instances));
         }
-        let (ends, words) = up.stop();
+        let (ends, words) = up.instances.stop(&up.name);
         let stuck = ends.contains(&Stopped::Stuck);
         let why = words.first().filter(|_| stuck).cloned();
         not_in_order.extend(words);
@@ -82,22 +82,10 @@ impl Kept {
     /// Stops the system that is up, if any; what is to be said of its end.
     pub fn stop(&self) -> Vec<String> {
         let up = self.lock().take();
-        up.map_or_else(Vec::new, |up| up.stop().1)
+        up.map_or_else(Vec::new, |up| up.instances.stop(&up.name).1)
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Up>> {
         self.up.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Up {
-    /// How each instance ended, and what is to be said of those that did not end in order.
-    fn stop(self) -> (Vec<Stopped>, Vec<String>) {
-        let ends = self.instances.stop();
-        let words = ends.iter().filter_map(|end| end.in_words());
-        let words = words
-            .map(|words| format!("{} {words}", self.name))
-            .collect();
-        (ends, words)
     }
 }

@@ -28,20 +28,15 @@ pub struct OtherClock {
 #[derive(Debug)]
 struct State {
     /// The clock course of the workers that run now: one for all, so that times between them are exact.
-    current: Weak<Used>,
+    current: Weak<Line>,
     /// When the last burst ended.
     burst: Instant,
-}
-
-#[derive(Debug)]
-struct Used {
-    line: Line,
 }
 
 /// A clock course in use by a worker.
 pub struct InUse<'a> {
     clock: &'a OtherClock,
-    used: Arc<Used>,
+    line: Arc<Line>,
     /// When the worker began, by this host's clock, ns.
     began: u64,
 }
@@ -68,18 +63,17 @@ impl OtherClock {
     /// A message, if the conductor's clock is not known.
     pub fn begin(&self) -> Result<InUse<'_>, String> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let used = match state.current.upgrade() {
-            Some(used) => used,
+        let line = match state.current.upgrade() {
+            Some(line) => line,
             None => {
-                let line = self.line(&mut state)?;
-                let used = Arc::new(Used { line });
-                state.current = Arc::downgrade(&used);
-                used
+                let line = Arc::new(self.line(&mut state)?);
+                state.current = Arc::downgrade(&line);
+                line
             }
         };
         Ok(InUse {
             clock: self,
-            used,
+            line,
             began: monotonic(),
         })
     }
@@ -106,13 +100,13 @@ impl OtherClock {
 impl InUse<'_> {
     /// The course that the worker uses.
     pub fn course(&self) -> Course {
-        let Line { near, far, drift } = self.used.line;
+        let Line { near, far, drift } = *self.line;
         Course { near, far, drift }
     }
 
     /// Ends a worker: the largest error of its readings. `whom` is this host, for messages.
     pub fn end(self, whom: &str) -> Conversion {
-        let line = self.used.line;
+        let line = *self.line;
         let ended = monotonic();
         let exchanges = self.clock.watch.burst(PATIENCE);
         let error = fit(&exchanges, Caps::default())

@@ -173,20 +173,17 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Tria
     let undisturbed = as_planned && trial.circumstances.system_died.is_empty();
     match how.filter(|_| undisturbed) {
         Some(how) => bench.kept.put(job, running, how),
-        None => tell_end(&mut trial, &running.stop()),
+        None => {
+            let (ends, words) = running.stop(&trial.system.name);
+            trial.not_in_order.extend(words);
+            // One that is still running would disturb all later trials.
+            if ends.contains(&Stopped::Stuck) {
+                trial.circumstances.not_run = trial.not_in_order.last().cloned();
+                trial.verdict = verdict(&trial);
+            }
+        }
     }
     (trial, files)
-}
-
-/// Records how systems ended. One that is still running breaks the trial: it would disturb all later ones.
-fn tell_end(trial: &mut Trial, ends: &[Stopped]) {
-    let words = ends.iter().filter_map(|end| end.in_words());
-    let words = words.map(|words| format!("{} {words}", trial.system.name));
-    trial.not_in_order.extend(words);
-    if ends.contains(&Stopped::Stuck) {
-        trial.circumstances.not_run = trial.not_in_order.last().cloned();
-        trial.verdict = verdict(trial);
-    }
 }
 
 /// The resource that the client ran out of, in words.
