@@ -238,49 +238,23 @@ fn pair(arrivals: Arrivals, subscribers: u32) -> Workload {
     workload
 }
 
-fn spec(
+/// A trial from its beginning to its end.
+fn carried_out(
     workload: Workload,
     driver: Arc<dyn Driver>,
     target: Target,
     settings: Settings,
     mark: Mark,
-) -> Result<TrialSpec> {
+    stop: &AtomicBool,
+) -> Result<TrialRecord> {
     let brief = Brief::new(workload).map_err(anyhow::Error::msg)?;
-    Ok(TrialSpec {
+    let (targets, clock) = (vec![target], Clock::Monotonic);
+    let spec = TrialSpec {
         settings: vec![settings],
         mark,
-        ..TrialSpec::local(
-            brief,
-            driver,
-            vec![target],
-            Clock::Monotonic,
-            prepare_thread,
-        )
-    })
-}
-
-fn trial(workload: Workload, target: Target, stop: &AtomicBool) -> Result<TrialRecord> {
-    let mut settings = Settings::default();
-    settings
-        .native
-        .entry("mqtt".into())
-        .or_default()
-        .insert("version".into(), "3.1.1".into());
-    let record = run(
-        &spec(
-            workload,
-            Arc::new(MqttDriver),
-            target,
-            settings,
-            Mark::random(),
-        )?,
-        &mut Nobody,
-        stop,
-    );
-    complete(record)
-}
-
-fn complete(record: TrialRecord) -> Result<TrialRecord> {
+        ..TrialSpec::local(brief, driver, targets, clock, prepare_thread)
+    };
+    let record = run(&spec, &mut Nobody, stop);
     match &record.outcome {
         Outcome::Completed => Ok(record),
         Outcome::NotReady(why) | Outcome::Aborted(why) => {
@@ -288,6 +262,15 @@ fn complete(record: TrialRecord) -> Result<TrialRecord> {
         }
         Outcome::Interrupted => bail!("interrupted"),
     }
+}
+
+/// A trial over MQTT.
+fn trial(workload: Workload, target: Target, stop: &AtomicBool) -> Result<TrialRecord> {
+    let mut settings = Settings::default();
+    let own = settings.native.entry("mqtt".into()).or_default();
+    own.insert("version".into(), "3.1.1".into());
+    let (driver, mark) = (Arc::new(MqttDriver), Mark::random());
+    carried_out(workload, driver, target, settings, mark, stop)
 }
 
 fn cost(
@@ -327,11 +310,8 @@ fn truth(stop: &AtomicBool) -> Result<Agreement> {
     let mut workload = pair(Arrivals::Poisson { per_s: 4000.0 }, 1);
     workload.phases.measure = Until::Time(2 * PART);
     let target = SimulatedDriver::target(bus.clone());
-    let record = complete(run(
-        &spec(workload, Arc::new(SimulatedDriver), target, settings, mark)?,
-        &mut Nobody,
-        stop,
-    ))?;
+    let driver = Arc::new(SimulatedDriver);
+    let record = carried_out(workload, driver, target, settings, mark, stop)?;
     Ok(compare(&record, &bus.truth()))
 }
 
@@ -479,11 +459,8 @@ pub fn calibrate(args: &CalibrateArgs) -> Result<i32, Ending> {
         args.output.remark(&format!("measuring: {part}"));
     })
     .map_err(|e| Ending::not_valid(format!("{e:#}")))?;
-    let kept = if args.no_store {
-        None
-    } else {
-        Some(store(&calibration).map_err(|e| Ending::not_valid(format!("{e:#}")))?)
-    };
+    let kept = (!args.no_store).then(|| store(&calibration)).transpose();
+    let kept = kept.map_err(|e| Ending::not_valid(format!("{e:#}")))?;
     let shown = CalibrationJson {
         calibration: &calibration,
         good_for: calibration.good_for(),

@@ -39,10 +39,14 @@ pub fn install(
             .collect::<Result<_, _>>()?,
     };
     // With JSON output, only the result goes to standard output.
-    let say = |words: &str| match (output.json, output.quiet) {
-        (_, true) => {}
-        (true, _) => say(format_args!("{words}")),
-        _ => print(words),
+    let put = |words: &str| match output.json {
+        true => say(format_args!("{words}")),
+        false => print(words),
+    };
+    let say = |words: &str| {
+        if !output.quiet {
+            put(words);
+        }
     };
     let mut told: Vec<Told> = Vec::new();
     let (mut plans, mut cannot) = (Vec::new(), Vec::new());
@@ -74,7 +78,7 @@ pub fn install(
         // Steps are shown whenever a question follows.
         match yes {
             true => say(&words(&plans)),
-            false => eprint_or_print(&words(&plans), output.json),
+            false => put(&words(&plans)),
         }
     }
     for (system, why) in cannot.iter() {
@@ -151,13 +155,6 @@ enum Done {
 fn show(told: &[Told], output: Output) {
     if output.json {
         print_json(&told);
-    }
-}
-
-fn eprint_or_print(words: &str, json: bool) {
-    match json {
-        true => say(format_args!("{words}")),
-        false => print(words),
     }
 }
 

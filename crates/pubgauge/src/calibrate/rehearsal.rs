@@ -1,7 +1,7 @@
 //! `pubgauge calibrate --search`: searches over simulated systems whose limit is known, in simulated time.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use pubgauge_report::units::count;
 use pubgauge_results::search::{Bound, Purpose, Search};
@@ -121,42 +121,31 @@ fn all(
     args: &CalibrateArgs,
     stop: &Arc<AtomicBool>,
 ) -> Result<Vec<Rehearsed>, Ending> {
-    let next = AtomicU32::new(0);
-    let done = Mutex::new(Vec::new());
-    let failed = Mutex::new(None);
-    let worker = || {
+    let (next, over) = (AtomicU32::new(0), AtomicU32::new(0));
+    let worker = || -> Result<Vec<Rehearsed>, String> {
+        let mut own = Vec::new();
         while !stop.load(Relaxed) {
             let number = next.fetch_add(1, Relaxed);
             if number >= searches {
-                return;
+                break;
             }
-            let found = one(number, searches, args);
-            match found {
-                Ok(one) => {
-                    let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
-                    done.push(one);
-                    args.output.remark(&format!("{} of {searches}", done.len()));
-                }
-                Err(why) => {
-                    *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
-                    return;
-                }
-            }
+            own.push(one(number, searches, args)?);
+            let over = over.fetch_add(1, Relaxed) + 1;
+            args.output.remark(&format!("{over} of {searches}"));
         }
+        Ok(own)
     };
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(worker);
-        }
+    let done: Result<Vec<_>, String> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(worker)).collect();
+        let ended = workers.into_iter().map(|worker| worker.join());
+        let ended = ended.map(|own| own.expect("a search does not panic"));
+        ended.collect()
     });
-    if let Some(why) = failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
-        return Err(Ending::not_valid(why));
-    }
+    let mut done = done.map_err(Ending::not_valid)?.concat();
     if stop.load(Relaxed) {
         return Err(Ending::not_valid("ended by the user"));
     }
-    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
     done.sort_by(|a, b| a.limit.total_cmp(&b.limit));
     Ok(done)
 }
