@@ -82,18 +82,12 @@ impl Ways {
 
     /// All of `points` must hold, one that fails decides.
     pub fn every(points: usize) -> Ways {
-        Ways {
-            hold: 1,
-            fail: points.max(1),
-        }
+        Ways::least(points, points)
     }
 
     /// One of `points` that holds decides, all must fail.
     pub fn some(points: usize) -> Ways {
-        Ways {
-            hold: points.max(1),
-            fail: 1,
-        }
+        Ways::least(1, points)
     }
 
     /// At least `least` of `points` must hold.
