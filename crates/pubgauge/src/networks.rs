@@ -7,6 +7,7 @@ use pubgauge_driver::Unsupported;
 use pubgauge_lab::{Backends, Lab, LabError};
 use pubgauge_network::{Host, Network, Role};
 use pubgauge_results::network::NetworkInfo;
+use pubgauge_runner::limits::each_once;
 use pubgauge_runner::network::TrialNetwork;
 use pubgauge_study::PlannedTrial;
 use pubgauge_testbed::Kind;
@@ -63,15 +64,9 @@ fn of_roles(network: &Network, trial: &PlannedTrial) -> Option<String> {
 /// # Errors
 /// Bad input: what a network needs and this machine or user does not have, and what to do.
 pub fn check<'a>(trials: impl IntoIterator<Item = &'a PlannedTrial>) -> Result<(), Ending> {
-    let mut seen: Vec<&Network> = Vec::new();
-    for network in trials
-        .into_iter()
-        .filter_map(|trial| trial.network.as_deref())
-    {
-        if !seen.contains(&network) {
-            seen.push(network);
-            drop(Lab::up(network).map_err(refusal)?);
-        }
+    let trials = trials.into_iter();
+    for network in each_once(trials.filter_map(|trial| trial.network.as_deref())) {
+        drop(Lab::up(network).map_err(refusal)?);
     }
     Ok(())
 }

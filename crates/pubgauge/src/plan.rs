@@ -1,11 +1,10 @@
 //! `pubgauge plan`: what a run would do, starting nothing. Prints one screen, or everything with
 //! `--verbose`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use pubgauge_driver::{Mapping, Settings};
-use pubgauge_network::Network;
 use pubgauge_report::claims::rule_words;
 use pubgauge_study::{Axis, Plan, PlannedTrial, Profile, profiles};
 use pubgauge_workload::SECOND;
@@ -21,6 +20,7 @@ use crate::ready::tls;
 use crate::terminal::wrap;
 use crate::{capacity, drivers, folder};
 use pubgauge_runner::convert::{arrival_words, describe, size_words};
+use pubgauge_runner::limits::each_once;
 
 /// A plan as JSON output.
 #[derive(Serialize)]
@@ -201,27 +201,16 @@ fn words(prepared: &Prepared, verbose: bool) -> String {
     out.push_str(&format!(
         "{length}; order and draws from seed {seed}\n\nworkloads\n"
     ));
-    let mut shown = Vec::new();
-    for trial in &plan.trials {
-        let text = workload(trial);
-        if !shown.contains(&text) {
-            out.push_str(&wrap(&text, 2));
-            shown.push(text);
-        }
+    for text in each_once(plan.trials.iter().map(workload)) {
+        out.push_str(&wrap(&text, 2));
     }
-    let mut networks: Vec<&Network> = Vec::new();
-    for network in plan.trials.iter().filter_map(|t| t.network.as_deref()) {
-        if !networks.contains(&network) {
-            let title = if networks.is_empty() {
-                "\nnetwork\n"
-            } else {
-                ""
-            };
-            out.push_str(title);
-            let words = crate::networks::words(network);
-            out.extend(words.lines().map(|line| format!("  {line}\n")));
-            networks.push(network);
-        }
+    let networks = each_once(plan.trials.iter().filter_map(|t| t.network.as_deref()));
+    if !networks.is_empty() {
+        out.push_str("\nnetwork\n");
+    }
+    for network in networks {
+        let words = crate::networks::words(network);
+        out.extend(words.lines().map(|line| format!("  {line}\n")));
     }
     out.push_str(&match verbose {
         true => all(prepared),
@@ -406,14 +395,8 @@ fn repeats(plan: &Plan) -> String {
 
 /// The distinct values, in order.
 fn distinct<'a>(values: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
-    let mut distinct: Vec<&str> = Vec::new();
-    for value in values {
-        if !distinct.contains(&value) {
-            distinct.push(value);
-        }
-    }
-    distinct.sort_unstable();
-    distinct
+    let distinct: BTreeSet<&str> = values.collect();
+    distinct.into_iter().collect()
 }
 
 /// Every trial, and every setting.

@@ -19,6 +19,7 @@ use crate::prepared::{Chosen, Found, Prepared};
 use crate::progress::so_many;
 use crate::{capacity, drivers, hosts, matrix, networks, pairs};
 use pubgauge_runner::convert::one_line;
+use pubgauge_runner::limits::each_once;
 
 /// Reads the study, plans it, and asks every driver what each setting becomes.
 pub fn prepare(selection: &Selection, testbed: &Testbed) -> Result<Prepared, Ending> {
@@ -161,17 +162,13 @@ fn planned(
 /// What is searched for, and when a search ends.
 fn searched(plan: &Plan) -> Option<String> {
     let search = plan.search.as_ref()?;
-    let mut names = Vec::new();
-    for trial in plan.searches() {
+    let names = each_once(plan.searches().map(|trial| {
         let axis = trial.seeks().map_or("load", Axis::name);
-        let name = match plan.plain().next() {
+        match plan.plain().next() {
             Some(_) => format!("{axis} of {}", trial.workload.name),
             None => axis.to_owned(),
-        };
-        if !names.contains(&name) {
-            names.push(name);
         }
-    }
+    }));
     let first = match plan.plain().next() {
         Some(_) => ", before all else",
         None => "",
@@ -264,14 +261,13 @@ pub fn share(limits: &LimitsFile) -> Share {
 
 /// How this machine enforces the limits of a plan, in words.
 fn limits(plan: &Plan) -> Vec<String> {
-    let mut told = Vec::new();
     let all = plan.trials.iter().flat_map(|t| {
         [
             ("each instance of a system", share(&t.limits)),
             ("each worker process", share(&t.client_limits)),
         ]
     });
-    for (who, share) in all {
+    let notes = all.flat_map(|(who, share)| {
         let held = foresee(&share);
         let by = |how: &Option<String>| how.clone().unwrap_or("not by the kernel".into());
         let cores = share
@@ -281,21 +277,15 @@ fn limits(plan: &Plan) -> Vec<String> {
             .memory_bytes
             .map(|b| format!("{} MiB of memory ({})", b >> 20, by(&held.memory_by)));
         let all: Vec<String> = cores.into_iter().chain(memory).collect();
-        if all.is_empty() {
-            continue;
+        let mut notes = Vec::new();
+        if !all.is_empty() {
+            notes.push(format!("{who} gets {}", all.join(" and ")));
+            let not = held.not_held.iter();
+            notes.extend(not.map(|what| format!("cannot be held here: {what}")));
         }
-        let given = format!("{who} gets {}", all.join(" and "));
-        let not = held
-            .not_held
-            .iter()
-            .map(|what| format!("cannot be held here: {what}"));
-        for note in std::iter::once(given).chain(not) {
-            if !told.contains(&note) {
-                told.push(note);
-            }
-        }
-    }
-    told
+        notes
+    });
+    each_once(notes)
 }
 
 fn daily(flags: &Daily) -> Result<DailyFlags, Ending> {

@@ -151,6 +151,12 @@ struct Sample {
     each: Vec<Option<ProcessSample>>,
 }
 
+/// A sample of each system; `None` of one that is out of sight.
+fn sampled(system: &mut [Option<ProcessSampler>]) -> Vec<Option<ProcessSample>> {
+    let sample = |one: &mut Option<ProcessSampler>| one.as_mut().map(ProcessSampler::sample);
+    system.iter_mut().map(sample).collect()
+}
+
 /// Several systems as one; its busiest thread is the busiest of all. `None` where one is out of
 /// sight.
 fn together(each: &[Option<ProcessSample>]) -> Option<ProcessSample> {
@@ -248,8 +254,7 @@ impl<'a> Watcher<'a> {
                 .get_mut(&role)
                 .map_or(0, |t: &mut ThreadSampler| t.sample().total.cpu_ns)
         };
-        let sample = |one: &mut Option<ProcessSampler>| one.as_mut().map(ProcessSampler::sample);
-        let each: Vec<Option<ProcessSample>> = self.system.iter_mut().map(sample).collect();
+        let each = sampled(&mut self.system);
         Sample {
             at: now,
             publishers_ns: of(Role::Publishers),
@@ -288,24 +293,19 @@ impl<'a> Watcher<'a> {
 
     /// Reads the system's processor time at the bounds of windows.
     fn bounds(&mut self, now: Nanos) {
-        let Some(began) = self.measuring.as_ref().map(|measuring| measuring.began) else {
+        let Some(measuring) = &mut self.measuring else {
             return;
         };
-        let in_sight = self.system.iter().all(Option::is_some);
         let bounds = &self.steps.bounds;
-        let passed = bounds.partition_point(|bound| began + bound <= now);
-        let new = passed > self.observed.system_cpu_at.len();
-        if !new || !in_sight {
+        let passed = bounds.partition_point(|bound| measuring.began + bound <= now);
+        if passed <= self.observed.system_cpu_at.len() {
             return;
         }
         // Most bounds are ends of intervals too, at which it has just been read.
-        let last = self.measuring.as_ref().map(|measuring| measuring.last.at);
-        if last != Some(now) {
-            let each = self.system.iter_mut();
-            let each: Vec<_> = each
-                .map(|s| s.as_mut().map(ProcessSampler::sample))
-                .collect();
-            let (Some(measuring), Some(all)) = (&mut self.measuring, together(&each)) else {
+        if measuring.last.at != now {
+            let each = sampled(&mut self.system);
+            // `None` where a system is out of sight.
+            let Some(all) = together(&each) else {
                 return;
             };
             // The busiest thread's time since the sample before this one.

@@ -26,8 +26,9 @@ pub struct Processes {
 /// Worker processes as a place for a trial's workers, which knows how their shares were held.
 #[derive(Debug)]
 pub struct ProcessPlace {
-    processes: Processes,
-    network: Option<TrialNetwork>,
+    pub(crate) processes: Processes,
+    /// Each worker runs on its host of this network.
+    pub(crate) network: Option<TrialNetwork>,
     held: Mutex<Vec<Held>>,
 }
 
@@ -39,18 +40,6 @@ impl ProcessPlace {
             network: None,
             held: Mutex::default(),
         }
-    }
-
-    /// The same on a network: each worker runs on its host.
-    #[must_use]
-    pub fn on(mut self, network: Option<TrialNetwork>) -> Self {
-        self.network = network;
-        self
-    }
-
-    /// The share that each worker was to get.
-    pub fn share(&self) -> Share {
-        self.processes.share
     }
 
     /// How the share of each worker that was started is held.

@@ -70,8 +70,12 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Tria
     let clock = Clock::Monotonic;
     let here = TrialSpec::local(brief, job.driver.clone(), targets, clock, prepare_thread);
     let processes = bench.client.processes.clone();
-    let processes =
-        processes.map(|processes| Arc::new(ProcessPlace::new(processes).on(job.network.clone())));
+    let processes = processes.map(|processes| {
+        Arc::new(ProcessPlace {
+            network: job.network.clone(),
+            ..ProcessPlace::new(processes)
+        })
+    });
     let agents = bench.client.agents.as_ref();
     let brokerless = job.system.kind == Kind::Library;
     let agents = agents.map(|all| {
