@@ -143,7 +143,9 @@ impl Door {
         let is_first = rank.is_none_or(|rank| self.enter(rank));
         let answer = match is_first {
             true => answer,
-            false => replayed(),
+            false => Answer::Refused {
+                why: "a worker of this rank has joined already; each joins once".into(),
+            },
         };
         let told = hello::frame(&answer).and_then(|frame| {
             stream.write_all(&frame)?;
@@ -206,12 +208,6 @@ impl Door {
             return Err((Refusal::Mismatched, why));
         }
         Ok(hello)
-    }
-}
-
-fn replayed() -> Answer {
-    Answer::Refused {
-        why: "a worker of this rank has joined already; each joins once".into(),
     }
 }
 

@@ -156,8 +156,7 @@ pub fn store(calibration: &Calibration) -> Result<PathBuf> {
     std::fs::create_dir_all(folder)
         .with_context(|| format!("cannot create {}", folder.display()))?;
     let text = serde_json::to_string_pretty(calibration)?;
-    whole::write(&path, |partial| std::fs::write(partial, text))
-        .with_context(|| format!("cannot write {}", path.display()))?;
+    whole::write(&path, |partial| std::fs::write(partial, text)).map_err(anyhow::Error::msg)?;
     Ok(path)
 }
 

@@ -75,7 +75,8 @@ pub fn export(args: &ExportArgs) -> Result<i32, Ending> {
     let mut files = Vec::new();
     for content in contents {
         let path = out.join(&content.name);
-        write(&path, &content.bytes)?;
+        whole::write(&path, |partial| std::fs::write(partial, content.bytes))
+            .map_err(Ending::not_valid)?;
         if !args.output.json {
             let rows = content
                 .rows
@@ -167,10 +168,4 @@ fn table(run: &Run<'_>, name: &str, dir: &Path) -> Result<Table, Ending> {
         _ => run
             .percentiles(|trial, log| store::load_log(dir, trial, log).map_err(Ending::not_valid)),
     }
-}
-
-/// Writes the whole file or none.
-fn write(path: &Path, bytes: &[u8]) -> Result<(), Ending> {
-    whole::write(path, |partial| std::fs::write(partial, bytes))
-        .map_err(|e| Ending::not_valid(format!("cannot write {}: {e}", path.display())))
 }

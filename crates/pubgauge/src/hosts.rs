@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
+use clap::ValueEnum;
 use pubgauge_driver::{Transport, Unsupported};
 use pubgauge_engine::assignment::Workers;
 use pubgauge_hosts::{DEFAULT_PORT, FILE_VARIABLE};
@@ -178,6 +179,8 @@ impl Gathered {
         let how = args.workers_from.unwrap_or(WorkersFrom::Join);
         let at = args.join_at.filter(|at| !at.ip().is_unspecified());
         if how != WorkersFrom::Join && at.is_none() {
+            let value = how.to_possible_value();
+            let how: String = value.iter().map(|value| value.get_name()).collect();
             return Err(Ending::bad_input(format!(
                 "--workers-from {how}: where the agents reach this host is not said\n  hint: --join-at ADDRESS:PORT with an address of this host"
             )));

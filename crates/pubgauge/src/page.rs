@@ -38,8 +38,7 @@ pub fn write_page(dir: &Path, results: &Results) -> Result<PathBuf, Ending> {
     let page = pubgauge_report::page(results, &logs);
     whole::write(&path, |partial| std::fs::write(partial, page)).map_err(|e| {
         Ending::not_valid(format!(
-            "cannot write {}: {e}\n  hint: the results are complete; make room and run: pubgauge report {}",
-            path.display(),
+            "{e}\n  hint: the results are complete; make room and run: pubgauge report {}",
             quoted(dir)
         ))
     })?;

@@ -56,7 +56,7 @@ fn write(trace: &Trace, path: &Path) -> Result<(), Ending> {
         }
         out.flush()
     });
-    written.map_err(|e| Ending::bad_input(format!("cannot write {}: {e}", path.display())))
+    written.map_err(Ending::bad_input)
 }
 
 /// Contents of a trace.

@@ -354,43 +354,28 @@ impl AgentPlace {
         hosts.into_values().collect()
     }
 
-    /// The error of one-way times between hosts: the largest of all pairs of a publishing worker and another.
-    pub fn one_way(&self, recordings: &[Recording]) -> OneWay {
+    /// The error of one-way times between hosts, ns, the largest of all pairs of a publishing worker and another:
+    /// `None` where all have one clock, `Some(None)` where it is not known.
+    pub fn one_way(&self, recordings: &[Recording]) -> Option<Option<Nanos>> {
         let used = lock(&self.used);
-        let of = |role: Role| recordings.iter().filter(move |own| own.role == role);
-        let mut worst = OneWay::Exact;
-        for publisher in of(Role::Publishers) {
+        let mut worst = None;
+        for publisher in recordings.iter().filter(|own| own.role == Role::Publishers) {
             for subscriber in recordings {
                 let [from, to] = [publisher, subscriber].map(|own| used.get(&own.worker));
                 let (Some(from), Some(to)) = (from, to) else {
-                    return OneWay::Unknown;
+                    return Some(None);
                 };
                 if from.rank == to.rank || from.clock.shared && to.clock.shared {
                     continue;
                 }
-                let bounds = publisher.clock_error.zip(subscriber.clock_error);
-                match (bounds, worst) {
-                    (None, _) => return OneWay::Unknown,
-                    (Some((one, other)), OneWay::Within(known)) => {
-                        worst = OneWay::Within(known.max(one + other));
-                    }
-                    (Some((one, other)), _) => worst = OneWay::Within(one + other),
-                }
+                let Some((one, other)) = publisher.clock_error.zip(subscriber.clock_error) else {
+                    return Some(None);
+                };
+                worst = worst.max(Some(one + other));
             }
         }
-        worst
+        worst.map(Some)
     }
-}
-
-/// How well the clocks of both ends of one-way times agree.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OneWay {
-    /// They are one clock.
-    Exact,
-    /// To within this, ns.
-    Within(Nanos),
-    /// Not known.
-    Unknown,
 }
 
 impl Place for AgentPlace {

@@ -9,7 +9,7 @@ use pubgauge_engine::conductor::TrialRecord;
 use pubgauge_engine::live::Live;
 use pubgauge_engine::recording::Recording;
 use pubgauge_results::counted::{InterfaceTraffic, SyscallCounts, SystemCalls};
-use pubgauge_results::network::NetworkTraffic;
+use pubgauge_results::model::Trial;
 use pubgauge_testbed::{Crossed, InterfaceCounter, SyscallCounter, Syscalls, procfs};
 use pubgauge_workload::{Exchange, Sizes, Workload};
 
@@ -22,16 +22,6 @@ const QUIET: Duration = Duration::from_millis(500);
 
 /// The largest delay of both readings together, as a share of the measurement.
 const LATE: f64 = 0.02;
-
-/// The counts of a trial; `None` where not asked for.
-pub struct TrialCounts {
-    /// System calls.
-    pub system_calls: Option<SystemCalls>,
-    /// What crossed the interface.
-    pub interface: Option<InterfaceTraffic>,
-    /// What crossed the links of a network.
-    pub network: Option<NetworkTraffic>,
-}
 
 /// Counts system calls and traffic beside one trial.
 pub struct Counter {
@@ -225,11 +215,11 @@ impl Counter {
         }
     }
 
-    /// What was counted of a trial.
-    pub fn finish(self, workload: &Workload, record: &TrialRecord) -> TrialCounts {
+    /// Fills in what was counted of a trial.
+    pub fn finish(self, workload: &Workload, record: &TrialRecord, trial: &mut Trial) {
         let late = late(self.read, record);
-        let network = self.links.map(|links| links.finish(late.clone()));
-        let calls = self.calls.map(|mut calls| {
+        trial.network = self.links.map(|links| links.finish(late.clone()));
+        trial.system_calls = self.calls.map(|mut calls| {
             for side in [&mut calls.client, &mut calls.system] {
                 if let (Side::Counted(_), Some(late)) = (&side, &late) {
                     *side = Side::Not(late.clone());
@@ -242,14 +232,10 @@ impl Counter {
                 not_counted,
             }
         });
-        let interface = self.interface.map(|interface| {
-            let Interface {
-                mut traffic,
-                foreign_per_s,
-                ..
-            } = interface;
+        trial.interface = self.interface.map(|interface| {
+            let mut traffic = interface.traffic;
             let seconds = record.duration() as f64 / 1e9;
-            let quiet = (foreign_per_s * seconds).round() as u64;
+            let quiet = (interface.foreign_per_s * seconds).round() as u64;
             let beyond = traffic
                 .bytes
                 .saturating_sub(most(&traffic, record, self.in_client));
@@ -261,11 +247,6 @@ impl Counter {
             traffic.not_told = told.or(late).or(why).or_else(|| crowded(&traffic));
             traffic
         });
-        TrialCounts {
-            system_calls: calls,
-            interface,
-            network,
-        }
     }
 }
 

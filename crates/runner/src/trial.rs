@@ -15,7 +15,7 @@ use pubgauge_results::verdict::judge;
 use pubgauge_testbed::{Kind, Stopped, SystemFile};
 use pubgauge_workload::{Arrivals, Workload};
 
-use crate::agents::{AgentPlace, OneWay};
+use crate::agents::AgentPlace;
 use crate::convert;
 use crate::counted::Counter;
 use crate::instances::Instances;
@@ -132,18 +132,13 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Tria
         asked.system.version = version;
     }
     let mut trial = convert::trial(asked, &job.of_flows, job.workload, &record, &observed);
-    let counted = counter.finish(job.workload, &record);
-    trial.system_calls = counted.system_calls;
-    trial.interface = counted.interface;
-    trial.network = counted.network;
+    counter.finish(job.workload, &record, &mut trial);
     trial.limits = shared.held(&running.held());
     let realtime = bench.client.realtime;
     if let Some(agents) = &agents {
         trial.hosts = agents.hosts(&record.recordings);
-        match agents.one_way(&record.recordings) {
-            OneWay::Exact => {}
-            OneWay::Within(bound) => trial.one_way_within(Some(bound)),
-            OneWay::Unknown => trial.one_way_within(None),
+        if let Some(bound) = agents.one_way(&record.recordings) {
+            trial.one_way_within(bound);
         }
     }
     let held_here = processes.filter(|_| agents.is_none());

@@ -110,8 +110,7 @@ impl StudyList {
 pub fn write(path: &Path, text: &str) -> Result<PathBuf, Ending> {
     whole::write(path, |partial| std::fs::write(partial, text)).map_err(|e| {
         Ending::not_valid(format!(
-            "cannot write {}: {e}\n  hint: what was measured is complete; make room and run: pubgauge report {}",
-            path.display(),
+            "{e}\n  hint: what was measured is complete; make room and run: pubgauge report {}",
             quoted(path.parent().unwrap_or(path))
         ))
     })?;
