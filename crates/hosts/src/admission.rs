@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rustls::{ServerConfig, ServerConnection};
@@ -12,6 +12,7 @@ use crate::credentials::Token;
 use crate::hello::{self, Answer, Hello, Unclear, Welcome};
 use crate::identity::exported;
 use crate::limited::{Failure, Limited};
+use crate::lock;
 use crate::stream::{Connection, Reader, Writer};
 
 /// Limits of connections that have not proved a token yet.
@@ -83,7 +84,7 @@ pub(crate) struct Door {
 impl Door {
     /// Ranks that have not joined, in order.
     pub fn missing(&self) -> Vec<u32> {
-        let here = self.here();
+        let here = lock(&self.here);
         let is_missing = |rank: &&u32| here.get(rank).is_none_or(|one| self.is_free(one));
         self.tokens.keys().filter(is_missing).copied().collect()
     }
@@ -91,7 +92,7 @@ impl Door {
     /// The connection of a rank is in use: where ranks may join again, this one may.
     pub fn release(&self, rank: u32) {
         if self.again {
-            self.here().remove(&rank);
+            lock(&self.here).remove(&rank);
         }
     }
 
@@ -102,16 +103,12 @@ impl Door {
 
     /// Marks a rank as joined; returns whether it was free.
     fn enter(&self, rank: u32) -> bool {
-        let mut here = self.here();
+        let mut here = lock(&self.here);
         let free = here.get(&rank).is_none_or(|one| self.is_free(one));
         if free {
             here.insert(rank, None);
         }
         free
-    }
-
-    fn here(&self) -> MutexGuard<'_, BTreeMap<u32, Option<Connection>>> {
-        self.here.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Does the handshake and the hello of a connection, within the limits. `is_ours` is asked last:
@@ -159,13 +156,13 @@ impl Door {
         match joined {
             Ok(joined) => {
                 let connection = Some(joined.connection.clone());
-                self.here().insert(joined.hello.rank, connection);
+                lock(&self.here).insert(joined.hello.rank, connection);
                 Ok(joined)
             }
             Err(_) => {
                 // It did not get the welcome, and may try again.
                 if let Some(rank) = rank {
-                    self.here().remove(&rank);
+                    lock(&self.here).remove(&rank);
                 }
                 Err(Refusal::Stranger)
             }

@@ -13,6 +13,8 @@
 
 #![forbid(unsafe_code)]
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 mod admission;
 mod credentials;
 mod dial;
@@ -35,3 +37,8 @@ pub use listener::{Counts, Listener, Missing, Options, ranks};
 pub use machine::Machine;
 pub use place::{Address, DEFAULT_PORT, PlaceError, Rank, conductor, rank};
 pub use stream::{Connection, Reader, Writer};
+
+/// What a mutex guards, also after a thread has panicked that held it.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -6,7 +6,7 @@ use std::io;
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -17,6 +17,7 @@ use crate::admission::{Door, Joined, Limits, Refusal};
 use crate::credentials::Credentials;
 use crate::hello::{ClockServer, Welcome};
 use crate::identity::Identity;
+use crate::lock;
 use crate::machine::Machine;
 
 /// Connections that are accepted between two checks whether to stop.
@@ -187,7 +188,7 @@ impl Listener {
 
     /// The connections that came so far.
     pub fn counts(&self) -> Counts {
-        *self.shared.counts()
+        *lock(&self.shared.counts)
     }
 
     /// Ranks that have not joined, in order; where they may join again, those whose connection is gone too.
@@ -202,8 +203,7 @@ impl Listener {
 
     /// The next worker that is let in; `None` if none is within `longest`.
     pub fn next(&self, longest: Duration) -> Option<Joined> {
-        let joined = self.joined.lock().unwrap_or_else(PoisonError::into_inner);
-        joined.recv_timeout(longest).ok()
+        lock(&self.joined).recv_timeout(longest).ok()
     }
 
     /// All workers by rank, once the last has joined. Those that [`next`](Self::next) has given are not
@@ -261,30 +261,22 @@ struct Shared {
 }
 
 impl Shared {
-    fn counts(&self) -> MutexGuard<'_, Counts> {
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn pending(&self) -> MutexGuard<'_, VecDeque<(u64, TcpStream)>> {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Adds a pending connection; closes the oldest where there are too many.
     fn wait(&self, number: u64, socket: TcpStream) {
-        let mut pending = self.pending();
+        let mut pending = lock(&self.pending);
         pending.push_back((number, socket));
         while pending.len() > self.door.limits.pending {
             if let Some((_, oldest)) = pending.pop_front() {
                 // One that is gone already needs no shutdown.
                 let _ = oldest.shutdown(Shutdown::Both);
-                self.counts().crowded += 1;
+                lock(&self.counts).crowded += 1;
             }
         }
     }
 
     /// A connection is no longer pending; returns whether it was.
     fn leaves(&self, number: u64) -> bool {
-        let mut pending = self.pending();
+        let mut pending = lock(&self.pending);
         let place = pending.iter().position(|(other, _)| *other == number);
         place.and_then(|place| pending.remove(place)).is_some()
     }
@@ -300,7 +292,7 @@ impl Shared {
             Ok(joined) => {
                 // Sent first, so that a reader of the count finds the worker.
                 if to.send(joined).is_ok() {
-                    self.counts().joined += 1;
+                    lock(&self.counts).joined += 1;
                 }
             }
             // Those that were closed to make room have been counted.
@@ -310,7 +302,7 @@ impl Shared {
     }
 
     fn count(&self, refusal: Refusal) {
-        let mut counts = self.counts();
+        let mut counts = lock(&self.counts);
         let count = match refusal {
             Refusal::Stranger => &mut counts.strangers,
             Refusal::Silent => &mut counts.silent,
@@ -347,7 +339,7 @@ fn listen(socket: &TcpListener, shared: &Arc<Shared>, to: &Sender<Joined>, stop:
                         // It cannot be served.
                         Err(_) => {
                             shared.leaves(number);
-                            shared.counts().crowded += 1;
+                            lock(&shared.counts).crowded += 1;
                         }
                     }
                 }
@@ -357,7 +349,7 @@ fn listen(socket: &TcpListener, shared: &Arc<Shared>, to: &Sender<Joined>, stop:
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                 Err(_) => {
                     // Most likely no descriptors: pending connections will free some.
-                    shared.counts().crowded += 1;
+                    lock(&shared.counts).crowded += 1;
                     std::thread::sleep(REST);
                     break;
                 }
@@ -365,7 +357,7 @@ fn listen(socket: &TcpListener, shared: &Arc<Shared>, to: &Sender<Joined>, stop:
         }
         hearing.retain(|thread| !thread.is_finished());
     }
-    for (_, connection) in shared.pending().drain(..) {
+    for (_, connection) in lock(&shared.pending).drain(..) {
         // One that is gone already needs no shutdown.
         let _ = connection.shutdown(Shutdown::Both);
     }

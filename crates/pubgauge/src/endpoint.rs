@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -20,6 +20,7 @@ use pubgauge_results::model::Status;
 
 use crate::calibrate::thread_cpu;
 use crate::exit::Ending;
+use crate::progress::lock;
 
 /// Longest time that one connection may take.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -171,8 +172,7 @@ impl Server {
         let (status, kind, body) = match (method, path) {
             ("GET" | "HEAD", "/metrics") => {
                 self.scrapes += 1;
-                let shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
-                let shown = shown.clone();
+                let shown = lock(&self.shown).clone();
                 ("200 OK", MEDIA_TYPE, text(&shown, self.scrapes))
             }
             ("GET" | "HEAD", _) => (

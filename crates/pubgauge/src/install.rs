@@ -189,17 +189,11 @@ fn words(plans: &[Plan]) -> String {
             None => String::new(),
         };
         size += plan.download_mb.unwrap_or(0);
-        match &plan.folder {
-            Some(folder) => out.push_str(&format!(
-                "  {}: into {}{download}\n",
-                plan.system,
-                folder.display()
-            )),
-            None => out.push_str(&format!(
-                "  {}: with {}{download}\n",
-                plan.system, plan.manager
-            )),
-        }
+        let how = match &plan.folder {
+            Some(folder) => format!("into {}", folder.display()),
+            None => format!("with {}", plan.manager),
+        };
+        out.push_str(&format!("  {}: {how}{download}\n", plan.system));
         for step in &plan.steps {
             // A command is never wrapped: users copy it.
             out.push_str(&format!("    {step}\n"));

@@ -109,13 +109,6 @@ fn seconds(ns: u64) -> f64 {
     ns as f64 / SECOND as f64
 }
 
-fn mappings(prepared: &Prepared, system: &str, settings: &Settings) -> Vec<Mapping> {
-    let chosen = prepared.systems.get(system);
-    chosen
-        .and_then(|s| s.resolve(settings).ok())
-        .unwrap_or_default()
-}
-
 /// Flows with settings of their own.
 fn own_settings(trial: &PlannedTrial) -> impl Iterator<Item = (&str, &Settings)> {
     trial.workload.flows.iter().filter_map(|flow| {
@@ -130,7 +123,7 @@ fn all_mappings<'a>(
     trial: &'a PlannedTrial,
 ) -> Vec<(Option<&'a str>, Vec<Mapping>)> {
     let flows = own_settings(trial)
-        .map(|(flow, settings)| (Some(flow), mappings(prepared, &trial.system, settings)));
+        .map(|(flow, settings)| (Some(flow), prepared.resolved(&trial.system, settings)));
     std::iter::once((None, prepared.mappings(trial)))
         .chain(flows)
         .collect()
@@ -163,7 +156,7 @@ fn json(prepared: &Prepared) -> PlanJson<'_> {
                 flows: own_settings(t)
                     .map(|(flow, settings)| FlowJson {
                         flow,
-                        mappings: mappings(prepared, &t.system, settings),
+                        mappings: prepared.resolved(&t.system, settings),
                     })
                     .collect(),
             })

@@ -41,9 +41,7 @@ impl Prepared {
     /// Notes on systems whose certificate goes unchecked, and on what that gives up.
     fn unchecked(&self) -> Vec<String> {
         let notes = self.plan.trials.iter().flat_map(|trial| {
-            let chosen = self.systems.get(&trial.system);
-            let mappings = chosen.and_then(|c| c.resolve(&trial.settings).ok());
-            let mappings = mappings.into_iter().flatten();
+            let mappings = self.resolved(&trial.system, &trial.settings).into_iter();
             let of_tls = mappings.filter(|mapping| mapping.setting == "tls");
             of_tls.map(move |mapping| format!("{}: {}", trial.system, mapping.native))
         });
@@ -52,9 +50,14 @@ impl Prepared {
 
     /// What a trial's settings become on its system, wishes that were not granted included.
     pub fn mappings(&self, trial: &PlannedTrial) -> Vec<Mapping> {
-        let chosen = self.systems.get(&trial.system);
-        let resolved = chosen.and_then(|chosen| chosen.resolve(&trial.settings).ok());
-        trial.mappings(resolved.unwrap_or_default())
+        trial.mappings(self.resolved(&trial.system, &trial.settings))
+    }
+
+    /// What settings become on a system.
+    pub fn resolved(&self, system: &str, settings: &Settings) -> Vec<Mapping> {
+        let chosen = self.systems.get(system);
+        let resolved = chosen.and_then(|chosen| chosen.resolve(settings).ok());
+        resolved.unwrap_or_default()
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use pubgauge_clock::udp::{Key, Server, monotonic};
@@ -18,6 +18,8 @@ use pubgauge_hosts::{
 };
 use pubgauge_results::host::{HostClock, WorkerHost};
 use pubgauge_testbed::NetworkHost;
+
+use crate::lock;
 
 /// How long to wait for a host that was there before: it dials again as soon as its connection is in use.
 pub const AGAIN: Duration = Duration::from_secs(15);
@@ -283,10 +285,6 @@ struct Known {
     address: IpAddr,
     /// Its interface there; empty if not known.
     interface: String,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Words on ranks that have not joined.

@@ -3,13 +3,15 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use pubgauge_clock::udp::{Client, Key, Pace, Watch, monotonic};
 use pubgauge_clock::{Caps, FitError, Line, fit};
 use pubgauge_driver::Course;
 use pubgauge_engine::recording::Conversion;
+
+use crate::lock;
 
 /// How long to wait for a burst of exchanges, which takes half a second.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -62,7 +64,7 @@ impl OtherClock {
     /// # Errors
     /// A message, if the conductor's clock is not known.
     pub fn begin(&self) -> Result<InUse<'_>, String> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = lock(&self.state);
         let line = match state.current.upgrade() {
             Some(line) => line,
             None => {

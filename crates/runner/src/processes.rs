@@ -1,7 +1,7 @@
 //! Workers in processes of their own.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use pubgauge_driver::{Attempt, DriverError, Nanos};
 use pubgauge_engine::link::stream::{Peer, link};
@@ -9,6 +9,7 @@ use pubgauge_engine::link::{Link, Order, Outbox, Place, Secrets};
 use pubgauge_testbed::shares::{Held, Share};
 use pubgauge_testbed::{Confinement, Piped};
 
+use crate::lock;
 use crate::network::TrialNetwork;
 
 /// A process for each worker: `PROGRAM worker`, which calls
@@ -44,11 +45,7 @@ impl ProcessPlace {
 
     /// How the share of each worker that was started is held.
     pub fn held(&self) -> Vec<Held> {
-        self.lock().clone()
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Held>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.held).clone()
     }
 }
 
@@ -72,14 +69,14 @@ impl Place for ProcessPlace {
             namespace: namespace.or(self.processes.namespace.as_deref()),
             share: self.processes.share,
             bound: order.assignment.pin_to,
-            number: self.lock().len(),
+            number: lock(&self.held).len(),
         };
         let started = Piped::start(program, &["worker"], &confinement);
         let (process, streams) = started.map_err(|error| {
             let what = format!("cannot start a worker, {} worker", program.display());
             DriverError::of_io(what, Attempt::Start, &error)
         })?;
-        self.lock().push(process.held().clone());
+        lock(&self.held).push(process.held().clone());
         let peer = Arc::new(Process(process));
         link(streams.output, streams.input, order, secrets, outbox, peer)
     }
