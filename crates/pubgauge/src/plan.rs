@@ -191,12 +191,9 @@ fn words(prepared: &Prepared, verbose: bool) -> String {
         (None, None) => format!("{trials}, about {in_all} in all"),
     };
     let seed = plan.seed;
-    out.push_str(&format!(
-        "{length}; order and draws from seed {seed}\n\nworkloads\n"
-    ));
-    for text in each_once(plan.trials.iter().map(workload)) {
-        out.push_str(&wrap(&text, 2));
-    }
+    out.push_str(&format!("{length}; order and draws from seed {seed}\n"));
+    let workloads = each_once(plan.trials.iter().map(workload));
+    section(&mut out, "workloads", workloads);
     let networks = each_once(plan.trials.iter().filter_map(|t| t.network.as_deref()));
     if !networks.is_empty() {
         out.push_str("\nnetwork\n");
@@ -401,12 +398,9 @@ fn all(prepared: &Prepared) -> String {
             .iter()
             .any(|t| t.profile.as_ref() == Some(&p.name))
     };
-    for (nth, profile) in profiles().iter().filter(used).enumerate() {
-        if nth == 0 {
-            out.push_str("\nprofiles\n");
-        }
-        out.push_str(&wrap(&format!("{}: {}", profile.name, profile.about), 2));
-    }
+    let used = profiles().iter().filter(used);
+    let about = used.map(|profile| format!("{}: {}", profile.name, profile.about));
+    section(&mut out, "profiles", about.collect());
     out.push_str("\ntrials, in order\n");
     for t in &plan.trials {
         let axes: Vec<String> = t
