@@ -86,23 +86,20 @@ pub fn check(args: &CheckArgs) -> Result<i32, Ending> {
 }
 
 /// A started system whose server the suite may end.
-struct Server(Option<Running>);
+struct Server(Running);
 
 impl Lifecycle for Server {
     fn restart(&mut self, how: How) -> Result<(), String> {
-        let running = self.0.as_mut().ok_or("nothing runs")?;
         match how {
-            How::Killed => running.kill(),
-            How::Stopped => running.halt(),
+            How::Killed => self.0.kill(),
+            How::Stopped => self.0.halt(),
         };
-        running.restart().map(|_| ()).map_err(|e| e.to_string())
+        self.0.restart().map(|_| ()).map_err(|e| e.to_string())
     }
 
     fn pause(&mut self, paused: bool) -> bool {
-        if let Some(running) = &self.0 {
-            running.pause(paused);
-        }
-        self.0.is_some()
+        self.0.pause(paused);
+        true
     }
 }
 
@@ -123,7 +120,7 @@ fn one(
     let target = running.target.clone();
     let version = running.version.clone().or_else(|| driver.library());
     let killable = matches!(file.kind, Kind::Process | Kind::Builtin);
-    let mut server = Server(Some(running));
+    let mut server = Server(running);
     let mut lines = Vec::new();
     let mut told = |claim: String, (finding, words): (Finding, String)| {
         let spelt = spelt(finding);
@@ -178,9 +175,7 @@ fn one(
         });
         told(capability.to_string(), found);
     }
-    if let Some(running) = server.0.take() {
-        running.stop();
-    }
+    server.0.stop();
     Ok(Report {
         system: name.to_owned(),
         version,

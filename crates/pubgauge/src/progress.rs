@@ -320,13 +320,11 @@ impl Watch for Progress {
     }
 
     fn tick(&mut self, live: &Live, now: Nanos) {
-        if self.shown.is_some() {
-            self.tell(|shown| {
-                if let Some(current) = &mut shown.current {
-                    current.live.clone_from(live);
-                }
-            });
-        }
+        self.tell(|shown| {
+            if let Some(current) = &mut shown.current {
+                current.live.clone_from(live);
+            }
+        });
         if self.bar.is_none() && !self.lines {
             return;
         }

@@ -25,7 +25,8 @@ const LATE: f64 = 0.02;
 
 /// Counts system calls and traffic beside one trial.
 pub struct Counter {
-    calls: Option<Calls>,
+    /// System calls of the client and of the system.
+    calls: Option<[Side; 2]>,
     /// Whether the kernel counts system calls yet.
     opened: bool,
     interface: Option<Interface>,
@@ -34,11 +35,6 @@ pub struct Counter {
     in_client: bool,
     /// When the first readings of a measurement were taken, and the last ones.
     read: Option<(Nanos, Nanos)>,
-}
-
-struct Calls {
-    client: Side,
-    system: Side,
 }
 
 /// One side: its counter with the first count, then the result; or why there is none.
@@ -132,10 +128,7 @@ impl Counter {
     pub fn new(asked: &Counts, network: Option<&TrialNetwork>, in_client: bool) -> Counter {
         let not = || Side::Not("it was never measured".to_owned());
         Counter {
-            calls: asked.system_calls.then(|| Calls {
-                client: not(),
-                system: not(),
-            }),
+            calls: asked.system_calls.then(|| [not(), not()]),
             opened: false,
             interface: asked.interface.as_deref().map(Interface::open),
             links: network.map(LinkCounters::open),
@@ -160,14 +153,14 @@ impl Counter {
     /// Opens the counters of system calls once traffic flows: for threads that exist and those that they
     /// start.
     pub fn open(&mut self, running: &Instances, live: &Live) {
-        let Some(calls) = self.calls.as_mut().filter(|_| !self.opened) else {
+        let Some([client, system]) = self.calls.as_mut().filter(|_| !self.opened) else {
             return;
         };
         self.opened = true;
         let threads = live.threads.iter().map(|thread| thread.thread as i32);
-        calls.client = Side::of(SyscallCounter::of_threads(threads));
+        *client = Side::of(SyscallCounter::of_threads(threads));
         let roots: Option<Vec<i32>> = running.root_pids().into_iter().collect();
-        calls.system = match roots {
+        *system = match roots {
             _ if self.in_client => {
                 Side::Not("it lives in the client, whose calls are its own as well".to_owned())
             }
@@ -188,9 +181,8 @@ impl Counter {
         if let Some(links) = &mut self.links {
             links.begin();
         }
-        if let Some(calls) = &mut self.calls {
-            calls.client.read(false);
-            calls.system.read(false);
+        for side in self.calls.iter_mut().flatten() {
+            side.read(false);
         }
         self.read = Some((began, began));
     }
@@ -209,9 +201,8 @@ impl Counter {
         if let Some(links) = &mut self.links {
             links.end();
         }
-        if let Some(calls) = &mut self.calls {
-            calls.client.read(true);
-            calls.system.read(true);
+        for side in self.calls.iter_mut().flatten() {
+            side.read(true);
         }
     }
 
@@ -219,16 +210,15 @@ impl Counter {
     pub fn finish(self, workload: &Workload, record: &TrialRecord, trial: &mut Trial) {
         let late = late(self.read, record);
         trial.network = self.links.map(|links| links.finish(late.clone()));
-        trial.system_calls = self.calls.map(|mut calls| {
-            for side in [&mut calls.client, &mut calls.system] {
-                if let (Side::Counted(_), Some(late)) = (&side, &late) {
-                    *side = Side::Not(late.clone());
-                }
-            }
+        trial.system_calls = self.calls.map(|sides| {
+            let [client, system] = sides.map(|side| match (side, &late) {
+                (Side::Counted(_), Some(late)) => Side::Not(late.clone()),
+                (side, _) => side,
+            });
             let mut not_counted = Vec::new();
             SystemCalls {
-                client: calls.client.finish("the client", &mut not_counted),
-                system: calls.system.finish("the system", &mut not_counted),
+                client: client.finish("the client", &mut not_counted),
+                system: system.finish("the system", &mut not_counted),
                 not_counted,
             }
         });

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::Arc;
 
 use pubgauge_report::units::count;
-use pubgauge_results::search::{Bound, Purpose, Search};
+use pubgauge_results::search::{Bound, Purpose};
 use pubgauge_runner::simulated::search;
 use pubgauge_search::Question;
 use pubgauge_simulator::Behaviour;
@@ -54,18 +54,6 @@ struct Rehearsal {
 }
 
 impl Rehearsed {
-    fn new(limit: f64, found: &Search) -> Rehearsed {
-        let deciding = found.trials.iter().filter(|t| t.purpose != Purpose::Cost);
-        Rehearsed {
-            limit,
-            low: found.low,
-            high: found.high,
-            confirmed: found.confirmed,
-            bound: found.bound,
-            trials: deciding.count(),
-        }
-    }
-
     fn holds(&self) -> bool {
         let (low, high) = (self.low.unwrap_or(0.0), self.high.unwrap_or(f64::INFINITY));
         low <= self.limit && self.limit <= high
@@ -171,7 +159,15 @@ fn one(number: u32, of: u32, args: &CalibrateArgs) -> Result<Rehearsed, String> 
         CONFIRM_S,
         behaves,
     )?;
-    Ok(Rehearsed::new(limit, &found))
+    let deciding = found.trials.iter().filter(|t| t.purpose != Purpose::Cost);
+    Ok(Rehearsed {
+        limit,
+        low: found.low,
+        high: found.high,
+        confirmed: found.confirmed,
+        bound: found.bound,
+        trials: deciding.count(),
+    })
 }
 
 fn words(r: &Rehearsal) -> String {
