@@ -4,7 +4,6 @@
 use std::path::{Path, PathBuf, absolute};
 
 use pubgauge_results::shell::quoted;
-use pubgauge_results::store;
 use serde::{Deserialize, Serialize};
 
 use crate::exit::Ending;
@@ -83,26 +82,9 @@ impl StudyList {
     /// # Errors
     /// If the file is damaged, or of another version.
     pub fn read(out: &Path) -> Result<Option<StudyList>, Ending> {
-        let path = out.join(FILE);
-        let text = match store::read_text(&path, MAX_BYTES) {
-            Ok(text) => text,
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(e) if e.kind() == std::io::ErrorKind::NotADirectory => return Ok(None),
-            Err(e) => return Err(Ending::bad_input(format!("{}: {e}", path.display()))),
-        };
-        let wrong = |why: String| {
-            let hint = "each study's own folder is whole: go on with it by `pubgauge run --resume`, or start a new run";
-            Ending::bad_input(format!("{}: {why}\n  hint: {hint}", path.display()))
-        };
-        let list: StudyList =
-            serde_json::from_str(&text).map_err(|e| wrong(format!("damaged: {e}")))?;
-        match list.format == FORMAT {
-            true => Ok(Some(list)),
-            false => Err(wrong(format!(
-                "its format is {:?}, and this pubgauge reads {FORMAT:?}",
-                list.format
-            ))),
-        }
+        let format: (&str, fn(&StudyList) -> &str) = (FORMAT, |list| &list.format);
+        let hint = "each study's own folder is whole: go on with it by `pubgauge run --resume`, or start a new run";
+        whole::read(&out.join(FILE), MAX_BYTES, format, false, hint)
     }
 }
 
