@@ -12,7 +12,7 @@ use crate::decide::{Finding, Outcome, Show, Ways, agree, all, any, least};
 use crate::rule::{Bounds, Claim, Filter, Judge, Needs, Part, Points, Rule, Side};
 use crate::stats::{Estimate, wilson};
 pub use cells::{Absent, Cell, Figures, Limit, Observation, Run};
-use cells::{Measured, Series, estimate};
+use cells::{Series, estimate};
 pub use picture::{Curve, Picture, Point, pictures};
 
 /// Fewest decided points by which a share is judged.
@@ -34,7 +34,11 @@ pub fn judge(claim: &Claim, run: &Run<'_>) -> Finding {
                 .iter()
                 .map(|(name, nth)| chosen_name(claim, name, *nth))
                 .collect();
-            (names.join(", "), judge_one(claim, choice, run))
+            let finding = match claim.share {
+                Some(share) => share_of_points(claim, choice, share, run),
+                None => all_of(&claim.parts, choice, run, Ways::ONE),
+            };
+            (names.join(", "), finding)
         })
         .collect();
     let mut finding = match &judged[..] {
@@ -120,13 +124,6 @@ fn chosen_name(claim: &Claim, name: &str, nth: usize) -> String {
         told.join(" ")
     });
     words.unwrap_or_else(|| name.to_owned())
-}
-
-fn judge_one(claim: &Claim, choice: &Choice, run: &Run<'_>) -> Finding {
-    if let Some(share) = claim.share {
-        return share_of_points(claim, choice, share, run);
-    }
-    all_of(&claim.parts, choice, run, Ways::ONE)
 }
 
 /// Whether there is something to judge by.
@@ -229,7 +226,7 @@ impl Judging<'_> {
     }
 
     fn series(&self, sides: &[Side]) -> Vec<Series> {
-        let points = self.points_of_axis();
+        let points = cells::points(self.run, self.rule, &self.filters());
         let each = |side: &Side| {
             let filter = self.filter(side).cloned().unwrap_or_default();
             Series::of(self.run, self.rule, side.name.clone(), &filter, &points)
@@ -245,11 +242,6 @@ impl Judging<'_> {
     fn filters(&self) -> Vec<&Filter> {
         let sides = self.rule.sides.iter().chain(&self.rule.against);
         sides.filter_map(|side| self.filter(side)).collect()
-    }
-
-    /// The values of the axis: those that the rule names, else all that its cells have.
-    fn points_of_axis(&self) -> Vec<String> {
-        cells::points(self.run, self.rule, &self.filters())
     }
 
     /// Pairs of sides: each with each of `against`, or in a chain each with the next.
@@ -276,21 +268,13 @@ impl Judging<'_> {
         }
     }
 
-    fn estimate(
-        &self,
-        terms: &[(f64, &Result<Measured, String>)],
-        logs: bool,
-    ) -> Result<Estimate, String> {
-        estimate(terms, logs, self.rule.paired)
-    }
-
     fn at(&self, line: &Line<'_>, point: usize, logs: bool) -> Result<Estimate, String> {
         let terms: Vec<_> = line
             .terms
             .iter()
             .map(|(f, s)| (*f, &s.points[point].1))
             .collect();
-        self.estimate(&terms, logs)
+        estimate(&terms, logs, self.rule.paired)
     }
 
     fn part(&self, outer: Ways) -> Finding {
@@ -393,7 +377,7 @@ impl Judging<'_> {
             .iter()
             .flat_map(|(factor, s)| s.points.iter().map(move |(_, m)| (factor * share, m)))
             .collect();
-        self.point(line, ways, &|logs| self.estimate(&terms, logs))
+        self.point(line, ways, &|logs| estimate(&terms, logs, self.rule.paired))
     }
 
     fn point(

@@ -15,18 +15,14 @@ pub fn systems(args: &SystemsArgs) -> Result<i32, Ending> {
         return install::install(&catalog, &args.install, args.yes, args.output);
     }
     if args.matrix {
-        return show_matrix(&catalog, args);
+        let columns = matrix::columns(&catalog, &args.on)?;
+        let answers: Vec<_> = columns.iter().map(|column| &column.system).collect();
+        args.output.show(&answers, || matrix::words(&columns));
+        return Ok(FINE);
     }
     let testbed = drivers::testbed().map_err(Ending::not_valid)?;
     let listings = catalog.list(&testbed);
     args.output.show(&listings, || words(&listings));
-    Ok(FINE)
-}
-
-fn show_matrix(catalog: &Catalog, args: &SystemsArgs) -> Result<i32, Ending> {
-    let columns = matrix::columns(catalog, &args.on)?;
-    let answers: Vec<_> = columns.iter().map(|column| &column.system).collect();
-    args.output.show(&answers, || matrix::words(&columns));
     Ok(FINE)
 }
 

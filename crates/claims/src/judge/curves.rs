@@ -1,6 +1,6 @@
 //! Rules along an axis: from cells to the judges of curves.
 
-use super::cells::{Measured, Series, within};
+use super::cells::{Measured, Series, estimate, within};
 use super::{Judged, Judging, Line, log_range};
 use crate::curve::{self, shown_ratio};
 use crate::decide::{Ways, all, inside};
@@ -17,7 +17,7 @@ impl Judging<'_> {
                 .terms
                 .iter()
                 .flat_map(|(factor, s)| [(*factor, &s.points[to].1), (-factor, &s.points[from].1)]);
-            self.estimate(&terms.collect::<Vec<_>>(), !asked.plain)
+            estimate(&terms.collect::<Vec<_>>(), !asked.plain, self.rule.paired)
         };
         let plain = |value: f64| (self.run.show)(&self.rule.figure, value);
         let (bound, ends, show): (f64, _, &dyn Fn(f64) -> String) = match asked.plain {
@@ -55,7 +55,7 @@ impl Judging<'_> {
                     .enumerate()
                     .map(move |(other, (_, m))| (factor * own(other), m))
             });
-            let estimate = self.estimate(&terms.collect::<Vec<_>>(), true);
+            let estimate = estimate(&terms.collect::<Vec<_>>(), true, self.rule.paired);
             let finding = within(estimate, (-bound, bound), ways, &shown_ratio);
             (points[point].0.clone(), finding)
         };
@@ -135,7 +135,7 @@ impl Judging<'_> {
             .iter()
             .map(|(factor, spread)| (*factor, spread))
             .collect();
-        let estimate = self.estimate(&terms, false)?;
+        let estimate = estimate(&terms, false, self.rule.paired)?;
         Ok(inside(&estimate, log_range(bounds), ways, &shown_ratio))
     }
 }
