@@ -144,8 +144,7 @@ impl Agents {
     ) -> Result<(), AgentsError> {
         let until = Instant::now() + longest;
         loop {
-            for joined in self.collect(GLANCE) {
-                let (rank, host) = joined;
+            for (rank, host) in self.collect(GLANCE) {
                 let missing = self.missing();
                 let there = self.hosts as usize - missing.len();
                 say(&format!(
