@@ -312,28 +312,14 @@ fn becomes(m: &Mapping) -> String {
 /// One screen: what is varied, and what the settings become.
 fn one_screen(prepared: &Prepared) -> String {
     let plan = &prepared.plan;
-    let mut varied = vec![
-        (
-            "systems",
-            distinct(plan.trials.iter().map(|t| t.system.as_str())),
-        ),
-        (
-            "settings",
-            distinct(plan.trials.iter().map(|t| t.settings_name.as_str())),
-        ),
-    ];
+    let systems = distinct(plan.trials.iter().map(|t| &*t.system));
+    let settings = distinct(plan.trials.iter().map(|t| &*t.settings_name));
+    let mut varied = vec![("systems", systems), ("settings", settings)];
     varied.retain(|(name, values)| *name == "systems" || values.len() > 1);
-    let axes = distinct(
-        plan.trials
-            .iter()
-            .flat_map(|t| t.axes.iter().map(|(axis, _)| axis.as_str())),
-    );
-    for axis in axes {
-        let values = plan.trials.iter().flat_map(|t| &t.axes);
-        let values = values
-            .filter(|(name, _)| name == axis)
-            .map(|(_, value)| value.as_str());
-        varied.push((axis, distinct(values)));
+    let values = || plan.trials.iter().flat_map(|t| &t.axes);
+    for axis in distinct(values().map(|(axis, _)| &**axis)) {
+        let values = values().filter(|(name, _)| name == axis);
+        varied.push((axis, distinct(values.map(|(_, value)| &**value))));
     }
     let lines = varied
         .iter()

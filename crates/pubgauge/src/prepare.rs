@@ -101,13 +101,8 @@ fn planned(
 ) -> Result<Prepared, Ending> {
     let mut plan = study.plan(&options).map_err(Ending::bad_input)?;
     let mut systems = BTreeMap::new();
-    for trial in &plan.trials {
-        if !systems.contains_key(&trial.system) {
-            systems.insert(
-                trial.system.clone(),
-                choose(catalog, &trial.system, testbed)?,
-            );
-        }
+    for name in each_once(plan.trials.iter().map(|trial| &trial.system)) {
+        systems.insert(name.clone(), choose(catalog, name, testbed)?);
     }
     take_fitting_variants(&mut plan, &mut systems, catalog, testbed)?;
     plan.tune(|system| Some(systems.get(system)?.driver.name().to_owned()));
