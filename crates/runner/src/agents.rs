@@ -355,7 +355,7 @@ impl AgentPlace {
     /// `None` where all have one clock, `Some(None)` where it is not known.
     pub fn one_way(&self, recordings: &[Recording]) -> Option<Option<Nanos>> {
         let used = lock(&self.used);
-        let mut worst = None;
+        let mut worst: Option<Nanos> = None;
         for publisher in recordings.iter().filter(|own| own.role == Role::Publishers) {
             for subscriber in recordings {
                 let [from, to] = [publisher, subscriber].map(|own| used.get(&own.worker));
