@@ -78,16 +78,14 @@ pub fn cross_anywhere(ratios: &[Ratio], outer: Ways) -> Finding {
     }
 }
 
+fn steps_of(curve: &[f64]) -> Vec<f64> {
+    curve.windows(2).map(|pair| pair[1] - pair[0]).collect()
+}
+
 /// A jump: in each repeat's curve (logarithms, point by point) the largest step is one of `steps`, and it
 /// more than doubles the figure. With no `steps` it may be any, but the same in all repeats.
 pub fn jump(curves: &[Vec<f64>], steps: Option<&[usize]>, outer: Ways) -> Finding {
-    let of = |curve: &Vec<f64>| {
-        curve
-            .windows(2)
-            .map(|pair| pair[1] - pair[0])
-            .collect::<Vec<_>>()
-    };
-    let all_steps: Vec<Vec<f64>> = curves.iter().map(of).collect();
+    let all_steps: Vec<Vec<f64>> = curves.iter().map(|curve| steps_of(curve)).collect();
     let count = all_steps.first().map_or(0, Vec::len);
     if curves.len() < FEWEST {
         return too_few(curves.len());
@@ -269,7 +267,7 @@ pub fn spread_of_windows(windows: &[f64]) -> Option<f64> {
 /// The logarithm of the standard deviation of the steps of a curve on logarithms; `None` of fewer than
 /// two steps.
 pub fn spread_of_steps(curve: &[f64]) -> Option<f64> {
-    let steps: Vec<f64> = curve.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    let steps = steps_of(curve);
     (steps.len() >= 2).then(|| moments(&steps).1.sqrt().ln())
 }
 

@@ -82,18 +82,12 @@ impl Ways {
 
     /// All of `points` must hold, one that fails decides.
     pub fn every(points: usize) -> Ways {
-        Ways {
-            hold: 1,
-            fail: points.max(1),
-        }
+        Ways::least(points, points)
     }
 
     /// One of `points` that holds decides, all must fail.
     pub fn some(points: usize) -> Ways {
-        Ways {
-            hold: points.max(1),
-            fail: 1,
-        }
+        Ways::least(1, points)
     }
 
     /// At least `least` of `points` must hold.
@@ -203,15 +197,8 @@ pub fn least(least: usize, findings: &[(String, Finding)]) -> Finding {
         .iter()
         .map(|(name, f)| named(name, &named(&f.outcome.to_string(), f.why())));
     let each: Vec<String> = each.collect();
-    let repeats_to_tell = (outcome == Outcome::CannotTell)
-        .then(|| most(findings))
-        .flatten();
-    Finding {
-        outcome,
-        reason: format!("{held} of {} hold: {}", findings.len(), shortened(&each)),
-        ours: listed(findings, |f| &f.ours),
-        repeats_to_tell,
-    }
+    let reason = format!("{held} of {} hold: {}", findings.len(), shortened(&each));
+    over(findings, outcome, reason)
 }
 
 /// Implementations of the same thing must agree; where they differ, the outcome is
@@ -243,12 +230,8 @@ pub fn agree(findings: &[(String, Finding)]) -> Finding {
         "" => format!("{name}: {}", f.outcome),
         reason => format!("{name}: {} ({reason})", f.outcome),
     });
-    Finding {
-        outcome: Outcome::CannotTell,
-        reason: format!("{why}: {}", each.collect::<Vec<_>>().join("; ")),
-        ours: listed(findings, |f| &f.ours),
-        repeats_to_tell: most(findings),
-    }
+    let reason = format!("{why}: {}", each.collect::<Vec<_>>().join("; "));
+    over(findings, Outcome::CannotTell, reason)
 }
 
 fn combine(findings: &[(String, Finding)], decides: Outcome, otherwise: Outcome) -> Finding {
@@ -263,35 +246,31 @@ fn combine(findings: &[(String, Finding)], decides: Outcome, otherwise: Outcome)
         };
         return Finding::new(Outcome::NotApplicable, reason, "");
     }
-    let (outcome, told) = if is(decides).next().is_some() {
-        (decides, decides)
-    } else if is(Outcome::CannotTell).next().is_some() {
-        (Outcome::CannotTell, Outcome::CannotTell)
-    } else {
-        (otherwise, otherwise)
-    };
+    let some = |outcome: &Outcome| is(*outcome).next().is_some();
+    let outcome = [decides, Outcome::CannotTell].into_iter().find(some);
+    let outcome = outcome.unwrap_or(otherwise);
     // A finding that holds at all its points needs no list of them as a reason.
-    let mut reason = match told {
+    let mut reason = match outcome {
         Outcome::Holds if decides != Outcome::Holds => String::new(),
-        told => listed(is(told), Finding::why),
+        outcome => listed(is(outcome), Finding::why),
     };
-    let repeats_to_tell = (outcome == Outcome::CannotTell)
-        .then(|| most(findings))
-        .flatten();
     if !left_out.is_empty() {
         let gap = if reason.is_empty() { "" } else { "; " };
         reason.push_str(&format!("{gap}left out: {}", left_out.join("; ")));
     }
+    over(findings, outcome, reason)
+}
+
+/// The finding over several. Repeats tell only what is not decided.
+fn over(findings: &[(String, Finding)], outcome: Outcome, reason: String) -> Finding {
+    let repeats = findings.iter().filter_map(|(_, f)| f.repeats_to_tell);
+    let undecided = outcome == Outcome::CannotTell;
     Finding {
         outcome,
         reason,
         ours: listed(findings, |f| &f.ours),
-        repeats_to_tell,
+        repeats_to_tell: repeats.max().filter(|_| undecided),
     }
-}
-
-fn most(findings: &[(String, Finding)]) -> Option<u32> {
-    findings.iter().filter_map(|(_, f)| f.repeats_to_tell).max()
 }
 
 fn named(name: &str, what: &str) -> String {

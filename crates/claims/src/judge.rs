@@ -8,11 +8,11 @@ mod picture;
 use std::collections::BTreeMap;
 
 use crate::curve::shown_ratio;
-use crate::decide::{Finding, Outcome, Ways, agree, all, any, inside, least};
+use crate::decide::{Finding, Outcome, Show, Ways, agree, all, any, least};
 use crate::rule::{Bounds, Claim, Filter, Judge, Needs, Part, Points, Rule, Side};
 use crate::stats::{Estimate, wilson};
 pub use cells::{Absent, Cell, Figures, Limit, Observation, Run};
-use cells::{Measured, Series, estimate};
+use cells::{Series, estimate};
 pub use picture::{Curve, Picture, Point, pictures};
 
 /// Fewest decided points by which a share is judged.
@@ -34,7 +34,11 @@ pub fn judge(claim: &Claim, run: &Run<'_>) -> Finding {
                 .iter()
                 .map(|(name, nth)| chosen_name(claim, name, *nth))
                 .collect();
-            (names.join(", "), judge_one(claim, choice, run))
+            let finding = match claim.share {
+                Some(share) => share_of_points(claim, choice, share, run),
+                None => all_of(&claim.parts, choice, run, Ways::ONE),
+            };
+            (names.join(", "), finding)
         })
         .collect();
     let mut finding = match &judged[..] {
@@ -122,13 +126,6 @@ fn chosen_name(claim: &Claim, name: &str, nth: usize) -> String {
     words.unwrap_or_else(|| name.to_owned())
 }
 
-fn judge_one(claim: &Claim, choice: &Choice, run: &Run<'_>) -> Finding {
-    if let Some(share) = claim.share {
-        return share_of_points(claim, choice, share, run);
-    }
-    all_of(&claim.parts, choice, run, Ways::ONE)
-}
-
 /// Whether there is something to judge by.
 fn applicable(part: &Part, run: &Run<'_>) -> bool {
     (part.rule.is_some() || part.group.is_some()) && missing(&part.needs, run).is_none()
@@ -182,18 +179,14 @@ fn share_of_points(claim: &Claim, choice: &Choice, share: f64, run: &Run<'_>) ->
         percent(low),
         percent(high)
     );
-    let outcome = match decided < FEWEST_DECIDED {
-        true => Outcome::CannotTell,
-        false if low > share => Outcome::Holds,
-        false if high < share => Outcome::DoesNotHold,
-        false => Outcome::CannotTell,
-    };
-    let reason = match (outcome, decided < FEWEST_DECIDED) {
-        (Outcome::CannotTell, true) => {
-            format!("{decided} decided points, at least {FEWEST_DECIDED} are needed")
-        }
-        (Outcome::CannotTell, false) => "the share's interval has both sides of it".to_owned(),
-        _ => String::new(),
+    if decided < FEWEST_DECIDED {
+        let reason = format!("{decided} decided points, at least {FEWEST_DECIDED} are needed");
+        return Finding::new(Outcome::CannotTell, reason, ours);
+    }
+    let (outcome, reason) = match (low > share, high < share) {
+        (true, _) => (Outcome::Holds, ""),
+        (_, true) => (Outcome::DoesNotHold, ""),
+        _ => (Outcome::CannotTell, "the share's interval has both sides of it"),
     };
     Finding::new(outcome, reason, ours)
 }
@@ -203,6 +196,9 @@ struct Line<'s> {
     name: String,
     terms: Vec<(f64, &'s Series)>,
 }
+
+/// What became of a line along an axis; or why it cannot be judged.
+type Judged = Result<Finding, String>;
 
 /// A rule with a choice among its sides' implementations.
 struct Judging<'a> {
@@ -230,7 +226,7 @@ impl Judging<'_> {
     }
 
     fn series(&self, sides: &[Side]) -> Vec<Series> {
-        let points = self.points_of_axis();
+        let points = cells::points(self.run, self.rule, &self.filters());
         let each = |side: &Side| {
             let filter = self.filter(side).cloned().unwrap_or_default();
             Series::of(self.run, self.rule, side.name.clone(), &filter, &points)
@@ -246,11 +242,6 @@ impl Judging<'_> {
     fn filters(&self) -> Vec<&Filter> {
         let sides = self.rule.sides.iter().chain(&self.rule.against);
         sides.filter_map(|side| self.filter(side)).collect()
-    }
-
-    /// The values of the axis: those that the rule names, else all that its cells have.
-    fn points_of_axis(&self) -> Vec<String> {
-        cells::points(self.run, self.rule, &self.filters())
     }
 
     /// Pairs of sides: each with each of `against`, or in a chain each with the next.
@@ -277,21 +268,13 @@ impl Judging<'_> {
         }
     }
 
-    fn estimate(
-        &self,
-        terms: &[(f64, &Result<Measured, String>)],
-        logs: bool,
-    ) -> Result<Estimate, String> {
-        estimate(terms, logs, self.rule.paired)
-    }
-
     fn at(&self, line: &Line<'_>, point: usize, logs: bool) -> Result<Estimate, String> {
         let terms: Vec<_> = line
             .terms
             .iter()
             .map(|(f, s)| (*f, &s.points[point].1))
             .collect();
-        self.estimate(&terms, logs)
+        estimate(&terms, logs, self.rule.paired)
     }
 
     fn part(&self, outer: Ways) -> Finding {
@@ -310,12 +293,14 @@ impl Judging<'_> {
             });
         }
         let lines = self.lines(&sides, &against, false);
-        let per_line = Ways::every(lines.len()).within(outer);
-        let over = |judged: &dyn Fn(&Line<'_>) -> Finding| {
-            all(&lines
-                .iter()
-                .map(|line| (line.name.clone(), judged(line)))
-                .collect::<Vec<_>>())
+        let pairs = self.lines(&sides, &against, true);
+        let over = |lines: &[Line<'_>], judged: &dyn Fn(&Line<'_>, Ways) -> Judged| {
+            let ways = Ways::every(lines.len()).within(outer);
+            let each = lines.iter().map(|line| {
+                let finding = judged(line, ways).unwrap_or_else(cells::lacking);
+                (line.name.clone(), finding)
+            });
+            all(&each.collect::<Vec<_>>())
         };
         match &self.rule.judge {
             Judge::Value(_) | Judge::Ratio(_) | Judge::Difference(_) | Judge::Equal(_) => {
@@ -337,47 +322,20 @@ impl Judging<'_> {
                     });
                 all(&cells.collect::<Vec<_>>())
             }
-            Judge::Rises(steps) => over(&|line| self.steps(line, 1.0, steps, per_line)),
-            Judge::Falls(steps) => over(&|line| self.steps(line, -1.0, steps, per_line)),
-            Judge::Flat(tolerance) => over(&|line| self.flat(line, *tolerance, per_line)),
-            Judge::Jump(from, to) => over(&|line| self.jump(line, from, to, per_line)),
-            Judge::Cross(from, to) => {
-                let pairs = self.lines(&sides, &against, true);
-                let ways = Ways::every(pairs.len()).within(outer);
-                all(&pairs
-                    .iter()
-                    .map(|l| (l.name.clone(), self.cross(l, from, to, ways)))
-                    .collect::<Vec<_>>())
+            Judge::Rises(steps) => over(&lines, &|line, ways| self.steps(line, 1.0, steps, ways)),
+            Judge::Falls(steps) => over(&lines, &|line, ways| self.steps(line, -1.0, steps, ways)),
+            Judge::Flat(tolerance) => over(&lines, &|line, ways| self.flat(line, *tolerance, ways)),
+            Judge::Jump(from, to) => over(&lines, &|line, ways| self.jump(line, from, to, ways)),
+            Judge::Cross(from, to) => over(&pairs, &|line, ways| self.cross(line, from, to, ways)),
+            Judge::Slope { .. } if pairs.is_empty() => {
+                Finding::cannot_tell("a slope needs two sides")
             }
-            Judge::Slope { linear } => {
-                match (&self.lines(&sides, &against, true)[..], count >= 3) {
-                    ([], _) => Finding::cannot_tell("a slope needs two sides"),
-                    (_, false) => Finding::cannot_tell("a slope needs three points at least"),
-                    (pairs, true) => {
-                        let ways = Ways::every(pairs.len()).within(outer);
-                        let judged = pairs
-                            .iter()
-                            .map(|l| (l.name.clone(), self.slope(l, *linear, ways)));
-                        all(&judged.collect::<Vec<_>>())
-                    }
-                }
+            Judge::Slope { .. } if count < 3 => {
+                Finding::cannot_tell("a slope needs three points at least")
             }
-            Judge::Reaches(share) => {
-                let pairs = self.lines(&sides, &against, true);
-                let ways = Ways::every(pairs.len()).within(outer);
-                let judged = pairs
-                    .iter()
-                    .map(|l| (l.name.clone(), self.reaches(l, *share, ways)));
-                all(&judged.collect::<Vec<_>>())
-            }
-            Judge::Spread(bounds) => {
-                let pairs = self.lines(&sides, &against, true);
-                let ways = Ways::every(pairs.len()).within(outer);
-                all(&pairs
-                    .iter()
-                    .map(|l| (l.name.clone(), self.spread(l, *bounds, ways)))
-                    .collect::<Vec<_>>())
-            }
+            Judge::Slope { linear } => over(&pairs, &|line, ways| self.slope(line, *linear, ways)),
+            Judge::Reaches(share) => over(&pairs, &|line, ways| self.reaches(line, *share, ways)),
+            Judge::Spread(bounds) => over(&pairs, &|line, ways| self.spread(line, *bounds, ways)),
         }
     }
 
@@ -419,7 +377,7 @@ impl Judging<'_> {
             .iter()
             .flat_map(|(factor, s)| s.points.iter().map(move |(_, m)| (factor * share, m)))
             .collect();
-        self.point(line, ways, &|logs| self.estimate(&terms, logs))
+        self.point(line, ways, &|logs| estimate(&terms, logs, self.rule.paired))
     }
 
     fn point(
@@ -439,12 +397,7 @@ impl Judging<'_> {
             true => crate::words::digits(value),
             false => (self.run.show)(&self.rule.figure, value),
         };
-        let judged = |estimate: Result<Estimate, String>, range, show: &dyn Fn(f64) -> String| {
-            match estimate {
-                Ok(estimate) => inside(&estimate, range, ways, show),
-                Err(why) => cells::lacking(why),
-            }
-        };
+        let judged = |estimate, range, show: Show<'_>| cells::within(estimate, range, ways, show);
         match self.rule.judge {
             Judge::Ratio(bounds) => judged(at(true), log_range(wide(bounds)), &shown_ratio),
             Judge::Equal(tolerance) => {

@@ -165,18 +165,13 @@ impl Bounds {
 
     /// Doubled on either side, but on the same side of 1.
     pub fn wide(self) -> Bounds {
-        let (low, high) = (self.low / 2.0, self.high * 2.0);
-        match (self.low >= 1.0, self.high <= 1.0) {
-            (true, _) => Bounds {
-                low: low.max(1.0),
-                high,
-            },
-            (_, true) => Bounds {
-                low,
-                high: high.min(1.0),
-            },
-            _ => Bounds { low, high },
+        let (mut low, mut high) = (self.low / 2.0, self.high * 2.0);
+        if self.low >= 1.0 {
+            low = low.max(1.0);
+        } else if self.high <= 1.0 {
+            high = high.min(1.0);
         }
+        Bounds { low, high }
     }
 }
 

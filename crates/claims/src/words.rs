@@ -97,17 +97,20 @@ fn sentence(rule: &Rule, show: &dyn Fn(&str, f64) -> String) -> String {
         false => show(figure, value),
     };
     let each = |b: Bounds| bounds(b, &unit);
-    let sides = match rule.against.is_empty() {
-        _ if rule.gap => format!(
+    // Among themselves, or with others.
+    let compared = |own: &str, other: &str| match rule.against.is_empty() {
+        true => names(&rule.sides, own),
+        false => {
+            let against = names(&rule.against, " and ");
+            format!("{}{other}{against}", names(&rule.sides, " and "))
+        }
+    };
+    let sides = match rule.gap {
+        true => format!(
             "the largest of {} over the smallest",
             names(&rule.sides, ", ")
         ),
-        true => names(&rule.sides, " and "),
-        false => format!(
-            "{} over {}",
-            names(&rule.sides, " and "),
-            names(&rule.against, " and ")
-        ),
+        false => compared(" and ", " over "),
     };
     let pairs = match rule.against.is_empty() {
         true => names(&rule.sides, " over "),
@@ -126,14 +129,7 @@ fn sentence(rule: &Rule, show: &dyn Fn(&str, f64) -> String) -> String {
     };
     let along = format!(" along {axis}{among}");
     let ordered = |sign: &str| format!("{figure}: {}{at}", names(&rule.sides, sign));
-    let minus = match rule.against.is_empty() {
-        true => names(&rule.sides, " minus "),
-        false => format!(
-            "{} minus {}",
-            names(&rule.sides, " and "),
-            names(&rule.against, " and ")
-        ),
-    };
+    let minus = compared(" minus ", " minus ");
     let steps = |word: &str, steps: &Steps| {
         let Steps {
             tolerance,

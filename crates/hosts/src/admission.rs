@@ -3,15 +3,16 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rustls::{ServerConfig, ServerConnection};
 
-use crate::credentials::{Credentials, Token};
+use crate::credentials::Token;
 use crate::hello::{self, Answer, Hello, Unclear, Welcome};
-use crate::identity::{Identity, exported};
+use crate::identity::exported;
 use crate::limited::{Failure, Limited};
+use crate::lock;
 use crate::stream::{Connection, Reader, Writer};
 
 /// Limits of connections that have not proved a token yet.
@@ -40,6 +41,8 @@ impl Default for Limits {
 pub struct Joined {
     /// Its hello; its proof is right.
     pub hello: Hello,
+    /// Its host: the name, or the address where that is not known.
+    pub host: String,
     /// Where it came from.
     pub address: SocketAddr,
     /// The conductor's own address, as the worker reached it.
@@ -68,37 +71,20 @@ pub(crate) enum Refusal {
 /// Admits the workers of one run.
 #[derive(Debug)]
 pub(crate) struct Door {
-    config: Arc<ServerConfig>,
-    tokens: BTreeMap<u32, Token>,
-    welcome: Welcome,
-    limits: Limits,
+    pub config: Arc<ServerConfig>,
+    pub tokens: BTreeMap<u32, Token>,
+    pub welcome: Welcome,
+    pub limits: Limits,
     /// Whether a rank may join again once its connection is in use or gone.
-    again: bool,
+    pub again: bool,
     /// Ranks that have joined, each with its connection once that is made.
-    here: Mutex<BTreeMap<u32, Option<Connection>>>,
+    pub here: Mutex<BTreeMap<u32, Option<Connection>>>,
 }
 
 impl Door {
-    pub fn new(
-        identity: &Identity,
-        credentials: &Credentials,
-        welcome: Welcome,
-        limits: Limits,
-        again: bool,
-    ) -> Door {
-        Door {
-            config: identity.config(),
-            tokens: credentials.tokens.clone(),
-            welcome,
-            limits,
-            again,
-            here: Mutex::default(),
-        }
-    }
-
     /// Ranks that have not joined, in order.
     pub fn missing(&self) -> Vec<u32> {
-        let here = self.here();
+        let here = lock(&self.here);
         let is_missing = |rank: &&u32| here.get(rank).is_none_or(|one| self.is_free(one));
         self.tokens.keys().filter(is_missing).copied().collect()
     }
@@ -106,7 +92,7 @@ impl Door {
     /// The connection of a rank is in use: where ranks may join again, this one may.
     pub fn release(&self, rank: u32) {
         if self.again {
-            self.here().remove(&rank);
+            lock(&self.here).remove(&rank);
         }
     }
 
@@ -117,16 +103,12 @@ impl Door {
 
     /// Marks a rank as joined; returns whether it was free.
     fn enter(&self, rank: u32) -> bool {
-        let mut here = self.here();
+        let mut here = lock(&self.here);
         let free = here.get(&rank).is_none_or(|one| self.is_free(one));
         if free {
             here.insert(rank, None);
         }
         free
-    }
-
-    fn here(&self) -> MutexGuard<'_, BTreeMap<u32, Option<Connection>>> {
-        self.here.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Does the handshake and the hello of a connection, within the limits. `is_ours` is asked last:
@@ -158,7 +140,9 @@ impl Door {
         let is_first = rank.is_none_or(|rank| self.enter(rank));
         let answer = match is_first {
             true => answer,
-            false => replayed(),
+            false => Answer::Refused {
+                why: "a worker of this rank has joined already; each joins once".into(),
+            },
         };
         let told = hello::frame(&answer).and_then(|frame| {
             stream.write_all(&frame)?;
@@ -172,13 +156,13 @@ impl Door {
         match joined {
             Ok(joined) => {
                 let connection = Some(joined.connection.clone());
-                self.here().insert(joined.hello.rank, connection);
+                lock(&self.here).insert(joined.hello.rank, connection);
                 Ok(joined)
             }
             Err(_) => {
                 // It did not get the welcome, and may try again.
                 if let Some(rank) = rank {
-                    self.here().remove(&rank);
+                    lock(&self.here).remove(&rank);
                 }
                 Err(Refusal::Stranger)
             }
@@ -224,12 +208,6 @@ impl Door {
     }
 }
 
-fn replayed() -> Answer {
-    Answer::Refused {
-        why: "a worker of this rank has joined already; each joins once".into(),
-    }
-}
-
 /// What failed before there was a hello.
 fn refusal(error: io::Error, was_tls: bool) -> Refusal {
     match Failure::of(error) {
@@ -251,6 +229,7 @@ impl Joined {
         let (connection, reader, writer) = Connection::split(socket, tls, whom)?;
         Ok(Joined {
             hello,
+            host,
             address,
             reached,
             connection,

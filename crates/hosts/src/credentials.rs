@@ -13,6 +13,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -172,12 +173,7 @@ impl Credentials {
             error,
         };
         // Owner and mode are those of the file that was opened.
-        let mut options = std::fs::OpenOptions::new();
-        // A pipe without a writer is not waited for.
-        options
-            .read(true)
-            .custom_flags(OFlags::NONBLOCK.bits() as i32);
-        let file = options.open(path).map_err(wrong)?;
+        let file = open(path).map_err(wrong)?;
         let found = file.metadata().map_err(wrong)?;
         if !found.is_file() {
             return Err(wrong(io::Error::other("it is no regular file")));
@@ -210,7 +206,7 @@ impl Credentials {
     /// If there is one, or it cannot be written.
     pub fn write(&self, path: &Path) -> Result<(), CredentialsError> {
         let write = || {
-            let mut options = std::fs::OpenOptions::new();
+            let mut options = OpenOptions::new();
             let mut file = options
                 .write(true)
                 .create_new(true)
@@ -296,6 +292,14 @@ impl Credentials {
             tokens,
         })
     }
+}
+
+/// Opens a file to read it. A pipe without a writer is not waited for.
+pub(crate) fn open(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .read(true)
+        .custom_flags(OFlags::NONBLOCK.bits() as i32)
+        .open(path)
 }
 
 /// # Errors

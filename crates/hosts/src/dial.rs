@@ -126,17 +126,20 @@ fn join_by(
     dial: &Dial,
     resolve: impl Fn(&Address) -> io::Result<Vec<SocketAddr>>,
 ) -> Result<Member, JoinError> {
-    let token = dial.credentials.token(dial.rank.rank)?;
-    let config = trusting(dial.credentials.fingerprint)?;
+    let caller = Caller {
+        dial,
+        token: dial.credentials.token(dial.rank.rank)?,
+        config: trusting(dial.credentials.fingerprint)?,
+    };
     let start = Instant::now();
     let end = start + dial.patience;
     let mut wait = FIRST_WAIT;
     loop {
         let last = match resolve(&dial.conductor) {
             Ok(addresses) if addresses.is_empty() => "its name has no address".into(),
-            Ok(addresses) => match any(dial, token, &config, &addresses, end)? {
-                Tried::Joined(member) => return Ok(*member),
-                Tried::Again(why) => why,
+            Ok(addresses) => match caller.any(&addresses, end)? {
+                Ok(member) => return Ok(*member),
+                Err(why) => why,
             },
             Err(error) => format!("its name cannot be resolved: {error}"),
         };
@@ -152,129 +155,124 @@ fn join_by(
     }
 }
 
-/// What came of an attempt that is not an error for good.
-enum Tried {
-    Joined(Box<Member>),
-    Again(String),
+/// What came of an attempt: its error is why to try again.
+type Tried = Result<Box<Member>, String>;
+
+/// Who dials, and trusts one certificate.
+struct Caller<'a> {
+    dial: &'a Dial,
+    token: &'a Token,
+    config: Arc<ClientConfig>,
 }
 
-/// One attempt at each address.
-fn any(
-    dial: &Dial,
-    token: &Token,
-    config: &Arc<ClientConfig>,
-    addresses: &[SocketAddr],
-    end: Instant,
-) -> Result<Tried, JoinError> {
-    let mut last = String::new();
-    for address in addresses {
-        let until = end.min(Instant::now() + ATTEMPT);
-        let left = until.saturating_duration_since(Instant::now());
-        if left == Duration::ZERO {
-            break;
+impl Caller<'_> {
+    /// One attempt at each address.
+    fn any(&self, addresses: &[SocketAddr], end: Instant) -> Result<Tried, JoinError> {
+        let mut last = String::new();
+        for address in addresses {
+            let until = end.min(Instant::now() + ATTEMPT);
+            let left = until.saturating_duration_since(Instant::now());
+            if left == Duration::ZERO {
+                break;
+            }
+            let tried = match TcpStream::connect_timeout(address, left) {
+                Ok(socket) => self.greet(socket, until)?,
+                Err(error) => Err(format!("{address}: {error}")),
+            };
+            match tried {
+                Ok(member) => return Ok(Ok(member)),
+                Err(why) => last = why,
+            }
         }
-        let tried = match TcpStream::connect_timeout(address, left) {
-            Ok(socket) => greet(dial, token, config, socket, until)?,
-            Err(error) => Tried::Again(format!("{address}: {error}")),
+        Ok(Err(last))
+    }
+
+    /// One attempt over a connection: handshake, hello, answer.
+    fn greet(&self, socket: TcpStream, until: Instant) -> Result<Tried, JoinError> {
+        let conductor = || self.dial.conductor.clone();
+        let strange = |why: &str| JoinError::Strange {
+            conductor: conductor(),
+            why: why.into(),
         };
-        match tried {
-            Tried::Joined(member) => return Ok(Tried::Joined(member)),
-            Tried::Again(why) => last = why,
+        let mut tls = ClientConnection::new(Arc::clone(&self.config), name())?;
+        let mut limited = Limited::new(&socket, until, BYTES);
+        let own = socket.local_addr().map(|own| hello::interface(own.ip()));
+        let interface = own.unwrap_or_default();
+        let said = self.converse(&mut tls, &mut limited, interface);
+        let answer = match said.map_err(Failure::of) {
+            Ok(bytes) => {
+                serde_json::from_slice(&bytes).map_err(|_| strange("its answer makes no sense"))?
+            }
+            Err(Failure::Tls(error)) if is_another(&error) => {
+                return Err(JoinError::OtherCertificate {
+                    conductor: conductor(),
+                    expected: self.dial.credentials.fingerprint,
+                });
+            }
+            Err(Failure::Tls(error)) => return Err(strange(&error.to_string())),
+            Err(Failure::TooMuch) => return Err(strange("it says too much")),
+            // Too many may dial at once: those whose connections were closed try again.
+            Err(Failure::Silent) => return Ok(Err("no answer came in time".into())),
+            Err(Failure::Left(error)) => {
+                return Ok(Err(format!("it ended the connection: {error}")));
+            }
+        };
+        match answer {
+            Answer::Refused { why } => Err(JoinError::Refused {
+                conductor: conductor(),
+                rank: self.dial.rank.rank,
+                why,
+            }),
+            Answer::Welcome(welcome) => {
+                let member = self.member(welcome, socket, tls);
+                Ok(member.map(Box::new).map_err(|error| error.to_string()))
+            }
         }
     }
-    Ok(Tried::Again(last))
-}
 
-/// One attempt over a connection: handshake, hello, answer.
-fn greet(
-    dial: &Dial,
-    token: &Token,
-    config: &Arc<ClientConfig>,
-    socket: TcpStream,
-    until: Instant,
-) -> Result<Tried, JoinError> {
-    let strange = |why: &str| JoinError::Strange {
-        conductor: dial.conductor.clone(),
-        why: why.into(),
-    };
-    let mut tls = ClientConnection::new(Arc::clone(config), name())?;
-    let mut limited = Limited::new(&socket, until, BYTES);
-    let own = socket.local_addr().map(|own| hello::interface(own.ip()));
-    let interface = own.unwrap_or_default();
-    let said = converse(dial, token, &mut tls, &mut limited, interface);
-    let answer = match said.map_err(Failure::of) {
-        Ok(bytes) => {
-            serde_json::from_slice(&bytes).map_err(|_| strange("its answer makes no sense"))?
-        }
-        Err(Failure::Tls(error)) if is_another(&error) => {
-            return Err(JoinError::OtherCertificate {
-                conductor: dial.conductor.clone(),
-                expected: dial.credentials.fingerprint,
-            });
-        }
-        Err(Failure::Tls(error)) => return Err(strange(&error.to_string())),
-        Err(Failure::TooMuch) => return Err(strange("it says too much")),
-        // Too many may dial at once: those whose connections were closed try again.
-        Err(Failure::Silent) => return Ok(Tried::Again("no answer came in time".into())),
-        Err(Failure::Left(error)) => {
-            return Ok(Tried::Again(format!("it ended the connection: {error}")));
-        }
-    };
-    match answer {
-        Answer::Refused { why } => Err(JoinError::Refused {
-            conductor: dial.conductor.clone(),
-            rank: dial.rank.rank,
-            why,
-        }),
-        Answer::Welcome(welcome) => {
-            let member = member(dial, welcome, socket, tls);
-            Ok(member.unwrap_or_else(|error| Tried::Again(error.to_string())))
-        }
+    /// The handshake, the hello and the answer.
+    fn converse(
+        &self,
+        tls: &mut ClientConnection,
+        limited: &mut Limited<'_>,
+        interface: String,
+    ) -> io::Result<Vec<u8>> {
+        tls.complete_io(limited)?;
+        let exported = exported(tls).map_err(io::Error::other)?;
+        let rank = self.dial.rank;
+        let hello = Hello {
+            join: hello::VERSION,
+            link: pubgauge_engine::link::VERSION,
+            pubgauge: env!("CARGO_PKG_VERSION").into(),
+            rank: rank.rank,
+            size: rank.size,
+            machine: self.dial.machine.clone(),
+            interface,
+            proof: self.token.proof(&exported, rank.rank),
+        };
+        let mut stream = rustls::Stream::new(tls, limited);
+        stream.write_all(&hello::frame(&hello)?)?;
+        stream.flush()?;
+        hello::read(&mut stream)
     }
-}
 
-/// The handshake, the hello and the answer.
-fn converse(
-    dial: &Dial,
-    token: &Token,
-    tls: &mut ClientConnection,
-    limited: &mut Limited<'_>,
-    interface: String,
-) -> io::Result<Vec<u8>> {
-    tls.complete_io(limited)?;
-    let exported = exported(tls).map_err(io::Error::other)?;
-    let hello = Hello {
-        join: hello::VERSION,
-        link: pubgauge_engine::link::VERSION,
-        pubgauge: env!("CARGO_PKG_VERSION").into(),
-        rank: dial.rank.rank,
-        size: dial.rank.size,
-        machine: dial.machine.clone(),
-        interface,
-        proof: token.proof(&exported, dial.rank.rank),
-    };
-    let mut stream = rustls::Stream::new(tls, limited);
-    stream.write_all(&hello::frame(&hello)?)?;
-    stream.flush()?;
-    hello::read(&mut stream)
-}
-
-fn member(
-    dial: &Dial,
-    welcome: Welcome,
-    socket: TcpStream,
-    tls: ClientConnection,
-) -> io::Result<Tried> {
-    let address = socket.peer_addr()?;
-    let whom = format!("conductor at {}", dial.conductor);
-    let (connection, reader, writer) = Connection::split(socket, tls.into(), whom)?;
-    Ok(Tried::Joined(Box::new(Member {
-        welcome,
-        address,
-        connection,
-        reader,
-        writer,
-    })))
+    fn member(
+        &self,
+        welcome: Welcome,
+        socket: TcpStream,
+        tls: ClientConnection,
+    ) -> io::Result<Member> {
+        let address = socket.peer_addr()?;
+        let whom = format!("conductor at {}", self.dial.conductor);
+        let (connection, reader, writer) = Connection::split(socket, tls.into(), whom)?;
+        Ok(Member {
+            welcome,
+            address,
+            connection,
+            reader,
+            writer,
+        })
+    }
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ const EXPORTED: &[u8] = b"EXPORTER-pubgauge-join";
 #[derive(Debug)]
 pub struct Identity {
     fingerprint: Fingerprint,
-    config: Arc<ServerConfig>,
+    pub(crate) config: Arc<ServerConfig>,
 }
 
 /// Why there is no identity, or no credentials.
@@ -65,11 +65,6 @@ impl Identity {
         })
     }
 
-    /// The certificate's fingerprint.
-    pub fn fingerprint(&self) -> Fingerprint {
-        self.fingerprint
-    }
-
     /// The fingerprint and a new token for each rank below `size`.
     ///
     /// # Errors
@@ -80,10 +75,6 @@ impl Identity {
             fingerprint: self.fingerprint,
             tokens: tokens.collect::<io::Result<BTreeMap<_, _>>>()?,
         })
-    }
-
-    pub(crate) fn config(&self) -> Arc<ServerConfig> {
-        Arc::clone(&self.config)
     }
 }
 

@@ -1,13 +1,12 @@
 //! Credentials in a file for as long as a run needs them.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::fs::{FlockOperation, flock};
 
-use crate::credentials::{Credentials, CredentialsError, FIRST_LINE};
+use crate::credentials::{Credentials, CredentialsError, FIRST_LINE, open};
 
 /// A file with credentials. It is locked by the run that has written it, and removed when this is dropped; the
 /// file that a killed run has left is replaced by the next run.
@@ -60,12 +59,7 @@ impl Drop for KeptCredentials {
 
 /// Removes credentials of a run that is gone.
 fn remove_left(path: &Path) -> io::Result<()> {
-    let mut options = OpenOptions::new();
-    // A pipe without a writer is not waited for.
-    options
-        .read(true)
-        .custom_flags(OFlags::NONBLOCK.bits() as i32);
-    let mut file = match options.open(path) {
+    let mut file = match open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(error),

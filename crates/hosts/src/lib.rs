@@ -13,6 +13,8 @@
 
 #![forbid(unsafe_code)]
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 mod admission;
 mod credentials;
 mod dial;
@@ -31,7 +33,12 @@ pub use credentials::{Credentials, CredentialsError, FILE_VARIABLE, Fingerprint,
 pub use dial::{Dial, JoinError, Member, join};
 pub use identity::{Identity, IdentityError};
 pub use kept::KeptCredentials;
-pub use listener::{Counts, Listener, Missing, Options};
+pub use listener::{Counts, Listener, Missing, Options, ranks};
 pub use machine::Machine;
 pub use place::{Address, DEFAULT_PORT, PlaceError, Rank, conductor, rank};
 pub use stream::{Connection, Reader, Writer};
+
+/// What a mutex guards, also after a thread has panicked that held it.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -6,7 +6,7 @@ use std::io;
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -17,6 +17,7 @@ use crate::admission::{Door, Joined, Limits, Refusal};
 use crate::credentials::Credentials;
 use crate::hello::{ClockServer, Welcome};
 use crate::identity::Identity;
+use crate::lock;
 use crate::machine::Machine;
 
 /// Connections that are accepted between two checks whether to stop.
@@ -84,7 +85,8 @@ pub struct Missing {
     pub counts: Counts,
 }
 
-fn ranks(missing: &[u32]) -> String {
+/// Ranks in words: the first ten.
+pub fn ranks(missing: &[u32]) -> String {
     const SHOWN: usize = 10;
     let shown = missing.iter().take(SHOWN).map(u32::to_string);
     let shown = shown.collect::<Vec<_>>().join(", ");
@@ -153,14 +155,14 @@ impl Listener {
         };
         let (sender, joined) = channel();
         let shared = Arc::new(Shared {
-            door: Door::new(
-                identity,
-                credentials,
+            door: Door {
+                config: Arc::clone(&identity.config),
+                tokens: credentials.tokens.clone(),
                 welcome,
-                options.limits,
-                options.again,
-            ),
-            limits: options.limits,
+                limits: options.limits,
+                again: options.again,
+                here: Mutex::default(),
+            },
             counts: Mutex::default(),
             pending: Mutex::default(),
         });
@@ -186,7 +188,7 @@ impl Listener {
 
     /// The connections that came so far.
     pub fn counts(&self) -> Counts {
-        *self.shared.counts()
+        *lock(&self.shared.counts)
     }
 
     /// Ranks that have not joined, in order; where they may join again, those whose connection is gone too.
@@ -201,8 +203,7 @@ impl Listener {
 
     /// The next worker that is let in; `None` if none is within `longest`.
     pub fn next(&self, longest: Duration) -> Option<Joined> {
-        let joined = self.joined.lock().unwrap_or_else(PoisonError::into_inner);
-        joined.recv_timeout(longest).ok()
+        lock(&self.joined).recv_timeout(longest).ok()
     }
 
     /// All workers by rank, once the last has joined. Those that [`next`](Self::next) has given are not
@@ -254,37 +255,28 @@ impl Drop for Listener {
 #[derive(Debug)]
 struct Shared {
     door: Door,
-    limits: Limits,
     counts: Mutex<Counts>,
     /// Connections without a hello yet, the oldest first.
     pending: Mutex<VecDeque<(u64, TcpStream)>>,
 }
 
 impl Shared {
-    fn counts(&self) -> MutexGuard<'_, Counts> {
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn pending(&self) -> MutexGuard<'_, VecDeque<(u64, TcpStream)>> {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Adds a pending connection; closes the oldest where there are too many.
     fn wait(&self, number: u64, socket: TcpStream) {
-        let mut pending = self.pending();
+        let mut pending = lock(&self.pending);
         pending.push_back((number, socket));
-        while pending.len() > self.limits.pending {
+        while pending.len() > self.door.limits.pending {
             if let Some((_, oldest)) = pending.pop_front() {
                 // One that is gone already needs no shutdown.
                 let _ = oldest.shutdown(Shutdown::Both);
-                self.counts().crowded += 1;
+                lock(&self.counts).crowded += 1;
             }
         }
     }
 
     /// A connection is no longer pending; returns whether it was.
     fn leaves(&self, number: u64) -> bool {
-        let mut pending = self.pending();
+        let mut pending = lock(&self.pending);
         let place = pending.iter().position(|(other, _)| *other == number);
         place.and_then(|place| pending.remove(place)).is_some()
     }
@@ -300,7 +292,7 @@ impl Shared {
             Ok(joined) => {
                 // Sent first, so that a reader of the count finds the worker.
                 if to.send(joined).is_ok() {
-                    self.counts().joined += 1;
+                    lock(&self.counts).joined += 1;
                 }
             }
             // Those that were closed to make room have been counted.
@@ -310,7 +302,7 @@ impl Shared {
     }
 
     fn count(&self, refusal: Refusal) {
-        let mut counts = self.counts();
+        let mut counts = lock(&self.counts);
         let count = match refusal {
             Refusal::Stranger => &mut counts.strangers,
             Refusal::Silent => &mut counts.silent,
@@ -344,7 +336,11 @@ fn listen(socket: &TcpListener, shared: &Arc<Shared>, to: &Sender<Joined>, stop:
                     number += 1;
                     match take(connection, number, shared, to) {
                         Ok(thread) => hearing.push(thread),
-                        Err(_) => crowded(shared, number),
+                        // It cannot be served.
+                        Err(_) => {
+                            shared.leaves(number);
+                            lock(&shared.counts).crowded += 1;
+                        }
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
@@ -353,7 +349,7 @@ fn listen(socket: &TcpListener, shared: &Arc<Shared>, to: &Sender<Joined>, stop:
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                 Err(_) => {
                     // Most likely no descriptors: pending connections will free some.
-                    shared.counts().crowded += 1;
+                    lock(&shared.counts).crowded += 1;
                     std::thread::sleep(REST);
                     break;
                 }
@@ -361,7 +357,7 @@ fn listen(socket: &TcpListener, shared: &Arc<Shared>, to: &Sender<Joined>, stop:
         }
         hearing.retain(|thread| !thread.is_finished());
     }
-    for (_, connection) in shared.pending().drain(..) {
+    for (_, connection) in lock(&shared.pending).drain(..) {
         // One that is gone already needs no shutdown.
         let _ = connection.shutdown(Shutdown::Both);
     }
@@ -383,10 +379,4 @@ fn take(
     let (shared, to) = (Arc::clone(shared), to.clone());
     let thread = std::thread::Builder::new().name(format!("joining-{number}"));
     thread.spawn(move || shared.hear(number, connection, &to))
-}
-
-/// A connection that cannot be served.
-fn crowded(shared: &Shared, number: u64) {
-    shared.leaves(number);
-    shared.counts().crowded += 1;
 }

@@ -3,12 +3,14 @@
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use pubgauge_engine::link::stream::Peer;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt;
+
+use crate::lock;
 
 /// Ciphertext that is read at once: a record and its header.
 const AT_ONCE: usize = 17 << 10;
@@ -35,13 +37,8 @@ struct Shared {
 }
 
 impl Shared {
-    fn tls(&self) -> MutexGuard<'_, rustls::Connection> {
-        self.tls.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn ended(&self, why: &str) {
-        let mut known = self.why.lock().unwrap_or_else(PoisonError::into_inner);
-        known.get_or_insert_with(|| why.to_owned());
+        lock(&self.why).get_or_insert_with(|| why.to_owned());
     }
 }
 
@@ -91,8 +88,7 @@ impl Connection {
 
     /// Whether the far end ended it in order: it said that nothing more comes.
     pub fn was_closed(&self) -> bool {
-        let known = self.0.why.lock().unwrap_or_else(PoisonError::into_inner);
-        known.as_deref() == Some(CLOSED)
+        lock(&self.0.why).as_deref() == Some(CLOSED)
     }
 }
 
@@ -104,7 +100,7 @@ impl Peer for Connection {
     }
 
     fn ending(&self) -> String {
-        let known = self.0.why.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = lock(&self.0.why);
         let why = known.as_deref().unwrap_or("it has not ended");
         format!("connection to {}: {why}", self.0.whom)
     }
@@ -131,7 +127,7 @@ impl Read for Reader {
         }
         let shared = Arc::clone(&self.shared);
         loop {
-            let mut tls = shared.tls();
+            let mut tls = lock(&shared.tls);
             match tls.reader().read(bytes) {
                 Ok(0) => {
                     shared.ended(CLOSED);
@@ -155,7 +151,7 @@ impl Read for Reader {
                         return Ok(0);
                     }
                 }
-                tls = shared.tls();
+                tls = lock(&shared.tls);
             }
             // Nothing waiting now is the end, and TLS is told.
             let mut next = &self.raw[self.waiting.clone()];
@@ -178,7 +174,7 @@ impl Writer {
         &self,
         seal: impl FnOnce(&mut rustls::Connection) -> io::Result<usize>,
     ) -> io::Result<(usize, Vec<u8>)> {
-        let mut tls = self.0.tls();
+        let mut tls = lock(&self.0.tls);
         let taken = seal(&mut tls)?;
         let mut bytes = Vec::new();
         while tls.wants_write() {

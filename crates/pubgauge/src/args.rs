@@ -18,7 +18,7 @@ pub use find::FindArgs;
 pub use hosts::{HostsArgs, HostsVerb, RenderArgs, WorkerArgs, WorkersFrom};
 pub use tools::{ConvertArgs, ServeVerb, TraceVerb};
 
-use crate::exit::tell;
+use crate::exit::{print, print_json, tell};
 
 /// Runs the same IoT workload over real publish/subscribe middleware and says which carries it,
 /// with which settings, and how far it will go.
@@ -135,6 +135,14 @@ impl Output {
             tell!("{words}");
         }
     }
+
+    /// Prints a result, as JSON or in words.
+    pub fn show(&self, result: &impl Serialize, words: impl FnOnce() -> String) {
+        match self.json {
+            true => print_json(result),
+            false => print(&words()),
+        }
+    }
 }
 
 /// What a gate in CI is told.
@@ -159,7 +167,7 @@ pub enum Annotations {
 }
 
 /// Which systems, which study, which changes to it.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, PartialEq, Args)]
 pub struct Selection {
     /// Study file (TOML), or a folder: all studies in it, one after the other. Without one: the daily
     /// flags, or the first look.
@@ -229,18 +237,13 @@ impl Selection {
 
     /// Whether the built-in first look is asked for, as it is.
     pub fn is_first_look(&self) -> bool {
-        self.study.is_none()
-            && self.find.is_none()
-            && self.brokers.is_none()
-            && self.on.is_empty()
-            && self.profile.is_empty()
-            && self.set.is_empty()
-            && self.scale.is_none()
-            && self.pacing_within.is_none()
-            && !self.count_system_calls
-            && self.count_interface.is_none()
-            && self.precision.is_none()
-            && self.daily == Daily::default()
+        let but_for_repeats_and_place = Selection {
+            repeats: None,
+            systems: Vec::new(),
+            elsewhere: false,
+            ..self.clone()
+        };
+        but_for_repeats_and_place == Selection::default()
     }
 }
 

@@ -17,6 +17,7 @@ use pubgauge_engine::conductor::{Nobody, Outcome, TrialRecord, TrialSpec, run};
 use pubgauge_engine::times::{Measure, histogram};
 use pubgauge_results::model::Distribution;
 use pubgauge_results::verdict::thresholds;
+use pubgauge_runner::simulated::with_behaviour;
 use pubgauge_runner::trial::prepare_thread;
 use pubgauge_simulator::{Behaviour, Bus, SimulatedDriver, Truth, TruthRecord};
 use pubgauge_testbed::{Catalog, NoiseMeter, Testbed};
@@ -24,8 +25,8 @@ use pubgauge_workload::{Arrivals, SECOND, Until, Workload};
 use serde::{Deserialize, Serialize};
 
 use crate::args::CalibrateArgs;
-use crate::drivers;
-use crate::exit::{Ending, FINE, NOT_VALID, print, print_json, tell};
+use crate::exit::{Ending, FINE, NOT_VALID, tell};
+use crate::{drivers, whole};
 
 /// What a calibration found.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -154,10 +155,8 @@ pub fn store(calibration: &Calibration) -> Result<PathBuf> {
     let folder = path.parent().unwrap_or(Path::new("."));
     std::fs::create_dir_all(folder)
         .with_context(|| format!("cannot create {}", folder.display()))?;
-    let partial = path.with_extension("json.partial");
-    std::fs::write(&partial, serde_json::to_string_pretty(calibration)?)
-        .and_then(|()| std::fs::rename(&partial, &path))
-        .with_context(|| format!("cannot write {}", path.display()))?;
+    let text = serde_json::to_string_pretty(calibration)?;
+    whole::write(&path, |partial| std::fs::write(partial, text)).map_err(anyhow::Error::msg)?;
     Ok(path)
 }
 
@@ -238,49 +237,23 @@ fn pair(arrivals: Arrivals, subscribers: u32) -> Workload {
     workload
 }
 
-fn spec(
+/// A trial from its beginning to its end.
+fn carried_out(
     workload: Workload,
     driver: Arc<dyn Driver>,
     target: Target,
     settings: Settings,
     mark: Mark,
-) -> Result<TrialSpec> {
+    stop: &AtomicBool,
+) -> Result<TrialRecord> {
     let brief = Brief::new(workload).map_err(anyhow::Error::msg)?;
-    Ok(TrialSpec {
+    let (targets, clock) = (vec![target], Clock::Monotonic);
+    let spec = TrialSpec {
         settings: vec![settings],
         mark,
-        ..TrialSpec::local(
-            brief,
-            driver,
-            vec![target],
-            Clock::Monotonic,
-            prepare_thread,
-        )
-    })
-}
-
-fn trial(workload: Workload, target: Target, stop: &AtomicBool) -> Result<TrialRecord> {
-    let mut settings = Settings::default();
-    settings
-        .native
-        .entry("mqtt".into())
-        .or_default()
-        .insert("version".into(), "3.1.1".into());
-    let record = run(
-        &spec(
-            workload,
-            Arc::new(MqttDriver),
-            target,
-            settings,
-            Mark::random(),
-        )?,
-        &mut Nobody,
-        stop,
-    );
-    complete(record)
-}
-
-fn complete(record: TrialRecord) -> Result<TrialRecord> {
+        ..TrialSpec::local(brief, driver, targets, clock, prepare_thread)
+    };
+    let record = run(&spec, &mut Nobody, stop);
     match &record.outcome {
         Outcome::Completed => Ok(record),
         Outcome::NotReady(why) | Outcome::Aborted(why) => {
@@ -288,6 +261,15 @@ fn complete(record: TrialRecord) -> Result<TrialRecord> {
         }
         Outcome::Interrupted => bail!("interrupted"),
     }
+}
+
+/// A trial over MQTT.
+fn trial(workload: Workload, target: Target, stop: &AtomicBool) -> Result<TrialRecord> {
+    let mut settings = Settings::default();
+    let own = settings.native.entry("mqtt".into()).or_default();
+    own.insert("version".into(), "3.1.1".into());
+    let (driver, mark) = (Arc::new(MqttDriver), Mark::random());
+    carried_out(workload, driver, target, settings, mark, stop)
 }
 
 fn cost(
@@ -323,20 +305,12 @@ fn truth(stop: &AtomicBool) -> Result<Agreement> {
         ..Behaviour::default()
     };
     let bus = Arc::new(Bus::new(behaviour.clone(), Clock::Monotonic, mark));
-    let mut settings = Settings::default();
-    if let serde_json::Value::Object(map) = serde_json::to_value(&behaviour)? {
-        settings
-            .native
-            .insert(SimulatedDriver::NAME.into(), map.into_iter().collect());
-    }
+    let settings = with_behaviour(Settings::default(), &behaviour);
     let mut workload = pair(Arrivals::Poisson { per_s: 4000.0 }, 1);
     workload.phases.measure = Until::Time(2 * PART);
     let target = SimulatedDriver::target(bus.clone());
-    let record = complete(run(
-        &spec(workload, Arc::new(SimulatedDriver), target, settings, mark)?,
-        &mut Nobody,
-        stop,
-    ))?;
+    let driver = Arc::new(SimulatedDriver);
+    let record = carried_out(workload, driver, target, settings, mark, stop)?;
     Ok(compare(&record, &bus.truth()))
 }
 
@@ -461,7 +435,7 @@ fn per_cpu_second(per_call: usize, mut call: impl FnMut() -> std::io::Result<()>
 }
 
 /// Processor time of the calling thread, ns.
-fn thread_cpu() -> u64 {
+pub fn thread_cpu() -> u64 {
     let mut ts = libc::timespec {
         tv_sec: 0,
         tv_nsec: 0,
@@ -484,25 +458,19 @@ pub fn calibrate(args: &CalibrateArgs) -> Result<i32, Ending> {
         args.output.remark(&format!("measuring: {part}"));
     })
     .map_err(|e| Ending::not_valid(format!("{e:#}")))?;
-    let kept = if args.no_store {
-        None
-    } else {
-        Some(store(&calibration).map_err(|e| Ending::not_valid(format!("{e:#}")))?)
+    let kept = (!args.no_store).then(|| store(&calibration)).transpose();
+    let kept = kept.map_err(|e| Ending::not_valid(format!("{e:#}")))?;
+    let shown = CalibrationJson {
+        calibration: &calibration,
+        good_for: calibration.good_for(),
     };
-    if args.output.json {
-        print_json(&CalibrationJson {
-            calibration: &calibration,
-            good_for: calibration.good_for(),
+    args.output.show(&shown, || {
+        let kept = kept.map_or(String::new(), |path| {
+            let path = path.display();
+            format!("kept in {path}; later runs carry it in their results\n")
         });
-    } else {
-        print(&words(&calibration));
-        if let Some(path) = kept {
-            print(&format!(
-                "kept in {}; later runs carry it in their results\n",
-                path.display()
-            ));
-        }
-    }
+        words(&calibration) + &kept
+    });
     let exact = calibration.truth.counts_are_exact() && calibration.truth.worst_error <= 0.02;
     if !exact {
         tell!(

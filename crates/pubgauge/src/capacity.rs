@@ -47,7 +47,7 @@ pub fn check<'a>(
             continue;
         };
         let asked = client.processes.or(trial.processes);
-        let alone = lives_here(system);
+        let alone = system.driver.lives_here();
         let refused = |why: &dyn Display| {
             let name = &trial.workload.name;
             Ending::bad_input(format!("{name}, {}: {why}", trial.system))
@@ -89,7 +89,7 @@ pub fn processes(
     client: &ClientArgs,
     enough: Option<u32>,
 ) -> Option<u32> {
-    let enough = enough.filter(|_| !lives_here(system));
+    let enough = enough.filter(|_| !system.driver.lives_here());
     // A host of a network has processes of its own.
     let on_hosts = trial.network.as_ref().map(|_| 1);
     let asked = client.processes.or(trial.processes);
@@ -112,7 +112,7 @@ pub fn check_limits(
             continue;
         };
         if processes(trial, system, client, enough).is_none() {
-            let hint = match lives_here(system) {
+            let hint = match system.driver.lives_here() {
                 true => "the simulated system lives there too: leave [client.limits] out",
                 false => "add `processes = 1` to [client], or --processes 1 to a run",
             };
@@ -124,11 +124,6 @@ pub fn check_limits(
         }
     }
     Ok(())
-}
-
-/// Whether a system's server is part of this process.
-pub fn lives_here(system: &Chosen) -> bool {
-    system.driver.lives_here()
 }
 
 /// A workload in numbers.

@@ -8,12 +8,14 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use pubgauge_conformance::{
     self as conformance, Ending as How, Exception, Lifecycle, Outcome, Proof,
 };
-use pubgauge_driver::{Capability, Driver, Reliability, Settings, Support, Target};
+use pubgauge_driver::{
+    Answer, Capability, Driver, Reliability, Settings, Support, Target, Topology,
+};
 use pubgauge_testbed::{Catalog, Deviation, Kind, Running, SystemFile, Testbed};
 use serde::Serialize;
 
 use crate::args::CheckArgs;
-use crate::exit::{CRITERION, Ending, FINE, print, print_json, tell};
+use crate::exit::{CRITERION, Ending, FINE, print, print_json};
 use crate::prepared::Chosen;
 use crate::terminal::wrap;
 use crate::{drivers, matrix, prepare, signals};
@@ -62,9 +64,7 @@ pub fn check(args: &CheckArgs) -> Result<i32, Ending> {
     let mut reports = Vec::new();
     for name in &names {
         let chosen = prepare::choose(&catalog, name, &testbed)?;
-        if !args.output.quiet {
-            tell!("checking {name}");
-        }
+        args.output.remark(&format!("checking {name}"));
         let report = one(name, &chosen, &testbed, scratch.path(), args, &stop)?;
         if !args.output.json {
             print(&words(&report, args.verbose));
@@ -86,23 +86,20 @@ pub fn check(args: &CheckArgs) -> Result<i32, Ending> {
 }
 
 /// A started system whose server the suite may end.
-struct Server(Option<Running>);
+struct Server(Running);
 
 impl Lifecycle for Server {
     fn restart(&mut self, how: How) -> Result<(), String> {
-        let running = self.0.as_mut().ok_or("nothing runs")?;
         match how {
-            How::Killed => running.kill(),
-            How::Stopped => running.halt(),
+            How::Killed => self.0.kill(),
+            How::Stopped => self.0.halt(),
         };
-        running.restart().map(|_| ()).map_err(|e| e.to_string())
+        self.0.restart().map(|_| ()).map_err(|e| e.to_string())
     }
 
     fn pause(&mut self, paused: bool) -> bool {
-        if let Some(running) = &self.0 {
-            running.pause(paused);
-        }
-        self.0.is_some()
+        self.0.pause(paused);
+        true
     }
 }
 
@@ -123,13 +120,16 @@ fn one(
     let target = running.target.clone();
     let version = running.version.clone().or_else(|| driver.library());
     let killable = matches!(file.kind, Kind::Process | Kind::Builtin);
-    let mut server = Server(Some(running));
+    let mut server = Server(running);
     let mut lines = Vec::new();
-    let mut told = |line: Line| {
-        if !args.output.quiet {
-            tell!("  {:11} {}", spelt(line.finding), line.claim);
-        }
-        lines.push(line);
+    let mut told = |claim: String, (finding, words): (Finding, String)| {
+        let spelt = spelt(finding);
+        args.output.remark(&format!("  {spelt:11} {claim}"));
+        lines.push(Line {
+            claim,
+            finding,
+            words,
+        });
     };
     if !args.capabilities_only {
         for (words, settings) in grid(driver, &target) {
@@ -155,7 +155,12 @@ fn one(
                 conformance::check(driver, &target, &settings, &exceptions)
             };
             for (check, outcome) in outcomes {
-                told(conforms(format!("{check} ({words})"), outcome));
+                let found = match outcome {
+                    Outcome::Passed => (Finding::Shown, String::new()),
+                    Outcome::Excepted(reason) => (Finding::Broken, reason),
+                    Outcome::Failed(why) => (Finding::Failed, why),
+                };
+                told(format!("{check} ({words})"), found);
             }
         }
     }
@@ -164,14 +169,13 @@ fn one(
             break;
         }
         let answer = matrix::answer(&file, &target, driver, capability);
-        let lifecycle = killable.then_some(&mut server as &mut dyn Lifecycle);
-        told(capable(
-            driver, &target, &file, capability, answer, lifecycle,
-        ));
+        let found = capable(answer, file.deviation(capability), || {
+            let lifecycle = killable.then_some(&mut server as &mut dyn Lifecycle);
+            prove(driver, &target, &file, capability, lifecycle)
+        });
+        told(capability.to_string(), found);
     }
-    if let Some(running) = server.0.take() {
-        running.stop();
-    }
+    server.0.stop();
     Ok(Report {
         system: name.to_owned(),
         version,
@@ -201,54 +205,27 @@ fn grid(driver: &dyn Driver, target: &Target) -> Vec<(&'static str, Settings)> {
     grid
 }
 
-fn conforms(claim: String, outcome: Outcome) -> Line {
-    let (finding, words) = match outcome {
-        Outcome::Passed => (Finding::Shown, String::new()),
-        Outcome::Excepted(reason) => (Finding::Broken, reason),
-        Outcome::Failed(why) => (Finding::Failed, why),
-    };
-    Line {
-        claim,
-        finding,
-        words,
+/// What was found of a capability; `prove` is asked for it where the system has it.
+fn capable(
+    answer: Answer,
+    deviation: Option<&Deviation>,
+    prove: impl FnOnce() -> Result<Proof, String>,
+) -> (Finding, String) {
+    let Answer { support, words } = answer;
+    if support == Support::Unsupported {
+        return (Finding::Unsupported, words);
     }
-}
-
-fn capable<'a>(
-    driver: &'a dyn Driver,
-    target: &'a Target,
-    file: &SystemFile,
-    capability: Capability,
-    answer: pubgauge_driver::Answer,
-    server: Option<&'a mut dyn Lifecycle>,
-) -> Line {
-    let (finding, words) = match answer.support {
-        Support::Unsupported => (Finding::Unsupported, answer.words),
-        support => match (prove(driver, target, file, capability, server), support) {
-            (Ok(Proof::Shown), Support::Broken)
-                if file
-                    .deviation(capability)
-                    .is_some_and(Deviation::is_sometimes) =>
-            {
-                (Finding::Shown, answer.words)
-            }
-            (Ok(Proof::Shown), Support::Broken) => (
-                Finding::Failed,
-                format!(
-                    "it holds, although the system's file says it does not ({}): remove the deviation",
-                    answer.words
-                ),
-            ),
-            (Ok(Proof::Shown), _) => (Finding::Shown, answer.words),
-            (Ok(Proof::Unseen(why)), _) => (Finding::Unseen, why.to_owned()),
-            (Err(why), Support::Broken) => (Finding::Broken, format!("{} ({why})", answer.words)),
-            (Err(why), _) => (Finding::Failed, why),
-        },
-    };
-    Line {
-        claim: capability.to_string(),
-        finding,
-        words,
+    match (prove(), support == Support::Broken) {
+        (Ok(Proof::Shown), true) if !deviation.is_some_and(Deviation::is_sometimes) => {
+            let why = format!(
+                "it holds, although the system's file says it does not ({words}): remove the deviation"
+            );
+            (Finding::Failed, why)
+        }
+        (Ok(Proof::Shown), _) => (Finding::Shown, words),
+        (Ok(Proof::Unseen(why)), _) => (Finding::Unseen, why.to_owned()),
+        (Err(why), true) => (Finding::Broken, format!("{words} ({why})")),
+        (Err(why), false) => (Finding::Failed, why),
     }
 }
 
@@ -262,7 +239,7 @@ fn prove<'a>(
     if let Capability::Topology(topology) = capability {
         // Whether messages go through a process of the system follows from what was started.
         let brokered = file.kind != Kind::Library;
-        return if brokered == (topology == pubgauge_driver::Topology::Brokered) {
+        return if brokered == (topology == Topology::Brokered) {
             Ok(Proof::Shown)
         } else {
             Err("what was started for it says otherwise".into())

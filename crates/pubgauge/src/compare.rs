@@ -9,7 +9,7 @@ use pubgauge_results::store;
 use serde::Serialize;
 
 use crate::args::CompareArgs;
-use crate::exit::{Ending, print, print_json};
+use crate::exit::Ending;
 use crate::gate;
 use crate::terminal::wrap;
 
@@ -53,10 +53,8 @@ pub fn compare(args: &CompareArgs) -> Result<i32, Ending> {
     let systems = two("--systems", &args.systems)?;
     let settings = two("--settings", &args.settings)?;
     let a = store::load(&args.a).map_err(Ending::bad_input)?;
-    let other = match &args.b {
-        Some(dir) => Some(store::load(dir).map_err(Ending::bad_input)?),
-        None => None,
-    };
+    let other = args.b.as_deref().map(store::load).transpose();
+    let other = other.map_err(Ending::bad_input)?;
     let b = other.as_ref().unwrap_or(&a);
     gate::can_be_written(&args.gate)?;
     let choice = |side: usize| Choice {
@@ -67,10 +65,8 @@ pub fn compare(args: &CompareArgs) -> Result<i32, Ending> {
     let workload = args.workload.as_deref();
     let pairing = compare::pair([&a, b], [&left, &right], workload).map_err(Ending::bad_input)?;
     let comparison = compare::compare(&pairing.pairs, &figures, margin);
-    match args.output.json {
-        true => print_json(&json(&comparison, &pairing)),
-        false => print(&words(&comparison, &pairing)),
-    }
+    let shown = json(&comparison, &pairing);
+    args.output.show(&shown, || words(&comparison, &pairing));
     let checks = gate::of_comparison(&comparison);
     let name = format!("compare {}", b.study.name);
     gate::tell(&args.gate, &name, None, &checks)?;

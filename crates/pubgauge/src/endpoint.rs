@@ -9,15 +9,18 @@ use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use pubgauge_engine::conductor::Phase;
+use pubgauge_engine::live::{LatencyLive, Live};
 use pubgauge_export::openmetrics::{Kind, MEDIA_TYPE, Text};
 use pubgauge_results::model::Status;
 
+use crate::calibrate::thread_cpu;
 use crate::exit::Ending;
+use crate::progress::lock;
 
 /// Longest time that one connection may take.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -60,22 +63,8 @@ pub struct Current {
     pub repeat: u32,
     /// Its phase; none while the system starts.
     pub phase: Option<Phase>,
-    /// Messages of any kind published.
-    pub published: u64,
-    /// Deliveries of any kind.
-    pub delivered: u64,
-    /// Clients connected.
-    pub connected: u64,
-    /// Connections lost.
-    pub connections_lost: u64,
-    /// Measured deliveries that may still come.
-    pub under_way: u64,
-    /// Measured deliveries that later ones overtook and that have not come since.
-    pub lost: u64,
-    /// Median latency of the newest interval, ns.
-    pub p50_ns: Option<u64>,
-    /// Its 99th percentile, ns.
-    pub p99_ns: Option<u64>,
+    /// What its workers have counted.
+    pub live: Live,
 }
 
 /// A listening endpoint; dropping it closes it.
@@ -183,8 +172,7 @@ impl Server {
         let (status, kind, body) = match (method, path) {
             ("GET" | "HEAD", "/metrics") => {
                 self.scrapes += 1;
-                let shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
-                let shown = shown.clone();
+                let shown = lock(&self.shown).clone();
                 ("200 OK", MEDIA_TYPE, text(&shown, self.scrapes))
             }
             ("GET" | "HEAD", _) => (
@@ -229,17 +217,6 @@ fn read_request(stream: &mut TcpStream, until: Instant) -> std::io::Result<Strin
     }
     let line = request.split(|byte| *byte == b'\r').next().unwrap_or(&[]);
     Ok(String::from_utf8_lossy(line).into_owned())
-}
-
-/// Processor seconds of the calling thread.
-fn cpu_seconds() -> f64 {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: `time` is a valid, writable timespec.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
-    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
 /// Names of the phases; before the first the system starts.
@@ -311,7 +288,7 @@ fn text(shown: &Shown, scrapes: u64) -> String {
         "seconds",
         "Processor time that these answers have cost.",
     );
-    text.sample("_total", &[], &[], cpu_seconds());
+    text.sample("_total", &[], &[], thread_cpu() as f64 / 1e9);
     text.finish()
 }
 
@@ -334,21 +311,22 @@ fn trial(text: &mut Text, current: &Current) {
         let is = f64::from(current.phase == phase);
         text.sample("", &labels, &[("pubgauge_live_phase", name)], is);
     }
+    let live = &current.live;
     let counters = [
         (
             "pubgauge_live_published_messages",
             "Messages published, of all phases.",
-            current.published,
+            live.sent,
         ),
         (
             "pubgauge_live_deliveries",
             "Deliveries, of all phases.",
-            current.delivered,
+            live.received,
         ),
         (
             "pubgauge_live_connections_lost",
             "Connections lost.",
-            current.connections_lost,
+            live.lost,
         ),
     ];
     for (name, help, value) in counters {
@@ -359,17 +337,17 @@ fn trial(text: &mut Text, current: &Current) {
         (
             "pubgauge_live_connections",
             "Clients connected.",
-            current.connected,
+            live.connected,
         ),
         (
             "pubgauge_live_under_way",
             "Measured deliveries that may still come.",
-            current.under_way,
+            live.under_way,
         ),
         (
             "pubgauge_live_passed_over",
             "Measured deliveries overtaken that have not come since: lost, as far as is known.",
-            current.lost,
+            live.passed_over,
         ),
     ];
     for (name, help, value) in gauges {
@@ -382,8 +360,8 @@ fn trial(text: &mut Text, current: &Current) {
         "seconds",
         "Latency of the newest interval.",
     );
-    for (quantile, ns) in [("0.5", current.p50_ns), ("0.99", current.p99_ns)] {
-        if let Some(ns) = ns {
+    if let Some(LatencyLive { p50, p99 }) = live.latency {
+        for (quantile, ns) in [("0.5", p50), ("0.99", p99)] {
             text.sample("", &labels, &[("quantile", quantile)], ns as f64 / 1e9);
         }
     }
@@ -431,8 +409,14 @@ mod tests {
             shown.current = Some(Current {
                 system: "mosquitto".into(),
                 phase: Some(Phase::Measure),
-                published: 7,
-                p99_ns: Some(218_000),
+                live: Live {
+                    sent: 7,
+                    latency: Some(LatencyLive {
+                        p99: 218_000,
+                        ..LatencyLive::default()
+                    }),
+                    ..Live::default()
+                },
                 ..Current::default()
             });
         }

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::args::{ExportArgs, ExportFormat};
 use crate::exit::{Ending, FINE, print, print_bytes, print_json};
-use crate::{folder, gate};
+use crate::{folder, gate, whole};
 
 /// The files written, as JSON output.
 #[derive(Serialize)]
@@ -75,7 +75,8 @@ pub fn export(args: &ExportArgs) -> Result<i32, Ending> {
     let mut files = Vec::new();
     for content in contents {
         let path = out.join(&content.name);
-        write(&path, &content.bytes)?;
+        whole::write(&path, |partial| std::fs::write(partial, content.bytes))
+            .map_err(Ending::not_valid)?;
         if !args.output.json {
             let rows = content
                 .rows
@@ -167,16 +168,4 @@ fn table(run: &Run<'_>, name: &str, dir: &Path) -> Result<Table, Ending> {
         _ => run
             .percentiles(|trial, log| store::load_log(dir, trial, log).map_err(Ending::not_valid)),
     }
-}
-
-/// Writes the whole file or none.
-fn write(path: &Path, bytes: &[u8]) -> Result<(), Ending> {
-    let mut partial = path.to_owned().into_os_string();
-    partial.push(".partial");
-    std::fs::write(&partial, bytes)
-        .and_then(|()| std::fs::rename(&partial, path))
-        .map_err(|e| {
-            let _ = std::fs::remove_file(&partial);
-            Ending::not_valid(format!("cannot write {}: {e}", path.display()))
-        })
 }

@@ -85,19 +85,11 @@ fn all<T>(done: impl Iterator<Item = (String, Result<T, Ending>)>) -> Result<Vec
         message: format!(
             "{} of {} cannot be run; none was started\n{}",
             wrong.len(),
-            studies_words(count),
+            so_many(count, "study"),
             wrong.join("\n")
         ),
         code,
     })
-}
-
-/// So many studies, in words.
-fn studies_words(count: u64) -> String {
-    match count {
-        1 => "1 study".to_owned(),
-        n => format!("{n} studies"),
-    }
 }
 
 /// Estimated time of studies, without trials that were measured already.
@@ -122,7 +114,7 @@ pub fn length<'a>(plans: impl Iterator<Item = (&'a Plan, Option<&'a Results>)>) 
             time = time.saturating_add(trial.duration_estimate());
         }
     }
-    let studies = studies_words(count);
+    let studies = so_many(count, "study");
     let trials = match open {
         true => format!(
             "{} and what searches and rounds take",

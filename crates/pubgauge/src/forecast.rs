@@ -22,14 +22,14 @@ struct Mean {
     count: u32,
 }
 
-impl Mean {
-    fn add(&mut self, value: f64) {
-        self.sum += value;
-        self.count += 1;
-    }
+/// Trials alike: those of a system with a workload, of a system, all.
+type Alike = (Option<String>, Option<String>);
 
-    fn value(&self) -> Option<f64> {
-        (self.count > 0).then(|| self.sum / f64::from(self.count))
+impl Ahead {
+    /// The trials like it, the most similar ones first.
+    fn alike(&self) -> [Alike; 3] {
+        let (system, workload) = (Some(self.system.clone()), Some(self.workload.clone()));
+        [(system.clone(), workload), (system, None), (None, None)]
     }
 }
 
@@ -37,10 +37,8 @@ impl Mean {
 #[derive(Clone, Debug, Default)]
 pub struct Forecast {
     ahead: VecDeque<Ahead>,
-    /// Seconds beyond the planned time: of a system with a workload, of a system, of all.
-    beyond: BTreeMap<(String, String), Mean>,
-    beyond_of_system: BTreeMap<String, Mean>,
-    beyond_of_all: Mean,
+    /// Seconds beyond the planned time.
+    beyond: BTreeMap<Alike, Mean>,
 }
 
 impl Forecast {
@@ -70,24 +68,20 @@ impl Forecast {
             return;
         };
         let beyond = took.as_secs_f64() - trial.planned.as_secs_f64();
-        self.beyond_of_all.add(beyond);
-        let system = self.beyond_of_system.entry(trial.system.clone());
-        system.or_default().add(beyond);
-        let both = self.beyond.entry((trial.system, trial.workload));
-        both.or_default().add(beyond);
+        for alike in trial.alike() {
+            let mean = self.beyond.entry(alike).or_default();
+            mean.sum += beyond;
+            mean.count += 1;
+        }
     }
 
     /// The planned time of a trial, plus the mean that the most similar earlier ones took beyond
     /// it.
     fn of(&self, trial: &Ahead) -> Duration {
-        let key = (trial.system.clone(), trial.workload.clone());
-        let nearest = [
-            self.beyond.get(&key),
-            self.beyond_of_system.get(&trial.system),
-            Some(&self.beyond_of_all),
-        ];
-        let beyond = nearest.into_iter().flatten().find_map(Mean::value);
-        let seconds = trial.planned.as_secs_f64() + beyond.unwrap_or(0.0);
+        let alike = trial.alike();
+        let nearest = alike.iter().find_map(|alike| self.beyond.get(alike));
+        let beyond = nearest.map_or(0.0, |mean| mean.sum / f64::from(mean.count));
+        let seconds = trial.planned.as_secs_f64() + beyond;
         Duration::from_secs_f64(seconds.max(0.0))
     }
 }
@@ -152,10 +146,11 @@ mod tests {
         forecast.done(Duration::ZERO);
         assert_eq!(forecast.next(), Duration::from_secs(12));
         forecast.ahead[0].planned = Duration::ZERO;
-        forecast.beyond_of_all = Mean {
+        let mean = Mean {
             sum: -5.0,
             count: 1,
         };
+        forecast.beyond.insert((None, None), mean);
         assert_eq!(forecast.next(), Duration::ZERO);
     }
 }

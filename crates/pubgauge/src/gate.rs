@@ -10,6 +10,7 @@ use pubgauge_results::model::{Results, Status, Trial};
 use crate::args::{Annotations, GateArgs};
 use crate::exit::{CRITERION, Ending, FINE, NOT_VALID, say};
 use crate::progress::so_far;
+use crate::whole;
 
 /// The checks of a run: its criteria, and whether its trials can be trusted. A trial that cannot is
 /// no failure as long as another one can, unless it is broken.
@@ -174,11 +175,6 @@ pub fn write(gate: &GateArgs, name: &str, checks: &[Check]) -> Result<(), Ending
     let Some(file) = &gate.junit else {
         return Ok(());
     };
-    let partial = file.with_extension("partial");
-    std::fs::write(&partial, junit(&format!("pubgauge {name}"), checks))
-        .and_then(|()| std::fs::rename(&partial, file))
-        .map_err(|e| {
-            let _ = std::fs::remove_file(&partial);
-            Ending::not_valid(format!("cannot write {}: {e}", file.display()))
-        })
+    let text = junit(&format!("pubgauge {name}"), checks);
+    whole::write(file, |partial| std::fs::write(partial, text)).map_err(Ending::not_valid)
 }

@@ -8,18 +8,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
+use clap::ValueEnum;
 use pubgauge_driver::{Transport, Unsupported};
 use pubgauge_engine::assignment::Workers;
 use pubgauge_hosts::{DEFAULT_PORT, FILE_VARIABLE};
 use pubgauge_network::{Hosts, Link, Network, Role};
 use pubgauge_results::shell::quoted;
-use pubgauge_runner::agents::{Agents, AgentsError, Gathering};
+use pubgauge_runner::agents::{Agents, AgentsError};
 use pubgauge_study::{PlannedTrial, Span};
 use pubgauge_testbed::Kind;
 use pubgauge_testbed::template::{HOST, names};
 
 use crate::args::{ClientArgs, HostsArgs, WorkersFrom};
 use crate::exit::Ending;
+use crate::prepare::quantity;
 use crate::prepared::Chosen;
 use crate::progress::so_many;
 use starter::{Objects, Srun, Starter};
@@ -33,7 +35,8 @@ const FILE: &str = "pubgauge-join";
 
 /// Why a trial cannot have its workers on other hosts.
 pub fn refused(trial: &PlannedTrial, chosen: &Chosen) -> Option<Unsupported> {
-    let reason = of_system(trial, chosen).or_else(|| of_network(trial.network.as_deref()?));
+    let reason = stays_here(trial, chosen, "which no other host reaches", |_| None);
+    let reason = reason.or_else(|| of_network(trial.network.as_deref()?));
     let reason = reason.or_else(|| of_counts(trial))?;
     Some(Unsupported {
         setting: "--workers-from".into(),
@@ -42,26 +45,36 @@ pub fn refused(trial: &PlannedTrial, chosen: &Chosen) -> Option<Unsupported> {
     })
 }
 
-fn of_system(trial: &PlannedTrial, chosen: &Chosen) -> Option<String> {
+/// Why a system and its clients can only be on one host: `there` is said of one in pubgauge's own process, and
+/// `other` are the caller's own reasons.
+pub fn stays_here(
+    trial: &PlannedTrial,
+    chosen: &Chosen,
+    there: &str,
+    other: impl FnOnce(Kind) -> Option<&'static str>,
+) -> Option<String> {
     let own = chosen.file.variant(chosen.variant.as_deref()).ok();
     let endpoints = own.map(|file| file.endpoints).unwrap_or_default();
     let placed = |endpoint: &String| names(endpoint).any(|name| name == HOST);
     let local = |transport: Option<Transport>| {
         matches!(transport, Some(Transport::Ipc | Transport::SharedMemory))
     };
-    match chosen.file.kind {
-        _ if chosen.driver.lives_here() => {
-            Some("it runs in pubgauge's own process, which no other host reaches".into())
-        }
-        Kind::Process | Kind::Builtin if !endpoints.iter().all(placed) => Some(
-            "its file lets it listen on this host's loopback alone: write {host} in `endpoints` and where it listens"
-                .into(),
-        ),
-        _ if trial.all_settings().any(|settings| local(settings.transport)) => {
-            Some("`transport = \"ipc\"` and `\"shared-memory\"` stay on one host: use tcp or udp".into())
-        }
-        _ => None,
+    if chosen.driver.lives_here() {
+        return Some(format!("it runs in pubgauge's own process, {there}"));
     }
+    let reason = match chosen.file.kind {
+        Kind::Process | Kind::Builtin if !endpoints.iter().all(placed) => Some(
+            "its file lets it listen on this host's loopback alone: write {host} in `endpoints` and where it listens",
+        ),
+        kind => other(kind),
+    };
+    let one_host = "`transport = \"ipc\"` and `\"shared-memory\"` stay on one host: use tcp or udp";
+    let mut all = trial.all_settings();
+    let reason = reason.or_else(|| {
+        let some = all.any(|settings| local(settings.transport));
+        some.then_some(one_host)
+    });
+    reason.map(str::to_owned)
 }
 
 /// Why real hosts cannot serve as a study's network: of it, only the numbers of hosts apply to them.
@@ -166,6 +179,8 @@ impl Gathered {
         let how = args.workers_from.unwrap_or(WorkersFrom::Join);
         let at = args.join_at.filter(|at| !at.ip().is_unspecified());
         if how != WorkersFrom::Join && at.is_none() {
+            let value = how.to_possible_value();
+            let how: String = value.iter().map(|value| value.get_name()).collect();
             return Err(Ending::bad_input(format!(
                 "--workers-from {how}: where the agents reach this host is not said\n  hint: --join-at ADDRESS:PORT with an address of this host"
             )));
@@ -175,12 +190,9 @@ impl Gathered {
             .join_file
             .clone()
             .unwrap_or_else(|| PathBuf::from(FILE));
-        let gathering = Gathering {
-            hosts,
-            address: args.join_at.unwrap_or(loopback),
-            file: std::path::absolute(file).map_err(Ending::bad_input)?,
-        };
-        let agents = Agents::listen(&gathering).map_err(Ending::bad_input)?;
+        let address = args.join_at.unwrap_or(loopback);
+        let file = std::path::absolute(file).map_err(Ending::bad_input)?;
+        let agents = Agents::listen(hosts, address, &file).map_err(Ending::bad_input)?;
         let starter = match how {
             WorkersFrom::Join => None,
             WorkersFrom::Slurm => Some(Starter::Srun(Box::new(Srun::start(&agents)?))),
@@ -232,13 +244,8 @@ impl Gathered {
 }
 
 fn patience(args: &HostsArgs) -> Result<Duration, Ending> {
-    let Some(text) = &args.join_within else {
-        return Ok(PATIENCE);
-    };
-    let span = text
-        .parse::<Span>()
-        .map_err(|e| Ending::bad_input(format!("--join-within {text}: {e}")))?;
-    Ok(Duration::from_nanos(span.0))
+    let asked = quantity::<Span>("--join-within", &args.join_within)?;
+    Ok(asked.map_or(PATIENCE, |span| Duration::from_nanos(span.0)))
 }
 
 /// Waits for all agents before the next trial; returns false if the user ends the run.

@@ -39,10 +39,14 @@ pub fn install(
             .collect::<Result<_, _>>()?,
     };
     // With JSON output, only the result goes to standard output.
-    let say = |words: &str| match (output.json, output.quiet) {
-        (_, true) => {}
-        (true, _) => say(format_args!("{words}")),
-        _ => print(words),
+    let put = |words: &str| match output.json {
+        true => say(format_args!("{words}")),
+        false => print(words),
+    };
+    let say = |words: &str| {
+        if !output.quiet {
+            put(words);
+        }
     };
     let mut told: Vec<Told> = Vec::new();
     let (mut plans, mut cannot) = (Vec::new(), Vec::new());
@@ -74,7 +78,7 @@ pub fn install(
         // Steps are shown whenever a question follows.
         match yes {
             true => say(&words(&plans)),
-            false => eprint_or_print(&words(&plans), output.json),
+            false => put(&words(&plans)),
         }
     }
     for (system, why) in cannot.iter() {
@@ -154,13 +158,6 @@ fn show(told: &[Told], output: Output) {
     }
 }
 
-fn eprint_or_print(words: &str, json: bool) {
-    match json {
-        true => say(format_args!("{words}")),
-        false => print(words),
-    }
-}
-
 /// Separates the plans that only root may carry out, with the commands for the user.
 fn without_what_only_root_may(plans: Vec<Plan>) -> (Vec<Plan>, Vec<(String, String)>) {
     // SAFETY: geteuid cannot fail.
@@ -192,17 +189,11 @@ fn words(plans: &[Plan]) -> String {
             None => String::new(),
         };
         size += plan.download_mb.unwrap_or(0);
-        match &plan.folder {
-            Some(folder) => out.push_str(&format!(
-                "  {}: into {}{download}\n",
-                plan.system,
-                folder.display()
-            )),
-            None => out.push_str(&format!(
-                "  {}: with {}{download}\n",
-                plan.system, plan.manager
-            )),
-        }
+        let how = match &plan.folder {
+            Some(folder) => format!("into {}", folder.display()),
+            None => format!("with {}", plan.manager),
+        };
+        out.push_str(&format!("  {}: {how}{download}\n", plan.system));
         for step in &plan.steps {
             // A command is never wrapped: users copy it.
             out.push_str(&format!("    {step}\n"));

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::args::{ClientArgs, Login, Selection};
 use crate::exit::Ending;
 use crate::prepared::{Found, Prepared};
+use crate::whole;
 
 /// Name and version of its format.
 const FORMAT: &str = "pubgauge-invocation/1";
@@ -99,29 +100,9 @@ impl Invocation {
         if has_begun {
             store::load(dir).map_err(Ending::bad_input)?;
         }
-        let path = dir.join(FILE);
-        let text = match store::read_text(&path, MAX_BYTES) {
-            Ok(text) => text,
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(e) => return Err(Ending::bad_input(format!("{}: {e}", path.display()))),
-        };
-        let wrong = |why: String| {
-            let hint = "repeat the command with which the run began, with --resume for --out";
-            Ending::bad_input(format!("{}: {why}\n  hint: {hint}", path.display()))
-        };
-        let invocation: Invocation = match serde_json::from_str(&text) {
-            Ok(invocation) => invocation,
-            // The run ended while the file was being written.
-            Err(_) if !has_begun => return Ok(None),
-            Err(e) => return Err(wrong(format!("damaged: {e}"))),
-        };
-        match invocation.format == FORMAT {
-            true => Ok(Some(invocation)),
-            false => Err(wrong(format!(
-                "its format is {:?}, and this pubgauge reads {FORMAT:?}",
-                invocation.format
-            ))),
-        }
+        let format: (&str, fn(&Invocation) -> &str) = (FORMAT, |begun| &begun.format);
+        let hint = "repeat the command with which the run began, with --resume for --out";
+        whole::read(&dir.join(FILE), MAX_BYTES, format, !has_begun, hint)
     }
 
     /// The error for a folder without a record of how its run was begun.

@@ -44,6 +44,7 @@ mod signals;
 mod systems;
 mod terminal;
 mod traces;
+mod whole;
 mod worker;
 
 use clap::Parser;

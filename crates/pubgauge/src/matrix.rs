@@ -11,10 +11,8 @@ use crate::terminal::wrap;
 
 /// A column of the matrix: a system in one of its variants.
 pub struct Column {
-    /// `NAME` or `NAME:VARIANT`.
-    pub name: String,
-    /// Its answers, in the order of [`Capability::ALL`]; empty if no driver speaks to it.
-    pub answers: Vec<(Capability, Answer)>,
+    /// `NAME` or `NAME:VARIANT`, and its answers in the order of [`Capability::ALL`]; none if no driver speaks to it.
+    pub system: SystemCapabilities,
     /// Why there are no answers.
     pub missing: Option<String>,
 }
@@ -47,16 +45,19 @@ pub fn of(name: &str, chosen: &Chosen) -> Column {
     filled(name.to_owned(), &file, chosen.driver.as_ref())
 }
 
-fn filled(name: String, file: &SystemFile, driver: &dyn Driver) -> Column {
+fn filled(system: String, file: &SystemFile, driver: &dyn Driver) -> Column {
     let target = Target {
         endpoints: file.endpoints.clone(),
         features: file.features.clone(),
         ..Target::default()
     };
-    let one = |capability| (capability, answer(file, &target, driver, capability));
+    let one = |capability| CapabilityAnswer {
+        capability,
+        answer: answer(file, &target, driver, capability),
+    };
+    let answers = Capability::ALL.into_iter().map(one).collect();
     Column {
-        name,
-        answers: Capability::ALL.into_iter().map(one).collect(),
+        system: SystemCapabilities { system, answers },
         missing: None,
     }
 }
@@ -91,7 +92,8 @@ pub fn columns(catalog: &Catalog, only: &[String]) -> Result<Vec<Column>, Ending
     Ok(columns)
 }
 
-fn split(name: &str) -> (&str, Option<&str>) {
+/// A name and its variant.
+pub fn split(name: &str) -> (&str, Option<&str>) {
     match name.split_once(':') {
         Some((name, variant)) => (name, Some(variant)),
         None => (name, None),
@@ -107,26 +109,16 @@ fn column(system: &SystemFile, variant: Option<&str>) -> Result<Column, Ending> 
     Ok(match drivers::all().by_name(&file.driver) {
         Some(driver) => filled(name, &file, driver.as_ref()),
         None => Column {
-            name,
-            answers: Vec::new(),
+            system: SystemCapabilities {
+                system: name,
+                answers: Vec::new(),
+            },
             missing: Some(match &file.install.note {
                 Some(note) => note.clone(),
                 None => format!("no driver `{}`", file.driver),
             }),
         },
     })
-}
-
-/// A column in the form of the results.
-pub fn for_results(column: Column) -> SystemCapabilities {
-    SystemCapabilities {
-        system: column.name,
-        answers: column
-            .answers
-            .into_iter()
-            .map(|(capability, answer)| CapabilityAnswer { capability, answer })
-            .collect(),
-    }
 }
 
 /// The matrix as text: a grid of marks for many systems, full answers for one or two.
@@ -148,11 +140,11 @@ fn mark(support: Support) -> char {
 }
 
 fn one(column: &Column) -> String {
-    let mut out = format!("{}\n", column.name);
+    let mut out = format!("{}\n", column.system.system);
     if let Some(missing) = &column.missing {
         out.push_str(&wrap(missing, 2));
     }
-    for (capability, answer) in &column.answers {
+    for CapabilityAnswer { capability, answer } in &column.system.answers {
         let words = wrap(&answer.words, 6);
         out.push_str(&format!("  {} {capability}\n{words}", mark(answer.support)));
     }
@@ -179,11 +171,8 @@ fn grid(columns: &[Column]) -> String {
     for (row, capability) in Capability::ALL.iter().enumerate() {
         let mut line = format!("{:widest$}  ", capability.to_string());
         for column in columns {
-            let mark = column
-                .answers
-                .get(row)
-                .map_or(' ', |(_, a)| mark(a.support));
-            line.push(mark);
+            let answer = column.system.answers.get(row);
+            line.push(answer.map_or(' ', |known| mark(known.answer.support)));
             line.push(' ');
         }
         out.push_str(line.trim_end());
@@ -193,7 +182,7 @@ fn grid(columns: &[Column]) -> String {
     for (n, column) in columns.iter().enumerate() {
         let missing = column.missing.as_ref();
         let missing = missing.map_or(String::new(), |m| format!(": {m}"));
-        let legend = wrap(&format!("{} {}{missing}", letter(n), column.name), 4);
+        let legend = wrap(&format!("{} {}{missing}", letter(n), column.system.system), 4);
         out.push_str(&legend.replacen("    ", "  ", 1));
     }
     out.push_str(LEGEND);

@@ -3,17 +3,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pubgauge_driver::{Transport, Unsupported};
+use pubgauge_driver::Unsupported;
 use pubgauge_lab::{Backends, Lab, LabError};
 use pubgauge_network::{Host, Network, Role};
 use pubgauge_results::network::NetworkInfo;
+use pubgauge_runner::limits::each_once;
 use pubgauge_runner::network::TrialNetwork;
 use pubgauge_study::PlannedTrial;
 use pubgauge_testbed::Kind;
-use pubgauge_testbed::template::{HOST, names};
 
 use crate::capacity::brokers;
 use crate::exit::Ending;
+use crate::hosts::stays_here;
 use crate::prepared::Chosen;
 
 /// How long each kind of traffic is measured on bare links; there are four.
@@ -29,38 +30,20 @@ pub fn refused(trial: &PlannedTrial, chosen: &Chosen) -> Option<Unsupported> {
             reason: "nothing of an emulated network crosses an interface of this host; leave it out: the links of the network's hosts are counted anyway".into(),
         });
     }
-    let reason = of_system(network, trial, chosen).or_else(|| of_roles(network, trial))?;
+    let has_broker_host = network.of(Role::Broker).hosts > 0;
+    let reason = stays_here(trial, chosen, "where no link is crossed", |kind| match kind {
+        Kind::External => Some("it runs already, and is on no emulated network"),
+        Kind::Process | Kind::Builtin if !has_broker_host => {
+            Some("it has a broker, and the network has no broker host")
+        }
+        _ => None,
+    });
+    let reason = reason.or_else(|| of_roles(network, trial))?;
     Some(Unsupported {
         setting: "testbed.network".into(),
         value: format!("{} hosts", network.hosts().count()),
         reason,
     })
-}
-
-fn of_system(network: &Network, trial: &PlannedTrial, chosen: &Chosen) -> Option<String> {
-    let own = chosen.file.variant(chosen.variant.as_deref()).ok();
-    let endpoints = own.map(|file| file.endpoints).unwrap_or_default();
-    let placed = |endpoint: &String| names(endpoint).any(|name| name == HOST);
-    let local = |transport: Option<Transport>| {
-        matches!(transport, Some(Transport::Ipc | Transport::SharedMemory))
-    };
-    match chosen.file.kind {
-        _ if chosen.driver.lives_here() => {
-            Some("it runs in pubgauge's own process, where no link is crossed".into())
-        }
-        Kind::External => Some("it runs already, and is on no emulated network".into()),
-        Kind::Process | Kind::Builtin if !endpoints.iter().all(placed) => Some(
-            "its file lets it listen on this host's loopback alone: write {host} in `endpoints` and where it listens"
-                .into(),
-        ),
-        Kind::Process | Kind::Builtin if network.of(Role::Broker).hosts == 0 => {
-            Some("it has a broker, and the network has no broker host".into())
-        }
-        _ if trial.all_settings().any(|settings| local(settings.transport)) => {
-            Some("`transport = \"ipc\"` and `\"shared-memory\"` stay on one host: use tcp or udp".into())
-        }
-        _ => None,
-    }
 }
 
 /// The error if a side of the workload would have no host.
@@ -81,15 +64,9 @@ fn of_roles(network: &Network, trial: &PlannedTrial) -> Option<String> {
 /// # Errors
 /// Bad input: what a network needs and this machine or user does not have, and what to do.
 pub fn check<'a>(trials: impl IntoIterator<Item = &'a PlannedTrial>) -> Result<(), Ending> {
-    let mut seen: Vec<&Network> = Vec::new();
-    for network in trials
-        .into_iter()
-        .filter_map(|trial| trial.network.as_deref())
-    {
-        if !seen.contains(&network) {
-            seen.push(network);
-            drop(Lab::up(network).map_err(refusal)?);
-        }
+    let trials = trials.into_iter();
+    for network in each_once(trials.filter_map(|trial| trial.network.as_deref())) {
+        drop(Lab::up(network).map_err(refusal)?);
     }
     Ok(())
 }

@@ -8,7 +8,7 @@ use pubgauge_results::shell::quoted;
 use pubgauge_results::store;
 
 use crate::exit::{Ending, print};
-use crate::terminal;
+use crate::{terminal, whole};
 
 /// Name of the page in the folder of a run.
 pub const PAGE_FILE: &str = "report.html";
@@ -35,17 +35,13 @@ pub fn write_page(dir: &Path, results: &Results) -> Result<PathBuf, Ending> {
         .filter_map(|t| Some((t.id, store::load_log(dir, t.id, "latency").ok()?)))
         .collect();
     let path = dir.join(PAGE_FILE);
-    let partial = dir.join(".report.html.partial");
-    std::fs::write(&partial, pubgauge_report::page(results, &logs))
-        .and_then(|()| std::fs::rename(&partial, &path))
-        .map_err(|e| {
-            let _ = std::fs::remove_file(&partial);
-            Ending::not_valid(format!(
-                "cannot write {}: {e}\n  hint: the results are complete; make room and run: pubgauge report {}",
-                path.display(),
-                quoted(dir)
-            ))
-        })?;
+    let page = pubgauge_report::page(results, &logs);
+    whole::write(&path, |partial| std::fs::write(partial, page)).map_err(|e| {
+        Ending::not_valid(format!(
+            "{e}\n  hint: the results are complete; make room and run: pubgauge report {}",
+            quoted(dir)
+        ))
+    })?;
     Ok(path)
 }
 

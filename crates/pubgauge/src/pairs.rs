@@ -2,7 +2,7 @@
 
 use pubgauge_report::compare::{CellOf, Figure, Question, Unit, conclude, next};
 use pubgauge_results::comparison::{Comparison, Ended};
-use pubgauge_results::model::{Axis, Trial};
+use pubgauge_results::model::Trial;
 use pubgauge_runner::searching;
 use pubgauge_study::Plan;
 use pubgauge_workload::SECOND;
@@ -10,6 +10,7 @@ use pubgauge_workload::SECOND;
 use crate::compare::figures;
 use crate::exit::Ending;
 use crate::progress::so_many;
+use crate::proposer::axes;
 
 /// Comparisons, which choose the next trial.
 pub struct Pairs {
@@ -47,12 +48,7 @@ impl Pairs {
                 system: trial.system.clone(),
                 settings: trial.settings_name.clone(),
                 workload: trial.workload.name.clone(),
-                axes: (trial.axes.iter())
-                    .map(|(name, value)| Axis {
-                        name: name.clone(),
-                        value: value.clone(),
-                    })
-                    .collect(),
+                axes: axes(trial),
             })
             .collect();
         let pairs = Pairs {

@@ -1,11 +1,10 @@
 //! `pubgauge plan`: what a run would do, starting nothing. Prints one screen, or everything with
 //! `--verbose`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use pubgauge_driver::{Mapping, Settings};
-use pubgauge_network::Network;
 use pubgauge_report::claims::rule_words;
 use pubgauge_study::{Axis, Plan, PlannedTrial, Profile, profiles};
 use pubgauge_workload::SECOND;
@@ -13,7 +12,7 @@ use serde::Serialize;
 
 use crate::args::{ClientArgs, PlanArgs, Selection};
 use crate::capacity::{Clients, brokers};
-use crate::exit::{Ending, FINE, print, print_json};
+use crate::exit::{Ending, FINE};
 use crate::prepare::prepare;
 use crate::prepared::Prepared;
 use crate::progress::{NOTES, about, lengths, notes, so_many};
@@ -21,6 +20,7 @@ use crate::ready::tls;
 use crate::terminal::wrap;
 use crate::{capacity, drivers, folder};
 use pubgauge_runner::convert::{arrival_words, describe, size_words};
+use pubgauge_runner::limits::each_once;
 
 /// A plan as JSON output.
 #[derive(Serialize)]
@@ -74,28 +74,19 @@ struct UnsupportedJson<'a> {
 
 /// Prints the plan.
 pub fn plan(args: &PlanArgs) -> Result<i32, Ending> {
-    let studies = match folder::studies_of(&args.selection)? {
-        Some(studies) => folder::each(&args.selection, &studies, |one| planned(args, one))?,
-        None => {
-            let prepared = planned(args, &args.selection)?;
-            match args.output.json {
-                true => print_json(&json(&prepared)),
-                false => print(&words(&prepared, args.verbose)),
-            }
-            return Ok(FINE);
-        }
-    };
-    if args.output.json {
-        print_json(&studies.iter().map(json).collect::<Vec<_>>());
+    let Some(files) = folder::studies_of(&args.selection)? else {
+        let prepared = planned(args, &args.selection)?;
+        let shown = json(&prepared);
+        args.output.show(&shown, || words(&prepared, args.verbose));
         return Ok(FINE);
-    }
-    for prepared in &studies {
-        print(&format!("{}\n", words(prepared, args.verbose)));
-    }
-    print(&format!(
-        "{}\n",
-        folder::length(studies.iter().map(|one| (&one.plan, None)))
-    ));
+    };
+    let studies = folder::each(&args.selection, &files, |one| planned(args, one))?;
+    let shown: Vec<_> = studies.iter().map(json).collect();
+    args.output.show(&shown, || {
+        let each = studies.iter().map(|one| words(one, args.verbose) + "\n");
+        let length = folder::length(studies.iter().map(|one| (&one.plan, None)));
+        each.collect::<String>() + &length + "\n"
+    });
     Ok(FINE)
 }
 
@@ -118,13 +109,6 @@ fn seconds(ns: u64) -> f64 {
     ns as f64 / SECOND as f64
 }
 
-fn mappings(prepared: &Prepared, system: &str, settings: &Settings) -> Vec<Mapping> {
-    let chosen = prepared.systems.get(system);
-    chosen
-        .and_then(|s| s.resolve(settings).ok())
-        .unwrap_or_default()
-}
-
 /// Flows with settings of their own.
 fn own_settings(trial: &PlannedTrial) -> impl Iterator<Item = (&str, &Settings)> {
     trial.workload.flows.iter().filter_map(|flow| {
@@ -139,7 +123,7 @@ fn all_mappings<'a>(
     trial: &'a PlannedTrial,
 ) -> Vec<(Option<&'a str>, Vec<Mapping>)> {
     let flows = own_settings(trial)
-        .map(|(flow, settings)| (Some(flow), mappings(prepared, &trial.system, settings)));
+        .map(|(flow, settings)| (Some(flow), prepared.resolved(&trial.system, settings)));
     std::iter::once((None, prepared.mappings(trial)))
         .chain(flows)
         .collect()
@@ -172,7 +156,7 @@ fn json(prepared: &Prepared) -> PlanJson<'_> {
                 flows: own_settings(t)
                     .map(|(flow, settings)| FlowJson {
                         flow,
-                        mappings: mappings(prepared, &t.system, settings),
+                        mappings: prepared.resolved(&t.system, settings),
                     })
                     .collect(),
             })
@@ -207,30 +191,16 @@ fn words(prepared: &Prepared, verbose: bool) -> String {
         (None, None) => format!("{trials}, about {in_all} in all"),
     };
     let seed = plan.seed;
-    out.push_str(&format!(
-        "{length}; order and draws from seed {seed}\n\nworkloads\n"
-    ));
-    let mut shown = Vec::new();
-    for trial in &plan.trials {
-        let text = workload(trial);
-        if !shown.contains(&text) {
-            out.push_str(&wrap(&text, 2));
-            shown.push(text);
-        }
+    out.push_str(&format!("{length}; order and draws from seed {seed}\n"));
+    let workloads = each_once(plan.trials.iter().map(workload));
+    section(&mut out, "workloads", workloads);
+    let networks = each_once(plan.trials.iter().filter_map(|t| t.network.as_deref()));
+    if !networks.is_empty() {
+        out.push_str("\nnetwork\n");
     }
-    let mut networks: Vec<&Network> = Vec::new();
-    for network in plan.trials.iter().filter_map(|t| t.network.as_deref()) {
-        if !networks.contains(&network) {
-            let title = if networks.is_empty() {
-                "\nnetwork\n"
-            } else {
-                ""
-            };
-            out.push_str(title);
-            let words = crate::networks::words(network);
-            out.extend(words.lines().map(|line| format!("  {line}\n")));
-            networks.push(network);
-        }
+    for network in networks {
+        let words = crate::networks::words(network);
+        out.extend(words.lines().map(|line| format!("  {line}\n")));
     }
     out.push_str(&match verbose {
         true => all(prepared),
@@ -342,28 +312,14 @@ fn becomes(m: &Mapping) -> String {
 /// One screen: what is varied, and what the settings become.
 fn one_screen(prepared: &Prepared) -> String {
     let plan = &prepared.plan;
-    let mut varied = vec![
-        (
-            "systems",
-            distinct(plan.trials.iter().map(|t| t.system.as_str())),
-        ),
-        (
-            "settings",
-            distinct(plan.trials.iter().map(|t| t.settings_name.as_str())),
-        ),
-    ];
+    let systems = distinct(plan.trials.iter().map(|t| &*t.system));
+    let settings = distinct(plan.trials.iter().map(|t| &*t.settings_name));
+    let mut varied = vec![("systems", systems), ("settings", settings)];
     varied.retain(|(name, values)| *name == "systems" || values.len() > 1);
-    let axes = distinct(
-        plan.trials
-            .iter()
-            .flat_map(|t| t.axes.iter().map(|(axis, _)| axis.as_str())),
-    );
-    for axis in axes {
-        let values = plan.trials.iter().flat_map(|t| &t.axes);
-        let values = values
-            .filter(|(name, _)| name == axis)
-            .map(|(_, value)| value.as_str());
-        varied.push((axis, distinct(values)));
+    let values = || plan.trials.iter().flat_map(|t| &t.axes);
+    for axis in distinct(values().map(|(axis, _)| &**axis)) {
+        let values = values().filter(|(name, _)| name == axis);
+        varied.push((axis, distinct(values.map(|(_, value)| &**value))));
     }
     let lines = varied
         .iter()
@@ -415,14 +371,8 @@ fn repeats(plan: &Plan) -> String {
 
 /// The distinct values, in order.
 fn distinct<'a>(values: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
-    let mut distinct: Vec<&str> = Vec::new();
-    for value in values {
-        if !distinct.contains(&value) {
-            distinct.push(value);
-        }
-    }
-    distinct.sort_unstable();
-    distinct
+    let distinct: BTreeSet<&str> = values.collect();
+    distinct.into_iter().collect()
 }
 
 /// Every trial, and every setting.
@@ -434,12 +384,9 @@ fn all(prepared: &Prepared) -> String {
             .iter()
             .any(|t| t.profile.as_ref() == Some(&p.name))
     };
-    for (nth, profile) in profiles().iter().filter(used).enumerate() {
-        if nth == 0 {
-            out.push_str("\nprofiles\n");
-        }
-        out.push_str(&wrap(&format!("{}: {}", profile.name, profile.about), 2));
-    }
+    let used = profiles().iter().filter(used);
+    let about = used.map(|profile| format!("{}: {}", profile.name, profile.about));
+    section(&mut out, "profiles", about.collect());
     out.push_str("\ntrials, in order\n");
     for t in &plan.trials {
         let axes: Vec<String> = t

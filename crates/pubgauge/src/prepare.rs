@@ -17,8 +17,9 @@ use crate::exit::Ending;
 use crate::invocation::Invocation;
 use crate::prepared::{Chosen, Found, Prepared};
 use crate::progress::so_many;
-use crate::{capacity, drivers, hosts, networks, pairs};
+use crate::{capacity, drivers, hosts, matrix, networks, pairs};
 use pubgauge_runner::convert::one_line;
+use pubgauge_runner::limits::each_once;
 
 /// Reads the study, plans it, and asks every driver what each setting becomes.
 pub fn prepare(selection: &Selection, testbed: &Testbed) -> Result<Prepared, Ending> {
@@ -100,13 +101,8 @@ fn planned(
 ) -> Result<Prepared, Ending> {
     let mut plan = study.plan(&options).map_err(Ending::bad_input)?;
     let mut systems = BTreeMap::new();
-    for trial in &plan.trials {
-        if !systems.contains_key(&trial.system) {
-            systems.insert(
-                trial.system.clone(),
-                choose(catalog, &trial.system, testbed)?,
-            );
-        }
+    for name in each_once(plan.trials.iter().map(|trial| &trial.system)) {
+        systems.insert(name.clone(), choose(catalog, name, testbed)?);
     }
     take_fitting_variants(&mut plan, &mut systems, catalog, testbed)?;
     plan.tune(|system| Some(systems.get(system)?.driver.name().to_owned()));
@@ -161,17 +157,13 @@ fn planned(
 /// What is searched for, and when a search ends.
 fn searched(plan: &Plan) -> Option<String> {
     let search = plan.search.as_ref()?;
-    let mut names = Vec::new();
-    for trial in plan.searches() {
+    let names = each_once(plan.searches().map(|trial| {
         let axis = trial.seeks().map_or("load", Axis::name);
-        let name = match plan.plain().next() {
+        match plan.plain().next() {
             Some(_) => format!("{axis} of {}", trial.workload.name),
             None => axis.to_owned(),
-        };
-        if !names.contains(&name) {
-            names.push(name);
         }
-    }
+    }));
     let first = match plan.plain().next() {
         Some(_) => ", before all else",
         None => "",
@@ -264,14 +256,13 @@ pub fn share(limits: &LimitsFile) -> Share {
 
 /// How this machine enforces the limits of a plan, in words.
 fn limits(plan: &Plan) -> Vec<String> {
-    let mut told = Vec::new();
     let all = plan.trials.iter().flat_map(|t| {
         [
             ("each instance of a system", share(&t.limits)),
             ("each worker process", share(&t.client_limits)),
         ]
     });
-    for (who, share) in all {
+    let notes = all.flat_map(|(who, share)| {
         let held = foresee(&share);
         let by = |how: &Option<String>| how.clone().unwrap_or("not by the kernel".into());
         let cores = share
@@ -281,21 +272,15 @@ fn limits(plan: &Plan) -> Vec<String> {
             .memory_bytes
             .map(|b| format!("{} MiB of memory ({})", b >> 20, by(&held.memory_by)));
         let all: Vec<String> = cores.into_iter().chain(memory).collect();
-        if all.is_empty() {
-            continue;
+        let mut notes = Vec::new();
+        if !all.is_empty() {
+            notes.push(format!("{who} gets {}", all.join(" and ")));
+            let not = held.not_held.iter();
+            notes.extend(not.map(|what| format!("cannot be held here: {what}")));
         }
-        let given = format!("{who} gets {}", all.join(" and "));
-        let not = held
-            .not_held
-            .iter()
-            .map(|what| format!("cannot be held here: {what}"));
-        for note in std::iter::once(given).chain(not) {
-            if !told.contains(&note) {
-                told.push(note);
-            }
-        }
-    }
-    told
+        notes
+    });
+    each_once(notes)
 }
 
 fn daily(flags: &Daily) -> Result<DailyFlags, Ending> {
@@ -313,7 +298,10 @@ fn daily(flags: &Daily) -> Result<DailyFlags, Ending> {
 }
 
 /// A quantity with its unit, in the words of study files.
-fn quantity<T: DeserializeOwned>(flag: &str, text: &Option<String>) -> Result<Option<T>, Ending> {
+pub fn quantity<T: DeserializeOwned>(
+    flag: &str,
+    text: &Option<String>,
+) -> Result<Option<T>, Ending> {
     let Some(text) = text else { return Ok(None) };
     serde_json::from_value(serde_json::Value::String(text.clone()))
         .map(Some)
@@ -406,10 +394,7 @@ pub fn names(catalog: &Catalog, on: &[String], testbed: &Testbed) -> Result<Vec<
         return Ok(known(catalog, testbed).found_variants);
     }
     for name in on {
-        let plain = name
-            .split_once(':')
-            .map_or(name.as_str(), |(plain, _)| plain);
-        catalog.get(plain).map_err(Ending::bad_input)?;
+        catalog.get(matrix::split(name).0).map_err(Ending::bad_input)?;
     }
     Ok(on.to_vec())
 }
@@ -418,15 +403,15 @@ pub fn names(catalog: &Catalog, on: &[String], testbed: &Testbed) -> Result<Vec<
 fn known(catalog: &Catalog, testbed: &Testbed) -> Known {
     let mut known = Known::default();
     for listing in catalog.list(testbed) {
+        let variants = listing.variants.iter();
+        let variants: Vec<String> = variants.map(|v| format!("{}:{v}", listing.name)).collect();
         if listing.found && listing.kind != Kind::External {
             known.found.push(listing.name.clone());
             if listing.first_look {
                 known.first_look.push(listing.name.clone());
             }
-            let variants = listing.variants.iter();
-            let names = variants.map(|v| format!("{}:{v}", listing.name));
-            known.found_variants.extend(names);
-            if listing.variants.is_empty() {
+            known.found_variants.extend(variants.iter().cloned());
+            if variants.is_empty() {
                 known.found_variants.push(listing.name.clone());
             }
         }
@@ -436,12 +421,7 @@ fn known(catalog: &Catalog, testbed: &Testbed) -> Known {
             let brokers = file.endpoints.len().max(1) as u32;
             known.brokers.insert(listing.name.clone(), brokers);
         }
-        known.all.extend(
-            listing
-                .variants
-                .iter()
-                .map(|v| format!("{}:{v}", listing.name)),
-        );
+        known.all.extend(variants);
         known.all.push(listing.name);
     }
     // The reference broker first: the others are compared with it.
@@ -467,13 +447,10 @@ pub fn choose(catalog: &Catalog, name: &str, testbed: &Testbed) -> Result<Chosen
         let file = SystemFile::parse(SIMULATED, "simulated").map_err(Ending::not_valid)?;
         return with_driver(file, None);
     }
-    let (plain, variant) = match name.split_once(':') {
-        Some((plain, variant)) => (plain, Some(variant.to_owned())),
-        None => (name, None),
-    };
+    let (plain, variant) = matrix::split(name);
     let file = catalog.get(plain).map_err(Ending::bad_input)?;
     testbed.find(&file).map_err(Ending::bad_input)?;
-    with_driver(file, variant)
+    with_driver(file, variant.map(str::to_owned))
 }
 
 /// The simulated system has no process and no address.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use pubgauge_driver::{Driver, Mapping, Settings, Tls, Unsupported};
+use pubgauge_runner::limits::each_once;
 use pubgauge_study::{Plan, PlannedTrial};
 use pubgauge_testbed::{SystemFile, Testbed};
 use serde::{Deserialize, Serialize};
@@ -39,25 +40,24 @@ impl Prepared {
 
     /// Notes on systems whose certificate goes unchecked, and on what that gives up.
     fn unchecked(&self) -> Vec<String> {
-        let mut told = Vec::new();
-        for trial in &self.plan.trials {
-            let chosen = self.systems.get(&trial.system);
-            let mappings = chosen.and_then(|c| c.resolve(&trial.settings).ok());
-            for mapping in mappings.into_iter().flatten() {
-                let note = format!("{}: {}", trial.system, mapping.native);
-                if mapping.setting == "tls" && !told.contains(&note) {
-                    told.push(note);
-                }
-            }
-        }
-        told
+        let notes = self.plan.trials.iter().flat_map(|trial| {
+            let mappings = self.resolved(&trial.system, &trial.settings).into_iter();
+            let of_tls = mappings.filter(|mapping| mapping.setting == "tls");
+            of_tls.map(move |mapping| format!("{}: {}", trial.system, mapping.native))
+        });
+        each_once(notes)
     }
 
     /// What a trial's settings become on its system, wishes that were not granted included.
     pub fn mappings(&self, trial: &PlannedTrial) -> Vec<Mapping> {
-        let chosen = self.systems.get(&trial.system);
-        let resolved = chosen.and_then(|chosen| chosen.resolve(&trial.settings).ok());
-        trial.mappings(resolved.unwrap_or_default())
+        trial.mappings(self.resolved(&trial.system, &trial.settings))
+    }
+
+    /// What settings become on a system.
+    pub fn resolved(&self, system: &str, settings: &Settings) -> Vec<Mapping> {
+        let chosen = self.systems.get(system);
+        let resolved = chosen.and_then(|chosen| chosen.resolve(settings).ok());
+        resolved.unwrap_or_default()
     }
 }
 

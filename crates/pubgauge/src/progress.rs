@@ -35,12 +35,13 @@ pub const NOTES: usize = 5;
 
 /// So many of them, in words: `1 trial`, `12 trials`.
 pub fn so_many(count: u64, what: &str) -> String {
-    let ending = match (count, what.ends_with(['s', 'h'])) {
-        (1, _) => "",
-        (_, true) => "es",
-        (_, false) => "s",
+    let (stem, ending) = match what.strip_suffix('y') {
+        _ if count == 1 => (what, ""),
+        Some(stem) => (stem, "ies"),
+        None if what.ends_with(['s', 'h']) => (what, "es"),
+        None => (what, "s"),
     };
-    format!("{count} {what}{ending}")
+    format!("{count} {stem}{ending}")
 }
 
 /// About how long, rounded up: `40 s`, `12 min`, `3.5 h`.
@@ -302,11 +303,7 @@ impl Progress {
         Some(Rates {
             out_per_s: per_s(sent.saturating_sub(sent_before)),
             in_per_s: per_s(received.saturating_sub(received_before)),
-            p50_ns: live.latency.map(|l| l.p50),
-            p99_ns: live.latency.map(|l| l.p99),
-            lost: live.passed_over,
-            under_way: live.under_way,
-            connected: live.connected,
+            live: live.clone(),
         })
     }
 }
@@ -323,21 +320,11 @@ impl Watch for Progress {
     }
 
     fn tick(&mut self, live: &Live, now: Nanos) {
-        if self.shown.is_some() {
-            self.tell(|shown| {
-                let Some(current) = &mut shown.current else {
-                    return;
-                };
-                current.published = live.sent;
-                current.delivered = live.received;
-                current.connected = live.connected;
-                current.connections_lost = live.lost;
-                current.under_way = live.under_way;
-                current.lost = live.passed_over;
-                current.p50_ns = live.latency.map(|l| l.p50);
-                current.p99_ns = live.latency.map(|l| l.p99);
-            });
-        }
+        self.tell(|shown| {
+            if let Some(current) = &mut shown.current {
+                current.live.clone_from(live);
+            }
+        });
         if self.bar.is_none() && !self.lines {
             return;
         }
@@ -392,6 +379,7 @@ fn bar(view: Arc<Mutex<View>>) -> ProgressBar {
     bar
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+/// What a mutex guards, also after a thread has panicked that held it.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -19,6 +19,7 @@ use crate::exit::Ending;
 use crate::pairs::Pairs;
 use crate::prepared::Prepared;
 use crate::{capacity, criteria};
+pub use limits::axes;
 
 /// Limit of the 99th percentile of latency in searches whose study has no criterion of latency, ns.
 const P99_NS: f64 = 100e6;

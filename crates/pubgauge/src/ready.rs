@@ -13,7 +13,7 @@ use pubgauge_driver::Tls;
 use pubgauge_export::check::Check;
 use pubgauge_results::counted;
 use pubgauge_results::criterion::evaluate;
-use pubgauge_results::model::{Results, Trial};
+use pubgauge_results::model::{Results, System, Trial};
 use pubgauge_results::search::Search;
 use pubgauge_results::store::RunFolder;
 use pubgauge_runner::agents::Agents;
@@ -32,7 +32,7 @@ use crate::page::write_page;
 use crate::prepare::{prepare, prepare_again, share};
 use crate::prepared::Prepared;
 use crate::progress::{Progress, so_far};
-use crate::proposer::{Proposer, evaluated};
+use crate::proposer::{Proposer, axes, evaluated};
 use crate::{calibrate, capacity, drivers, gate, hosts, signals};
 pub use begin::default_folder;
 use begin::open_folder;
@@ -272,21 +272,30 @@ fn trials(
             workers.subscriber_hosts = network.subscriber.hosts;
         }
         let job = Job {
-            id: trial.order,
-            cell: &trial.cell,
-            shown_as: &trial.system,
+            asked: Trial {
+                id: trial.order,
+                cell: trial.cell.clone(),
+                system: System {
+                    name: trial.system.clone(),
+                    ..System::default()
+                },
+                settings: trial.settings.clone(),
+                settings_name: trial.settings_name.clone(),
+                axes: axes(trial),
+                mappings: prepared.mappings(trial),
+                repeat: trial.repeat,
+                search: proposal.search,
+                limit_share: proposal.limit_share,
+                ..Trial::default()
+            },
             system: &chosen.file,
             variant: chosen.variant.as_deref(),
             driver: chosen.driver.clone(),
-            settings: &trial.settings,
             of_flows: trial
                 .of_flows
                 .iter()
                 .map(|own| (own.clone(), chosen.resolve(own).unwrap_or_default()))
                 .collect(),
-            settings_name: &trial.settings_name,
-            axes: &trial.axes,
-            mappings: prepared.mappings(trial),
             pacing_within: trial.pacing_within,
             share: share(&trial.limits),
             counts: Counts {
@@ -296,13 +305,10 @@ fn trials(
             keep_running: trial.keep_running,
             workload: &trial.workload,
             brokers: trial.brokers,
-            repeat: trial.repeat,
             network,
         };
         let (mut done, files) = perform(&job, &bench, progress);
         done.took_s = begun.elapsed().as_secs_f64();
-        done.search = proposal.search;
-        done.limit_share = proposal.limit_share;
         // An interrupted trial is not stored: --resume measures it whole.
         if stop.load(Relaxed) && done.circumstances.not_run.is_some() {
             break;

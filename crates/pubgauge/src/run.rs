@@ -51,12 +51,6 @@ pub fn run(args: &RunArgs) -> Result<i32, Ending> {
 pub fn find(args: FindArgs) -> Result<i32, Ending> {
     let mut run = args.run;
     let selection = &mut run.selection;
-    let set = |path: &str, value: &Option<String>| value.as_ref().map(|v| format!("{path}={v}"));
-    let flags = [
-        set("search.width", &args.width),
-        set("search.budget", &args.budget),
-        set("search.confirm", &args.confirm),
-    ];
     if run.resume.is_none() {
         selection.find = Some(args.axis);
         if selection.study.is_none() {
@@ -75,7 +69,13 @@ pub fn find(args: FindArgs) -> Result<i32, Ending> {
             }
         }
     }
-    selection.set.extend(flags.into_iter().flatten());
+    for (path, value) in [
+        ("search.width", args.width),
+        ("search.budget", args.budget),
+        ("search.confirm", args.confirm),
+    ] {
+        selection.set.extend(value.map(|v| format!("{path}={v}")));
+    }
     self::run(&run)
 }
 

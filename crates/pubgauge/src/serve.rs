@@ -77,29 +77,20 @@ fn read_settings(path: Option<&Path>) -> Result<Settings, Ending> {
 }
 
 fn forwarder_address(publishers: &str, subscribers: &str) -> Result<ForwarderAddress, Ending> {
-    let joined = match (
-        publishers.strip_prefix("tcp://"),
-        subscribers.strip_prefix("tcp://"),
-    ) {
-        (Some(publishers), Some(subscribers)) => {
-            let port = subscribers
-                .rsplit_once(':')
-                .map_or(subscribers, |(_, port)| port);
-            format!("zmq-forwarder+tcp://{publishers},{port}")
-        }
-        _ => match (
-            publishers.strip_prefix("ipc://"),
-            subscribers.strip_prefix("ipc://"),
-        ) {
-            (Some(publishers), Some(subscribers)) => {
-                format!("zmq-forwarder+ipc://{publishers},{subscribers}")
-            }
-            _ => {
-                return Err(Ending::bad_input(
-                    "--publishers and --subscribers want addresses of the same kind, tcp://HOST:PORT or ipc://PATH",
-                ));
-            }
-        },
+    let both = |scheme| {
+        let publishers = publishers.strip_prefix(scheme)?;
+        Some((publishers, subscribers.strip_prefix(scheme)?))
+    };
+    let joined = if let Some((publishers, subscribers)) = both("tcp://") {
+        let port = subscribers.rsplit_once(':');
+        let port = port.map_or(subscribers, |(_, port)| port);
+        format!("zmq-forwarder+tcp://{publishers},{port}")
+    } else if let Some((publishers, subscribers)) = both("ipc://") {
+        format!("zmq-forwarder+ipc://{publishers},{subscribers}")
+    } else {
+        return Err(Ending::bad_input(
+            "--publishers and --subscribers want addresses of the same kind, tcp://HOST:PORT or ipc://PATH",
+        ));
     };
     joined.parse().map_err(Ending::bad_input)
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use pubgauge_testbed::OwnedFolder;
@@ -10,6 +10,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
 use crate::exit::{Ending, tell};
+use crate::progress::lock;
 
 /// How long after the first signal systems that have not ended are killed: the program must end
 /// within five seconds.
@@ -31,8 +32,7 @@ static SCRATCH: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 /// If it cannot be made.
 pub fn scratch() -> std::io::Result<OwnedFolder> {
     let folder = OwnedFolder::create(&std::env::temp_dir(), "pubgauge-run-")?;
-    let mut folders = SCRATCH.lock().unwrap_or_else(PoisonError::into_inner);
-    folders.push(folder.path().to_owned());
+    lock(&SCRATCH).push(folder.path().to_owned());
     Ok(folder)
 }
 
@@ -72,11 +72,7 @@ pub fn install() -> std::io::Result<Arc<AtomicBool>> {
                 if flag.swap(true, Ordering::SeqCst) {
                     AT_ONCE.store(true, Ordering::SeqCst);
                     pubgauge_testbed::kill_everything();
-                    for folder in SCRATCH
-                        .lock()
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .iter()
-                    {
+                    for folder in lock(&SCRATCH).iter() {
                         let _ = std::fs::remove_dir_all(folder);
                     }
                     // Without the libraries' exit handlers, which could clash with running threads.

@@ -4,7 +4,7 @@ use pubgauge_testbed::{Catalog, Listing};
 
 use crate::args::SystemsArgs;
 use crate::drivers;
-use crate::exit::{Ending, FINE, print, print_json};
+use crate::exit::{Ending, FINE};
 use crate::terminal::wrap;
 use crate::{install, matrix};
 
@@ -15,26 +15,14 @@ pub fn systems(args: &SystemsArgs) -> Result<i32, Ending> {
         return install::install(&catalog, &args.install, args.yes, args.output);
     }
     if args.matrix {
-        return show_matrix(&catalog, args);
+        let columns = matrix::columns(&catalog, &args.on)?;
+        let answers: Vec<_> = columns.iter().map(|column| &column.system).collect();
+        args.output.show(&answers, || matrix::words(&columns));
+        return Ok(FINE);
     }
     let testbed = drivers::testbed().map_err(Ending::not_valid)?;
     let listings = catalog.list(&testbed);
-    if args.output.json {
-        print_json(&listings);
-    } else {
-        print(&words(&listings));
-    }
-    Ok(FINE)
-}
-
-fn show_matrix(catalog: &Catalog, args: &SystemsArgs) -> Result<i32, Ending> {
-    let columns = matrix::columns(catalog, &args.on)?;
-    if args.output.json {
-        let columns: Vec<_> = columns.into_iter().map(matrix::for_results).collect();
-        print_json(&columns);
-    } else {
-        print(&matrix::words(&columns));
-    }
+    args.output.show(&listings, || words(&listings));
     Ok(FINE)
 }
 

@@ -11,7 +11,9 @@ use pubgauge_workload::trace::{Column, OnChange, Trace, TraceFormat, TraceSource
 use serde::Serialize;
 
 use crate::args::{ConvertArgs, TraceVerb};
-use crate::exit::{Ending, FINE, print, print_json};
+use crate::exit::{Ending, FINE};
+use crate::prepare::quantity;
+use crate::whole;
 
 /// `pubgauge trace`.
 pub fn act(verb: &TraceVerb) -> Result<i32, Ending> {
@@ -22,10 +24,7 @@ pub fn act(verb: &TraceVerb) -> Result<i32, Ending> {
                 ..TraceSource::default()
             };
             let about = About::of(&Trace::read(&source).map_err(Ending::bad_input)?, None);
-            match output.json {
-                true => print_json(&about),
-                false => print(&about.words()),
-            }
+            output.show(&about, || about.words());
         }
         TraceVerb::Convert(args) => {
             let source = TraceSource {
@@ -36,10 +35,8 @@ pub fn act(verb: &TraceVerb) -> Result<i32, Ending> {
             let trace = Trace::read(&source).map_err(Ending::bad_input)?;
             write(&trace, &args.out)?;
             let about = About::of(&trace, Some(&args.out));
-            match (args.output.json, args.output.quiet) {
-                (true, _) => print_json(&about),
-                (_, true) => {}
-                _ => print(&about.words()),
+            if args.output.json || !args.output.quiet {
+                args.output.show(&about, || about.words());
             }
         }
     }
@@ -48,9 +45,8 @@ pub fn act(verb: &TraceVerb) -> Result<i32, Ending> {
 
 /// Writes the whole file or none.
 fn write(trace: &Trace, path: &Path) -> Result<(), Ending> {
-    let partial = path.with_extension("partial");
-    let written = File::create(&partial).and_then(|file| {
-        let mut out = BufWriter::new(file);
+    let written = whole::write(path, |partial| {
+        let mut out = BufWriter::new(File::create(partial)?);
         if path.extension().is_some_and(|e| e == "gz") {
             let mut zipped = GzEncoder::new(&mut out, Compression::default());
             trace.write_plain(&mut zipped)?;
@@ -58,13 +54,9 @@ fn write(trace: &Trace, path: &Path) -> Result<(), Ending> {
         } else {
             trace.write_plain(&mut out)?;
         }
-        out.flush()?;
-        std::fs::rename(&partial, path)
+        out.flush()
     });
-    written.map_err(|e| {
-        let _ = std::fs::remove_file(&partial);
-        Ending::bad_input(format!("cannot write {}: {e}", path.display()))
-    })
+    written.map_err(Ending::bad_input)
 }
 
 /// Contents of a trace.
@@ -138,32 +130,19 @@ fn format(args: &ConvertArgs) -> Result<TraceFormat, Ending> {
         delimiter: args.delimiter,
         header: args.no_header.then_some(false),
         time: column(&args.time),
-        time_format: args
-            .time_format
-            .as_ref()
-            .map(|text| {
-                serde_json::from_value(serde_json::Value::String(text.clone()))
-                    .map_err(|e| Ending::bad_input(format!("--time-format {text}: {e}")))
-            })
-            .transpose()?,
+        time_format: quantity("--time-format", &args.time_format)?,
         device: args.device.as_ref().map(column),
         device_from_file: args.device_from_file.clone(),
         topic: args.topic.as_ref().map(column),
         size: args.size.as_ref().map(column),
         size_bytes: args.size_bytes,
-        size_of_json: if args.size_of_json.is_empty() {
-            None
-        } else {
-            Some(
-                args.size_of_json
-                    .iter()
-                    .map(|member| {
-                        let (key, of) = member.split_once('=').unwrap_or((member, member));
-                        (key.to_owned(), self::column(of))
-                    })
-                    .collect(),
-            )
-        },
+        size_of_json: (!args.size_of_json.is_empty()).then(|| {
+            let members = args.size_of_json.iter().map(|member| {
+                let (key, of) = member.split_once('=').unwrap_or((member, member));
+                (key.to_owned(), self::column(of))
+            });
+            members.collect()
+        }),
         payload: args.payload.as_ref().map(column),
         drop_repeats: args.drop_repeats.as_ref().map(column),
         on_change: args

@@ -124,24 +124,23 @@ fn trial(broker: &Mosquitto, namespace: &str, seen: &mut Seen) -> Trial {
         ..Settings::default()
     };
     let job = Job {
-        id: 1,
-        cell: "cell",
-        shown_as: &system.name,
+        asked: Trial {
+            id: 1,
+            cell: "cell".into(),
+            settings,
+            repeat: 1,
+            ..Trial::default()
+        },
         system: &system,
         variant: None,
         driver: Arc::new(MqttDriver),
-        settings: &settings,
         of_flows: Vec::new(),
-        settings_name: "default",
-        axes: &[],
-        mappings: Vec::new(),
         share: Share::default(),
         pacing_within: 0,
         counts: Default::default(),
         keep_running: false,
         workload: &Arc::new(workload),
         brokers: 1,
-        repeat: 1,
         network: None,
     };
     let scratch = tempfile::tempdir().unwrap();

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use pubgauge_clock::udp::{Key, Server, monotonic};
@@ -19,21 +19,12 @@ use pubgauge_hosts::{
 use pubgauge_results::host::{HostClock, WorkerHost};
 use pubgauge_testbed::NetworkHost;
 
+use crate::lock;
+
 /// How long to wait for a host that was there before: it dials again as soon as its connection is in use.
 pub const AGAIN: Duration = Duration::from_secs(15);
 /// How long to wait for the next host before looking at the clock.
 const GLANCE: Duration = Duration::from_millis(50);
-
-/// Where agents join, and how many.
-#[derive(Clone, Debug)]
-pub struct Gathering {
-    /// How many hosts there are; ranks count from 0.
-    pub hosts: u32,
-    /// The address to listen at.
-    pub address: SocketAddr,
-    /// Path of the file for the credentials, which must not exist. It is removed at the end.
-    pub file: PathBuf,
-}
 
 /// Why workers on other hosts cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -82,35 +73,33 @@ pub struct Agents {
 }
 
 impl Agents {
-    /// Starts to let agents in.
+    /// Starts to let the agents of so many hosts in, at `address`; ranks count from 0. Their credentials are in
+    /// `file`, which must not exist, until the end.
     ///
     /// # Errors
     /// If no certificate can be made, the file exists, or the address cannot be listened at.
-    pub fn listen(gathering: &Gathering) -> Result<Agents, AgentsError> {
+    pub fn listen(hosts: u32, address: SocketAddr, file: &Path) -> Result<Agents, AgentsError> {
         let identity = Identity::generate()?;
-        let credentials = identity.credentials(gathering.hosts)?;
-        let failed = |error| AgentsError::Listen {
-            address: gathering.address,
-            error,
-        };
+        let credentials = identity.credentials(hosts)?;
+        let failed = |error| AgentsError::Listen { address, error };
         let key = Key::random().map_err(failed)?;
-        let clock = Server::start(gathering.address, key.clone(), Arc::new(monotonic));
+        let clock = Server::start(address, key.clone(), Arc::new(monotonic));
         let clock = clock.map_err(failed)?;
         let options = Options {
-            address: gathering.address,
+            address,
             again: true,
             clock: Some((clock.address().port(), key)),
             ..Options::default()
         };
         let listener = Listener::start(&identity, &credentials, options).map_err(failed)?;
         // Last: whoever finds the file can connect.
-        let file = KeptCredentials::write(&credentials, &gathering.file)?;
+        let file = KeptCredentials::write(&credentials, file)?;
         Ok(Agents {
             listener,
             spares: Mutex::default(),
             known: Mutex::default(),
             reached: Mutex::default(),
-            hosts: gathering.hosts,
+            hosts,
             machine: Machine::here(),
             _clock: clock,
             file,
@@ -155,8 +144,7 @@ impl Agents {
     ) -> Result<(), AgentsError> {
         let until = Instant::now() + longest;
         loop {
-            for joined in self.collect(GLANCE) {
-                let (rank, host) = joined;
+            for (rank, host) in self.collect(GLANCE) {
                 let missing = self.missing();
                 let there = self.hosts as usize - missing.len();
                 say(&format!(
@@ -190,10 +178,7 @@ impl Agents {
         while let Some(joined) = self.listener.next(wait) {
             wait = Duration::ZERO;
             let rank = joined.hello.rank;
-            let host = match joined.hello.machine.host.as_str() {
-                "" => joined.address.ip().to_string(),
-                host => host.to_owned(),
-            };
+            let host = joined.host.clone();
             lock(&self.reached).get_or_insert(joined.reached.ip());
             let now = Known {
                 name: host.clone(),
@@ -301,20 +286,12 @@ struct Known {
     interface: String,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// Words on ranks that have not joined.
 fn ranks(missing: &[u32]) -> String {
-    const SHOWN: usize = 10;
-    if missing.is_empty() {
-        return String::new();
+    match missing {
+        [] => String::new(),
+        missing => format!("; missing: {}", pubgauge_hosts::ranks(missing)),
     }
-    let shown = missing.iter().take(SHOWN).map(u32::to_string);
-    let shown = shown.collect::<Vec<_>>().join(", ");
-    let more = if missing.len() > SHOWN { ", ..." } else { "" };
-    format!("; missing: rank {shown}{more}")
 }
 
 /// The rank on which a worker runs: hosts of publishers come first, then those of subscribers. A single host
@@ -374,43 +351,28 @@ impl AgentPlace {
         hosts.into_values().collect()
     }
 
-    /// The error of one-way times between hosts: the largest of all pairs of a publishing worker and another.
-    pub fn one_way(&self, recordings: &[Recording]) -> OneWay {
+    /// The error of one-way times between hosts, ns, the largest of all pairs of a publishing worker and another:
+    /// `None` where all have one clock, `Some(None)` where it is not known.
+    pub fn one_way(&self, recordings: &[Recording]) -> Option<Option<Nanos>> {
         let used = lock(&self.used);
-        let of = |role: Role| recordings.iter().filter(move |own| own.role == role);
-        let mut worst = OneWay::Exact;
-        for publisher in of(Role::Publishers) {
+        let mut worst: Option<Nanos> = None;
+        for publisher in recordings.iter().filter(|own| own.role == Role::Publishers) {
             for subscriber in recordings {
                 let [from, to] = [publisher, subscriber].map(|own| used.get(&own.worker));
                 let (Some(from), Some(to)) = (from, to) else {
-                    return OneWay::Unknown;
+                    return Some(None);
                 };
                 if from.rank == to.rank || from.clock.shared && to.clock.shared {
                     continue;
                 }
-                let bounds = publisher.clock_error.zip(subscriber.clock_error);
-                match (bounds, worst) {
-                    (None, _) => return OneWay::Unknown,
-                    (Some((one, other)), OneWay::Within(known)) => {
-                        worst = OneWay::Within(known.max(one + other));
-                    }
-                    (Some((one, other)), _) => worst = OneWay::Within(one + other),
-                }
+                let Some((one, other)) = publisher.clock_error.zip(subscriber.clock_error) else {
+                    return Some(None);
+                };
+                worst = worst.max(Some(one + other));
             }
         }
-        worst
+        worst.map(Some)
     }
-}
-
-/// How well the clocks of both ends of one-way times agree.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OneWay {
-    /// They are one clock.
-    Exact,
-    /// To within this, ns.
-    Within(Nanos),
-    /// Not known.
-    Unknown,
 }
 
 impl Place for AgentPlace {

@@ -1,5 +1,6 @@
 //! Converts the engine's record and the observations beside it to one trial of `results.json`.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
@@ -11,59 +12,34 @@ use pubgauge_engine::recording::{FlowRecording, Recording, Usage};
 use pubgauge_engine::times::{Measure, histogram};
 use pubgauge_results::histogram::{ECDF_POINTS, Interval, ecdf, write_log};
 use pubgauge_results::model::{
-    Axis, ClientCpu, Connections, ContextSwitches, CountCheck, Distribution, Drain, FlowFigures,
-    OddCounts, PhaseCounts, System, Trial, WorkerLoad, WorkloadInfo,
+    ClientCpu, Connections, ContextSwitches, CountCheck, Distribution, Drain, FlowFigures,
+    OddCounts, PhaseCounts, Trial, WorkerLoad, WorkloadInfo,
 };
 use pubgauge_workload::{Arrivals, Flow, Sizes, Workload};
 
 use crate::observe::Observed;
 use crate::{bursts, groups, series, windows};
 
-/// The identity of a trial, and what was asked for.
-pub struct Asked<'a> {
-    /// Position in the plan.
-    pub id: u32,
-    /// The cell.
-    pub cell: &'a str,
-    /// The system.
-    pub system: System,
-    /// What the application asked for.
-    pub settings: &'a Settings,
-    /// Settings of flows that have their own, with what they became.
-    pub of_flows: &'a [(Settings, Vec<Mapping>)],
-    /// Name of the settings' variant.
-    pub settings_name: &'a str,
-    /// Values of the grid's axes: (axis, value).
-    pub axes: &'a [(String, String)],
-    /// What each setting became.
-    pub mappings: Vec<Mapping>,
-    /// The workload.
-    pub workload: &'a Workload,
-    /// Repeat number, from 1.
-    pub repeat: u32,
-    /// Start, RFC 3339.
-    pub started: String,
-}
-
 const SECOND: f64 = 1e9;
 
-/// The figures of a trial, without a verdict yet.
-pub fn trial(asked: Asked<'_>, record: &TrialRecord, observed: &Observed) -> Trial {
+/// What was `asked` for, and seen of its processes, with the figures of its traffic, without a verdict yet.
+/// `of_flows` are the settings of flows that have their own, with what they became.
+pub fn trial(
+    asked: Trial,
+    of_flows: &[(Settings, Vec<Mapping>)],
+    workload: &Workload,
+    record: &TrialRecord,
+    observed: &Observed,
+) -> Trial {
     let sum = record.sum();
     let duration_s = record.duration() as f64 / SECOND;
-    let per_s = |count: u64| match duration_s > 0.0 {
-        true => count as f64 / duration_s,
-        false => 0.0,
-    };
+    let per_s = |count| per_second(count, duration_s);
     let measured = record.in_measurement(None);
-    let total = |of: fn(&Recording) -> u64| record.recordings.iter().map(of).sum::<u64>();
-    let distribution = |measure| {
-        Distribution::censored(&record.all_times(measure), censored(measure, sum.under_way))
-    };
+    let recordings = || record.recordings.iter();
+    let total = |of: fn(&Recording) -> u64| recordings().map(of).sum::<u64>();
+    let distribution = |measure| distribution([&record.all_times(measure)], measure, sum.under_way);
     let some = |measure| Some(distribution(measure)).filter(|d: &Distribution| d.count > 0);
-    let mut errors: Vec<String> = record
-        .recordings
-        .iter()
+    let mut errors: Vec<String> = recordings()
         .flat_map(|r| r.errors.iter().map(|e| one_line(e)))
         .collect();
     let more = total(|r| r.more_errors);
@@ -72,27 +48,7 @@ pub fn trial(asked: Asked<'_>, record: &TrialRecord, observed: &Observed) -> Tri
     }
     let latency = record.all_times(Measure::Latency);
     Trial {
-        id: asked.id,
-        cell: asked.cell.to_owned(),
-        system: asked.system.clone(),
-        settings: asked.settings.clone(),
-        settings_name: asked.settings_name.to_owned(),
-        search: None,
-        limit_share: None,
-        axes: asked
-            .axes
-            .iter()
-            .map(|(name, value)| Axis {
-                name: name.clone(),
-                value: value.clone(),
-            })
-            .collect(),
-        mappings: asked.mappings.clone(),
-        workload: describe(asked.workload),
-        repeat: asked.repeat,
-        verdict: Default::default(),
-        started: asked.started.clone(),
-        took_s: 0.0,
+        workload: describe(workload),
         duration_s,
         offered: sum.offered,
         published: sum.published,
@@ -130,25 +86,11 @@ pub fn trial(asked: Asked<'_>, record: &TrialRecord, observed: &Observed) -> Tri
             publishers: cpu(record, Role::Publishers),
             subscribers: cpu(record, Role::Subscribers),
         },
-        system_cpu_s: observed.system_cpu_s,
-        brokers: observed.brokers.clone(),
-        client_processes: observed.client_processes,
-        client_rss_bytes: observed.client_rss_bytes,
-        system_rss_bytes: observed.system_rss_bytes,
         worker_load: worker_load(record, observed),
         client_context_switches: ContextSwitches {
             voluntary: total(|r| r.usage.voluntary_switches),
             involuntary: total(|r| r.usage.involuntary_switches),
         },
-        system_context_switches: observed.system_switches,
-        system_busiest_thread_cpu: observed.system_busiest_thread_cpu,
-        system_processes: observed.system_processes,
-        system_written_bytes: observed.system_written_bytes,
-        system_calls: None,
-        interface: None,
-        network: None,
-        hosts: Vec::new(),
-        one_way: None,
         wire_bytes_sent: total(|r| r.wire.sent),
         wire_bytes_received: total(|r| r.wire.received),
         connections: Connections {
@@ -158,29 +100,16 @@ pub fn trial(asked: Asked<'_>, record: &TrialRecord, observed: &Observed) -> Tri
             remade: total(|r| r.remade),
             connect_s: record.connect_span as f64 / SECOND,
             ready_s: record.prove_span as f64 / SECOND,
-            connect_cpu_s: record
-                .recordings
-                .iter()
-                .map(|r| r.connect_usage.running as f64 / SECOND)
-                .sum::<f64>()
-                + 0.0,
+            connect_cpu_s: seconds(recordings().map(|r| r.connect_usage.running)),
         },
         drain: Drain {
             seconds: record.drain.span as f64 / SECOND,
             cut_short: record.drain.ended == DrainEnd::CutShort,
         },
-        longest_silence_ns: record
-            .recordings
-            .iter()
-            .map(|r| r.silence)
-            .max()
-            .unwrap_or(0),
-        circumstances: Default::default(),
-        limits: None,
-        client_limits: None,
+        longest_silence_ns: recordings().map(|r| r.silence).max().unwrap_or(0),
         checks: checks(record, &sum),
-        flows: flows(&asked, record, per_s),
-        groups: groups::of_trial(asked.workload, record),
+        flows: flows(of_flows, workload, record, per_s),
+        groups: groups::of_trial(workload, record),
         windows: windows::of_trial(record, observed),
         at_start: series::at_start(record),
         series: series::series(record, observed),
@@ -188,26 +117,46 @@ pub fn trial(asked: Asked<'_>, record: &TrialRecord, observed: &Observed) -> Tri
         latency_ecdf: shared_by_all(ecdf(&latency, ECDF_POINTS), latency.len(), sum.under_way),
         noise_ecdf: ecdf(&observed.noise, ECDF_POINTS),
         errors,
-        not_in_order: Vec::new(),
-        extra: Default::default(),
+        ..asked
     }
 }
 
 fn cpu(record: &TrialRecord, role: Role) -> f64 {
     let of_role = record.recordings.iter().filter(|r| r.role == role);
-    // In Rust the sum of no values is -0.
-    of_role
-        .map(|r| r.usage.running as f64 / SECOND)
-        .sum::<f64>()
-        + 0.0
+    seconds(of_role.map(|r| r.usage.running))
 }
 
-/// Number of larger values that a histogram lacks because deliveries were still under way.
-fn censored(measure: Measure, under_way: u64) -> u64 {
-    match measure {
+/// The sum of spans in ns, s.
+fn seconds(spans: impl Iterator<Item = Nanos>) -> f64 {
+    // In Rust the sum of no values is -0.
+    spans.map(|ns| ns as f64 / SECOND).sum::<f64>() + 0.0
+}
+
+/// A rate over so many seconds; 0 where there were none.
+pub(crate) fn per_second(count: u64, seconds: f64) -> f64 {
+    match seconds > 0.0 {
+        true => count as f64 / seconds,
+        false => 0.0,
+    }
+}
+
+/// The distribution of times of one measure. Where a time ends with a delivery, those of deliveries that were
+/// still under way are larger than all.
+pub(crate) fn distribution<'a>(
+    times: impl IntoIterator<Item = &'a Histogram<u64>>,
+    measure: Measure,
+    under_way: u64,
+) -> Distribution {
+    let mut all = histogram();
+    for some in times {
+        // Equal bounds by construction.
+        let _ = all.add(some);
+    }
+    let censored = match measure {
         Measure::Latency | Measure::LatencyFromSend => under_way,
         _ => 0,
-    }
+    };
+    Distribution::censored(&all, censored)
 }
 
 /// A distribution function of the values that arrived, scaled to the share of all: those that
@@ -272,28 +221,25 @@ fn worker_load(record: &TrialRecord, observed: &Observed) -> WorkerLoad {
         subscribers_stalled: busiest(Role::Subscribers, |u| u.own_stalled),
         machine_stalled: observed.stalls.all as f64 / record.duration().max(1) as f64,
         machine_others: observed.others_cores,
-        longest_stall_ns: record
-            .recordings
-            .iter()
+        longest_stall_ns: (record.recordings.iter())
             .map(|r| r.usage.longest_stall)
-            .max()
-            .unwrap_or(0)
-            .max(observed.stalls.longest),
+            .fold(observed.stalls.longest, Nanos::max),
     }
 }
 
-fn flows(asked: &Asked<'_>, record: &TrialRecord, per_s: impl Fn(u64) -> f64) -> Vec<FlowFigures> {
-    let distribution = |flow: usize, measure| {
-        let censored = censored(measure, record.flows[flow].under_way);
+fn flows(
+    of_flows: &[(Settings, Vec<Mapping>)],
+    workload: &Workload,
+    record: &TrialRecord,
+    per_s: impl Fn(u64) -> f64,
+) -> Vec<FlowFigures> {
+    let distribution = |flow: usize, measure: Measure| {
         let times = record.times.get(&(flow as u32, measure));
-        times.map_or_else(
-            || Distribution::censored(&histogram(), censored),
-            |times| Distribution::censored(times, censored),
-        )
+        distribution(times, measure, record.flows[flow].under_way)
     };
-    let several = asked.workload.flows.len() > 1;
+    let several = workload.flows.len() > 1;
     // Flows with the trial's settings have no entry of their own.
-    let own = |flow: &Flow| asked.of_flows.get((flow.settings as usize).checked_sub(1)?);
+    let own = |flow: &Flow| of_flows.get((flow.settings as usize).checked_sub(1)?);
     let figures = |(f, (flow, counts)): (usize, (&Flow, &FlowRecording))| FlowFigures {
         name: flow.name.clone(),
         settings: own(flow).map(|(settings, _)| settings.clone()),
@@ -324,7 +270,7 @@ fn flows(asked: &Asked<'_>, record: &TrialRecord, per_s: impl Fn(u64) -> f64) ->
         send_lag_ns: distribution(f, Measure::SendLag),
         round_trip_ns: Some(distribution(f, Measure::RoundTrip)).filter(|d| d.count > 0),
     };
-    let flows = asked.workload.flows.iter();
+    let flows = workload.flows.iter();
     flows.zip(&record.flows).enumerate().map(figures).collect()
 }
 
@@ -415,24 +361,13 @@ fn decode(encoded: &[u8]) -> Histogram<u64> {
 
 /// A workload in words.
 pub fn describe(workload: &Workload) -> WorkloadInfo {
-    let mut topics: Vec<&str> = workload
-        .flows
-        .iter()
-        .flat_map(|f| &f.publishers)
-        .flat_map(|p| &p.topics)
-        .map(String::as_str)
-        .collect();
-    topics.sort_unstable();
-    topics.dedup();
-    let distinct = |mut devices: Vec<u32>| {
-        // A device with connections to several brokers counts once.
-        for device in &mut devices {
-            let described = &workload.devices[*device as usize];
-            *device = described.connection_of.unwrap_or(*device);
-        }
-        devices.sort_unstable();
-        devices.dedup();
-        devices.len() as u32
+    let publishers = workload.flows.iter().flat_map(|f| &f.publishers);
+    let topics: BTreeSet<&String> = publishers.flat_map(|p| &p.topics).collect();
+    // A device with connections to several brokers counts once.
+    let whole = |device: u32| workload.devices[device as usize].connection_of.unwrap_or(device);
+    let devices = |of: fn(&Flow) -> Vec<u32>| {
+        let all: BTreeSet<u32> = workload.flows.iter().flat_map(of).map(whole).collect();
+        all.len() as u32
     };
     let joined = |words: fn(&Flow) -> String| {
         let mut all: Vec<String> = workload.flows.iter().map(words).collect();
@@ -441,22 +376,8 @@ pub fn describe(workload: &Workload) -> WorkloadInfo {
     };
     WorkloadInfo {
         name: workload.name.clone(),
-        publishers: distinct(
-            workload
-                .flows
-                .iter()
-                .flat_map(|f| &f.publishers)
-                .map(|p| p.device)
-                .collect(),
-        ),
-        subscribers: distinct(
-            workload
-                .flows
-                .iter()
-                .flat_map(|f| &f.subscribers)
-                .map(|s| s.device)
-                .collect(),
-        ),
+        publishers: devices(|f| f.publishers.iter().map(|p| p.device).collect()),
+        subscribers: devices(|f| f.subscribers.iter().map(|s| s.device).collect()),
         topics: topics.len() as u32,
         payload: joined(|f| size_words(&f.size)),
         arrivals: joined(|f| arrival_words(&f.arrivals)),

@@ -9,7 +9,7 @@ use pubgauge_engine::conductor::TrialRecord;
 use pubgauge_engine::live::Live;
 use pubgauge_engine::recording::Recording;
 use pubgauge_results::counted::{InterfaceTraffic, SyscallCounts, SystemCalls};
-use pubgauge_results::network::NetworkTraffic;
+use pubgauge_results::model::Trial;
 use pubgauge_testbed::{Crossed, InterfaceCounter, SyscallCounter, Syscalls, procfs};
 use pubgauge_workload::{Exchange, Sizes, Workload};
 
@@ -23,19 +23,10 @@ const QUIET: Duration = Duration::from_millis(500);
 /// The largest delay of both readings together, as a share of the measurement.
 const LATE: f64 = 0.02;
 
-/// The counts of a trial; `None` where not asked for.
-pub struct TrialCounts {
-    /// System calls.
-    pub system_calls: Option<SystemCalls>,
-    /// What crossed the interface.
-    pub interface: Option<InterfaceTraffic>,
-    /// What crossed the links of a network.
-    pub network: Option<NetworkTraffic>,
-}
-
 /// Counts system calls and traffic beside one trial.
 pub struct Counter {
-    calls: Option<Calls>,
+    /// System calls of the client and of the system.
+    calls: Option<[Side; 2]>,
     /// Whether the kernel counts system calls yet.
     opened: bool,
     interface: Option<Interface>,
@@ -44,11 +35,6 @@ pub struct Counter {
     in_client: bool,
     /// When the first readings of a measurement were taken, and the last ones.
     read: Option<(Nanos, Nanos)>,
-}
-
-struct Calls {
-    client: Side,
-    system: Side,
 }
 
 /// One side: its counter with the first count, then the result; or why there is none.
@@ -142,10 +128,7 @@ impl Counter {
     pub fn new(asked: &Counts, network: Option<&TrialNetwork>, in_client: bool) -> Counter {
         let not = || Side::Not("it was never measured".to_owned());
         Counter {
-            calls: asked.system_calls.then(|| Calls {
-                client: not(),
-                system: not(),
-            }),
+            calls: asked.system_calls.then(|| [not(), not()]),
             opened: false,
             interface: asked.interface.as_deref().map(Interface::open),
             links: network.map(LinkCounters::open),
@@ -170,14 +153,14 @@ impl Counter {
     /// Opens the counters of system calls once traffic flows: for threads that exist and those that they
     /// start.
     pub fn open(&mut self, running: &Instances, live: &Live) {
-        let Some(calls) = self.calls.as_mut().filter(|_| !self.opened) else {
+        let Some([client, system]) = self.calls.as_mut().filter(|_| !self.opened) else {
             return;
         };
         self.opened = true;
         let threads = live.threads.iter().map(|thread| thread.thread as i32);
-        calls.client = Side::of(SyscallCounter::of_threads(threads));
+        *client = Side::of(SyscallCounter::of_threads(threads));
         let roots: Option<Vec<i32>> = running.root_pids().into_iter().collect();
-        calls.system = match roots {
+        *system = match roots {
             _ if self.in_client => {
                 Side::Not("it lives in the client, whose calls are its own as well".to_owned())
             }
@@ -198,9 +181,8 @@ impl Counter {
         if let Some(links) = &mut self.links {
             links.begin();
         }
-        if let Some(calls) = &mut self.calls {
-            calls.client.read(false);
-            calls.system.read(false);
+        for side in self.calls.iter_mut().flatten() {
+            side.read(false);
         }
         self.read = Some((began, began));
     }
@@ -219,37 +201,31 @@ impl Counter {
         if let Some(links) = &mut self.links {
             links.end();
         }
-        if let Some(calls) = &mut self.calls {
-            calls.client.read(true);
-            calls.system.read(true);
+        for side in self.calls.iter_mut().flatten() {
+            side.read(true);
         }
     }
 
-    /// What was counted of a trial.
-    pub fn finish(self, workload: &Workload, record: &TrialRecord) -> TrialCounts {
+    /// Fills in what was counted of a trial.
+    pub fn finish(self, workload: &Workload, record: &TrialRecord, trial: &mut Trial) {
         let late = late(self.read, record);
-        let network = self.links.map(|links| links.finish(late.clone()));
-        let calls = self.calls.map(|mut calls| {
-            for side in [&mut calls.client, &mut calls.system] {
-                if let (Side::Counted(_), Some(late)) = (&side, &late) {
-                    *side = Side::Not(late.clone());
-                }
-            }
+        trial.network = self.links.map(|links| links.finish(late.clone()));
+        trial.system_calls = self.calls.map(|sides| {
+            let [client, system] = sides.map(|side| match (side, &late) {
+                (Side::Counted(_), Some(late)) => Side::Not(late.clone()),
+                (side, _) => side,
+            });
             let mut not_counted = Vec::new();
             SystemCalls {
-                client: calls.client.finish("the client", &mut not_counted),
-                system: calls.system.finish("the system", &mut not_counted),
+                client: client.finish("the client", &mut not_counted),
+                system: system.finish("the system", &mut not_counted),
                 not_counted,
             }
         });
-        let interface = self.interface.map(|interface| {
-            let Interface {
-                mut traffic,
-                foreign_per_s,
-                ..
-            } = interface;
+        trial.interface = self.interface.map(|interface| {
+            let mut traffic = interface.traffic;
             let seconds = record.duration() as f64 / 1e9;
-            let quiet = (foreign_per_s * seconds).round() as u64;
+            let quiet = (interface.foreign_per_s * seconds).round() as u64;
             let beyond = traffic
                 .bytes
                 .saturating_sub(most(&traffic, record, self.in_client));
@@ -261,11 +237,6 @@ impl Counter {
             traffic.not_told = told.or(late).or(why).or_else(|| crowded(&traffic));
             traffic
         });
-        TrialCounts {
-            system_calls: calls,
-            interface,
-            network,
-        }
     }
 }
 

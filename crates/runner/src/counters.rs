@@ -13,22 +13,14 @@ pub struct Ours {
 }
 
 impl Ours {
-    /// The counts of all brokers' clients.
-    pub fn of_all(record: &TrialRecord) -> Self {
-        Ours::of(record.recordings.iter())
-    }
-
-    /// The counts of one broker's clients.
-    pub fn of_broker(record: &TrialRecord, broker: u32) -> Self {
-        Ours::of(record.recordings.iter().filter(|r| r.broker == broker))
-    }
-
-    fn of<'a>(recordings: impl Iterator<Item = &'a Recording>) -> Self {
+    /// The counts of one broker's clients, or of all.
+    pub fn of(record: &TrialRecord, broker: Option<u32>) -> Self {
         let mut ours = Ours {
             traffic: Traffic::default(),
             sentinels: 0,
         };
-        for recording in recordings {
+        let counted = |r: &&Recording| broker.is_none_or(|broker| r.broker == broker);
+        for recording in record.recordings.iter().filter(counted) {
             ours.traffic.add(&recording.traffic);
             ours.sentinels += recording.sentinels;
         }

@@ -49,7 +49,7 @@ impl Instances {
             if bench.tls.is_some() {
                 running.target.tls.clone_from(&bench.tls);
             }
-            running.target.shared = job.driver.shared(job.settings, mark);
+            running.target.shared = job.driver.shared(&job.asked.settings, mark);
             all.push(running);
         }
         Ok(Instances {
@@ -61,7 +61,7 @@ impl Instances {
     /// The same for another trial.
     pub fn again(mut self, job: &Job<'_>, mark: Mark) -> Instances {
         for running in &mut self.all {
-            running.target.shared = job.driver.shared(job.settings, mark);
+            running.target.shared = job.driver.shared(&job.asked.settings, mark);
         }
         self.earlier_trials += 1;
         self
@@ -134,17 +134,18 @@ impl Instances {
         (brief, record): (&Brief, &TrialRecord),
         brokers: &mut [Broker],
     ) -> Vec<CountCheck> {
+        let shown_as = &job.asked.system.name;
         let mut sum: Option<Counted> = None;
         let mut alone = Vec::new();
         for (number, (one, counting)) in (0..).zip(self.all.iter().zip(counting)) {
             let Some(counting) = counting else { continue };
-            let traffic = counters::Ours::of_broker(record, number);
+            let traffic = counters::Ours::of(record, Some(number));
             let agree = |counted: &Counted| counters::agree(brief, record, &traffic, counted);
             let counted = counting.finish(one, &*job.driver, agree);
             if let Some(broker) = brokers.get_mut(number as usize) {
                 broker.published = messages(&counted.published);
                 broker.delivered = messages(&counted.delivered);
-                let name = named(number as usize, self.all.len(), job.shown_as);
+                let name = named(number as usize, self.all.len(), shown_as);
                 let checks = counters::checks(brief, record, &traffic, &name, &counted);
                 alone.extend(checks.into_iter().filter(CountCheck::disagrees));
             }
@@ -157,15 +158,19 @@ impl Instances {
             });
         }
         let Some(sum) = sum else { return alone };
-        let all = counters::Ours::of_all(record);
-        let mut checks = counters::checks(brief, record, &all, job.shown_as, &sum);
+        let all = counters::Ours::of(record, None);
+        let mut checks = counters::checks(brief, record, &all, shown_as, &sum);
         checks.append(&mut alone);
         checks
     }
 
-    /// Stops all; how each ended.
-    pub fn stop(self) -> Vec<Stopped> {
-        self.all.into_iter().map(Running::stop).collect()
+    /// Stops all of a system with this name: how each ended, and what is to be said of those that did not end in
+    /// order.
+    pub fn stop(self, name: &str) -> (Vec<Stopped>, Vec<String>) {
+        let ends: Vec<Stopped> = self.all.into_iter().map(Running::stop).collect();
+        let words = ends.iter().filter_map(|end| end.in_words());
+        let words = words.map(|words| format!("{name} {words}")).collect();
+        (ends, words)
     }
 
     /// Each of several, without the figures of the measurement.

@@ -8,6 +8,7 @@ use pubgauge_driver::{Driver, Mapping, Nanos, Settings, Tls};
 use pubgauge_engine::assignment::Workers;
 use pubgauge_engine::conductor::Phase;
 use pubgauge_engine::live::Live;
+use pubgauge_results::model::Trial;
 use pubgauge_testbed::shares::Share;
 use pubgauge_testbed::{SystemFile, Testbed};
 use pubgauge_workload::Workload;
@@ -27,29 +28,19 @@ pub trait Watch {
 
 /// A trial to run.
 pub struct Job<'a> {
-    /// Position in the plan.
-    pub id: u32,
-    /// The cell.
-    pub cell: &'a str,
-    /// Name under which the system is shown: its own, with the variant if one was chosen.
-    pub shown_as: &'a str,
+    /// What is asked for, as the trial stores it: position in the plan, cell, name under which the system is shown
+    /// (its own, with the variant if one was chosen), settings with what they became, values of the axes, repeat,
+    /// place in a search. The rest is filled in.
+    pub asked: Trial,
     /// The system.
     pub system: &'a SystemFile,
     /// Its variant.
     pub variant: Option<&'a str>,
     /// The driver.
     pub driver: Arc<dyn Driver>,
-    /// What the application asks for.
-    pub settings: &'a Settings,
     /// Settings of flows that have their own, with what they became; index n has the number n + 1
     /// in [`pubgauge_workload::Flow::settings`].
     pub of_flows: Vec<(Settings, Vec<Mapping>)>,
-    /// Name of the settings' variant.
-    pub settings_name: &'a str,
-    /// Values of the grid's axes: (axis, value).
-    pub axes: &'a [(String, String)],
-    /// What each setting became.
-    pub mappings: Vec<Mapping>,
     /// The share of the machine that each instance of the system gets; absent parts: that in its
     /// file.
     pub share: Share,
@@ -64,8 +55,6 @@ pub struct Job<'a> {
     pub workload: &'a Arc<Workload>,
     /// Brokers side by side, over which the workload has been placed.
     pub brokers: u32,
-    /// Repeat number, from 1.
-    pub repeat: u32,
     /// The network that brokers and workers run on, the workers as processes ([`Client::processes`]); absent:
     /// this host alone.
     pub network: Option<TrialNetwork>,

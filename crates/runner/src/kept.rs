@@ -1,11 +1,12 @@
 //! A system that stays up from one trial to the next.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use pubgauge_testbed::{Kind, Stopped, SystemFile};
 
 use crate::instances::Instances;
 use crate::job::Job;
+use crate::lock;
 use crate::network::TrialNetwork;
 
 /// The system that the last trial has left running, if any. There is one at a time, so that no other takes from the
@@ -56,13 +57,13 @@ impl Kept {
         how: Option<&How>,
         not_in_order: &mut Vec<String>,
     ) -> Result<Option<Instances>, String> {
-        let Some(up) = self.lock().take() else {
+        let Some(up) = lock(&self.up).take() else {
             return Ok(None);
         };
         if how == Some(&up.how) && up.instances.check().is_ok() {
             return Ok(Some(up.instances));
         }
-        let (ends, words) = up.stop();
+        let (ends, words) = up.instances.stop(&up.name);
         let stuck = ends.contains(&Stopped::Stuck);
         let why = words.first().filter(|_| stuck).cloned();
         not_in_order.extend(words);
@@ -71,8 +72,8 @@ impl Kept {
 
     /// Leaves a system running for the next trial.
     pub(crate) fn put(&self, job: &Job<'_>, instances: Instances, how: How) {
-        *self.lock() = Some(Up {
-            name: job.shown_as.to_owned(),
+        *lock(&self.up) = Some(Up {
+            name: job.asked.system.name.clone(),
             instances,
             how,
             _network: job.network.clone(),
@@ -81,23 +82,7 @@ impl Kept {
 
     /// Stops the system that is up, if any; what is to be said of its end.
     pub fn stop(&self) -> Vec<String> {
-        let up = self.lock().take();
-        up.map_or_else(Vec::new, |up| up.stop().1)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<Up>> {
-        self.up.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Up {
-    /// How each instance ended, and what is to be said of those that did not end in order.
-    fn stop(self) -> (Vec<Stopped>, Vec<String>) {
-        let ends = self.instances.stop();
-        let words = ends.iter().filter_map(|end| end.in_words());
-        let words = words
-            .map(|words| format!("{} {words}", self.name))
-            .collect();
-        (ends, words)
+        let up = lock(&self.up).take();
+        up.map_or_else(Vec::new, |up| up.instances.stop(&up.name).1)
     }
 }

@@ -2,6 +2,8 @@
 //! and the observations become figures, the figures are judged, the system is stopped. Nothing here
 //! prints.
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 pub mod agent;
 pub mod agents;
 mod bursts;
@@ -27,3 +29,8 @@ pub use job::{Bench, Client, Counts, Job, Watch};
 pub use kept::Kept;
 pub use processes::{ProcessPlace, Processes};
 pub use trial::perform;
+
+/// What a mutex guards, also after a thread has panicked that held it.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -78,7 +78,7 @@ impl Shared {
 pub fn of_workers(place: &ProcessPlace, realtime: Option<u8>) -> Option<HeldLimits> {
     let held = place.held();
     let held: Vec<&Held> = held.iter().collect();
-    Some(beside_realtime(on_all(&place.share(), &held)?, realtime))
+    Some(beside_realtime(on_all(&place.processes.share, &held)?, realtime))
 }
 
 /// The kernel's quota does not limit threads with a real-time priority.
@@ -98,10 +98,10 @@ fn on_all(share: &Share, held: &[&Held]) -> Option<HeldLimits> {
     // Workers may be on different processors.
     let how = |how: fn(&Held) -> Option<&String>| {
         let all: Option<Vec<&String>> = held.iter().map(|held| how(held)).collect();
-        let all = each_once(all.unwrap_or_default());
+        let all = each_once(all.unwrap_or_default().into_iter().cloned());
         (!all.is_empty()).then(|| all.join("; "))
     };
-    let not_held = each_once(held.iter().flat_map(|held| &held.not_held));
+    let not_held = each_once(held.iter().flat_map(|held| held.not_held.clone()));
     (!share.is_none()).then(|| HeldLimits {
         instances: held.len() as u32,
         cores: share.cores,
@@ -114,12 +114,12 @@ fn on_all(share: &Share, held: &[&Held]) -> Option<HeldLimits> {
     })
 }
 
-/// Texts without repetitions.
-fn each_once<'a>(texts: impl IntoIterator<Item = &'a String>) -> Vec<String> {
-    let mut seen: Vec<String> = Vec::new();
-    for text in texts {
-        if !seen.contains(text) {
-            seen.push(text.clone());
+/// Things without repetitions, in their order.
+pub fn each_once<T: PartialEq>(things: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut seen = Vec::new();
+    for thing in things {
+        if !seen.contains(&thing) {
+            seen.push(thing);
         }
     }
     seen

@@ -60,9 +60,8 @@ impl TrialNetwork {
 /// Counters at the links of all hosts.
 pub(crate) struct LinkCounters {
     number: u32,
-    hosts: Vec<(Host, InterfaceCounter)>,
-    /// Of each host's link, bits per second.
-    rates: Vec<Option<u64>>,
+    /// The link of each host, without its counts, and its counter.
+    links: Vec<(HostTraffic, InterfaceCounter)>,
     before: Vec<Ways>,
     crossed: Vec<Ways>,
     /// Why there are no counts.
@@ -71,21 +70,22 @@ pub(crate) struct LinkCounters {
 
 impl LinkCounters {
     pub(crate) fn open(network: &TrialNetwork) -> LinkCounters {
-        let hosts = network.lab.hosts().iter();
-        let opened: Result<Vec<_>, LabError> =
-            hosts.map(|own| Ok((own.host(), own.counter()?))).collect();
-        let (hosts, not_told) = match opened {
-            Ok(hosts) => (hosts, None),
+        let plan = network.lab.network();
+        let opened = network.lab.hosts().iter().map(|own| {
+            let traffic = HostTraffic {
+                host: own.host().to_string(),
+                rate_bits_per_s: plan.link(own.host()).rate_bits_per_s,
+                ..HostTraffic::default()
+            };
+            Ok((traffic, own.counter()?))
+        });
+        let (links, not_told) = match opened.collect::<Result<Vec<_>, LabError>>() {
+            Ok(links) => (links, None),
             Err(error) => (Vec::new(), Some(error.to_string())),
         };
-        let plan = network.lab.network();
         LinkCounters {
             number: network.number,
-            rates: plan
-                .hosts()
-                .map(|host| plan.link(host).rate_bits_per_s)
-                .collect(),
-            hosts,
+            links,
             before: Vec::new(),
             crossed: Vec::new(),
             not_told,
@@ -94,7 +94,7 @@ impl LinkCounters {
 
     fn read(&mut self) -> Vec<Ways> {
         let read: std::io::Result<Vec<Ways>> = self
-            .hosts
+            .links
             .iter()
             .map(|(_, counter)| counter.read_ways())
             .collect();
@@ -119,17 +119,16 @@ impl LinkCounters {
 
     /// The counts; `late` is why the readings do not cover the measurement.
     pub(crate) fn finish(self, late: Option<String>) -> NetworkTraffic {
-        let hosts = self.hosts.iter().zip(&self.rates).zip(&self.crossed);
+        let hosts = self.links.into_iter().zip(self.crossed);
         NetworkTraffic {
             network: self.number,
             hosts: hosts
-                .map(|(((host, _), rate), ways)| HostTraffic {
-                    host: host.to_string(),
-                    rate_bits_per_s: *rate,
+                .map(|((traffic, _), ways)| HostTraffic {
                     sent_bytes: ways.sent.bytes,
                     sent_packets: ways.sent.packets,
                     received_bytes: ways.received.bytes,
                     received_packets: ways.received.packets,
+                    ..traffic
                 })
                 .collect(),
             not_told: self.not_told.or(late),

@@ -12,7 +12,7 @@ use pubgauge_engine::assignment::Role;
 use pubgauge_engine::conductor::{Observer, Phase};
 use pubgauge_engine::live::Live;
 use pubgauge_engine::times::histogram;
-use pubgauge_results::model::{Broker, ContextSwitches};
+use pubgauge_results::model::{ContextSwitches, SeriesRecord, Trial};
 use pubgauge_testbed::{
     BusiestThread, NOISE_INTERVAL, NoiseMeter, ProcessSample, ProcessSampler, ThreadSampler,
     machine_cpu_ns,
@@ -24,26 +24,10 @@ use crate::job::Watch;
 
 const SECOND: Nanos = 1_000_000_000;
 
-/// Observations beside a trial.
+/// Observations beside a trial, as far as they are no figures of it.
 pub struct Observed {
-    /// Processor seconds of the system during the measurement.
-    pub system_cpu_s: Option<f64>,
-    /// Largest resident memory of the system during the measurement, bytes.
-    pub system_rss_bytes: Option<u64>,
-    /// Largest resident memory of the client during the measurement, bytes.
-    pub client_rss_bytes: u64,
     /// How late a thread that only sleeps woke up during the measurement, ns.
     pub noise: Histogram<u64>,
-    /// Context switches of the system during the measurement.
-    pub system_switches: Option<ContextSwitches>,
-    /// Processor share of the system's busiest thread, 1 = one core.
-    pub system_busiest_thread_cpu: Option<f64>,
-    /// Processes of the system at the end of the measurement.
-    pub system_processes: Option<u32>,
-    /// Bytes that the kernel was to write to disk for the system during the measurement.
-    pub system_written_bytes: Option<u64>,
-    /// Processes of the client, this one among them.
-    pub client_processes: Option<u32>,
     /// Processes of the system that ended during the trial.
     pub died: Vec<String>,
     /// Stalls of the whole machine during the measurement.
@@ -51,14 +35,13 @@ pub struct Observed {
     /// Processors that other programs than client and system kept busy during the measurement, on
     /// average; `None` where what the system used is not known.
     pub others_cores: Option<f64>,
-    /// Each of several brokers; empty where there is one.
-    pub brokers: Vec<Broker>,
     /// By each window's bound, in ns from the start of the measurement: the time when the system's
     /// processor time was read (this process's clock), and that processor time, both ns.
     pub system_cpu_at: BTreeMap<Nanos, (Nanos, u64)>,
     /// Whether the workers were on other hosts: of the client only this process was observed.
     pub elsewhere: bool,
-    seconds: Vec<SecondSeen>,
+    /// What was seen in each interval of the series.
+    seconds: Vec<SeriesRecord>,
 }
 
 /// Stalls of the whole machine of [`Stalls::FLOOR`] and more.
@@ -91,57 +74,26 @@ impl Stalls {
     }
 }
 
-/// Observations of one interval of the series.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct SecondSeen {
-    /// Its end, seconds from the start of the measurement.
-    pub end_s: f64,
-    /// Processor share of the publishing side, 1 = one core.
-    pub publishers_cpu: f64,
-    /// Processor share of the subscribing side.
-    pub subscribers_cpu: f64,
-    /// Processor share of the system.
-    pub system_cpu: Option<f64>,
-    /// Resident memory of the client, bytes.
-    pub client_rss_bytes: u64,
-    /// Resident memory of the system, bytes.
-    pub system_rss_bytes: Option<u64>,
-    /// Context switches of the client.
-    pub client_switches: ContextSwitches,
-    /// Context switches of the system.
-    pub system_switches: Option<ContextSwitches>,
-    /// Longest stall, ns.
-    pub noise_max_ns: u64,
-}
-
 impl Observed {
     /// Without any observations.
     pub fn nothing() -> Self {
         Observed {
-            system_cpu_s: None,
-            system_rss_bytes: None,
-            client_rss_bytes: 0,
             noise: histogram(),
-            system_switches: None,
-            system_busiest_thread_cpu: None,
-            system_processes: None,
-            system_written_bytes: None,
-            client_processes: None,
             died: Vec::new(),
             stalls: Stalls::default(),
             others_cores: None,
-            brokers: Vec::new(),
             system_cpu_at: BTreeMap::new(),
             elsewhere: false,
             seconds: Vec::new(),
         }
     }
 
-    /// The observations of the interval at `at_s`, in seconds from the start of the measurement.
-    pub fn second(&self, at_s: f64) -> SecondSeen {
+    /// The observations of the interval at `at_s`, in seconds from the start of the measurement; nothing of its
+    /// traffic.
+    pub fn second(&self, at_s: f64) -> SeriesRecord {
         self.seconds
             .iter()
-            .find(|s| s.end_s >= at_s)
+            .find(|s| s.t_s >= at_s)
             .or(self.seconds.last())
             .copied()
             .unwrap_or_default()
@@ -159,6 +111,8 @@ pub struct Watcher<'a> {
     watch: &'a mut dyn Watch,
     stop: Arc<AtomicBool>,
     measuring: Option<Measuring>,
+    /// The figures of the processes of client and system are filled in.
+    trial: Trial,
     observed: Observed,
     next_check: Nanos,
     steps: Steps,
@@ -195,6 +149,12 @@ struct Sample {
     system: Option<ProcessSample>,
     machine_ns: Option<u64>,
     each: Vec<Option<ProcessSample>>,
+}
+
+/// A sample of each system; `None` of one that is out of sight.
+fn sampled(system: &mut [Option<ProcessSampler>]) -> Vec<Option<ProcessSample>> {
+    let sample = |one: &mut Option<ProcessSampler>| one.as_mut().map(ProcessSampler::sample);
+    system.iter_mut().map(sample).collect()
 }
 
 /// Several systems as one; its busiest thread is the busiest of all. `None` where one is out of
@@ -250,12 +210,12 @@ fn switches(from: &ProcessSample, to: &ProcessSample) -> ContextSwitches {
 }
 
 impl<'a> Watcher<'a> {
-    /// Observes the trial on `running`, filling in the figures of `brokers`, calling `watch`, in a series of
-    /// `steps`, with `counter` for what else is counted. `in_client`: the system works inside the client's
-    /// processes.
+    /// Observes the trial on `running`, filling in the figures of the processes in `trial`, calling `watch`, in a
+    /// series of `steps`, with `counter` for what else is counted. `in_client`: the system works inside the
+    /// client's processes.
     pub fn new(
         running: &'a Instances,
-        brokers: Vec<Broker>,
+        trial: Trial,
         watch: &'a mut dyn Watch,
         stop: Arc<AtomicBool>,
         steps: Steps,
@@ -273,10 +233,8 @@ impl<'a> Watcher<'a> {
             watch,
             stop,
             measuring: None,
-            observed: Observed {
-                brokers,
-                ..Observed::nothing()
-            },
+            trial,
+            observed: Observed::nothing(),
             next_check: 0,
             steps,
             in_client,
@@ -284,9 +242,9 @@ impl<'a> Watcher<'a> {
         }
     }
 
-    /// The observations.
-    pub fn finish(self) -> Observed {
-        self.observed
+    /// The trial, and the other observations.
+    pub fn finish(self) -> (Trial, Observed) {
+        (self.trial, self.observed)
     }
 
     fn sample(&mut self, now: Nanos) -> Sample {
@@ -296,8 +254,7 @@ impl<'a> Watcher<'a> {
                 .get_mut(&role)
                 .map_or(0, |t: &mut ThreadSampler| t.sample().total.cpu_ns)
         };
-        let sample = |one: &mut Option<ProcessSampler>| one.as_mut().map(ProcessSampler::sample);
-        let each: Vec<Option<ProcessSample>> = self.system.iter_mut().map(sample).collect();
+        let each = sampled(&mut self.system);
         Sample {
             at: now,
             publishers_ns: of(Role::Publishers),
@@ -319,7 +276,7 @@ impl<'a> Watcher<'a> {
         let mut processes = BTreeSet::from([std::process::id() as i32]);
         processes.extend(live.threads.iter().map(|thread| thread.process as i32));
         let processes: Vec<_> = processes.into_iter().collect();
-        self.observed.client_processes = Some(processes.len() as u32);
+        self.trial.client_processes = Some(processes.len() as u32);
         self.client = ProcessSampler::only(&processes);
         self.counter.begin();
         let last = self.sample(now);
@@ -336,24 +293,19 @@ impl<'a> Watcher<'a> {
 
     /// Reads the system's processor time at the bounds of windows.
     fn bounds(&mut self, now: Nanos) {
-        let Some(began) = self.measuring.as_ref().map(|measuring| measuring.began) else {
+        let Some(measuring) = &mut self.measuring else {
             return;
         };
-        let in_sight = self.system.iter().all(Option::is_some);
         let bounds = &self.steps.bounds;
-        let passed = bounds.partition_point(|bound| began + bound <= now);
-        let new = passed > self.observed.system_cpu_at.len();
-        if !new || !in_sight {
+        let passed = bounds.partition_point(|bound| measuring.began + bound <= now);
+        if passed <= self.observed.system_cpu_at.len() {
             return;
         }
         // Most bounds are ends of intervals too, at which it has just been read.
-        let last = self.measuring.as_ref().map(|measuring| measuring.last.at);
-        if last != Some(now) {
-            let each = self.system.iter_mut();
-            let each: Vec<_> = each
-                .map(|s| s.as_mut().map(ProcessSampler::sample))
-                .collect();
-            let (Some(measuring), Some(all)) = (&mut self.measuring, together(&each)) else {
+        if measuring.last.at != now {
+            let each = sampled(&mut self.system);
+            // `None` where a system is out of sight.
+            let Some(all) = together(&each) else {
                 return;
             };
             // The busiest thread's time since the sample before this one.
@@ -398,22 +350,23 @@ impl<'a> Watcher<'a> {
             return;
         };
         let last = std::mem::replace(&mut measuring.last, sample.clone());
-        let (observed, began) = (&mut self.observed, measuring.began);
+        let (observed, trial) = (&mut self.observed, &mut self.trial);
+        let began = measuring.began;
         if let Some((first, system)) = measuring.first.system.as_ref().zip(sample.system.as_ref()) {
             let cpu_ns = system.cpu_ns.saturating_sub(first.cpu_ns);
-            observed.system_cpu_s = Some(cpu_ns as f64 / SECOND as f64);
-            observed.system_switches = Some(switches(first, system));
-            observed.system_processes = Some(system.processes);
+            trial.system_cpu_s = Some(cpu_ns as f64 / SECOND as f64);
+            trial.system_context_switches = Some(switches(first, system));
+            trial.system_processes = Some(system.processes);
             let written = first.written_bytes.zip(system.written_bytes);
-            observed.system_written_bytes = written.map(|(from, to)| to.saturating_sub(from));
+            trial.system_written_bytes = written.map(|(from, to)| to.saturating_sub(from));
             measuring.busiest_ns += system.busiest.as_ref().map_or(0, |b| b.cpu_ns);
             let span = (sample.at - measuring.first.at).max(1);
-            observed.system_busiest_thread_cpu = Some(measuring.busiest_ns as f64 / span as f64);
+            trial.system_busiest_thread_cpu = Some(measuring.busiest_ns as f64 / span as f64);
         }
         let whole = (sample.at - measuring.first.at).max(1) as f64;
         observed.others_cores =
             others(&measuring.first, &sample, self.in_client).map(|ns| ns / whole);
-        for (number, broker) in observed.brokers.iter_mut().enumerate() {
+        for (number, broker) in trial.brokers.iter_mut().enumerate() {
             let (Some(first), Some(now)) = (&measuring.first.each[number], &sample.each[number])
             else {
                 continue;
@@ -436,18 +389,19 @@ impl<'a> Watcher<'a> {
         }
         let systems = last.system.as_ref().zip(sample.system.as_ref());
         let system_rss_bytes = sample.system.as_ref().map(|s| s.rss_bytes);
-        observed.client_rss_bytes = observed.client_rss_bytes.max(sample.client.rss_bytes);
-        observed.system_rss_bytes = observed.system_rss_bytes.max(system_rss_bytes);
-        observed.seconds.push(SecondSeen {
-            end_s: (now - began) as f64 / SECOND as f64,
+        trial.client_rss_bytes = trial.client_rss_bytes.max(sample.client.rss_bytes);
+        trial.system_rss_bytes = trial.system_rss_bytes.max(system_rss_bytes);
+        observed.seconds.push(SeriesRecord {
+            t_s: (now - began) as f64 / SECOND as f64,
             publishers_cpu: share(sample.publishers_ns, last.publishers_ns),
             subscribers_cpu: share(sample.subscribers_ns, last.subscribers_ns),
             system_cpu: systems.map(|(from, to)| share(to.cpu_ns, from.cpu_ns)),
             client_rss_bytes: sample.client.rss_bytes,
             system_rss_bytes,
-            client_switches: switches(&last.client, &sample.client),
-            system_switches: systems.map(|(from, to)| switches(from, to)),
+            client_context_switches: switches(&last.client, &sample.client),
+            system_context_switches: systems.map(|(from, to)| switches(from, to)),
             noise_max_ns,
+            ..SeriesRecord::default()
         });
     }
 }

@@ -3,13 +3,15 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use pubgauge_clock::udp::{Client, Key, Pace, Watch, monotonic};
 use pubgauge_clock::{Caps, FitError, Line, fit};
 use pubgauge_driver::Course;
 use pubgauge_engine::recording::Conversion;
+
+use crate::lock;
 
 /// How long to wait for a burst of exchanges, which takes half a second.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -28,20 +30,15 @@ pub struct OtherClock {
 #[derive(Debug)]
 struct State {
     /// The clock course of the workers that run now: one for all, so that times between them are exact.
-    current: Weak<Used>,
+    current: Weak<Line>,
     /// When the last burst ended.
     burst: Instant,
-}
-
-#[derive(Debug)]
-struct Used {
-    line: Line,
 }
 
 /// A clock course in use by a worker.
 pub struct InUse<'a> {
     clock: &'a OtherClock,
-    used: Arc<Used>,
+    line: Arc<Line>,
     /// When the worker began, by this host's clock, ns.
     began: u64,
 }
@@ -67,19 +64,18 @@ impl OtherClock {
     /// # Errors
     /// A message, if the conductor's clock is not known.
     pub fn begin(&self) -> Result<InUse<'_>, String> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let used = match state.current.upgrade() {
-            Some(used) => used,
+        let mut state = lock(&self.state);
+        let line = match state.current.upgrade() {
+            Some(line) => line,
             None => {
-                let line = self.line(&mut state)?;
-                let used = Arc::new(Used { line });
-                state.current = Arc::downgrade(&used);
-                used
+                let line = Arc::new(self.line(&mut state)?);
+                state.current = Arc::downgrade(&line);
+                line
             }
         };
         Ok(InUse {
             clock: self,
-            used,
+            line,
             began: monotonic(),
         })
     }
@@ -106,13 +102,13 @@ impl OtherClock {
 impl InUse<'_> {
     /// The course that the worker uses.
     pub fn course(&self) -> Course {
-        let Line { near, far, drift } = self.used.line;
+        let Line { near, far, drift } = *self.line;
         Course { near, far, drift }
     }
 
     /// Ends a worker: the largest error of its readings. `whom` is this host, for messages.
     pub fn end(self, whom: &str) -> Conversion {
-        let line = self.used.line;
+        let line = *self.line;
         let ended = monotonic();
         let exchanges = self.clock.watch.burst(PATIENCE);
         let error = fit(&exchanges, Caps::default())

@@ -1,7 +1,7 @@
 //! Workers in processes of their own.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use pubgauge_driver::{Attempt, DriverError, Nanos};
 use pubgauge_engine::link::stream::{Peer, link};
@@ -9,6 +9,7 @@ use pubgauge_engine::link::{Link, Order, Outbox, Place, Secrets};
 use pubgauge_testbed::shares::{Held, Share};
 use pubgauge_testbed::{Confinement, Piped};
 
+use crate::lock;
 use crate::network::TrialNetwork;
 
 /// A process for each worker: `PROGRAM worker`, which calls
@@ -26,8 +27,9 @@ pub struct Processes {
 /// Worker processes as a place for a trial's workers, which knows how their shares were held.
 #[derive(Debug)]
 pub struct ProcessPlace {
-    processes: Processes,
-    network: Option<TrialNetwork>,
+    pub(crate) processes: Processes,
+    /// Each worker runs on its host of this network.
+    pub(crate) network: Option<TrialNetwork>,
     held: Mutex<Vec<Held>>,
 }
 
@@ -41,25 +43,9 @@ impl ProcessPlace {
         }
     }
 
-    /// The same on a network: each worker runs on its host.
-    #[must_use]
-    pub fn on(mut self, network: Option<TrialNetwork>) -> Self {
-        self.network = network;
-        self
-    }
-
-    /// The share that each worker was to get.
-    pub fn share(&self) -> Share {
-        self.processes.share
-    }
-
     /// How the share of each worker that was started is held.
     pub fn held(&self) -> Vec<Held> {
-        self.lock().clone()
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Held>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.held).clone()
     }
 }
 
@@ -83,14 +69,14 @@ impl Place for ProcessPlace {
             namespace: namespace.or(self.processes.namespace.as_deref()),
             share: self.processes.share,
             bound: order.assignment.pin_to,
-            number: self.lock().len(),
+            number: lock(&self.held).len(),
         };
         let started = Piped::start(program, &["worker"], &confinement);
         let (process, streams) = started.map_err(|error| {
             let what = format!("cannot start a worker, {} worker", program.display());
             DriverError::of_io(what, Attempt::Start, &error)
         })?;
-        self.lock().push(process.held().clone());
+        lock(&self.held).push(process.held().clone());
         let peer = Arc::new(Process(process));
         link(streams.output, streams.input, order, secrets, outbox, peer)
     }

@@ -25,31 +25,53 @@ pub fn next(
     trials: &[Trial],
     criteria: &[CriterionSpec],
 ) -> Step {
-    let own = own(number, trials);
-    pubgauge_search::next(question, &seen(axis, &own, criteria))
+    let own = own(axis, number, trials, criteria);
+    pubgauge_search::next(question, &seen(axis, &own))
 }
 
-/// The trials of a search, with their steps.
-fn own(number: u32, trials: &[Trial]) -> Vec<(&Trial, SearchStep)> {
-    let step = |trial: &Trial| trial.search.filter(|step| step.search == number);
-    let own = trials
-        .iter()
-        .filter_map(|trial| Some((trial, step(trial)?)));
+/// A trial of a search, with its step and what it tells.
+struct Told<'a> {
+    trial: &'a Trial,
+    step: SearchStep,
+    /// How much of the load the system delivered, in the load's unit.
+    achieved: f64,
+    finding: Finding,
+    why: Vec<String>,
+}
+
+/// The trials of a search.
+fn own<'a>(
+    axis: &str,
+    number: u32,
+    trials: &'a [Trial],
+    criteria: &[CriterionSpec],
+) -> Vec<Told<'a>> {
+    let own = trials.iter().filter_map(|trial| {
+        let step = trial.search.filter(|step| step.search == number)?;
+        let (finding, why) = told(axis, trial, criteria);
+        Some(Told {
+            trial,
+            step,
+            achieved: achieved(axis, trial, step.load),
+            finding,
+            why,
+        })
+    });
     own.collect()
 }
 
-fn seen(axis: &str, own: &[(&Trial, SearchStep)], criteria: &[CriterionSpec]) -> Vec<Seen> {
-    let one = |(trial, step): &(&Trial, SearchStep)| Seen {
-        step: match (step.purpose, step.load) {
+fn seen(axis: &str, own: &[Told<'_>]) -> Vec<Seen> {
+    let one = |told: &Told<'_>| Seen {
+        step: match (told.step.purpose, told.step.load) {
             (_, None) | (Purpose::FlatOut, _) => Step::FlatOut,
             (Purpose::Short, Some(load)) => Step::Short(load),
             (Purpose::Long, Some(load)) => Step::Long(load),
             (Purpose::Cost, Some(load)) => Step::Cost(load),
         },
-        achieved: achieved(axis, trial, step.load),
-        finding: told(axis, trial, criteria).0,
-        seconds: seconds(trial),
-        cost: cost_s(trial).filter(|_| axis != BURST),
+        achieved: told.achieved,
+        finding: told.finding,
+        seconds: seconds(told.trial),
+        cost: cost_s(told.trial).filter(|_| axis != BURST),
     };
     own.iter().map(one).collect()
 }
@@ -203,10 +225,9 @@ pub fn conclude(
     criteria: &[CriterionSpec],
     template: Search,
 ) -> Search {
-    let own = own(number, trials);
-    let told = |trial: &Trial| told(axis, trial, criteria);
-    let found = found(question, &seen(axis, &own, criteria));
-    let (gave_way, gave_in) = gave_way(axis, &own, criteria, &found).unzip();
+    let own = own(axis, number, trials, criteria);
+    let found = found(question, &seen(axis, &own));
+    let gave_in = gave_in(&own, &found);
     Search {
         low: found.low,
         high: found.high,
@@ -216,39 +237,31 @@ pub fn conclude(
             Bound::Client => stored::Bound::Client,
             Bound::Budget => stored::Bound::Budget,
         },
-        notes: notes(axis, question, &found, gave_in, &own, criteria),
-        bursts: bursts::at_limit(axis, &found, &own, told),
-        gave_way,
+        notes: notes(axis, question, &found, gave_in, &own),
+        bursts: bursts::at_limit(axis, &found, &own),
+        gave_way: gave_in.map(|told| gave_way(told, criteria)),
         trials: own
             .iter()
-            .map(|(trial, step)| {
-                let (finding, why) = told(trial);
-                SearchTrial {
-                    id: trial.id,
-                    purpose: step.purpose,
-                    load: step.load,
-                    achieved: achieved(axis, trial, step.load),
-                    finding: match finding {
-                        Finding::Within => stored::Finding::Within,
-                        Finding::Beyond => stored::Finding::Beyond,
-                        Finding::Client => stored::Finding::Client,
-                        Finding::Nothing => stored::Finding::Nothing,
-                    },
-                    why,
-                }
+            .map(|told| SearchTrial {
+                id: told.trial.id,
+                purpose: told.step.purpose,
+                load: told.step.load,
+                achieved: told.achieved,
+                finding: match told.finding {
+                    Finding::Within => stored::Finding::Within,
+                    Finding::Beyond => stored::Finding::Beyond,
+                    Finding::Client => stored::Finding::Client,
+                    Finding::Nothing => stored::Finding::Nothing,
+                },
+                why: told.why.clone(),
             })
             .collect(),
         ..template
     }
 }
 
-/// What limited the load, and the trial that shows it: of those beyond the limit the nearest to it.
-fn gave_way<'a>(
-    axis: &str,
-    own: &[(&'a Trial, SearchStep)],
-    criteria: &[CriterionSpec],
-    found: &Found,
-) -> Option<(GaveWay, &'a Trial)> {
+/// The trial that shows what limited the load: of those beyond the limit the nearest to it.
+fn gave_in<'o, 'a>(own: &'o [Told<'a>], found: &Found) -> Option<&'o Told<'a>> {
     let at = found.high.or(found.low)?;
     let wanted = match found.bound {
         Bound::Client => Finding::Client,
@@ -256,24 +269,25 @@ fn gave_way<'a>(
     };
     let off = |load: f64| (load / at).ln().abs();
     let of = |wanted: Finding| {
-        let own = own.iter().filter(|(_, step)| step.purpose != Purpose::Cost);
-        let own = own.filter_map(|(trial, step)| Some((*trial, step.load?)));
-        let own = own.filter(move |(trial, _)| told(axis, trial, criteria).0 == wanted);
+        let own = own.iter().filter(|told| told.step.purpose != Purpose::Cost);
+        let own = own.filter(move |told| told.finding == wanted);
+        let own = own.filter_map(|told| Some((told, told.step.load?)));
         own.min_by(|(_, a), (_, b)| off(*a).total_cmp(&off(*b)))
     };
-    let (trial, _) = of(wanted).or_else(|| of(Finding::Nothing))?;
-    Some((gave_way_in(axis, trial, criteria), trial))
+    let (told, _) = of(wanted).or_else(|| of(Finding::Nothing))?;
+    Some(told)
 }
 
-fn gave_way_in(axis: &str, trial: &Trial, criteria: &[CriterionSpec]) -> GaveWay {
+/// What limited the load in a trial.
+fn gave_way(told: &Told<'_>, criteria: &[CriterionSpec]) -> GaveWay {
+    let trial = told.trial;
     let say = |what: &str, figure: f64, unit: &str, words: String| GaveWay {
         what: what.into(),
         figure,
         unit: unit.into(),
         words,
     };
-    let (_, why) = told(axis, trial, criteria);
-    let why = why.first().cloned().unwrap_or_default();
+    let why = told.why.first().cloned().unwrap_or_default();
     if let (Some(others), Some(crowd)) = (trial.worker_load.machine_others, crowded(trial)) {
         return say("machine", others, "cores", crowd);
     }
@@ -384,18 +398,16 @@ fn notes(
     axis: &str,
     question: &Question,
     found: &Found,
-    gave_in: Option<&Trial>,
-    own: &[(&Trial, SearchStep)],
-    criteria: &[CriterionSpec],
+    gave_in: Option<&Told<'_>>,
+    own: &[Told<'_>],
 ) -> Vec<String> {
-    let told = |trial: &Trial| told(axis, trial, criteria);
     let mut notes = Vec::new();
-    if let Some(at_limit) = bursts::at_limit(axis, found, own, told) {
+    if let Some(at_limit) = bursts::at_limit(axis, found, own) {
         notes.push(bursts::words(&at_limit));
     }
     match found.bound {
         Bound::System => {}
-        Bound::Client if gave_in.is_some_and(|trial| crowded(trial).is_some()) => notes.push(
+        Bound::Client if gave_in.is_some_and(|told| crowded(told.trial).is_some()) => notes.push(
             "other programs kept the machine busy above that: the system carries at least so much. A machine \
              that does nothing else would show more"
                 .to_owned(),
@@ -410,7 +422,7 @@ fn notes(
             (Some(low), None) if low >= question.most => {
                 notes.push("the largest load that is tried was not too much".to_owned());
             }
-            (Some(_), None) if bursts::late(own, told) => {
+            (Some(_), None) if bursts::late(own) => {
                 notes.push(bursts::at_least());
             }
             (Some(low), Some(high)) => notes.push(format!(
@@ -440,7 +452,7 @@ fn notes(
     }
     if own
         .iter()
-        .any(|(trial, _)| trial.circumstances.earlier_trials > 0)
+        .any(|told| told.trial.circumstances.earlier_trials > 0)
     {
         notes.push(
             "the system was not started anew between trials (keep-running): the interval is that of one start, \
@@ -457,19 +469,18 @@ fn notes(
                 .to_owned(),
         );
     } else if found.confirmed.is_none() && found.low.is_some() {
-        let ran = own.iter().any(|(_, step)| step.purpose == Purpose::Long);
+        let ran = own.iter().any(|told| told.step.purpose == Purpose::Long);
         notes.push(match ran {
             true => "no long trial near the lower end stayed within what was asked for".to_owned(),
             false => "no long trial was run to confirm it".to_owned(),
         });
     }
-    let died = gave_in.is_some_and(|trial| !trial.circumstances.system_died.is_empty());
+    let died = gave_in.is_some_and(|told| !told.trial.circumstances.system_died.is_empty());
     if died {
         notes.push("the system ended under a load beyond the limit".to_owned());
     }
     if found.low.is_none() && found.high.is_none() {
-        let last = own.last().map(|(trial, _)| told(trial).1);
-        notes.extend(last.into_iter().flatten().next());
+        notes.extend(own.last().and_then(|told| told.why.first().cloned()));
     }
     notes
 }

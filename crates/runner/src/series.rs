@@ -54,12 +54,7 @@ pub fn series(record: &TrialRecord, observed: &Observed) -> Vec<SeriesRecord> {
             latency_max_ns: latency.max,
             publishers_cpu: publishers.unwrap_or(seen.publishers_cpu),
             subscribers_cpu: subscribers.unwrap_or(seen.subscribers_cpu),
-            system_cpu: seen.system_cpu,
-            client_rss_bytes: seen.client_rss_bytes,
-            system_rss_bytes: seen.system_rss_bytes,
-            client_context_switches: seen.client_switches,
-            system_context_switches: seen.system_switches,
-            noise_max_ns: seen.noise_max_ns,
+            ..seen
         });
     }
     series

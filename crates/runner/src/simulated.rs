@@ -10,14 +10,14 @@ use pubgauge_engine::assignment::{Brief, Workers};
 use pubgauge_engine::conductor::{Nobody, TrialRecord, TrialSpec, run};
 use pubgauge_engine::link::Encoded;
 use pubgauge_results::criterion::CriterionSpec;
-use pubgauge_results::model::{Circumstances, System, Trial};
+use pubgauge_results::model::{Circumstances, Trial};
 use pubgauge_results::search::Search;
 use pubgauge_results::verdict::judge;
 use pubgauge_search::{Question, Step};
 use pubgauge_simulator::{Behaviour, Bus, SimulatedDriver, TruthRecord};
 use pubgauge_workload::{Arrivals, SECOND, Until, Workload};
 
-use crate::convert::{self, Asked};
+use crate::convert;
 use crate::observe::Observed;
 use crate::searching::{conclude, next, stored_step};
 use crate::trial::{circumstances, exhausted};
@@ -80,20 +80,13 @@ pub fn on(
         ..here
     };
     let record = run(&spec, &mut Nobody, &AtomicBool::new(false));
-    let asked = Asked {
-        id: 0,
-        cell: "cell",
-        system: System::default(),
-        settings: &settings,
-        of_flows: &[],
-        settings_name: "",
-        axes: &[],
-        mappings: Vec::new(),
-        workload: &workload,
+    let asked = Trial {
+        cell: "cell".into(),
+        settings,
         repeat: 1,
-        started: String::new(),
+        ..Trial::default()
     };
-    let mut trial = convert::trial(asked, &record, &Observed::nothing());
+    let mut trial = convert::trial(asked, &[], &workload, &record, &Observed::nothing());
     trial.circumstances = Circumstances {
         not_run: convert::not_run(&record.outcome),
         exhausted: exhausted(&record),
@@ -111,7 +104,8 @@ pub fn on(
     })
 }
 
-fn with_behaviour(mut settings: Settings, behaviour: &Behaviour) -> Settings {
+/// Settings under which the simulated system behaves so.
+pub fn with_behaviour(mut settings: Settings, behaviour: &Behaviour) -> Settings {
     let native: BTreeMap<_, _> = match serde_json::to_value(behaviour) {
         Ok(serde_json::Value::Object(map)) => map.into_iter().collect(),
         _ => BTreeMap::new(),

@@ -15,8 +15,8 @@ use pubgauge_results::verdict::judge;
 use pubgauge_testbed::{Kind, Stopped, SystemFile};
 use pubgauge_workload::{Arrivals, Workload};
 
-use crate::agents::{AgentPlace, OneWay};
-use crate::convert::{self, Asked};
+use crate::agents::AgentPlace;
+use crate::convert;
 use crate::counted::Counter;
 use crate::instances::Instances;
 use crate::job::{Bench, Job, Watch};
@@ -28,28 +28,20 @@ use crate::processes::ProcessPlace;
 /// Runs a trial. A trial that cannot begin is a broken one, with the reason; measurements are
 /// always kept.
 pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Trial, TrialFiles) {
-    let started = jiff::Timestamp::now().to_string();
-    let asked = |version: Option<String>| Asked {
-        id: job.id,
-        cell: job.cell,
+    let asked = Trial {
         system: System {
-            name: job.shown_as.to_owned(),
-            version: version.unwrap_or_else(|| "unknown".into()),
+            version: "unknown".into(),
+            ..job.asked.system.clone()
         },
-        settings: job.settings,
-        of_flows: &job.of_flows,
-        settings_name: job.settings_name,
-        axes: job.axes,
-        mappings: job.mappings.clone(),
-        workload: job.workload,
-        repeat: job.repeat,
-        started: started.clone(),
+        started: jiff::Timestamp::now().to_string(),
+        ..job.asked.clone()
     };
+    let broken = |why| (broken(job, asked.clone(), why), TrialFiles::default());
     // The mark distinguishes this run from others on the same system, and its clients from theirs.
     let mark = Mark::random();
     let brief = match Brief::new(job.workload.marked(&mark.word())) {
         Ok(brief) => brief,
-        Err(why) => return (broken(asked(None), why), TrialFiles::default()),
+        Err(why) => return broken(why),
     };
     // Memory that an earlier trial has freed must not count for this one.
     #[cfg(target_env = "gnu")]
@@ -58,7 +50,7 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Tria
         libc::malloc_trim(0);
     }
     let mut system = SystemFile {
-        settings: serde_json::to_string(job.settings).ok(),
+        settings: serde_json::to_string(&job.asked.settings).ok(),
         ..job.system.clone()
     };
     let instances = job.brokers.max(1) as usize;
@@ -72,14 +64,18 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Tria
     });
     let running = match running {
         Ok(running) => running,
-        Err(why) => return (broken(asked(None), why), TrialFiles::default()),
+        Err(why) => return broken(why),
     };
     let targets = running.targets();
     let clock = Clock::Monotonic;
     let here = TrialSpec::local(brief, job.driver.clone(), targets, clock, prepare_thread);
     let processes = bench.client.processes.clone();
-    let processes =
-        processes.map(|processes| Arc::new(ProcessPlace::new(processes).on(job.network.clone())));
+    let processes = processes.map(|processes| {
+        Arc::new(ProcessPlace {
+            network: job.network.clone(),
+            ..ProcessPlace::new(processes)
+        })
+    });
     let agents = bench.client.agents.as_ref();
     let brokerless = job.system.kind == Kind::Library;
     let agents = agents.map(|all| {
@@ -92,7 +88,7 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Tria
         (None, None) => here.place.clone(),
     };
     let spec = TrialSpec {
-        settings: std::iter::once(job.settings)
+        settings: std::iter::once(&job.asked.settings)
             .chain(job.of_flows.iter().map(|(settings, _)| settings))
             .cloned()
             .collect(),
@@ -108,7 +104,10 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Tria
     counter.quiet();
     let mut watcher = Watcher::new(
         &running,
-        running.brokers(&spec.brief),
+        Trial {
+            brokers: running.brokers(&spec.brief),
+            ..asked
+        },
         watch,
         bench.stop.clone(),
         Steps {
@@ -120,29 +119,26 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Tria
     );
     let counting = running.begin_counting(&spec.settings);
     let record = run(&spec, &mut watcher, &bench.stop);
-    let mut observed = watcher.finish();
+    let (mut asked, mut observed) = watcher.finish();
     observed.elsewhere = agents.is_some();
     counter.quiet();
     if pubgauge_testbed::lies_in_memory(bench.scratch) {
-        observed.system_written_bytes = None;
+        asked.system_written_bytes = None;
     }
     if observed.died.is_empty() {
         observed.died.extend(death(&running, &record));
     }
-    let version = running.version().or_else(|| job.driver.library());
-    let mut trial = convert::trial(asked(version), &record, &observed);
-    let counted = counter.finish(job.workload, &record);
-    trial.system_calls = counted.system_calls;
-    trial.interface = counted.interface;
-    trial.network = counted.network;
+    if let Some(version) = running.version().or_else(|| job.driver.library()) {
+        asked.system.version = version;
+    }
+    let mut trial = convert::trial(asked, &job.of_flows, job.workload, &record, &observed);
+    counter.finish(job.workload, &record, &mut trial);
     trial.limits = shared.held(&running.held());
     let realtime = bench.client.realtime;
     if let Some(agents) = &agents {
         trial.hosts = agents.hosts(&record.recordings);
-        match agents.one_way(&record.recordings) {
-            OneWay::Exact => {}
-            OneWay::Within(bound) => trial.one_way_within(Some(bound)),
-            OneWay::Unknown => trial.one_way_within(None),
+        if let Some(bound) = agents.one_way(&record.recordings) {
+            trial.one_way_within(bound);
         }
     }
     let held_here = processes.filter(|_| agents.is_none());
@@ -162,7 +158,7 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Tria
     let checks = running.finish_counting(&counting, job, ours, &mut trial.brokers);
     trial.checks.extend(checks);
     trial.verdict = verdict(&trial);
-    let of = format!("trial {}, cell {}", job.id, job.cell);
+    let of = format!("trial {}, cell {}", trial.id, trial.cell);
     let logs = convert::logs(job.workload, &record, &of);
     let files = TrialFiles {
         logs: logs.unwrap_or_else(|why| {
@@ -176,20 +172,17 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Tria
     let undisturbed = as_planned && trial.circumstances.system_died.is_empty();
     match how.filter(|_| undisturbed) {
         Some(how) => bench.kept.put(job, running, how),
-        None => tell_end(&mut trial, &running.stop()),
+        None => {
+            let (ends, words) = running.stop(&trial.system.name);
+            trial.not_in_order.extend(words);
+            // One that is still running would disturb all later trials.
+            if ends.contains(&Stopped::Stuck) {
+                trial.circumstances.not_run = trial.not_in_order.last().cloned();
+                trial.verdict = verdict(&trial);
+            }
+        }
     }
     (trial, files)
-}
-
-/// Records how systems ended. One that is still running breaks the trial: it would disturb all later ones.
-fn tell_end(trial: &mut Trial, ends: &[Stopped]) {
-    let words = ends.iter().filter_map(|end| end.in_words());
-    let words = words.map(|words| format!("{} {words}", trial.system.name));
-    trial.not_in_order.extend(words);
-    if ends.contains(&Stopped::Stuck) {
-        trial.circumstances.not_run = trial.not_in_order.last().cloned();
-        trial.verdict = verdict(trial);
-    }
 }
 
 /// The resource that the client ran out of, in words.
@@ -258,9 +251,10 @@ fn verdict(trial: &Trial) -> Verdict {
 }
 
 /// A trial that did not begin.
-fn broken(asked: Asked<'_>, why: String) -> Trial {
-    let record = TrialRecord::nothing(Outcome::NotReady(why.clone()), asked.workload.flows.len());
-    let mut trial = convert::trial(asked, &record, &Observed::nothing());
+fn broken(job: &Job<'_>, asked: Trial, why: String) -> Trial {
+    let record = TrialRecord::nothing(Outcome::NotReady(why.clone()), job.workload.flows.len());
+    let nothing = Observed::nothing();
+    let mut trial = convert::trial(asked, &job.of_flows, job.workload, &record, &nothing);
     trial.circumstances.not_run = convert::not_run(&record.outcome);
     trial.errors.push(convert::one_line(&why));
     trial.verdict = verdict(&trial);

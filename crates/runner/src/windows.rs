@@ -5,10 +5,11 @@ use pubgauge_engine::conductor::TrialRecord;
 use pubgauge_engine::parts::{PartRecording, WindowRecord};
 use pubgauge_engine::recording::FlowRecording;
 use pubgauge_engine::series::Totals;
-use pubgauge_engine::times::{Measure, histogram};
+use pubgauge_engine::times::Measure;
 use pubgauge_results::Distribution;
 use pubgauge_results::window::WindowFigures;
 
+use crate::convert::{distribution, per_second};
 use crate::observe::Observed;
 
 const SECOND: f64 = 1e9;
@@ -47,23 +48,11 @@ fn figures(record: &TrialRecord, window: &WindowRecord, flows: &[usize]) -> Wind
     // Deliveries that may be under way count as later than all that came.
     let censored = under_way.unwrap_or(due.missing());
     let length_s = (window.to - window.from) as f64 / SECOND;
-    let per_s = |count: u64| match length_s > 0.0 {
-        true => count as f64 / length_s,
-        false => 0.0,
-    };
+    let per_s = |count| per_second(count, length_s);
     let distribution = |measure: Measure| {
-        let mut all = histogram();
-        for flow in flows {
-            if let Some(times) = window.times.get(&(*flow as u32, measure)) {
-                // Equal bounds by construction.
-                let _ = all.add(times);
-            }
-        }
-        let censored = match measure {
-            Measure::Latency | Measure::LatencyFromSend => censored,
-            _ => 0,
-        };
-        Distribution::censored(&all, censored)
+        let times = flows.iter();
+        let times = times.filter_map(|flow| window.times.get(&(*flow as u32, measure)));
+        distribution(times, measure, censored)
     };
     let some = |measure| Some(distribution(measure)).filter(|d: &Distribution| d.count > 0);
     WindowFigures {

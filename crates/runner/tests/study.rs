@@ -8,7 +8,7 @@ use pubgauge_driver::{Driver, Nanos};
 use pubgauge_driver_mqtt::MqttDriver;
 use pubgauge_engine::conductor::Phase;
 use pubgauge_engine::live::Live;
-use pubgauge_results::model::{Machine, Status, StudyInfo};
+use pubgauge_results::model::{Machine, Status, StudyInfo, Trial};
 use pubgauge_results::store::{NewRun, RunFolder, load};
 use pubgauge_runner::{Bench, Client, Job, Kept, Watch, perform};
 use pubgauge_study::{Known, PlanOptions, Study};
@@ -89,24 +89,23 @@ fn a_study_without_the_program() {
     for trial in &plan.trials {
         let system = catalog.get(&trial.system).unwrap();
         let job = Job {
-            id: trial.order,
-            cell: &trial.cell,
-            shown_as: &trial.system,
+            asked: Trial {
+                id: trial.order,
+                cell: trial.cell.clone(),
+                settings: trial.settings.clone(),
+                repeat: trial.repeat,
+                ..Trial::default()
+            },
             system: &system,
             variant: None,
             driver: driver.clone(),
-            settings: &trial.settings,
             of_flows: Vec::new(),
-            settings_name: &trial.settings_name,
-            axes: &trial.axes,
-            mappings: Vec::new(),
             share: Share::default(),
             pacing_within: trial.pacing_within,
             counts: Default::default(),
             keep_running: trial.keep_running,
             workload: &trial.workload,
             brokers: trial.brokers,
-            repeat: trial.repeat,
             network: None,
         };
         let (done, files) = perform(&job, &bench, &mut watched);

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::curve::{FEWEST, growth, spread_of_steps, spread_of_windows, too_few, variation};
-use crate::decide::{Finding, Outcome};
+use crate::decide::{Finding, Outcome, Show, Ways, inside};
 use crate::rule::{Count, Filter, Judge, Rule, admits, quantity, range};
 use crate::stats::{Estimate, Lacks};
 
@@ -178,6 +178,19 @@ pub(super) fn lacking(why: String) -> Finding {
     Finding {
         repeats_to_tell,
         ..Finding::cannot_tell(why)
+    }
+}
+
+/// Whether an estimate lies in a range, if there is one.
+pub(super) fn within(
+    estimate: Result<Estimate, String>,
+    range: (f64, f64),
+    ways: Ways,
+    show: Show<'_>,
+) -> Finding {
+    match estimate {
+        Ok(estimate) => inside(&estimate, range, ways, show),
+        Err(why) => lacking(why),
     }
 }
 

@@ -1,6 +1,5 @@
 //! Workers on other hosts, as they are typed.
 
-use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -49,16 +48,6 @@ pub enum WorkersFrom {
     Slurm,
     /// `kubectl`, which this run calls.
     Kubernetes,
-}
-
-impl fmt::Display for WorkersFrom {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            WorkersFrom::Join => "join",
-            WorkersFrom::Slurm => "slurm",
-            WorkersFrom::Kubernetes => "kubernetes",
-        })
-    }
 }
 
 /// `pubgauge hosts`.

@@ -1,10 +1,10 @@
 //! `pubgauge calibrate --search`: searches over simulated systems whose limit is known, in simulated time.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use pubgauge_report::units::count;
-use pubgauge_results::search::{Bound, Purpose, Search};
+use pubgauge_results::search::{Bound, Purpose};
 use pubgauge_runner::simulated::search;
 use pubgauge_search::Question;
 use pubgauge_simulator::Behaviour;
@@ -15,7 +15,7 @@ use serde::Serialize;
 use statrs::distribution::{Binomial, DiscreteCDF};
 
 use crate::args::CalibrateArgs;
-use crate::exit::{Ending, FINE, NOT_VALID, print, print_json};
+use crate::exit::{Ending, FINE, NOT_VALID};
 use crate::proposer::default_criterion;
 use crate::signals;
 
@@ -54,18 +54,6 @@ struct Rehearsal {
 }
 
 impl Rehearsed {
-    fn new(limit: f64, found: &Search) -> Rehearsed {
-        let deciding = found.trials.iter().filter(|t| t.purpose != Purpose::Cost);
-        Rehearsed {
-            limit,
-            low: found.low,
-            high: found.high,
-            confirmed: found.confirmed,
-            bound: found.bound,
-            trials: deciding.count(),
-        }
-    }
-
     fn holds(&self) -> bool {
         let (low, high) = (self.low.unwrap_or(0.0), self.high.unwrap_or(f64::INFINITY));
         low <= self.limit && self.limit <= high
@@ -101,10 +89,7 @@ pub fn rehearse(searches: u32, args: &CalibrateArgs) -> Result<i32, Ending> {
         median_trials: median(|one| one.trials as f64),
         each,
     };
-    match output.json {
-        true => print_json(&rehearsal),
-        false => print(&words(&rehearsal)),
-    }
+    output.show(&rehearsal, || words(&rehearsal));
     match too_few(rehearsal.held as u64, rehearsal.searches as u64) {
         true => Ok(NOT_VALID),
         false => Ok(FINE),
@@ -124,42 +109,31 @@ fn all(
     args: &CalibrateArgs,
     stop: &Arc<AtomicBool>,
 ) -> Result<Vec<Rehearsed>, Ending> {
-    let next = AtomicU32::new(0);
-    let done = Mutex::new(Vec::new());
-    let failed = Mutex::new(None);
-    let worker = || {
+    let (next, over) = (AtomicU32::new(0), AtomicU32::new(0));
+    let worker = || -> Result<Vec<Rehearsed>, String> {
+        let mut own = Vec::new();
         while !stop.load(Relaxed) {
             let number = next.fetch_add(1, Relaxed);
             if number >= searches {
-                return;
+                break;
             }
-            let found = one(number, searches, args);
-            match found {
-                Ok(one) => {
-                    let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
-                    done.push(one);
-                    args.output.remark(&format!("{} of {searches}", done.len()));
-                }
-                Err(why) => {
-                    *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
-                    return;
-                }
-            }
+            own.push(one(number, searches, args)?);
+            let over = over.fetch_add(1, Relaxed) + 1;
+            args.output.remark(&format!("{over} of {searches}"));
         }
+        Ok(own)
     };
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(worker);
-        }
+    let done: Result<Vec<_>, String> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(worker)).collect();
+        let ended = workers.into_iter().map(|worker| worker.join());
+        let ended = ended.map(|own| own.expect("a search does not panic"));
+        ended.collect()
     });
-    if let Some(why) = failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
-        return Err(Ending::not_valid(why));
-    }
+    let mut done = done.map_err(Ending::not_valid)?.concat();
     if stop.load(Relaxed) {
         return Err(Ending::not_valid("ended by the user"));
     }
-    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
     done.sort_by(|a, b| a.limit.total_cmp(&b.limit));
     Ok(done)
 }
@@ -185,7 +159,15 @@ fn one(number: u32, of: u32, args: &CalibrateArgs) -> Result<Rehearsed, String> 
         CONFIRM_S,
         behaves,
     )?;
-    Ok(Rehearsed::new(limit, &found))
+    let deciding = found.trials.iter().filter(|t| t.purpose != Purpose::Cost);
+    Ok(Rehearsed {
+        limit,
+        low: found.low,
+        high: found.high,
+        confirmed: found.confirmed,
+        bound: found.bound,
+        trials: deciding.count(),
+    })
 }
 
 fn words(r: &Rehearsal) -> String {

@@ -4,12 +4,12 @@
 use std::path::{Path, PathBuf, absolute};
 
 use pubgauge_results::shell::quoted;
-use pubgauge_results::store;
 use serde::{Deserialize, Serialize};
 
 use crate::exit::Ending;
 use crate::invocation::Invocation;
 use crate::ready::Ready;
+use crate::whole;
 
 /// Name of the file.
 pub const FILE: &str = "studies.json";
@@ -82,42 +82,19 @@ impl StudyList {
     /// # Errors
     /// If the file is damaged, or of another version.
     pub fn read(out: &Path) -> Result<Option<StudyList>, Ending> {
-        let path = out.join(FILE);
-        let text = match store::read_text(&path, MAX_BYTES) {
-            Ok(text) => text,
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(e) if e.kind() == std::io::ErrorKind::NotADirectory => return Ok(None),
-            Err(e) => return Err(Ending::bad_input(format!("{}: {e}", path.display()))),
-        };
-        let wrong = |why: String| {
-            let hint = "each study's own folder is whole: go on with it by `pubgauge run --resume`, or start a new run";
-            Ending::bad_input(format!("{}: {why}\n  hint: {hint}", path.display()))
-        };
-        let list: StudyList =
-            serde_json::from_str(&text).map_err(|e| wrong(format!("damaged: {e}")))?;
-        match list.format == FORMAT {
-            true => Ok(Some(list)),
-            false => Err(wrong(format!(
-                "its format is {:?}, and this pubgauge reads {FORMAT:?}",
-                list.format
-            ))),
-        }
+        let format: (&str, fn(&StudyList) -> &str) = (FORMAT, |list| &list.format);
+        let hint = "each study's own folder is whole: go on with it by `pubgauge run --resume`, or start a new run";
+        whole::read(&out.join(FILE), MAX_BYTES, format, false, hint)
     }
 }
 
 /// Writes the whole file or none.
 pub fn write(path: &Path, text: &str) -> Result<PathBuf, Ending> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let partial = path.with_file_name(format!(".{name}.partial"));
-    std::fs::write(&partial, text)
-        .and_then(|()| std::fs::rename(&partial, path))
-        .map_err(|e| {
-            let _ = std::fs::remove_file(&partial);
-            Ending::not_valid(format!(
-                "cannot write {}: {e}\n  hint: what was measured is complete; make room and run: pubgauge report {}",
-                path.display(),
-                quoted(path.parent().unwrap_or(path))
-            ))
-        })?;
+    whole::write(path, |partial| std::fs::write(partial, text)).map_err(|e| {
+        Ending::not_valid(format!(
+            "{e}\n  hint: what was measured is complete; make room and run: pubgauge report {}",
+            quoted(path.parent().unwrap_or(path))
+        ))
+    })?;
     Ok(path.to_owned())
 }

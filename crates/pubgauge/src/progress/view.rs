@@ -3,26 +3,19 @@
 use std::time::{Duration, Instant};
 
 use pubgauge_engine::conductor::Phase;
+use pubgauge_engine::live::{LatencyLive, Live};
 use pubgauge_report::units;
 use pubgauge_study::PlannedTrial;
 
 /// Live figures of a trial.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default)]
 pub struct Rates {
     /// Messages of any kind published per second.
     pub out_per_s: f64,
     /// Deliveries of any kind per second.
     pub in_per_s: f64,
-    /// Median latency of the newest interval, ns.
-    pub p50_ns: Option<u64>,
-    /// Its 99th percentile, ns.
-    pub p99_ns: Option<u64>,
-    /// Measured deliveries that later ones overtook and that have not come since.
-    pub lost: u64,
-    /// Measured deliveries that may still come.
-    pub under_way: u64,
-    /// Clients connected.
-    pub connected: u64,
+    /// What the workers have counted.
+    pub live: Live,
 }
 
 /// The progress of a run.
@@ -193,11 +186,12 @@ impl View {
     }
 
     fn figures(&self) -> String {
-        let Some(rates) = self.rates else {
+        let Some(rates) = &self.rates else {
             return String::new();
         };
+        let live = &rates.live;
         if let None | Some(Phase::Connect) = self.phase {
-            return format!("{} connected", rates.connected);
+            return format!("{} connected", live.connected);
         }
         let rate = |per_s: f64| match per_s {
             per_s if per_s < 999.5 => format!("{per_s:.0}/s"),
@@ -207,16 +201,17 @@ impl View {
             format!("out {}", rate(rates.out_per_s)),
             format!("in {}", rate(rates.in_per_s)),
         ];
-        for (name, ns) in [("p50", rates.p50_ns), ("p99", rates.p99_ns)] {
-            parts.extend(ns.map(|ns| format!("{name} {}", units::time(ns as f64))));
+        if let Some(LatencyLive { p50, p99 }) = live.latency {
+            let time = |ns: u64| units::time(ns as f64);
+            parts.extend([format!("p50 {}", time(p50)), format!("p99 {}", time(p99))]);
         }
         if let Some(Phase::Measure | Phase::Drain) = self.phase {
-            parts.push(format!("lost {}", units::count(rates.lost)));
+            parts.push(format!("lost {}", units::count(live.passed_over)));
         }
-        if self.phase == Some(Phase::Drain) && rates.under_way > 0 {
-            let mut words = format!("{} under way", units::count(rates.under_way));
+        if self.phase == Some(Phase::Drain) && live.under_way > 0 {
+            let mut words = format!("{} under way", units::count(live.under_way));
             if rates.in_per_s > 0.0 {
-                let seconds = rates.under_way as f64 / rates.in_per_s;
+                let seconds = live.under_way as f64 / rates.in_per_s;
                 words.push_str(&format!(", about {seconds:.0} s"));
             }
             parts.push(words);
@@ -282,10 +277,13 @@ mod tests {
         view.rates = Some(Rates {
             out_per_s: 999.6,
             in_per_s: 123_456.0,
-            p50_ns: Some(99_100),
-            p99_ns: Some(218_000),
-            lost: 0,
-            ..Rates::default()
+            live: Live {
+                latency: Some(LatencyLive {
+                    p50: 99_100,
+                    p99: 218_000,
+                }),
+                ..Live::default()
+            },
         });
         let now = after(began, 7);
         assert_eq!(
@@ -331,9 +329,13 @@ mod tests {
         let began = Instant::now();
         let mut view = view(began);
         view.phase(Phase::Drain, began);
+        let under_way = |under_way| Live {
+            under_way,
+            ..Live::default()
+        };
         view.rates = Some(Rates {
             in_per_s: 50_000.0,
-            under_way: 250_000,
+            live: under_way(250_000),
             ..Rates::default()
         });
         assert!(
@@ -341,7 +343,7 @@ mod tests {
                 .ends_with("lost 0  250 k under way, about 5 s")
         );
         view.rates = Some(Rates {
-            under_way: 3,
+            live: under_way(3),
             ..Rates::default()
         });
         assert!(view.below(began, 100).ends_with("lost 0  3 under way"));

@@ -61,14 +61,17 @@ impl Proposer<'_> {
     /// The results of the searches so far.
     pub fn searches(&self, done: &[Trial]) -> Vec<Search> {
         let searches = (0..).zip(self.prepared.plan.searches());
-        let found = searches.map(|(number, template)| {
-            let known = self.known(number, done);
-            known.or_else(|| self.search(number, template, done))
-        });
+        let found = searches.map(|(number, template)| self.so_far(number, template, done));
         found.flatten().collect()
     }
 
-    /// The result of a search so far; `None` before its first trial.
+    /// The result of a search so far, from the cache if it is over; `None` before its first trial.
+    fn so_far(&self, number: u32, template: &PlannedTrial, done: &[Trial]) -> Option<Search> {
+        let known = self.known(number, done);
+        known.or_else(|| self.search(number, template, done))
+    }
+
+    /// The same, computed.
     fn search(&self, number: u32, template: &PlannedTrial, done: &[Trial]) -> Option<Search> {
         let first = own(number, done).next()?;
         let (question, axis) = self.question(template);
@@ -76,7 +79,7 @@ impl Proposer<'_> {
             system: first.system.name.clone(),
             settings: template.settings_name.clone(),
             workload: template.workload.name.clone(),
-            axes: values(template),
+            axes: axes(template),
             axis: axis.name().into(),
             ..Search::default()
         };
@@ -118,8 +121,7 @@ impl Proposer<'_> {
                 share.of, trial.system
             ));
         };
-        let known = self.known(number, done);
-        let Some(found) = known.or_else(|| self.search(number, template, done)) else {
+        let Some(found) = self.so_far(number, template, done) else {
             return Err(format!("{} was not searched", share.of));
         };
         // The cause only: the search's own note has the details.
@@ -194,7 +196,7 @@ impl Proposer<'_> {
                     system: trial.system.clone(),
                     settings: trial.settings_name.clone(),
                     workload: trial.workload.name.clone(),
-                    axes: values(trial),
+                    axes: axes(trial),
                     reason,
                 });
             }
@@ -269,7 +271,7 @@ fn own(number: u32, done: &[Trial]) -> impl Iterator<Item = &Trial> {
 }
 
 /// The values of the grid in a cell.
-fn values(trial: &PlannedTrial) -> Vec<AxisValue> {
+pub fn axes(trial: &PlannedTrial) -> Vec<AxisValue> {
     let value = |(name, value): &(String, String)| AxisValue {
         name: name.clone(),
         value: value.clone(),

@@ -81,9 +81,8 @@ pub(super) fn open_folder(
 /// What each system of the plan can do.
 fn capabilities(prepared: &Prepared) -> Vec<SystemCapabilities> {
     let chosen = prepared.systems.iter();
-    chosen
-        .map(|(name, chosen)| matrix::for_results(matrix::of(name, chosen)))
-        .collect()
+    let columns = chosen.map(|(name, chosen)| matrix::of(name, chosen));
+    columns.map(|column| column.system).collect()
 }
 
 /// Everything that must be the same for a run to be resumed.

@@ -2,8 +2,9 @@
 
 use pubgauge_results::bursts::BurstFigures;
 use pubgauge_results::model::{Status, Trial};
-use pubgauge_results::search::SearchStep;
 use pubgauge_search::{Finding, Found};
+
+use super::Told;
 
 /// The axis.
 pub(super) const BURST: &str = "burst";
@@ -55,32 +56,23 @@ pub(super) fn told(trial: &Trial) -> Option<(Finding, Vec<String>)> {
 
 /// The bursts of a search for the largest one: of the longest trial at the largest burst within the
 /// limit.
-pub(super) fn at_limit(
-    axis: &str,
-    found: &Found,
-    own: &[(&Trial, SearchStep)],
-    told: impl Fn(&Trial) -> (Finding, Vec<String>),
-) -> Option<BurstFigures> {
+pub(super) fn at_limit(axis: &str, found: &Found, own: &[Told<'_>]) -> Option<BurstFigures> {
     let low = found.low.filter(|_| axis == BURST)?;
-    let within = own.iter().filter(|(trial, step)| {
-        step.load.is_some_and(|load| load <= low) && told(trial).0 == Finding::Within
+    let within = own.iter().filter(|told| {
+        told.step.load.is_some_and(|load| load <= low) && told.finding == Finding::Within
     });
-    let at = within.max_by(|(a, at), (b, bt)| {
-        let load = at.load.partial_cmp(&bt.load);
-        let longer = || a.duration_s.total_cmp(&b.duration_s);
+    let at = within.max_by(|a, b| {
+        let load = a.step.load.partial_cmp(&b.step.load);
+        let longer = || a.trial.duration_s.total_cmp(&b.trial.duration_s);
         load.unwrap_or(std::cmp::Ordering::Equal).then_with(longer)
     });
-    at?.0.flows.iter().find_map(|flow| flow.bursts)
+    at?.trial.flows.iter().find_map(|flow| flow.bursts)
 }
 
 /// Whether bursts took too long without a loss.
-pub(super) fn late(
-    own: &[(&Trial, SearchStep)],
-    told: impl Fn(&Trial) -> (Finding, Vec<String>),
-) -> bool {
-    own.iter().any(|(trial, _)| {
-        let (finding, why) = told(trial);
-        finding == Finding::Nothing && why.iter().any(|why| why.ends_with(LATE))
+pub(super) fn late(own: &[Told<'_>]) -> bool {
+    own.iter().any(|told| {
+        told.finding == Finding::Nothing && told.why.iter().any(|why| why.ends_with(LATE))
     })
 }
 
