@@ -17,6 +17,9 @@ pub(crate) fn shown_ratio(log: f64) -> String {
     crate::words::digits(log.exp())
 }
 
+/// How far off a line a curve may be and still be straight, as a share of its range.
+const STRAIGHT: f64 = 0.1;
+
 const ABOVE: (f64, f64) = (0.0, f64::INFINITY);
 const BELOW: (f64, f64) = (f64::NEG_INFINITY, 0.0);
 
@@ -163,39 +166,44 @@ pub fn slope(a: Curves<'_>, b: Curves<'_>, linear: bool, outer: Ways) -> Finding
         inside(&difference, BELOW, ways, &show),
     )];
     if linear {
-        found.extend([a, b].map(|(name, curves)| (format!("{name} linear"), straight(curves))));
+        found.extend([a, b].map(|(name, curves)| (format!("{name} linear"), straight(curves, ways))));
     }
     all(&found)
 }
 
-/// Whether the mean curve is a straight line up to a tenth of its range; it is not if no repeat's is.
-fn straight(curves: &[Vec<(f64, f64)>]) -> Finding {
-    let off = |curve: &[(f64, f64)]| {
-        let ys = || curve.iter().map(|p| p.1);
-        let range = ys().fold(f64::MIN, f64::max) - ys().fold(f64::MAX, f64::min);
-        let most = line(curve)
-            .1
-            .iter()
-            .fold(0.0, |most: f64, r| most.max(r.abs()));
-        if range > 0.0 { most / range } else { 0.0 }
-    };
-    let points = 0..curves[0].len();
-    let mean = points.map(|at| {
-        let ys: Vec<f64> = curves.iter().map(|c| c[at].1).collect();
-        (curves[0][at].0, moments(&ys).0)
+/// Whether the mean curve is a straight line up to a tenth of its range; it is not if a point of it is further off
+/// than repeats differ.
+fn straight(curves: &[Vec<(f64, f64)>], outer: Ways) -> Finding {
+    let points = curves[0].len();
+    let of_repeats = |value: &dyn Fn(usize) -> f64| (0..curves.len()).map(value).collect::<Vec<_>>();
+    let mean = |point: usize| moments(&of_repeats(&|repeat| curves[repeat][point].1)).0;
+    let (least, most) = (0..points).map(mean).fold((f64::MAX, f64::MIN), |(least, most), y| {
+        (least.min(y), most.max(y))
     });
-    let of_mean = off(&mean.collect::<Vec<_>>());
-    let outcome = match of_mean < 0.1 {
-        true => Outcome::Holds,
-        false if curves.iter().all(|curve| off(curve) > 0.1) => Outcome::DoesNotHold,
-        false => Outcome::CannotTell,
+    let range = (most - least).max(f64::MIN_POSITIVE);
+    let residuals: Vec<Vec<f64>> = curves.iter().map(|curve| line(curve).1).collect();
+    let off = |point: usize| Estimate::of(&of_repeats(&|repeat| residuals[repeat][point] / range));
+    let off: Vec<Estimate> = (0..points).map(off).collect();
+    let ways = Ways::every(points).within(outer);
+    let show = |share: f64| format!("{} %", crate::words::digits(100.0 * share));
+    let judged = |point: &Estimate| inside(point, (-STRAIGHT, STRAIGHT), ways, &show);
+    let far = |a: &&Estimate, b: &&Estimate| a.middle().abs().total_cmp(&b.middle().abs());
+    let Some(furthest) = off.iter().max_by(far) else {
+        return Finding::cannot_tell("no points");
     };
-    let percent = crate::words::digits(100.0 * of_mean);
-    Finding::new(
-        outcome,
-        "",
-        format!("off the line by {percent} % of the range"),
-    )
+    let bent = off.iter().map(judged).find(|f| f.outcome == Outcome::DoesNotHold);
+    let found = match furthest.middle().abs() < STRAIGHT {
+        true => Finding {
+            outcome: Outcome::Holds,
+            repeats_to_tell: None,
+            ..judged(furthest)
+        },
+        false => bent.unwrap_or_else(|| judged(furthest)),
+    };
+    Finding {
+        ours: format!("off the line by {} of the range", found.ours),
+        ..found
+    }
 }
 
 /// Where each curve (x, y) first reaches this share of its own largest value: the index of that point.

@@ -321,6 +321,15 @@ fn slopes() {
     found(DoesNotHold, &slope(true), |w| {
         curves(w, &sizes, 0.03, &[("a", &slow), ("b", &bent)])
     });
+    // Where noise is as large as the range no repeat looks straight, and nothing contradicts a line.
+    let flat = |at: usize| 40.0 + 0.1 * x(at);
+    let counts = tally(
+        400,
+        |w| curves(w, &sizes, 0.05, &[("a", &flat), ("b", &flat)]),
+        &slope(true),
+    );
+    let wrong = counts.get("does not hold").copied().unwrap_or(0);
+    assert!(wrong <= 20, "{counts:?}");
 }
 
 /// Seconds of each repeat with a standard deviation of their own.
