@@ -281,7 +281,7 @@ fn find_executable(
 
 /// The executable of that name: as it is if it has a `/`, else from `PATH` or the folders of
 /// system programs, which an ordinary user's `PATH` lacks.
-pub(crate) fn on_path(name: &str) -> Option<PathBuf> {
+pub fn on_path(name: &str) -> Option<PathBuf> {
     if name.contains('/') {
         return glob(name)
             .into_iter()

@@ -70,7 +70,7 @@ impl Means {
     /// Chooses the means; checks that there is everything that the network needs.
     pub fn of(network: &Network, backends: &Backends) -> Result<Means, PlanError> {
         network.check().map_err(PlanError::Network)?;
-        let means = match backends.netem.is_there() {
+        let means = match backends.netem.is_ok() {
             true => Means::Netem,
             false => Means::Wirefilter,
         };
@@ -112,11 +112,8 @@ impl Means {
             return;
         }
         let wanted = wanted(link).join(", ");
-        if let Found::No { why } = &backends.wirefilter {
-            let netem = match &backends.netem {
-                Found::No { why } => why,
-                Found::Yes => "",
-            };
+        if let Err(why) = &backends.wirefilter {
+            let netem = backends.netem.as_ref().err().map_or("", String::as_str);
             refusals.push(Refusal {
                 wanted: of(&wanted),
                 missing: format!("neither netem ({netem}) nor wirefilter ({why})"),
@@ -139,14 +136,12 @@ impl Means {
 }
 
 fn refused(found: &Found, wanted: &str, name: &str, hint: &str) -> Option<Refusal> {
-    match found {
-        Found::Yes => None,
-        Found::No { why } => Some(Refusal {
-            wanted: wanted.into(),
-            missing: format!("there is no {name} ({why})"),
-            hint: hint.into(),
-        }),
-    }
+    let why = found.as_ref().err()?;
+    Some(Refusal {
+        wanted: wanted.into(),
+        missing: format!("there is no {name} ({why})"),
+        hint: hint.into(),
+    })
 }
 
 /// The properties of a link that need `netem` or `wirefilter`.
