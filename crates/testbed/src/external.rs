@@ -67,16 +67,16 @@ fn broker(address: &str, drivers: &Drivers) -> Result<SystemFile, AddressError> 
         what: what.to_owned(),
         hint,
     };
+    let names = || drivers.schemes().map(|(_, scheme)| scheme.name);
     let Some((name, rest)) = address.split_once("://") else {
-        let known: Vec<&str> = drivers.schemes().map(|(_, scheme)| scheme.name).collect();
+        let known: Vec<&str> = names().collect();
         let hint = format!("addresses begin with {}://", known.join("://, "));
         return Err(error("it has no scheme", hint));
     };
     let Some((driver, scheme)) = drivers.by_scheme(name) else {
-        let known: Vec<&str> = drivers.schemes().map(|(_, scheme)| scheme.name).collect();
         return Err(error(
             &format!("no driver speaks `{name}://`"),
-            spelling_hint(name, &known),
+            spelling_hint(name, names()),
         ));
     };
     let driver = driver.name();
@@ -203,7 +203,7 @@ fn external(address: String, driver: &str, user: Option<&str>) -> SystemFile {
             password: None,
         }),
         origin: Origin::Address,
-        ..SystemFile::empty()
+        ..SystemFile::default()
     }
 }
 
