@@ -8,6 +8,9 @@ use std::time::{Duration, Instant};
 
 use crate::guard::{Guard, Report, Spec};
 
+/// The longest text that is kept of a command's output.
+const TEXT_BYTES: u64 = 64 << 10;
+
 /// What a command did.
 pub(crate) struct Output {
     /// Whether it ended with 0 in time.
@@ -27,49 +30,21 @@ pub(crate) fn run(
     directory: &Path,
     time_out: Duration,
 ) -> io::Result<Output> {
-    let mut captured = tempfile::tempfile()?;
     let deadline = Instant::now() + time_out;
     let env = match env.is_empty() {
         true => std::env::vars_os().collect(),
         false => env.to_vec(),
     };
-    let mut guard = Guard::spawn(Spec {
-        argv: argv.iter().map(OsString::from).collect(),
-        env,
-        directory: directory.to_owned(),
-        stdin: None,
-        network: None,
-        stdout: captured.try_clone()?,
-        stderr: captured.try_clone()?,
-        cpus: Vec::new(),
-        address_space_bytes: None,
-        open_files: None,
-        // Hooks write into the folder of a system.
-        private: true,
-        groups: Vec::new(),
-    })?;
-    let mut status = None;
-    while status.is_none() {
+    // Hooks write into the folder of a system.
+    let mut command = Started::new(argv, env, directory, true)?;
+    loop {
         let left = deadline.saturating_duration_since(Instant::now());
-        match guard.report(left.max(Duration::from_millis(1))) {
-            Some(Report::Exited(wait_status)) => status = Some(wait_status),
-            Some(Report::Gone) => break,
-            Some(Report::Started(_)) => {}
-            None if left.is_zero() => break,
-            None => {}
+        if !command.lives(left.max(Duration::from_millis(1))) || left.is_zero() {
+            break;
         }
     }
-    guard.kill();
-    guard.reap(Duration::from_secs(5));
-    let text = text_of(&mut captured)?;
-    Ok(Output {
-        success: status == Some(0),
-        text,
-        end: match status {
-            Some(status) => describe_exit(status),
-            None => format!("did not end within {:.1} s", time_out.as_secs_f64()),
-        },
-    })
+    let unended = format!("did not end within {:.1} s", time_out.as_secs_f64());
+    command.end(|file| text_from(file, 0), unended)
 }
 
 /// Executes a command under a guard, without a time limit, with pubgauge's environment and `env`.
@@ -82,68 +57,104 @@ pub(crate) fn run_watched(
     directory: &Path,
     go_on: &mut dyn FnMut() -> bool,
 ) -> io::Result<Option<Output>> {
-    let mut captured = tempfile::tempfile()?;
     let more = env.iter().map(|(name, value)| (name.into(), value.into()));
-    let mut guard = Guard::spawn(Spec {
-        argv: argv.iter().map(OsString::from).collect(),
-        env: std::env::vars_os().chain(more).collect(),
-        directory: directory.to_owned(),
-        stdin: None,
-        network: None,
-        stdout: captured.try_clone()?,
-        stderr: captured.try_clone()?,
-        cpus: Vec::new(),
-        address_space_bytes: None,
-        open_files: None,
-        // Package managers install for everybody.
-        private: false,
-        groups: Vec::new(),
-    })?;
-    let mut status = None;
+    let env = std::env::vars_os().chain(more).collect();
+    // Package managers install for everybody.
+    let mut command = Started::new(argv, env, directory, false)?;
     let mut asked: Option<Instant> = None;
-    while status.is_none() {
-        match guard.report(Duration::from_millis(100)) {
-            Some(Report::Exited(wait_status)) => status = Some(wait_status),
-            Some(Report::Gone) => break,
-            Some(Report::Started(_)) | None => {}
-        }
+    while command.lives(Duration::from_millis(100)) {
         match asked {
             None if !go_on() => {
-                guard.signal(libc::SIGTERM);
+                command.guard.signal(libc::SIGTERM);
                 asked = Some(Instant::now());
             }
             Some(at) if at.elapsed() > Duration::from_secs(5) => break,
             _ => {}
         }
     }
-    guard.kill();
-    guard.reap(Duration::from_secs(5));
-    if asked.is_some() {
-        return Ok(None);
+    let output = command.end(last_of, "was killed".to_owned())?;
+    Ok(asked.is_none().then_some(output))
+}
+
+/// A command under a guard.
+struct Started {
+    guard: Guard,
+    /// What it writes.
+    captured: File,
+    /// How it ended, once it has.
+    status: Option<i32>,
+}
+
+impl Started {
+    /// Starts it; files that it makes are for this user only if they are to be `private`.
+    fn new(
+        argv: &[String],
+        env: Vec<(OsString, OsString)>,
+        directory: &Path,
+        private: bool,
+    ) -> io::Result<Self> {
+        let captured = tempfile::tempfile()?;
+        let guard = Guard::spawn(Spec {
+            argv: argv.iter().map(OsString::from).collect(),
+            env,
+            directory: directory.to_owned(),
+            stdin: None,
+            network: None,
+            stdout: captured.try_clone()?,
+            stderr: captured.try_clone()?,
+            cpus: Vec::new(),
+            address_space_bytes: None,
+            open_files: None,
+            private,
+            groups: Vec::new(),
+        })?;
+        Ok(Started {
+            guard,
+            captured,
+            status: None,
+        })
     }
-    Ok(Some(Output {
-        success: status == Some(0),
-        text: last_of(&mut captured)?,
-        end: match status {
-            Some(status) => describe_exit(status),
-            None => "was killed".to_owned(),
-        },
-    }))
+
+    /// Waits for its end, at most `time_out`; whether it may live on.
+    fn lives(&mut self, time_out: Duration) -> bool {
+        match self.guard.report(time_out) {
+            Some(Report::Exited(status)) => {
+                self.status = Some(status);
+                false
+            }
+            Some(Report::Gone) => false,
+            Some(Report::Started(_)) | None => true,
+        }
+    }
+
+    /// Kills what is left of it. `text` reads what it has written; `unended` says what became of it
+    /// where it has not ended by itself.
+    fn end(
+        mut self,
+        text: impl FnOnce(&mut File) -> io::Result<String>,
+        unended: String,
+    ) -> io::Result<Output> {
+        self.guard.kill();
+        self.guard.reap(Duration::from_secs(5));
+        Ok(Output {
+            success: self.status == Some(0),
+            text: text(&mut self.captured)?,
+            end: self.status.map_or(unended, describe_exit),
+        })
+    }
 }
 
 /// The last 64 KiB.
 pub(crate) fn last_of(file: &mut File) -> io::Result<String> {
     let length = file.metadata()?.len();
-    file.seek(io::SeekFrom::Start(length.saturating_sub(64 << 10)))?;
-    let mut bytes = Vec::new();
-    file.take(64 << 10).read_to_end(&mut bytes)?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    text_from(file, length.saturating_sub(TEXT_BYTES))
 }
 
-fn text_of(file: &mut File) -> io::Result<String> {
+/// At most 64 KiB from this place on.
+fn text_from(file: &mut File, start: u64) -> io::Result<String> {
+    file.seek(io::SeekFrom::Start(start))?;
     let mut bytes = Vec::new();
-    file.rewind()?;
-    file.take(64 << 10).read_to_end(&mut bytes)?;
+    file.take(TEXT_BYTES).read_to_end(&mut bytes)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
