@@ -12,7 +12,8 @@ use pubgauge_driver::Drivers;
 use crate::command;
 use crate::external;
 use crate::file::{Kind, Maven, SystemFile};
-use crate::template::{HOST, fill};
+use crate::instance::lock;
+use crate::template::{HOST, fill, fill_all};
 
 /// File in the folder of an installation: the description it was made from.
 pub(crate) const DESCRIPTION: &str = ".installed-from.json";
@@ -95,7 +96,7 @@ pub(crate) fn find(
         values.insert("exe".into(), executable.display().to_string());
     }
     for (name, candidates) in &system.find.paths {
-        let candidates: Vec<String> = candidates.iter().map(|c| fill(c, &values)).collect();
+        let candidates = fill_all(candidates, &values);
         let path = candidates
             .iter()
             .find_map(|pattern| glob(pattern).pop())
@@ -120,14 +121,10 @@ pub(crate) fn find(
 pub fn version(system: &SystemFile, found: &Found) -> Option<String> {
     static KNOWN: Mutex<BTreeMap<String, Option<String>>> = Mutex::new(BTreeMap::new());
     let query = &system.version;
-    let argv: Vec<String> = query
-        .command
-        .iter()
-        .map(|c| fill(c, &found.values))
-        .collect();
+    let argv = fill_all(&query.command, &found.values);
     let path = query.path.as_ref().map(|path| fill(path, &found.values));
     let key = format!("{argv:?} {path:?} {}", query.pattern);
-    if let Some(known) = KNOWN.lock().unwrap_or_else(|e| e.into_inner()).get(&key) {
+    if let Some(known) = lock(&KNOWN).get(&key) {
         return known.clone();
     }
     let text = match (argv.is_empty(), path) {
@@ -142,10 +139,7 @@ pub fn version(system: &SystemFile, found: &Found) -> Option<String> {
         (true, None) => return None,
     };
     let version = capture(&text, &query.pattern);
-    KNOWN
-        .lock()
-        .unwrap_or_else(|e| e.into_inner())
-        .insert(key, version.clone());
+    lock(&KNOWN).insert(key, version.clone());
     version
 }
 
@@ -178,10 +172,7 @@ pub fn install_commands(system: &SystemFile) -> Vec<(String, Vec<String>)> {
         .install
         .by_manager()
         .into_iter()
-        .map(|(manager, commands)| {
-            let commands = commands.iter().map(|command| fill(command, &values));
-            (manager.to_owned(), commands.collect())
-        })
+        .map(|(manager, commands)| (manager.to_owned(), fill_all(commands, &values)))
         .collect();
     all.sort_by_key(|(manager, _)| on_path(manager_tool(manager)).is_none());
     if system.install.maven.is_some() {
@@ -261,12 +252,7 @@ fn find_executable(
             )),
         };
     }
-    let candidates: Vec<String> = system
-        .find
-        .executables
-        .iter()
-        .map(|c| fill(c, values))
-        .collect();
+    let candidates = fill_all(&system.find.executables, values);
     candidates
         .iter()
         .find_map(|name| on_path(name))

@@ -17,11 +17,8 @@ use crate::log::{self, Log};
 use crate::namespace::{self, NetworkHost};
 use crate::procfs;
 use crate::realtime::usable_cpus;
-use crate::residents::{MARK, end_residents};
+use crate::residents::{KILL_TIME, MARK, end_residents};
 use crate::shares::{self, Group, Held, Holding, Share};
-
-/// How long SIGKILL may take; beyond that something is wrong with the machine.
-const KILL_TIME: Duration = Duration::from_secs(10);
 
 /// How a system ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,15 +120,7 @@ struct Registry {
 /// May be called from any thread (not from a signal handler) and any number of times; each call
 /// returns when all are gone.
 pub fn stop_everything() {
-    let instances: Vec<Arc<Instance>> = {
-        let mut registry = lock(&REGISTRY);
-        registry.closed = true;
-        registry
-            .instances
-            .iter()
-            .filter_map(Weak::upgrade)
-            .collect()
-    };
+    let instances = close_registry();
     std::thread::scope(|scope| {
         for instance in &instances {
             scope.spawn(|| instance.stop());
@@ -143,17 +132,20 @@ pub fn stop_everything() {
 /// lets no further one start. May be called while another thread is stopping them, which this cuts
 /// short; returns when all are gone.
 pub fn kill_everything() {
-    let instances: Vec<Arc<Instance>> = {
-        let mut registry = lock(&REGISTRY);
-        registry.closed = true;
-        let alive = registry.instances.iter();
-        alive.filter_map(Weak::upgrade).collect()
-    };
+    let instances = close_registry();
     for instance in &instances {
         instance.tell(Guard::kill);
     }
     // Nothing is left to wait for but the removal of folders.
     stop_everything();
+}
+
+/// Lets no further system start, and returns those that there are.
+fn close_registry() -> Vec<Arc<Instance>> {
+    let mut registry = lock(&REGISTRY);
+    registry.closed = true;
+    let instances = registry.instances.iter();
+    instances.filter_map(Weak::upgrade).collect()
 }
 
 impl Instance {
@@ -437,9 +429,7 @@ pub(crate) fn private_folder(system: &str, scratch: &Path) -> io::Result<TempDir
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // The data is never left half changed, so a panic elsewhere does not spoil it; and stopping
     // must work above all after a panic.
-    mutex
-        .lock()
-        .unwrap_or_else(|poisoned| poisoned.into_inner())
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// All descendants of a system's guard.

@@ -12,8 +12,8 @@ use std::io;
 use pubgauge_driver::Resource;
 use rustix::process::{self, Rlimit, getrlimit, setrlimit};
 
-pub(crate) use available::cgroup_paths;
 pub use available::{Available, available};
+pub(crate) use available::{cgroup_paths, ephemeral_ports};
 
 /// Descriptors of pubgauge itself while a trial runs, beside those of clients and samplers:
 /// standard streams, the run's files, signals, `/proc` and others. 17 to 25 were counted.

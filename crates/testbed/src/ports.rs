@@ -3,10 +3,12 @@
 use std::collections::BTreeSet;
 use std::io::{self, Read};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::ops::RangeInclusive;
 use std::sync::Mutex;
 use std::time::Duration;
 
 use crate::instance::lock;
+use crate::limits::ephemeral_ports;
 
 /// Ports handed out by this process: two systems that start at once must not get the same one
 /// between its release and the moment that the system binds it.
@@ -109,10 +111,8 @@ fn listen() -> io::Result<(TcpListener, u16)> {
 
 /// The first port that the kernel gives to connections; 0 if it cannot be read.
 fn first_ephemeral() -> u16 {
-    std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range")
-        .ok()
-        .and_then(|text| text.split_whitespace().next()?.parse().ok())
-        .unwrap_or(0)
+    let range = ephemeral_ports().map(RangeInclusive::into_inner);
+    range.map_or(0, |(first, _)| first as u16)
 }
 
 /// A random number, which differs between processes that start at the same moment too.

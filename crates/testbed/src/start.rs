@@ -25,7 +25,7 @@ use crate::residents::MARK;
 use crate::running::{Life, Record, Running};
 use crate::shares::{Held, Share};
 use crate::start_error::{PLAIN, StartError};
-use crate::template::{DOMAIN, HOST, fill, names};
+use crate::template::{DOMAIN, HOST, fill, fill_all, names};
 
 /// How often a start is tried again when another program took a port first.
 const PORT_TRIES: usize = 5;
@@ -100,7 +100,7 @@ impl Testbed {
         let system = system.variant(variant)?;
         Ok(Target {
             // The other placeholders have no value yet.
-            endpoints: filled(&system.endpoints, &find::loopback()),
+            endpoints: fill_all(&system.endpoints, &find::loopback()),
             features: system.features,
             ..Target::default()
         })
@@ -245,13 +245,13 @@ impl Testbed {
             Some(directory) => PathBuf::from(fill(directory, &values)),
             None => folder.path().to_owned(),
         };
-        record.command = filled(&system.run.command, &values);
+        record.command = fill_all(&system.run.command, &values);
         record.env = environment(system, folder.path(), &values);
         let os_env =
             |(key, value): (&String, &String)| (OsString::from(key), OsString::from(value));
         let mut hooks = system.hooks.clone();
         for hook in &mut hooks {
-            hook.command = filled(&hook.command, &values);
+            hook.command = fill_all(&hook.command, &values);
         }
         let plan = Plan {
             system: name(),
@@ -332,7 +332,7 @@ impl Testbed {
             _ => None,
         };
         Target {
-            endpoints: filled(&system.endpoints, values),
+            endpoints: fill_all(&system.endpoints, values),
             features: system.features.clone(),
             username: login.map(|login| fill(&login.username, values)),
             password,
@@ -452,13 +452,6 @@ fn folder_error(system: &SystemFile, folder: &Path, error: std::io::Error) -> St
         folder: folder.to_owned(),
         error,
     }
-}
-
-fn filled(templates: &[String], values: &BTreeMap<String, String>) -> Vec<String> {
-    templates
-        .iter()
-        .map(|template| fill(template, values))
-        .collect()
 }
 
 fn write_files(

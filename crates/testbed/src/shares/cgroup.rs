@@ -51,8 +51,8 @@ pub(super) struct Tries {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Version {
-    One,
-    Two,
+    One = 1,
+    Two = 2,
 }
 
 /// One part of a share: the controller that limits it, and the group that a new one is made in.
@@ -114,16 +114,16 @@ impl Cgroups {
 
     /// The group that one with this controller may be made in.
     fn part(&self, controller: &'static str, share: &Share) -> Result<Part, String> {
-        if let Some(parent) = self.version_one(controller) {
-            return writable(&parent, &[]).map(|()| Part {
-                controller,
-                version: Version::One,
-                parent,
-            });
-        }
-        self.version_two(controller, share).map(|parent| Part {
+        let (version, parent) = match self.version_one(controller) {
+            Some(parent) => {
+                writable(&parent, &[])?;
+                (Version::One, parent)
+            }
+            None => (Version::Two, self.version_two(controller, share)?),
+        };
+        Ok(Part {
             controller,
-            version: Version::Two,
+            version,
             parent,
         })
     }
@@ -198,12 +198,11 @@ fn refused(path: &Path, error: &io::Error) -> String {
 
 impl Part {
     fn words(&self) -> String {
-        match (self.controller, self.version) {
-            ("cpu", Version::One) => "cgroup version 1, a quota for each 10 ms".into(),
-            ("cpu", Version::Two) => "cgroup version 2, a quota for each 10 ms".into(),
-            (_, Version::One) => "cgroup version 1".into(),
-            (_, Version::Two) => "cgroup version 2".into(),
-        }
+        let quota = match self.controller {
+            "cpu" => ", a quota for each 10 ms",
+            _ => "",
+        };
+        format!("cgroup version {}{quota}", self.version as u8)
     }
 
     /// Files, what is written to them, and whether that must succeed (optional ones last).
