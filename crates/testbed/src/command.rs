@@ -10,6 +10,8 @@ use crate::guard::{Guard, Report, Spec};
 
 /// The longest text that is kept of a command's output.
 const TEXT_BYTES: u64 = 64 << 10;
+/// From SIGTERM to SIGKILL.
+const GRACE: Duration = Duration::from_secs(5);
 
 /// What a command did.
 pub(crate) struct Output {
@@ -35,16 +37,15 @@ pub(crate) fn run(
         true => std::env::vars_os().collect(),
         false => env.to_vec(),
     };
+    let in_time = || Instant::now() < deadline;
     // Hooks write into the folder of a system.
-    let mut command = Started::new(argv, env, directory, true)?;
-    loop {
-        let left = deadline.saturating_duration_since(Instant::now());
-        if !command.lives(left.max(Duration::from_millis(1))) || left.is_zero() {
-            break;
-        }
-    }
+    let (status, mut captured) = guarded(argv, env, directory, true, Duration::ZERO, in_time)?;
     let unended = format!("did not end within {:.1} s", time_out.as_secs_f64());
-    command.end(|file| text_from(file, 0), unended)
+    Ok(Output {
+        success: status == Some(0),
+        text: text_from(&mut captured, 0)?,
+        end: status.map_or(unended, describe_exit),
+    })
 }
 
 /// Executes a command under a guard, without a time limit, with pubgauge's environment and `env`.
@@ -59,89 +60,65 @@ pub(crate) fn run_watched(
 ) -> io::Result<Option<Output>> {
     let more = env.iter().map(|(name, value)| (name.into(), value.into()));
     let env = std::env::vars_os().chain(more).collect();
+    let mut goes_on = true;
+    let watch = || {
+        goes_on = go_on();
+        goes_on
+    };
     // Package managers install for everybody.
-    let mut command = Started::new(argv, env, directory, false)?;
+    let (status, mut captured) = guarded(argv, env, directory, false, GRACE, watch)?;
+    if !goes_on {
+        return Ok(None);
+    }
+    Ok(Some(Output {
+        success: status == Some(0),
+        text: last_of(&mut captured)?,
+        end: status.map_or("was killed".to_owned(), describe_exit),
+    }))
+}
+
+/// Executes a command under a guard. Calls `go_on` about ten times a second; once that returns `false`, the command
+/// gets SIGTERM, and SIGKILL when `grace` is over. Files that it makes are for this user only if they are to be
+/// `private`. Returns its wait status if it has ended by itself, and what it has written.
+fn guarded(
+    argv: &[String],
+    env: Vec<(OsString, OsString)>,
+    directory: &Path,
+    private: bool,
+    grace: Duration,
+    mut go_on: impl FnMut() -> bool,
+) -> io::Result<(Option<i32>, File)> {
+    let captured = tempfile::tempfile()?;
+    let mut guard = Guard::spawn(Spec {
+        argv: argv.iter().map(OsString::from).collect(),
+        env,
+        directory: directory.to_owned(),
+        stdin: None,
+        network: None,
+        stdout: captured.try_clone()?,
+        stderr: captured.try_clone()?,
+        cpus: Vec::new(),
+        address_space_bytes: None,
+        open_files: None,
+        private,
+        groups: Vec::new(),
+    })?;
+    let mut status = None;
     let mut asked: Option<Instant> = None;
-    while command.lives(Duration::from_millis(100)) {
-        match asked {
-            None if !go_on() => {
-                command.guard.signal(libc::SIGTERM);
-                asked = Some(Instant::now());
-            }
-            Some(at) if at.elapsed() > Duration::from_secs(5) => break,
-            _ => {}
+    while status.is_none() && asked.is_none_or(|at| at.elapsed() < grace) {
+        match guard.report(Duration::from_millis(100)) {
+            Some(Report::Exited(wait_status)) => status = Some(wait_status),
+            Some(Report::Gone) => break,
+            Some(Report::Started(_)) | None => {}
+        }
+        if asked.is_none() && !go_on() {
+            guard.signal(libc::SIGTERM);
+            asked = Some(Instant::now());
         }
     }
-    let output = command.end(last_of, "was killed".to_owned())?;
-    Ok(asked.is_none().then_some(output))
-}
-
-/// A command under a guard.
-struct Started {
-    guard: Guard,
-    /// What it writes.
-    captured: File,
-    /// How it ended, once it has.
-    status: Option<i32>,
-}
-
-impl Started {
-    /// Starts it; files that it makes are for this user only if they are to be `private`.
-    fn new(
-        argv: &[String],
-        env: Vec<(OsString, OsString)>,
-        directory: &Path,
-        private: bool,
-    ) -> io::Result<Self> {
-        let captured = tempfile::tempfile()?;
-        let guard = Guard::spawn(Spec {
-            argv: argv.iter().map(OsString::from).collect(),
-            env,
-            directory: directory.to_owned(),
-            stdin: None,
-            network: None,
-            stdout: captured.try_clone()?,
-            stderr: captured.try_clone()?,
-            cpus: Vec::new(),
-            address_space_bytes: None,
-            open_files: None,
-            private,
-            groups: Vec::new(),
-        })?;
-        Ok(Started {
-            guard,
-            captured,
-            status: None,
-        })
-    }
-
-    /// Waits for its end, at most `time_out`; whether it may live on.
-    fn lives(&mut self, time_out: Duration) -> bool {
-        match self.guard.report(time_out) {
-            Some(Report::Exited(status)) => {
-                self.status = Some(status);
-                false
-            }
-            Some(Report::Gone) => false,
-            Some(Report::Started(_)) | None => true,
-        }
-    }
-
-    /// Kills what is left of it. `text` reads what it has written; `unended` says what became of it
-    /// where it has not ended by itself.
-    fn end(
-        mut self,
-        text: impl FnOnce(&mut File) -> io::Result<String>,
-        unended: String,
-    ) -> io::Result<Output> {
-        self.guard.kill();
-        self.guard.reap(Duration::from_secs(5));
-        Ok(Output {
-            success: self.status == Some(0),
-            text: text(&mut self.captured)?,
-            end: self.status.map_or(unended, describe_exit),
-        })
-    }
+    guard.kill();
+    guard.reap(Duration::from_secs(5));
+    Ok((status, captured))
 }
 
 /// The last 64 KiB.
