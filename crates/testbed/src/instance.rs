@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 use crate::command::{self, describe_exit};
-use crate::file::{Hook, Stop, When};
+use crate::file::{Hook, Limits, Stop, When};
 use crate::guard::{Guard, Report, Spec};
 use crate::log::{self, Log};
 use crate::namespace::{self, NetworkHost};
@@ -56,13 +56,7 @@ pub(crate) struct Plan {
     pub argv: Vec<OsString>,
     pub env: Vec<(OsString, OsString)>,
     pub directory: PathBuf,
-    pub cpus: Vec<usize>,
-    pub address_space_bytes: Option<u64>,
-    pub open_files: Option<u64>,
-    /// The share of the machine that it is limited to.
-    pub share: Share,
-    /// Environment variables that set the share in the system's own words, as templates.
-    pub share_env: Vec<(String, String)>,
+    pub limits: Limits,
     pub hooks: Vec<Hook>,
     pub stop: Stop,
     /// The host of a network that it runs on; `None`: this host, on no network.
@@ -159,8 +153,9 @@ impl Instance {
         if registry.closed {
             return Err(being_stopped());
         }
-        let (usable, own) = (usable_cpus(), plan.share_env.clone());
-        let holding = shares::hold(&plan.share, &usable, &plan.cpus, own);
+        let limits = &plan.limits;
+        let (share, own) = (Share::of(limits), limits.env.clone());
+        let holding = shares::hold(&share, &usable_cpus(), &limits.cpus, own);
         let mut env = plan.env.clone();
         let own = holding.env.iter();
         env.extend(own.map(|(name, value)| (name.into(), value.into())));
@@ -173,11 +168,11 @@ impl Instance {
             stdout: stdout.writer()?,
             stderr: stderr.writer()?,
             cpus: match holding.cpus.is_empty() {
-                true => plan.cpus.clone(),
+                true => limits.cpus.clone(),
                 false => holding.cpus.clone(),
             },
-            address_space_bytes: plan.address_space_bytes,
-            open_files: plan.open_files,
+            address_space_bytes: limits.address_space_mib.map(|mib| mib << 20),
+            open_files: limits.open_files,
             private: true,
             groups: holding.groups.iter().map(Group::names).collect(),
         })?;
@@ -279,7 +274,8 @@ impl Instance {
     /// How the system ended, in words with its last lines, if it has.
     pub fn describe_end(&self) -> Option<String> {
         let status = self.exited()?;
-        let memory = self.plan.share.words_behind_end(&self.held, status);
+        let share = Share::of(&self.plan.limits);
+        let memory = share.words_behind_end(&self.held, status);
         Some(format!(
             "{} {}{memory}; {}",
             self.plan.system,
