@@ -167,13 +167,7 @@ impl Running {
         drop(life.held.take());
         life.instance = Instance::start(life.plan.clone(), folder, true).map_err(failed)?;
         self.record.share = life.instance.held.clone();
-        self.ready(skip).map_err(|failure| match failure {
-            NotReady::Ended(what) => StartError::Ended {
-                what,
-                command: command.clone(),
-            },
-            NotReady::TimedOut(error) => error,
-        })?;
+        self.ready(skip).map_err(|failure| failure.error(&command))?;
         if let Some(instance) = self.instance() {
             instance.hooks(When::AfterReady).map_err(hook_error)?;
         }

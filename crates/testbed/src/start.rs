@@ -205,10 +205,9 @@ impl Testbed {
                 system: system.name.clone(),
                 error,
             })?;
-            match tried {
-                Err(Attempt::PortTaken(how)) => last = how,
-                Err(Attempt::Failed(error)) => return Err(error),
+            match tried? {
                 Ok(running) => return Ok(running),
+                Err(how) => last = how,
             }
         }
         Err(StartError::PortsTaken {
@@ -219,13 +218,14 @@ impl Testbed {
     }
 
     /// Runs on a thread that has entered the host's network namespace, if there is a host: the system stays in it.
+    /// The inner error is how the system ended because another program had taken one of its ports first.
     fn try_process(
         &self,
         host: Option<&NetworkHost>,
         system: &SystemFile,
         found: &Found,
         scratch: &Path,
-    ) -> Result<Running, Attempt> {
+    ) -> Result<Result<Running, String>, StartError> {
         let begin = Instant::now();
         let name = || system.name.clone();
         let ports = Ports::take(&system.run.ports).map_err(|error| StartError::Port {
@@ -302,16 +302,15 @@ impl Testbed {
             folder: None,
             domain: None,
         };
-        running.ready(0).map_err(|failure| match failure {
-            NotReady::Ended(what) if ports_taken(&what, &numbers, &instance) => {
-                Attempt::PortTaken(what)
+        match running.ready(0) {
+            Err(NotReady::Ended(what)) if ports_taken(&what, &numbers, &instance) => {
+                return Ok(Err(what));
             }
-            NotReady::Ended(what) => StartError::Ended { what, command }.into(),
-            NotReady::TimedOut(error) => error.into(),
-        })?;
+            other => other.map_err(|failure| failure.error(&command))?,
+        }
         instance.hooks(When::AfterReady).map_err(hook_error)?;
         running.record.start_s = begin.elapsed().as_secs_f64();
-        Ok(running)
+        Ok(Ok(running))
     }
 
     fn target(
@@ -337,17 +336,6 @@ impl Testbed {
             network: None,
             shared: None,
         }
-    }
-}
-
-enum Attempt {
-    PortTaken(String),
-    Failed(StartError),
-}
-
-impl From<StartError> for Attempt {
-    fn from(error: StartError) -> Self {
-        Attempt::Failed(error)
     }
 }
 
