@@ -86,10 +86,7 @@ fn toml_files(folder: &Path) -> Result<Vec<PathBuf>, CatalogError> {
     let mut paths = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(unreadable)? {
         let path = entry.map_err(unreadable)?.path();
-        if path
-            .extension()
-            .is_some_and(|extension| extension == "toml")
-        {
+        if path.extension() == Some("toml".as_ref()) {
             paths.push(path);
         }
     }

@@ -57,8 +57,8 @@ pub use realtime::{
 };
 pub use running::{Record, Running};
 pub use sampler::{
-    BusiestThread, ProcessSample, ProcessSampler, ThreadFigures, ThreadInfo, ThreadSample,
-    ThreadSampler, current_tid, lies_in_memory, list_threads, machine_cpu_ns,
+    BusiestThread, ProcessSample, ProcessSampler, ThreadFigures, ThreadSample, ThreadSampler,
+    current_tid, lies_in_memory, machine_cpu_ns,
 };
 pub use start::Testbed;
 pub use start_error::StartError;

@@ -13,6 +13,7 @@ use rustix::time::{ClockId, Timespec};
 
 use crate::instance::lock;
 use crate::realtime::set_timer_slack;
+use crate::sampler::current_tid;
 
 /// Time between two wake-ups: 1 ms, in ns.
 pub const NOISE_INTERVAL: Nanos = 1_000_000;
@@ -96,8 +97,7 @@ impl Drop for NoiseMeter {
 
 impl Shared {
     fn measure(&self) {
-        // SAFETY: gettid cannot fail.
-        self.tid.store(unsafe { libc::gettid() }, Ordering::Relaxed);
+        self.tid.store(current_tid(), Ordering::Relaxed);
         // A refusal is no error: the figures then show 50 µs of slack, as other programs have it.
         let _ = set_timer_slack(1);
         let mut due = monotonic_now() + NOISE_INTERVAL;
