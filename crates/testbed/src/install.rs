@@ -322,25 +322,34 @@ fn by_commands(system: &SystemFile, manager: &'static str, commands: &[String]) 
         // Package lists may be old, or there may be none, as in a fresh container.
         steps.insert(0, "apt-get update".into());
     }
-    let mut notes: Vec<String> = install.note.clone().into_iter().collect();
+    let by_shell = |step: &String| vec!["/bin/sh".into(), "-c".into(), step.clone()];
+    let argvs = steps.iter().map(by_shell).collect();
+    let mut plan = plan_of(system, manager, steps, argvs);
     if install.starts_service.iter().any(|m| m == manager) {
         let remedy = install.remedy();
-        notes.push(format!(
+        plan.notes.push(format!(
             "the package starts a service of its own, which disturbs measurements{remedy}"
         ));
     }
+    plan
+}
+
+/// A plan that makes no folder of its own.
+fn plan_of(
+    system: &SystemFile,
+    manager: &'static str,
+    steps: Vec<String>,
+    argvs: Vec<Vec<String>>,
+) -> Plan {
     Plan {
         system: system.name.clone(),
         manager,
-        argvs: steps
-            .iter()
-            .map(|step| vec!["/bin/sh".into(), "-c".into(), step.clone()])
-            .collect(),
         steps,
         needs_root: OF_THE_MACHINE.contains(&manager),
         folder: None,
         download_mb: None,
-        notes,
+        notes: system.install.note.clone().into_iter().collect(),
+        argvs,
         maven: None,
         file: system.clone(),
     }
@@ -390,21 +399,13 @@ fn by_maven(system: &SystemFile, maven: &Maven) -> Result<Plan, String> {
             false => argument,
         }
     };
-    let notes: Vec<String> = system.install.note.clone().into_iter().collect();
+    let shown = |argv: &Vec<String>| argv.iter().map(quoted).collect::<Vec<_>>().join(" ");
+    let steps = argvs.iter().map(shown).collect();
     Ok(Plan {
-        system: system.name.clone(),
-        manager: "maven",
-        steps: argvs
-            .iter()
-            .map(|argv| argv.iter().map(quoted).collect::<Vec<_>>().join(" "))
-            .collect(),
-        argvs,
-        needs_root: false,
         folder: Some(folder),
         download_mb: maven.download_mb,
-        notes,
         maven: Some(maven.clone()),
-        file: system.clone(),
+        ..plan_of(system, "maven", steps, argvs)
     })
 }
 

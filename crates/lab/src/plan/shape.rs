@@ -46,16 +46,9 @@ impl Bucket {
 
 impl fmt::Display for Bucket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Bucket {
-            rate_bits_per_s,
-            burst_bytes,
-            limit_bytes,
-        } = self;
+        let (rate, burst, limit) = (self.rate_bits_per_s, self.burst_bytes, self.limit_bytes);
         // `b` is bytes to tc.
-        write!(
-            f,
-            "tbf rate {rate_bits_per_s}bit burst {burst_bytes}b limit {limit_bytes}b"
-        )
+        write!(f, "tbf rate {rate}bit burst {burst}b limit {limit}b")
     }
 }
 
