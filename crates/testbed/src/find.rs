@@ -13,6 +13,7 @@ use crate::command;
 use crate::external;
 use crate::file::{Kind, Maven, SystemFile};
 use crate::instance::lock;
+use crate::listing::InstallCommands;
 use crate::template::{HOST, fill, fill_all};
 
 /// File in the folder of an installation: the description it was made from.
@@ -30,23 +31,20 @@ pub struct Found {
 
 /// A system that is not on this machine.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{system} is not on this machine: {reason}\n  hint: {}", how_to_install(install, note.as_deref()))]
+#[error("{system} is not on this machine: {reason}\n  hint: {hint}")]
 pub struct Missing {
     /// The system.
     pub system: String,
     /// What was looked for, and where.
     pub reason: String,
-    /// How it is installed: pubgauge's own command, then the commands by package manager, those of
-    /// this machine first.
-    pub install: Vec<(String, Vec<String>)>,
-    /// What else the user must know.
-    pub note: Option<String>,
+    /// How it is installed, or what else the user must know.
+    pub hint: String,
 }
 
-fn how_to_install(install: &[(String, Vec<String>)], note: Option<&str>) -> String {
-    match (install.first(), note) {
-        (Some((_, commands)), _) => format!("install it with: {}", commands.join(" && ")),
-        (None, Some(note)) => note.to_owned(),
+fn how_to_install(system: &SystemFile) -> String {
+    match (install_commands(system).first(), &system.install.note) {
+        (Some(first), _) => format!("install it with: {}", first.commands.join(" && ")),
+        (None, Some(note)) => note.clone(),
         (None, None) => "put its executable on PATH, or name it in the system's file".to_owned(),
     }
 }
@@ -69,8 +67,7 @@ pub(crate) fn find(
     let missing = |reason: String| Missing {
         system: system.name.clone(),
         reason,
-        install: install_commands(system),
-        note: system.install.note.clone(),
+        hint: how_to_install(system),
     };
     let mut values = base_values(system);
     values.extend(loopback());
@@ -166,18 +163,20 @@ fn capture(text: &str, pattern: &str) -> Option<String> {
 
 /// How a system is installed: with pubgauge's own command where that can do it, then the commands
 /// of package managers, the one of this machine first.
-pub fn install_commands(system: &SystemFile) -> Vec<(String, Vec<String>)> {
+pub(crate) fn install_commands(system: &SystemFile) -> Vec<InstallCommands> {
     let values = base_values(system);
-    let mut all: Vec<(String, Vec<String>)> = system
-        .install
-        .by_manager()
-        .into_iter()
-        .map(|(manager, commands)| (manager.to_owned(), fill_all(commands, &values)))
+    let of = |manager: &str, commands| InstallCommands {
+        manager: manager.to_owned(),
+        commands,
+    };
+    let by_manager = system.install.by_manager().into_iter();
+    let mut all: Vec<InstallCommands> = by_manager
+        .map(|(manager, commands)| of(manager, fill_all(commands, &values)))
         .collect();
-    all.sort_by_key(|(manager, _)| on_path(manager_tool(manager)).is_none());
+    all.sort_by_key(|one| on_path(manager_tool(&one.manager)).is_none());
     if system.install.maven.is_some() {
         let command = format!("pubgauge systems --install {}", system.name);
-        all.insert(0, ("maven".to_owned(), vec![command]));
+        all.insert(0, of("maven", vec![command]));
     }
     all
 }

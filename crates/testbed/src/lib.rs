@@ -41,7 +41,7 @@ pub use catalog::{Catalog, CatalogError};
 pub use counters::{Count, Counted, Counting};
 pub use external::{AddressError, PASSWORD_VARIABLE, from_address, join_addresses, password};
 pub use file::{Deviation, FileError, Install, Kind, Maven, Probe, SystemFile, UnknownVariant};
-pub use find::{Found, Missing, cache_folder, install_commands, on_path, version};
+pub use find::{Found, Missing, cache_folder, on_path, version};
 pub use instance::{Stopped, kill_everything, stop_everything};
 pub use interface::{Crossed, InterfaceCounter, Ways};
 pub use limits::{TooFewDescriptors, max_open_files, raise_nofile};

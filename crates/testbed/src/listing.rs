@@ -96,10 +96,7 @@ fn listing(system: &SystemFile, testbed: &Testbed) -> Listing {
             .and_then(|found| find::version(system, found).or_else(|| driver.as_ref()?.library())),
         path: here.and_then(|found| found.executable.clone()),
         reason: without.or(found.err().map(|missing| missing.reason)),
-        install: find::install_commands(system)
-            .into_iter()
-            .map(|(manager, commands)| InstallCommands { manager, commands })
-            .collect(),
+        install: find::install_commands(system),
         notes: service.chain(install.note.clone()).collect(),
         file: match &system.origin {
             Origin::File(path) => Some(path.clone()),
