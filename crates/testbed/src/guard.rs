@@ -276,7 +276,7 @@ unsafe fn watch(socket: RawFd, system: i32, groups: &[[CString; 2]]) -> ! {
         });
         let mut lives = true;
         loop {
-            reap_ended(system, &mut lives, groups);
+            while reap(system, &mut lives, groups, libc::WNOHANG) {}
             libc::poll(polls.as_mut_ptr(), 2, -1);
             if polls[1].revents != 0 {
                 let mut sink = [0u8; 1024];
@@ -308,24 +308,24 @@ unsafe fn say(what: u8, value: i32) {
     unsafe { libc::send(0, message.as_ptr().cast(), MESSAGE, libc::MSG_NOSIGNAL) };
 }
 
-/// Reaps every child that ended; ends the guard when none is left.
-unsafe fn reap_ended(system: i32, lives: &mut bool, groups: &[[CString; 2]]) {
+/// Reaps a child that ended, and waits for one unless the options are `WNOHANG`: `false` if there is none then.
+/// Ends the guard when no child is left.
+unsafe fn reap(system: i32, lives: &mut bool, groups: &[[CString; 2]], options: i32) -> bool {
     let mut status = 0;
     // SAFETY: `status` is writable.
     unsafe {
-        loop {
-            match libc::waitpid(-1, &mut status, libc::WNOHANG) {
-                0 => return,
-                -1 if *libc::__errno_location() == libc::EINTR => {}
-                -1 => end(groups),
-                pid if pid == system => {
-                    *lives = false;
-                    say(EXITED, status);
-                }
-                _ => {}
+        match libc::waitpid(-1, &mut status, options) {
+            0 => return false,
+            -1 if *libc::__errno_location() == libc::EINTR => {}
+            -1 => end(groups),
+            pid if pid == system => {
+                *lives = false;
+                say(EXITED, status);
             }
+            _ => {}
         }
     }
+    true
 }
 
 /// Signals the system's group, while the system lives and so holds the group's number, and all
@@ -347,7 +347,6 @@ unsafe fn signal_all(system: i32, lives: bool, signal: i32) {
 /// Kills until nothing is left. Orphans of the killed become children of the guard, so each round
 /// reaches one generation more.
 unsafe fn kill_all(system: i32, mut lives: bool, groups: &[[CString; 2]]) -> ! {
-    let mut status = 0;
     // SAFETY: as in `signal_all`.
     unsafe {
         loop {
@@ -357,15 +356,7 @@ unsafe fn kill_all(system: i32, mut lives: bool, groups: &[[CString; 2]]) -> ! {
             for_each_child(|pid| {
                 libc::kill(pid, libc::SIGKILL);
             });
-            match libc::waitpid(-1, &mut status, 0) {
-                -1 if *libc::__errno_location() == libc::EINTR => {}
-                -1 => end(groups),
-                pid if pid == system => {
-                    lives = false;
-                    say(EXITED, status);
-                }
-                _ => {}
-            }
+            reap(system, &mut lives, groups, 0);
         }
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::io::{self, Read};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::ops::RangeInclusive;
+use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -149,8 +150,8 @@ pub(crate) fn accepts(host: Ipv4Addr, port: u16, pids: &[i32]) -> bool {
     if !connects(host) && (host.is_loopback() || !connects(Ipv4Addr::LOCALHOST)) {
         return false;
     }
-    let inodes = listening_inodes(port);
-    if inodes.is_empty() {
+    let sockets = listening(port);
+    if sockets.is_empty() {
         return true;
     }
     let mut unseen = false;
@@ -159,38 +160,30 @@ pub(crate) fn accepts(host: Ipv4Addr, port: u16, pids: &[i32]) -> bool {
             unseen = true;
             continue;
         };
-        for entry in entries.flatten() {
-            let Ok(link) = std::fs::read_link(entry.path()) else {
-                continue;
-            };
-            let link = link.to_string_lossy();
-            let inode = link
-                .strip_prefix("socket:[")
-                .and_then(|rest| rest.strip_suffix(']'));
-            if inode.is_some_and(|inode| inodes.iter().any(|known| known == inode)) {
-                return true;
-            }
+        let mut links = entries.flatten().map(|entry| std::fs::read_link(entry.path()));
+        if links.any(|link| link.is_ok_and(|link| sockets.contains(&link))) {
+            return true;
         }
     }
     unseen
 }
 
-/// The inodes of the sockets that listen on a port, from the kernel's table.
-fn listening_inodes(port: u16) -> Vec<String> {
+/// The sockets that listen on a port, from the kernel's table, as links in `/proc/PID/fd` name them.
+fn listening(port: u16) -> Vec<PathBuf> {
     const LISTEN: &str = "0A";
     let wanted = format!(":{port:04X}");
-    let mut inodes = Vec::new();
+    let mut sockets = Vec::new();
     for table in ["/proc/thread-self/net/tcp", "/proc/thread-self/net/tcp6"] {
         for line in std::fs::read_to_string(table).unwrap_or_default().lines() {
             let fields: Vec<&str> = line.split_whitespace().collect();
             if let [_, local, _, LISTEN, _, _, _, _, _, inode, ..] = fields.as_slice()
                 && local.ends_with(&wanted)
             {
-                inodes.push((*inode).to_owned());
+                sockets.push(PathBuf::from(format!("socket:[{inode}]")));
             }
         }
     }
-    inodes
+    sockets
 }
 
 #[cfg(test)]
