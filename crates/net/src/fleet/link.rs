@@ -197,10 +197,7 @@ impl<'a, C> Link<'a, C> {
             Some(setup) => setup.begin(usize::from(self.client.place)),
             None => Err("TLS is not set up".to_owned()),
         };
-        match begun {
-            Ok(tls) => self.client.tls = Some(tls),
-            Err(error) => return Err(self.broken(error)),
-        }
+        self.client.tls = Some(begun.map_err(|error| self.broken(error))?);
         Ok(())
     }
 
