@@ -12,7 +12,7 @@ use pubgauge_driver::Resource;
 use rustix::process::{self, Rlimit, getrlimit, setrlimit};
 
 pub use available::{Available, available};
-pub(crate) use available::{cgroup_paths, ephemeral_ports};
+pub(crate) use available::{cgroup_paths, ephemeral_ports, groups_around};
 
 /// Descriptors of pubgauge itself while a trial runs, beside those of clients and samplers:
 /// standard streams, the run's files, signals, `/proc` and others. 17 to 25 were counted.

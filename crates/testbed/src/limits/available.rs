@@ -174,17 +174,18 @@ fn threads_of(status: &str, user: u32) -> Option<u64> {
 /// The folders of this process's cgroup, and of those around it, that limit a resource.
 fn cgroups(controller: &str) -> Vec<PathBuf> {
     let membership = read("/proc/self/cgroup").unwrap_or_default();
-    let mut folders = Vec::new();
-    for (root, path) in cgroup_paths(&membership, controller, Path::new("/sys/fs/cgroup")) {
-        let own = root.join(path.trim_start_matches('/'));
-        // A container may not see the folders above its own, nor its own under its full name.
-        folders.extend(
-            own.ancestors()
-                .take_while(|folder| folder.starts_with(&root))
-                .map(Path::to_path_buf),
-        );
-    }
-    folders
+    let paths = cgroup_paths(&membership, controller, Path::new("/sys/fs/cgroup")).into_iter();
+    paths
+        .flat_map(|(root, own)| groups_around(&root, &own))
+        .collect()
+}
+
+/// The folder of a group in the hierarchy at `root`, and those of the groups around it.
+pub(crate) fn groups_around(root: &Path, own: &str) -> Vec<PathBuf> {
+    let own = root.join(own.trim_start_matches('/'));
+    // A container may not see the folders above its own, nor its own under its full name.
+    let around = own.ancestors().take_while(|folder| folder.starts_with(root));
+    around.map(Path::to_path_buf).collect()
 }
 
 /// The roots of the hierarchies that limit `controller`, and the process's path in each: the

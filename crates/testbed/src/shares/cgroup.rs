@@ -10,7 +10,7 @@ use std::time::Duration;
 use rustix::fs::{Access, access};
 
 use super::share::{Held, PERIOD_US, Share};
-use crate::limits::cgroup_paths;
+use crate::limits::{cgroup_paths, groups_around};
 use crate::owned::OwnedFolder;
 
 /// Beginning of the names of groups.
@@ -133,12 +133,8 @@ impl Cgroups {
         let (root, own) = cgroup_paths(&self.membership, controller, &self.root)
             .into_iter()
             .find(|(root, _)| *root != self.root)?;
-        // A container may not see its own group under its full name.
-        let own = root.join(own.trim_start_matches('/'));
-        own.ancestors()
-            .take_while(|folder| folder.starts_with(&root))
-            .find(|folder| folder.join("cgroup.procs").exists())
-            .map(Path::to_path_buf)
+        let mut around = groups_around(&root, &own).into_iter();
+        around.find(|folder| folder.join("cgroup.procs").exists())
     }
 
     /// The nearest group of version 2, this process's own or one around it, that enables all
@@ -148,34 +144,29 @@ impl Cgroups {
             .into_iter()
             .find(|root| root.join("cgroup.controllers").exists())
             .ok_or_else(|| format!("no control group with `{controller}` is mounted"))?;
-        let own = cgroup_paths(&self.membership, controller, &self.root)
+        let (_, own) = cgroup_paths(&self.membership, controller, &self.root)
             .into_iter()
             .find(|(root, _)| *root == self.root)
-            .map(|(_, own)| unified.join(own.trim_start_matches('/')))
-            .unwrap_or_else(|| unified.clone());
+            .unwrap_or_default();
         let hands_on = |folder: &Path, controller: &str| {
             let text = std::fs::read_to_string(folder.join("cgroup.subtree_control"));
             text.is_ok_and(|text| text.split_whitespace().any(|word| word == controller))
         };
-        let around = || {
-            own.ancestors()
-                .take_while(|folder| folder.starts_with(&unified))
-                .filter(|folder| hands_on(folder, controller))
-        };
+        // A process is in one group of version 2: both parts must be limited by the same group.
         let needed = [
+            Some(controller),
             share.cores.map(|_| "cpu"),
             share.memory_bytes.map(|_| "memory"),
         ];
-        // A process is in one group of version 2: both parts must be limited by the same group.
-        let all = |folder: &&Path| needed.iter().flatten().all(|other| hands_on(folder, other));
+        let all = |folder: &PathBuf| needed.iter().flatten().all(|one| hands_on(folder, one));
         let mut why = format!(
             "no control group around this process hands on `{controller}` \
              (cgroup.subtree_control below {})",
             unified.display()
         );
-        for folder in around().filter(all) {
-            match writable(folder, &["cgroup.procs"]) {
-                Ok(()) => return Ok(folder.to_owned()),
+        for folder in groups_around(&unified, &own).into_iter().filter(all) {
+            match writable(&folder, &["cgroup.procs"]) {
+                Ok(()) => return Ok(folder),
                 Err(refused) => why = refused,
             }
         }
