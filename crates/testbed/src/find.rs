@@ -287,11 +287,8 @@ fn is_executable(path: &Path) -> bool {
 
 /// Paths that match a pattern with at most one `*` in each component, lowest version first.
 fn glob(pattern: &str) -> Vec<PathBuf> {
-    let mut paths = vec![PathBuf::from(if pattern.starts_with('/') {
-        "/"
-    } else {
-        ""
-    })];
+    let root = if pattern.starts_with('/') { "/" } else { "" };
+    let mut paths = vec![PathBuf::from(root)];
     for part in pattern.split('/').filter(|part| !part.is_empty()) {
         let Some((before, after)) = part.split_once('*') else {
             paths.iter_mut().for_each(|path| path.push(part));

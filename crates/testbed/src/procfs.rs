@@ -71,22 +71,14 @@ impl ProcFile {
 
     /// Reads the beginning of the file into `buffer` as text.
     pub fn read<'b>(&mut self, buffer: &'b mut [u8]) -> io::Result<&'b str> {
-        let opened;
-        let file = match &self.file {
+        let file = match self.file.take() {
             Some(file) => file,
-            None => {
-                let file = File::open(&self.path)?;
-                match self.keep {
-                    true => &*self.file.insert(file),
-                    false => {
-                        opened = file;
-                        &opened
-                    }
-                }
-            }
+            None => File::open(&self.path)?,
         };
-        let n = file.read_at(buffer, 0)?;
-        std::str::from_utf8(&buffer[..n])
+        let read = file.read_at(buffer, 0);
+        // Also of a process that is gone: its number may pass to another.
+        self.file = Some(file).filter(|_| self.keep);
+        std::str::from_utf8(&buffer[..read?])
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
     }
 }

@@ -106,10 +106,8 @@ impl Running {
 
     /// Stops the system with all its descendants and removes its folder.
     pub fn stop(self) -> Stopped {
-        match self.instance() {
-            Some(instance) => instance.stop(),
-            None => Stopped::NothingToStop,
-        }
+        let instance = self.instance();
+        instance.map_or(Stopped::NothingToStop, Instance::stop)
     }
 
     /// Kills the system with all its descendants, as a crash would, and keeps its folder and its
