@@ -6,7 +6,7 @@ use std::io::{self, Read, Seek};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::guard::{Guard, Report, Spec};
+use crate::guard::{Bounds, Guard, Report, Spec};
 
 /// The longest text that is kept of a command's output.
 const TEXT_BYTES: u64 = 64 << 10;
@@ -94,14 +94,12 @@ fn guarded(
         env,
         directory: directory.to_owned(),
         stdin: None,
-        network: None,
         stdout: captured.try_clone()?,
         stderr: captured.try_clone()?,
-        cpus: Vec::new(),
-        address_space_bytes: None,
-        open_files: None,
-        private,
-        groups: Vec::new(),
+        bounds: Bounds {
+            private,
+            ..Bounds::default()
+        },
     })?;
     let mut status = None;
     let mut asked: Option<Instant> = None;

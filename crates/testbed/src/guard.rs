@@ -29,7 +29,7 @@ use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socketpair,
 };
 use rustix::process::{Resource, Rlimit, setrlimit};
-use rustix::thread::{CpuSet, LinkNameSpaceType, move_into_link_name_space, sched_setaffinity};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space, sched_setaffinity};
 
 use crate::realtime::cpu_set;
 
@@ -43,8 +43,15 @@ pub(crate) struct Spec {
     pub stdin: Option<File>,
     pub stdout: File,
     pub stderr: File,
+    pub bounds: Bounds,
+}
+
+/// Where a system runs, and what it may use of the machine: everything by default.
+#[derive(Default)]
+pub(crate) struct Bounds {
     /// The file of a network namespace to run in.
     pub network: Option<File>,
+    /// The processors to stay on; all if empty.
     pub cpus: Vec<usize>,
     pub address_space_bytes: Option<u64>,
     pub open_files: Option<u64>,
@@ -97,17 +104,9 @@ impl Guard {
             .stdin(spec.stdin.map_or(Stdio::null(), Stdio::from))
             .stdout(spec.stdout)
             .stderr(spec.stderr);
-        let confinement = Confinement {
-            cpus: (!spec.cpus.is_empty()).then(|| cpu_set(&spec.cpus)),
-            address_space: spec.address_space_bytes,
-            open_files: spec.open_files,
-            network: spec.network,
-            private: spec.private,
-            groups: spec.groups,
-        };
-        let guard_end = theirs.as_raw_fd();
+        let (guard_end, bounds) = (theirs.as_raw_fd(), spec.bounds);
         // SAFETY: `split` only makes async-signal-safe calls.
-        unsafe { command.pre_exec(move || split(guard_end, &confinement)) };
+        unsafe { command.pre_exec(move || split(guard_end, &bounds)) };
         let child = command.spawn()?;
         Ok(Guard {
             child,
@@ -175,18 +174,8 @@ fn decode([what, a, b, c, d]: [u8; MESSAGE]) -> (u8, i32) {
     (what, i32::from_le_bytes([a, b, c, d]))
 }
 
-/// Limits, made ready before the fork.
-struct Confinement {
-    cpus: Option<CpuSet>,
-    address_space: Option<u64>,
-    open_files: Option<u64>,
-    network: Option<File>,
-    private: bool,
-    groups: Vec<[CString; 2]>,
-}
-
-impl Confinement {
-    /// Applies the limits to the calling process. Async-signal-safe.
+impl Bounds {
+    /// Applies them to the calling process. Async-signal-safe.
     fn apply(&self) -> io::Result<()> {
         if let Some(network) = &self.network {
             move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network))?;
@@ -201,11 +190,11 @@ impl Confinement {
             // 0 is who writes.
             rustix::io::write(&file, b"0")?;
         }
-        if let Some(cpus) = &self.cpus {
-            sched_setaffinity(None, cpus)?;
+        if !self.cpus.is_empty() {
+            sched_setaffinity(None, &cpu_set(&self.cpus))?;
         }
         for (resource, limit) in [
-            (Resource::As, self.address_space),
+            (Resource::As, self.address_space_bytes),
             (Resource::Nofile, self.open_files),
         ] {
             if limit.is_some() {
@@ -219,7 +208,7 @@ impl Confinement {
 
 /// Splits the forked child in two: the guard, which does not return, and the system, which does,
 /// to be executed.
-fn split(socket: RawFd, confinement: &Confinement) -> io::Result<()> {
+fn split(socket: RawFd, bounds: &Bounds) -> io::Result<()> {
     // SAFETY: async-signal-safe calls on our own process.
     unsafe {
         // Its own session: Ctrl-C reaches pubgauge alone, which stops systems in order.
@@ -234,11 +223,11 @@ fn split(socket: RawFd, confinement: &Confinement) -> io::Result<()> {
                 if libc::getppid() != guard {
                     libc::_exit(127);
                 }
-                confinement.apply()
+                bounds.apply()
             }
             system => {
                 libc::setpgid(system, system);
-                watch(socket, system, &confinement.groups)
+                watch(socket, system, &bounds.groups)
             }
         }
     }

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use crate::command::{self, describe_exit};
 use crate::file::{Hook, Limits, Stop, When};
-use crate::guard::{Guard, Report, Spec};
+use crate::guard::{Bounds, Guard, Report, Spec};
 use crate::log::{self, Log};
 use crate::namespace::{self, NetworkHost};
 use crate::procfs;
@@ -164,17 +164,19 @@ impl Instance {
             env,
             directory: plan.directory.clone(),
             stdin: None,
-            network: None,
             stdout: stdout.writer()?,
             stderr: stderr.writer()?,
-            cpus: match holding.cpus.is_empty() {
-                true => limits.cpus.clone(),
-                false => holding.cpus.clone(),
+            bounds: Bounds {
+                network: None,
+                cpus: match holding.cpus.is_empty() {
+                    true => limits.cpus.clone(),
+                    false => holding.cpus.clone(),
+                },
+                address_space_bytes: limits.address_space_mib.map(|mib| mib << 20),
+                open_files: limits.open_files,
+                private: true,
+                groups: holding.groups.iter().map(Group::names).collect(),
             },
-            address_space_bytes: limits.address_space_mib.map(|mib| mib << 20),
-            open_files: limits.open_files,
-            private: true,
-            groups: holding.groups.iter().map(Group::names).collect(),
         })?;
         let instance = Arc::new(Instance {
             plan,

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::command::{describe_exit, last_of};
 use crate::external::PASSWORD_VARIABLE;
-use crate::guard::{Guard, Report, Spec};
+use crate::guard::{Bounds, Guard, Report, Spec};
 use crate::instance::lock;
 use crate::realtime::usable_cpus;
 use crate::shares::{self, Group, Held, Holding, Share};
@@ -88,14 +88,14 @@ impl Piped {
                 .collect(),
             directory: std::env::current_dir()?,
             stdin: Some(file(their_input.into())),
-            network,
             stdout: file(their_output.into()),
             stderr: stderr.try_clone()?,
-            cpus: holding.cpus.clone(),
-            address_space_bytes: None,
-            open_files: None,
-            private: false,
-            groups: holding.groups.iter().map(Group::names).collect(),
+            bounds: Bounds {
+                network,
+                cpus: holding.cpus.clone(),
+                groups: holding.groups.iter().map(Group::names).collect(),
+                ..Bounds::default()
+            },
         })?;
         let piped = Piped {
             guard: Mutex::new(guard),
