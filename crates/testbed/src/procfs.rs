@@ -45,7 +45,7 @@ pub fn threads(pid: i32) -> Vec<i32> {
     ids.collect()
 }
 
-/// The number behind `name` in a text of lines such as `Threads:	5`.
+/// The number behind `name` in a text of lines such as `Threads: 5`.
 pub(crate) fn number_in(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     line.split_ascii_whitespace().next()?.parse().ok()

@@ -331,10 +331,8 @@ impl Testbed {
             features: system.features.clone(),
             username: login.map(|login| fill(&login.username, values)),
             password,
-            tls: None,
             scratch: folder.to_owned(),
-            network: None,
-            shared: None,
+            ..Target::default()
         }
     }
 }
