@@ -160,7 +160,9 @@ pub(crate) fn accepts(host: Ipv4Addr, port: u16, pids: &[i32]) -> bool {
             unseen = true;
             continue;
         };
-        let mut links = entries.flatten().map(|entry| std::fs::read_link(entry.path()));
+        let mut links = entries
+            .flatten()
+            .map(|entry| std::fs::read_link(entry.path()));
         if links.any(|link| link.is_ok_and(|link| sockets.contains(&link))) {
             return true;
         }
