@@ -19,6 +19,11 @@ impl Point {
         self.low.midpoint(self.high)
     }
 
+    /// Half the width of the band.
+    fn half(&self) -> f64 {
+        (self.high - self.low) / 2.0
+    }
+
     /// What a straight line through two points has at `at`.
     fn between(&self, next: &Point, at: f64) -> Point {
         let length = next.at - self.at;
@@ -95,36 +100,13 @@ impl Fit {
         let point = self.point(self.since(near));
         Offset {
             ns: self.base + point.middle().round() as i64,
-            bound_ns: up((point.high - point.low) / 2.0),
+            bound_ns: up(point.half()),
         }
     }
 
     /// Half the band at its worst moment, ns: within the fit's span no offset is wrong by more.
     pub fn bound_ns(&self) -> u64 {
-        let half = |point: &Point| (point.high - point.low) / 2.0;
-        up(self.points.iter().map(half).fold(0.0, f64::max))
-    }
-
-    /// The largest error, ns, of an offset that was taken from `used` at a moment from `from` to `until` (near
-    /// clock, ns): what this fit leaves open, and by how much it differs from `used`, at the worst moment.
-    /// For values that were corrected with an earlier fit of the same two clocks and cannot be corrected
-    /// again.
-    pub fn bound_of(&self, used: &Fit, from: u64, until: u64) -> u64 {
-        let ends = [from, until.max(from)].map(|end| self.since(end));
-        let theirs = self.origin as f64 - used.origin as f64;
-        let corners = self.points.iter().map(|point| point.at);
-        let used_corners = used.points.iter().map(|point| point.at - theirs);
-        let moments = corners
-            .chain(used_corners)
-            .filter(|at| *at > ends[0] && *at < ends[1])
-            .chain(ends);
-        let bases = (i128::from(used.base) - i128::from(self.base)) as f64;
-        let wrong = moments.map(|at| {
-            let (own, other) = (self.point(at), used.point(at + theirs));
-            let taken = other.middle() + bases;
-            (own.high - taken).max(taken - own.low)
-        });
-        up(wrong.fold(0.0, f64::max))
+        up(self.points.iter().map(Point::half).fold(0.0, f64::max))
     }
 
     /// The straight course on from `near` (near clock, ns) that fits best: through the offset then, with the
@@ -132,9 +114,8 @@ impl Fit {
     pub fn line(&self, near: u64) -> Line {
         let (first, last) = (self.points[0], self.points[self.points.len() - 1]);
         let span = last.at - first.at;
-        let half = |point: &Point| (point.high - point.low) / 2.0;
         let drift = (last.middle() - first.middle()) / span;
-        let is_known = span > 0.0 && (half(&first) + half(&last)) / span <= KNOWN_DRIFT;
+        let is_known = span > 0.0 && (first.half() + last.half()) / span <= KNOWN_DRIFT;
         Line {
             near,
             far: self.far(near).max(0) as u64,
@@ -316,21 +297,5 @@ mod tests {
         let points = vec![point(0.0, -50.0, 50.0), point(1e6, 50.0, 150.0)];
         let line = Fit::new(0, 0, points, 2e-4).line(1_000_000);
         assert_eq!((line.far, line.drift), (1_000_100, 0.0));
-    }
-
-    #[test]
-    fn what_a_later_fit_changed_is_added() {
-        let later = known();
-        let ends = (later.from(), later.until());
-        assert_eq!(later.bound_of(&later, ends.0, ends.1), later.bound_ns());
-        // Used: 1040 ns all the time. At the end the true offset is from 990 to 1030 ns, at first from 995.
-        let point = |at| Point {
-            at,
-            low: 39.0,
-            high: 41.0,
-        };
-        let used = Fit::new(0, 1_000, vec![point(0.0), point(1e12)], 1e-6);
-        assert_eq!(later.bound_of(&used, ends.0, ends.1), 51);
-        assert_eq!(later.bound_of(&used, ends.0, ends.0), 46);
     }
 }

@@ -307,31 +307,21 @@ impl Search {
         let mut region = Region::new(self.range.0, self.range.1, self.drift);
         let mut regions = Vec::with_capacity(over.len());
         let first = limits.start;
-        let mut by_segment = self.limits[limits]
-            .chunk_by(|one, other| one.segment == other.segment)
-            .scan(first, |next, chunk| {
-                let start = *next;
-                *next += chunk.len();
-                Some(start..*next)
-            })
-            .collect::<Vec<_>>();
+        let own = &self.limits[limits];
+        // Limits in order of time are in order of segments.
+        let begin = |segment: usize| first + own.partition_point(|limit| limit.segment < segment);
         let mut segments: Vec<usize> = over.collect();
-        match way {
-            Way::Backwards => segments.reverse(),
-            // Taken from the end.
-            Way::Forwards => by_segment.reverse(),
+        if way == Way::Backwards {
+            segments.reverse();
         }
         for (n, segment) in segments.into_iter().enumerate() {
             if n > 0 {
                 self.step(&mut region, way);
             }
-            let ours = |chunk: &&Range<usize>| self.limits[chunk.start].segment == segment;
-            if by_segment.last().filter(ours).is_some() {
-                let chunk = by_segment.pop().unwrap_or_default();
-                match way {
-                    Way::Forwards => self.cut(&mut region, chunk)?,
-                    Way::Backwards => self.cut(&mut region, chunk.rev())?,
-                }
+            let chunk = begin(segment)..begin(segment + 1);
+            match way {
+                Way::Forwards => self.cut(&mut region, chunk)?,
+                Way::Backwards => self.cut(&mut region, chunk.rev())?,
             }
             regions.push(region.clone());
         }

@@ -109,9 +109,10 @@ fn a_planted_offset_is_found() {
         worst = worst.max(error);
     }
     let bound = last.bound_ns();
-    let corrected = last.bound_of(&first, first.from(), last.until());
+    let line = first.line(first.until());
+    let corrected = last.bound_of_line(&line, first.from(), last.until());
     println!(
-        "{} exchanges, {counts:?}: worst error {worst} ns, bound +-{bound} ns; +-{corrected} ns for what the first fit corrected",
+        "{} exchanges, {counts:?}: worst error {worst} ns, bound +-{bound} ns; +-{corrected} ns for what the first fit converted",
         all.len()
     );
     assert!(corrected >= bound);

@@ -110,7 +110,7 @@ proptest! {
         prop_assert!((fit.near(fit.far(near) as u64) - near as i64).abs() <= 2);
     }
 
-    /// A value corrected by an early fit is no further from the truth than the later fit says.
+    /// A reading converted by the line of an early fit is no further from the truth than the later fit says.
     #[test]
     fn what_the_last_fit_changed_is_in_the_bound(seed: u64, count in 20..80usize) {
         let (truth, all) = scene(seed, 8.0, count);
@@ -120,12 +120,14 @@ proptest! {
         let used = fit_over(&early, caps, 0, 8_000_000_000).unwrap();
         let last = fit_over(&all, caps, 0, 8_000_000_000).unwrap();
         let (from, until) = (2_000_000_000, 8_000_000_000);
-        let bound = last.bound_of(&used, from, until) as f64;
+        let line = used.line(from);
+        let bound = last.bound_of_line(&line, from, until) as f64;
         for near in (from..=until).step_by(10_000_000) {
-            let taken = (used.offset(near).ns - AHEAD) as f64;
+            let gained = (near - line.near) as f64 * line.drift;
+            let taken = (line.far as i64 - line.near as i64 - AHEAD) as f64 + gained;
             prop_assert!((taken - truth.offset(near as f64)).abs() <= bound);
+            prop_assert!(bound + 2.0 >= last.offset(near).bound_ns as f64);
         }
-        prop_assert!(bound + 2.0 >= last.bound_of(&last, from, until) as f64);
     }
 
     /// Whatever is told: a fit or an error with words, no panic.

@@ -3,15 +3,13 @@
 use std::fmt;
 use std::net::Ipv4Addr;
 
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// Length of a network's prefix in bits: enough for 254 hosts.
 pub const PREFIX: u8 = 24;
 
 /// A range of addresses, such as 10.87.0.0/24.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Subnet {
     /// Its first address.
     pub base: Ipv4Addr,

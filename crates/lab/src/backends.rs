@@ -1,40 +1,13 @@
 //! The backends that networks are made with on this machine.
 
-use serde::{Deserialize, Serialize};
-
 use crate::tool;
-use pubgauge_testbed::Namespace;
+use pubgauge_testbed::{Namespace, on_path};
 
-/// Whether a backend works here.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Found {
-    /// It was tried and works.
-    Yes,
-    /// It was tried and does not.
-    No {
-        /// The error of trying it.
-        why: String,
-    },
-}
-
-impl Found {
-    /// Whether it works.
-    pub fn is_there(&self) -> bool {
-        *self == Found::Yes
-    }
-
-    fn from(tried: Result<(), String>) -> Found {
-        match tried {
-            Ok(()) => Found::Yes,
-            Err(why) => Found::No { why },
-        }
-    }
-}
+/// Whether a backend works here: what came of trying it.
+pub type Found = Result<(), String>;
 
 /// The backends that networks are made with, and whether each works here.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Backends {
     /// `ip` and `bridge`, with a kernel that has bridges and pairs of interfaces (veth): hosts, links, switch.
     pub ip: Found,
@@ -61,11 +34,11 @@ impl Backends {
     /// All of them, as on a machine where each works.
     pub fn all() -> Backends {
         Backends {
-            ip: Found::Yes,
-            nft: Found::Yes,
-            tbf: Found::Yes,
-            netem: Found::Yes,
-            wirefilter: Found::Yes,
+            ip: Ok(()),
+            nft: Ok(()),
+            tbf: Ok(()),
+            netem: Ok(()),
+            wirefilter: Ok(()),
         }
     }
 
@@ -77,14 +50,14 @@ impl Backends {
         let place = Namespace::make()?;
         let qdisc = |kind: &str| {
             let line = format!("qdisc replace dev lo root {kind}\n");
-            Found::from(tool::run(&place, &["tc", "-batch", "-"], &line))
+            tool::run(&place, &["tc", "-batch", "-"], &line)
         };
         Ok(Backends {
-            ip: Found::from(links(&place)),
-            nft: Found::from(tool::run(&place, &["nft", "-f", "-"], NFT_TRIAL)),
+            ip: links(&place),
+            nft: tool::run(&place, &["nft", "-f", "-"], NFT_TRIAL),
             tbf: qdisc("tbf rate 1mbit burst 10000 limit 10000"),
             netem: qdisc("netem delay 1ms loss gemodel 1% 10%"),
-            wirefilter: Found::from(wirefilter()),
+            wirefilter: wirefilter(),
         })
     }
 }
@@ -98,15 +71,15 @@ const NFT_TRIAL: &str = "table bridge lab {
 }
 ";
 
-fn links(place: &Namespace) -> Result<(), String> {
+fn links(place: &Namespace) -> Found {
     let lines = "link add switch0 type bridge\nlink add left type veth peer name right\n";
     tool::run(place, &["ip", "-batch", "-"], lines)?;
     tool::run(place, &["bridge", "-batch", "-"], "fdb show\n")
 }
 
-fn wirefilter() -> Result<(), String> {
+fn wirefilter() -> Found {
     for program in ["vde_switch", "wirefilter"] {
-        if tool::find(program).is_none() {
+        if on_path(program).is_none() {
             return Err(format!("there is no program `{program}`"));
         }
     }

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
+use std::net::{Ipv4Addr, UdpSocket};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use pubgauge_testbed::{
-    Confinement, InterfaceCounter, Namespace, NetworkHost, OwnedFolder, Piped, Streams,
+    Confinement, InterfaceCounter, Namespace, NetworkHost, OwnedFolder, Piped, Streams, on_path,
 };
 
 use crate::access;
@@ -88,11 +88,6 @@ impl LabHost {
         self.address
     }
 
-    /// Its interface on its link; its other interface is loopback, `lo`.
-    pub fn interface(&self) -> &'static str {
-        INTERFACE
-    }
-
     /// Its network namespace, for processes that are to run on it.
     pub fn namespace(&self) -> &Namespace {
         &self.namespace
@@ -104,6 +99,11 @@ impl LabHost {
             address: self.address,
             namespace: Some(self.namespace.clone()),
         }
+    }
+
+    /// A new socket of the host, at a free port of its address.
+    pub(crate) fn udp(&self) -> io::Result<UdpSocket> {
+        self.namespace.run(|| UdpSocket::bind((self.address, 0)))
     }
 
     /// The counters of its interface.
@@ -306,7 +306,7 @@ impl Lab {
             namespace: Some(namespace.path()),
             ..Confinement::default()
         };
-        let file = tool::find(&argv[0]).ok_or_else(|| failed("there is no such program".into()))?;
+        let file = on_path(&argv[0]).ok_or_else(|| failed("there is no such program".into()))?;
         let arguments: Vec<&str> = argv[1..].iter().map(String::as_str).collect();
         let (program, streams) = Piped::start(&file, &arguments, &confinement)
             .map_err(|error| failed(error.to_string()))?;
@@ -327,11 +327,7 @@ impl Lab {
     /// Waits until every host receives from the first one and the first one from it, and no such packet
     /// is under way.
     fn hear_all(&self) -> Result<(), LabError> {
-        let sockets = self.hosts.iter().map(|own| {
-            let address = SocketAddrV4::new(own.address, 0);
-            own.namespace.run(|| UdpSocket::bind(address))
-        });
-        let sockets: io::Result<Vec<UdpSocket>> = sockets.collect();
+        let sockets: io::Result<Vec<UdpSocket>> = self.hosts.iter().map(LabHost::udp).collect();
         let heard = sockets.and_then(|sockets| {
             let (first, others) = sockets.split_first().ok_or(io::ErrorKind::InvalidInput)?;
             let under_way = self.under_way();
@@ -397,10 +393,8 @@ impl Ready {
 
 /// A range that overlaps with none of the machine's routes.
 fn free_subnet() -> Result<Subnet, LabError> {
-    let argv = ["-json", "-4", "route", "show", "table", "all"];
-    let found = tool::find("ip").ok_or_else(|| "there is no program `ip`".to_owned());
-    let said = found.and_then(|file| tool::within(file, &argv, ""));
-    let subnet = said
+    let argv = ["ip", "-json", "-4", "route", "show", "table", "all"];
+    let subnet = tool::within(&argv, "")
         .and_then(|said| address::routes(&said))
         .and_then(|routes| Subnet::beside(&routes));
     subnet.map_err(LabError::Addresses)

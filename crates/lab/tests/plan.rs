@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use common::{network, rate};
 use proptest::prelude::*;
 use pubgauge_lab::{
-    Act, Backends, Bucket, Found, Names, Place, Plan, PlanError, Subnet, possible, states_script,
+    Act, Backends, Bucket, Names, Place, Plan, PlanError, Subnet, possible, states_script,
 };
 use pubgauge_network::{Hosts, Link, LinkState, Loss, Network, Reordering, Role};
 
@@ -31,7 +31,7 @@ fn plan(network: &Network, backends: &Backends) -> Plan {
 
 fn without(names: &[&str]) -> Backends {
     let mut backends = Backends::all();
-    let no = |why: &str| Found::No { why: why.into() };
+    let no = |why: &str| Err(why.to_owned());
     for name in names {
         match *name {
             "ip" => backends.ip = no("there is no program `ip`"),

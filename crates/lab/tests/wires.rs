@@ -77,7 +77,7 @@ fn round_trip(lab: &Lab) -> u64 {
 fn twenty_milliseconds_each_way_are_forty_there_and_back() {
     let _turn = alone();
     let (plain, wired) = (up(Link::default()), up(delayed(20)));
-    let netem = Backends::look().unwrap().netem.is_there();
+    let netem = Backends::look().unwrap().netem.is_ok();
     assert_eq!((plain.shape_only(), wired.shape_only()), (false, !netem));
     let mut said = Vec::new();
     // Who lacks a processor answers late; nothing comes early.
@@ -186,7 +186,7 @@ fn a_delayed_link_has_its_rate() {
 fn tc_understands_what_netem_is_told() {
     let _turn = alone();
     let place = Namespace::make().unwrap();
-    let there = Backends::look().unwrap().netem.is_there();
+    let there = Backends::look().unwrap().netem.is_ok();
     let full = Link {
         jitter_ns: 5 * MS,
         duplicated: 0.01,

@@ -165,9 +165,7 @@ impl Reports {
 /// All calls are direct ones, of one type: the loop is compiled into each driver.
 pub trait Driven {
     /// Its sockets.
-    fn event_loop(&self) -> &EventLoop;
-    /// The same, mutable.
-    fn event_loop_mut(&mut self) -> &mut EventLoop;
+    fn event_loop(&mut self) -> &mut EventLoop;
     /// What it has to report.
     fn reports(&mut self) -> &mut Reports;
     /// The phase of a client's connection, and its marks; `None` if there is no such client.
@@ -186,11 +184,6 @@ pub trait Driven {
     /// [`Driven::mark_ready`]: no other edge will come.
     fn read_once(&mut self, id: ClientId, events: &mut dyn Events);
 
-    /// Reports what has happened outside of reads.
-    fn report_owed(&mut self, events: &mut dyn Events) {
-        self.reports().report_owed(events);
-    }
-
     /// [`pubgauge_driver::Fleet::poll`].
     ///
     /// # Errors
@@ -201,7 +194,7 @@ pub trait Driven {
         self.look_at_clock();
         loop {
             self.prepare();
-            self.report_owed(events);
+            self.reports().report_owed(events);
             let wait = if self.reports().reported || !self.event_loop().queue.is_empty() {
                 0
             } else {
@@ -214,7 +207,7 @@ pub trait Driven {
             let now = self.look_at_clock();
             // Each client gets one read of the shared buffer, then it is the next one's turn.
             for _ in 0..self.event_loop().queue.len() {
-                let Some(id) = self.event_loop_mut().queue.pop_front() else {
+                let Some(id) = self.event_loop().queue.pop_front() else {
                     break;
                 };
                 let id = ClientId(id);
@@ -223,7 +216,7 @@ pub trait Driven {
                     self.read_once(id, events);
                 }
             }
-            self.report_owed(events);
+            self.reports().report_owed(events);
             if self.reports().reported || now >= until {
                 return Ok(());
             }
@@ -282,7 +275,7 @@ pub trait Driven {
         };
         if phase != Phase::Down && !marks.queued {
             marks.queued = true;
-            self.event_loop_mut().queue.push_back(id.0);
+            self.event_loop().queue.push_back(id.0);
         }
     }
 
@@ -345,10 +338,7 @@ mod tests {
     }
 
     impl Driven for Reader {
-        fn event_loop(&self) -> &EventLoop {
-            &self.event_loop
-        }
-        fn event_loop_mut(&mut self) -> &mut EventLoop {
+        fn event_loop(&mut self) -> &mut EventLoop {
             &mut self.event_loop
         }
         fn reports(&mut self) -> &mut Reports {

@@ -8,63 +8,31 @@ use pubgauge_driver::{ClientSpec, DriverError};
 
 use crate::endpoint::{Addressing, Endpoint};
 
-/// Where the publishers and where the subscribers of one endpoint connect to; the same place
-/// unless its URL names two.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pair<E = Endpoint> {
-    /// For clients that publish, also those that subscribe as well: one connection is to one
-    /// place.
-    pub publishers: E,
-    /// For clients that only subscribe.
-    pub subscribers: E,
-}
-
-impl Pair {
-    /// Reads a URL with one place or two.
-    ///
-    /// # Errors
-    /// As [`Endpoint::parse`], for either place.
-    pub fn parse(url: &str, protocol: &Addressing) -> Result<Pair, DriverError> {
-        Pair::parse_with(url, |url| Endpoint::parse(url, protocol))
+/// Reads a URL with one place or two, each with `parse`: where publishers connect to, also those that subscribe as
+/// well, because one connection is to one place; and where those that only subscribe do. Both are the same place
+/// unless the URL names two.
+///
+/// # Errors
+/// Those of `parse`, for either place.
+pub fn both<E: Clone>(
+    url: &str,
+    parse: impl Fn(&str) -> Result<E, DriverError>,
+) -> Result<[E; 2], DriverError> {
+    match split(url) {
+        Some((publishers, subscribers)) => Ok([parse(&publishers)?, parse(&subscribers)?]),
+        None => parse(url).map(|one| [one.clone(), one]),
     }
 }
 
-impl<E: Clone> Pair<E> {
-    /// Reads a URL with one place or two, each with `parse`.
-    ///
-    /// # Errors
-    /// Those of `parse`, for either place.
-    pub fn parse_with(
-        url: &str,
-        parse: impl Fn(&str) -> Result<E, DriverError>,
-    ) -> Result<Pair<E>, DriverError> {
-        let (publishers, subscribers) = match split(url) {
-            Some((publishers, subscribers)) => (parse(&publishers)?, parse(&subscribers)?),
-            None => {
-                let one = parse(url)?;
-                (one.clone(), one)
-            }
-        };
-        Ok(Pair {
-            publishers,
-            subscribers,
-        })
-    }
-
-    /// Both places, that of the publishers first.
-    pub fn both(self) -> [E; 2] {
-        [self.publishers, self.subscribers]
-    }
-}
-
-/// All places of a target's endpoints, two for each, in the order of [`place_of`].
+/// All places of a target's endpoints, two for each, in the order of [`place_of`]. `parse` reads those of one URL, by
+/// [`both`].
 ///
 /// # Errors
 /// Those of `parse`; none, or more than a client's 16 bits can tell apart.
 pub fn places<E: Clone>(
     urls: &[String],
     protocol: &Addressing,
-    parse: impl Fn(&str) -> Result<Pair<E>, DriverError>,
+    parse: impl Fn(&str) -> Result<[E; 2], DriverError>,
 ) -> Result<Vec<E>, DriverError> {
     if urls.is_empty() || urls.len() > usize::from(u16::MAX / 2) {
         return Err(DriverError::with_hint(
@@ -75,16 +43,17 @@ pub fn places<E: Clone>(
             ),
         ));
     }
-    let pairs = urls.iter().map(|url| parse(url).map(Pair::both));
-    Ok(pairs.collect::<Result<Vec<_>, _>>()?.concat())
+    let pairs: Result<Vec<[E; 2]>, DriverError> = urls.iter().map(|url| parse(url)).collect();
+    Ok(pairs?.concat())
 }
 
-/// [`places`], where nothing but [`Pair::parse`] has to be known of an endpoint.
+/// [`places`], where nothing but [`Endpoint::parse`] has to be known of an endpoint.
 ///
 /// # Errors
 /// The same.
 pub fn plain_places(urls: &[String], protocol: &Addressing) -> Result<Vec<Endpoint>, DriverError> {
-    places(urls, protocol, |url| Pair::parse(url, protocol))
+    let parse = |url: &str| Endpoint::parse(url, protocol);
+    places(urls, protocol, |url| both(url, parse))
 }
 
 /// The index into `places` places ([`places`]) that a client connects to.
@@ -205,7 +174,7 @@ mod tests {
         };
         let read = |urls: &[&str]| {
             let urls: Vec<_> = urls.iter().map(|url| (*url).to_owned()).collect();
-            places(&urls, &protocol, |url| Pair::parse(url, &protocol))
+            plain_places(&urls, &protocol)
         };
         let ports: Vec<_> = read(&["mqtt://127.0.0.1:7,8", "mqtt://127.0.0.1:9"])
             .unwrap()

@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
 use pubgauge_driver::{Attempt, DriverError, Failure, Resource};
 use rustix::io::Errno;
-use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
+use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -96,33 +96,24 @@ pub fn begin_connect(
     let fd = net::socket_with(family, SocketType::STREAM, flags, None).map_err(|errno| {
         DriverError::of_io("cannot make a socket", Attempt::Open, &errno.into())
     })?;
-    let set = |what: &str, result: Result<(), Errno>| {
-        result.map_err(|errno| {
-            let what = format!("cannot set {what} on a socket");
+    let cannot_set = |option: &'static str| {
+        move |errno: Errno| {
+            let what = format!("cannot set {option} on a socket");
             DriverError::of_io(what, Attempt::Open, &errno.into())
-        })
+        }
     };
-    set(
-        "TCP_NODELAY",
-        net::sockopt::set_tcp_nodelay(&fd, options.no_delay),
-    )?;
+    sockopt::set_tcp_nodelay(&fd, options.no_delay).map_err(cannot_set("TCP_NODELAY"))?;
     if let Some(bytes) = options.send_buffer_bytes {
-        set(
-            "SO_SNDBUF",
-            net::sockopt::set_socket_send_buffer_size(&fd, bytes),
-        )?;
+        sockopt::set_socket_send_buffer_size(&fd, bytes).map_err(cannot_set("SO_SNDBUF"))?;
     }
     if let Some(bytes) = options.receive_buffer_bytes {
-        set(
-            "SO_RCVBUF",
-            net::sockopt::set_socket_recv_buffer_size(&fd, bytes),
-        )?;
+        sockopt::set_socket_recv_buffer_size(&fd, bytes).map_err(cannot_set("SO_RCVBUF"))?;
     }
     if let Some(source) = source {
         // The port is chosen at connect, when the whole four-tuple is known, so that one source
         // address serves as many connections as it has ports for each server. (Past 14,000 of
         // them Linux searches long for each: it tries every other port of its range first.)
-        set("IP_BIND_ADDRESS_NO_PORT", bind_address_no_port(&fd))?;
+        bind_address_no_port(&fd).map_err(cannot_set("IP_BIND_ADDRESS_NO_PORT"))?;
         net::bind(&fd, &SocketAddr::new(source, 0)).map_err(|errno| {
             let what = format!("cannot connect from {source}");
             DriverError::of_io(what, Attempt::BindAnyPort, &errno.into())

@@ -19,7 +19,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore};
 
 use crate::endpoint::Endpoint;
-use crate::socket::{self, Io};
+use crate::socket::{self, Arrived, Io};
 use trust::Trust;
 
 /// Where Linux distributions keep the authorities they trust.
@@ -217,17 +217,6 @@ impl io::Write for Wire<'_> {
     }
 }
 
-/// What one read of a connection with TLS brought.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TlsRead {
-    /// Bytes; plaintext may be there now.
-    Bytes,
-    /// There was nothing for now.
-    Nothing,
-    /// The end of the stream; plaintext may still be there.
-    Ended,
-}
-
 /// Why a connection with TLS cannot be read from.
 #[derive(Debug)]
 pub enum TlsFailure {
@@ -237,7 +226,8 @@ pub enum TlsFailure {
     Protocol(rustls::Error),
 }
 
-/// Reads once from the socket and lets TLS take it in. The encrypted bytes are added to `received`.
+/// Reads once from the socket and lets TLS take it in, unless there was nothing ([`Arrived::Drained`]);
+/// plaintext may be there then, at the end of the stream too. The encrypted bytes are added to `received`.
 ///
 /// # Errors
 /// If the connection cannot go on.
@@ -245,14 +235,14 @@ pub fn read(
     fd: BorrowedFd<'_>,
     tls: &mut ClientConnection,
     received: &mut u64,
-) -> Result<TlsRead, TlsFailure> {
+) -> Result<Arrived, TlsFailure> {
     let mut wire = Wire { fd, moved: 0 };
     let read = tls.read_tls(&mut wire);
     *received += wire.moved;
     let read = match read {
-        Ok(0) => TlsRead::Ended,
-        Ok(_) => TlsRead::Bytes,
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(TlsRead::Nothing),
+        Ok(0) => Arrived::Ended,
+        Ok(_) => Arrived::More,
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Arrived::Drained),
         Err(error) => {
             let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
             return Err(TlsFailure::Socket(errno));

@@ -53,10 +53,10 @@ impl Network {
         self.check_hosts(&mut problems);
         for role in Role::ALL {
             let Hosts { link, .. } = self.of(role);
-            let mut at = problems.at(role.name().to_owned());
-            link.check_rate(&mut at);
-            link.check_delay(&mut at);
-            link.check_chances(&mut at);
+            problems.role = role.name();
+            link.check_rate(&mut problems);
+            link.check_delay(&mut problems);
+            link.check_chances(&mut problems);
         }
         match problems.found.is_empty() {
             true => Ok(()),
@@ -80,7 +80,7 @@ impl Network {
 }
 
 impl Link {
-    fn check_rate(&self, at: &mut At<'_>) {
+    fn check_rate(&self, at: &mut Problems) {
         if let Some(bits) = self.rate_bits_per_s
             && !(SLOWEST..=FASTEST).contains(&bits)
         {
@@ -96,7 +96,7 @@ impl Link {
         }
     }
 
-    fn check_delay(&self, at: &mut At<'_>) {
+    fn check_delay(&self, at: &mut Problems) {
         if self.delay_ns > LONGEST_DELAY_NS {
             let [delay, longest] = [self.delay_ns, LONGEST_DELAY_NS].map(span);
             at.add("delay", format!("{delay} is more than {longest}"), None);
@@ -123,7 +123,7 @@ impl Link {
         }
     }
 
-    fn check_chances(&self, at: &mut At<'_>) {
+    fn check_chances(&self, at: &mut Problems) {
         let inside = |share: f64| share > 0.0 && share < 1.0;
         if !(0.0..1.0).contains(&self.duplicated) {
             let message = format!("{} is not a share from 0 to less than 1", self.duplicated);
@@ -153,7 +153,7 @@ impl Link {
     }
 }
 
-fn check_burst(share: f64, burst_packets: f64, at: &mut At<'_>) {
+fn check_burst(share: f64, burst_packets: f64, at: &mut Problems) {
     let shortest = (share / (1.0 - share)).max(1.0);
     if !burst_packets.is_finite() || burst_packets < shortest {
         let message = format!(
@@ -171,35 +171,22 @@ fn percent_hint(share: f64) -> Option<String> {
 #[derive(Default)]
 struct Problems {
     found: Vec<Problem>,
+    /// The role whose link is being checked; empty for the network as a whole.
+    role: &'static str,
 }
 
 impl Problems {
-    fn add(&mut self, path: &str, message: String, hint: Option<String>) {
+    /// Adds one in a field of the role's link; `field` is empty for the network as a whole.
+    fn add(&mut self, field: &str, message: String, hint: Option<String>) {
+        let path = match self.role {
+            "" => field.to_owned(),
+            role => format!("{role}.{field}"),
+        };
         self.found.push(Problem {
-            path: path.into(),
+            path,
             message,
             hint,
         });
-    }
-
-    fn at(&mut self, path: String) -> At<'_> {
-        At {
-            problems: self,
-            path,
-        }
-    }
-}
-
-/// Problems below a path.
-struct At<'a> {
-    problems: &'a mut Problems,
-    path: String,
-}
-
-impl At<'_> {
-    fn add(&mut self, field: &str, message: String, hint: Option<String>) {
-        let path = format!("{}.{field}", self.path);
-        self.problems.add(&path, message, hint);
     }
 }
 

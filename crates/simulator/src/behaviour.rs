@@ -85,9 +85,7 @@ impl Behaviour {
         let longest = later.into_iter().chain(crowded).map(|(_, ns)| ns).max();
         longest.unwrap_or(self.service_ns)
     }
-}
 
-impl Behaviour {
     /// Extra delay of a message that is published at `since` the bus was made, ns.
     pub(crate) fn longer(&self, since: Nanos) -> Nanos {
         let slower = self.slower.iter();

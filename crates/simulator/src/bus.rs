@@ -11,6 +11,7 @@ use rand_distr::{Distribution, LogNormal};
 use super::behaviour::Behaviour;
 use pubgauge_driver::clock::{Clock, Nanos};
 use pubgauge_driver::header::{Header, Mark};
+use pubgauge_driver::seam::Subscription;
 use pubgauge_driver::topic::TopicMatch;
 
 /// One true delivery, or a loss.
@@ -155,14 +156,7 @@ impl Bus {
         inner.fleets.len() - 1
     }
 
-    pub(super) fn subscribe(
-        &self,
-        fleet: usize,
-        client: u32,
-        name: &str,
-        filter: &str,
-        group: Option<&str>,
-    ) {
+    pub(super) fn subscribe(&self, fleet: usize, client: u32, name: &str, to: &Subscription) {
         let mut inner = self.lock();
         let hears_from = self.clock.now() + inner.behaviour.deaf_for_ns;
         let slow = &inner.behaviour.slow_subscribers;
@@ -174,8 +168,8 @@ impl Bus {
             fleet,
             client,
             name: name.to_owned(),
-            filter: filter.to_owned(),
-            group: group.map(str::to_owned),
+            filter: to.filter.clone(),
+            group: to.group.clone(),
             hears_from,
             takes_ns,
             busy_until: 0,
@@ -213,10 +207,10 @@ impl Bus {
             let waiting = (start - now).div_ceil(inner.behaviour.service_ns);
             let queue = inner.behaviour.queue as u64;
             dropped = queue > 0 && waiting >= queue;
-        }
-        if inner.behaviour.service_ns > 0 && !dropped {
-            inner.busy_until = start + inner.behaviour.service(now - self.born, start - now);
-            start = inner.busy_until;
+            if !dropped {
+                inner.busy_until = start + inner.behaviour.service(now - self.born, start - now);
+                start = inner.busy_until;
+            }
         }
         let mut chosen: HashMap<&str, Vec<usize>> = HashMap::new();
         let mut receivers = Vec::new();
@@ -244,17 +238,12 @@ impl Bus {
             let subscriber = &inner.subscriptions[index];
             let (to, to_client) = (subscriber.fleet, subscriber.client);
             let b = &inner.behaviour;
-            let mut copies = 1;
             if dropped || chance(&mut inner.rng, b.loss) {
-                copies = 0;
-            } else if chance(&mut inner.rng, b.duplication) {
-                copies = 2;
-            }
-            if copies == 0 {
                 inner.note(index, header, now, true);
                 continue;
             }
-            for copy in 0..copies {
+            let repeated = chance(&mut inner.rng, b.duplication);
+            for copy in 0..=usize::from(repeated) {
                 let b = &inner.behaviour;
                 let longer = b.longer(now - self.born);
                 let mut due = start + draw_delay(&mut inner.rng, b) + longer;
@@ -283,20 +272,14 @@ impl Bus {
                 {
                     *byte ^= 0x55;
                 }
-                inner.order += 1;
                 inner.inside += 1;
-                let truth = inner.note(index, header, now, false);
-                inner.fleets[to].push(Reverse(Parcel {
-                    due,
-                    order: inner.order,
-                    client: to_client,
-                    content: Content::Message {
-                        topic: topic.to_owned(),
-                        payload,
-                        redelivered: copy > 0,
-                        truth,
-                    },
-                }));
+                let message = Content::Message {
+                    topic: topic.to_owned(),
+                    payload,
+                    redelivered: copy > 0,
+                    truth: inner.note(index, header, now, false),
+                };
+                inner.send(to, to_client, due, message);
             }
         }
         if let Some(tag) = acknowledge {
@@ -305,19 +288,24 @@ impl Bus {
                 self.born,
                 &inner.behaviour.stalls,
             );
-            inner.order += 1;
-            inner.fleets[fleet].push(Reverse(Parcel {
-                due,
-                order: inner.order,
-                client,
-                content: Content::Acknowledgement { tag },
-            }));
+            inner.send(fleet, client, due, Content::Acknowledgement { tag });
         }
         self.arrived.notify_all();
     }
 }
 
 impl Inner {
+    /// Puts something on its way to a client of a fleet.
+    fn send(&mut self, fleet: usize, client: u32, due: Nanos, content: Content) {
+        self.order += 1;
+        self.fleets[fleet].push(Reverse(Parcel {
+            due,
+            order: self.order,
+            client,
+            content,
+        }));
+    }
+
     /// Records a delivery to the subscription of this index, if asked to; returns its index there.
     fn note(&mut self, index: usize, header: Option<Header>, now: Nanos, lost: bool) -> usize {
         let Some(truth) = &mut self.truth else {

@@ -194,14 +194,8 @@ impl Fleet for SimulatedFleet {
         client: ClientId,
         subscription: &Subscription,
     ) -> Result<(), DriverError> {
-        let name = self.clients[client.0 as usize].name.clone();
-        self.bus.subscribe(
-            self.mine,
-            client.0,
-            &name,
-            &subscription.filter,
-            subscription.group.as_deref(),
-        );
+        let name = &self.clients[client.0 as usize].name;
+        self.bus.subscribe(self.mine, client.0, name, subscription);
         self.changes.push_back((client, Change::Subscribed));
         Ok(())
     }
@@ -265,11 +259,8 @@ impl Fleet for SimulatedFleet {
                 return Ok(());
             }
             let next = self.bus.lock().next_due(self.mine);
-            let wake = [next, self.next_fall(), Some(until)]
-                .into_iter()
-                .flatten()
-                .min()
-                .unwrap_or(until);
+            let earlier = next.into_iter().chain(self.next_fall()).min();
+            let wake = earlier.map_or(until, |at| at.min(until));
             match clock {
                 Clock::Virtual(_) => clock.advance_to(wake),
                 Clock::Monotonic | Clock::Converted(_) => {
@@ -277,12 +268,8 @@ impl Fleet for SimulatedFleet {
                     // Another fleet may have sent something between the first check and this lock.
                     let wake = inner.next_due(self.mine).map_or(wake, |due| due.min(wake));
                     let sleep = Duration::from_nanos(wake.saturating_sub(clock.now()));
-                    drop(
-                        self.bus
-                            .arrived
-                            .wait_timeout(inner, sleep)
-                            .unwrap_or_else(PoisonError::into_inner),
-                    );
+                    let waited = self.bus.arrived.wait_timeout(inner, sleep);
+                    drop(waited.unwrap_or_else(PoisonError::into_inner));
                 }
             }
         }

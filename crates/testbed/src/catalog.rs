@@ -65,13 +65,11 @@ impl Catalog {
     /// # Errors
     /// With the nearest name if there is none.
     pub fn get(&self, name: &str) -> Result<SystemFile, CatalogError> {
-        self.systems.get(name).cloned().ok_or_else(|| {
-            let known: Vec<&str> = self.systems.keys().map(String::as_str).collect();
-            CatalogError::Unknown {
-                name: name.to_owned(),
-                hint: spelling_hint(name, &known),
-            }
-        })
+        let unknown = || CatalogError::Unknown {
+            name: name.to_owned(),
+            hint: spelling_hint(name, self.systems.keys()),
+        };
+        self.systems.get(name).cloned().ok_or_else(unknown)
     }
 
     /// All systems, by name.
@@ -88,10 +86,7 @@ fn toml_files(folder: &Path) -> Result<Vec<PathBuf>, CatalogError> {
     let mut paths = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(unreadable)? {
         let path = entry.map_err(unreadable)?.path();
-        if path
-            .extension()
-            .is_some_and(|extension| extension == "toml")
-        {
+        if path.extension() == Some("toml".as_ref()) {
             paths.push(path);
         }
     }

@@ -6,7 +6,12 @@ use std::io::{self, Read, Seek};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::guard::{Guard, Report, Spec};
+use crate::guard::{Bounds, Guard, Report, Spec};
+
+/// The longest text that is kept of a command's output.
+const TEXT_BYTES: u64 = 64 << 10;
+/// From SIGTERM to SIGKILL.
+const GRACE: Duration = Duration::from_secs(5);
 
 /// What a command did.
 pub(crate) struct Output {
@@ -27,48 +32,19 @@ pub(crate) fn run(
     directory: &Path,
     time_out: Duration,
 ) -> io::Result<Output> {
-    let mut captured = tempfile::tempfile()?;
     let deadline = Instant::now() + time_out;
     let env = match env.is_empty() {
         true => std::env::vars_os().collect(),
         false => env.to_vec(),
     };
-    let mut guard = Guard::spawn(Spec {
-        argv: argv.iter().map(OsString::from).collect(),
-        env,
-        directory: directory.to_owned(),
-        stdin: None,
-        network: None,
-        stdout: captured.try_clone()?,
-        stderr: captured.try_clone()?,
-        cpus: Vec::new(),
-        address_space_bytes: None,
-        open_files: None,
-        // Hooks write into the folder of a system.
-        private: true,
-        groups: Vec::new(),
-    })?;
-    let mut status = None;
-    while status.is_none() {
-        let left = deadline.saturating_duration_since(Instant::now());
-        match guard.report(left.max(Duration::from_millis(1))) {
-            Some(Report::Exited(wait_status)) => status = Some(wait_status),
-            Some(Report::Gone) => break,
-            Some(Report::Started(_)) => {}
-            None if left.is_zero() => break,
-            None => {}
-        }
-    }
-    guard.kill();
-    guard.reap(Duration::from_secs(5));
-    let text = text_of(&mut captured)?;
+    let in_time = || Instant::now() < deadline;
+    // Hooks write into the folder of a system.
+    let (status, mut captured) = guarded(argv, env, directory, true, Duration::ZERO, in_time)?;
+    let unended = format!("did not end within {:.1} s", time_out.as_secs_f64());
     Ok(Output {
         success: status == Some(0),
-        text,
-        end: match status {
-            Some(status) => describe_exit(status),
-            None => format!("did not end within {:.1} s", time_out.as_secs_f64()),
-        },
+        text: text_from(&mut captured, 0)?,
+        end: status.map_or(unended, describe_exit),
     })
 }
 
@@ -82,68 +58,78 @@ pub(crate) fn run_watched(
     directory: &Path,
     go_on: &mut dyn FnMut() -> bool,
 ) -> io::Result<Option<Output>> {
-    let mut captured = tempfile::tempfile()?;
     let more = env.iter().map(|(name, value)| (name.into(), value.into()));
-    let mut guard = Guard::spawn(Spec {
-        argv: argv.iter().map(OsString::from).collect(),
-        env: std::env::vars_os().chain(more).collect(),
-        directory: directory.to_owned(),
-        stdin: None,
-        network: None,
-        stdout: captured.try_clone()?,
-        stderr: captured.try_clone()?,
-        cpus: Vec::new(),
-        address_space_bytes: None,
-        open_files: None,
-        // Package managers install for everybody.
-        private: false,
-        groups: Vec::new(),
-    })?;
-    let mut status = None;
-    let mut asked: Option<Instant> = None;
-    while status.is_none() {
-        match guard.report(Duration::from_millis(100)) {
-            Some(Report::Exited(wait_status)) => status = Some(wait_status),
-            Some(Report::Gone) => break,
-            Some(Report::Started(_)) | None => {}
-        }
-        match asked {
-            None if !go_on() => {
-                guard.signal(libc::SIGTERM);
-                asked = Some(Instant::now());
-            }
-            Some(at) if at.elapsed() > Duration::from_secs(5) => break,
-            _ => {}
-        }
-    }
-    guard.kill();
-    guard.reap(Duration::from_secs(5));
-    if asked.is_some() {
+    let env = std::env::vars_os().chain(more).collect();
+    let mut goes_on = true;
+    let watch = || {
+        goes_on = go_on();
+        goes_on
+    };
+    // Package managers install for everybody.
+    let (status, mut captured) = guarded(argv, env, directory, false, GRACE, watch)?;
+    if !goes_on {
         return Ok(None);
     }
     Ok(Some(Output {
         success: status == Some(0),
         text: last_of(&mut captured)?,
-        end: match status {
-            Some(status) => describe_exit(status),
-            None => "was killed".to_owned(),
-        },
+        end: status.map_or("was killed".to_owned(), describe_exit),
     }))
+}
+
+/// Executes a command under a guard. Calls `go_on` about ten times a second; once that returns `false`, the command
+/// gets SIGTERM, and SIGKILL when `grace` is over. Files that it makes are for this user only if they are to be
+/// `private`. Returns its wait status if it has ended by itself, and what it has written.
+fn guarded(
+    argv: &[String],
+    env: Vec<(OsString, OsString)>,
+    directory: &Path,
+    private: bool,
+    grace: Duration,
+    mut go_on: impl FnMut() -> bool,
+) -> io::Result<(Option<i32>, File)> {
+    let captured = tempfile::tempfile()?;
+    let mut guard = Guard::spawn(Spec {
+        argv: argv.iter().map(OsString::from).collect(),
+        env,
+        directory: directory.to_owned(),
+        stdin: None,
+        stdout: captured.try_clone()?,
+        stderr: captured.try_clone()?,
+        bounds: Bounds {
+            private,
+            ..Bounds::default()
+        },
+    })?;
+    let mut status = None;
+    let mut asked: Option<Instant> = None;
+    while status.is_none() && asked.is_none_or(|at| at.elapsed() < grace) {
+        match guard.report(Duration::from_millis(100)) {
+            Some(Report::Exited(wait_status)) => status = Some(wait_status),
+            Some(Report::Gone) => break,
+            Some(Report::Started(_)) | None => {}
+        }
+        if asked.is_none() && !go_on() {
+            guard.signal(libc::SIGTERM);
+            asked = Some(Instant::now());
+        }
+    }
+    guard.kill();
+    guard.reap(Duration::from_secs(5));
+    Ok((status, captured))
 }
 
 /// The last 64 KiB.
 pub(crate) fn last_of(file: &mut File) -> io::Result<String> {
     let length = file.metadata()?.len();
-    file.seek(io::SeekFrom::Start(length.saturating_sub(64 << 10)))?;
-    let mut bytes = Vec::new();
-    file.take(64 << 10).read_to_end(&mut bytes)?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    text_from(file, length.saturating_sub(TEXT_BYTES))
 }
 
-fn text_of(file: &mut File) -> io::Result<String> {
+/// At most 64 KiB from this place on.
+fn text_from(file: &mut File, start: u64) -> io::Result<String> {
+    file.seek(io::SeekFrom::Start(start))?;
     let mut bytes = Vec::new();
-    file.rewind()?;
-    file.take(64 << 10).read_to_end(&mut bytes)?;
+    file.take(TEXT_BYTES).read_to_end(&mut bytes)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 

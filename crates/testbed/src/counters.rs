@@ -152,21 +152,25 @@ impl Counting {
             return self.counted(&Err(end));
         }
         let until = Instant::now() + self.time_out();
-        let mut reader = match &self.counters.http {
-            Some(_) => Reader::Http(http::Reader::new(&self.counters)),
+        let mut topics = match &self.counters.http {
+            Some(_) => None,
             None => match topic::Reader::open(&self.counters, &self.target, driver) {
-                Ok(reader) => Reader::Topic(Box::new(reader)),
+                Ok(reader) => Some(reader),
                 Err(why) => return self.counted(&Err(why)),
             },
         };
-        let mut counted = self.counted(&reader.read(until));
+        let mut read = || match &mut topics {
+            Some(topics) => topics.read(until),
+            None => http::read(&self.counters, until),
+        };
+        let mut counted = self.counted(&read());
         let (mut since, mut rising) = (Instant::now(), false);
         let mut pause = PAUSES[0];
         while !counted.is_failed() && !agrees(&counted) {
             std::thread::sleep(pause.min(until.saturating_duration_since(Instant::now())));
             pause = (pause * 2).min(PAUSES[1]);
             // An error after the first reading: the time is over.
-            let Ok(counts) = reader.read(until) else {
+            let Ok(counts) = read() else {
                 return match rising && since.elapsed() < SETTLED {
                     true => counted.still_rising(self.time_out()),
                     false => counted,
@@ -185,11 +189,10 @@ impl Counting {
     /// The counts once two readings in a row are alike: messages of a probe may still arrive.
     fn at_rest(&self) -> Result<Pair<u64>, String> {
         let until = Instant::now() + self.time_out();
-        let reader = http::Reader::new(&self.counters);
-        let mut last = reader.read(until)?;
+        let mut last = http::read(&self.counters, until)?;
         loop {
             std::thread::sleep(AT_REST);
-            match reader.read(until)? {
+            match http::read(&self.counters, until)? {
                 counts if counts == last => return Ok(counts),
                 counts => last = counts,
             }
@@ -241,20 +244,6 @@ impl Counted {
             }
         }
         self
-    }
-}
-
-enum Reader<'a> {
-    Http(http::Reader<'a>),
-    Topic(Box<topic::Reader<'a>>),
-}
-
-impl Reader<'_> {
-    fn read(&mut self, until: Instant) -> Result<Pair<u64>, String> {
-        match self {
-            Reader::Http(reader) => reader.read(until),
-            Reader::Topic(reader) => reader.read(until),
-        }
     }
 }
 

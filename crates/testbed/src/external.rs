@@ -67,16 +67,16 @@ fn broker(address: &str, drivers: &Drivers) -> Result<SystemFile, AddressError> 
         what: what.to_owned(),
         hint,
     };
+    let names = || drivers.schemes().map(|(_, scheme)| scheme.name);
     let Some((name, rest)) = address.split_once("://") else {
-        let known: Vec<&str> = drivers.schemes().map(|(_, scheme)| scheme.name).collect();
+        let known: Vec<&str> = names().collect();
         let hint = format!("addresses begin with {}://", known.join("://, "));
         return Err(error("it has no scheme", hint));
     };
     let Some((driver, scheme)) = drivers.by_scheme(name) else {
-        let known: Vec<&str> = drivers.schemes().map(|(_, scheme)| scheme.name).collect();
         return Err(error(
             &format!("no driver speaks `{name}://`"),
-            spelling_hint(name, &known),
+            spelling_hint(name, names()),
         ));
     };
     let driver = driver.name();
@@ -113,10 +113,8 @@ fn broker(address: &str, drivers: &Drivers) -> Result<SystemFile, AddressError> 
         // Publishers connect to the first place, subscribers to the second.
         Some((publishers, subscribers)) => {
             let publishers = whole(publishers)?;
-            let port_alone =
-                !subscribers.is_empty() && subscribers.bytes().all(|b| b.is_ascii_digit());
             let (host, _) = publishers.rsplit_once(':').unwrap_or_default();
-            let subscribers = match port_alone {
+            let subscribers = match is_number(subscribers) {
                 true => whole(&format!("{host}:{subscribers}"))?,
                 false => whole(subscribers)?,
             };
@@ -137,8 +135,7 @@ pub fn join_addresses(pieces: &[String]) -> Vec<String> {
         let piece = &piece[..piece_of];
         let place = piece.split_once('/').map_or(piece, |(place, _)| place);
         let port = place.rsplit_once(':').map_or(place, |(_, port)| port);
-        let is_place =
-            !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit()) && !piece.contains("://");
+        let is_place = is_number(port) && !piece.contains("://");
         match joined.last_mut() {
             Some(last) if is_place && takes_a_place(last) => {
                 last.push(',');
@@ -148,6 +145,10 @@ pub fn join_addresses(pieces: &[String]) -> Vec<String> {
         }
     }
     joined
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
 }
 
 /// Whether the last broker of an address has no second place yet.
@@ -203,7 +204,7 @@ fn external(address: String, driver: &str, user: Option<&str>) -> SystemFile {
             password: None,
         }),
         origin: Origin::Address,
-        ..SystemFile::empty()
+        ..SystemFile::default()
     }
 }
 

@@ -33,7 +33,7 @@ const MAX_FILE_BYTES: u64 = 1 << 20;
 ///
 /// In every string that is marked *template*, `{name}` stands for a value that is known only
 /// when the system is started; see [`crate::template`].
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct SystemFile {
     /// Its name in studies, on the command line and in results.
@@ -150,37 +150,6 @@ pub struct Variant {
 }
 
 impl SystemFile {
-    /// A description with every field empty or at its default.
-    pub(crate) fn empty() -> Self {
-        SystemFile {
-            name: String::new(),
-            driver: String::new(),
-            description: String::new(),
-            kind: Kind::default(),
-            features: Vec::new(),
-            first_look: false,
-            deviations: BTreeMap::new(),
-            remarks: BTreeMap::new(),
-            default_variant: None,
-            find: Find::default(),
-            version: VersionQuery::default(),
-            install: Install::default(),
-            endpoints: Vec::new(),
-            login: None,
-            run: Run::default(),
-            files: Vec::new(),
-            ready: Ready::default(),
-            counters: None,
-            stop: Stop::default(),
-            hooks: Vec::new(),
-            limits: Limits::default(),
-            values: BTreeMap::new(),
-            variants: BTreeMap::new(),
-            origin: Origin::Embedded,
-            settings: None,
-        }
-    }
-
     /// Parses the text of a system file. `file` is only named in errors.
     ///
     /// # Errors
@@ -200,35 +169,25 @@ impl SystemFile {
     /// As [`SystemFile::parse`], and if the file cannot be read, is over 1 MiB or no text.
     pub fn read(path: &Path) -> Result<Self, FileError> {
         let name = path.display().to_string();
-        let fault = |what: String| FileError {
-            file: name.clone(),
-            line: 1,
-            column: 1,
-            what,
-            hint: Some(
-                "a system file is a small text file in TOML; see docs/add-a-broker.md".into(),
-            ),
+        // At the end of `before`, the text that can be read.
+        let fault = |what: String, before: &str| {
+            let hint = "a system file is a small text file in TOML; see docs/add-a-broker.md";
+            FileError::at(&name, before, before.len(), what, Some(hint.into()))
         };
-        let unreadable = |e: std::io::Error| fault(format!("cannot be read: {e}"));
+        let unreadable = |e: std::io::Error| fault(format!("cannot be read: {e}"), "");
         let file = open_file(path).map_err(unreadable)?;
         let mut bytes = Vec::new();
         file.take(MAX_FILE_BYTES + 1)
             .read_to_end(&mut bytes)
             .map_err(unreadable)?;
         if bytes.len() as u64 > MAX_FILE_BYTES {
-            return Err(fault("is longer than 1 MiB, which is the limit".into()));
+            let what = "is longer than 1 MiB, which is the limit";
+            return Err(fault(what.into(), ""));
         }
         let text = String::from_utf8(bytes).map_err(|error| {
             let at = error.utf8_error().valid_up_to();
-            let before = String::from_utf8_lossy(&error.as_bytes()[..at]).into_owned();
-            let line_start = before.rfind('\n').map_or(0, |end| end + 1);
-            FileError {
-                line: before.matches('\n').count() + 1,
-                column: before[line_start..].chars().count() + 1,
-                ..fault(format!(
-                    "is not UTF-8 text: byte {at} does not belong there"
-                ))
-            }
+            let what = format!("is not UTF-8 text: byte {at} does not belong there");
+            fault(what, &String::from_utf8_lossy(&error.as_bytes()[..at]))
         })?;
         let mut system = Self::parse(&text, &name)?;
         system.origin = Origin::File(path.to_owned());
@@ -279,7 +238,7 @@ impl SystemFile {
 
 /// A variant that a system does not have.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{system} has no variant `{variant}`\n  hint: {}", spelling_hint(variant, &known.iter().map(String::as_str).collect::<Vec<_>>()))]
+#[error("{system} has no variant `{variant}`\n  hint: {}", spelling_hint(variant, known))]
 pub struct UnknownVariant {
     /// The system.
     pub system: String,

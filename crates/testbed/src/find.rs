@@ -12,7 +12,9 @@ use pubgauge_driver::Drivers;
 use crate::command;
 use crate::external;
 use crate::file::{Kind, Maven, SystemFile};
-use crate::template::{HOST, fill};
+use crate::instance::lock;
+use crate::listing::InstallCommands;
+use crate::template::{HOST, fill, fill_all};
 
 /// File in the folder of an installation: the description it was made from.
 pub(crate) const DESCRIPTION: &str = ".installed-from.json";
@@ -29,23 +31,20 @@ pub struct Found {
 
 /// A system that is not on this machine.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{system} is not on this machine: {reason}\n  hint: {}", how_to_install(install, note.as_deref()))]
+#[error("{system} is not on this machine: {reason}\n  hint: {hint}")]
 pub struct Missing {
     /// The system.
     pub system: String,
     /// What was looked for, and where.
     pub reason: String,
-    /// How it is installed: pubgauge's own command, then the commands by package manager, those of
-    /// this machine first.
-    pub install: Vec<(String, Vec<String>)>,
-    /// What else the user must know.
-    pub note: Option<String>,
+    /// How it is installed, or what else the user must know.
+    pub hint: String,
 }
 
-fn how_to_install(install: &[(String, Vec<String>)], note: Option<&str>) -> String {
-    match (install.first(), note) {
-        (Some((_, commands)), _) => format!("install it with: {}", commands.join(" && ")),
-        (None, Some(note)) => note.to_owned(),
+fn how_to_install(system: &SystemFile) -> String {
+    match (install_commands(system).first(), &system.install.note) {
+        (Some(first), _) => format!("install it with: {}", first.commands.join(" && ")),
+        (None, Some(note)) => note.clone(),
         (None, None) => "put its executable on PATH, or name it in the system's file".to_owned(),
     }
 }
@@ -68,8 +67,7 @@ pub(crate) fn find(
     let missing = |reason: String| Missing {
         system: system.name.clone(),
         reason,
-        install: install_commands(system),
-        note: system.install.note.clone(),
+        hint: how_to_install(system),
     };
     let mut values = base_values(system);
     values.extend(loopback());
@@ -95,7 +93,7 @@ pub(crate) fn find(
         values.insert("exe".into(), executable.display().to_string());
     }
     for (name, candidates) in &system.find.paths {
-        let candidates: Vec<String> = candidates.iter().map(|c| fill(c, &values)).collect();
+        let candidates = fill_all(candidates, &values);
         let path = candidates
             .iter()
             .find_map(|pattern| glob(pattern).pop())
@@ -120,14 +118,10 @@ pub(crate) fn find(
 pub fn version(system: &SystemFile, found: &Found) -> Option<String> {
     static KNOWN: Mutex<BTreeMap<String, Option<String>>> = Mutex::new(BTreeMap::new());
     let query = &system.version;
-    let argv: Vec<String> = query
-        .command
-        .iter()
-        .map(|c| fill(c, &found.values))
-        .collect();
+    let argv = fill_all(&query.command, &found.values);
     let path = query.path.as_ref().map(|path| fill(path, &found.values));
     let key = format!("{argv:?} {path:?} {}", query.pattern);
-    if let Some(known) = KNOWN.lock().unwrap_or_else(|e| e.into_inner()).get(&key) {
+    if let Some(known) = lock(&KNOWN).get(&key) {
         return known.clone();
     }
     let text = match (argv.is_empty(), path) {
@@ -142,10 +136,7 @@ pub fn version(system: &SystemFile, found: &Found) -> Option<String> {
         (true, None) => return None,
     };
     let version = capture(&text, &query.pattern);
-    KNOWN
-        .lock()
-        .unwrap_or_else(|e| e.into_inner())
-        .insert(key, version.clone());
+    lock(&KNOWN).insert(key, version.clone());
     version
 }
 
@@ -172,21 +163,20 @@ fn capture(text: &str, pattern: &str) -> Option<String> {
 
 /// How a system is installed: with pubgauge's own command where that can do it, then the commands
 /// of package managers, the one of this machine first.
-pub fn install_commands(system: &SystemFile) -> Vec<(String, Vec<String>)> {
+pub(crate) fn install_commands(system: &SystemFile) -> Vec<InstallCommands> {
     let values = base_values(system);
-    let mut all: Vec<(String, Vec<String>)> = system
-        .install
-        .by_manager()
-        .into_iter()
-        .map(|(manager, commands)| {
-            let commands = commands.iter().map(|command| fill(command, &values));
-            (manager.to_owned(), commands.collect())
-        })
+    let of = |manager: &str, commands| InstallCommands {
+        manager: manager.to_owned(),
+        commands,
+    };
+    let by_manager = system.install.by_manager().into_iter();
+    let mut all: Vec<InstallCommands> = by_manager
+        .map(|(manager, commands)| of(manager, fill_all(commands, &values)))
         .collect();
-    all.sort_by_key(|(manager, _)| on_path(manager_tool(manager)).is_none());
+    all.sort_by_key(|one| on_path(manager_tool(&one.manager)).is_none());
     if system.install.maven.is_some() {
         let command = format!("pubgauge systems --install {}", system.name);
-        all.insert(0, ("maven".to_owned(), vec![command]));
+        all.insert(0, of("maven", vec![command]));
     }
     all
 }
@@ -261,12 +251,7 @@ fn find_executable(
             )),
         };
     }
-    let candidates: Vec<String> = system
-        .find
-        .executables
-        .iter()
-        .map(|c| fill(c, values))
-        .collect();
+    let candidates = fill_all(&system.find.executables, values);
     candidates
         .iter()
         .find_map(|name| on_path(name))
@@ -281,7 +266,7 @@ fn find_executable(
 
 /// The executable of that name: as it is if it has a `/`, else from `PATH` or the folders of
 /// system programs, which an ordinary user's `PATH` lacks.
-pub(crate) fn on_path(name: &str) -> Option<PathBuf> {
+pub fn on_path(name: &str) -> Option<PathBuf> {
     if name.contains('/') {
         return glob(name)
             .into_iter()
@@ -302,11 +287,8 @@ fn is_executable(path: &Path) -> bool {
 
 /// Paths that match a pattern with at most one `*` in each component, lowest version first.
 fn glob(pattern: &str) -> Vec<PathBuf> {
-    let mut paths = vec![PathBuf::from(if pattern.starts_with('/') {
-        "/"
-    } else {
-        ""
-    })];
+    let root = if pattern.starts_with('/') { "/" } else { "" };
+    let mut paths = vec![PathBuf::from(root)];
     for part in pattern.split('/').filter(|part| !part.is_empty()) {
         let Some((before, after)) = part.split_once('*') else {
             paths.iter_mut().for_each(|path| path.push(part));

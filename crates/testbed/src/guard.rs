@@ -16,11 +16,22 @@
 use std::ffi::{CString, OsString};
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socketpair,
+};
+use rustix::process::{Resource, Rlimit, setrlimit};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space, sched_setaffinity};
+
+use crate::realtime::cpu_set;
 
 /// What to start.
 pub(crate) struct Spec {
@@ -32,8 +43,15 @@ pub(crate) struct Spec {
     pub stdin: Option<File>,
     pub stdout: File,
     pub stderr: File,
+    pub bounds: Bounds,
+}
+
+/// Where a system runs, and what it may use of the machine: everything by default.
+#[derive(Default)]
+pub(crate) struct Bounds {
     /// The file of a network namespace to run in.
     pub network: Option<File>,
+    /// The processors to stay on; all if empty.
     pub cpus: Vec<usize>,
     pub address_space_bytes: Option<u64>,
     pub open_files: Option<u64>,
@@ -70,22 +88,8 @@ pub(crate) struct Guard {
 impl Guard {
     /// Starts a system under a guard. The error is that of the system's `execve`.
     pub fn spawn(spec: Spec) -> io::Result<Guard> {
-        let mut ends = [0 as RawFd; 2];
-        // SAFETY: `ends` has room for the two descriptors.
-        let made = unsafe {
-            libc::socketpair(
-                libc::AF_UNIX,
-                libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC,
-                0,
-                ends.as_mut_ptr(),
-            )
-        };
-        if made != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: both descriptors are new and ours.
-        let (ours, theirs) =
-            unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) };
+        let (family, kind) = (AddressFamily::UNIX, SocketType::SEQPACKET);
+        let (ours, theirs) = socketpair(family, kind, SocketFlags::CLOEXEC, None)?;
 
         let (program, arguments) = spec
             .argv
@@ -100,15 +104,9 @@ impl Guard {
             .stdin(spec.stdin.map_or(Stdio::null(), Stdio::from))
             .stdout(spec.stdout)
             .stderr(spec.stderr);
-        let confinement = Confinement {
-            network: spec.network,
-            groups: spec.groups,
-            private: spec.private,
-            ..Confinement::new(&spec.cpus, spec.address_space_bytes, spec.open_files)
-        };
-        let guard_end = theirs.as_raw_fd();
+        let (guard_end, bounds) = (theirs.as_raw_fd(), spec.bounds);
         // SAFETY: `split` only makes async-signal-safe calls.
-        unsafe { command.pre_exec(move || split(guard_end, &confinement)) };
+        unsafe { command.pre_exec(move || split(guard_end, &bounds)) };
         let child = command.spawn()?;
         Ok(Guard {
             child,
@@ -123,36 +121,19 @@ impl Guard {
 
     /// Waits for the next report, at most `time_out`.
     pub fn report(&self, time_out: Duration) -> Option<Report> {
-        let mut poll = libc::pollfd {
-            fd: self.socket.as_raw_fd(),
-            events: libc::POLLIN,
-            revents: 0,
-        };
-        let millis = time_out.as_millis().min(60_000) as i32;
-        // SAFETY: one valid pollfd.
-        if unsafe { libc::poll(&mut poll, 1, millis) } <= 0 {
+        let mut waiting = [PollFd::new(&self.socket, PollFlags::IN)];
+        let left = Timespec::try_from(time_out.min(Duration::from_secs(60))).ok()?;
+        if poll(&mut waiting, Some(&left)).ok()? == 0 {
             return None;
         }
-        let mut message = [0u8; MESSAGE];
-        // SAFETY: the buffer is ours and as long as said.
-        let n = unsafe {
-            libc::recv(
-                self.socket.as_raw_fd(),
-                message.as_mut_ptr().cast(),
-                MESSAGE,
-                libc::MSG_DONTWAIT,
-            )
-        };
-        let value = i32::from_le_bytes([message[1], message[2], message[3], message[4]]);
-        match (n, message[0]) {
-            (0, _) => Some(Report::Gone),
-            (5, STARTED) => Some(Report::Started(value)),
-            (5, EXITED) => Some(Report::Exited(value)),
-            _ => match n < 0 && io::Error::last_os_error().raw_os_error() == Some(libc::ECONNRESET)
-            {
-                true => Some(Report::Gone),
-                false => None,
-            },
+        let mut message = [0; MESSAGE];
+        let received = recv(&self.socket, &mut message[..], RecvFlags::DONTWAIT);
+        let (what, value) = decode(message);
+        match (received.map(|(_, length)| length), what) {
+            (Ok(0) | Err(Errno::CONNRESET), _) => Some(Report::Gone),
+            (Ok(MESSAGE), STARTED) => Some(Report::Started(value)),
+            (Ok(MESSAGE), EXITED) => Some(Report::Exited(value)),
+            _ => None,
         }
     }
 
@@ -179,91 +160,46 @@ impl Guard {
     }
 
     fn tell(&self, what: u8, value: i32) {
-        let mut message = [what, 0, 0, 0, 0];
-        message[1..].copy_from_slice(&value.to_le_bytes());
         // A guard that is gone has nothing left to signal: the error can be ignored.
-        // SAFETY: the buffer is ours and as long as said.
-        unsafe {
-            libc::send(
-                self.socket.as_raw_fd(),
-                message.as_ptr().cast(),
-                MESSAGE,
-                libc::MSG_NOSIGNAL,
-            )
-        };
+        let _ = send(&self.socket, &encode(what, value), SendFlags::NOSIGNAL);
     }
 }
 
-/// Limits, made ready before the fork.
-struct Confinement {
-    cpus: Option<libc::cpu_set_t>,
-    address_space: Option<u64>,
-    open_files: Option<u64>,
-    network: Option<File>,
-    private: bool,
-    groups: Vec<[CString; 2]>,
+fn encode(what: u8, value: i32) -> [u8; MESSAGE] {
+    let [a, b, c, d] = value.to_le_bytes();
+    [what, a, b, c, d]
 }
 
-impl Confinement {
-    fn new(cpus: &[usize], address_space: Option<u64>, open_files: Option<u64>) -> Self {
-        // SAFETY: a cpu_set_t is a plain bit set, for which zero is the empty one.
-        let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-        for &cpu in cpus.iter().filter(|cpu| **cpu < libc::CPU_SETSIZE as usize) {
-            // SAFETY: `cpu` lies within the set.
-            unsafe { libc::CPU_SET(cpu, &mut set) };
-        }
-        Confinement {
-            cpus: (!cpus.is_empty()).then_some(set),
-            address_space,
-            open_files,
-            network: None,
-            private: false,
-            groups: Vec::new(),
-        }
-    }
+fn decode([what, a, b, c, d]: [u8; MESSAGE]) -> (u8, i32) {
+    (what, i32::from_le_bytes([a, b, c, d]))
+}
 
-    /// Applies the limits to the calling process. Async-signal-safe.
+impl Bounds {
+    /// Applies them to the calling process. Async-signal-safe.
     fn apply(&self) -> io::Result<()> {
-        let check = |result: i32| match result {
-            0 => Ok(()),
-            _ => Err(io::Error::last_os_error()),
-        };
         if let Some(network) = &self.network {
-            // SAFETY: a descriptor of our own.
-            check(unsafe { libc::setns(network.as_raw_fd(), libc::CLONE_NEWNET) })?;
+            move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network))?;
         }
         if self.private {
             // SAFETY: it takes no pointer and always succeeds.
             unsafe { libc::umask(0o077) };
         }
         for [_, procs] in &self.groups {
-            // SAFETY: a path that ends in NUL; the buffer is as long as said. 0 is who writes.
-            unsafe {
-                let file = libc::open(procs.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
-                check(if file < 0 { -1 } else { 0 })?;
-                let entered = libc::write(file, c"0".as_ptr().cast(), 1) == 1;
-                let error = io::Error::last_os_error();
-                libc::close(file);
-                if !entered {
-                    return Err(error);
-                }
-            }
+            let flags = OFlags::WRONLY | OFlags::CLOEXEC;
+            let file = rustix::fs::open(procs.as_c_str(), flags, Mode::empty())?;
+            // 0 is who writes.
+            rustix::io::write(&file, b"0")?;
         }
-        if let Some(cpus) = &self.cpus {
-            // SAFETY: a valid set of its own size.
-            check(unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), cpus) })?;
+        if !self.cpus.is_empty() {
+            sched_setaffinity(None, &cpu_set(&self.cpus))?;
         }
         for (resource, limit) in [
-            (libc::RLIMIT_AS, self.address_space),
-            (libc::RLIMIT_NOFILE, self.open_files),
+            (Resource::As, self.address_space_bytes),
+            (Resource::Nofile, self.open_files),
         ] {
-            if let Some(limit) = limit {
-                let limit = libc::rlimit {
-                    rlim_cur: limit,
-                    rlim_max: limit,
-                };
-                // SAFETY: a valid limit.
-                check(unsafe { libc::setrlimit(resource, &limit) })?;
+            if limit.is_some() {
+                let (current, maximum) = (limit, limit);
+                setrlimit(resource, Rlimit { current, maximum })?;
             }
         }
         Ok(())
@@ -272,7 +208,7 @@ impl Confinement {
 
 /// Splits the forked child in two: the guard, which does not return, and the system, which does,
 /// to be executed.
-fn split(socket: RawFd, confinement: &Confinement) -> io::Result<()> {
+fn split(socket: RawFd, bounds: &Bounds) -> io::Result<()> {
     // SAFETY: async-signal-safe calls on our own process.
     unsafe {
         // Its own session: Ctrl-C reaches pubgauge alone, which stops systems in order.
@@ -287,11 +223,11 @@ fn split(socket: RawFd, confinement: &Confinement) -> io::Result<()> {
                 if libc::getppid() != guard {
                     libc::_exit(127);
                 }
-                confinement.apply()
+                bounds.apply()
             }
             system => {
                 libc::setpgid(system, system);
-                watch(socket, system, &confinement.groups)
+                watch(socket, system, &bounds.groups)
             }
         }
     }
@@ -329,7 +265,7 @@ unsafe fn watch(socket: RawFd, system: i32, groups: &[[CString; 2]]) -> ! {
         });
         let mut lives = true;
         loop {
-            reap_ended(system, &mut lives, groups);
+            while reap(system, &mut lives, groups, libc::WNOHANG) {}
             libc::poll(polls.as_mut_ptr(), 2, -1);
             if polls[1].revents != 0 {
                 let mut sink = [0u8; 1024];
@@ -338,8 +274,8 @@ unsafe fn watch(socket: RawFd, system: i32, groups: &[[CString; 2]]) -> ! {
             if polls[0].revents != 0 {
                 let mut message = [0u8; MESSAGE];
                 let n = libc::recv(0, message.as_mut_ptr().cast(), MESSAGE, 0);
-                let value = i32::from_le_bytes([message[1], message[2], message[3], message[4]]);
-                match (n, message[0]) {
+                let (what, value) = decode(message);
+                match (n, what) {
                     (5, SIGNAL) => {
                         signal_all(system, lives, value);
                         // A stopped process would take no notice.
@@ -356,30 +292,29 @@ unsafe fn watch(socket: RawFd, system: i32, groups: &[[CString; 2]]) -> ! {
 }
 
 unsafe fn say(what: u8, value: i32) {
-    let mut message = [what, 0, 0, 0, 0];
-    message[1..].copy_from_slice(&value.to_le_bytes());
+    let message = encode(what, value);
     // SAFETY: the buffer is as long as said.
     unsafe { libc::send(0, message.as_ptr().cast(), MESSAGE, libc::MSG_NOSIGNAL) };
 }
 
-/// Reaps every child that ended; ends the guard when none is left.
-unsafe fn reap_ended(system: i32, lives: &mut bool, groups: &[[CString; 2]]) {
+/// Reaps a child that ended, and waits for one unless the options are `WNOHANG`: `false` if there is none then.
+/// Ends the guard when no child is left.
+unsafe fn reap(system: i32, lives: &mut bool, groups: &[[CString; 2]], options: i32) -> bool {
     let mut status = 0;
     // SAFETY: `status` is writable.
     unsafe {
-        loop {
-            match libc::waitpid(-1, &mut status, libc::WNOHANG) {
-                0 => return,
-                -1 if *libc::__errno_location() == libc::EINTR => {}
-                -1 => end(groups),
-                pid if pid == system => {
-                    *lives = false;
-                    say(EXITED, status);
-                }
-                _ => {}
+        match libc::waitpid(-1, &mut status, options) {
+            0 => return false,
+            -1 if *libc::__errno_location() == libc::EINTR => {}
+            -1 => end(groups),
+            pid if pid == system => {
+                *lives = false;
+                say(EXITED, status);
             }
+            _ => {}
         }
     }
+    true
 }
 
 /// Signals the system's group, while the system lives and so holds the group's number, and all
@@ -401,7 +336,6 @@ unsafe fn signal_all(system: i32, lives: bool, signal: i32) {
 /// Kills until nothing is left. Orphans of the killed become children of the guard, so each round
 /// reaches one generation more.
 unsafe fn kill_all(system: i32, mut lives: bool, groups: &[[CString; 2]]) -> ! {
-    let mut status = 0;
     // SAFETY: as in `signal_all`.
     unsafe {
         loop {
@@ -411,15 +345,7 @@ unsafe fn kill_all(system: i32, mut lives: bool, groups: &[[CString; 2]]) -> ! {
             for_each_child(|pid| {
                 libc::kill(pid, libc::SIGKILL);
             });
-            match libc::waitpid(-1, &mut status, 0) {
-                -1 if *libc::__errno_location() == libc::EINTR => {}
-                -1 => end(groups),
-                pid if pid == system => {
-                    lives = false;
-                    say(EXITED, status);
-                }
-                _ => {}
-            }
+            reap(system, &mut lives, groups, 0);
         }
     }
 }

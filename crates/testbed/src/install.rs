@@ -21,8 +21,10 @@ use crate::find::{
 use crate::log::last_lines;
 use crate::owned::OwnedFolder;
 use crate::start::Testbed;
-use crate::template::fill;
+use crate::template::fill_all;
 
+/// Maven, with checksums that do not match as an error, not a warning.
+const MVN: &str = "mvn --batch-mode --quiet --strict-checksums";
 /// The plug-in that copies artifacts, at a fixed version: an installation always does the same.
 const PLUGIN: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1";
 /// Package managers that change the machine and so need root.
@@ -315,33 +317,39 @@ impl Plan {
 fn by_commands(system: &SystemFile, manager: &'static str, commands: &[String]) -> Plan {
     let values = base_values(system);
     let install = &system.install;
-    let mut steps: Vec<String> = commands.iter().map(|c| fill(c, &values)).collect();
+    let mut steps = fill_all(commands, &values);
     if manager == "apt" {
         // Package lists may be old, or there may be none, as in a fresh container.
         steps.insert(0, "apt-get update".into());
     }
-    let mut notes: Vec<String> = install.note.clone().into_iter().collect();
+    let by_shell = |step: &String| vec!["/bin/sh".into(), "-c".into(), step.clone()];
+    let argvs = steps.iter().map(by_shell).collect();
+    let mut plan = plan_of(system, manager, steps, argvs);
     if install.starts_service.iter().any(|m| m == manager) {
-        let remedy = match &install.stop_service {
-            Some(command) => format!("; stop it with: {command}"),
-            None => String::new(),
-        };
-        notes.push(format!(
+        let remedy = install.remedy();
+        plan.notes.push(format!(
             "the package starts a service of its own, which disturbs measurements{remedy}"
         ));
     }
+    plan
+}
+
+/// A plan that makes no folder of its own.
+fn plan_of(
+    system: &SystemFile,
+    manager: &'static str,
+    steps: Vec<String>,
+    argvs: Vec<Vec<String>>,
+) -> Plan {
     Plan {
         system: system.name.clone(),
         manager,
-        argvs: steps
-            .iter()
-            .map(|step| vec!["/bin/sh".into(), "-c".into(), step.clone()])
-            .collect(),
         steps,
         needs_root: OF_THE_MACHINE.contains(&manager),
         folder: None,
         download_mb: None,
-        notes,
+        notes: system.install.note.clone().into_iter().collect(),
+        argvs,
         maven: None,
         file: system.clone(),
     }
@@ -356,58 +364,31 @@ fn by_maven(system: &SystemFile, maven: &Maven) -> Result<Plan, String> {
             return Err(tool.to_owned());
         }
     }
+    let words = |line: String| -> Vec<String> { line.split(' ').map(str::to_owned).collect() };
     let mut argvs = Vec::new();
-    let mvn = |arguments: &[&str]| {
-        // Checksums that do not match are an error, not a warning.
-        let fixed = ["mvn", "--batch-mode", "--quiet", "--strict-checksums"];
-        fixed
-            .iter()
-            .chain(arguments)
-            .map(|a| (*a).to_owned())
-            .collect::<Vec<String>>()
-    };
     for archive in &maven.archives {
-        argvs.push(mvn(&[
-            &format!("{PLUGIN}:copy"),
-            &format!("-Dartifact={archive}"),
-            &format!("-DoutputDirectory={WORK}/archives"),
-        ]));
+        argvs.push(words(format!(
+            "{MVN} {PLUGIN}:copy -Dartifact={archive} -DoutputDirectory={WORK}/archives"
+        )));
     }
     for archive in &maven.archives {
         let name = archive_name(archive);
-        let tar = ["tar", "-xzf"].map(str::to_owned);
-        let into = [
-            "-C".to_owned(),
-            WORK.to_owned(),
-            "--strip-components=1".to_owned(),
-        ];
-        let file = format!("{WORK}/archives/{name}");
-        argvs.push(tar.into_iter().chain([file]).chain(into).collect());
+        argvs.push(words(format!(
+            "tar -xzf {WORK}/archives/{name} -C {WORK} --strip-components=1"
+        )));
     }
     if !maven.archives.is_empty() {
-        argvs.push(
-            ["rm", "-r", &format!("{WORK}/archives")]
-                .map(str::to_owned)
-                .into(),
-        );
+        argvs.push(words(format!("rm -r {WORK}/archives")));
     }
     if !maven.jars.is_empty() {
-        argvs.push(mvn(&[
-            &format!("--file={WORK}/pom.xml"),
-            &format!("{PLUGIN}:copy-dependencies"),
-            &format!("-DoutputDirectory={WORK}/lib"),
-        ]));
+        argvs.push(words(format!(
+            "{MVN} --file={WORK}/pom.xml {PLUGIN}:copy-dependencies -DoutputDirectory={WORK}/lib"
+        )));
     }
     if !maven.compile.is_empty() {
-        let fixed = ["javac", "-cp", "{work}/lib/*", "-d", "{work}/classes"];
-        let sources = maven.compile.iter().map(|s| format!("{WORK}/{s}"));
-        argvs.push(
-            fixed
-                .iter()
-                .map(|a| (*a).to_owned())
-                .chain(sources)
-                .collect(),
-        );
+        let mut javac = words(format!("javac -cp {WORK}/lib/* -d {WORK}/classes"));
+        javac.extend(maven.compile.iter().map(|s| format!("{WORK}/{s}")));
+        argvs.push(javac);
     }
     let folder = cache_folder().join(&maven.folder);
     let place = folder.display().to_string();
@@ -418,21 +399,13 @@ fn by_maven(system: &SystemFile, maven: &Maven) -> Result<Plan, String> {
             false => argument,
         }
     };
-    let notes: Vec<String> = system.install.note.clone().into_iter().collect();
+    let shown = |argv: &Vec<String>| argv.iter().map(quoted).collect::<Vec<_>>().join(" ");
+    let steps = argvs.iter().map(shown).collect();
     Ok(Plan {
-        system: system.name.clone(),
-        manager: "maven",
-        steps: argvs
-            .iter()
-            .map(|argv| argv.iter().map(quoted).collect::<Vec<_>>().join(" "))
-            .collect(),
-        argvs,
-        needs_root: false,
         folder: Some(folder),
         download_mb: maven.download_mb,
-        notes,
         maven: Some(maven.clone()),
-        file: system.clone(),
+        ..plan_of(system, "maven", steps, argvs)
     })
 }
 
@@ -478,35 +451,34 @@ fn pom(maven: &Maven) -> String {
     )
 }
 
+/// The programs of package managers, and the commands by which they add a package.
+const ADDING: [(&str, &str); 5] = [
+    ("apt-get", "apt-get install -y"),
+    ("dnf", "dnf install -y"),
+    ("pacman", "pacman -S --noconfirm"),
+    ("zypper", "zypper install -y"),
+    ("apk", "apk add"),
+];
+
 /// The command that adds a tool, for the package manager of this machine.
 fn tool_hint(tool: &str) -> String {
-    let package = |apt: &str, dnf: &str, pacman: &str, zypper: &str, apk: &str| {
-        let of = [
-            ("apt-get", format!("apt-get install -y {apt}")),
-            ("dnf", format!("dnf install -y {dnf}")),
-            ("pacman", format!("pacman -S --noconfirm {pacman}")),
-            ("zypper", format!("zypper install -y {zypper}")),
-            ("apk", format!("apk add {apk}")),
-        ];
-        let at_hand = of.iter().find(|(manager, _)| on_path(manager).is_some());
-        format!("install it with: {}", at_hand.unwrap_or(&of[0]).1)
-    };
-    let jdk = || {
-        package(
+    // In the order of `ADDING`.
+    let packages = match tool {
+        "mvn" => ["maven"; 5],
+        "java" | "javac" => [
             "default-jdk-headless",
             "java-17-openjdk-devel",
             "jdk17-openjdk",
             "java-17-openjdk-devel",
             "openjdk17",
-        )
-    };
-    match tool {
-        "mvn" => package("maven", "maven", "maven", "maven", "maven"),
-        "java" | "javac" => jdk(),
+        ],
+        "go" => ["golang-go", "golang", "go", "go", "go"],
         "apt-get" | "dnf" | "pacman" | "zypper" | "apk" => {
-            "this system is only described for other package managers; install it by hand, or see docs/add-a-broker.md".into()
+            return "this system is only described for other package managers; install it by hand, or see docs/add-a-broker.md".into();
         }
-        "go" => package("golang-go", "golang", "go", "go", "go"),
-        other => package(other, other, other, other, other),
-    }
+        other => [other; 5],
+    };
+    let is_here = |(program, _): &(&str, &str)| on_path(program).is_some();
+    let at_hand = ADDING.iter().position(is_here).unwrap_or(0);
+    format!("install it with: {} {}", ADDING[at_hand].1, packages[at_hand])
 }

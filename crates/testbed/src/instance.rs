@@ -11,17 +11,14 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 use crate::command::{self, describe_exit};
-use crate::file::{Hook, Stop, When};
-use crate::guard::{Guard, Report, Spec};
+use crate::file::{Hook, Limits, Stop, When};
+use crate::guard::{Bounds, Guard, Report, Spec};
 use crate::log::{self, Log};
 use crate::namespace::{self, NetworkHost};
 use crate::procfs;
 use crate::realtime::usable_cpus;
-use crate::residents::{MARK, end_residents};
+use crate::residents::{KILL_TIME, MARK, end_residents};
 use crate::shares::{self, Group, Held, Holding, Share};
-
-/// How long SIGKILL may take; beyond that something is wrong with the machine.
-const KILL_TIME: Duration = Duration::from_secs(10);
 
 /// How a system ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,13 +56,7 @@ pub(crate) struct Plan {
     pub argv: Vec<OsString>,
     pub env: Vec<(OsString, OsString)>,
     pub directory: PathBuf,
-    pub cpus: Vec<usize>,
-    pub address_space_bytes: Option<u64>,
-    pub open_files: Option<u64>,
-    /// The share of the machine that it is limited to.
-    pub share: Share,
-    /// Environment variables that set the share in the system's own words, as templates.
-    pub share_env: Vec<(String, String)>,
+    pub limits: Limits,
     pub hooks: Vec<Hook>,
     pub stop: Stop,
     /// The host of a network that it runs on; `None`: this host, on no network.
@@ -123,15 +114,7 @@ struct Registry {
 /// May be called from any thread (not from a signal handler) and any number of times; each call
 /// returns when all are gone.
 pub fn stop_everything() {
-    let instances: Vec<Arc<Instance>> = {
-        let mut registry = lock(&REGISTRY);
-        registry.closed = true;
-        registry
-            .instances
-            .iter()
-            .filter_map(Weak::upgrade)
-            .collect()
-    };
+    let instances = close_registry();
     std::thread::scope(|scope| {
         for instance in &instances {
             scope.spawn(|| instance.stop());
@@ -143,17 +126,20 @@ pub fn stop_everything() {
 /// lets no further one start. May be called while another thread is stopping them, which this cuts
 /// short; returns when all are gone.
 pub fn kill_everything() {
-    let instances: Vec<Arc<Instance>> = {
-        let mut registry = lock(&REGISTRY);
-        registry.closed = true;
-        let alive = registry.instances.iter();
-        alive.filter_map(Weak::upgrade).collect()
-    };
+    let instances = close_registry();
     for instance in &instances {
         instance.tell(Guard::kill);
     }
     // Nothing is left to wait for but the removal of folders.
     stop_everything();
+}
+
+/// Lets no further system start, and returns those that there are.
+fn close_registry() -> Vec<Arc<Instance>> {
+    let mut registry = lock(&REGISTRY);
+    registry.closed = true;
+    let instances = registry.instances.iter();
+    instances.filter_map(Weak::upgrade).collect()
 }
 
 impl Instance {
@@ -167,8 +153,9 @@ impl Instance {
         if registry.closed {
             return Err(being_stopped());
         }
-        let (usable, own) = (usable_cpus(), plan.share_env.clone());
-        let holding = shares::hold(&plan.share, &usable, &plan.cpus, own);
+        let limits = &plan.limits;
+        let (share, own) = (Share::of(limits), limits.env.clone());
+        let holding = shares::hold(&share, &usable_cpus(), &limits.cpus, own);
         let mut env = plan.env.clone();
         let own = holding.env.iter();
         env.extend(own.map(|(name, value)| (name.into(), value.into())));
@@ -177,17 +164,19 @@ impl Instance {
             env,
             directory: plan.directory.clone(),
             stdin: None,
-            network: None,
             stdout: stdout.writer()?,
             stderr: stderr.writer()?,
-            cpus: match holding.cpus.is_empty() {
-                true => plan.cpus.clone(),
-                false => holding.cpus.clone(),
+            bounds: Bounds {
+                network: None,
+                cpus: match holding.cpus.is_empty() {
+                    true => limits.cpus.clone(),
+                    false => holding.cpus.clone(),
+                },
+                address_space_bytes: limits.address_space_mib.map(|mib| mib << 20),
+                open_files: limits.open_files,
+                private: true,
+                groups: holding.groups.iter().map(Group::names).collect(),
             },
-            address_space_bytes: plan.address_space_bytes,
-            open_files: plan.open_files,
-            private: true,
-            groups: holding.groups.iter().map(Group::names).collect(),
         })?;
         let instance = Arc::new(Instance {
             plan,
@@ -287,7 +276,8 @@ impl Instance {
     /// How the system ended, in words with its last lines, if it has.
     pub fn describe_end(&self) -> Option<String> {
         let status = self.exited()?;
-        let memory = self.plan.share.words_behind_end(&self.held, status);
+        let share = Share::of(&self.plan.limits);
+        let memory = share.words_behind_end(&self.held, status);
         Some(format!(
             "{} {}{memory}; {}",
             self.plan.system,
@@ -437,9 +427,7 @@ pub(crate) fn private_folder(system: &str, scratch: &Path) -> io::Result<TempDir
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // The data is never left half changed, so a panic elsewhere does not spoil it; and stopping
     // must work above all after a panic.
-    mutex
-        .lock()
-        .unwrap_or_else(|poisoned| poisoned.into_inner())
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// All descendants of a system's guard.

@@ -60,9 +60,10 @@ impl InterfaceCounter {
     /// # Errors
     /// There is no such namespace, this program may not enter it, or there is no such interface in it.
     pub fn open(name: &str, namespace: Option<&str>) -> Result<InterfaceCounter, String> {
+        let counters = || File::open("/proc/thread-self/net/dev");
         let file = match namespace {
-            None => File::open("/proc/thread-self/net/dev"),
-            Some(namespace) => within(namespace),
+            None => counters(),
+            Some(namespace) => Namespace::open(namespace).and_then(|own| own.run(counters)),
         };
         let place = namespace.map_or(String::new(), |n| format!(" of network namespace `{n}`"));
         let file = file.map_err(|error| {
@@ -131,11 +132,6 @@ fn counters(text: &str, name: &str) -> Option<Ways> {
         received: crossed(0)?,
         sent: crossed(8)?,
     })
-}
-
-/// Opens the counters of a namespace.
-fn within(namespace: &str) -> io::Result<File> {
-    Namespace::open(namespace)?.run(|| File::open("/proc/thread-self/net/dev"))
 }
 
 #[cfg(test)]

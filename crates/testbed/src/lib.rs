@@ -41,7 +41,7 @@ pub use catalog::{Catalog, CatalogError};
 pub use counters::{Count, Counted, Counting};
 pub use external::{AddressError, PASSWORD_VARIABLE, from_address, join_addresses, password};
 pub use file::{Deviation, FileError, Install, Kind, Maven, Probe, SystemFile, UnknownVariant};
-pub use find::{Found, Missing, cache_folder, install_commands, version};
+pub use find::{Found, Missing, cache_folder, on_path, version};
 pub use instance::{Stopped, kill_everything, stop_everything};
 pub use interface::{Crossed, InterfaceCounter, Ways};
 pub use limits::{TooFewDescriptors, max_open_files, raise_nofile};
@@ -57,8 +57,8 @@ pub use realtime::{
 };
 pub use running::{Record, Running};
 pub use sampler::{
-    BusiestThread, ProcessSample, ProcessSampler, ThreadFigures, ThreadInfo, ThreadSample,
-    ThreadSampler, current_tid, lies_in_memory, list_threads, machine_cpu_ns,
+    BusiestThread, ProcessSample, ProcessSampler, ThreadFigures, ThreadSample, ThreadSampler,
+    current_tid, lies_in_memory, machine_cpu_ns,
 };
 pub use start::Testbed;
 pub use start_error::StartError;

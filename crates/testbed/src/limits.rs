@@ -6,14 +6,13 @@
 
 mod available;
 
-use std::fmt::Write;
 use std::io;
 
 use pubgauge_driver::Resource;
 use rustix::process::{self, Rlimit, getrlimit, setrlimit};
 
-pub(crate) use available::cgroup_paths;
 pub use available::{Available, available};
+pub(crate) use available::{cgroup_paths, ephemeral_ports, groups_around};
 
 /// Descriptors of pubgauge itself while a trial runs, beside those of clients and samplers:
 /// standard streams, the run's files, signals, `/proc` and others. 17 to 25 were counted.
@@ -247,13 +246,9 @@ pub struct TooFewDescriptors {
 
 /// The parts of the estimate that make up a hundredth or more.
 fn parts(memory: &[(String, u64)], all: u64) -> String {
-    let mut text = String::new();
-    for (what, bytes) in memory.iter().filter(|(_, bytes)| *bytes >= all / 100) {
-        let comma = if text.is_empty() { "" } else { ", " };
-        // Writing to a string does not fail.
-        let _ = write!(text, "{comma}{what} {}", in_words(*bytes));
-    }
-    text
+    let large = memory.iter().filter(|(_, bytes)| *bytes >= all / 100);
+    let words = large.map(|(what, bytes)| format!("{what} {}", in_words(*bytes)));
+    words.collect::<Vec<_>>().join(", ")
 }
 
 fn in_words(bytes: u64) -> String {

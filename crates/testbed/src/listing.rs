@@ -69,15 +69,14 @@ fn listing(system: &SystemFile, testbed: &Testbed) -> Listing {
     let mut variants: Vec<String> = system.variants.keys().cloned().collect();
     variants.sort_by_key(|name| Some(name) != system.default_variant.as_ref());
     let found = testbed.find(system);
+    let here = found.as_ref().ok();
+    let deviations = system.deviations.iter();
     let driver = testbed.driver_of(system);
     let without = driver.as_ref().and_then(|driver| driver.missing());
     let without = without.map(|how| format!("this pubgauge was built without it: {how}"));
     let install = &system.install;
     let service = install.starts_service.iter().map(|manager| {
-        let remedy = match &install.stop_service {
-            Some(command) => format!("; stop it with: {command}"),
-            None => String::new(),
-        };
+        let remedy = install.remedy();
         format!("its {manager} package starts a service, which disturbs measurements{remedy}")
     });
     Listing {
@@ -88,26 +87,16 @@ fn listing(system: &SystemFile, testbed: &Testbed) -> Listing {
         variants,
         features: system.features.clone(),
         first_look: system.first_look,
-        deviations: system
-            .deviations
-            .iter()
+        deviations: deviations
             .map(|(claim, deviation)| (claim.clone(), deviation.to_string()))
             .collect(),
         remarks: system.remarks.clone(),
-        found: found.is_ok() && without.is_none(),
-        version: found
-            .as_ref()
-            .ok()
+        found: here.is_some() && without.is_none(),
+        version: here
             .and_then(|found| find::version(system, found).or_else(|| driver.as_ref()?.library())),
-        path: found
-            .as_ref()
-            .ok()
-            .and_then(|found| found.executable.clone()),
+        path: here.and_then(|found| found.executable.clone()),
         reason: without.or(found.err().map(|missing| missing.reason)),
-        install: find::install_commands(system)
-            .into_iter()
-            .map(|(manager, commands)| InstallCommands { manager, commands })
-            .collect(),
+        install: find::install_commands(system),
         notes: service.chain(install.note.clone()).collect(),
         file: match &system.origin {
             Origin::File(path) => Some(path.clone()),

@@ -6,7 +6,9 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::Mutex;
+
+use crate::instance::lock;
 
 /// Size in bytes beyond which a file is emptied; its beginning and end are kept in memory.
 const LIMIT: u64 = 4 << 20;
@@ -58,7 +60,7 @@ impl Log {
         if size <= LIMIT {
             return;
         }
-        let mut kept = self.kept();
+        let mut kept = lock(&self.kept);
         if kept.head.is_empty() {
             kept.head = self.read(0, KEEP);
         }
@@ -70,7 +72,7 @@ impl Log {
 
     /// All that is kept, with a note where something is missing.
     pub fn text(&self) -> String {
-        let kept = self.kept();
+        let kept = lock(&self.kept);
         let size = self.file.metadata().map_or(0, |meta| meta.len());
         let present = self.read(0, size.min(LIMIT) as usize);
         let mut bytes = kept.head.clone();
@@ -91,12 +93,6 @@ impl Log {
         let n = self.file.read_at(&mut bytes, from).unwrap_or(0);
         bytes.truncate(n);
         bytes
-    }
-
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use crate::limits::max_open_files;
+use crate::procfs::number_in;
 use crate::realtime::usable_cpus;
 
 /// Facts about the machine and about what this process may use of it. A fact that the operating
@@ -91,11 +92,7 @@ fn cpu_model(cpuinfo: &str) -> String {
 }
 
 fn memory_bytes(meminfo: &str) -> u64 {
-    let line = meminfo
-        .lines()
-        .find_map(|line| line.strip_prefix("MemTotal:"));
-    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
-    kib.unwrap_or(0) * 1024
+    number_in(meminfo, "MemTotal:").unwrap_or(0) * 1024
 }
 
 fn governor() -> Option<String> {

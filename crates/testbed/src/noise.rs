@@ -7,9 +7,13 @@ use std::thread::JoinHandle;
 
 use pubgauge_driver::Nanos;
 use pubgauge_driver::clock::monotonic_now;
+use rustix::io::Errno;
+use rustix::thread::clock_nanosleep_absolute;
+use rustix::time::{ClockId, Timespec};
 
 use crate::instance::lock;
 use crate::realtime::set_timer_slack;
+use crate::sampler::current_tid;
 
 /// Time between two wake-ups: 1 ms, in ns.
 pub const NOISE_INTERVAL: Nanos = 1_000_000;
@@ -93,8 +97,7 @@ impl Drop for NoiseMeter {
 
 impl Shared {
     fn measure(&self) {
-        // SAFETY: gettid cannot fail.
-        self.tid.store(unsafe { libc::gettid() }, Ordering::Relaxed);
+        self.tid.store(current_tid(), Ordering::Relaxed);
         // A refusal is no error: the figures then show 50 µs of slack, as other programs have it.
         let _ = set_timer_slack(1);
         let mut due = monotonic_now() + NOISE_INTERVAL;
@@ -113,16 +116,12 @@ impl Shared {
 }
 
 fn sleep_until(due: Nanos) {
-    let until = libc::timespec {
+    let until = Timespec {
         tv_sec: (due / 1_000_000_000) as _,
         tv_nsec: (due % 1_000_000_000) as _,
     };
-    let abs = libc::TIMER_ABSTIME;
-    let none = std::ptr::null_mut();
-    // SAFETY: a valid time; a signal ends the sleep early, so it is begun again.
-    while unsafe { libc::clock_nanosleep(libc::CLOCK_MONOTONIC, abs, &until, none) } == libc::EINTR
-    {
-    }
+    // A signal ends the sleep early, so it is begun again.
+    while clock_nanosleep_absolute(ClockId::Monotonic, &until) == Err(Errno::INTR) {}
 }
 
 #[cfg(test)]

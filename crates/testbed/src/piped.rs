@@ -5,12 +5,13 @@ use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use crate::command::{describe_exit, last_of};
 use crate::external::PASSWORD_VARIABLE;
-use crate::guard::{Guard, Report, Spec};
+use crate::guard::{Bounds, Guard, Report, Spec};
+use crate::instance::lock;
 use crate::realtime::usable_cpus;
 use crate::shares::{self, Group, Held, Holding, Share};
 
@@ -87,14 +88,14 @@ impl Piped {
                 .collect(),
             directory: std::env::current_dir()?,
             stdin: Some(file(their_input.into())),
-            network,
             stdout: file(their_output.into()),
             stderr: stderr.try_clone()?,
-            cpus: holding.cpus.clone(),
-            address_space_bytes: None,
-            open_files: None,
-            private: false,
-            groups: holding.groups.iter().map(Group::names).collect(),
+            bounds: Bounds {
+                network,
+                cpus: holding.cpus.clone(),
+                groups: holding.groups.iter().map(Group::names).collect(),
+                ..Bounds::default()
+            },
         })?;
         let piped = Piped {
             guard: Mutex::new(guard),
@@ -116,13 +117,13 @@ impl Piped {
 
     /// Kills it and all its descendants.
     pub fn kill(&self) {
-        self.guard().kill();
+        lock(&self.guard).kill();
     }
 
     /// How it ended, with the last line of its standard error. Waits at most five seconds for the
     /// end.
     pub fn ending(&self) -> String {
-        let guard = self.guard();
+        let guard = lock(&self.guard);
         let how = loop {
             match guard.report(ENDING) {
                 Some(Report::Exited(status)) => {
@@ -141,16 +142,12 @@ impl Piped {
     }
 
     fn last_line(&self) -> Option<String> {
-        let mut file = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut file = lock(&self.stderr);
         let text = last_of(&mut file).ok()?;
         // Lines that begin with `note: ` say how to see more of a panic.
         let mut said = text.lines().filter(|line| !line.starts_with("note: "));
         let last = said.rfind(|line| !line.trim().is_empty())?;
         Some(last.trim().to_owned())
-    }
-
-    fn guard(&self) -> std::sync::MutexGuard<'_, Guard> {
-        self.guard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -171,7 +168,7 @@ impl Confinement<'_> {
 
 impl Drop for Piped {
     fn drop(&mut self) {
-        let mut guard = self.guard();
+        let mut guard = lock(&self.guard);
         guard.kill();
         guard.reap(Duration::from_secs(5));
     }

@@ -3,10 +3,13 @@
 use std::collections::BTreeSet;
 use std::io::{self, Read};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::Duration;
 
 use crate::instance::lock;
+use crate::limits::ephemeral_ports;
 
 /// Ports handed out by this process: two systems that start at once must not get the same one
 /// between its release and the moment that the system binds it.
@@ -109,10 +112,8 @@ fn listen() -> io::Result<(TcpListener, u16)> {
 
 /// The first port that the kernel gives to connections; 0 if it cannot be read.
 fn first_ephemeral() -> u16 {
-    std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range")
-        .ok()
-        .and_then(|text| text.split_whitespace().next()?.parse().ok())
-        .unwrap_or(0)
+    let range = ephemeral_ports().map(RangeInclusive::into_inner);
+    range.map_or(0, |(first, _)| first as u16)
 }
 
 /// A random number, which differs between processes that start at the same moment too.
@@ -149,8 +150,8 @@ pub(crate) fn accepts(host: Ipv4Addr, port: u16, pids: &[i32]) -> bool {
     if !connects(host) && (host.is_loopback() || !connects(Ipv4Addr::LOCALHOST)) {
         return false;
     }
-    let inodes = listening_inodes(port);
-    if inodes.is_empty() {
+    let sockets = listening(port);
+    if sockets.is_empty() {
         return true;
     }
     let mut unseen = false;
@@ -159,38 +160,32 @@ pub(crate) fn accepts(host: Ipv4Addr, port: u16, pids: &[i32]) -> bool {
             unseen = true;
             continue;
         };
-        for entry in entries.flatten() {
-            let Ok(link) = std::fs::read_link(entry.path()) else {
-                continue;
-            };
-            let link = link.to_string_lossy();
-            let inode = link
-                .strip_prefix("socket:[")
-                .and_then(|rest| rest.strip_suffix(']'));
-            if inode.is_some_and(|inode| inodes.iter().any(|known| known == inode)) {
-                return true;
-            }
+        let mut links = entries
+            .flatten()
+            .map(|entry| std::fs::read_link(entry.path()));
+        if links.any(|link| link.is_ok_and(|link| sockets.contains(&link))) {
+            return true;
         }
     }
     unseen
 }
 
-/// The inodes of the sockets that listen on a port, from the kernel's table.
-fn listening_inodes(port: u16) -> Vec<String> {
+/// The sockets that listen on a port, from the kernel's table, as links in `/proc/PID/fd` name them.
+fn listening(port: u16) -> Vec<PathBuf> {
     const LISTEN: &str = "0A";
     let wanted = format!(":{port:04X}");
-    let mut inodes = Vec::new();
+    let mut sockets = Vec::new();
     for table in ["/proc/thread-self/net/tcp", "/proc/thread-self/net/tcp6"] {
         for line in std::fs::read_to_string(table).unwrap_or_default().lines() {
             let fields: Vec<&str> = line.split_whitespace().collect();
             if let [_, local, _, LISTEN, _, _, _, _, _, inode, ..] = fields.as_slice()
                 && local.ends_with(&wanted)
             {
-                inodes.push((*inode).to_owned());
+                sockets.push(PathBuf::from(format!("socket:[{inode}]")));
             }
         }
     }
-    inodes
+    sockets
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use pubgauge_driver::clock::monotonic_now;
 use pubgauge_driver::{
     Acknowledgement, Change, ClientId, ClientSpec, Clock, Delivery, Driver, Events, Filler, Fleet,
     FleetConfig, Header, Kind, Mark, Nanos, Payload, Publish, Settings, Subscription, Target,
@@ -14,7 +15,7 @@ const ATTEMPT: Duration = Duration::from_secs(3);
 /// How long the probe waits for those of its messages that are still under way.
 const LATE: Duration = Duration::from_millis(500);
 /// How long closing the clients may take.
-const CLOSE: Duration = Duration::from_millis(500);
+pub(crate) const CLOSE_NS: Nanos = 500_000_000;
 
 /// One attempt to talk to a system through its driver, until `deadline` or for 3 s: to connect and
 /// log in; for [`Probe::Subscribe`] also to subscribe, to publish, and to get the message back.
@@ -27,29 +28,33 @@ pub(crate) fn probe(
     target: &Target,
     deadline: Instant,
 ) -> Result<(), String> {
-    let clock = Clock::Monotonic;
     let left = deadline.saturating_duration_since(Instant::now());
-    let until = clock.now() + left.min(ATTEMPT).as_nanos() as u64;
-    let fleet = driver
-        .open(FleetConfig {
-            target: target.clone(),
-            settings: Settings::default(),
-            clock: clock.clone(),
-            max_payload: 64,
-            clients: 2,
-            worker: u32::MAX,
-        })
-        .map_err(|e| e.to_string())?;
+    let until = monotonic_now() + left.min(ATTEMPT).as_nanos() as u64;
     let mut attempt = Attempt {
-        fleet,
-        clock,
+        fleet: open(driver, target, 2)?,
         until,
         seen: Seen::default(),
     };
     let result = attempt.make(what, driver.traits(&Settings::default()).publishers_first);
-    let end = attempt.clock.now() + CLOSE.as_nanos() as u64;
-    attempt.fleet.close(end);
+    attempt.fleet.close(monotonic_now() + CLOSE_NS);
     result
+}
+
+/// Opens a fleet for a few clients beside those of a trial; the error is what the driver says.
+pub(crate) fn open(
+    driver: &dyn Driver,
+    target: &Target,
+    clients: usize,
+) -> Result<Box<dyn Fleet>, String> {
+    let config = FleetConfig {
+        target: target.clone(),
+        settings: Settings::default(),
+        clock: Clock::Monotonic,
+        max_payload: 64,
+        clients,
+        worker: u32::MAX,
+    };
+    driver.open(config).map_err(|error| error.to_string())
 }
 
 /// The mark of the probe's own messages.
@@ -57,7 +62,6 @@ const MARK: Mark = Mark::from_seed(63);
 
 struct Attempt {
     fleet: Box<dyn Fleet>,
-    clock: Clock,
     until: Nanos,
     seen: Seen,
 }
@@ -116,7 +120,7 @@ impl Attempt {
         let (filler, mut sequence) = (Filler::new(64), 0);
         loop {
             let header = Header {
-                intended: self.clock.now(),
+                intended: monotonic_now(),
                 kind: Kind::Sentinel,
                 stream: 0,
                 sequence,
@@ -130,15 +134,15 @@ impl Attempt {
                 return Err(format!("a message was refused: {why:?}"));
             }
             sequence += 1;
-            let again = (self.clock.now() + 50_000_000).min(self.until);
+            let again = (monotonic_now() + 50_000_000).min(self.until);
             if self.poll(again, |seen| seen.delivered > 0)? {
                 // A later reading of the system's counts must find none of these under way.
-                let rest = (self.clock.now() + LATE.as_nanos() as u64).min(self.until);
+                let rest = (monotonic_now() + LATE.as_nanos() as u64).min(self.until);
                 return self
                     .poll(rest, |seen| seen.delivered >= sequence)
                     .map(|_| ());
             }
-            if self.clock.now() >= self.until {
+            if monotonic_now() >= self.until {
                 return Err("no message was delivered".into());
             }
         }
@@ -181,7 +185,7 @@ impl Attempt {
             if done(&self.seen) {
                 return Ok(true);
             }
-            if self.clock.now() >= until {
+            if monotonic_now() >= until {
                 return Ok(false);
             }
             self.fleet

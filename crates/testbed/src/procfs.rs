@@ -25,14 +25,11 @@ pub fn descendants(pid: i32) -> Vec<i32> {
 fn children(pid: i32) -> Vec<i32> {
     let mut all = Vec::new();
     for thread in threads(pid) {
-        match std::fs::read_to_string(format!("/proc/{pid}/task/{thread}/children")) {
-            Ok(text) => all.extend(
-                text.split_whitespace()
-                    .filter_map(|pid| pid.parse::<i32>().ok()),
-            ),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(_) => {}
-        }
+        // A thread that has ended has none.
+        let file = format!("/proc/{pid}/task/{thread}/children");
+        let text = std::fs::read_to_string(file).unwrap_or_default();
+        let numbers = text.split_whitespace();
+        all.extend(numbers.filter_map(|pid| pid.parse::<i32>().ok()));
     }
     all
 }
@@ -46,6 +43,12 @@ pub fn threads(pid: i32) -> Vec<i32> {
         .flatten()
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     ids.collect()
+}
+
+/// The number behind `name` in a text of lines such as `Threads: 5`.
+pub(crate) fn number_in(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    line.split_ascii_whitespace().next()?.parse().ok()
 }
 
 /// A small file of `/proc` that is read repeatedly, with `keep` through one descriptor.
@@ -68,22 +71,14 @@ impl ProcFile {
 
     /// Reads the beginning of the file into `buffer` as text.
     pub fn read<'b>(&mut self, buffer: &'b mut [u8]) -> io::Result<&'b str> {
-        let opened;
-        let file = match &self.file {
+        let file = match self.file.take() {
             Some(file) => file,
-            None => {
-                let file = File::open(&self.path)?;
-                match self.keep {
-                    true => &*self.file.insert(file),
-                    false => {
-                        opened = file;
-                        &opened
-                    }
-                }
-            }
+            None => File::open(&self.path)?,
         };
-        let n = file.read_at(buffer, 0)?;
-        std::str::from_utf8(&buffer[..n])
+        let read = file.read_at(buffer, 0);
+        // Also of a process that is gone: its number may pass to another.
+        self.file = Some(file).filter(|_| self.keep);
+        std::str::from_utf8(&buffer[..read?])
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
     }
 }

@@ -33,6 +33,19 @@ pub(crate) enum NotReady {
     TimedOut(StartError),
 }
 
+impl NotReady {
+    /// The error of a start by `command`.
+    pub fn error(self, command: &str) -> StartError {
+        match self {
+            NotReady::Ended(what) => StartError::Ended {
+                what,
+                command: command.to_owned(),
+            },
+            NotReady::TimedOut(error) => error,
+        }
+    }
+}
+
 impl Readiness {
     /// Waits until all rules hold. The first `skip` bytes of the system's own log file are from an
     /// earlier start and are ignored.

@@ -1,6 +1,9 @@
 //! Timer slack, real-time priority and pinning of the calling thread.
 
 use std::io;
+use std::num::NonZeroU64;
+
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity, set_current_timer_slack};
 
 /// Sets how late the kernel may wake the calling thread to save power, in nanoseconds (the
 /// kernel's default is 50,000). 1 makes a sleep end some 5 µs late instead of 55 µs, at no cost.
@@ -8,11 +11,7 @@ use std::io;
 /// # Errors
 /// If the kernel refuses, which it does not for any value above 0.
 pub fn set_timer_slack(ns: u64) -> io::Result<()> {
-    // SAFETY: this option takes one number.
-    match unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, ns, 0, 0, 0) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    Ok(set_current_timer_slack(NonZeroU64::new(ns))?)
 }
 
 /// Gives the calling thread a real-time priority from 1 to 99 (`SCHED_FIFO`), so that it runs as
@@ -74,33 +73,23 @@ pub fn pin_to(cpu: usize) -> Result<(), SchedulingError> {
     if !usable.contains(&cpu) {
         return Err(refused("it is not usable".to_owned()));
     }
-    // SAFETY: an empty set, to which a number within it is added.
-    let set = unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        libc::CPU_SET(cpu, &mut set);
-        set
-    };
-    // SAFETY: a valid set of its own size.
-    match unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set) } {
-        0 => Ok(()),
-        _ => Err(refused(io::Error::last_os_error().to_string())),
-    }
+    sched_setaffinity(None, &cpu_set(&[cpu])).map_err(|error| refused(error.to_string()))
 }
 
 /// The processors that the calling thread may run on, by number.
 pub fn usable_cpus() -> Vec<usize> {
-    // SAFETY: a set is plain bits; the kernel fills it in.
-    let set = unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        if libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set) != 0 {
-            return Vec::new();
-        }
-        set
-    };
-    let all = 0..libc::CPU_SETSIZE as usize;
-    // SAFETY: `cpu` lies within the set.
-    all.filter(|&cpu| unsafe { libc::CPU_ISSET(cpu, &set) })
-        .collect()
+    let set = sched_getaffinity(None).unwrap_or_default();
+    let all = 0..CpuSet::MAX_CPU;
+    all.filter(|cpu| set.is_set(*cpu)).collect()
+}
+
+/// Those of these processors that the kernel can have, as it takes them.
+pub(crate) fn cpu_set(cpus: &[usize]) -> CpuSet {
+    let mut set = CpuSet::new();
+    for cpu in cpus.iter().filter(|cpu| **cpu < CpuSet::MAX_CPU) {
+        set.set(*cpu);
+    }
+    set
 }
 
 /// Processors in words.

@@ -12,7 +12,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 pub(crate) const MARK: &str = "PUBGAUGE_FOLDER";
 
 /// How long SIGKILL may take; beyond that something is wrong with the machine.
-const KILL_TIME: Duration = Duration::from_secs(10);
+pub(crate) const KILL_TIME: Duration = Duration::from_secs(10);
 
 /// Kills the processes whose mark names `folder` or a folder below it. Whether none is left.
 pub(crate) fn end_residents(folder: &Path) -> bool {

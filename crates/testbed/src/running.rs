@@ -106,10 +106,8 @@ impl Running {
 
     /// Stops the system with all its descendants and removes its folder.
     pub fn stop(self) -> Stopped {
-        match self.instance() {
-            Some(instance) => instance.stop(),
-            None => Stopped::NothingToStop,
-        }
+        let instance = self.instance();
+        instance.map_or(Stopped::NothingToStop, Instance::stop)
     }
 
     /// Kills the system with all its descendants, as a crash would, and keeps its folder and its
@@ -167,13 +165,7 @@ impl Running {
         drop(life.held.take());
         life.instance = Instance::start(life.plan.clone(), folder, true).map_err(failed)?;
         self.record.share = life.instance.held.clone();
-        self.ready(skip).map_err(|failure| match failure {
-            NotReady::Ended(what) => StartError::Ended {
-                what,
-                command: command.clone(),
-            },
-            NotReady::TimedOut(error) => error,
-        })?;
+        self.ready(skip).map_err(|failure| failure.error(&command))?;
         if let Some(instance) = self.instance() {
             instance.hooks(When::AfterReady).map_err(hook_error)?;
         }

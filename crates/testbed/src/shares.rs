@@ -87,13 +87,7 @@ fn hold_by(
                     let cpus = crate::realtime::list(cpus);
                     ways.insert(0, format!("affinity to processors {cpus}"));
                 }
-                let instead = match ways.is_empty() {
-                    true => String::new(),
-                    false => format!("; instead {}", ways.join(", ")),
-                };
-                held.not_held
-                    .push(format!("{asked} cores as a quota: {why}{instead}"));
-                held.cores_by = (!ways.is_empty()).then(|| ways.join(", "));
+                held.cores_by = held.instead(format!("{asked} cores as a quota: {why}"), &ways);
             }
         }
     }
@@ -101,14 +95,9 @@ fn hold_by(
         match tries.memory {
             Ok(how) => held.memory_by = Some(how),
             Err(why) => {
-                let ways = by_itself("{memory-mib}", (bytes >> 20).to_string());
-                let instead = match ways.is_empty() {
-                    true => String::new(),
-                    false => format!("; instead {}", ways.join(", ")),
-                };
-                held.not_held
-                    .push(format!("{} MiB of memory: {why}{instead}", bytes >> 20));
-                held.memory_by = (!ways.is_empty()).then(|| ways.join(", "));
+                let mib = bytes >> 20;
+                let ways = by_itself("{memory-mib}", mib.to_string());
+                held.memory_by = held.instead(format!("{mib} MiB of memory: {why}"), &ways);
             }
         }
     }

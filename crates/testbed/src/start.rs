@@ -25,7 +25,7 @@ use crate::residents::MARK;
 use crate::running::{Life, Record, Running};
 use crate::shares::{Held, Share};
 use crate::start_error::{PLAIN, StartError};
-use crate::template::{DOMAIN, HOST, fill, names};
+use crate::template::{DOMAIN, HOST, fill, fill_all, names};
 
 /// How often a start is tried again when another program took a port first.
 const PORT_TRIES: usize = 5;
@@ -100,7 +100,7 @@ impl Testbed {
         let system = system.variant(variant)?;
         Ok(Target {
             // The other placeholders have no value yet.
-            endpoints: filled(&system.endpoints, &find::loopback()),
+            endpoints: fill_all(&system.endpoints, &find::loopback()),
             features: system.features,
             ..Target::default()
         })
@@ -205,10 +205,9 @@ impl Testbed {
                 system: system.name.clone(),
                 error,
             })?;
-            match tried {
-                Err(Attempt::PortTaken(how)) => last = how,
-                Err(Attempt::Failed(error)) => return Err(error),
+            match tried? {
                 Ok(running) => return Ok(running),
+                Err(how) => last = how,
             }
         }
         Err(StartError::PortsTaken {
@@ -219,13 +218,14 @@ impl Testbed {
     }
 
     /// Runs on a thread that has entered the host's network namespace, if there is a host: the system stays in it.
+    /// The inner error is how the system ended because another program had taken one of its ports first.
     fn try_process(
         &self,
         host: Option<&NetworkHost>,
         system: &SystemFile,
         found: &Found,
         scratch: &Path,
-    ) -> Result<Running, Attempt> {
+    ) -> Result<Result<Running, String>, StartError> {
         let begin = Instant::now();
         let name = || system.name.clone();
         let ports = Ports::take(&system.run.ports).map_err(|error| StartError::Port {
@@ -245,24 +245,20 @@ impl Testbed {
             Some(directory) => PathBuf::from(fill(directory, &values)),
             None => folder.path().to_owned(),
         };
-        record.command = filled(&system.run.command, &values);
+        record.command = fill_all(&system.run.command, &values);
         record.env = environment(system, folder.path(), &values);
         let os_env =
             |(key, value): (&String, &String)| (OsString::from(key), OsString::from(value));
         let mut hooks = system.hooks.clone();
         for hook in &mut hooks {
-            hook.command = filled(&hook.command, &values);
+            hook.command = fill_all(&hook.command, &values);
         }
         let plan = Plan {
             system: name(),
             argv: record.command.iter().map(OsString::from).collect(),
             env: record.env.iter().map(os_env).collect(),
             directory,
-            cpus: system.limits.cpus.clone(),
-            address_space_bytes: system.limits.address_space_mib.map(|mib| mib << 20),
-            open_files: system.limits.open_files,
-            share: Share::of(&system.limits),
-            share_env: system.limits.env.clone().into_iter().collect(),
+            limits: system.limits.clone(),
             hooks,
             stop: system.stop.clone(),
             host: host.cloned(),
@@ -306,16 +302,15 @@ impl Testbed {
             folder: None,
             domain: None,
         };
-        running.ready(0).map_err(|failure| match failure {
-            NotReady::Ended(what) if ports_taken(&what, &numbers, &instance) => {
-                Attempt::PortTaken(what)
+        match running.ready(0) {
+            Err(NotReady::Ended(what)) if ports_taken(&what, &numbers, &instance) => {
+                return Ok(Err(what));
             }
-            NotReady::Ended(what) => StartError::Ended { what, command }.into(),
-            NotReady::TimedOut(error) => error.into(),
-        })?;
+            other => other.map_err(|failure| failure.error(&command))?,
+        }
         instance.hooks(When::AfterReady).map_err(hook_error)?;
         running.record.start_s = begin.elapsed().as_secs_f64();
-        Ok(running)
+        Ok(Ok(running))
     }
 
     fn target(
@@ -332,26 +327,13 @@ impl Testbed {
             _ => None,
         };
         Target {
-            endpoints: filled(&system.endpoints, values),
+            endpoints: fill_all(&system.endpoints, values),
             features: system.features.clone(),
             username: login.map(|login| fill(&login.username, values)),
             password,
-            tls: None,
             scratch: folder.to_owned(),
-            network: None,
-            shared: None,
+            ..Target::default()
         }
-    }
-}
-
-enum Attempt {
-    PortTaken(String),
-    Failed(StartError),
-}
-
-impl From<StartError> for Attempt {
-    fn from(error: StartError) -> Self {
-        Attempt::Failed(error)
     }
 }
 
@@ -452,13 +434,6 @@ fn folder_error(system: &SystemFile, folder: &Path, error: std::io::Error) -> St
         folder: folder.to_owned(),
         error,
     }
-}
-
-fn filled(templates: &[String], values: &BTreeMap<String, String>) -> Vec<String> {
-    templates
-        .iter()
-        .map(|template| fill(template, values))
-        .collect()
 }
 
 fn write_files(

@@ -25,22 +25,16 @@ pub fn fill(template: &str, values: &BTreeMap<String, String>) -> String {
     for part in parts(template) {
         match part {
             Part::Text(text) => out.push_str(text),
-            Part::Escaped(name) => {
-                out.push('{');
-                out.push_str(name);
-                out.push('}');
-            }
-            Part::Name(name) => match values.get(name) {
-                Some(value) => out.push_str(value),
-                None => {
-                    out.push('{');
-                    out.push_str(name);
-                    out.push('}');
-                }
-            },
+            Part::Name(name) if values.contains_key(name) => out.push_str(&values[name]),
+            Part::Name(name) | Part::Escaped(name) => out += &format!("{{{name}}}"),
         }
     }
     out
+}
+
+/// As [`fill`], of each of several templates.
+pub fn fill_all(templates: &[String], values: &BTreeMap<String, String>) -> Vec<String> {
+    templates.iter().map(|text| fill(text, values)).collect()
 }
 
 /// The names of the placeholders in a template.

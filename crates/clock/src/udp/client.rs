@@ -33,23 +33,14 @@ pub struct ClientCounts {
 }
 
 /// Asks one server. It has a socket and a session of its own.
-#[derive(Debug)]
 pub struct Client {
     socket: UdpSocket,
     key: Key,
-    clock: Clock,
+    clock: Reading,
     session: u64,
     /// Number and time of questions that are not answered, in order.
     open: VecDeque<(u64, u64)>,
     counts: ClientCounts,
-}
-
-struct Clock(Reading);
-
-impl std::fmt::Debug for Clock {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("(clock)")
-    }
 }
 
 impl Client {
@@ -69,7 +60,7 @@ impl Client {
         Ok(Client {
             socket,
             key,
-            clock: Clock(clock),
+            clock,
             session: u64::from_be_bytes(random()?),
             open: VecDeque::with_capacity(OPEN),
             counts: ClientCounts::default(),
@@ -93,7 +84,7 @@ impl Client {
     pub fn ask(&mut self) {
         self.counts.asked += 1;
         let number = self.counts.asked;
-        let sent = (self.clock.0)();
+        let sent = (self.clock)();
         let question = Packet {
             kind: Kind::Question,
             session: self.session,
@@ -145,7 +136,7 @@ impl Client {
                     continue;
                 }
             };
-            let heard = (self.clock.0)();
+            let heard = (self.clock)();
             match Packet::decode(&bytes[..length], &self.key) {
                 Ok(packet) if packet.kind == Kind::Answer => match self.close(&packet) {
                     true => {

@@ -71,15 +71,10 @@ impl Packet {
 
     pub fn decode(bytes: &[u8], key: &Key) -> Result<Packet, Refused> {
         let bytes: &[u8; LEN] = bytes.try_into().map_err(|_| Refused::Garbage)?;
-        let kind = match (
-            &bytes[..4] == START.as_slice(),
-            bytes[4],
-            bytes[5],
-            bytes[6],
-            bytes[7],
-        ) {
-            (true, VERSION, 1, 0, 0) => Kind::Question,
-            (true, VERSION, 2, 0, 0) => Kind::Answer,
+        let (start, head) = bytes[..8].split_at(START.len());
+        let kind = match (start == START.as_slice(), head) {
+            (true, [VERSION, 1, 0, 0]) => Kind::Question,
+            (true, [VERSION, 2, 0, 0]) => Kind::Answer,
             _ => return Err(Refused::Garbage),
         };
         hmac::verify(&key.hmac, &bytes[..MAC], &bytes[MAC..]).map_err(|_| Refused::Forged)?;

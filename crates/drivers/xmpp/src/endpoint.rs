@@ -3,7 +3,7 @@
 
 use pubgauge_driver::{DriverError, Encryption, Scheme};
 use pubgauge_net::endpoint::{Addressing, Endpoint as Net};
-use pubgauge_net::pair::Pair;
+use pubgauge_net::pair::both;
 
 /// How XMPP endpoints are written.
 pub(crate) const ADDRESSING: Addressing = Addressing {
@@ -90,9 +90,9 @@ impl Endpoint {
 pub(crate) fn parse_pair(
     url: &str,
     default_user: Option<&str>,
-) -> Result<Pair<Endpoint>, DriverError> {
-    let pair = Pair::parse_with(url, |url| Endpoint::parse(url, default_user))?;
-    let (publishers, subscribers) = (&pair.publishers, &pair.subscribers);
+) -> Result<[Endpoint; 2], DriverError> {
+    let pair = both(url, |url| Endpoint::parse(url, default_user))?;
+    let [publishers, subscribers] = &pair;
     if publishers.domain == subscribers.domain {
         return Ok(pair);
     }
@@ -143,7 +143,6 @@ mod tests {
         let ports = |url| {
             parse_pair(url, Some("u@d.org"))
                 .unwrap()
-                .both()
                 .map(|e| (e.net.addresses[0].port(), e.domain))
         };
         let of = |domain: &str, ports: [u16; 2]| ports.map(|port| (port, domain.to_owned()));

@@ -5,7 +5,7 @@ use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::throughput::{any_port, waited};
+use super::throughput::waited;
 use crate::lab::LabHost;
 use pubgauge_network::{Nanos, RoundTrip};
 
@@ -23,11 +23,7 @@ pub(super) fn measure(
     span: Duration,
     delays: Duration,
 ) -> io::Result<RoundTrip> {
-    let socket = |host: &LabHost| {
-        let at = any_port(host);
-        host.namespace().run(|| UdpSocket::bind(at))
-    };
-    let (here, there) = (socket(sender)?, socket(receiver)?);
+    let (here, there) = (sender.udp()?, receiver.udp()?);
     here.connect(there.local_addr()?)?;
     here.set_read_timeout(Some(delays * 4 + Duration::from_secs(1)))?;
     there.set_read_timeout(Some(Duration::from_millis(50)))?;

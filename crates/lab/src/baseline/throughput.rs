@@ -93,7 +93,7 @@ pub(super) fn tcp(
 }
 
 fn connected(sender: &LabHost, receiver: &LabHost) -> io::Result<(TcpStream, TcpStream)> {
-    let at = any_port(receiver);
+    let at = (receiver.address(), 0);
     let listener = receiver.namespace().run(|| TcpListener::bind(at))?;
     let address = listener.local_addr()?;
     let ours = sender
@@ -135,13 +135,7 @@ pub(super) fn udp(
     receivers: &[&LabHost],
     span: Duration,
 ) -> io::Result<Throughput> {
-    let sockets: io::Result<Vec<UdpSocket>> = receivers
-        .iter()
-        .map(|receiver| {
-            let at = any_port(receiver);
-            receiver.namespace().run(|| UdpSocket::bind(at))
-        })
-        .collect();
+    let sockets: io::Result<Vec<UdpSocket>> = receivers.iter().map(|host| host.udp()).collect();
     let sockets = sockets?;
     let targets: io::Result<Vec<SocketAddr>> = sockets.iter().map(UdpSocket::local_addr).collect();
     datagrams(sender, &targets?, &sockets, span)
@@ -179,8 +173,7 @@ fn datagrams(
     sockets: &[UdpSocket],
     span: Duration,
 ) -> io::Result<Throughput> {
-    let at = any_port(sender);
-    let socket = sender.namespace().run(|| UdpSocket::bind(at))?;
+    let socket = sender.udp()?;
     socket.set_multicast_ttl_v4(1)?;
     socket.set_write_timeout(Some(LOOK))?;
     for receiver in sockets {
@@ -217,9 +210,4 @@ fn datagrams(
 /// Whether an error is a timeout.
 pub(super) fn waited(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
-}
-
-/// A host's address with port 0, for any port.
-pub(super) fn any_port(host: &LabHost) -> SocketAddrV4 {
-    SocketAddrV4::new(host.address(), 0)
 }

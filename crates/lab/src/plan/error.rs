@@ -21,7 +21,8 @@ fn lines<T: fmt::Display>(list: &[T]) -> String {
 }
 
 /// A property of a network that this machine cannot make.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{wanted} cannot be had here: {missing}\n  hint: {hint}")]
 pub struct Refusal {
     /// What was asked for: `delay of links of subscriber hosts`.
     pub wanted: String,
@@ -29,15 +30,4 @@ pub struct Refusal {
     pub missing: String,
     /// What adds it.
     pub hint: String,
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Refusal {
-            wanted,
-            missing,
-            hint,
-        } = self;
-        write!(f, "{wanted} cannot be had here: {missing}\n  hint: {hint}")
-    }
 }

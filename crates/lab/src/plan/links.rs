@@ -1,7 +1,5 @@
 //! Hosts, the switch, and the links between them.
 
-use std::fmt::Write;
-
 use super::step::{Act, INTERFACE, Names, Place, SWITCH, Step};
 use crate::address::{PREFIX, hardware};
 use pubgauge_network::Host;
@@ -20,27 +18,21 @@ pub(super) struct All<'a> {
 impl All<'_> {
     /// Disables IPv6, whose neighbour discovery would use links, and the IP firewall of bridges.
     pub fn settings(&self) -> Vec<Step> {
-        let quiet = |place| {
-            ["all", "default"].map(|which| Step {
-                place,
-                act: Act::Set {
-                    file: match which {
-                        "all" => "ipv6/conf/all/disable_ipv6",
-                        _ => "ipv6/conf/default/disable_ipv6",
-                    },
-                    value: "1",
-                },
-            })
-        };
-        let mut steps: Vec<Step> = self.places().flat_map(quiet).collect();
-        let files = [
+        let ipv6 = [
+            "ipv6/conf/all/disable_ipv6",
+            "ipv6/conf/default/disable_ipv6",
+        ];
+        let firewall = [
             "bridge/bridge-nf-call-iptables",
             "bridge/bridge-nf-call-arptables",
         ];
-        steps.extend(files.map(|file| Step {
-            place: Place::Switch,
-            act: Act::Set { file, value: "0" },
-        }));
+        let set = |place, file, value| Step {
+            place,
+            act: Act::Set { file, value },
+        };
+        let quiet = |place| ipv6.map(|file| set(place, file, "1"));
+        let mut steps: Vec<Step> = self.places().flat_map(quiet).collect();
+        steps.extend(firewall.map(|file| set(Place::Switch, file, "0")));
         steps
     }
 
@@ -60,11 +52,8 @@ impl All<'_> {
         for (index, host) in self.hosts.iter().enumerate() {
             if !self.wired[index] {
                 let namespace = &self.names.hosts[index];
-                add(
-                    &mut script,
-                    format_args!(
-                        "link add {host} type veth peer name {INTERFACE} netns {namespace}"
-                    ),
+                script += &format!(
+                    "link add {host} type veth peer name {INTERFACE} netns {namespace}\n"
                 );
             }
         }
@@ -80,10 +69,7 @@ impl All<'_> {
         let mut steps: Vec<Step> = hosts.collect();
         let mut ports = String::new();
         for host in self.hosts {
-            add(
-                &mut ports,
-                format_args!("link set {host} mtu {MTU} gso_max_segs 1 master {SWITCH} up"),
-            );
+            ports += &format!("link set {host} mtu {MTU} gso_max_segs 1 master {SWITCH} up\n");
         }
         steps.push(run(Place::Switch, &["ip", "-batch", "-"], ports));
         steps
@@ -94,25 +80,17 @@ impl All<'_> {
     /// interface.
     fn interface(&self, index: usize) -> String {
         let subnet = self.names.subnet;
-        let mut script = String::from("link set lo up\n");
-        for line in [
-            format_args!(
-                "link set {INTERFACE} address {} mtu {MTU} gso_max_segs 1 up",
-                hardware(index)
-            ),
-            format_args!("addr add {}/{PREFIX} dev {INTERFACE}", subnet.host(index)),
-            format_args!("route add 224.0.0.0/4 dev {INTERFACE}"),
-        ] {
-            add(&mut script, line);
-        }
+        let (own, address) = (hardware(index), subnet.host(index));
+        let mut script = format!(
+            "link set lo up\n\
+             link set {INTERFACE} address {own} mtu {MTU} gso_max_segs 1 up\n\
+             addr add {address}/{PREFIX} dev {INTERFACE}\n\
+             route add 224.0.0.0/4 dev {INTERFACE}\n"
+        );
         for other in (0..self.hosts.len()).filter(|other| *other != index) {
-            add(
-                &mut script,
-                format_args!(
-                    "neigh replace {} lladdr {} dev {INTERFACE} nud permanent",
-                    subnet.host(other),
-                    hardware(other)
-                ),
+            let (address, theirs) = (subnet.host(other), hardware(other));
+            script += &format!(
+                "neigh replace {address} lladdr {theirs} dev {INTERFACE} nud permanent\n"
             );
         }
         script
@@ -122,19 +100,11 @@ impl All<'_> {
     pub fn known_addresses(&self) -> Step {
         let mut script = String::new();
         for (index, host) in self.hosts.iter().enumerate() {
-            add(
-                &mut script,
-                format_args!("fdb replace {} dev {host} master static", hardware(index)),
-            );
+            let address = hardware(index);
+            script += &format!("fdb replace {address} dev {host} master static\n");
         }
         run(Place::Switch, &["bridge", "-batch", "-"], script)
     }
-}
-
-/// Adds a line to a script.
-pub(super) fn add(script: &mut String, line: std::fmt::Arguments<'_>) {
-    // Writing to a string cannot fail.
-    let _ = writeln!(script, "{line}");
 }
 
 /// A step that runs a program.

@@ -4,7 +4,6 @@
 //! the sender and not as received by the receiver. A packet lost on the sender's link is lost for all
 //! receivers; one lost on a receiver's link, only for this one.
 
-use super::links::add;
 use pubgauge_network::{Host, LinkState, Loss, Network};
 
 const TABLE: &str = "bridge lab";
@@ -15,34 +14,24 @@ const DRAWS: f64 = 1e6;
 pub(super) fn script(network: &Network) -> String {
     let mut script = format!("table {TABLE} {{\n");
     for set in ["silent", "deaf"] {
-        add(&mut script, format_args!("  set {set} {{ type ifname; }}"));
+        script += &format!("  set {set} {{ type ifname; }}\n");
     }
     for (chain, hook, side, set) in [
         ("sent", "prerouting", "iifname", "silent"),
         ("heard", "forward", "oifname", "deaf"),
     ] {
-        add(
-            &mut script,
-            format_args!(
-                "  chain {chain} {{\n    type filter hook {hook} priority 0; policy accept;\n    \
-                 {side} @{set} counter drop"
-            ),
+        script += &format!(
+            "  chain {chain} {{\n    type filter hook {hook} priority 0; policy accept;\n    \
+             {side} @{set} counter drop\n"
         );
         for host in network.hosts() {
             if let Some(Loss::Independent { share }) = network.link(host).loss {
                 let lost = (share * DRAWS).round();
-                match lost < DRAWS {
-                    true => add(
-                        &mut script,
-                        format_args!(
-                            "    {side} \"{host}\" numgen random mod {DRAWS} < {lost} counter drop"
-                        ),
-                    ),
-                    false => add(
-                        &mut script,
-                        format_args!("    {side} \"{host}\" counter drop"),
-                    ),
-                }
+                let drawn = match lost < DRAWS {
+                    true => format!(" numgen random mod {DRAWS} < {lost}"),
+                    false => String::new(),
+                };
+                script += &format!("    {side} \"{host}\"{drawn} counter drop\n");
             }
         }
         script.push_str("  }\n");
@@ -63,15 +52,12 @@ pub(super) fn states(states: &[(Host, LinkState)]) -> String {
             "silent" => state.sends(),
             _ => state.hears(),
         };
-        add(&mut script, format_args!("flush set {TABLE} {set}"));
+        script += &format!("flush set {TABLE} {set}\n");
         let cut = states.iter().filter(|(_, state)| !passes(*state));
         let cut: Vec<String> = cut.map(|(host, _)| format!("\"{host}\"")).collect();
         if !cut.is_empty() {
             let elements = cut.join(", ");
-            add(
-                &mut script,
-                format_args!("add element {TABLE} {set} {{ {elements} }}"),
-            );
+            script += &format!("add element {TABLE} {set} {{ {elements} }}\n");
         }
     }
     script

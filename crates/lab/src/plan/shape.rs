@@ -46,16 +46,9 @@ impl Bucket {
 
 impl fmt::Display for Bucket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Bucket {
-            rate_bits_per_s,
-            burst_bytes,
-            limit_bytes,
-        } = self;
+        let (rate, burst, limit) = (self.rate_bits_per_s, self.burst_bytes, self.limit_bytes);
         // `b` is bytes to tc.
-        write!(
-            f,
-            "tbf rate {rate_bits_per_s}bit burst {burst_bytes}b limit {limit_bytes}b"
-        )
+        write!(f, "tbf rate {rate}bit burst {burst}b limit {limit}b")
     }
 }
 
@@ -70,7 +63,7 @@ impl Means {
     /// Chooses the means; checks that there is everything that the network needs.
     pub fn of(network: &Network, backends: &Backends) -> Result<Means, PlanError> {
         network.check().map_err(PlanError::Network)?;
-        let means = match backends.netem.is_there() {
+        let means = match backends.netem.is_ok() {
             true => Means::Netem,
             false => Means::Wirefilter,
         };
@@ -112,11 +105,8 @@ impl Means {
             return;
         }
         let wanted = wanted(link).join(", ");
-        if let Found::No { why } = &backends.wirefilter {
-            let netem = match &backends.netem {
-                Found::No { why } => why,
-                Found::Yes => "",
-            };
+        if let Err(why) = &backends.wirefilter {
+            let netem = backends.netem.as_ref().err().map_or("", String::as_str);
             refusals.push(Refusal {
                 wanted: of(&wanted),
                 missing: format!("neither netem ({netem}) nor wirefilter ({why})"),
@@ -139,14 +129,12 @@ impl Means {
 }
 
 fn refused(found: &Found, wanted: &str, name: &str, hint: &str) -> Option<Refusal> {
-    match found {
-        Found::Yes => None,
-        Found::No { why } => Some(Refusal {
-            wanted: wanted.into(),
-            missing: format!("there is no {name} ({why})"),
-            hint: hint.into(),
-        }),
-    }
+    let why = found.as_ref().err()?;
+    Some(Refusal {
+        wanted: wanted.into(),
+        missing: format!("there is no {name} ({why})"),
+        hint: hint.into(),
+    })
 }
 
 /// The properties of a link that need `netem` or `wirefilter`.

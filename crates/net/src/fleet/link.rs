@@ -16,6 +16,7 @@ use crate::timers::Timers;
 use crate::{login, tls};
 
 /// What all clients of a fleet share, whatever their protocol, apart from the sockets.
+#[derive(Default)]
 pub struct Shared {
     /// How the fleet was opened.
     pub tuning: Tuning,
@@ -46,16 +47,7 @@ impl Shared {
         Shared {
             tuning,
             endpoints,
-            username: None,
-            password: None,
-            now_ms: 0,
-            unsettled: 0,
-            reports: Reports::default(),
-            pool: OutPool::default(),
-            timers: Timers::default(),
-            dirty: Vec::new(),
-            wire: WireBytes::default(),
-            writes: 0,
+            ..Shared::default()
         }
     }
 }
@@ -205,10 +197,7 @@ impl<'a, C> Link<'a, C> {
             Some(setup) => setup.begin(usize::from(self.client.place)),
             None => Err("TLS is not set up".to_owned()),
         };
-        match begun {
-            Ok(tls) => self.client.tls = Some(tls),
-            Err(error) => return Err(self.broken(error)),
-        }
+        self.client.tls = Some(begun.map_err(|error| self.broken(error))?);
         Ok(())
     }
 

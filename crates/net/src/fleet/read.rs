@@ -11,7 +11,7 @@ use super::{Broken, Client, Link, Protocol, State, TcpFleet};
 use crate::event_loop::Driven;
 use crate::out::OUT_CAP;
 use crate::socket::{self, Arrived, Io};
-use crate::tls::{self, TlsFailure, TlsRead};
+use crate::tls::{self, TlsFailure};
 
 /// Bytes of answers that may wait before a client is not read from any more: a server that sends
 /// but does not read must not fill the client's memory.
@@ -102,8 +102,7 @@ impl<P: Protocol> TcpFleet<P> {
         match io {
             Io::Done(0) => Ok(Arrived::Ended),
             Io::Done(_) if filled => Ok(Arrived::More),
-            Io::Done(_) => Ok(Arrived::Drained),
-            Io::WouldBlock => Ok(Arrived::Drained),
+            Io::Done(_) | Io::WouldBlock => Ok(Arrived::Drained),
             Io::Failed(errno) => Err(self.read_failed(id, errno)),
         }
     }
@@ -115,7 +114,7 @@ impl<P: Protocol> TcpFleet<P> {
                 return Ok(Arrived::Drained);
             };
             let read = match tls::read(fd.as_fd(), tls, &mut self.shared.wire.received) {
-                Ok(TlsRead::Nothing) => return Ok(Arrived::Drained),
+                Ok(Arrived::Drained) => return Ok(Arrived::Drained),
                 Ok(read) => read,
                 Err(TlsFailure::Socket(errno)) => return Err(self.read_failed(id, errno)),
                 Err(TlsFailure::Protocol(error)) => {
@@ -125,12 +124,12 @@ impl<P: Protocol> TcpFleet<P> {
                     return Err(Broken::told(error));
                 }
             };
-            if read == TlsRead::Bytes {
+            if read == Arrived::More {
                 self.heard(id);
             }
             // All plaintext that rustls has.
             while let (Io::Done(1..), _) = self.take_in(id, events, plaintext)? {}
-            if read == TlsRead::Ended {
+            if read == Arrived::Ended {
                 return Ok(Arrived::Ended);
             }
             // The handshake, and answers that waited for it.

@@ -19,12 +19,7 @@ pub(super) struct WriteFailed;
 
 impl<P: Protocol> Driven for TcpFleet<P> {
     #[inline]
-    fn event_loop(&self) -> &EventLoop {
-        &self.event_loop
-    }
-
-    #[inline]
-    fn event_loop_mut(&mut self) -> &mut EventLoop {
+    fn event_loop(&mut self) -> &mut EventLoop {
         &mut self.event_loop
     }
 

@@ -57,45 +57,27 @@ impl FromStr for Url {
     }
 }
 
-/// Reads counts from a system's HTTP answers.
-pub(super) struct Reader<'a> {
-    counters: &'a Counters,
-}
-
-impl<'a> Reader<'a> {
-    /// Sends no request yet.
-    pub fn new(counters: &'a Counters) -> Self {
-        Reader { counters }
+/// Both counts at this moment, from the system's HTTP answer.
+///
+/// # Errors
+/// Why they could not be read before `until`.
+pub(super) fn read(counters: &Counters, until: Instant) -> Result<Pair<u64>, String> {
+    let address = counters.http.as_deref().unwrap_or_default();
+    let said = |why: String| format!("{address}: {why}");
+    let credentials = counters.username.as_ref().map(|name| {
+        let password = counters.password.as_deref().unwrap_or_default();
+        BASE64_STANDARD.encode(format!("{name}:{password}"))
+    });
+    let url = address.parse().map_err(said)?;
+    let body = get(&url, credentials.as_deref(), until).map_err(said)?;
+    let mut counts = [None; 2];
+    for (count, counter) in counts.iter_mut().zip(counters.both()) {
+        *count = counter
+            .map(|c| pick::count(&body, c))
+            .transpose()
+            .map_err(said)?;
     }
-
-    /// Both counts at this moment.
-    ///
-    /// # Errors
-    /// Why they could not be read before `until`.
-    pub fn read(&self, until: Instant) -> Result<Pair<u64>, String> {
-        let Counters {
-            http,
-            username,
-            password,
-            ..
-        } = self.counters;
-        let address = http.as_deref().unwrap_or_default();
-        let said = |why: String| format!("{address}: {why}");
-        let credentials = username.as_ref().map(|name| {
-            let password = password.as_deref().unwrap_or_default();
-            BASE64_STANDARD.encode(format!("{name}:{password}"))
-        });
-        let url = address.parse().map_err(said)?;
-        let body = get(&url, credentials.as_deref(), until).map_err(said)?;
-        let mut counts = [None; 2];
-        for (count, counter) in counts.iter_mut().zip(self.counters.both()) {
-            *count = counter
-                .map(|c| pick::count(&body, c))
-                .transpose()
-                .map_err(said)?;
-        }
-        Ok(counts)
-    }
+    Ok(counts)
 }
 
 /// The body of a successful answer.

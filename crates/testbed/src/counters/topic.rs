@@ -2,27 +2,26 @@
 
 use std::time::Instant;
 
+use pubgauge_driver::clock::monotonic_now;
 use pubgauge_driver::{
-    Acknowledgement, Change, ClientId, ClientSpec, Clock, Delivery, Driver, Events, Fleet,
-    FleetConfig, Settings, Subscription, Target,
+    Acknowledgement, Change, ClientId, ClientSpec, Delivery, Driver, Events, Fleet, Subscription,
+    Target,
 };
 
 use super::pick::Pair;
 use crate::file::{Counter, Counters};
-
-/// How long an orderly end may take, in nanoseconds.
-const CLOSE_NS: u64 = 500_000_000;
+use crate::probe::{CLOSE_NS, open};
 
 /// A client that is subscribed to counts.
 pub(super) struct Reader<'a> {
     counters: &'a Counters,
     fleet: Box<dyn Fleet>,
-    clock: Clock,
     client: Option<ClientId>,
     seen: Seen,
 }
 
 /// What has come.
+#[derive(Default)]
 struct Seen {
     topics: Pair<String>,
     update: Option<String>,
@@ -93,34 +92,15 @@ impl<'a> Reader<'a> {
         target: &Target,
         driver: &dyn Driver,
     ) -> Result<Self, String> {
-        let clock = Clock::Monotonic;
-        let fleet = driver
-            .open(FleetConfig {
-                target: target.clone(),
-                settings: Settings::default(),
-                clock: clock.clone(),
-                max_payload: 64,
-                clients: 1,
-                worker: u32::MAX,
-            })
-            .map_err(|error| error.to_string())?;
         let topic = |counter: Option<&Counter>| counter?.topic.clone();
         Ok(Reader {
             counters,
-            fleet,
-            clock,
+            fleet: open(driver, target, 1)?,
             client: None,
             seen: Seen {
                 topics: counters.both().map(topic),
                 update: counters.update.clone(),
-                values: [None; 2],
-                odd: None,
-                received: 0,
-                answered: [false; 2],
-                updated: false,
-                connected: false,
-                subscribed: 0,
-                failed: None,
+                ..Seen::default()
             },
         })
     }
@@ -208,7 +188,7 @@ impl<'a> Reader<'a> {
             if left.is_zero() {
                 return Err(missing.to_owned());
             }
-            let wake = self.clock.now() + left.as_nanos() as u64;
+            let wake = monotonic_now() + left.as_nanos() as u64;
             self.fleet
                 .poll(wake, &mut self.seen)
                 .map_err(|error| error.to_string())?;
@@ -224,6 +204,6 @@ impl Seen {
 
 impl Drop for Reader<'_> {
     fn drop(&mut self) {
-        self.fleet.close(self.clock.now() + CLOSE_NS);
+        self.fleet.close(monotonic_now() + CLOSE_NS);
     }
 }

@@ -6,7 +6,7 @@ use pubgauge_driver::Capability;
 
 use super::SystemFile;
 use super::counters::{Counter, Counters};
-use super::fault::Fault;
+use super::fault::{Fault, refuse_if};
 use super::parts::{Kind, Probe};
 use crate::counters::{Url, is_metric_name};
 use crate::spelling::spelling_hint;
@@ -15,123 +15,107 @@ use crate::template::{fill, names};
 impl Counters {
     /// Checks what must hold beyond the types.
     pub(super) fn validate(&self, system: &SystemFile) -> Result<(), Fault> {
-        let fault = |what: String, hint: &str, near: &str| {
-            Err(Fault::new(what, Some(hint.into()), Some(near.into())))
-        };
-        if !matches!(system.kind, Kind::Process | Kind::Builtin) {
-            return fault(
-                "[counters] is of use only where pubgauge starts the system: others may publish to one that runs already".into(),
-                "leave it out",
-                "[counters",
-            );
-        }
-        if self.both() == [None; 2] {
-            return fault(
-                "[counters] names no count".into(),
-                "add [counters.published] or [counters.delivered]",
-                "[counters",
-            );
-        }
+        refuse_if(
+            !matches!(system.kind, Kind::Process | Kind::Builtin),
+            "[counters] is of use only where pubgauge starts the system: others may publish to one that runs already",
+            "leave it out",
+            "[counters",
+        )?;
+        refuse_if(
+            self.both() == [None; 2],
+            "[counters] names no count",
+            "add [counters.published] or [counters.delivered]",
+            "[counters",
+        )?;
         if let Some(http) = &self.http {
             // Placeholders have no value yet; in place of a port any number will do.
             let sample = names(http).map(|name| (name.to_owned(), "1".to_owned()));
             let sample: BTreeMap<String, String> = sample.collect();
             if let Err(what) = fill(http, &sample).parse::<Url>() {
-                return fault(
+                return Err(Fault::new(
                     format!("`{http}` cannot be asked for counts: {what}"),
                     "http://127.0.0.1:{port}/path, with a port of run.ports",
                     http,
-                );
+                ));
             }
         }
         let basic = self.username.is_some() || self.password.is_some();
-        if basic && (self.http.is_none() || self.username.is_none()) {
-            return fault(
-                "username and password in [counters] are those of http".into(),
-                "add http and username, or leave them out; over topics the system's [login] is used",
-                "[counters",
-            );
-        }
+        refuse_if(
+            basic && (self.http.is_none() || self.username.is_none()),
+            "username and password in [counters] are those of http",
+            "add http and username, or leave them out; over topics the system's [login] is used",
+            "[counters",
+        )?;
         for (counter, key) in self.both().into_iter().zip(["published", "delivered"]) {
             counter.map_or(Ok(()), |counter| self.validate_counter(key, counter))?;
         }
-        if self.http.is_none() && system.ready.probe == Some(Probe::Subscribe) {
-            return fault(
-                "counts on topics begin at 0 when the system starts, but the probe `subscribe` publishes messages before the trial".into(),
-                "probe = \"connect\"",
-                "probe",
-            );
-        }
-        if self.http.is_some() && self.update.is_some() {
-            return fault(
-                "update is a topic, and the counts are read over http".into(),
-                "leave out one of the two",
-                "update",
-            );
-        }
-        Ok(())
+        refuse_if(
+            self.http.is_none() && system.ready.probe == Some(Probe::Subscribe),
+            "counts on topics begin at 0 when the system starts, but the probe `subscribe` publishes messages before the trial",
+            "probe = \"connect\"",
+            "probe",
+        )?;
+        refuse_if(
+            self.http.is_some() && self.update.is_some(),
+            "update is a topic, and the counts are read over http",
+            "leave out one of the two",
+            "update",
+        )
     }
 
     fn validate_counter(&self, key: &str, counter: &Counter) -> Result<(), Fault> {
         let table = format!("counters.{key}");
-        let fault = |what: String, hint: &str, near: &str| {
-            Err(Fault::new(what, Some(hint.into()), Some(near.into())))
-        };
         let (topic, json, metric) = (&counter.topic, &counter.json, &counter.metric);
         let over_http = match (topic, json, metric) {
             (Some(_), None, None) => false,
             (None, Some(_), None) | (None, None, Some(_)) => true,
             _ => {
-                return fault(
+                return Err(Fault::new(
                     format!("[{table}] does not say in one way where the count stands"),
                     "one of topic = \"TOPIC\", json = \"/POINTER\" and metric = \"NAME\"",
                     &table,
-                );
+                ));
             }
         };
-        if over_http != self.http.is_some() {
-            return fault(
-                match over_http {
-                    true => format!("[{table}] names a place in an answer, but nothing is asked"),
-                    false => format!("[{table}] names a topic, but [counters] is read over http"),
-                },
-                "json and metric need http = \"http://127.0.0.1:{port}/path\" in [counters]; topic goes without it",
-                &table,
-            );
-        }
-        if let Some(pointer) = json.as_ref().filter(|pointer| !pointer.starts_with('/')) {
-            return fault(
+        refuse_if(
+            over_http != self.http.is_some(),
+            match over_http {
+                true => format!("[{table}] names a place in an answer, but nothing is asked"),
+                false => format!("[{table}] names a topic, but [counters] is read over http"),
+            },
+            "json and metric need http = \"http://127.0.0.1:{port}/path\" in [counters]; topic goes without it",
+            &table,
+        )?;
+        if let Some(pointer) = json {
+            refuse_if(
+                !pointer.starts_with('/'),
                 format!("`{pointer}` is no JSON Pointer"),
                 "it begins with `/`: \"/in_msgs\", \"/queues/0/count\"",
                 pointer,
-            );
+            )?;
         }
-        if let Some(name) = metric.as_ref().filter(|name| !is_metric_name(name)) {
-            return fault(
+        if let Some(name) = metric {
+            refuse_if(
+                !is_metric_name(name),
                 format!("`{name}` is not the name of a metric"),
                 "the name alone: time series are chosen with labels = { protocol = \"amqp091\" }",
                 name,
-            );
+            )?;
         }
-        if metric.is_none() && !counter.labels.is_empty() {
-            return fault(
-                format!("[{table}] has labels without a metric"),
-                "labels choose among the time series of a metric",
-                "labels",
-            );
-        }
+        refuse_if(
+            metric.is_none() && !counter.labels.is_empty(),
+            format!("[{table}] has labels without a metric"),
+            "labels choose among the time series of a metric",
+            "labels",
+        )?;
         for name in counter.not_at.keys() {
             let asked = |c: &Capability| !c.asks().is_empty();
             if !name.parse::<Capability>().is_ok_and(|c| asked(&c)) {
-                let known: Vec<String> = (Capability::ALL.iter().filter(|c| asked(c)))
-                    .map(ToString::to_string)
-                    .collect();
-                let known: Vec<&str> = known.iter().map(String::as_str).collect();
-                return fault(
+                return Err(Fault::new(
                     format!("`{name}` is the name of no capability that settings ask for"),
-                    &spelling_hint(name, &known),
+                    spelling_hint(name, Capability::ALL.iter().filter(|c| asked(c))),
                     name,
-                );
+                ));
             }
         }
         Ok(())

@@ -1,5 +1,8 @@
 //! Errors in a system file, with line and column.
 
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+
 use crate::spelling::spelling_hint;
 
 /// Where `near` is in `text`, preferably at the start of a line.
@@ -19,14 +22,43 @@ fn place_of(near: &str, text: &str) -> Option<usize> {
 /// An error in a system file, before its line and column are known.
 pub(super) struct Fault {
     what: String,
-    hint: Option<String>,
-    near: Option<String>,
+    hint: String,
+    near: String,
 }
 
 impl Fault {
-    pub(super) fn new(what: String, hint: Option<String>, near: Option<String>) -> Self {
-        Fault { what, hint, near }
+    /// What is wrong near a text of the file, and what to do; `hint` may be empty.
+    pub(super) fn new(what: impl Into<String>, hint: impl Into<String>, near: &str) -> Self {
+        Fault {
+            what: what.into(),
+            hint: hint.into(),
+            near: near.to_owned(),
+        }
     }
+}
+
+/// Refuses a file in which something is `wrong`, with [`Fault::new`].
+pub(super) fn refuse_if(
+    wrong: bool,
+    what: impl Into<String>,
+    hint: &str,
+    near: &str,
+) -> Result<(), Fault> {
+    match wrong {
+        true => Err(Fault::new(what, hint, near)),
+        false => Ok(()),
+    }
+}
+
+/// Refuses a number that does not lie `within` its bounds, which are `bounds` in words.
+pub(super) fn check_number<T: PartialOrd + Display>(
+    key: &str,
+    number: T,
+    within: RangeInclusive<T>,
+    bounds: &str,
+) -> Result<(), Fault> {
+    let what = format!("{key} = {number} is not a number {bounds}");
+    refuse_if(!within.contains(&number), what, "", key)
 }
 
 /// A system file that cannot be understood.
@@ -48,11 +80,19 @@ pub struct FileError {
 impl FileError {
     /// The error for a fault in `text`.
     pub(super) fn of_fault(fault: Fault, text: &str, file: &str) -> Self {
-        let offset = fault.near.as_deref().and_then(|near| place_of(near, text));
-        FileError::at(file, text, offset.unwrap_or(0), fault.what, fault.hint)
+        let offset = place_of(&fault.near, text).unwrap_or(0);
+        let hint = Some(fault.hint).filter(|hint| !hint.is_empty());
+        FileError::at(file, text, offset, fault.what, hint)
     }
 
-    fn at(file: &str, text: &str, offset: usize, what: String, hint: Option<String>) -> Self {
+    /// The error at this offset of `text`.
+    pub(super) fn at(
+        file: &str,
+        text: &str,
+        offset: usize,
+        what: String,
+        hint: Option<String>,
+    ) -> Self {
         let mut offset = offset.min(text.len());
         while !text.is_char_boundary(offset) {
             offset -= 1;

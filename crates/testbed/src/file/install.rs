@@ -1,10 +1,8 @@
 //! How a system is installed: commands of package managers, or Java archives from Maven Central.
 
-use std::path::{Component, Path};
-
 use serde::{Deserialize, Serialize};
 
-use super::fault::Fault;
+use super::fault::{Fault, refuse_if};
 use super::parts::ConfigFile;
 
 /// How a system is installed: per package manager, the exact commands (templates, in which
@@ -83,58 +81,60 @@ impl Install {
         .map(|(manager, commands)| (manager, commands.as_slice()))
         .collect()
     }
+
+    /// How to stop the service that its package starts, to be appended to a sentence; empty if that is not known.
+    pub(crate) fn remedy(&self) -> String {
+        let command = self.stop_service.as_ref();
+        command.map_or(String::new(), |command| format!("; stop it with: {command}"))
+    }
 }
 
 impl Maven {
     /// Checks what must hold beyond the types.
     pub(super) fn validate(&self) -> Result<(), Fault> {
-        let fault = |what: String, hint: &str, near: &str| {
-            Err(Fault::new(what, Some(hint.into()), Some(near.into())))
-        };
-        if !is_one_name(&self.folder) || self.folder.starts_with('.') {
-            return fault(
-                format!("`{}` is no name of a folder in the cache", self.folder),
-                "one name without `/`, for example apache-artemis-2.40.0",
-                "folder",
-            );
-        }
-        if self.archives.is_empty() && self.jars.is_empty() {
-            return fault(
-                "nothing says what Maven is to fetch".into(),
-                "add archives = [\"GROUP:ARTIFACT:VERSION:tar.gz:bin\"] or jars = [\"GROUP:ARTIFACT:VERSION\"]",
-                "[install.maven]",
-            );
-        }
-        if let Some(archive) = self.archives.iter().find(|a| !is_archive(a)) {
-            return fault(
+        refuse_if(
+            !is_one_name(&self.folder) || self.folder.starts_with('.'),
+            format!("`{}` is no name of a folder in the cache", self.folder),
+            "one name without `/`, for example apache-artemis-2.40.0",
+            "folder",
+        )?;
+        refuse_if(
+            self.archives.is_empty() && self.jars.is_empty(),
+            "nothing says what Maven is to fetch",
+            "add archives = [\"GROUP:ARTIFACT:VERSION:tar.gz:bin\"] or jars = [\"GROUP:ARTIFACT:VERSION\"]",
+            "[install.maven]",
+        )?;
+        for archive in &self.archives {
+            refuse_if(
+                !is_archive(archive),
                 format!("`{archive}` is no archive"),
                 "GROUP:ARTIFACT:VERSION:tar.gz, or GROUP:ARTIFACT:VERSION:tar.gz:CLASSIFIER",
                 archive,
-            );
+            )?;
         }
-        if let Some(jar) = self.jars.iter().find(|jar| coordinates(jar).len() != 3) {
-            return fault(format!("`{jar}` is no jar"), "GROUP:ARTIFACT:VERSION", jar);
+        for jar in &self.jars {
+            refuse_if(
+                coordinates(jar).len() != 3,
+                format!("`{jar}` is no jar"),
+                "GROUP:ARTIFACT:VERSION",
+                jar,
+            )?;
         }
         for file in &self.files {
-            let inside = Path::new(&file.path)
-                .components()
-                .all(|part| matches!(part, Component::Normal(_)));
-            if file.path.is_empty() || !inside {
-                return fault(
-                    format!("`{}` would not lie in the folder", file.path),
-                    "a relative path without `..`",
-                    &file.path,
-                );
-            }
+            refuse_if(
+                !file.is_inside(),
+                format!("`{}` would not lie in the folder", file.path),
+                "a relative path without `..`",
+                &file.path,
+            )?;
         }
-        if let Some(source) =
-            (self.compile.iter()).find(|source| self.files.iter().all(|file| file.path != **source))
-        {
-            return fault(
+        for source in &self.compile {
+            refuse_if(
+                self.files.iter().all(|file| file.path != *source),
                 format!("compile names `{source}`, which is none of the files"),
                 "add it with [[install.maven.files]]",
                 "compile",
-            );
+            )?;
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! The tables of a system file.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -128,6 +128,14 @@ pub struct ConfigFile {
     pub path: String,
     /// Content (template).
     pub content: String,
+}
+
+impl ConfigFile {
+    /// Whether its path stays within the folder.
+    pub(super) fn is_inside(&self) -> bool {
+        let mut parts = Path::new(&self.path).components();
+        !self.path.is_empty() && parts.all(|part| matches!(part, Component::Normal(_)))
+    }
 }
 
 /// How to know that a system serves. All rules that are given must hold; at least one is needed.

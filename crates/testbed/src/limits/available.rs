@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::{self, getrlimit};
 
+use crate::procfs::number_in;
+
 /// What the client's process and host have left. `u64::MAX` where there is no limit, or none that
 /// can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,12 +55,13 @@ fn read(path: impl AsRef<Path>) -> Option<String> {
 }
 
 fn ports() -> u64 {
-    let range = read("/proc/sys/net/ipv4/ip_local_port_range");
-    let reserved = read("/proc/sys/net/ipv4/ip_local_reserved_ports");
-    let range = range.as_deref().and_then(port_range);
-    range.map_or(u64::MAX, |range| {
-        usable_ports(range, reserved.as_deref().unwrap_or_default())
-    })
+    let reserved = read("/proc/sys/net/ipv4/ip_local_reserved_ports").unwrap_or_default();
+    ephemeral_ports().map_or(u64::MAX, |range| usable_ports(range, &reserved))
+}
+
+/// The ports that the kernel gives to connections.
+pub(crate) fn ephemeral_ports() -> Option<RangeInclusive<u64>> {
+    port_range(&read("/proc/sys/net/ipv4/ip_local_port_range")?)
 }
 
 /// The first and the last port, separated by white space.
@@ -100,10 +103,7 @@ fn memory() -> (u64, &'static str) {
 }
 
 fn mem_available(meminfo: &str) -> Option<u64> {
-    let line = meminfo
-        .lines()
-        .find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    Some(line.split_whitespace().next()?.parse::<u64>().ok()? << 10)
+    Some(number_in(meminfo, "MemAvailable:")? << 10)
 }
 
 /// What a cgroup may still allocate, its inactive page cache counted as free.
@@ -116,11 +116,9 @@ fn memory_left(folder: &Path) -> Option<u64> {
     let limit = number(["memory.max", "memory.limit_in_bytes"])?;
     let used = number(["memory.current", "memory.usage_in_bytes"])?;
     let stat = read(folder.join("memory.stat")).unwrap_or_default();
-    let cache = ["total_inactive_file ", "inactive_file "]
-        .iter()
-        .find_map(|name| stat.lines().find_map(|line| line.strip_prefix(name)))
-        .and_then(|bytes| bytes.trim().parse().ok());
-    Some(limit.saturating_sub(used.saturating_sub(cache.unwrap_or(0))))
+    let mut names = ["total_inactive_file ", "inactive_file "].iter();
+    let cache = names.find_map(|name| number_in(&stat, name)).unwrap_or(0);
+    Some(limit.saturating_sub(used.saturating_sub(cache)))
 }
 
 fn threads() -> (u64, &'static str) {
@@ -132,13 +130,8 @@ fn threads() -> (u64, &'static str) {
         })
         .min();
     let host = read("/proc/sys/kernel/threads-max").and_then(|max| {
-        let running = read("/proc/loadavg")?;
-        Some(
-            max.trim()
-                .parse::<u64>()
-                .ok()?
-                .saturating_sub(all_threads(&running)?),
-        )
+        let most: u64 = max.trim().parse().ok()?;
+        Some(most.saturating_sub(all_threads(&read("/proc/loadavg")?)?))
     });
     [
         (group.unwrap_or(u64::MAX), "the cgroup's pids.max"),
@@ -174,27 +167,25 @@ fn user_threads_left() -> Option<u64> {
 
 /// The threads of a process, if it is of this user.
 fn threads_of(status: &str, user: u32) -> Option<u64> {
-    let field = |name: &str| {
-        let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-        line.split_whitespace().next()?.parse::<u64>().ok()
-    };
-    (field("Uid:")? == u64::from(user)).then(|| field("Threads:"))?
+    let is_own = number_in(status, "Uid:")? == u64::from(user);
+    number_in(status, "Threads:").filter(|_| is_own)
 }
 
 /// The folders of this process's cgroup, and of those around it, that limit a resource.
 fn cgroups(controller: &str) -> Vec<PathBuf> {
     let membership = read("/proc/self/cgroup").unwrap_or_default();
-    let mut folders = Vec::new();
-    for (root, path) in cgroup_paths(&membership, controller, Path::new("/sys/fs/cgroup")) {
-        let own = root.join(path.trim_start_matches('/'));
-        // A container may not see the folders above its own, nor its own under its full name.
-        folders.extend(
-            own.ancestors()
-                .take_while(|folder| folder.starts_with(&root))
-                .map(Path::to_path_buf),
-        );
-    }
-    folders
+    let paths = cgroup_paths(&membership, controller, Path::new("/sys/fs/cgroup")).into_iter();
+    paths
+        .flat_map(|(root, own)| groups_around(&root, &own))
+        .collect()
+}
+
+/// The folder of a group in the hierarchy at `root`, and those of the groups around it.
+pub(crate) fn groups_around(root: &Path, own: &str) -> Vec<PathBuf> {
+    let own = root.join(own.trim_start_matches('/'));
+    // A container may not see the folders above its own, nor its own under its full name.
+    let around = own.ancestors().take_while(|folder| folder.starts_with(root));
+    around.map(Path::to_path_buf).collect()
 }
 
 /// The roots of the hierarchies that limit `controller`, and the process's path in each: the

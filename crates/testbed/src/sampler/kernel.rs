@@ -1,6 +1,6 @@
 //! What the kernel tells of processes and threads: their files below `/proc`, and their CPU clocks.
 
-use crate::procfs::ProcFile;
+use crate::procfs::{ProcFile, number_in};
 
 /// Context switches of a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,16 +41,10 @@ impl ThreadFiles {
         let mut buffer = [0; 4096];
         let text = self.status.read(&mut buffer).ok()?;
         Some(Switches {
-            voluntary: status_number(text, "voluntary_ctxt_switches:")?,
-            involuntary: status_number(text, "nonvoluntary_ctxt_switches:")?,
+            voluntary: number_in(text, "voluntary_ctxt_switches:")?,
+            involuntary: number_in(text, "nonvoluntary_ctxt_switches:")?,
         })
     }
-}
-
-/// The number in a line of a `status` file.
-pub(super) fn status_number(text: &str, name: &str) -> Option<u64> {
-    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
-    line.split_ascii_whitespace().next()?.parse().ok()
 }
 
 /// Length of a clock tick, ns.

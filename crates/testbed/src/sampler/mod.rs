@@ -5,9 +5,7 @@ mod process;
 mod thread;
 
 pub use process::{BusiestThread, ProcessSample, ProcessSampler};
-pub use thread::{
-    ThreadFigures, ThreadInfo, ThreadSample, ThreadSampler, current_tid, list_threads,
-};
+pub use thread::{ThreadFigures, ThreadSample, ThreadSampler, current_tid};
 
 use kernel::tick_ns;
 

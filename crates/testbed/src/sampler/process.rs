@@ -6,9 +6,9 @@ use pubgauge_driver::Nanos;
 use pubgauge_driver::clock::monotonic_now;
 use serde::Serialize;
 
-use super::kernel::{Switches, ThreadFiles, process_cpu_ns, status_number, tick_ns};
+use super::kernel::{Switches, ThreadFiles, process_cpu_ns, tick_ns};
 use crate::limits::{kept_threads, max_open_files};
-use crate::procfs::{self, ProcFile};
+use crate::procfs::{self, ProcFile, number_in};
 
 /// Samples processes: a fixed set, or a tree of them that grows and shrinks.
 ///
@@ -159,11 +159,11 @@ impl ProcessSampler {
             }
             let mut buffer = [0; 4096];
             let status = process.status.read(&mut buffer).unwrap_or_default();
-            let kib = |name| status_number(status, name).unwrap_or(0) * 1024;
+            let kib = |name| number_in(status, name).unwrap_or(0) * 1024;
             sample.rss_bytes += kib("VmRSS:");
             high_water = kib("VmHWM:").max(high_water);
             let io = process.io.read(&mut buffer).unwrap_or_default();
-            let written = status_number(io, "write_bytes:");
+            let written = number_in(io, "write_bytes:");
             sample.written_bytes = sample.written_bytes.zip(written).map(|(a, b)| a + b);
             sample.processes += 1;
             let most = self.most_kept;
@@ -211,13 +211,8 @@ impl ProcessSampler {
     }
 
     fn forget_all_but(&mut self, seen: &[i32]) {
-        let gone: Vec<i32> = self
-            .processes
-            .keys()
-            .copied()
-            .filter(|pid| !seen.contains(pid))
-            .collect();
-        for pid in gone {
+        let known: Vec<i32> = self.processes.keys().copied().collect();
+        for pid in known.into_iter().filter(|pid| !seen.contains(pid)) {
             self.forget(pid);
         }
     }

@@ -6,32 +6,7 @@ use pubgauge_driver::Nanos;
 use pubgauge_driver::clock::monotonic_now;
 use serde::Serialize;
 
-use super::kernel::{Switches, ThreadFiles, thread_cpu_ns};
-use crate::procfs;
-
-/// A thread of this process.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct ThreadInfo {
-    /// Its number.
-    pub tid: i32,
-    /// Its name, at most 15 bytes.
-    pub name: String,
-}
-
-/// The threads of this process. A thread that is only in the second of two lists was started
-/// between them: that is how the threads of a client library are found.
-pub fn list_threads() -> Vec<ThreadInfo> {
-    let threads = procfs::threads(std::process::id() as i32).into_iter();
-    threads
-        .filter_map(|tid| {
-            let name = std::fs::read_to_string(format!("/proc/self/task/{tid}/comm")).ok()?;
-            Some(ThreadInfo {
-                tid,
-                name: name.trim_end_matches('\n').to_owned(),
-            })
-        })
-        .collect()
-}
+use super::kernel::{ThreadFiles, thread_cpu_ns};
 
 /// The number of the calling thread.
 pub fn current_tid() -> i32 {
@@ -115,13 +90,9 @@ impl ThreadSampler {
                     figures.cpu_ns = figures.cpu_ns.max(cpu_ns);
                 }
             }
-            if let Some(Switches {
-                voluntary,
-                involuntary,
-            }) = watched.files.switches()
-            {
-                figures.voluntary_switches = voluntary;
-                figures.involuntary_switches = involuntary;
+            if let Some(switches) = watched.files.switches() {
+                figures.voluntary_switches = switches.voluntary;
+                figures.involuntary_switches = switches.involuntary;
             }
             sample.total.add(figures);
             sample.threads.insert(*tid, *figures);

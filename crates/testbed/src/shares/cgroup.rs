@@ -10,7 +10,7 @@ use std::time::Duration;
 use rustix::fs::{Access, access};
 
 use super::share::{Held, PERIOD_US, Share};
-use crate::limits::cgroup_paths;
+use crate::limits::{cgroup_paths, groups_around};
 use crate::owned::OwnedFolder;
 
 /// Beginning of the names of groups.
@@ -51,8 +51,8 @@ pub(super) struct Tries {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Version {
-    One,
-    Two,
+    One = 1,
+    Two = 2,
 }
 
 /// One part of a share: the controller that limits it, and the group that a new one is made in.
@@ -114,16 +114,16 @@ impl Cgroups {
 
     /// The group that one with this controller may be made in.
     fn part(&self, controller: &'static str, share: &Share) -> Result<Part, String> {
-        if let Some(parent) = self.version_one(controller) {
-            return writable(&parent, &[]).map(|()| Part {
-                controller,
-                version: Version::One,
-                parent,
-            });
-        }
-        self.version_two(controller, share).map(|parent| Part {
+        let (version, parent) = match self.version_one(controller) {
+            Some(parent) => {
+                writable(&parent, &[])?;
+                (Version::One, parent)
+            }
+            None => (Version::Two, self.version_two(controller, share)?),
+        };
+        Ok(Part {
             controller,
-            version: Version::Two,
+            version,
             parent,
         })
     }
@@ -133,12 +133,8 @@ impl Cgroups {
         let (root, own) = cgroup_paths(&self.membership, controller, &self.root)
             .into_iter()
             .find(|(root, _)| *root != self.root)?;
-        // A container may not see its own group under its full name.
-        let own = root.join(own.trim_start_matches('/'));
-        own.ancestors()
-            .take_while(|folder| folder.starts_with(&root))
-            .find(|folder| folder.join("cgroup.procs").exists())
-            .map(Path::to_path_buf)
+        let mut around = groups_around(&root, &own).into_iter();
+        around.find(|folder| folder.join("cgroup.procs").exists())
     }
 
     /// The nearest group of version 2, this process's own or one around it, that enables all
@@ -148,34 +144,29 @@ impl Cgroups {
             .into_iter()
             .find(|root| root.join("cgroup.controllers").exists())
             .ok_or_else(|| format!("no control group with `{controller}` is mounted"))?;
-        let own = cgroup_paths(&self.membership, controller, &self.root)
+        let (_, own) = cgroup_paths(&self.membership, controller, &self.root)
             .into_iter()
             .find(|(root, _)| *root == self.root)
-            .map(|(_, own)| unified.join(own.trim_start_matches('/')))
-            .unwrap_or_else(|| unified.clone());
+            .unwrap_or_default();
         let hands_on = |folder: &Path, controller: &str| {
             let text = std::fs::read_to_string(folder.join("cgroup.subtree_control"));
             text.is_ok_and(|text| text.split_whitespace().any(|word| word == controller))
         };
-        let around = || {
-            own.ancestors()
-                .take_while(|folder| folder.starts_with(&unified))
-                .filter(|folder| hands_on(folder, controller))
-        };
+        // A process is in one group of version 2: both parts must be limited by the same group.
         let needed = [
+            Some(controller),
             share.cores.map(|_| "cpu"),
             share.memory_bytes.map(|_| "memory"),
         ];
-        // A process is in one group of version 2: both parts must be limited by the same group.
-        let all = |folder: &&Path| needed.iter().flatten().all(|other| hands_on(folder, other));
+        let all = |folder: &PathBuf| needed.iter().flatten().all(|one| hands_on(folder, one));
         let mut why = format!(
             "no control group around this process hands on `{controller}` \
              (cgroup.subtree_control below {})",
             unified.display()
         );
-        for folder in around().filter(all) {
-            match writable(folder, &["cgroup.procs"]) {
-                Ok(()) => return Ok(folder.to_owned()),
+        for folder in groups_around(&unified, &own).into_iter().filter(all) {
+            match writable(&folder, &["cgroup.procs"]) {
+                Ok(()) => return Ok(folder),
                 Err(refused) => why = refused,
             }
         }
@@ -198,12 +189,11 @@ fn refused(path: &Path, error: &io::Error) -> String {
 
 impl Part {
     fn words(&self) -> String {
-        match (self.controller, self.version) {
-            ("cpu", Version::One) => "cgroup version 1, a quota for each 10 ms".into(),
-            ("cpu", Version::Two) => "cgroup version 2, a quota for each 10 ms".into(),
-            (_, Version::One) => "cgroup version 1".into(),
-            (_, Version::Two) => "cgroup version 2".into(),
-        }
+        let quota = match self.controller {
+            "cpu" => ", a quota for each 10 ms",
+            _ => "",
+        };
+        format!("cgroup version {}{quota}", self.version as u8)
     }
 
     /// Files, what is written to them, and whether that must succeed (optional ones last).

@@ -59,3 +59,16 @@ pub struct Held {
     #[serde(skip)]
     pub groups: Vec<PathBuf>,
 }
+
+impl Held {
+    /// Notes why a part is not held by the kernel; returns the `ways` in which it is held instead, in words, if
+    /// there are any.
+    pub(super) fn instead(&mut self, why: String, ways: &[String]) -> Option<String> {
+        let ways = (!ways.is_empty()).then(|| ways.join(", "));
+        self.not_held.push(match &ways {
+            Some(ways) => format!("{why}; instead {ways}"),
+            None => why,
+        });
+        ways
+    }
+}
