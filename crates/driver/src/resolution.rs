@@ -84,6 +84,16 @@ impl Resolution {
     }
 }
 
+/// What a setting becomes, in the system's own terms: an answer in [`Resolution::decide`].
+pub fn becomes(native: impl Into<String>) -> Result<String, String> {
+    Ok(native.into())
+}
+
+/// Why a setting cannot be honoured, and what would do instead: an answer in [`Resolution::decide`].
+pub fn cannot(reason: impl Into<String>) -> Result<String, String> {
+    Err(reason.into())
+}
+
 /// A setting's value as a study file spells it; `None` if it was not given.
 pub fn spelt<T: Serialize>(value: &Option<T>) -> Option<String> {
     Some(match serde_json::to_value(value.as_ref()?).ok()? {

@@ -94,6 +94,11 @@ pub struct OnNetwork {
 pub type Shared = Arc<dyn std::any::Any + Send + Sync>;
 
 impl Target {
+    /// Whether the system's file names this feature.
+    pub fn has(&self, feature: &str) -> bool {
+        self.features.iter().any(|f| f == feature)
+    }
+
     /// The row beside the settings that says that TLS is spoken to a server that is not checked
     /// ([`Tls::insecure`]); `None` where none of the endpoints, which have these `schemes`, has TLS.
     pub fn unchecked(&self, schemes: &[Scheme]) -> Option<Mapping> {
