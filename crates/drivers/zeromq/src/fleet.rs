@@ -47,11 +47,11 @@ impl ZeromqFleet {
         // Where it gets too little of these, libzmq ends the process. Each thread, the one that closes
         // sockets among them, has an epoll and a mailbox, a pair of descriptors; so have the context
         // and its first socket one. The last is the fleet's epoll.
-        let threads = usize::from(options.io_threads) + 1;
+        let threads = usize::from(options.native.io_threads) + 1;
         Resource::can_have(3 * threads + 5, threads).map_err(|resource| {
             DriverError::exhausted(format!("no {resource} left to start libzmq"), resource)
         })?;
-        let context = Context::start(options.io_threads, sockets)
+        let context = Context::start(options.native.io_threads, sockets)
             .map_err(|e| failed("cannot start libzmq", Attempt::Start, &e))?;
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)
             .map_err(|e| failed("cannot create an epoll", Attempt::Open, &e.into()))?;
@@ -61,7 +61,7 @@ impl ZeromqFleet {
             topic_ids: HashMap::new(),
             queues: Vec::new(),
             queues_opened: 0,
-            inbox: Inbox::new(options.framing),
+            inbox: Inbox::new(options.native.framing),
             wire: WireBytes::default(),
             flooded: Vec::with_capacity(config.clients),
             turns: 0,
@@ -258,37 +258,35 @@ impl Fleet for ZeromqFleet {
             return Publish::Refused(Refusal::NotConnected);
         };
         let topic = &self.topics[topic.0 as usize];
-        let outcome = match self.options.framing {
-            Framing::SingleFrame => {
-                self.wire.sent += on_the_wire(topic.len() + payload.len());
+        let (bytes, outcome) = match self.options.native.framing {
+            Framing::SingleFrame => (
+                on_the_wire(topic.len() + payload.len()),
                 Message::of(topic, payload.head, payload.body)
-                    .and_then(|message| port.socket.send_new(message, false))
-            }
-            Framing::Multipart => {
-                self.wire.sent += on_the_wire(topic.len()) + on_the_wire(payload.len());
-                send_in_two(port, topic, payload)
-            }
+                    .and_then(|message| port.socket.send_new(message, false)),
+            ),
+            Framing::Multipart => (
+                on_the_wire(topic.len()) + on_the_wire(payload.len()),
+                send_in_two(port, topic, payload),
+            ),
         };
         match outcome {
-            Ok(()) => Publish::Accepted,
+            Ok(()) => {
+                self.wire.sent += bytes;
+                Publish::Accepted
+            }
+            Err(error) if would_block(&error) => {
+                port.blocked = true;
+                self.hurried = HURRIED_MAX;
+                Publish::Blocked
+            }
             Err(error) => {
-                self.wire.sent -= match self.options.framing {
-                    Framing::SingleFrame => on_the_wire(topic.len() + payload.len()),
-                    Framing::Multipart => on_the_wire(topic.len()) + on_the_wire(payload.len()),
-                };
-                if would_block(&error) {
-                    port.blocked = true;
-                    self.hurried = HURRIED_MAX;
-                    Publish::Blocked
-                } else if Resource::ended(Attempt::Transfer, &error).is_some() {
+                if Resource::ended(Attempt::Transfer, &error).is_some() {
                     let name = &client.spec.name;
                     let what = format!("client {name}: libzmq cannot take a message");
                     let failure = failed(&what, Attempt::Transfer, &error);
                     self.fail(id, failure);
-                    Publish::Refused(Refusal::NotConnected)
-                } else {
-                    Publish::Refused(Refusal::NotConnected)
                 }
+                Publish::Refused(Refusal::NotConnected)
             }
         }
     }
@@ -300,7 +298,7 @@ impl Fleet for ZeromqFleet {
 
     fn disconnect(&mut self, client: ClientId) {
         if (client.0 as usize) < self.clients.len() {
-            self.drop_ports(client, self.options.linger_ms);
+            self.drop_ports(client, self.options.native.linger_ms);
             self.news.push_back((client, Change::Closed));
         }
     }

@@ -89,8 +89,8 @@ pub fn run(
     let cannot = |what: &str, e: &io::Error| {
         DriverError::new(format!("ZeroMQ forwarder: {what}: {}", explain(e)))
     };
-    let context =
-        Context::start(options.io_threads, 16).map_err(|e| cannot("cannot start libzmq", &e))?;
+    let context = Context::start(options.native.io_threads, 16)
+        .map_err(|e| cannot("cannot start libzmq", &e))?;
     let open = |kind, address: &str| {
         let socket = context.socket(kind)?;
         configure(&socket, options)?;
@@ -126,7 +126,7 @@ pub fn run(
     let outcome = proxy.run(stop);
     for socket in [&proxy.xsub, &proxy.xpub] {
         // Cannot fail on a live socket; if it did, waiting messages would be lost with the process.
-        let _ = socket.set(IntOption::LingerMs, options.linger_ms);
+        let _ = socket.set(IntOption::LingerMs, options.native.linger_ms);
     }
     let counts = proxy.counts;
     drop(proxy);

@@ -182,7 +182,7 @@ impl ZeromqFleet {
             match client.phase {
                 Phase::Connecting { deadline, .. } if deadline <= now => {
                     let missing = client.missing();
-                    let ms = self.options.connect_timeout_ms;
+                    let ms = self.options.native.connect_timeout_ms;
                     let why = format!(
                         "no answer from {missing} within {ms} ms; is it running, and does it \
                          speak ZMTP? (native.zeromq.connect-timeout-ms allows more time)"
@@ -329,5 +329,5 @@ pub(super) fn remove_socket_file(address: &str) {
 
 /// Deadline for a client that begins to connect now.
 pub(super) fn deadline(clock: &Clock, options: &Options) -> Nanos {
-    clock.now() + Nanos::from(options.connect_timeout_ms) * 1_000_000
+    clock.now() + Nanos::from(options.native.connect_timeout_ms) * 1_000_000
 }
