@@ -2,11 +2,11 @@
 
 use std::io;
 
-use pubgauge_driver::{Attempt, Change, ClientId, Clock, DriverError, Failure, Nanos, Transport};
+use pubgauge_driver::{Attempt, Change, ClientId, Clock, DriverError, Failure, Nanos};
 
 use super::ended::failed;
-use super::state::{Client, Lost, Phase, ZeromqFleet, closed, host, unknown};
-use crate::address::ipc_path;
+use super::state::{Client, Lost, Phase, ZeromqFleet, closed, unknown};
+use crate::address::to_bind;
 use crate::options::Options;
 use crate::port::{Port, Role, allow_ipv6};
 use crate::zmq::Link;
@@ -37,43 +37,40 @@ impl ZeromqFleet {
         let name = client.spec.name.clone();
         let cannot =
             |what: &str, e: &io::Error| failed(&format!("client {name}: {what}"), Attempt::Open, e);
+        let open = |role| {
+            let port = Port::open(context, &self.options, &self.epoll, id.0, role);
+            port.map_err(|e| cannot("cannot open a socket", &e))
+        };
+        let connect = |port: &mut Port, address: &str| {
+            let begun = port.connect(context, &self.epoll, id.0, address);
+            begun.map_err(|e| cannot(&format!("cannot connect to {address}"), &e))
+        };
         let mut bound = true;
         if client.spec.publishes {
             if client.publisher.is_none() {
-                let port = Port::open(context, &self.options, &self.epoll, id.0, Role::Publisher);
-                client.publisher = Some(port.map_err(|e| cannot("cannot open a socket", &e))?);
+                client.publisher = Some(open(Role::Publisher)?);
                 bound = !self.forwarders.is_empty();
             }
             if !bound && client.address.is_none() {
-                client.address = Some(match self.options.transport {
-                    Some(Transport::Ipc) => {
-                        let path = ipc_path(&self.scratch, self.worker, id.0)?;
-                        format!("ipc://{}", path.display())
-                    }
-                    _ => format!(
-                        "tcp://{}:*",
-                        host(client.spec.source.unwrap_or(self.address))
-                    ),
-                });
+                let ip = client.spec.source.unwrap_or(self.address);
+                let name = format!("z{}-{}", self.worker, id.0);
+                let address = to_bind(self.options.transport, ip, &self.scratch, &name)?;
+                client.address = Some(address);
             }
             if let (Some(port), Some(forwarder)) = (
                 &mut client.publisher,
                 self.forwarders.get(client.spec.endpoint),
             ) && (port.peers.is_empty() || !port.all_up())
             {
-                let address = forwarder.for_publishers();
-                port.connect(context, &self.epoll, id.0, &address)
-                    .map_err(|e| cannot(&format!("cannot connect to {address}"), &e))?;
+                connect(port, &forwarder.for_publishers())?;
             }
         }
         if client.spec.subscribes {
             if client.subscriber.is_none() {
-                let port = Port::open(context, &self.options, &self.epoll, id.0, Role::Subscriber);
-                client.subscriber = Some(port.map_err(|e| cannot("cannot open a socket", &e))?);
+                client.subscriber = Some(open(Role::Subscriber)?);
             }
             if self.options.point_to_point && client.receiver.is_none() {
-                let port = Port::open(context, &self.options, &self.epoll, id.0, Role::Receiver);
-                client.receiver = Some(port.map_err(|e| cannot("cannot open a socket", &e))?);
+                client.receiver = Some(open(Role::Receiver)?);
             }
             let addresses = match self.forwarders.get(client.spec.endpoint) {
                 Some(forwarder) => vec![forwarder.for_subscribers()],
@@ -81,11 +78,9 @@ impl ZeromqFleet {
             };
             if let Some(port) = &mut client.subscriber {
                 for address in addresses {
-                    if port.is_up(&address) {
-                        continue;
+                    if !port.is_up(&address) {
+                        connect(port, &address)?;
                     }
-                    port.connect(context, &self.epoll, id.0, &address)
-                        .map_err(|e| cannot(&format!("cannot connect to {address}"), &e))?;
                 }
             }
             // Connecting handles commands, which may have announced messages.

@@ -23,7 +23,7 @@ pub(crate) struct ZeromqFleet {
     pub(super) topic_ids: HashMap<(ClientId, String), TopicId>,
     /// Beside `topics`, under point-to-point only.
     pub(super) queues: Vec<Queue>,
-    /// Local queues so far.
+    /// Queues so far.
     pub(super) queues_opened: u32,
     pub(super) inbox: Inbox,
     pub(super) wire: WireBytes,
@@ -111,13 +111,6 @@ pub(super) struct Source {
     pub(super) topic: String,
     pub(super) publisher: String,
     pub(super) queue: String,
-}
-
-pub(super) fn host(ip: IpAddr) -> String {
-    match ip {
-        IpAddr::V4(ip) => ip.to_string(),
-        IpAddr::V6(ip) => format!("[{ip}]"),
-    }
 }
 
 pub(super) fn unknown(client: ClientId) -> DriverError {
