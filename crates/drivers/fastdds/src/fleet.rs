@@ -61,6 +61,7 @@ pub(crate) struct FastddsFleet {
     janitor: Option<Janitor>,
 }
 
+#[derive(Default)]
 struct Client {
     spec: ClientSpec,
     phase: Phase,
@@ -74,11 +75,12 @@ struct Client {
     flooded: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Phase {
     Up,
     /// Waits for acknowledgements until then.
     Closing(Nanos),
+    #[default]
     Down,
 }
 
@@ -309,13 +311,7 @@ impl Fleet for FastddsFleet {
         let id = ClientId(self.clients.len() as u32);
         self.clients.push(Client {
             spec: spec.clone(),
-            phase: Phase::Down,
-            reader: None,
-            reader_since: 0,
-            partitions: Vec::new(),
-            topics: Vec::new(),
-            blocked: false,
-            flooded: false,
+            ..Client::default()
         });
         if let Err(error) = self.begin(id) {
             self.clients.pop();

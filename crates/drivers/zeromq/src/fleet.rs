@@ -105,19 +105,7 @@ impl Fleet for ZeromqFleet {
         let id = ClientId(self.clients.len() as u32);
         self.clients.push(Client {
             spec: spec.clone(),
-            phase: Phase::Down,
-            publisher: None,
-            subscriber: None,
-            receiver: None,
-            sources: Vec::new(),
-            untold: false,
-            topics: Vec::new(),
-            address: None,
-            filters: Vec::new(),
-            checked: false,
-            lost: None,
-            flooded: false,
-            kept: false,
+            ..Client::default()
         });
         if let Err(error) = self.begin(id) {
             self.drop_ports(id, 0);

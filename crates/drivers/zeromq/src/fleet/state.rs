@@ -50,6 +50,7 @@ pub(crate) struct ZeromqFleet {
     pub(super) context: Option<Context>,
 }
 
+#[derive(Default)]
 pub(super) struct Client {
     pub(super) spec: ClientSpec,
     pub(super) phase: Phase,
@@ -82,14 +83,15 @@ pub(super) struct Lost {
     pub(super) at_last: Nanos,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Phase {
     Connecting {
         deadline: Nanos,
         bound: bool,
     },
     Up,
-    /// Failed, closed, or aborted.
+    /// Not connected yet, failed, closed, or aborted.
+    #[default]
     Down,
 }
 
