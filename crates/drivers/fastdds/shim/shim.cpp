@@ -185,14 +185,30 @@ DomainParticipantQos participant_qos(const pgf_config &c, const std::shared_ptr<
     return q;
 }
 
-DataWriterQos writer_qos(const pgf_config &c, int32_t priority) {
-    DataWriterQos q;
+// What writers and readers have in common.
+template <typename Qos>
+Qos common_qos(const pgf_config &c, bool transient_local, int32_t depth) {
+    Qos q;
     q.reliability().kind = c.reliable ? RELIABLE_RELIABILITY_QOS : BEST_EFFORT_RELIABILITY_QOS;
-    q.reliability().max_blocking_time = Duration_t(0, 0);
     q.durability().kind =
-        c.writer_transient_local ? TRANSIENT_LOCAL_DURABILITY_QOS : VOLATILE_DURABILITY_QOS;
-    q.history().kind = c.writer_depth > 0 ? KEEP_LAST_HISTORY_QOS : KEEP_ALL_HISTORY_QOS;
-    if (c.writer_depth > 0) q.history().depth = c.writer_depth;
+        transient_local ? TRANSIENT_LOCAL_DURABILITY_QOS : VOLATILE_DURABILITY_QOS;
+    q.history().kind = depth > 0 ? KEEP_LAST_HISTORY_QOS : KEEP_ALL_HISTORY_QOS;
+    if (depth > 0) q.history().depth = depth;
+    if (c.lifespan_ns >= 0) q.lifespan().duration = duration(c.lifespan_ns);
+    if (c.data_sharing) {
+        q.data_sharing().on("");
+        q.endpoint().history_memory_policy = eprosima::fastrtps::rtps::PREALLOCATED_MEMORY_MODE;
+    } else {
+        q.data_sharing().off();
+        q.endpoint().history_memory_policy =
+            eprosima::fastrtps::rtps::PREALLOCATED_WITH_REALLOC_MEMORY_MODE;
+    }
+    return q;
+}
+
+DataWriterQos writer_qos(const pgf_config &c, int32_t priority) {
+    auto q = common_qos<DataWriterQos>(c, c.writer_transient_local, c.writer_depth);
+    q.reliability().max_blocking_time = Duration_t(0, 0);
     auto &limits = q.resource_limits();
     limits.max_instances = 1;
     limits.max_samples = limits.max_samples_per_instance = c.writer_samples;
@@ -207,25 +223,11 @@ DataWriterQos writer_qos(const pgf_config &c, int32_t priority) {
     if (c.heartbeat_ns >= 0) reliable.times.heartbeatPeriod = duration(c.heartbeat_ns);
     if (c.nack_response_ns >= 0) reliable.times.nackResponseDelay = duration(c.nack_response_ns);
     reliable.disable_heartbeat_piggyback = !c.piggyback;
-    if (c.lifespan_ns >= 0) q.lifespan().duration = duration(c.lifespan_ns);
-    if (c.data_sharing) {
-        q.data_sharing().on("");
-        q.endpoint().history_memory_policy = eprosima::fastrtps::rtps::PREALLOCATED_MEMORY_MODE;
-    } else {
-        q.data_sharing().off();
-        q.endpoint().history_memory_policy =
-            eprosima::fastrtps::rtps::PREALLOCATED_WITH_REALLOC_MEMORY_MODE;
-    }
     return q;
 }
 
 DataReaderQos reader_qos(const pgf_config &c) {
-    DataReaderQos q;
-    q.reliability().kind = c.reliable ? RELIABLE_RELIABILITY_QOS : BEST_EFFORT_RELIABILITY_QOS;
-    q.durability().kind =
-        c.reader_transient_local ? TRANSIENT_LOCAL_DURABILITY_QOS : VOLATILE_DURABILITY_QOS;
-    q.history().kind = c.reader_depth > 0 ? KEEP_LAST_HISTORY_QOS : KEEP_ALL_HISTORY_QOS;
-    if (c.reader_depth > 0) q.history().depth = c.reader_depth;
+    auto q = common_qos<DataReaderQos>(c, c.reader_transient_local, c.reader_depth);
     auto &limits = q.resource_limits();
     // One instance per publisher, and any number of those; the library then insists on no limit
     // over all of them.
@@ -235,21 +237,12 @@ DataReaderQos reader_qos(const pgf_config &c) {
     if (c.heartbeat_response_ns >= 0) {
         q.reliable_reader_qos().times.heartbeatResponseDelay = duration(c.heartbeat_response_ns);
     }
-    if (c.lifespan_ns >= 0) q.lifespan().duration = duration(c.lifespan_ns);
     q.reader_resource_limits().max_samples_per_read = GROUP;
     if (c.multicast) {
         Locator_t group;
         IPLocator::setIPv4(group, MULTICAST);
         group.port = 7400 + 250 * c.domain + 1; // DDSI-RTPS 9.6.1.1: user multicast, PB + DG + d2.
         q.endpoint().multicast_locator_list.push_back(group);
-    }
-    if (c.data_sharing) {
-        q.data_sharing().on("");
-        q.endpoint().history_memory_policy = eprosima::fastrtps::rtps::PREALLOCATED_MEMORY_MODE;
-    } else {
-        q.data_sharing().off();
-        q.endpoint().history_memory_policy =
-            eprosima::fastrtps::rtps::PREALLOCATED_WITH_REALLOC_MEMORY_MODE;
     }
     return q;
 }
