@@ -20,7 +20,7 @@ use self::connecting::deadline;
 use self::ended::failed;
 use self::polling::HURRIED_MAX;
 pub(crate) use self::state::ZeromqFleet;
-use self::state::{Client, Phase, closed, unknown};
+use self::state::{Client, Phase};
 use crate::address::ForwarderAddress;
 use crate::inbox::{Inbox, on_the_wire};
 use crate::native::Framing;
@@ -87,12 +87,7 @@ impl ZeromqFleet {
 
 impl Fleet for ZeromqFleet {
     fn connect(&mut self, spec: &ClientSpec) -> Result<ClientId, DriverError> {
-        if spec.will.is_some() {
-            return Err(DriverError::with_hint(
-                format!("client {}: ZeroMQ has no last will", spec.name),
-                "leave the will out for ZeroMQ",
-            ));
-        }
+        spec.without_will("ZeroMQ", "ZeroMQ")?;
         if !self.forwarders.is_empty() && spec.endpoint >= self.forwarders.len() {
             return Err(DriverError::new(format!(
                 "client {}: endpoint {} of {}",
@@ -122,7 +117,7 @@ impl Fleet for ZeromqFleet {
         if !self.forwarders.is_empty() {
             return Ok(());
         }
-        let client = self.clients.get(id.0 as usize).ok_or_else(|| unknown(id))?;
+        let client = id.find(&self.clients)?;
         if !client.spec.subscribes {
             return Err(DriverError::new(format!(
                 "client {} does not subscribe and needs no peers",
@@ -132,7 +127,7 @@ impl Fleet for ZeromqFleet {
         // Earlier events of this connection no longer matter.
         self.read_monitor(id, Role::Subscriber)
             .map_err(|e| failed("libzmq failed", Attempt::Transfer, &e))?;
-        let context = self.context.as_ref().ok_or_else(closed)?;
+        let context = self.context.as_ref().ok_or_else(DriverError::closed)?;
         let client = &mut self.clients[id.0 as usize];
         if !client.spec.peers.iter().any(|p| p == address) {
             client.spec.peers.push(address.to_owned());
@@ -166,10 +161,7 @@ impl Fleet for ZeromqFleet {
     }
 
     fn subscribe(&mut self, id: ClientId, subscription: &Subscription) -> Result<(), DriverError> {
-        let client = self
-            .clients
-            .get_mut(id.0 as usize)
-            .ok_or_else(|| unknown(id))?;
+        let client = id.find_mut(&mut self.clients)?;
         let options = &self.options;
         let filter = accept(
             subscription,
@@ -203,9 +195,7 @@ impl Fleet for ZeromqFleet {
     }
 
     fn advertise(&mut self, client: ClientId, topic: &str) -> Result<TopicId, DriverError> {
-        if client.0 as usize >= self.clients.len() {
-            return Err(unknown(client));
-        }
+        client.find(&self.clients)?;
         let key = (client, topic.to_owned());
         if let Some(id) = self.topic_ids.get(&key) {
             return Ok(*id);
@@ -298,10 +288,7 @@ impl Fleet for ZeromqFleet {
     }
 
     fn reconnect(&mut self, id: ClientId) -> Result<(), DriverError> {
-        let client = self
-            .clients
-            .get_mut(id.0 as usize)
-            .ok_or_else(|| unknown(id))?;
+        let client = id.find_mut(&mut self.clients)?;
         if client.phase == Phase::Up {
             return Ok(());
         }

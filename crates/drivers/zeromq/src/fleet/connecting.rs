@@ -5,7 +5,7 @@ use std::io;
 use pubgauge_driver::{Attempt, Change, ClientId, Clock, DriverError, Failure, Nanos};
 
 use super::ended::failed;
-use super::state::{Client, Lost, Phase, ZeromqFleet, closed, unknown};
+use super::state::{Client, Lost, Phase, ZeromqFleet};
 use crate::address::to_bind;
 use crate::options::Options;
 use crate::port::{Port, Role, allow_ipv6};
@@ -22,18 +22,11 @@ impl ZeromqFleet {
     /// Opens the client's sockets and begins to bind and connect them. Sockets that are open stay,
     /// with the connections that are up.
     pub(super) fn begin(&mut self, id: ClientId) -> Result<(), DriverError> {
-        if self
-            .clients
-            .get(id.0 as usize)
-            .is_some_and(|c| c.spec.publishes)
-        {
+        if id.find(&self.clients)?.spec.publishes {
             self.open_queues(id)?;
         }
-        let context = self.context.as_ref().ok_or_else(closed)?;
-        let client = self
-            .clients
-            .get_mut(id.0 as usize)
-            .ok_or_else(|| unknown(id))?;
+        let context = self.context.as_ref().ok_or_else(DriverError::closed)?;
+        let client = id.find_mut(&mut self.clients)?;
         let name = client.spec.name.clone();
         let cannot =
             |what: &str, e: &io::Error| failed(&format!("client {name}: {what}"), Attempt::Open, e);

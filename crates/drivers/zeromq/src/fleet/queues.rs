@@ -13,7 +13,7 @@ use pubgauge_driver::{Attempt, Change, ClientId, DriverError, Events, Failure, T
 
 use super::connecting::{cannot_bind, remove_socket_file};
 use super::ended::failed;
-use super::state::{Client, OpenQueue, Phase, Queue, Source, ZeromqFleet, closed, unknown};
+use super::state::{Client, OpenQueue, Phase, Queue, Source, ZeromqFleet};
 use crate::address::to_bind;
 use crate::inbox::on_the_wire;
 use crate::port::{Port, Role, allow_ipv6};
@@ -36,8 +36,8 @@ impl ZeromqFleet {
         id: ClientId,
         topic: u32,
     ) -> Result<OpenQueue, DriverError> {
-        let context = self.context.as_ref().ok_or_else(closed)?;
-        let client = self.clients.get(id.0 as usize).ok_or_else(|| unknown(id))?;
+        let context = self.context.as_ref().ok_or_else(DriverError::closed)?;
+        let client = id.find(&self.clients)?;
         self.queues_opened += 1;
         let ip = client.spec.source.unwrap_or(self.address);
         let name = format!("z{}-q{}", self.worker, self.queues_opened);

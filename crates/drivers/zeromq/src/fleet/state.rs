@@ -5,9 +5,7 @@ use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
-use pubgauge_driver::{
-    Change, ClientId, ClientSpec, Clock, DriverError, Failure, Nanos, TopicId, WireBytes,
-};
+use pubgauge_driver::{Change, ClientId, ClientSpec, Clock, Failure, Nanos, TopicId, WireBytes};
 use rustix::event::epoll;
 
 use crate::address::ForwarderAddress;
@@ -113,12 +111,4 @@ pub(super) struct Source {
     pub(super) topic: String,
     pub(super) publisher: String,
     pub(super) queue: String,
-}
-
-pub(super) fn unknown(client: ClientId) -> DriverError {
-    DriverError::new(format!("there is no client {}", client.0))
-}
-
-pub(super) fn closed() -> DriverError {
-    DriverError::new("the fleet is closed")
 }
