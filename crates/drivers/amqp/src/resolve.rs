@@ -8,8 +8,9 @@ use pubgauge_driver::{
 use pubgauge_net::fleet::{Terms, Tuning};
 
 use crate::native::{Acknowledge, NATIVE, Native, Overflow, QueueType};
-use crate::options::{Answers, DEFAULT_IN_FLIGHT, Exchange, FRAME_MAX, Options};
+use crate::options::{Answers, Exchange, FRAME_MAX, Options};
 
+const DEFAULT_IN_FLIGHT: u32 = 1000;
 const DEFAULT_PREFETCH: u16 = 1000;
 const DEFAULT_SESSION_EXPIRY_S: u32 = 3600;
 /// Priorities -10 to 10 become 0 to 20: a queue with fewer could not tell all of them apart.
@@ -39,7 +40,7 @@ impl Options {
         let mut table = Resolution::default();
         let t = &mut table;
         let native = NATIVE.read(settings, t);
-        let mut options = Options::plain();
+        let mut options = Options::default();
         options.connection(settings, &native, t);
         options.pattern(settings, &native, t);
         options.delivery(settings, &native, t);
