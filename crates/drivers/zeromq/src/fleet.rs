@@ -162,12 +162,7 @@ impl Fleet for ZeromqFleet {
 
     fn subscribe(&mut self, id: ClientId, subscription: &Subscription) -> Result<(), DriverError> {
         let client = id.find_mut(&mut self.clients)?;
-        let options = &self.options;
-        let filter = accept(
-            subscription,
-            options.plus_at_receiver,
-            options.point_to_point,
-        )?;
+        let filter = accept(subscription, &self.options)?;
         let Some(port) = &client.subscriber else {
             return Err(DriverError::new(format!(
                 "client {} is not connected as a subscriber",

@@ -93,12 +93,7 @@ impl Driver for ZeromqDriver {
     ) -> Result<(), DriverError> {
         let (options, _) = options::resolve(settings, Topology::Direct)
             .map_err(|refused| refusal("ZeroMQ", refused))?;
-        topic::accept(
-            subscription,
-            options.plus_at_receiver,
-            options.point_to_point,
-        )
-        .map(|_| ())
+        topic::accept(subscription, &options).map(drop)
     }
 
     fn footprint(&self, settings: &Settings, target: &Target, crowd: &Crowd) -> Footprint {
