@@ -27,6 +27,7 @@
 #include <fastrtps/utils/IPLocator.h>
 #include <fastrtps/xmlparser/XMLProfileManager.h>
 
+#include <cstddef>
 #include <cstdio>
 #include <exception>
 #include <memory>
@@ -78,11 +79,13 @@ public:
 std::mutex LastError::mutex_;
 std::string LastError::words_;
 
-void say(char *error, size_t len, const std::string &what) {
+// Says in `error` why there is nothing to return.
+std::nullptr_t say(char *error, size_t len, const std::string &what) {
     const std::string why = LastError::take();
     if (len > 0) {
         std::snprintf(error, len, "%s%s%s", what.c_str(), why.empty() ? "" : ": ", why.c_str());
     }
+    return nullptr;
 }
 
 } // namespace
@@ -274,32 +277,25 @@ pgf_participant *pgf_open(const pgf_config *config, char *error, size_t error_le
         p->id = pubgauge::Ids::instance().take(config->domain, config->peers, config->own_host);
         if (p->id < 0) {
             *no_ports = 1;
-            say(error, error_len, "all participant ids that discovery looks at are taken");
-            return nullptr;
+            return say(error, error_len, "all participant ids that discovery looks at are taken");
         }
         auto qos = participant_qos(*config, p->shared);
         qos.wire_protocol().participant_id = p->id;
         qos.wire_protocol().prefix = pubgauge::Ids::instance().prefix(config->own_host);
         auto *factory = DomainParticipantFactory::get_instance();
         p->entity = factory->create_participant(config->domain, qos);
-        if (p->entity == nullptr) {
-            say(error, error_len, "Fast DDS could not create a participant");
-            return nullptr;
-        }
+        if (p->entity == nullptr)
+            return say(error, error_len, "Fast DDS could not create a participant");
         const bool bounded = config->data_sharing != 0;
         const uint32_t initial = bounded ? config->max_payload : std::min(config->max_payload, INITIAL);
         TypeSupport type(new pubgauge::MessageType(initial, bounded));
         if (type.register_type(p->entity) == ReturnCode_t::RETCODE_OK) {
             p->topic = p->entity->create_topic(TOPIC, type.get_type_name(), TOPIC_QOS_DEFAULT);
         }
-        if (p->topic == nullptr) {
-            say(error, error_len, "Fast DDS could not create the topic");
-            return nullptr;
-        }
+        if (p->topic == nullptr) return say(error, error_len, "Fast DDS could not create the topic");
         return p.release();
     } catch (const std::exception &e) {
-        say(error, error_len, e.what());
-        return nullptr;
+        return say(error, error_len, e.what());
     }
 }
 
@@ -346,22 +342,18 @@ pgf_writer *pgf_writer_create(pgf_participant *p, const char *partition, uint32_
         PublisherQos qos;
         qos.partition().push_back(partition);
         Publisher *publisher = p->entity->create_publisher(qos);
-        if (publisher == nullptr) {
-            say(error, error_len, "Fast DDS could not create a publisher");
-            return nullptr;
-        }
+        if (publisher == nullptr)
+            return say(error, error_len, "Fast DDS could not create a publisher");
         DataWriter *entity = publisher->create_datawriter(p->topic, writer_qos(p->config, priority));
         if (entity == nullptr) {
             p->entity->delete_publisher(publisher);
-            say(error, error_len, "Fast DDS refused the data writer's QoS");
-            return nullptr;
+            return say(error, error_len, "Fast DDS refused the data writer's QoS");
         }
         auto *w = new pgf_writer{p, publisher, entity, {}};
         w->message.device = device;
         return w;
     } catch (const std::exception &e) {
-        say(error, error_len, e.what());
-        return nullptr;
+        return say(error, error_len, e.what());
     }
 }
 
@@ -397,21 +389,17 @@ pgf_reader *pgf_reader_create(pgf_participant *p, uint32_t number, const char *c
         r->p = p;
         r->number = number;
         r->subscriber = p->entity->create_subscriber(qos);
-        if (r->subscriber == nullptr) {
-            say(error, error_len, "Fast DDS could not create a subscriber");
-            return nullptr;
-        }
+        if (r->subscriber == nullptr)
+            return say(error, error_len, "Fast DDS could not create a subscriber");
         r->entity = r->subscriber->create_datareader(p->topic, reader_qos(p->config), r.get(),
                                                      StatusMask::data_available());
         if (r->entity == nullptr) {
             p->entity->delete_subscriber(r->subscriber);
-            say(error, error_len, "Fast DDS refused the data reader's QoS");
-            return nullptr;
+            return say(error, error_len, "Fast DDS refused the data reader's QoS");
         }
         return r.release();
     } catch (const std::exception &e) {
-        say(error, error_len, e.what());
-        return nullptr;
+        return say(error, error_len, e.what());
     }
 }
 
