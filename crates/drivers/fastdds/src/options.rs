@@ -242,6 +242,13 @@ pub(crate) fn resolve(
         Some(ms) => becomes(format!("Lifespan QoS {ms} ms, kept by writer and reader")),
     });
     limits(&mut answer, settings, &native);
+    answer.decide("batching", settings.batching, |b| match b {
+        None | Some(Batching::Off) => becomes("none: each sample is a message of its own"),
+        Some(_) => cannot(
+            "Fast DDS gathers no samples; native.fastdds.publish-mode = \"async\" is the nearest \
+             (its thread may put queued samples into one datagram)",
+        ),
+    });
     answer.absent(
         "priority",
         &settings.priority,
@@ -372,13 +379,6 @@ fn limits(answer: &mut Resolution, settings: &Settings, native: &Native) {
         None | Some(OnFull::Block) => becomes(
             "max_blocking_time 0: a write that finds the writer's history full is tried again \
              when acknowledgements come",
-        ),
-    });
-    answer.decide("batching", settings.batching, |b| match b {
-        None | Some(Batching::Off) => becomes("none: each sample is a message of its own"),
-        Some(_) => cannot(
-            "Fast DDS gathers no samples; native.fastdds.publish-mode = \"async\" is the nearest \
-             (its thread may put queued samples into one datagram)",
         ),
     });
 }
