@@ -2,8 +2,8 @@
 
 use pubgauge_amqp_codec::{FRAME_MIN, TableBuf, Value};
 use pubgauge_driver::{
-    Durability, Mapping, MessagingPattern, OnFull, Reliability, Resolution, Session, Settings,
-    Unsupported, becomes, cannot, spelt,
+    Durability, MessagingPattern, OnFull, Reliability, Resolution, Resolved, Session, Settings,
+    becomes, cannot, spelt,
 };
 use pubgauge_net::fleet::{Terms, Tuning};
 
@@ -36,7 +36,7 @@ const TERMS: Terms = Terms {
 
 impl Options {
     /// Resolves the settings. AMQP 0-9-1 servers are taken to have RabbitMQ's extensions.
-    pub fn resolve(settings: &Settings) -> Result<(Options, Vec<Mapping>), Vec<Unsupported>> {
+    pub fn resolve(settings: &Settings) -> Resolved<Options> {
         let mut table = Resolution::default();
         let t = &mut table;
         let native = NATIVE.read(settings, t);

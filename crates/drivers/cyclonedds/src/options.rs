@@ -1,8 +1,8 @@
 //! What the neutral and native settings become as QoS policies and configuration of Cyclone DDS.
 
 use pubgauge_driver::{
-    Batching, Durability, Mapping, MessagingPattern, OnFull, Reliability, Resolution, Session,
-    Settings, Traits, Transport, Unsupported, becomes, cannot,
+    Batching, Durability, MessagingPattern, OnFull, Reliability, Resolution, Resolved, Session,
+    Settings, Traits, Transport, becomes, cannot,
 };
 
 use crate::native::{Multicast, Native};
@@ -73,7 +73,7 @@ impl Options {
 }
 
 /// What `settings` become, or every setting that cannot be honoured.
-pub(crate) fn resolve(settings: &Settings) -> Result<(Options, Vec<Mapping>), Vec<Unsupported>> {
+pub(crate) fn resolve(settings: &Settings) -> Resolved<Options> {
     let mut answer = Resolution::default();
     let native = Native::read(settings, &mut answer);
 

@@ -1,8 +1,8 @@
 //! What the neutral and native settings become in Fast DDS's terms.
 
 use pubgauge_driver::{
-    Batching, Durability, Mapping, MessagingPattern, OnFull, Reliability, Resolution, Session,
-    Settings, Target, Traits, Transport, Unsupported, becomes, cannot, spelt,
+    Batching, Durability, MessagingPattern, OnFull, Reliability, Resolution, Resolved, Session,
+    Settings, Target, Traits, Transport, becomes, cannot, spelt,
 };
 
 use crate::native::{NAME, Native, Preset, PublishMode, Scheduler, ns};
@@ -160,10 +160,7 @@ fn within(samples: i32, bytes: usize, max_payload: usize) -> i32 {
 }
 
 /// What `settings` become, or every setting that cannot be honoured.
-pub(crate) fn resolve(
-    settings: &Settings,
-    target: &Target,
-) -> Result<(Options, Vec<Mapping>), Vec<Unsupported>> {
+pub(crate) fn resolve(settings: &Settings, target: &Target) -> Resolved<Options> {
     let mut answer = Resolution::default();
     // The other variant has the feature `preset-tuned`.
     let variant = match target.has("preset-default") {

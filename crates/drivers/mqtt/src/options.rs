@@ -1,8 +1,8 @@
 //! What the neutral settings become in MQTT, and which of them it cannot honour.
 
 use pubgauge_driver::{
-    DriverError, Durability, Mapping, MessagingPattern, Reliability, Resolution, Session, Settings,
-    Subscription, Target, Unsupported, becomes, cannot, spelt,
+    DriverError, Durability, MessagingPattern, Reliability, Resolution, Resolved, Session, Settings,
+    Subscription, Target, becomes, cannot, spelt,
 };
 use pubgauge_mqtt_codec::{QoS, RetainHandling, Version};
 use pubgauge_net::fleet::{Terms, Tuning};
@@ -51,10 +51,7 @@ pub(crate) struct Options {
 
 impl Options {
     /// Resolves the settings for a system like `target`.
-    pub fn resolve(
-        settings: &Settings,
-        target: &Target,
-    ) -> Result<(Options, Vec<Mapping>), Vec<Unsupported>> {
+    pub fn resolve(settings: &Settings, target: &Target) -> Resolved<Options> {
         let mut table = Resolution::default();
         let native = NATIVE.read(settings, &mut table);
         let version = native

@@ -1,8 +1,8 @@
 //! What the neutral settings become in core NATS, and which of them it cannot honour.
 
 use pubgauge_driver::{
-    Durability, Mapping, MessagingPattern, NativeSettings, Resolution, Session, Settings,
-    Unsupported, becomes, cannot, spelt,
+    Durability, MessagingPattern, NativeSettings, Resolution, Resolved, Session, Settings, becomes,
+    cannot, spelt,
 };
 use pubgauge_net::fleet::{Terms, Tuning};
 use pubgauge_net::socket::SocketOptions;
@@ -34,7 +34,7 @@ pub(crate) struct Options {
 
 impl Options {
     /// Resolves the settings.
-    pub fn resolve(s: &Settings) -> Result<(Options, Vec<Mapping>), Vec<Unsupported>> {
+    pub fn resolve(s: &Settings) -> Resolved<Options> {
         let mut table = Resolution::default();
         let t = &mut table;
         let socket = NATIVE.read(s, t);

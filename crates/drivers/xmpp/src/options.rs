@@ -1,8 +1,7 @@
 //! What the neutral settings become in XMPP, and which of them it cannot honour.
 
 use pubgauge_driver::{
-    Durability, Mapping, MessagingPattern, Resolution, Session, Settings, Unsupported, becomes,
-    cannot, spelt,
+    Durability, MessagingPattern, Resolution, Resolved, Session, Settings, becomes, cannot, spelt,
 };
 use pubgauge_net::fleet::{Terms, Tuning};
 
@@ -41,10 +40,7 @@ pub(crate) struct Options {
 
 impl Options {
     /// Resolves the settings for a system with these features.
-    pub fn resolve(
-        settings: &Settings,
-        features: &[String],
-    ) -> Result<(Options, Vec<Mapping>), Vec<Unsupported>> {
+    pub fn resolve(settings: &Settings, features: &[String]) -> Resolved<Options> {
         let mut table = Resolution::default();
         let native = NATIVE.read(settings, &mut table);
         let mut options = Options {

@@ -10,7 +10,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use pubgauge_driver::{DriverError, Settings, refusal};
+use pubgauge_driver::{DriverError, Settings, accepted};
 use rustix::event::{PollFd, PollFlags, Timespec};
 
 use crate::address::ForwarderAddress;
@@ -49,8 +49,7 @@ impl ForwarderOptions {
     /// # Errors
     /// When ZeroMQ cannot honour the settings, or the address has another transport.
     pub fn new(address: ForwarderAddress, settings: &Settings) -> Result<Self, DriverError> {
-        let (options, _) = options::resolve(settings, Topology::Forwarder)
-            .map_err(|refused| refusal("ZeroMQ", refused))?;
+        let options = accepted("ZeroMQ", options::resolve(settings, Topology::Forwarder))?;
         if options.transport.is_some_and(|t| t != address.transport()) {
             return Err(DriverError::with_hint(
                 format!("{address} is not what the setting `transport` asks for"),

@@ -1,8 +1,8 @@
 //! What the neutral and native settings become in libzmq's terms.
 
 use pubgauge_driver::{
-    Batching, Durability, Mapping, MessagingPattern, OnFull, Reliability, Resolution, Session,
-    Settings, Target, Traits, Transport, Unsupported, becomes, cannot, spelt,
+    Batching, Durability, MessagingPattern, OnFull, Reliability, Resolution, Resolved, Session,
+    Settings, Target, Traits, Transport, becomes, cannot, spelt,
 };
 
 use crate::native::{Framing, NATIVE, Native, PlusWildcard};
@@ -76,10 +76,7 @@ impl Options {
 }
 
 /// What `settings` become, or every setting that cannot be honoured.
-pub(crate) fn resolve(
-    settings: &Settings,
-    topology: Topology,
-) -> Result<(Options, Vec<Mapping>), Vec<Unsupported>> {
+pub(crate) fn resolve(settings: &Settings, topology: Topology) -> Resolved<Options> {
     let mut answer = Resolution::default();
     let native = NATIVE.read(settings, &mut answer);
     let plus_at_receiver = native.plus_wildcard == PlusWildcard::FilterAtReceiver;
