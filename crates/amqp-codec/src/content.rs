@@ -17,10 +17,6 @@ pub struct Properties<'a> {
     pub delivery_mode: Option<u8>,
     /// 0 (least) to 255.
     pub priority: Option<u8>,
-    /// What a reply refers to.
-    pub correlation_id: Option<&'a [u8]>,
-    /// Where a reply goes.
-    pub reply_to: Option<&'a [u8]>,
     /// RabbitMQ: time to live in milliseconds, in decimal digits.
     pub expiration: Option<&'a [u8]>,
     /// The application's identifier of the message.
@@ -72,8 +68,6 @@ impl<'a> ContentHeader<'a> {
         let flags = u16::from(p.headers.is_some()) << 13
             | u16::from(p.delivery_mode.is_some()) << 12
             | u16::from(p.priority.is_some()) << 11
-            | u16::from(p.correlation_id.is_some()) << 10
-            | u16::from(p.reply_to.is_some()) << 9
             | u16::from(p.expiration.is_some()) << 8
             | u16::from(p.message_id.is_some()) << 7;
         out.extend_from_slice(&BASIC.to_be_bytes());
@@ -85,10 +79,7 @@ impl<'a> ContentHeader<'a> {
         }
         out.extend(p.delivery_mode);
         out.extend(p.priority);
-        for text in [p.correlation_id, p.reply_to, p.expiration, p.message_id]
-            .into_iter()
-            .flatten()
-        {
+        for text in [p.expiration, p.message_id].into_iter().flatten() {
             put_short(text, out)?;
         }
         Ok(())
@@ -97,12 +88,12 @@ impl<'a> ContentHeader<'a> {
 
 fn properties<'a>(r: &mut Reader<'a>, flags: u16) -> Option<Properties<'a>> {
     let has = |bit: u16| flags & 1 << bit != 0;
+    let skip = |r: &mut Reader<'a>, bits: &[u16]| {
+        let mut skipped = bits.iter().filter(|bit| has(**bit));
+        skipped.try_for_each(|_| r.short().map(drop))
+    };
     let mut p = Properties::default();
-    for skipped in [15, 14] {
-        if has(skipped) {
-            r.short()?; // content-type, content-encoding
-        }
-    }
+    skip(r, &[15, 14])?; // content-type, content-encoding
     if has(13) {
         p.headers = Some(Field::get(r)?);
     }
@@ -112,12 +103,7 @@ fn properties<'a>(r: &mut Reader<'a>, flags: u16) -> Option<Properties<'a>> {
     if has(11) {
         p.priority = Some(r.u8()?);
     }
-    if has(10) {
-        p.correlation_id = Some(r.short()?);
-    }
-    if has(9) {
-        p.reply_to = Some(r.short()?);
-    }
+    skip(r, &[10, 9])?; // correlation-id, reply-to
     if has(8) {
         p.expiration = Some(r.short()?);
     }
@@ -127,11 +113,7 @@ fn properties<'a>(r: &mut Reader<'a>, flags: u16) -> Option<Properties<'a>> {
     if has(6) {
         r.u64()?; // timestamp
     }
-    for skipped in [5, 4, 3, 2] {
-        if has(skipped) {
-            r.short()?; // type, user-id, app-id, cluster-id
-        }
-    }
+    skip(r, &[5, 4, 3, 2])?; // type, user-id, app-id, cluster-id
     Some(p)
 }
 

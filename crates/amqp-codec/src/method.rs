@@ -31,8 +31,6 @@ pub mod delete {
 pub mod consume {
     /// Messages count as acknowledged when they are sent.
     pub const NO_ACK: u8 = 2;
-    /// No other consumer may use the queue.
-    pub const EXCLUSIVE: u8 = 4;
 }
 
 /// Bit of [`BasicPublish::bits`]: return the message if no queue gets it.

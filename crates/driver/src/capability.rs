@@ -261,76 +261,39 @@ impl Capability {
     /// The setting that decides, and the plainest settings with it.
     pub(crate) fn ask(self) -> Option<(&'static str, Settings)> {
         let mut s = Settings::default();
-        let name = match self {
-            Capability::Pattern(v) => {
-                s.pattern = Some(v);
-                "pattern"
-            }
-            Capability::Reliability(v) => {
-                s.reliability = Some(v);
-                "reliability"
-            }
+        match self {
+            Capability::Pattern(v) => s.pattern = Some(v),
+            Capability::Reliability(v) => s.reliability = Some(v),
             Capability::Durability(v) => {
                 s.durability = Some(v);
                 if v != Durability::Memory {
                     s.session = Some(Session::Durable);
                     s.reliability = Some(Reliability::AtLeastOnce);
                 }
-                "durability"
             }
-            Capability::DurableSession => {
-                s.session = Some(Session::Durable);
-                "session"
-            }
-            Capability::LastValue => {
-                s.last_value = Some(true);
-                "last-value"
-            }
-            Capability::Lifespan => {
-                s.lifespan_ms = Some(1000);
-                "lifespan-ms"
-            }
-            Capability::Priority => {
-                s.priority = Some(5);
-                "priority"
-            }
-            Capability::Multicast => {
-                s.multicast = Some(true);
-                "multicast"
-            }
-            Capability::BatchingOff => {
-                s.batching = Some(Batching::Off);
-                "batching"
-            }
-            Capability::BatchingFixed => {
-                s.batching = Some(Batching::Bytes(8192));
-                "batching"
-            }
-            Capability::BatchingAdaptive => {
-                s.batching = Some(Batching::Adaptive);
-                "batching"
-            }
-            Capability::RateLimit => {
-                s.rate_limit_bytes_per_s = Some(200_000);
-                "rate-limit-bytes-per-s"
-            }
-            Capability::InFlight => {
-                s.in_flight = Some(8);
-                "in-flight"
-            }
-            Capability::QueueLimit => {
-                s.queue_limit = Some(100);
-                "queue-limit"
-            }
-            Capability::OnFull(v) => {
-                s.on_full = Some(v);
-                "on-full"
-            }
+            Capability::DurableSession => s.session = Some(Session::Durable),
+            Capability::LastValue => s.last_value = Some(true),
+            Capability::Lifespan => s.lifespan_ms = Some(1000),
+            Capability::Priority => s.priority = Some(5),
+            Capability::Multicast => s.multicast = Some(true),
+            Capability::BatchingOff => s.batching = Some(Batching::Off),
+            Capability::BatchingFixed => s.batching = Some(Batching::Bytes(8192)),
+            Capability::BatchingAdaptive => s.batching = Some(Batching::Adaptive),
+            Capability::RateLimit => s.rate_limit_bytes_per_s = Some(200_000),
+            Capability::InFlight => s.in_flight = Some(8),
+            Capability::QueueLimit => s.queue_limit = Some(100),
+            Capability::OnFull(v) => s.on_full = Some(v),
             Capability::Filter(_)
             | Capability::Group
             | Capability::Topology(_)
             | Capability::PayloadAgnostic
             | Capability::BinaryPayload => return None,
+        }
+        let name = match self {
+            Capability::DurableSession => "session",
+            Capability::Lifespan => "lifespan-ms",
+            Capability::RateLimit => "rate-limit-bytes-per-s",
+            _ => self.property(),
         };
         Some((name, s))
     }

@@ -31,7 +31,7 @@ pub use footprint::{Crowd, Footprint, Ports};
 pub use header::{Header, Kind, Mark};
 pub use native::NativeSettings;
 pub use payload::{Filler, Payload};
-pub use resolution::{Resolution, refusal, spelt};
+pub use resolution::{Resolution, Resolved, accepted, becomes, cannot, spelt};
 pub use resource::{Attempt, Resource};
 pub use seam::{
     Acknowledgement, Change, ClientId, ClientSpec, Delivery, DriverError, Events, Failure, Fleet,

@@ -20,16 +20,6 @@ impl Payload<'_> {
         HEADER_LEN + self.body.len()
     }
 
-    /// Copies the payload to the start of `out`.
-    ///
-    /// # Panics
-    /// If `out` is shorter than [`Payload::len`].
-    #[inline]
-    pub fn copy_to(&self, out: &mut [u8]) {
-        out[..HEADER_LEN].copy_from_slice(self.head);
-        out[HEADER_LEN..self.len()].copy_from_slice(self.body);
-    }
-
     /// Appends the payload to `out`.
     #[inline]
     pub fn append_to(&self, out: &mut Vec<u8>) {

@@ -7,6 +7,21 @@ use serde_json::Value;
 use crate::seam::DriverError;
 use crate::settings::{Mapping, Settings, Unsupported};
 
+/// What settings became: the options of a driver with a row for each setting, or all that was refused.
+pub type Resolved<T> = Result<(T, Vec<Mapping>), Vec<Unsupported>>;
+
+/// The options that settings became on `system`.
+///
+/// # Errors
+/// All that was refused, as one error.
+pub fn accepted<T>(system: &str, resolved: Resolved<T>) -> Result<T, DriverError> {
+    resolved.map(|(options, _)| options).map_err(|refused| {
+        let words = |u: &Unsupported| format!("{} = {}: {}", u.setting, u.value, u.reason);
+        let refused: Vec<String> = refused.iter().map(words).collect();
+        DriverError::new(format!("{system} cannot honour {}", refused.join("; ")))
+    })
+}
+
 /// Collects what each setting became, and which cannot be honoured.
 #[derive(Debug, Default)]
 pub struct Resolution {
@@ -73,7 +88,7 @@ impl Resolution {
     ///
     /// # Errors
     /// All that was refused.
-    pub fn finish<T>(mut self, options: T) -> Result<(T, Vec<Mapping>), Vec<Unsupported>> {
+    pub fn finish<T>(mut self, options: T) -> Resolved<T> {
         if !self.refused.is_empty() {
             return Err(self.refused);
         }
@@ -84,21 +99,22 @@ impl Resolution {
     }
 }
 
+/// What a setting becomes, in the system's own terms: an answer in [`Resolution::decide`].
+pub fn becomes(native: impl Into<String>) -> Result<String, String> {
+    Ok(native.into())
+}
+
+/// Why a setting cannot be honoured, and what would do instead: an answer in [`Resolution::decide`].
+pub fn cannot(reason: impl Into<String>) -> Result<String, String> {
+    Err(reason.into())
+}
+
 /// A setting's value as a study file spells it; `None` if it was not given.
 pub fn spelt<T: Serialize>(value: &Option<T>) -> Option<String> {
     Some(match serde_json::to_value(value.as_ref()?).ok()? {
         Value::String(text) => text,
         other => other.to_string(),
     })
-}
-
-/// All that was refused, as one error.
-pub fn refusal(system: &str, refused: Vec<Unsupported>) -> DriverError {
-    let lines: Vec<String> = refused
-        .iter()
-        .map(|u| format!("{} = {}: {}", u.setting, u.value, u.reason))
-        .collect();
-    DriverError::new(format!("{system} cannot honour {}", lines.join("; ")))
 }
 
 #[cfg(test)]
@@ -133,9 +149,9 @@ mod tests {
         resolution.row("pattern", None, "topics");
         resolution.absent("multicast", &Some(true), "off", "there is none");
         resolution.decide("on-full", Some(OnFull::Block), |_| Err("never".into()));
-        let refused = resolution.finish(()).unwrap_err();
+        let refused = accepted("X", resolution.finish(())).unwrap_err();
         assert_eq!(
-            refusal("X", refused).what,
+            refused.what,
             "X cannot honour multicast = true: there is none; on-full = block: never"
         );
     }

@@ -94,6 +94,11 @@ pub struct OnNetwork {
 pub type Shared = Arc<dyn std::any::Any + Send + Sync>;
 
 impl Target {
+    /// Whether the system's file names this feature.
+    pub fn has(&self, feature: &str) -> bool {
+        self.features.iter().any(|f| f == feature)
+    }
+
     /// The row beside the settings that says that TLS is spoken to a server that is not checked
     /// ([`Tls::insecure`]); `None` where none of the endpoints, which have these `schemes`, has TLS.
     pub fn unchecked(&self, schemes: &[Scheme]) -> Option<Mapping> {
@@ -154,6 +159,26 @@ pub struct Tls {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ClientId(pub u32);
 
+impl ClientId {
+    /// The client of this number among all of a fleet.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn find<C>(self, clients: &[C]) -> Result<&C, DriverError> {
+        let client = clients.get(self.0 as usize);
+        client.ok_or_else(|| DriverError::new(format!("there is no client {}", self.0)))
+    }
+
+    /// [`ClientId::find`], to change it.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn find_mut<C>(self, clients: &mut [C]) -> Result<&mut C, DriverError> {
+        self.find(clients)?;
+        Ok(&mut clients[self.0 as usize])
+    }
+}
+
 /// A topic that a client has advertised. Only valid with the fleet that gave it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TopicId(pub u32);
@@ -175,6 +200,22 @@ pub struct ClientSpec {
     pub peers: Vec<String>,
     /// Message that the system publishes for it if it vanishes.
     pub will: Option<Will>,
+}
+
+impl ClientSpec {
+    /// Refuses a will, which `system` does not have; `name` for the advice.
+    ///
+    /// # Errors
+    /// If there is one.
+    pub fn without_will(&self, system: &str, name: &str) -> Result<(), DriverError> {
+        match self.will {
+            None => Ok(()),
+            Some(_) => Err(DriverError::with_hint(
+                format!("client {}: {system} has no last will", self.name),
+                format!("leave the will out for {name}"),
+            )),
+        }
+    }
 }
 
 /// A last will.
@@ -466,6 +507,11 @@ impl DriverError {
             hint: Some(hint.into()),
             ..DriverError::new(what)
         }
+    }
+
+    /// Something was asked of a fleet after [`Fleet::close`].
+    pub fn closed() -> Self {
+        DriverError::new("the fleet is closed")
     }
 
     /// The client has run out of something; with the resource's advice.

@@ -7,7 +7,7 @@ use pubgauge_amqp_codec::method::{ConnectionClose, TxCommit};
 use pubgauge_amqp_codec::{HEARTBEAT, Method, PROTOCOL_HEADER};
 use pubgauge_driver::{
     ClientSpec, DriverError, Encryption, Events, Failure, FleetConfig, Nanos, Payload, Refusal,
-    Scheme, Subscription, TopicId, refusal,
+    Scheme, Subscription, TopicId, accepted,
 };
 use pubgauge_net::endpoint::{Addressing, Endpoint};
 use pubgauge_net::fleet::{Broken, Protocol, State, Taken, TcpFleet};
@@ -44,8 +44,7 @@ const PLAIN: Scheme = Scheme {
 
 /// A fleet without clients.
 pub(crate) fn open(config: FleetConfig) -> Result<TcpFleet<Amqp>, DriverError> {
-    let (options, _) =
-        Options::resolve(&config.settings).map_err(|refused| refusal("AMQP", refused))?;
+    let options = accepted("AMQP", Options::resolve(&config.settings))?;
     let target = &config.target;
     let endpoints = pair::plain_places(&target.endpoints, &ADDRESSING)?;
     let path = |e: &Endpoint| e.path.as_ref().map_or(0, String::len);

@@ -1,5 +1,7 @@
 //! The connection itself: greeting, login, negotiated limits, close, and the texts of its errors.
 
+use std::collections::VecDeque;
+
 use pubgauge_amqp_codec::method::{
     ConnectionCloseOk, ConnectionOpen, ConnectionStart, ConnectionStartOk, ConnectionTune,
     ConnectionTuneOk, Long,
@@ -173,20 +175,11 @@ fn enter(amqp: &mut Amqp, link: &mut L<'_>, tune: &ConnectionTune<'_>) -> Result
 
 /// Reports the client as connected once nothing is awaited any more.
 pub(crate) fn finish(amqp: &mut Amqp, link: &mut L<'_>, events: &mut dyn Events) {
-    if link.client.own.step != Step::Opening
-        || link
-            .client
-            .own
-            .publisher
-            .as_ref()
-            .is_some_and(|p| !p.awaits.is_empty())
-        || link
-            .client
-            .own
-            .consumer
-            .as_ref()
-            .is_some_and(|c| !c.awaits.is_empty())
-    {
+    let own = &link.client.own;
+    let publishing = own.publisher.iter().map(|p| &p.awaits);
+    let consuming = own.consumer.iter().map(|c| &c.awaits);
+    let answered = publishing.chain(consuming).all(VecDeque::is_empty);
+    if own.step != Step::Opening || !answered {
         return;
     }
     link.client.own.step = Step::Done;

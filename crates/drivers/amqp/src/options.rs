@@ -12,12 +12,11 @@ pub(crate) const NAME: &str = "amqp";
 /// frame that was cut off always has room in it.
 pub(crate) const FRAME_MAX: u32 = 128 << 10;
 
-pub(crate) const DEFAULT_IN_FLIGHT: u32 = 1000;
-
 /// What messages are published to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Exchange {
+    #[default]
     Topic,
     Direct,
     Fanout,
@@ -27,8 +26,9 @@ pub(crate) enum Exchange {
 }
 
 /// What the server says about published messages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Answers {
+    #[default]
     Nothing,
     Confirms,
     /// tx.commit-ok for up to so many messages.
@@ -43,8 +43,8 @@ pub(crate) enum Sasl {
     External,
 }
 
-/// The settings as the fleet uses them.
-#[derive(Clone, Debug, PartialEq)]
+/// The settings as the fleet uses them. Every one of them is set by [`Options::resolve`].
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Options {
     pub exchange: Exchange,
     /// An exchange of this name, declared if need be, in place of the server's own.
@@ -75,31 +75,6 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// The options when no setting is given.
-    pub fn plain() -> Options {
-        Options {
-            exchange: Exchange::Topic,
-            own_exchange: None,
-            answers: Answers::Nothing,
-            mandatory: false,
-            acknowledge: false,
-            prefetch: 0,
-            durable_session: false,
-            persistent: false,
-            passing: TableBuf::default(),
-            staying: TableBuf::default(),
-            headers: TableBuf::default(),
-            expiration: None,
-            priority: None,
-            in_flight: DEFAULT_IN_FLIGHT as usize,
-            tuning: Tuning::default(),
-            heartbeat_s: None,
-            frame_max: FRAME_MAX,
-            sasl: None,
-            virtual_host: None,
-        }
-    }
-
     /// The exchange's name in `basic.publish` and `queue.bind`.
     pub fn exchange_name(&self) -> &str {
         match (&self.own_exchange, self.exchange) {

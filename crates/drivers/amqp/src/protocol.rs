@@ -143,17 +143,10 @@ fn take(
         FrameKind::Header => header(amqp, link, frame, events),
         FrameKind::Body => body(amqp, link, frame, events),
         FrameKind::Method => {
-            let method = match Method::decode(frame.payload) {
-                Ok(method) => method,
-                Err(error) => return Err(undecodable(link, error)),
-            };
-            if link
-                .client
-                .own
-                .partial
-                .as_ref()
-                .is_some_and(|p| p.channel == frame.channel)
-            {
+            let method =
+                Method::decode(frame.payload).map_err(|error| undecodable(link, error))?;
+            let partial = link.client.own.partial.as_ref();
+            if partial.is_some_and(|p| p.channel == frame.channel) {
                 return Err(unexpected(link, &method));
             }
             match frame.channel {
@@ -173,10 +166,8 @@ fn header(
     frame: Frame<'_>,
     events: &mut dyn Events,
 ) -> Result<(), Broken> {
-    let content = match ContentHeader::decode(frame.payload) {
-        Ok(header) => header,
-        Err(error) => return Err(undecodable(link, error)),
-    };
+    let content =
+        ContentHeader::decode(frame.payload).map_err(|error| undecodable(link, error))?;
     let waits = |p: &&mut Box<Partial>| p.channel == frame.channel && p.size.is_none();
     let Some(partial) = link.client.own.partial.as_mut().filter(waits) else {
         return Err(breach(link, "a content header out of turn (§4.2.6)"));
@@ -187,10 +178,8 @@ fn header(
     }
     partial.size = Some(size);
     if let Content::Return(number) = &mut partial.kind {
-        *number = content
-            .properties
-            .message_id
-            .and_then(PublishTemplate::read_id);
+        let id = content.properties.message_id;
+        *number = id.and_then(PublishTemplate::read_id);
     }
     if size == 0 {
         complete(amqp, link, events)?;
@@ -205,12 +194,8 @@ fn body(
     frame: Frame<'_>,
     events: &mut dyn Events,
 ) -> Result<(), Broken> {
-    let partial = link
-        .client
-        .own
-        .partial
-        .as_mut()
-        .filter(|p| p.channel == frame.channel);
+    let partial = link.client.own.partial.as_mut();
+    let partial = partial.filter(|p| p.channel == frame.channel);
     let Some((partial, size)) = partial.and_then(|p| p.size.map(|size| (p, size))) else {
         return Err(breach(link, "a body frame out of turn (§4.2.6)"));
     };

@@ -2,14 +2,15 @@
 
 use pubgauge_amqp_codec::{FRAME_MIN, TableBuf, Value};
 use pubgauge_driver::{
-    Durability, Mapping, MessagingPattern, OnFull, Reliability, Resolution, Session, Settings,
-    Unsupported, spelt,
+    Durability, MessagingPattern, OnFull, Reliability, Resolution, Resolved, Session, Settings,
+    becomes, cannot, spelt,
 };
 use pubgauge_net::fleet::{Terms, Tuning};
 
 use crate::native::{Acknowledge, NATIVE, Native, Overflow, QueueType};
-use crate::options::{Answers, DEFAULT_IN_FLIGHT, Exchange, FRAME_MAX, Options};
+use crate::options::{Answers, Exchange, FRAME_MAX, Options};
 
+const DEFAULT_IN_FLIGHT: u32 = 1000;
 const DEFAULT_PREFETCH: u16 = 1000;
 const DEFAULT_SESSION_EXPIRY_S: u32 = 3600;
 /// Priorities -10 to 10 become 0 to 20: a queue with fewer could not tell all of them apart.
@@ -35,11 +36,11 @@ const TERMS: Terms = Terms {
 
 impl Options {
     /// Resolves the settings. AMQP 0-9-1 servers are taken to have RabbitMQ's extensions.
-    pub fn resolve(settings: &Settings) -> Result<(Options, Vec<Mapping>), Vec<Unsupported>> {
+    pub fn resolve(settings: &Settings) -> Resolved<Options> {
         let mut table = Resolution::default();
         let t = &mut table;
         let native = NATIVE.read(settings, t);
-        let mut options = Options::plain();
+        let mut options = Options::default();
         options.connection(settings, &native, t);
         options.pattern(settings, &native, t);
         options.delivery(settings, &native, t);
@@ -168,34 +169,24 @@ impl Options {
     }
 
     fn durability(&mut self, s: &Settings, t: &mut Resolution) {
-        let value = spelt(&s.durability);
         self.persistent = matches!(
             s.durability,
             Some(Durability::Disk | Durability::DiskSynced)
         );
-        match s.durability {
-            None | Some(Durability::Memory) => {
-                t.row("durability", value, "delivery-mode 1, transient queues");
-            }
-            Some(Durability::Disk) => {
-                t.row("durability", value, "delivery-mode 2, durable queues");
-            }
-            Some(Durability::DiskSynced) if s.may_lose() => t.refuse(
-                "durability",
-                "disk-synced",
+        t.decide("durability", s.durability, |durability| match durability {
+            None | Some(Durability::Memory) => becomes("delivery-mode 1, transient queues"),
+            Some(Durability::Disk) => becomes("delivery-mode 2, durable queues"),
+            Some(Durability::DiskSynced) if s.may_lose() => cannot(
                 "without publisher confirms nothing tells when a message is on disk; set reliability = \"at-least-once\"",
             ),
-            Some(Durability::DiskSynced) => t.row(
-                "durability",
-                value,
+            Some(Durability::DiskSynced) => becomes(
                 "delivery-mode 2, durable queues; the confirm comes after fsync, or after all consumers acknowledged",
             ),
-        }
+        });
     }
 
     fn session(&mut self, s: &Settings, native: &Native, t: &mut Resolution) {
         self.durable_session = s.session == Some(Session::Durable);
-        let value = spelt(&s.session);
         let quorum = native.queue_type == Some(QueueType::Quorum);
         if quorum && !(self.durable_session && self.persistent) {
             t.refuse(
@@ -204,39 +195,33 @@ impl Options {
                 "quorum queues are durable and outlive their consumers; set session = \"durable\" and durability = \"disk-synced\"",
             );
         }
-        if self.durable_session && s.reliability == Some(Reliability::Reliable) {
-            t.refuse(
-                "session",
-                "durable",
+        let once = s.reliability == Some(Reliability::Reliable);
+        let kind = (self.durable_session, self.persistent);
+        t.decide("session", s.session, |_| match kind {
+            (true, _) if once => cannot(
                 "a subscriber that comes back may get a message again that it did not acknowledge, so not once; use reliability = \"at-least-once\"",
-            );
-        }
-        let native = match (self.durable_session, self.persistent) {
-            (true, false) => "a queue named after the client that stays when it goes; not durable",
-            (true, true) => "a durable queue named after the client that stays when it goes",
-            (false, false) => "an exclusive queue, deleted with the connection",
-            (false, true) => "a durable auto-delete queue, deleted with its consumer",
-        };
-        t.row("session", value, native);
-        let value = spelt(&s.session_expiry_s);
+            ),
+            (true, false) => {
+                becomes("a queue named after the client that stays when it goes; not durable")
+            }
+            (true, true) => {
+                becomes("a durable queue named after the client that stays when it goes")
+            }
+            (false, false) => becomes("an exclusive queue, deleted with the connection"),
+            (false, true) => becomes("a durable auto-delete queue, deleted with its consumer"),
+        });
         let expiry_s = s.session_expiry_s.unwrap_or(DEFAULT_SESSION_EXPIRY_S);
         let expiry_ms = u64::from(expiry_s) * 1000;
-        match s.session_expiry_s {
-            Some(_) if !self.durable_session => t.refuse(
-                "session-expiry-s",
-                expiry_s.to_string(),
-                "a clean session ends with its connection; set session = \"durable\"",
-            ),
-            _ if !self.durable_session => {
-                t.row("session-expiry-s", value, "ends with the connection");
+        t.decide("session-expiry-s", s.session_expiry_s, |asked| match asked {
+            Some(_) if !self.durable_session => {
+                cannot("a clean session ends with its connection; set session = \"durable\"")
             }
-            _ if expiry_ms == 0 || expiry_ms > MAX_TIMER_MS => t.refuse(
-                "session-expiry-s",
-                expiry_s.to_string(),
+            None if !self.durable_session => becomes("ends with the connection"),
+            _ if expiry_ms == 0 || expiry_ms > MAX_TIMER_MS => cannot(
                 "x-expires allows 1 to 4294967 s; for a session that ends at once use session = \"clean\"",
             ),
-            _ => t.row("session-expiry-s", value, format!("x-expires {expiry_ms} ms")),
-        }
+            _ => becomes(format!("x-expires {expiry_ms} ms")),
+        });
         // Arguments that queues have in common are added later.
         let expires = |table: &mut TableBuf, ms| {
             // A name and a number always fit.
@@ -252,47 +237,30 @@ impl Options {
     }
 
     fn message(&mut self, s: &Settings, native: &Native, t: &mut Resolution) {
-        let value = spelt(&s.lifespan_ms);
-        match s.lifespan_ms {
-            None => t.row("lifespan-ms", value, "no expiration"),
-            Some(ms) if ms == 0 || ms > MAX_TIMER_MS => t.refuse(
-                "lifespan-ms",
-                ms.to_string(),
-                "the expiration property allows 1 to 4294967295 ms; leave it out for ever",
-            ),
-            Some(ms) => {
-                self.expiration = Some(ms.to_string());
-                t.row(
-                    "lifespan-ms",
-                    value,
-                    format!("expiration {ms} ms, counted while the message waits in its queue"),
-                );
+        self.expiration = s.lifespan_ms.map(|ms| ms.to_string());
+        t.decide("lifespan-ms", s.lifespan_ms, |lifespan| match lifespan {
+            None => becomes("no expiration"),
+            Some(ms) if ms == 0 || ms > MAX_TIMER_MS => {
+                cannot("the expiration property allows 1 to 4294967295 ms; leave it out for ever")
             }
-        }
+            Some(ms) => becomes(format!(
+                "expiration {ms} ms, counted while the message waits in its queue"
+            )),
+        });
         let max = native.max_priority.unwrap_or(DEFAULT_MAX_PRIORITY);
-        let value = spelt(&s.priority);
-        match s.priority {
-            None => t.row("priority", value, "none: messages go out in their order"),
-            Some(n) if !(-10..=10).contains(&n) => {
-                t.refuse("priority", n.to_string(), "priorities are -10 to 10");
-            }
-            Some(n) if native.queue_type == Some(QueueType::Quorum) => t.refuse(
-                "priority",
-                n.to_string(),
+        let known = s.priority.filter(|n| (-10..=10).contains(n));
+        let level = known.map(|n| (((n + 10) as u32 * u32::from(max) + 10) / 20) as u8);
+        self.priority = level;
+        t.decide("priority", s.priority, |priority| match (priority, level) {
+            (None, _) => becomes("none: messages go out in their order"),
+            (Some(_), None) => cannot("priorities are -10 to 10"),
+            (Some(_), Some(_)) if native.queue_type == Some(QueueType::Quorum) => cannot(
                 "quorum queues of this server have no priorities; use native.amqp.queue-type = \"classic\"",
             ),
-            Some(n) => {
-                let level = ((n + 10) as u32 * u32::from(max) + 10) / 20;
-                self.priority = Some(level as u8);
-                t.row(
-                    "priority",
-                    value,
-                    format!(
-                        "priority {level} of 0 to {max} (-10 to 10 spread over them), queues with x-max-priority {max}; it orders what waits in a queue, not what is prefetched"
-                    ),
-                );
-            }
-        }
+            (Some(_), Some(level)) => becomes(format!(
+                "priority {level} of 0 to {max} (-10 to 10 spread over them), queues with x-max-priority {max}; it orders what waits in a queue, not what is prefetched"
+            )),
+        });
         if native.max_priority.is_some() && s.priority.is_none() {
             t.refuse(
                 "native.amqp.max-priority",
@@ -337,34 +305,23 @@ impl Options {
     fn queues(&mut self, s: &Settings, native: &Native, t: &mut Resolution) {
         let mut arguments: Vec<(&str, Value<'_>)> = Vec::new();
         let overflow = native.overflow.unwrap_or(Overflow::DropHead).word();
-        let value = spelt(&s.queue_limit);
         let conflate = s.conflate == Some(true);
-        match s.queue_limit {
-            None => t.row(
-                "queue-limit",
-                value,
+        t.decide("queue-limit", s.queue_limit, |limit| match limit {
+            None => becomes(
                 "64 KiB of frames per publisher, then back-pressure; none in the server's queues",
             ),
-            Some(0) => t.refuse("queue-limit", "0", "a queue needs room for one message"),
-            Some(n) if conflate => t.refuse(
-                "queue-limit",
-                n.to_string(),
-                "conflate makes it 1; leave one of them out",
-            ),
-            Some(n) if s.on_full == Some(OnFull::Block) => t.refuse(
-                "queue-limit",
-                n.to_string(),
+            Some(0) => cannot("a queue needs room for one message"),
+            Some(_) if conflate => cannot("conflate makes it 1; leave one of them out"),
+            Some(_) if s.on_full == Some(OnFull::Block) => cannot(
                 "the server does not hold a publisher back for a full queue; set on-full = \"drop\", or limit messages under way with in-flight",
             ),
-            Some(n) => {
-                arguments.push(("x-max-length", Value::Int(i64::from(n))));
-                arguments.push(("x-overflow", Value::Long(overflow.as_bytes())));
-                t.row(
-                    "queue-limit",
-                    value,
-                    format!("x-max-length {n}, x-overflow {overflow} on each subscriber's queue; what is prefetched does not count"),
-                );
-            }
+            Some(n) => becomes(format!(
+                "x-max-length {n}, x-overflow {overflow} on each subscriber's queue; what is prefetched does not count"
+            )),
+        });
+        if let Some(n) = s.queue_limit {
+            arguments.push(("x-max-length", Value::Int(i64::from(n))));
+            arguments.push(("x-overflow", Value::Long(overflow.as_bytes())));
         }
         if native.overflow.is_some() && s.queue_limit.is_none() {
             t.refuse("native.amqp.overflow", overflow, "only with queue-limit");
@@ -376,17 +333,15 @@ impl Options {
                 "a rejection is a negative confirm; set reliability = \"at-least-once\"",
             );
         }
-        let value = spelt(&s.conflate);
+        t.decide("conflate", s.conflate, |_| match conflate {
+            true => becomes(
+                "x-max-length 1, x-overflow drop-head: the newest of what waits in the queue, not of what is prefetched",
+            ),
+            false => becomes("off"),
+        });
         if conflate {
             arguments.push(("x-max-length", Value::Int(1)));
             arguments.push(("x-overflow", Value::Long(b"drop-head")));
-            t.row(
-                "conflate",
-                value,
-                "x-max-length 1, x-overflow drop-head: the newest of what waits in the queue, not of what is prefetched",
-            );
-        } else {
-            t.row("conflate", value, "off");
         }
         if self.priority.is_some() {
             let max = native.max_priority.unwrap_or(DEFAULT_MAX_PRIORITY);
@@ -401,27 +356,19 @@ impl Options {
     }
 
     fn flow(&mut self, s: &Settings, t: &mut Resolution) {
-        let value = spelt(&s.in_flight);
-        match s.in_flight {
-            Some(n) if n == 0 || n > MAX_IN_FLIGHT => t.refuse(
-                "in-flight",
-                n.to_string(),
-                format!("the driver keeps account of 1 to {MAX_IN_FLIGHT}"),
-            ),
-            Some(n) if self.answers == Answers::Nothing => t.refuse(
-                "in-flight",
-                n.to_string(),
+        let in_flight = s.in_flight.unwrap_or(DEFAULT_IN_FLIGHT);
+        self.in_flight = in_flight as usize;
+        let unanswered = self.answers == Answers::Nothing;
+        t.decide("in-flight", s.in_flight, |asked| match asked {
+            Some(n) if n == 0 || n > MAX_IN_FLIGHT => {
+                cannot(format!("the driver keeps account of 1 to {MAX_IN_FLIGHT}"))
+            }
+            Some(_) if unanswered => cannot(
                 "without publisher confirms nothing is known of what is under way; set reliability = \"at-least-once\"",
             ),
-            None if self.answers == Answers::Nothing => {
-                t.row("in-flight", value, "no effect: nothing is confirmed");
-            }
-            n => {
-                let n = n.unwrap_or(DEFAULT_IN_FLIGHT);
-                self.in_flight = n as usize;
-                t.row("in-flight", value, format!("{n} unconfirmed messages per publisher"));
-            }
-        }
+            None if unanswered => becomes("no effect: nothing is confirmed"),
+            _ => becomes(format!("{in_flight} unconfirmed messages per publisher")),
+        });
         t.row(
             "on-full",
             spelt(&s.on_full),

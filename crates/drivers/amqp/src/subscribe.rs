@@ -4,7 +4,7 @@ use pubgauge_amqp_codec::method::{
     BasicCancel, BasicConsume, BasicQos, ChannelOpen, ConfirmSelect, ExchangeDeclare, QueueBind,
     QueueDeclare, QueueDelete, TxSelect, consume, declare, delete,
 };
-use pubgauge_amqp_codec::{Method, Table};
+use pubgauge_amqp_codec::Method;
 use pubgauge_driver::{DriverError, Subscription};
 
 use crate::client::{Answer, Awaits, CONSUMING, L, PUBLISHING, send};
@@ -56,15 +56,8 @@ impl Amqp {
         )
     }
 
-    /// Asks something of the consuming channel.
-    fn ask(&mut self, link: &mut L<'_>, answer: Answer, subscribed: bool, method: Method<'_>) {
-        let consumer = link.client.own.consumer.get_or_insert_default();
-        consumer.awaits.push_back(Awaits { answer, subscribed });
-        send(link, CONSUMING, method);
-    }
-
     /// Opens what a client needs before it counts as connected.
-    pub fn open_channels(&mut self, link: &mut L<'_>) {
+    pub fn open_channels(&self, link: &mut L<'_>) {
         if link.client.own.publishes {
             self.open_publisher(link);
         }
@@ -86,144 +79,98 @@ impl Amqp {
             bits: declare::PASSIVE,
             ..QueueDeclare::default()
         });
-        self.ask(link, Answer::Session, false, probe);
+        ask(link, CONSUMING, Answer::Session, false, probe);
     }
 
     /// Opens the publishing channel.
-    pub fn open_publisher(&mut self, link: &mut L<'_>) {
-        let publisher = link.client.own.publisher.get_or_insert_default();
-        let mut ask = |answer| {
-            publisher.awaits.push_back(Awaits {
-                answer,
-                subscribed: false,
-            });
-        };
-        ask(Answer::ChannelOpen);
-        match self.options.answers {
-            Answers::Nothing => {}
-            Answers::Confirms => ask(Answer::Confirm),
-            Answers::Commits(_) => ask(Answer::Tx),
-        }
-        send(link, PUBLISHING, channel_open());
+    pub fn open_publisher(&self, link: &mut L<'_>) {
+        ask(link, PUBLISHING, Answer::ChannelOpen, false, channel_open());
         match self.options.answers {
             Answers::Nothing => {}
             Answers::Confirms => {
                 let select = Method::ConfirmSelect(ConfirmSelect::default());
-                send(link, PUBLISHING, select);
+                ask(link, PUBLISHING, Answer::Confirm, false, select);
             }
             Answers::Commits(_) => {
                 let select = Method::TxSelect(TxSelect::default());
-                send(link, PUBLISHING, select);
+                ask(link, PUBLISHING, Answer::Tx, false, select);
             }
         }
-        if self.options.own_exchange.is_some() {
-            self.declare_exchange(link, PUBLISHING);
-        }
+        self.declare_exchange(link, PUBLISHING);
         if self.options.exchange == Exchange::Queue {
-            let queues: Vec<Box<str>> = self
-                .topics
-                .iter()
-                .filter(|(client, ..)| *client == link.id.0)
-                .map(|(.., topic)| topic.key.clone())
-                .collect();
-            for queue in queues {
-                self.declare_for_publishing(link, &queue);
+            for (client, _, topic) in self.topics.iter() {
+                if client == link.id.0 {
+                    self.declare_for_publishing(link, &topic.key);
+                }
             }
         }
     }
 
     /// A queue that point-to-point messages wait in must be there before the first of them.
-    pub fn declare_for_publishing(&mut self, link: &mut L<'_>, queue: &str) {
-        if let Some(publisher) = &mut link.client.own.publisher {
-            publisher.awaits.push_back(Awaits {
-                answer: Answer::Queue,
-                subscribed: false,
-            });
-            self.declare_queue(link, PUBLISHING, queue, Use::Shared);
-        }
+    pub fn declare_for_publishing(&self, link: &mut L<'_>, queue: &str) {
+        self.declare_queue(link, PUBLISHING, queue, Use::Shared);
     }
 
-    fn declare_exchange(&mut self, link: &mut L<'_>, channel: u16) {
-        let Some(name) = self.options.own_exchange.clone() else {
+    /// Declares the exchange, if it is not one of the server's own.
+    fn declare_exchange(&self, link: &mut L<'_>, channel: u16) {
+        let Some(name) = &self.options.own_exchange else {
             return;
         };
-        let awaits = Awaits {
-            answer: Answer::Exchange,
-            subscribed: false,
-        };
-        match channel {
-            PUBLISHING => {
-                if let Some(publisher) = &mut link.client.own.publisher {
-                    publisher.awaits.push_back(awaits);
-                }
-            }
-            _ => link
-                .client
-                .own
-                .consumer
-                .get_or_insert_default()
-                .awaits
-                .push_back(awaits),
-        }
         let method = Method::ExchangeDeclare(ExchangeDeclare {
             exchange: name.as_bytes(),
             kind: self.options.exchange_kind().as_bytes(),
-            bits: if self.options.persistent {
-                declare::DURABLE
-            } else {
-                0
-            },
+            bits: self.durable_bit(),
             ..ExchangeDeclare::default()
         });
-        send(link, channel, method);
+        ask(link, channel, Answer::Exchange, false, method);
+    }
+
+    fn durable_bit(&self) -> u8 {
+        match self.options.persistent {
+            true => declare::DURABLE,
+            false => 0,
+        }
     }
 
     /// Opens the consuming channel if it is not open.
-    fn open_consumer(&mut self, link: &mut L<'_>) {
+    fn open_consumer(&self, link: &mut L<'_>) {
         let consumer = link.client.own.consumer.get_or_insert_default();
         if consumer.open {
             return;
         }
         consumer.open = true;
-        self.ask(link, Answer::ChannelOpen, false, channel_open());
+        ask(link, CONSUMING, Answer::ChannelOpen, false, channel_open());
         if self.options.acknowledge && self.options.prefetch > 0 {
             let qos = Method::BasicQos(BasicQos {
                 prefetch_count: self.options.prefetch,
                 ..BasicQos::default()
             });
-            self.ask(link, Answer::Qos, false, qos);
+            ask(link, CONSUMING, Answer::Qos, false, qos);
         }
-        if self.options.own_exchange.is_some() {
-            self.declare_exchange(link, CONSUMING);
-        }
+        self.declare_exchange(link, CONSUMING);
     }
 
-    fn declare_queue(&mut self, link: &mut L<'_>, channel: u16, queue: &str, purpose: Use) {
+    fn declare_queue(&self, link: &mut L<'_>, channel: u16, queue: &str, purpose: Use) {
         let options = &self.options;
-        let durable = if options.persistent {
-            declare::DURABLE
-        } else {
-            0
-        };
+        let durable = self.durable_bit();
         let (bits, arguments) = match (options.durable_session, purpose) {
             (true, _) => (durable, &options.staying),
             // An exclusive queue cannot be durable: RabbitMQ takes the bit and ignores it.
             (false, Use::Own) if !options.persistent => (declare::EXCLUSIVE, &options.passing),
             (false, _) => (durable | declare::AUTO_DELETE, &options.passing),
         };
-        let arguments = arguments.clone();
         let method = Method::QueueDeclare(QueueDeclare {
             queue: queue.as_bytes(),
             bits,
             arguments: arguments.as_table(),
             ..QueueDeclare::default()
         });
-        send(link, channel, method);
+        ask(link, channel, Answer::Queue, false, method);
     }
 
     /// Asks for all that a subscription needs.
     pub fn ask_for(
-        &mut self,
+        &self,
         link: &mut L<'_>,
         subscription: &Subscription,
     ) -> Result<(), DriverError> {
@@ -250,22 +197,16 @@ impl Amqp {
             }
         };
         if number.is_some() {
-            consumer.awaits.push_back(Awaits {
-                answer: Answer::Queue,
-                subscribed: false,
-            });
             self.declare_queue(link, CONSUMING, &queue, purpose);
         }
         if !point_to_point {
-            let exchange = self.options.exchange_name().to_owned();
             let bind = Method::QueueBind(QueueBind {
                 queue: queue.as_bytes(),
-                exchange: exchange.as_bytes(),
+                exchange: self.options.exchange_name().as_bytes(),
                 routing_key: key.as_bytes(),
-                arguments: Table::default(),
                 ..QueueBind::default()
             });
-            self.ask(link, Answer::Bind, number.is_none(), bind);
+            ask(link, CONSUMING, Answer::Bind, number.is_none(), bind);
         }
         match number {
             Some(number) => self.consume(link, &queue, number, true),
@@ -276,14 +217,14 @@ impl Amqp {
                     bits: declare::PASSIVE,
                     ..QueueDeclare::default()
                 });
-                self.ask(link, Answer::Queue, true, passive);
+                ask(link, CONSUMING, Answer::Queue, true, passive);
             }
             None => {}
         }
         Ok(())
     }
 
-    fn consume(&mut self, link: &mut L<'_>, queue: &str, number: u32, subscribed: bool) {
+    fn consume(&self, link: &mut L<'_>, queue: &str, number: u32, subscribed: bool) {
         let tag = consumer_tag(number);
         let method = Method::BasicConsume(BasicConsume {
             queue: queue.as_bytes(),
@@ -295,12 +236,13 @@ impl Amqp {
             },
             ..BasicConsume::default()
         });
-        self.ask(link, Answer::Consume(number), subscribed, method);
+        let answer = Answer::Consume(number);
+        ask(link, CONSUMING, answer, subscribed, method);
     }
 
     /// Removes the queues of a client's durable session, which would stay until they expire. A queue
     /// that it shares goes with the last of those who consume from it.
-    pub fn remove_queues(&mut self, link: &mut L<'_>) {
+    pub fn remove_queues(&self, link: &mut L<'_>) {
         let Some(consumer) = link.client.own.consumer.as_ref().filter(|c| c.open) else {
             return;
         };
@@ -322,7 +264,7 @@ impl Amqp {
     }
 
     /// Consumes again from all queues of a session that is still there.
-    pub fn resume(&mut self, link: &mut L<'_>) {
+    pub fn resume(&self, link: &mut L<'_>) {
         let Some(consumer) = &mut link.client.own.consumer else {
             return;
         };
@@ -337,6 +279,17 @@ impl Amqp {
             self.consume(link, queue, shared_number(index), false);
         }
     }
+}
+
+/// Asks something of a channel. `subscribed`: its answer is the last that a subscription needs.
+fn ask(link: &mut L<'_>, channel: u16, answer: Answer, subscribed: bool, method: Method<'_>) {
+    let own = &mut link.client.own;
+    let awaits = match channel {
+        PUBLISHING => &mut own.publisher.get_or_insert_default().awaits,
+        _ => &mut own.consumer.get_or_insert_default().awaits,
+    };
+    awaits.push_back(Awaits { answer, subscribed });
+    send(link, channel, method);
 }
 
 /// Removes a queue. No answer comes.

@@ -188,7 +188,7 @@ mod tests {
     fn options(exchange: Exchange) -> Options {
         Options {
             exchange,
-            ..Options::plain()
+            ..Options::default()
         }
     }
 

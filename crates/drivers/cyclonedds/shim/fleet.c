@@ -259,10 +259,6 @@ int32_t pg_write(struct pg_fleet *f, int32_t writer, uint32_t device, const uint
   return dds_writecdr(writer, d);
 }
 
-void pg_flush(int32_t writer) {
-  dds_write_flush(writer);
-}
-
 int32_t pg_wait_for_acks(struct pg_fleet *f, int32_t writer, int64_t ns) {
   let_in(f);
   dds_return_t r = dds_wait_for_acks(writer, ns);
@@ -304,10 +300,6 @@ bool pg_heard(struct pg_fleet *f) {
 
 const void *pg_writer_history(struct pg_fleet *f, int32_t writer) {
   return pg_room_find(f->type, writer);
-}
-
-bool pg_has_room(const void *history) {
-  return pg_room_is(history);
 }
 
 static void on_data(dds_entity_t reader, void *arg) {
@@ -523,15 +515,6 @@ const char *pg_version(void) {
   return DDS_VERSION;
 }
 
-const char *pg_explain(int32_t code) {
-  return dds_strretcode(code);
-}
-
 int32_t pg_timeout(void) {
   return DDS_RETCODE_TIMEOUT;
-}
-
-bool pg_parse(const uint8_t *cdr, uint64_t size, bool key_only, uint32_t *device,
-              uint32_t *payload_len) {
-  return pg_message_parse(cdr, size, key_only, device, payload_len);
 }

@@ -111,10 +111,13 @@ struct ddsi_serdata *pg_message_new(const struct ddsi_sertype *type, uint32_t de
   return &m->c;
 }
 
-// What came from the network is checked once, here; NULL makes Cyclone drop it with a warning.
-static struct ddsi_serdata *checked(struct pg_message *m, const struct ddsi_sertype *type) {
+// What came from the network, `filled` bytes of it, is checked once, here; NULL makes Cyclone drop it
+// with a warning.
+static struct ddsi_serdata *checked(struct pg_message *m, const struct ddsi_sertype *type,
+                                    size_t filled) {
   uint32_t device, len;
-  if (!pg_message_parse(m->cdr, m->size, m->c.kind == SDK_KEY, &device, &len)) {
+  if (filled != m->size ||
+      !pg_message_parse(m->cdr, m->size, m->c.kind == SDK_KEY, &device, &len)) {
     release(m);
     return NULL;
   }
@@ -150,11 +153,7 @@ static struct ddsi_serdata *message_from_ser(const struct ddsi_sertype *type,
     memcpy(m->cdr + off, payload + (off - fragment->min), end - off);
     off = end;
   }
-  if (off != size) {
-    release(m);
-    return NULL;
-  }
-  return checked(m, type);
+  return checked(m, type, off);
 }
 
 static struct ddsi_serdata *message_from_ser_iov(const struct ddsi_sertype *type,
@@ -170,11 +169,7 @@ static struct ddsi_serdata *message_from_ser_iov(const struct ddsi_sertype *type
     memcpy(m->cdr + off, iov[i].iov_base, n);
     off += n;
   }
-  if (off != size) {
-    release(m);
-    return NULL;
-  }
-  return checked(m, type);
+  return checked(m, type, off);
 }
 
 // A 4-byte key is its own hash, big-endian, padded with zeros (DDSI-RTPS 2.3, section 9.6.3.8).

@@ -1,7 +1,8 @@
 // The shim between pubgauge's driver (src/ffi.rs) and Cyclone DDS: fleets, writers, readers.
 //
 // One fleet is used by one thread; Cyclone's own threads only run the listeners in fleet.c.
-// Functions that can fail return a dds_return_t: negative on failure (pg_explain puts it in words).
+// Functions that can fail return a dds_return_t: negative on failure (dds_strretcode puts it in words).
+// What needs no shim, src/ffi.rs calls in libddsc itself.
 #ifndef PUBGAUGE_H
 #define PUBGAUGE_H
 
@@ -74,17 +75,13 @@ int32_t pg_write(struct pg_fleet *fleet, int32_t writer, uint32_t device, const 
                  uint32_t head_len, const uint8_t *body, uint32_t body_len);
 
 // Where to look for room in a writer's history; NULL if that cannot be known. Until pg_writer_free.
+// See pg_has_room in room.h.
 const void *pg_writer_history(struct pg_fleet *fleet, int32_t writer);
-// Whether a write would not be held back.
-bool pg_has_room(const void *history);
 
 // While a writer is held back, pg_wait returns whenever something was received that may have made
 // room, and pg_heard says so, once.
 void pg_hold_back(struct pg_fleet *fleet, bool held_back);
 bool pg_heard(struct pg_fleet *fleet);
-
-// Sends what a batching writer has gathered.
-void pg_flush(int32_t writer);
 
 // 0 once all matched reliable readers have acknowledged everything; waits `ns` at most.
 int32_t pg_wait_for_acks(struct pg_fleet *fleet, int32_t writer, int64_t ns);
@@ -119,11 +116,7 @@ bool pg_has_ready(const struct pg_fleet *fleet);
 void pg_wait(struct pg_fleet *fleet, uint64_t until_ns);
 
 const char *pg_version(void);
-const char *pg_explain(int32_t code);
 // DDS_RETCODE_TIMEOUT.
 int32_t pg_timeout(void);
-// The parser of what comes from the network, for tests.
-bool pg_parse(const uint8_t *cdr, uint64_t size, bool key_only, uint32_t *device,
-              uint32_t *payload_len);
 
 #endif

@@ -40,7 +40,7 @@ const struct ddsi_writer *pg_room_find(const struct ddsi_sertype *type, dds_enti
   return writer;
 }
 
-bool pg_room_is(const struct ddsi_writer *writer) {
+bool pg_has_room(const struct ddsi_writer *writer) {
   struct whc_state state;
   whc_get_state(writer->whc, &state);
   // Changed by receive threads: either value will do.

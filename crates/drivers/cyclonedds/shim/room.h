@@ -13,7 +13,7 @@ struct ddsi_writer;
 // deleted.
 const struct ddsi_writer *pg_room_find(const struct ddsi_sertype *type, dds_entity_t writer);
 
-// Whether a write would be taken.
-bool pg_room_is(const struct ddsi_writer *writer);
+// Whether a write would be taken. Called by src/ffi.rs.
+bool pg_has_room(const struct ddsi_writer *writer);
 
 #endif

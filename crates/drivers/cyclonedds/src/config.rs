@@ -1,6 +1,6 @@
 //! The XML configuration of a fleet's domain.
 
-use std::fmt::Write;
+use std::fmt::Display;
 
 use pubgauge_driver::{Batching, OnNetwork};
 
@@ -20,87 +20,58 @@ pub(crate) fn xml(options: &Options, domain: u32, network: Option<&OnNetwork>) -
     let native = &options.native;
     let usual = network.map_or("lo", |network| &network.interface);
     let interface = native.interface.as_ref().map_or(usual, |name| &name.0);
+    let multicast = options.multicast.is_some();
     let allow = options.multicast.map_or("false", |mode| mode.word());
-    let mut xml = String::from("<CycloneDDS><Domain Id=\"any\">");
-    let mut add = |text: std::fmt::Arguments<'_>| xml.write_fmt(text).unwrap_or_default();
-
-    add(format_args!(
-        "<General><Interfaces><NetworkInterface name=\"{interface}\" multicast=\"{}\"/>\
-         </Interfaces><AllowMulticast>{allow}</AllowMulticast>\
-         <MaxMessageSize>{} B</MaxMessageSize>",
-        options.multicast.is_some(),
-        options.max_message_bytes,
-    ));
-    if let Some(bytes) = native.fragment_bytes {
-        add(format_args!("<FragmentSize>{bytes} B</FragmentSize>"));
-    }
-    add(format_args!("</General><Discovery>"));
-    add(format_args!(
-        "<ExternalDomainId>{domain}</ExternalDomainId><ParticipantIndex>auto</ParticipantIndex>\
-         <MaxAutoParticipantIndex>{}</MaxAutoParticipantIndex>",
-        highest_index(domain)
-    ));
+    let max_message = options.max_message_bytes;
+    let fragment = given("FragmentSize", native.fragment_bytes, " B");
+    let highest = highest_index(domain);
     let peers: Vec<String> = match (&native.peers, network) {
         (Some(peers), _) => peers.0.clone(),
         (None, Some(network)) => network.hosts.iter().map(ToString::to_string).collect(),
         (None, None) if interface == "lo" => vec!["127.0.0.1".to_owned()],
         (None, None) => Vec::new(),
     };
-    if !peers.is_empty() {
-        add(format_args!("<Peers>"));
-        for peer in peers {
-            add(format_args!("<Peer Address=\"{peer}\"/>"));
-        }
-        add(format_args!("</Peers>"));
-    }
-    if let Some(s) = options.keep_alive_s {
-        add(format_args!(
-            "<SPDPInterval>{s} s</SPDPInterval><LeaseDuration>{} s</LeaseDuration>",
-            3 * u32::from(s)
-        ));
-    }
-    add(format_args!("</Discovery><Internal>"));
-    add(format_args!(
-        "<WriteBatch>{}</WriteBatch>",
-        options.batching != Batching::Off
-    ));
-    // A writer that is deleted must not wait: on an orderly close the driver itself waits for
-    // acknowledgements.
-    add(format_args!(
-        "<WriterLingerDuration>0 s</WriterLingerDuration>"
-    ));
-    add(format_args!(
-        "<SocketReceiveBufferSize max=\"{} B\"/>",
-        native.receive_buffer_bytes.unwrap_or(RECEIVE_BUFFER)
-    ));
-    if let Some(bytes) = native.send_buffer_bytes {
-        add(format_args!("<SocketSendBufferSize max=\"{bytes} B\"/>"));
-    }
-    if let Some(ms) = native.heartbeat_ms {
-        add(format_args!(
-            "<HeartbeatInterval>{ms} ms</HeartbeatInterval>"
-        ));
-    }
-    if let Some(ms) = native.nack_delay_ms {
-        add(format_args!("<NackDelay>{ms} ms</NackDelay>"));
-    }
-    add(format_args!("<Watermarks>"));
-    for (name, bytes) in [
-        ("WhcHigh", native.whc_high_bytes),
-        ("WhcHighInit", native.whc_high_init_bytes),
-        ("WhcLow", native.whc_low_bytes),
-    ] {
-        if let Some(bytes) = bytes {
-            add(format_args!("<{name}>{bytes} B</{name}>"));
-        }
-    }
-    if let Some(adaptive) = native.whc_adaptive {
-        add(format_args!("<WhcAdaptive>{adaptive}</WhcAdaptive>"));
-    }
-    add(format_args!(
-        "</Watermarks></Internal></Domain></CycloneDDS>"
-    ));
-    xml
+    let peer = |address: &String| format!("<Peer Address=\"{address}\"/>");
+    let peers: String = peers.iter().map(peer).collect();
+    let peers = given("Peers", Some(peers).filter(|all| !all.is_empty()), "");
+    let interval = given("SPDPInterval", options.keep_alive_s, " s");
+    let lease = options.keep_alive_s.map(|s| 3 * u32::from(s));
+    let lease = given("LeaseDuration", lease, " s");
+    let batch = options.batching != Batching::Off;
+    let receive_buffer = native.receive_buffer_bytes.unwrap_or(RECEIVE_BUFFER);
+    let send_buffer = native.send_buffer_bytes.map_or(String::new(), |bytes| {
+        format!("<SocketSendBufferSize max=\"{bytes} B\"/>")
+    });
+    let heartbeat = given("HeartbeatInterval", native.heartbeat_ms, " ms");
+    let nack_delay = given("NackDelay", native.nack_delay_ms, " ms");
+    let high = given("WhcHigh", native.whc_high_bytes, " B");
+    let high_init = given("WhcHighInit", native.whc_high_init_bytes, " B");
+    let low = given("WhcLow", native.whc_low_bytes, " B");
+    let adaptive = given("WhcAdaptive", native.whc_adaptive, "");
+    // A writer that is deleted must not wait (WriterLingerDuration): on an orderly close the driver
+    // itself waits for acknowledgements.
+    format!(
+        "<CycloneDDS><Domain Id=\"any\">\
+         <General><Interfaces><NetworkInterface name=\"{interface}\" multicast=\"{multicast}\"/>\
+         </Interfaces><AllowMulticast>{allow}</AllowMulticast>\
+         <MaxMessageSize>{max_message} B</MaxMessageSize>{fragment}</General>\
+         <Discovery><ExternalDomainId>{domain}</ExternalDomainId>\
+         <ParticipantIndex>auto</ParticipantIndex>\
+         <MaxAutoParticipantIndex>{highest}</MaxAutoParticipantIndex>{peers}{interval}{lease}\
+         </Discovery>\
+         <Internal><WriteBatch>{batch}</WriteBatch>\
+         <WriterLingerDuration>0 s</WriterLingerDuration>\
+         <SocketReceiveBufferSize max=\"{receive_buffer} B\"/>{send_buffer}{heartbeat}{nack_delay}\
+         <Watermarks>{high}{high_init}{low}{adaptive}</Watermarks></Internal>\
+         </Domain></CycloneDDS>"
+    )
+}
+
+/// An element with a value and its unit; nothing where no value is given.
+fn given(element: &str, value: Option<impl Display>, unit: &str) -> String {
+    value.map_or(String::new(), |value| {
+        format!("<{element}>{value}{unit}</{element}>")
+    })
 }
 
 #[cfg(test)]

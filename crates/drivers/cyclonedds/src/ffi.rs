@@ -83,7 +83,6 @@ unsafe extern "C" {
     fn pg_has_room(history: *const c_void) -> bool;
     fn pg_hold_back(fleet: *mut RawFleet, held_back: bool);
     fn pg_heard(fleet: *mut RawFleet) -> bool;
-    fn pg_flush(writer: i32);
     fn pg_wait_for_acks(fleet: *mut RawFleet, writer: i32, ns: i64) -> i32;
     fn pg_reader_new(
         fleet: *mut RawFleet,
@@ -111,16 +110,10 @@ unsafe extern "C" {
     fn pg_has_ready(fleet: *const RawFleet) -> bool;
     fn pg_wait(fleet: *mut RawFleet, until_ns: u64);
     fn pg_version() -> *const c_char;
-    fn pg_explain(code: i32) -> *const c_char;
     fn pg_timeout() -> i32;
-    #[cfg(test)]
-    fn pg_parse(
-        cdr: *const u8,
-        size: u64,
-        key_only: bool,
-        device: *mut u32,
-        payload_len: *mut u32,
-    ) -> bool;
+    // libddsc's own.
+    fn dds_write_flush(writer: i32);
+    fn dds_strretcode(code: i32) -> *const c_char;
 }
 
 /// The version that the shim was compiled for.
@@ -140,7 +133,7 @@ pub(crate) fn explain(code: i32) -> String {
         return "out of memory".into();
     }
     // SAFETY: dds_strretcode returns a string literal for every code.
-    unsafe { CStr::from_ptr(pg_explain(code)) }
+    unsafe { CStr::from_ptr(dds_strretcode(code)) }
         .to_string_lossy()
         .into_owned()
 }
@@ -348,7 +341,7 @@ impl Writer {
     #[inline]
     pub(crate) fn flush(self) {
         // SAFETY: handles are checked by Cyclone.
-        unsafe { pg_flush(self.handle) };
+        unsafe { dds_write_flush(self.handle) };
     }
 }
 
@@ -482,13 +475,23 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    unsafe extern "C" {
+        fn pg_message_parse(
+            cdr: *const u8,
+            size: usize,
+            key_only: bool,
+            device: *mut u32,
+            payload_len: *mut u32,
+        ) -> bool;
+    }
+
     fn parse(cdr: &[u8], key_only: bool) -> Option<(u32, u32)> {
         let (mut device, mut len) = (0, 0);
         // SAFETY: `cdr` is readable for its length.
         let good = unsafe {
-            pg_parse(
+            pg_message_parse(
                 cdr.as_ptr(),
-                cdr.len() as u64,
+                cdr.len(),
                 key_only,
                 &mut device,
                 &mut len,

@@ -15,7 +15,7 @@ use pubgauge_driver::{
 };
 
 pub use self::state::CycloneFleet;
-use self::state::{Client, Phase, Publisher, unknown};
+use self::state::{Client, Phase, Publisher};
 use crate::batch::Batches;
 use crate::ffi::{Domain, Qos, Taken, Wire};
 use crate::native::Ownership;
@@ -128,10 +128,6 @@ impl CycloneFleet {
         }
     }
 
-    fn client(&self, id: ClientId) -> Result<&Client, DriverError> {
-        self.clients.get(id.0 as usize).ok_or_else(|| unknown(id))
-    }
-
     /// Creates the writers of a client for all topics that it advertised.
     fn raise(&mut self, id: ClientId) -> Result<(), DriverError> {
         for index in 0..self.publishers.len() {
@@ -185,12 +181,7 @@ impl CycloneFleet {
 
 impl Fleet for CycloneFleet {
     fn connect(&mut self, spec: &ClientSpec) -> Result<ClientId, DriverError> {
-        if spec.will.is_some() {
-            return Err(DriverError::with_hint(
-                format!("client {}: DDS has no last will", spec.name),
-                "leave the will out for DDS",
-            ));
-        }
+        spec.without_will("DDS", "DDS")?;
         if spec.source.is_some() {
             return Err(DriverError::with_hint(
                 format!(
@@ -212,7 +203,7 @@ impl Fleet for CycloneFleet {
 
     fn subscribe(&mut self, id: ClientId, subscription: &Subscription) -> Result<(), DriverError> {
         let filter = accept(subscription)?;
-        let client = self.client(id)?;
+        let client = id.find(&self.clients)?;
         if client.phase != Phase::Up {
             return Err(DriverError::new(format!(
                 "client {} is not connected",
@@ -236,7 +227,7 @@ impl Fleet for CycloneFleet {
     }
 
     fn advertise(&mut self, id: ClientId, topic: &str) -> Result<TopicId, DriverError> {
-        let up = self.client(id)?.phase == Phase::Up;
+        let up = id.find(&self.clients)?.phase == Phase::Up;
         let key = (id, topic.to_owned());
         if let Some(known) = self.topic_ids.get(&key) {
             return Ok(*known);
@@ -327,7 +318,7 @@ impl Fleet for CycloneFleet {
     }
 
     fn reconnect(&mut self, id: ClientId) -> Result<(), DriverError> {
-        match self.client(id)?.phase {
+        match id.find(&self.clients)?.phase {
             Phase::Up => return Ok(()),
             Phase::Closing(_) => self.lower(id),
             Phase::Down => {}

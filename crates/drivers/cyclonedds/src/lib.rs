@@ -40,7 +40,7 @@ pub use fleet::{CycloneFleet, Statistics};
 use pubgauge_driver::capability::{Answer, Capability, Filtering};
 use pubgauge_driver::{
     Crowd, Driver, DriverError, Fleet, FleetConfig, Footprint, Mapping, Settings, Subscription,
-    Target, Topology, Traits, Unsupported, refusal,
+    Target, Topology, Traits, Unsupported, accepted,
 };
 
 const HOW_TO_LINK: &str = "install the library and build with it (Debian): apt-get install \
@@ -58,8 +58,7 @@ impl CycloneddsDriver {
     /// # Errors
     /// Settings that [`Driver::resolve`] refuses.
     pub fn configuration(&self, settings: &Settings, domain: u32) -> Result<String, DriverError> {
-        let (options, _) =
-            options::resolve(settings).map_err(|refused| refusal("Cyclone DDS", refused))?;
+        let options = accepted("Cyclone DDS", options::resolve(settings))?;
         Ok(config::xml(&options, domain.min(domain::MAX_DOMAIN), None))
     }
 }
@@ -130,8 +129,7 @@ impl Driver for CycloneddsDriver {
     }
 
     fn open(&self, config: FleetConfig) -> Result<Box<dyn Fleet>, DriverError> {
-        let (options, _) = options::resolve(&config.settings)
-            .map_err(|refused| refusal("Cyclone DDS", refused))?;
+        let options = accepted("Cyclone DDS", options::resolve(&config.settings))?;
         open(&config, options)
     }
 }
@@ -143,8 +141,7 @@ impl CycloneddsDriver {
     /// # Errors
     /// As [`Driver::open`].
     pub fn open_fleet(&self, config: &FleetConfig) -> Result<CycloneFleet, DriverError> {
-        let (options, _) = options::resolve(&config.settings)
-            .map_err(|refused| refusal("Cyclone DDS", refused))?;
+        let options = accepted("Cyclone DDS", options::resolve(&config.settings))?;
         CycloneFleet::open(config, options)
     }
 }

@@ -1,8 +1,8 @@
 //! What the neutral and native settings become as QoS policies and configuration of Cyclone DDS.
 
 use pubgauge_driver::{
-    Batching, Durability, Mapping, MessagingPattern, OnFull, Reliability, Resolution, Session,
-    Settings, Traits, Transport, Unsupported,
+    Batching, Durability, MessagingPattern, OnFull, Reliability, Resolution, Resolved, Session,
+    Settings, Traits, Transport, becomes, cannot,
 };
 
 use crate::native::{Multicast, Native};
@@ -73,43 +73,39 @@ impl Options {
 }
 
 /// What `settings` become, or every setting that cannot be honoured.
-pub(crate) fn resolve(settings: &Settings) -> Result<(Options, Vec<Mapping>), Vec<Unsupported>> {
+pub(crate) fn resolve(settings: &Settings) -> Resolved<Options> {
     let mut answer = Resolution::default();
     let native = Native::read(settings, &mut answer);
 
     answer.decide("pattern", settings.pattern, |p| match p {
         None | Some(MessagingPattern::PublishSubscribe) => {
-            Ok("DDS topic `pubgauge`; the topic is the publisher's PARTITION".into())
+            becomes("DDS topic `pubgauge`; the topic is the publisher's PARTITION")
         }
-        Some(MessagingPattern::PointToPoint) => {
-            Err("DDS has no queues: every matching reader gets every \
-             message; use publish-subscribe with a topic for each receiver"
-                .into())
-        }
-        Some(MessagingPattern::RequestReply) => Err(
+        Some(MessagingPattern::PointToPoint) => cannot(
+            "DDS has no queues: every matching reader gets every message; use \
+             publish-subscribe with a topic for each receiver",
+        ),
+        Some(MessagingPattern::RequestReply) => cannot(
             "Cyclone DDS has no DDS-RPC; use a ping-pong workload, which asks and answers on \
-             two topics"
-                .into(),
+             two topics",
         ),
     });
     let reliable = reliability(&mut answer, settings);
     answer.decide("durability", settings.durability, |d| match d {
         None | Some(Durability::Memory) if settings.last_value == Some(true) => {
-            Ok("DURABILITY TRANSIENT_LOCAL: kept in the writer's memory".into())
+            becomes("DURABILITY TRANSIENT_LOCAL: kept in the writer's memory")
         }
-        None | Some(Durability::Memory) => Ok("DURABILITY VOLATILE".into()),
-        Some(_) => Err(
+        None | Some(Durability::Memory) => becomes("DURABILITY VOLATILE"),
+        Some(_) => cannot(
             "DURABILITY PERSISTENT needs a durability service, which Cyclone DDS does not \
-             have; use memory"
-                .into(),
+             have; use memory",
         ),
     });
     answer.decide("session", settings.session, |s| match s {
-        None | Some(Session::Clean) => Ok("a reader that goes is forgotten".into()),
-        Some(_) => Err(
+        None | Some(Session::Clean) => becomes("a reader that goes is forgotten"),
+        Some(_) => cannot(
             "DDS keeps nothing for a reader that has gone; last-value = true gives a late one \
-             the last message of each writer"
-                .into(),
+             the last message of each writer",
         ),
     });
     answer.absent(
@@ -119,24 +115,22 @@ pub(crate) fn resolve(settings: &Settings) -> Result<(Options, Vec<Mapping>), Ve
         "DDS has no sessions; leave it out",
     );
     answer.decide("last-value", settings.last_value, |l| match l {
-        None | Some(false) => Ok("none kept".into()),
-        Some(true) if !reliable => Err(
+        None | Some(false) => becomes("none kept"),
+        Some(true) if !reliable => cannot(
             "TRANSIENT_LOCAL delivers what was written before to reliable readers only; use \
-             reliability = \"reliable\""
-                .into(),
+             reliability = \"reliable\"",
         ),
-        Some(true) => Ok(
+        Some(true) => becomes(
             "DURABILITY TRANSIENT_LOCAL with DURABILITY_SERVICE KEEP_LAST 1: the last message \
-             of each writer that still lives"
-                .into(),
+             of each writer that still lives",
         ),
     });
     answer.decide("lifespan-ms", settings.lifespan_ms, |l| match l {
-        None => Ok("messages do not expire".into()),
+        None => becomes("messages do not expire"),
         Some(ms) if (1..=i64::MAX as u64 / 1_000_000).contains(&ms) => {
-            Ok(format!("LIFESPAN {ms} ms"))
+            becomes(format!("LIFESPAN {ms} ms"))
         }
-        Some(_) => Err("a lifespan lies between 1 ms and 292 years".into()),
+        Some(_) => cannot("a lifespan lies between 1 ms and 292 years"),
     });
     answer.absent(
         "in-flight",
@@ -164,26 +158,24 @@ pub(crate) fn resolve(settings: &Settings) -> Result<(Options, Vec<Mapping>), Ve
          channels, which Debian's library is not; limit the link in the testbed instead",
     );
     answer.decide("conflate", settings.conflate, |c| match c {
-        None | Some(false) => Ok("no".into()),
-        Some(true) => Ok("HISTORY KEEP_LAST 1 at writers and readers".into()),
+        None | Some(false) => becomes("no"),
+        Some(true) => becomes("HISTORY KEEP_LAST 1 at writers and readers"),
     });
     answer.decide("transport", settings.transport, |t| match t {
-        None | Some(Transport::Udp) => Ok("RTPS over UDP".into()),
-        Some(Transport::Tcp) => Err(
-            "this driver does not set up Cyclone's TCP, which needs a list of all ports; use udp"
-                .into(),
+        None | Some(Transport::Udp) => becomes("RTPS over UDP"),
+        Some(Transport::Tcp) => cannot(
+            "this driver does not set up Cyclone's TCP, which needs a list of all ports; use udp",
         ),
-        Some(Transport::Ipc) => Err("RTPS has no local sockets; use udp".into()),
-        Some(Transport::SharedMemory) => Err(
+        Some(Transport::Ipc) => cannot("RTPS has no local sockets; use udp"),
+        Some(Transport::SharedMemory) => cannot(
             "Cyclone's shared memory needs the Iceoryx daemon and messages of a fixed size, \
-             which these are not; use udp"
-                .into(),
+             which these are not; use udp",
         ),
     });
     answer.decide("keep-alive-s", settings.keep_alive_s, |k| match k {
-        None => Ok("Discovery/LeaseDuration 10 s".into()),
-        Some(0) => Err("a DDS participant's lease always runs out; use 1 or more".into()),
-        Some(s) => Ok(format!(
+        None => becomes("Discovery/LeaseDuration 10 s"),
+        Some(0) => cannot("a DDS participant's lease always runs out; use 1 or more"),
+        Some(s) => becomes(format!(
             "Discovery/SPDPInterval {s} s, Discovery/LeaseDuration {} s",
             3 * u32::from(s)
         )),
@@ -217,7 +209,7 @@ fn reliability(answer: &mut Resolution, settings: &Settings) -> bool {
         Some(Reliability::AtMostOnce | Reliability::BestEffort)
     );
     answer.decide("reliability", settings.reliability, |r| {
-        Ok(match r {
+        becomes(match r {
             Some(Reliability::AtMostOnce | Reliability::BestEffort) => {
                 "RELIABILITY BEST_EFFORT: sequence numbers keep order and exclude duplicates, \
                  nothing is sent again"
@@ -234,8 +226,7 @@ fn reliability(answer: &mut Resolution, settings: &Settings) -> bool {
                  excluded by sequence numbers; once while writer and reader live, as nothing \
                  survives either"
             }
-        }
-        .to_owned())
+        })
     });
     reliable
 }
@@ -268,52 +259,43 @@ fn history(
         (false, Some(depth)) => depth,
         (false, None) => DEFAULT_DEPTH,
     };
-    answer.decide("queue-limit", settings.queue_limit, |asked| {
-        if asked.is_some() && conflate {
-            Err(
-                "with conflate = true each queue holds one message, whatever the limit; \
-                 leave one of them out"
-                    .into(),
-            )
-        } else if asked.is_some() && native.history_depth.is_some() {
-            Err("native.cyclonedds.history-depth says the same; leave one of them out".into())
-        } else if drops && reliable {
-            Ok(format!(
-                "HISTORY KEEP_LAST {depth} at writers and readers, for each writer"
-            ))
-        } else if drops {
-            Ok(format!(
-                "HISTORY KEEP_LAST {depth} at readers, for each writer"
-            ))
-        } else {
-            Ok(match limit {
-                Some(n) => format!(
-                    "HISTORY KEEP_ALL; pubgauge lets Cyclone's receive thread wait while a \
-                     reader holds {n} messages"
-                ),
-                None => format!(
-                    "HISTORY KEEP_ALL; pubgauge lets Cyclone's receive thread wait while a \
-                     reader holds {DEFAULT_CACHE} messages (fewer if they could exceed {} \
-                     MiB, but 64)",
-                    CACHE_BYTES >> 20
-                ),
-            })
+    answer.decide("queue-limit", settings.queue_limit, |asked| match asked {
+        Some(_) if conflate => cannot(
+            "with conflate = true each queue holds one message, whatever the limit; \
+             leave one of them out",
+        ),
+        Some(_) if native.history_depth.is_some() => {
+            cannot("native.cyclonedds.history-depth says the same; leave one of them out")
         }
+        _ if drops && reliable => becomes(format!(
+            "HISTORY KEEP_LAST {depth} at writers and readers, for each writer"
+        )),
+        _ if drops => becomes(format!(
+            "HISTORY KEEP_LAST {depth} at readers, for each writer"
+        )),
+        Some(n) => becomes(format!(
+            "HISTORY KEEP_ALL; pubgauge lets Cyclone's receive thread wait while a reader \
+             holds {} messages",
+            n.min(i32::MAX as u32)
+        )),
+        None => becomes(format!(
+            "HISTORY KEEP_ALL; pubgauge lets Cyclone's receive thread wait while a reader \
+             holds {DEFAULT_CACHE} messages (fewer if they could exceed {} MiB, but 64)",
+            CACHE_BYTES >> 20
+        )),
     });
     answer.decide("on-full", settings.on_full, |asked| match asked {
-        Some(OnFull::Block) if conflate || native.history_depth.is_some() => Err(
+        Some(OnFull::Block) if conflate || native.history_depth.is_some() => cannot(
             "KEEP_LAST (conflate, history-depth) replaces messages instead of blocking; \
-             leave one of them out"
-                .into(),
+             leave one of them out",
         ),
         Some(OnFull::Block) if !reliable => {
-            Err("a best-effort writer is never held back; use reliability = \"reliable\"".into())
+            cannot("a best-effort writer is never held back; use reliability = \"reliable\"")
         }
-        _ if drops => Ok("HISTORY KEEP_LAST: the oldest message is replaced".into()),
-        _ => Ok(
+        _ if drops => becomes("HISTORY KEEP_LAST: the oldest message is replaced"),
+        _ => becomes(
             "HISTORY KEEP_ALL: the writer is held back above Internal/Watermarks/WhcHigh \
-             (max_blocking_time 0, tried again by pubgauge)"
-                .into(),
+             (max_blocking_time 0, tried again by pubgauge)",
         ),
     });
     if drops {
@@ -330,20 +312,20 @@ fn batching(answer: &mut Resolution, settings: &Settings, native: &Native) -> u3
     let room = given.unwrap_or(DEFAULT_MESSAGE);
     answer.decide("batching", settings.batching, |b| match b {
         None | Some(Batching::Off) => {
-            Ok("Internal/WriteBatch false: a datagram for each message".into())
+            becomes("Internal/WriteBatch false: a datagram for each message")
         }
-        Some(Batching::Bytes(n)) if n > LARGEST_MESSAGE => Err(format!(
+        Some(Batching::Bytes(n)) if n > LARGEST_MESSAGE => cannot(format!(
             "a batch is one UDP datagram: at most {LARGEST_MESSAGE} bytes"
         )),
         Some(Batching::Bytes(n)) if given.is_some_and(|given| given < n) => {
-            Err("more than native.cyclonedds.max-message-bytes; raise that or leave it out".into())
+            cannot("more than native.cyclonedds.max-message-bytes; raise that or leave it out")
         }
-        Some(Batching::Bytes(n)) => Ok(format!(
+        Some(Batching::Bytes(n)) => becomes(format!(
             "Internal/WriteBatch, flushed at {n} bytes in one datagram and before waiting \
              (General/MaxMessageSize {})",
             room.max(n)
         )),
-        Some(Batching::Adaptive) => Ok(format!(
+        Some(Batching::Adaptive) => becomes(format!(
             "Internal/WriteBatch, flushed by pubgauge at the bytes that come in {} us at the \
              present rate, at {room} bytes at most, and before waiting",
             native.hold_us.unwrap_or(DEFAULT_HOLD_US)
@@ -362,24 +344,22 @@ fn multicast(answer: &mut Resolution, settings: &Settings, native: &Native) -> O
         (_, mode) => mode,
     };
     answer.decide("multicast", asked, |m| match (m, mode) {
-        (Some(true), Some(Multicast::Discovery)) => Err(
+        (Some(true), Some(Multicast::Discovery)) => cannot(
             "native.cyclonedds.multicast-mode = \"spdp\" keeps data on unicast; leave one of \
-             them out"
-                .into(),
+             them out",
         ),
-        (Some(true), mode) => Ok(format!(
+        (Some(true), mode) => becomes(format!(
             "General/AllowMulticast {}: one datagram for all readers of a topic that are \
              more than one",
             mode.map_or("asm", Multicast::word)
         )),
-        (_, None) => Ok("General/AllowMulticast false: one datagram for each reader".into()),
+        (_, None) => becomes("General/AllowMulticast false: one datagram for each reader"),
         (_, Some(Multicast::Discovery)) => {
-            Ok("General/AllowMulticast spdp: one datagram for each reader".into())
+            becomes("General/AllowMulticast spdp: one datagram for each reader")
         }
-        (_, Some(_)) => Err(
+        (_, Some(_)) => cannot(
             "native.cyclonedds.multicast-mode puts data on multicast; say multicast = true \
-             as well"
-                .into(),
+             as well",
         ),
     });
     mode

@@ -62,35 +62,22 @@ pub(crate) fn accept(subscription: &Subscription) -> Result<Filter, DriverError>
         ));
     }
     let text = &subscription.filter;
-    let levels: Vec<&str> = text.split('/').collect();
-    let last = levels.len() - 1;
     if let Some(fault) = filter_fault(text) {
         return Err(DriverError::new(format!("the filter {text:?}: {fault}")));
     }
-    let plus = levels.contains(&"+");
-    let hash = levels[last] == "#";
-    let known: String = text.replace(['+', '#'], "x");
-    partition(&known)?;
-    let pattern = |levels: &[&str]| {
-        let starred: Vec<&str> = levels
-            .iter()
-            .map(|l| if *l == "+" { "*" } else { *l })
-            .collect();
-        starred.join("/")
-    };
-    let partitions = match (hash, last) {
-        (false, _) => vec![pattern(&levels)],
-        (true, 0) => vec!["*".into()],
-        (true, _) => {
-            let above = pattern(&levels[..last]);
-            vec![format!("{above}/*"), above]
-        }
+    partition(&text.replace(['+', '#'], "x"))?;
+    // Wildcards fill whole levels, and `#` is the last.
+    let starred = text.replace('+', "*");
+    let partitions = match starred.strip_suffix("/#") {
+        Some(above) => vec![format!("{above}/*"), above.to_owned()],
+        None if starred == "#" => vec!["*".to_owned()],
+        None => vec![starred],
     };
     Ok(Filter {
         text: text.clone(),
         partitions,
-        names: plus || hash,
-        checked: plus,
+        names: text.contains(['+', '#']),
+        checked: text.contains('+'),
     })
 }
 

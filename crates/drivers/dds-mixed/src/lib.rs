@@ -14,11 +14,9 @@ mod fleet;
 
 pub use fleet::SLICE;
 
-use std::collections::HashMap;
-
 use pubgauge_driver::{
-    Crowd, Driver, DriverError, Fleet, FleetConfig, Footprint, Mapping, OnFull, Settings,
-    Subscription, Target, Topology, Traits, Unsupported,
+    Crowd, Driver, DriverError, Fleet, FleetConfig, Footprint, Mapping, OnFull, Resolution,
+    Settings, Subscription, Target, Topology, Traits, Unsupported,
 };
 use pubgauge_driver_cyclonedds::CycloneddsDriver;
 use pubgauge_driver_fastdds::FastddsDriver;
@@ -82,59 +80,45 @@ impl Driver for Mixed {
             ("publishers", self.publishing()),
             ("subscribers", self.subscribing()),
         ];
+        let mut answer = Resolution::default();
         let mut rows: Vec<Mapping> = Vec::new();
-        let mut refused: Vec<Unsupported> = Vec::new();
-        let mut place: HashMap<String, usize> = HashMap::new();
         for (who, (name, driver)) in sides {
-            match driver.resolve(settings, target) {
-                Ok(more) => {
-                    for mut row in more {
-                        row.native = format!("{who} ({name}): {}", row.native);
-                        match place.get(&row.setting) {
-                            Some(index) => {
-                                let known = &mut rows[*index];
-                                known.native = format!("{}; {}", known.native, row.native);
-                            }
-                            None => {
-                                place.insert(row.setting.clone(), rows.len());
-                                rows.push(row);
-                            }
-                        }
+            let more = match driver.resolve(settings, target) {
+                Ok(more) => more,
+                Err(refused) => {
+                    for u in refused {
+                        answer.refuse(&u.setting, u.value, format!("{name}: {}", u.reason));
                     }
+                    continue;
                 }
-                Err(more) => refused.extend(more.into_iter().map(|mut u| {
-                    u.reason = format!("{name}: {}", u.reason);
-                    u
-                })),
+            };
+            for mut row in more {
+                row.native = format!("{who} ({name}): {}", row.native);
+                match rows.iter_mut().find(|known| known.setting == row.setting) {
+                    Some(known) => known.native = format!("{}; {}", known.native, row.native),
+                    None => rows.push(row),
+                }
             }
         }
         if settings.multicast == Some(true) {
-            refused.push(Unsupported {
-                setting: "multicast".into(),
-                value: "true".into(),
-                reason:
-                    "Fast DDS 2.9.1 ends the process by an assertion in its traffic statistics \
-                         when a reader of another implementation announces a multicast address \
-                         (measured); leave it out"
-                        .into(),
-            });
+            answer.refuse(
+                "multicast",
+                "true",
+                "Fast DDS 2.9.1 ends the process by an assertion in its traffic statistics when a \
+                 reader of another implementation announces a multicast address (measured); leave \
+                 it out",
+            );
         }
         if self.swapped && settings.on_full == Some(OnFull::Drop) {
-            refused.push(Unsupported {
-                setting: "on-full".into(),
-                value: "drop".into(),
-                reason:
-                    "Fast DDS 2.9.1 now and then ends the process by an assertion in a reader's \
-                         history when a writer of another implementation has replaced messages \
-                         (measured); use block"
-                        .into(),
-            });
+            answer.refuse(
+                "on-full",
+                "drop",
+                "Fast DDS 2.9.1 now and then ends the process by an assertion in a reader's \
+                 history when a writer of another implementation has replaced messages \
+                 (measured); use block",
+            );
         }
-        if refused.is_empty() {
-            Ok(rows)
-        } else {
-            Err(refused)
-        }
+        answer.finish(rows).map(|(rows, _)| rows)
     }
 
     fn traits(&self, settings: &Settings) -> Traits {

@@ -27,6 +27,7 @@
 #include <fastrtps/utils/IPLocator.h>
 #include <fastrtps/xmlparser/XMLProfileManager.h>
 
+#include <cstddef>
 #include <cstdio>
 #include <exception>
 #include <memory>
@@ -78,11 +79,13 @@ public:
 std::mutex LastError::mutex_;
 std::string LastError::words_;
 
-void say(char *error, size_t len, const std::string &what) {
+// Says in `error` why there is nothing to return.
+std::nullptr_t say(char *error, size_t len, const std::string &what) {
     const std::string why = LastError::take();
     if (len > 0) {
         std::snprintf(error, len, "%s%s%s", what.c_str(), why.empty() ? "" : ": ", why.c_str());
     }
+    return nullptr;
 }
 
 } // namespace
@@ -185,14 +188,30 @@ DomainParticipantQos participant_qos(const pgf_config &c, const std::shared_ptr<
     return q;
 }
 
-DataWriterQos writer_qos(const pgf_config &c, int32_t priority) {
-    DataWriterQos q;
+// What writers and readers have in common.
+template <typename Qos>
+Qos common_qos(const pgf_config &c, bool transient_local, int32_t depth) {
+    Qos q;
     q.reliability().kind = c.reliable ? RELIABLE_RELIABILITY_QOS : BEST_EFFORT_RELIABILITY_QOS;
-    q.reliability().max_blocking_time = Duration_t(0, 0);
     q.durability().kind =
-        c.writer_transient_local ? TRANSIENT_LOCAL_DURABILITY_QOS : VOLATILE_DURABILITY_QOS;
-    q.history().kind = c.writer_depth > 0 ? KEEP_LAST_HISTORY_QOS : KEEP_ALL_HISTORY_QOS;
-    if (c.writer_depth > 0) q.history().depth = c.writer_depth;
+        transient_local ? TRANSIENT_LOCAL_DURABILITY_QOS : VOLATILE_DURABILITY_QOS;
+    q.history().kind = depth > 0 ? KEEP_LAST_HISTORY_QOS : KEEP_ALL_HISTORY_QOS;
+    if (depth > 0) q.history().depth = depth;
+    if (c.lifespan_ns >= 0) q.lifespan().duration = duration(c.lifespan_ns);
+    if (c.data_sharing) {
+        q.data_sharing().on("");
+        q.endpoint().history_memory_policy = eprosima::fastrtps::rtps::PREALLOCATED_MEMORY_MODE;
+    } else {
+        q.data_sharing().off();
+        q.endpoint().history_memory_policy =
+            eprosima::fastrtps::rtps::PREALLOCATED_WITH_REALLOC_MEMORY_MODE;
+    }
+    return q;
+}
+
+DataWriterQos writer_qos(const pgf_config &c, int32_t priority) {
+    auto q = common_qos<DataWriterQos>(c, c.writer_transient_local, c.writer_depth);
+    q.reliability().max_blocking_time = Duration_t(0, 0);
     auto &limits = q.resource_limits();
     limits.max_instances = 1;
     limits.max_samples = limits.max_samples_per_instance = c.writer_samples;
@@ -207,25 +226,11 @@ DataWriterQos writer_qos(const pgf_config &c, int32_t priority) {
     if (c.heartbeat_ns >= 0) reliable.times.heartbeatPeriod = duration(c.heartbeat_ns);
     if (c.nack_response_ns >= 0) reliable.times.nackResponseDelay = duration(c.nack_response_ns);
     reliable.disable_heartbeat_piggyback = !c.piggyback;
-    if (c.lifespan_ns >= 0) q.lifespan().duration = duration(c.lifespan_ns);
-    if (c.data_sharing) {
-        q.data_sharing().on("");
-        q.endpoint().history_memory_policy = eprosima::fastrtps::rtps::PREALLOCATED_MEMORY_MODE;
-    } else {
-        q.data_sharing().off();
-        q.endpoint().history_memory_policy =
-            eprosima::fastrtps::rtps::PREALLOCATED_WITH_REALLOC_MEMORY_MODE;
-    }
     return q;
 }
 
 DataReaderQos reader_qos(const pgf_config &c) {
-    DataReaderQos q;
-    q.reliability().kind = c.reliable ? RELIABLE_RELIABILITY_QOS : BEST_EFFORT_RELIABILITY_QOS;
-    q.durability().kind =
-        c.reader_transient_local ? TRANSIENT_LOCAL_DURABILITY_QOS : VOLATILE_DURABILITY_QOS;
-    q.history().kind = c.reader_depth > 0 ? KEEP_LAST_HISTORY_QOS : KEEP_ALL_HISTORY_QOS;
-    if (c.reader_depth > 0) q.history().depth = c.reader_depth;
+    auto q = common_qos<DataReaderQos>(c, c.reader_transient_local, c.reader_depth);
     auto &limits = q.resource_limits();
     // One instance per publisher, and any number of those; the library then insists on no limit
     // over all of them.
@@ -235,21 +240,12 @@ DataReaderQos reader_qos(const pgf_config &c) {
     if (c.heartbeat_response_ns >= 0) {
         q.reliable_reader_qos().times.heartbeatResponseDelay = duration(c.heartbeat_response_ns);
     }
-    if (c.lifespan_ns >= 0) q.lifespan().duration = duration(c.lifespan_ns);
     q.reader_resource_limits().max_samples_per_read = GROUP;
     if (c.multicast) {
         Locator_t group;
         IPLocator::setIPv4(group, MULTICAST);
         group.port = 7400 + 250 * c.domain + 1; // DDSI-RTPS 9.6.1.1: user multicast, PB + DG + d2.
         q.endpoint().multicast_locator_list.push_back(group);
-    }
-    if (c.data_sharing) {
-        q.data_sharing().on("");
-        q.endpoint().history_memory_policy = eprosima::fastrtps::rtps::PREALLOCATED_MEMORY_MODE;
-    } else {
-        q.data_sharing().off();
-        q.endpoint().history_memory_policy =
-            eprosima::fastrtps::rtps::PREALLOCATED_WITH_REALLOC_MEMORY_MODE;
     }
     return q;
 }
@@ -281,32 +277,25 @@ pgf_participant *pgf_open(const pgf_config *config, char *error, size_t error_le
         p->id = pubgauge::Ids::instance().take(config->domain, config->peers, config->own_host);
         if (p->id < 0) {
             *no_ports = 1;
-            say(error, error_len, "all participant ids that discovery looks at are taken");
-            return nullptr;
+            return say(error, error_len, "all participant ids that discovery looks at are taken");
         }
         auto qos = participant_qos(*config, p->shared);
         qos.wire_protocol().participant_id = p->id;
         qos.wire_protocol().prefix = pubgauge::Ids::instance().prefix(config->own_host);
         auto *factory = DomainParticipantFactory::get_instance();
         p->entity = factory->create_participant(config->domain, qos);
-        if (p->entity == nullptr) {
-            say(error, error_len, "Fast DDS could not create a participant");
-            return nullptr;
-        }
+        if (p->entity == nullptr)
+            return say(error, error_len, "Fast DDS could not create a participant");
         const bool bounded = config->data_sharing != 0;
         const uint32_t initial = bounded ? config->max_payload : std::min(config->max_payload, INITIAL);
         TypeSupport type(new pubgauge::MessageType(initial, bounded));
         if (type.register_type(p->entity) == ReturnCode_t::RETCODE_OK) {
             p->topic = p->entity->create_topic(TOPIC, type.get_type_name(), TOPIC_QOS_DEFAULT);
         }
-        if (p->topic == nullptr) {
-            say(error, error_len, "Fast DDS could not create the topic");
-            return nullptr;
-        }
+        if (p->topic == nullptr) return say(error, error_len, "Fast DDS could not create the topic");
         return p.release();
     } catch (const std::exception &e) {
-        say(error, error_len, e.what());
-        return nullptr;
+        return say(error, error_len, e.what());
     }
 }
 
@@ -353,22 +342,18 @@ pgf_writer *pgf_writer_create(pgf_participant *p, const char *partition, uint32_
         PublisherQos qos;
         qos.partition().push_back(partition);
         Publisher *publisher = p->entity->create_publisher(qos);
-        if (publisher == nullptr) {
-            say(error, error_len, "Fast DDS could not create a publisher");
-            return nullptr;
-        }
+        if (publisher == nullptr)
+            return say(error, error_len, "Fast DDS could not create a publisher");
         DataWriter *entity = publisher->create_datawriter(p->topic, writer_qos(p->config, priority));
         if (entity == nullptr) {
             p->entity->delete_publisher(publisher);
-            say(error, error_len, "Fast DDS refused the data writer's QoS");
-            return nullptr;
+            return say(error, error_len, "Fast DDS refused the data writer's QoS");
         }
         auto *w = new pgf_writer{p, publisher, entity, {}};
         w->message.device = device;
         return w;
     } catch (const std::exception &e) {
-        say(error, error_len, e.what());
-        return nullptr;
+        return say(error, error_len, e.what());
     }
 }
 
@@ -404,21 +389,17 @@ pgf_reader *pgf_reader_create(pgf_participant *p, uint32_t number, const char *c
         r->p = p;
         r->number = number;
         r->subscriber = p->entity->create_subscriber(qos);
-        if (r->subscriber == nullptr) {
-            say(error, error_len, "Fast DDS could not create a subscriber");
-            return nullptr;
-        }
+        if (r->subscriber == nullptr)
+            return say(error, error_len, "Fast DDS could not create a subscriber");
         r->entity = r->subscriber->create_datareader(p->topic, reader_qos(p->config), r.get(),
                                                      StatusMask::data_available());
         if (r->entity == nullptr) {
             p->entity->delete_subscriber(r->subscriber);
-            say(error, error_len, "Fast DDS refused the data reader's QoS");
-            return nullptr;
+            return say(error, error_len, "Fast DDS refused the data reader's QoS");
         }
         return r.release();
     } catch (const std::exception &e) {
-        say(error, error_len, e.what());
-        return nullptr;
+        return say(error, error_len, e.what());
     }
 }
 

@@ -61,6 +61,7 @@ pub(crate) struct FastddsFleet {
     janitor: Option<Janitor>,
 }
 
+#[derive(Default)]
 struct Client {
     spec: ClientSpec,
     phase: Phase,
@@ -74,11 +75,12 @@ struct Client {
     flooded: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Phase {
     Up,
     /// Waits for acknowledgements until then.
     Closing(Nanos),
+    #[default]
     Down,
 }
 
@@ -127,33 +129,23 @@ impl FastddsFleet {
     }
 
     fn participant(&self) -> Result<&Participant, DriverError> {
-        self.participant
-            .as_ref()
-            .ok_or_else(|| DriverError::new("the fleet is closed"))
+        self.participant.as_ref().ok_or_else(DriverError::closed)
     }
 
-    fn client(&mut self, id: ClientId) -> Result<&mut Client, DriverError> {
-        self.clients
-            .get_mut(id.0 as usize)
-            .ok_or_else(|| DriverError::new(format!("there is no client {}", id.0)))
-    }
-
-    /// The value of the key field: the same for all messages of one client.
-    fn device(&self, id: ClientId) -> u32 {
-        (self.worker << 16).wrapping_add(id.0)
+    /// A new writer of a client's. The key field has the same value in all messages of one client.
+    fn writer(&self, id: ClientId, partition: &str) -> Result<Writer, DriverError> {
+        let device = (self.worker << 16).wrapping_add(id.0);
+        let priority = self.options.native.priority_of(partition);
+        self.participant()?.writer(partition, device, priority)
     }
 
     /// Creates the client's entities again, except subscriptions, which the caller has to repeat.
     fn begin(&mut self, id: ClientId) -> Result<(), DriverError> {
-        let device = self.device(id);
         for index in self.clients[id.0 as usize].topics.clone() {
-            let partition = &self.topics[index as usize].partition;
-            let priority = self.options.native.priority_of(partition);
-            let writer = self.participant()?.writer(partition, device, priority)?;
+            let writer = self.writer(id, &self.topics[index as usize].partition)?;
             self.topics[index as usize].writer = Some(writer);
         }
-        let client = self.client(id)?;
-        client.phase = Phase::Up;
+        id.find_mut(&mut self.clients)?.phase = Phase::Up;
         let connected = Change::Connected {
             session_present: false,
             address: None,
@@ -300,22 +292,11 @@ fn realtime_ns() -> i64 {
 
 impl Fleet for FastddsFleet {
     fn connect(&mut self, spec: &ClientSpec) -> Result<ClientId, DriverError> {
-        if spec.will.is_some() {
-            return Err(DriverError::with_hint(
-                format!("client {}: DDS has no last will", spec.name),
-                "leave the will out for Fast DDS",
-            ));
-        }
+        spec.without_will("DDS", "Fast DDS")?;
         let id = ClientId(self.clients.len() as u32);
         self.clients.push(Client {
             spec: spec.clone(),
-            phase: Phase::Down,
-            reader: None,
-            reader_since: 0,
-            partitions: Vec::new(),
-            topics: Vec::new(),
-            blocked: false,
-            flooded: false,
+            ..Client::default()
         });
         if let Err(error) = self.begin(id) {
             self.clients.pop();
@@ -326,14 +307,9 @@ impl Fleet for FastddsFleet {
 
     fn subscribe(&mut self, id: ClientId, asked: &Subscription) -> Result<(), DriverError> {
         let wanted = topic::accept(asked)?;
-        let participant = self
-            .participant
-            .as_ref()
-            .ok_or_else(|| DriverError::new("the fleet is closed"))?;
-        let client = self
-            .clients
-            .get_mut(id.0 as usize)
-            .ok_or_else(|| DriverError::new(format!("there is no client {}", id.0)))?;
+        let participant = self.participant.as_ref();
+        let participant = participant.ok_or_else(DriverError::closed)?;
+        let client = id.find_mut(&mut self.clients)?;
         if client.phase != Phase::Up {
             return Err(DriverError::new(format!(
                 "client {} is not connected",
@@ -361,13 +337,9 @@ impl Fleet for FastddsFleet {
             return Ok(*known);
         }
         let partition = topic::partition(name)?.to_owned();
-        let up = self.client(id)?.phase == Phase::Up;
-        let writer = if up {
-            let priority = self.options.native.priority_of(&partition);
-            let device = self.device(id);
-            Some(self.participant()?.writer(&partition, device, priority)?)
-        } else {
-            None
+        let writer = match id.find(&self.clients)?.phase {
+            Phase::Up => Some(self.writer(id, &partition)?),
+            _ => None,
         };
         let topic = TopicId(self.topics.len() as u32);
         self.topics.push(Topic {
@@ -436,7 +408,7 @@ impl Fleet for FastddsFleet {
 
     fn disconnect(&mut self, id: ClientId) {
         let deadline = self.clock.now() + LINGER;
-        let Ok(client) = self.client(id) else {
+        let Ok(client) = id.find_mut(&mut self.clients) else {
             return;
         };
         if client.phase == Phase::Up {
@@ -456,10 +428,11 @@ impl Fleet for FastddsFleet {
     }
 
     fn reconnect(&mut self, id: ClientId) -> Result<(), DriverError> {
-        if self.client(id)?.phase != Phase::Down {
+        let client = id.find(&self.clients)?;
+        if client.phase != Phase::Down {
             return Err(DriverError::new(format!(
                 "client {} is still connected",
-                self.clients[id.0 as usize].spec.name
+                client.spec.name
             )));
         }
         self.begin(id)

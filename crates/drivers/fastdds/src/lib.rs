@@ -38,7 +38,7 @@ mod topic;
 use pubgauge_driver::capability::{Answer, Capability, Filtering};
 use pubgauge_driver::{
     Crowd, Driver, DriverError, Fleet, FleetConfig, Footprint, Mapping, Settings, Subscription,
-    Target, Topology, Traits, Unsupported, refusal,
+    Target, Topology, Traits, Unsupported, accepted,
 };
 
 const HOW_TO_LINK: &str = "install the library and build with it: apt-get install \
@@ -115,8 +115,8 @@ impl Driver for FastddsDriver {
     }
 
     fn open(&self, config: FleetConfig) -> Result<Box<dyn Fleet>, DriverError> {
-        let (options, _) = options::resolve(&config.settings, &config.target)
-            .map_err(|refused| refusal("Fast DDS", refused))?;
+        let resolved = options::resolve(&config.settings, &config.target);
+        let options = accepted("Fast DDS", resolved)?;
         let domain = match (options.native.domain, config.target.endpoints.first()) {
             (Some(domain), _) => domain,
             (None, Some(url)) => domain::of_url(url)?,

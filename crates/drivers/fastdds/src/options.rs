@@ -1,8 +1,8 @@
 //! What the neutral and native settings become in Fast DDS's terms.
 
 use pubgauge_driver::{
-    Batching, Durability, Mapping, MessagingPattern, OnFull, Reliability, Resolution, Session,
-    Settings, Target, Traits, Transport, Unsupported, spelt,
+    Batching, Durability, MessagingPattern, OnFull, Reliability, Resolution, Resolved, Session,
+    Settings, Target, Traits, Transport, becomes, cannot, spelt,
 };
 
 use crate::native::{NAME, Native, Preset, PublishMode, Scheduler, ns};
@@ -90,15 +90,8 @@ impl Options {
     /// bytes.
     pub(crate) fn reader_samples(&self, max_payload: usize) -> i32 {
         let asked = self.queue_limit.or(self.native.reader_max_samples);
-        let usual = match self.native.preset {
-            Preset::Default => LIBRARY_SAMPLES,
-            Preset::Tuned => READER_SAMPLES,
-        };
-        let bytes = if self.reliable {
-            READER_BYTES
-        } else {
-            BEST_EFFORT_READER_BYTES
-        };
+        let usual = usual_reader_samples(self.native.preset);
+        let bytes = reader_bytes(self.reliable);
         asked
             .unwrap_or_else(|| within(usual, bytes, max_payload))
             .max(self.reader_depth())
@@ -147,79 +140,80 @@ fn best_effort(settings: &Settings) -> bool {
     )
 }
 
+fn usual_reader_samples(preset: Preset) -> i32 {
+    match preset {
+        Preset::Default => LIBRARY_SAMPLES,
+        Preset::Tuned => READER_SAMPLES,
+    }
+}
+
+fn reader_bytes(reliable: bool) -> usize {
+    match reliable {
+        true => READER_BYTES,
+        false => BEST_EFFORT_READER_BYTES,
+    }
+}
+
 fn within(samples: i32, bytes: usize, max_payload: usize) -> i32 {
     let fit = bytes / max_payload.max(1);
     samples.min(i32::try_from(fit).unwrap_or(i32::MAX).max(FEWEST))
 }
 
 /// What `settings` become, or every setting that cannot be honoured.
-pub(crate) fn resolve(
-    settings: &Settings,
-    target: &Target,
-) -> Result<(Options, Vec<Mapping>), Vec<Unsupported>> {
+pub(crate) fn resolve(settings: &Settings, target: &Target) -> Resolved<Options> {
     let mut answer = Resolution::default();
-    let variant = target
-        .features
-        .iter()
-        .find_map(|feature| match feature.as_str() {
-            "preset-default" => Some(Preset::Default),
-            "preset-tuned" => Some(Preset::Tuned),
-            _ => None,
-        })
-        .unwrap_or_default();
+    // The other variant has the feature `preset-tuned`.
+    let variant = match target.has("preset-default") {
+        true => Preset::Default,
+        false => Preset::Tuned,
+    };
     let native = Native::read(settings, variant, &mut answer);
     let reliable = !best_effort(settings);
     let shared_memory = settings.transport == Some(Transport::SharedMemory);
 
     answer.decide("pattern", settings.pattern, |p| match p {
         None | Some(MessagingPattern::PublishSubscribe) => {
-            Ok("data writers and data readers".into())
+            becomes("data writers and data readers")
         }
-        Some(MessagingPattern::PointToPoint) => {
-            Err("every matching data reader gets every sample; use \
-                                            publish-subscribe with a topic for each receiver"
-                .into())
-        }
-        Some(MessagingPattern::RequestReply) => {
-            Err("DDS-RPC is not built in; use a ping-pong workload, \
-                                            which asks and answers on two topics"
-                .into())
-        }
+        Some(MessagingPattern::PointToPoint) => cannot(
+            "every matching data reader gets every sample; use publish-subscribe with a topic for \
+             each receiver",
+        ),
+        Some(MessagingPattern::RequestReply) => cannot(
+            "DDS-RPC is not built in; use a ping-pong workload, which asks and answers on two \
+             topics",
+        ),
     });
-    answer.decide("reliability", settings.reliability, |r| {
-        Ok(match r {
-            Some(Reliability::AtMostOnce | Reliability::BestEffort) => {
-                "BEST_EFFORT_RELIABILITY_QOS: nothing is sent again"
-            }
-            None | Some(Reliability::Reliable) => "RELIABLE_RELIABILITY_QOS, KEEP_ALL_HISTORY_QOS",
-            Some(Reliability::AtLeastOnce | Reliability::ExactlyOnce) => {
-                "RELIABLE_RELIABILITY_QOS, KEEP_ALL_HISTORY_QOS: no loss and no duplicates while \
-                 both ends live"
-            }
+    answer.decide("reliability", settings.reliability, |r| match r {
+        Some(Reliability::AtMostOnce | Reliability::BestEffort) => {
+            becomes("BEST_EFFORT_RELIABILITY_QOS: nothing is sent again")
         }
-        .into())
+        None | Some(Reliability::Reliable) => {
+            becomes("RELIABLE_RELIABILITY_QOS, KEEP_ALL_HISTORY_QOS")
+        }
+        Some(Reliability::AtLeastOnce | Reliability::ExactlyOnce) => becomes(
+            "RELIABLE_RELIABILITY_QOS, KEEP_ALL_HISTORY_QOS: no loss and no duplicates while both \
+             ends live",
+        ),
     });
     answer.decide("durability", settings.durability, |d| match d {
-        None | Some(Durability::Memory) => Ok(if settings.last_value == Some(true) {
-            "TRANSIENT_LOCAL_DURABILITY_QOS, lost with its writer"
-        } else if reliable && native.writer_transient_local() {
-            "readers VOLATILE_DURABILITY_QOS, writers TRANSIENT_LOCAL_DURABILITY_QOS"
-        } else {
-            "VOLATILE_DURABILITY_QOS"
+        None | Some(Durability::Memory) if settings.last_value == Some(true) => {
+            becomes("TRANSIENT_LOCAL_DURABILITY_QOS, lost with its writer")
         }
-        .to_owned()),
-        Some(_) => Err(
-            "samples live in the writer's memory; the library's persistence plug-in \
-                        (SQLite, for PERSISTENT durability) is not built in: use memory"
-                .into(),
+        None | Some(Durability::Memory) if reliable && native.writer_transient_local() => {
+            becomes("readers VOLATILE_DURABILITY_QOS, writers TRANSIENT_LOCAL_DURABILITY_QOS")
+        }
+        None | Some(Durability::Memory) => becomes("VOLATILE_DURABILITY_QOS"),
+        Some(_) => cannot(
+            "samples live in the writer's memory; the library's persistence plug-in (SQLite, for \
+             PERSISTENT durability) is not built in: use memory",
         ),
     });
     answer.decide("session", settings.session, |s| match s {
-        None | Some(Session::Clean) => Ok("forgotten with its data reader".into()),
-        Some(_) => Err(
-            "writers forget a reader that has gone, and what it missed; use clean, \
-                        with last-value = true for the newest sample"
-                .into(),
+        None | Some(Session::Clean) => becomes("forgotten with its data reader"),
+        Some(_) => cannot(
+            "writers forget a reader that has gone, and what it missed; use clean, with \
+             last-value = true for the newest sample",
         ),
     });
     answer.absent(
@@ -229,25 +223,29 @@ pub(crate) fn resolve(
         "DDS has no sessions; leave it out",
     );
     answer.decide("last-value", settings.last_value, |l| match l {
-        None | Some(false) => Ok("no".into()),
-        Some(true) if !reliable => Err("writers send what was before to reliable readers only; \
-                                        use reliable"
-            .into()),
-        Some(true) => Ok(
-            "TRANSIENT_LOCAL_DURABILITY_QOS and KEEP_LAST_HISTORY_QOS, depth 1, in \
-                          each writer: a sample that a reader missed is not sent again once a \
-                          newer one is written"
-                .into(),
+        None | Some(false) => becomes("no"),
+        Some(true) if !reliable => {
+            cannot("writers send what was before to reliable readers only; use reliable")
+        }
+        Some(true) => becomes(
+            "TRANSIENT_LOCAL_DURABILITY_QOS and KEEP_LAST_HISTORY_QOS, depth 1, in each writer: a \
+             sample that a reader missed is not sent again once a newer one is written",
         ),
     });
     answer.decide("lifespan-ms", settings.lifespan_ms, |l| match l {
-        None => Ok("infinite".into()),
-        Some(0) => Err("a message that expires at once is never delivered".into()),
-        Some(ms) if ms > 86_400_000 => Err("at most a day (86400000)".into()),
-        Some(ms) => Ok(format!("Lifespan QoS {ms} ms, kept by writer and reader")),
+        None => becomes("infinite"),
+        Some(0) => cannot("a message that expires at once is never delivered"),
+        Some(ms) if ms > 86_400_000 => cannot("at most a day (86400000)"),
+        Some(ms) => becomes(format!("Lifespan QoS {ms} ms, kept by writer and reader")),
     });
     limits(&mut answer, settings, &native);
-    batching(&mut answer, settings);
+    answer.decide("batching", settings.batching, |b| match b {
+        None | Some(Batching::Off) => becomes("none: each sample is a message of its own"),
+        Some(_) => cannot(
+            "Fast DDS gathers no samples; native.fastdds.publish-mode = \"async\" is the nearest \
+             (its thread may put queued samples into one datagram)",
+        ),
+    });
     answer.absent(
         "priority",
         &settings.priority,
@@ -257,36 +255,34 @@ pub(crate) fn resolve(
          native.fastdds.priorities",
     );
     answer.decide("multicast", settings.multicast, |m| match m {
-        None | Some(false) => Ok("one datagram per participant with readers".into()),
-        Some(true) if shared_memory => Err("shared memory has no multicast; use udp".into()),
-        Some(true) => Ok(
-            "readers announce the multicast address 239.255.0.1; writers send one \
-                          datagram to it as soon as several participants share it"
-                .into(),
+        None | Some(false) => becomes("one datagram per participant with readers"),
+        Some(true) if shared_memory => cannot("shared memory has no multicast; use udp"),
+        Some(true) => becomes(
+            "readers announce the multicast address 239.255.0.1; writers send one datagram to it \
+             as soon as several participants share it",
         ),
     });
     let flow_bytes = rate_limit(&mut answer, settings, &native);
     let depth = native.history_depth;
     answer.decide("conflate", settings.conflate, |c| match (c, depth) {
-        (None | Some(false), _) => Ok("no".into()),
-        (Some(true), Some(_)) => Err(
-            "native.fastdds.history-depth says the same in other words; \
-                                      leave one of them out"
-                .into(),
+        (None | Some(false), _) => becomes("no"),
+        (Some(true), Some(_)) => cannot(
+            "native.fastdds.history-depth says the same in other words; leave one of them out",
         ),
-        (Some(true), None) => Ok("KEEP_LAST_HISTORY_QOS, depth 1, at writer and reader: one \
-                                  sample of each publisher"
-            .into()),
+        (Some(true), None) => becomes(
+            "KEEP_LAST_HISTORY_QOS, depth 1, at writer and reader: one sample of each publisher",
+        ),
     });
     answer.decide("transport", settings.transport, |t| match t {
         None | Some(Transport::Udp) => {
-            Ok("UDPv4 on the loopback interface, or on a network's".into())
+            becomes("UDPv4 on the loopback interface, or on a network's")
         }
-        Some(Transport::SharedMemory) => Ok("the library's shared-memory transport".into()),
-        Some(Transport::Tcp) => Err("the library's TCP transport wants the addresses of all \
-                                     participants beforehand; not built in: use udp"
-            .into()),
-        Some(Transport::Ipc) => Err("Fast DDS has no local sockets; use shared-memory".into()),
+        Some(Transport::SharedMemory) => becomes("the library's shared-memory transport"),
+        Some(Transport::Tcp) => cannot(
+            "the library's TCP transport wants the addresses of all participants beforehand; not \
+             built in: use udp",
+        ),
+        Some(Transport::Ipc) => cannot("Fast DDS has no local sockets; use shared-memory"),
     });
     answer.absent(
         "keep-alive-s",
@@ -321,21 +317,20 @@ pub(crate) fn resolve(
 
 fn limits(answer: &mut Resolution, settings: &Settings, native: &Native) {
     let reliable = !best_effort(settings);
-    let zero = |what: &str| Err(format!("{what}: at least 1"));
     let keeps_all = settings.last_value != Some(true)
         && settings.conflate != Some(true)
         && native.history_depth.is_none();
     let keep_last = "the history keeps the last samples whatever the limit (last-value, \
                      conflate or native.fastdds.history-depth); leave it out";
     answer.decide("in-flight", settings.in_flight, |n| match n {
-        Some(0) => zero("samples that may be unacknowledged"),
+        Some(0) => cannot("samples that may be unacknowledged: at least 1"),
         Some(_) if native.max_samples.is_some() => {
-            Err("native.fastdds.max-samples says the same; leave one of them out".into())
+            cannot("native.fastdds.max-samples says the same; leave one of them out")
         }
-        Some(_) if !keeps_all => Err(keep_last.into()),
-        Some(n) => Ok(format!("writer: resource_limits.max_samples {n}")),
-        None if !keeps_all => Ok("writer: as many as the history's depth".into()),
-        None => Ok(match native.max_samples {
+        Some(_) if !keeps_all => cannot(keep_last),
+        Some(n) => becomes(format!("writer: resource_limits.max_samples {n}")),
+        None if !keeps_all => becomes("writer: as many as the history's depth"),
+        None => becomes(match native.max_samples {
             Some(n) => format!("writer: resource_limits.max_samples {n}"),
             None => format!(
                 "writer: resource_limits.max_samples {LIBRARY_SAMPLES}; fewer, down to \
@@ -344,60 +339,43 @@ fn limits(answer: &mut Resolution, settings: &Settings, native: &Native) {
         }),
     });
     answer.decide("queue-limit", settings.queue_limit, |n| match n {
-        Some(0) => zero("samples that may wait in a reader"),
+        Some(0) => cannot("samples that may wait in a reader: at least 1"),
         Some(_) if native.reader_max_samples.is_some() => {
-            Err("native.fastdds.reader-max-samples says the same; leave one of them out".into())
+            cannot("native.fastdds.reader-max-samples says the same; leave one of them out")
         }
         Some(_) if settings.conflate == Some(true) || native.history_depth.is_some() => {
-            Err(keep_last.into())
+            cannot(keep_last)
         }
-        Some(n) => Ok(format!(
+        Some(n) => becomes(format!(
             "reader: resource_limits.max_samples_per_instance {n}, for each publisher"
         )),
-        None => Ok(match (native.reader_max_samples, native.preset) {
-            (Some(n), _) => format!("reader: resource_limits.max_samples_per_instance {n}"),
-            (None, preset) => format!(
+        None => becomes(match native.reader_max_samples {
+            Some(n) => format!("reader: resource_limits.max_samples_per_instance {n}"),
+            None => format!(
                 "reader: resource_limits.max_samples_per_instance {}, for each publisher; \
                  fewer, down to {FEWEST}, if payloads could fill more than {} MiB",
-                match preset {
-                    Preset::Default => LIBRARY_SAMPLES,
-                    Preset::Tuned => READER_SAMPLES,
-                },
-                if reliable {
-                    READER_BYTES
-                } else {
-                    BEST_EFFORT_READER_BYTES
-                } >> 20,
+                usual_reader_samples(native.preset),
+                reader_bytes(reliable) >> 20,
             ),
         }),
     });
     answer.decide("on-full", settings.on_full, |o| match o {
-        Some(_) if !keeps_all => Err("with KEEP_LAST_HISTORY_QOS (last-value, conflate or \
-                                      native.fastdds.history-depth) nothing is ever full: \
-                                      the oldest sample gives way; leave it out"
-            .into()),
-        Some(OnFull::Block) if !reliable => Err("best effort has no acknowledgements that \
-                                                 could hold a publisher back; use reliable"
-            .into()),
-        Some(OnFull::Drop) => Ok("max_blocking_time 0: a write that finds the writer's \
-                                  history full is refused, counted, and not tried again"
-            .into()),
-        None if !keeps_all => Ok("the oldest sample gives way".into()),
-        None if !reliable => Ok("a sent sample makes room at once; full readers drop".into()),
-        None | Some(OnFull::Block) => Ok("max_blocking_time 0: a write that finds the \
-                                          writer's history full is tried again when \
-                                          acknowledgements come"
-            .into()),
-    });
-}
-
-fn batching(answer: &mut Resolution, settings: &Settings) {
-    answer.decide("batching", settings.batching, |b| match b {
-        None | Some(Batching::Off) => Ok("none: each sample is a message of its own".into()),
-        Some(_) => Err(
-            "Fast DDS gathers no samples; native.fastdds.publish-mode = \"async\" \
-                        is the nearest (its thread may put queued samples into one datagram)"
-                .into(),
+        Some(_) if !keeps_all => cannot(
+            "with KEEP_LAST_HISTORY_QOS (last-value, conflate or native.fastdds.history-depth) \
+             nothing is ever full: the oldest sample gives way; leave it out",
+        ),
+        Some(OnFull::Block) if !reliable => cannot(
+            "best effort has no acknowledgements that could hold a publisher back; use reliable",
+        ),
+        Some(OnFull::Drop) => becomes(
+            "max_blocking_time 0: a write that finds the writer's history full is refused, \
+             counted, and not tried again",
+        ),
+        None if !keeps_all => becomes("the oldest sample gives way"),
+        None if !reliable => becomes("a sent sample makes room at once; full readers drop"),
+        None | Some(OnFull::Block) => becomes(
+            "max_blocking_time 0: a write that finds the writer's history full is tried again \
+             when acknowledgements come",
         ),
     });
 }
@@ -411,19 +389,19 @@ fn rate_limit(answer: &mut Resolution, settings: &Settings, native: &Native) -> 
     answer.decide(
         "rate-limit-bytes-per-s",
         settings.rate_limit_bytes_per_s,
-        |rate| match (rate, per_period) {
-            (Some(_), Some(bytes)) if bytes < LEAST_PER_PERIOD => Err(format!(
+        |_| match per_period {
+            Some(bytes) if bytes < LEAST_PER_PERIOD => cannot(format!(
                 "that is less than {LEAST_PER_PERIOD} bytes in a period of {period} ms; \
                  lengthen native.fastdds.flow-period-ms"
             )),
-            (Some(_), Some(bytes)) if bytes > i32::MAX as u64 => {
-                Err("more than FlowControllerDescriptor can count".into())
+            Some(bytes) if bytes > i32::MAX as u64 => {
+                cannot("more than FlowControllerDescriptor can count")
             }
-            (Some(_), Some(bytes)) => Ok(format!(
+            Some(bytes) => becomes(format!(
                 "flow controller of each participant (each worker): max_bytes_per_period \
                  {bytes}, period_ms {period}; asynchronous publishing"
             )),
-            _ => Ok("no limit".into()),
+            None => becomes("no limit"),
         },
     );
     per_period.map_or(0, |bytes| u32::try_from(bytes).unwrap_or(u32::MAX))
@@ -435,68 +413,60 @@ fn contradictions(
     native: &Native,
     shared_memory: bool,
 ) {
-    let full = |name: &str| format!("native.{NAME}.{name}");
-    let flow = settings.rate_limit_bytes_per_s.is_some()
-        || !native.priorities.0.is_empty()
-        || native.flow_controller.is_some();
-    if native.publish_mode == Some(PublishMode::Sync) && flow {
-        answer.refuse(
-            &full("publish-mode"),
-            "sync",
+    let given = |name: &str| spelt(&settings.native(NAME, name));
+    let ordered = !native.priorities.0.is_empty();
+    let unordered = matches!(
+        native.flow_controller,
+        Some(Scheduler::Fifo | Scheduler::RoundRobin)
+    );
+    let flow =
+        settings.rate_limit_bytes_per_s.is_some() || ordered || native.flow_controller.is_some();
+    let last_value = settings.last_value == Some(true);
+    let durability = given("writer-durability").is_some();
+    let all = [
+        (
+            native.publish_mode == Some(PublishMode::Sync) && flow,
+            "publish-mode",
             "flow controllers (rate limit, priority) work on asynchronous publishing only",
-        );
-    }
-    if !native.priorities.0.is_empty()
-        && matches!(
-            native.flow_controller,
-            Some(Scheduler::Fifo | Scheduler::RoundRobin)
-        )
-    {
-        answer.refuse(
-            &full("priorities"),
-            "(topics)",
+        ),
+        (
+            ordered && unordered,
+            "priorities",
             "native.fastdds.flow-controller must be high-priority or \
              priority-with-reservation, or left out",
-        );
-    }
-    if native.data_sharing && settings.multicast == Some(true) {
-        answer.refuse(
-            &full("data-sharing"),
-            "true",
+        ),
+        (
+            native.data_sharing && settings.multicast == Some(true),
+            "data-sharing",
             "samples that lie in shared files are not sent, by multicast or otherwise",
-        );
-    }
-    if native.data_sharing && flow {
-        answer.refuse(
-            &full("data-sharing"),
-            "true",
-            "samples that lie in shared files pass by the flow controller (rate limit, \
-             priority)",
-        );
-    }
-    let durability = settings.native(NAME, "writer-durability");
-    if let Some(value) = durability {
-        if settings.last_value == Some(true) {
-            answer.refuse(
-                &full("writer-durability"),
-                spelt(&Some(value)).unwrap_or_default(),
-                "last-value decides it; leave one of them out",
-            );
-        } else if best_effort(settings) {
-            answer.refuse(
-                &full("writer-durability"),
-                spelt(&Some(value)).unwrap_or_default(),
-                "best-effort samples are never acknowledged, and go at once; use reliable",
-            );
-        }
-    }
-    let receive_buffer = settings.native(NAME, "receive-buffer-bytes");
-    if shared_memory && receive_buffer.is_some() {
-        answer.refuse(
-            &full("receive-buffer-bytes"),
-            spelt(&receive_buffer).unwrap_or_default(),
+        ),
+        (
+            native.data_sharing && flow,
+            "data-sharing",
+            "samples that lie in shared files pass by the flow controller (rate limit, priority)",
+        ),
+        (
+            durability && last_value,
+            "writer-durability",
+            "last-value decides it; leave one of them out",
+        ),
+        (
+            durability && !last_value && best_effort(settings),
+            "writer-durability",
+            "best-effort samples are never acknowledged, and go at once; use reliable",
+        ),
+        (
+            shared_memory && given("receive-buffer-bytes").is_some(),
+            "receive-buffer-bytes",
             "shared memory has no receive buffer",
-        );
+        ),
+    ];
+    for (_, name, reason) in all.into_iter().filter(|(contradicts, ..)| *contradicts) {
+        let value = match name {
+            "priorities" => "(topics)".to_owned(),
+            _ => given(name).unwrap_or_default(),
+        };
+        answer.refuse(&format!("native.{NAME}.{name}"), value, reason);
     }
 }
 

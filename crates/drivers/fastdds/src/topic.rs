@@ -47,13 +47,11 @@ pub(crate) fn accept(subscription: &Subscription) -> Result<Vec<String>, DriverE
         ));
     }
     let filter = subscription.filter.as_str();
-    let (exact, below) = match filter {
-        "#" => return Ok(vec!["*".to_owned()]),
-        _ => match filter.strip_suffix("/#") {
-            Some(root) => (root, true),
-            None => (filter, false),
-        },
-    };
+    if filter == "#" {
+        return Ok(vec!["*".to_owned()]);
+    }
+    let root = filter.strip_suffix("/#");
+    let exact = root.unwrap_or(filter);
     if exact.split('/').any(|level| level == "+") {
         return Err(DriverError::with_hint(
             format!(
@@ -71,7 +69,7 @@ pub(crate) fn accept(subscription: &Subscription) -> Result<Vec<String>, DriverE
     }
     plain(exact, "filter")?;
     let mut partitions = vec![exact.to_owned()];
-    if below {
+    if root.is_some() {
         partitions.push(format!("{exact}/*"));
     }
     Ok(partitions)

@@ -5,7 +5,7 @@ use pubgauge_net::fleet::Link;
 use pubgauge_net::topics::Topics;
 
 use crate::options::Options;
-use crate::session::{Received, Session};
+use crate::session::{Received, Session, Slot};
 use crate::topics::Topic;
 
 /// What is kept of a client besides its connection. An idle client has no boxed state.
@@ -26,6 +26,14 @@ pub(crate) struct MqttClient {
     pub max_packet: u32,
     pub session: Option<Box<Session>>,
     pub will: Option<Box<Will>>,
+}
+
+impl MqttClient {
+    /// Its message in flight with this packet identifier, if there is one.
+    #[inline]
+    pub fn slot(&mut self, packet_id: u16) -> Option<&mut Slot> {
+        self.session.as_mut()?.slot(packet_id)
+    }
 }
 
 /// A client and its connection.

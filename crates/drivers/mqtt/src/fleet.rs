@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use pubgauge_driver::{
     ClientSpec, DriverError, Encryption, Events, FleetConfig, Nanos, Payload, Refusal, Scheme,
-    Subscription, TopicId, refusal,
+    Subscription, TopicId, accepted,
 };
 use pubgauge_mqtt_codec::{
     Disconnect, FiltersBuf, Packet, Properties, PropertiesBuf, Property, QoS, ReasonCode,
@@ -47,8 +47,7 @@ const PLAIN: Scheme = Scheme {
 /// A fleet without clients.
 pub(crate) fn open(config: FleetConfig) -> Result<TcpFleet<Mqtt>, DriverError> {
     let target = &config.target;
-    let (options, _) =
-        Options::resolve(&config.settings, target).map_err(|refused| refusal("MQTT", refused))?;
+    let options = accepted("MQTT", Options::resolve(&config.settings, target))?;
     let endpoints = pair::plain_places(&target.endpoints, &ADDRESSING)?;
     let password_alone = target.password.is_some()
         && target.username.is_none()

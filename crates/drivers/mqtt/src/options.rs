@@ -1,8 +1,8 @@
 //! What the neutral settings become in MQTT, and which of them it cannot honour.
 
 use pubgauge_driver::{
-    DriverError, Durability, Mapping, MessagingPattern, Reliability, Resolution, Session, Settings,
-    Subscription, Target, Unsupported, spelt,
+    DriverError, Durability, MessagingPattern, Reliability, Resolution, Resolved, Session, Settings,
+    Subscription, Target, becomes, cannot, spelt,
 };
 use pubgauge_mqtt_codec::{QoS, RetainHandling, Version};
 use pubgauge_net::fleet::{Terms, Tuning};
@@ -51,10 +51,7 @@ pub(crate) struct Options {
 
 impl Options {
     /// Resolves the settings for a system like `target`.
-    pub fn resolve(
-        settings: &Settings,
-        target: &Target,
-    ) -> Result<(Options, Vec<Mapping>), Vec<Unsupported>> {
+    pub fn resolve(settings: &Settings, target: &Target) -> Resolved<Options> {
         let mut table = Resolution::default();
         let native = NATIVE.read(settings, &mut table);
         let version = native
@@ -100,73 +97,48 @@ impl Options {
         };
         let subscribe_qos = native.subscribe_qos.and_then(QoS::from_bits);
         self.subscribe_qos = subscribe_qos.unwrap_or(self.qos);
-        let lacks = |feature: &str| target.features.iter().any(|f| f == feature);
-        if lacks("no-qos-2") {
-            let reason = "this server has no QoS 2 (its file lists the feature `no-qos-2`); use at-least-once";
-            if self.qos == QoS::ExactlyOnce {
-                t.refuse(
-                    "reliability",
-                    spelt(&s.reliability).unwrap_or_default(),
-                    reason,
-                );
-            }
-            if subscribe_qos == Some(QoS::ExactlyOnce) {
-                t.refuse("native.mqtt.subscribe-qos", "2", reason);
-            }
-        }
-        if self.retain && lacks("no-retained") {
-            t.refuse(
-                "last-value",
-                "true",
-                "this server keeps no retained messages (its file lists the feature `no-retained`)",
-            );
-        }
-        t.row(
-            "reliability",
-            spelt(&s.reliability),
-            format!(
+        let no_qos_2 =
+            "this server has no QoS 2 (its file lists the feature `no-qos-2`); use at-least-once";
+        t.decide("reliability", s.reliability, |_| match self.qos {
+            QoS::ExactlyOnce if target.has("no-qos-2") => cannot(no_qos_2),
+            _ => becomes(format!(
                 "QoS {} published, QoS {} subscribed",
                 self.qos as u8, self.subscribe_qos as u8
+            )),
+        });
+        if subscribe_qos == Some(QoS::ExactlyOnce) && target.has("no-qos-2") {
+            t.refuse("native.mqtt.subscribe-qos", "2", no_qos_2);
+        }
+        t.decide("last-value", s.last_value, |_| match self.retain {
+            true if target.has("no-retained") => cannot(
+                "this server keeps no retained messages (its file lists the feature `no-retained`)",
             ),
-        );
+            true => becomes("RETAIN 1 on every PUBLISH"),
+            false => becomes("RETAIN 0"),
+        });
         let known = !target.features.is_empty();
-        let has = |feature: &str| target.features.iter().any(|f| f == feature);
-        let value = spelt(&s.durability);
-        match s.durability {
-            None => t.row("durability", value, "as the server is configured"),
-            Some(Durability::Memory) if has("persistent") => t.refuse(
-                "durability",
-                "memory",
+        t.decide("durability", s.durability, |durability| match durability {
+            None => becomes("as the server is configured"),
+            Some(Durability::Memory) if target.has("persistent") => cannot(
                 "this system's configuration writes sessions and messages to disk; take its variant without persistence",
             ),
-            Some(Durability::Memory) => t.row(
-                "durability",
-                value,
-                if known { "the server keeps messages in memory" } else { "as the server is configured (not known here)" },
-            ),
-            Some(Durability::Disk) if known && !has("persistent") => t.refuse(
-                "durability",
-                "disk",
+            Some(Durability::Memory) if known => becomes("the server keeps messages in memory"),
+            Some(Durability::Disk) if known && !target.has("persistent") => cannot(
                 "the server's configuration decides, and this system's file does not list the feature `persistent`; take a variant with persistence",
             ),
-            Some(Durability::Disk) => t.row(
-                "durability",
-                value,
-                if known {
-                    "the server writes its store to disk; only QoS 1 and 2 messages of durable sessions, and retained ones, are in it"
-                } else {
-                    "as the server is configured (not known here)"
-                },
+            Some(Durability::Disk) if known => becomes(
+                "the server writes its store to disk; only QoS 1 and 2 messages of durable sessions, and retained ones, are in it",
             ),
-            Some(Durability::DiskSynced) if has("persistent-synced") => {
-                t.row("durability", value, "the server syncs its store before it acknowledges");
+            Some(Durability::Memory | Durability::Disk) => {
+                becomes("as the server is configured (not known here)")
             }
-            Some(Durability::DiskSynced) => t.refuse(
-                "durability",
-                "disk-synced",
+            Some(Durability::DiskSynced) if target.has("persistent-synced") => {
+                becomes("the server syncs its store before it acknowledges")
+            }
+            Some(Durability::DiskSynced) => cannot(
                 "a client cannot ask for it, and this system's file does not list the feature `persistent-synced`",
             ),
-        }
+        });
     }
 
     fn session(&mut self, s: &Settings, t: &mut Resolution) {
@@ -185,128 +157,78 @@ impl Options {
                 (false, false) => "Clean Session 1",
             },
         );
-        let value = spelt(&s.session_expiry_s);
-        match s.session_expiry_s {
-            Some(expiry) if !v5 => t.refuse(
-                "session-expiry-s",
-                expiry.to_string(),
-                "MQTT 3.1.1 sessions have no expiry; use native.mqtt.version = \"5\"",
-            ),
-            Some(expiry) if !self.durable => t.refuse(
-                "session-expiry-s",
-                expiry.to_string(),
-                "a clean session ends with its connection; set session = \"durable\"",
-            ),
-            Some(expiry) => t.row(
-                "session-expiry-s",
-                value,
-                format!("Session Expiry Interval {expiry} s"),
-            ),
-            None if self.durable && v5 => t.row(
-                "session-expiry-s",
-                value,
-                format!("Session Expiry Interval {DEFAULT_SESSION_EXPIRY_S} s"),
-            ),
-            None if self.durable => t.row(
-                "session-expiry-s",
-                value,
-                "never, or as the server is configured",
-            ),
-            None => t.row("session-expiry-s", value, "ends with the connection"),
-        }
+        t.decide("session-expiry-s", s.session_expiry_s, |expiry| {
+            match (expiry, self.durable) {
+                (Some(_), _) if !v5 => {
+                    cannot("MQTT 3.1.1 sessions have no expiry; use native.mqtt.version = \"5\"")
+                }
+                (Some(_), false) => {
+                    cannot("a clean session ends with its connection; set session = \"durable\"")
+                }
+                (None, false) => becomes("ends with the connection"),
+                (None, true) if !v5 => becomes("never, or as the server is configured"),
+                (_, true) => becomes(format!(
+                    "Session Expiry Interval {} s",
+                    self.session_expiry_s
+                )),
+            }
+        });
     }
 
     fn message(&mut self, s: &Settings, t: &mut Resolution) {
-        t.row(
-            "last-value",
-            spelt(&s.last_value),
-            if self.retain {
-                "RETAIN 1 on every PUBLISH"
-            } else {
-                "RETAIN 0"
-            },
-        );
-        let value = spelt(&s.lifespan_ms);
-        match s.lifespan_ms {
-            None => t.row("lifespan-ms", value, "no Message Expiry Interval"),
-            Some(ms) if self.version == Version::V311 => t.refuse(
-                "lifespan-ms",
-                ms.to_string(),
-                "MQTT 3.1.1 messages do not expire; use native.mqtt.version = \"5\"",
-            ),
-            Some(0) => t.refuse(
-                "lifespan-ms",
-                "0",
-                "a message must live for at least 1 ms; leave it out for ever",
-            ),
-            Some(ms) => match u32::try_from(ms.div_ceil(1000)) {
-                Ok(expiry) => {
-                    self.message_expiry_s = Some(expiry);
-                    t.row(
-                        "lifespan-ms",
-                        value,
-                        format!("Message Expiry Interval {expiry} s (whole seconds, rounded up)"),
-                    );
+        let v311 = self.version == Version::V311;
+        let expiry = |ms: u64| u32::try_from(ms.div_ceil(1000)).ok();
+        self.message_expiry_s = s.lifespan_ms.and_then(expiry);
+        t.decide("lifespan-ms", s.lifespan_ms, |lifespan| {
+            match (lifespan, self.message_expiry_s) {
+                (None, _) => becomes("no Message Expiry Interval"),
+                (Some(_), _) if v311 => {
+                    cannot("MQTT 3.1.1 messages do not expire; use native.mqtt.version = \"5\"")
                 }
-                Err(_) => t.refuse(
-                    "lifespan-ms",
-                    ms.to_string(),
-                    "above 4294967295 s; leave it out for ever",
-                ),
-            },
-        }
-        let properties = s.user_properties.as_ref().filter(|p| !p.is_empty());
-        match properties {
-            None => t.row("user-properties", spelt(&s.user_properties), "none"),
-            Some(p) if self.version == Version::V311 => t.refuse(
-                "user-properties",
-                format!("{} pairs", p.len()),
-                "MQTT 3.1.1 has none; use native.mqtt.version = \"5\"",
-            ),
-            Some(p) => match p.iter().find(|(k, v)| {
-                k.len().max(v.len()) > 65_535 || k.contains('\0') || v.contains('\0')
-            }) {
-                Some((key, _)) => t.refuse(
-                    "user-properties",
-                    format!("{key:?}"),
-                    "a name or value is longer than 65535 bytes or has the character U+0000 in it",
-                ),
-                None => {
-                    self.user_properties = p.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
-                    t.row(
-                        "user-properties",
-                        spelt(&s.user_properties),
-                        format!("{} User Properties on every PUBLISH", p.len()),
-                    );
+                (Some(0), _) => {
+                    cannot("a message must live for at least 1 ms; leave it out for ever")
                 }
-            },
+                (Some(_), None) => cannot("above 4294967295 s; leave it out for ever"),
+                (Some(_), Some(expiry)) => becomes(format!(
+                    "Message Expiry Interval {expiry} s (whole seconds, rounded up)"
+                )),
+            }
+        });
+        let name = "user-properties";
+        let properties = s.user_properties.clone().unwrap_or_default();
+        let odd = |text: &str| text.len() > 65_535 || text.contains('\0');
+        if !properties.is_empty() && v311 {
+            let reason = "MQTT 3.1.1 has none; use native.mqtt.version = \"5\"";
+            t.refuse(name, format!("{} pairs", properties.len()), reason);
+        } else if let Some((key, _)) = properties.iter().find(|(k, v)| odd(k) || odd(v)) {
+            let reason =
+                "a name or value is longer than 65535 bytes or has the character U+0000 in it";
+            t.refuse(name, format!("{key:?}"), reason);
+        } else {
+            let native = match properties.len() {
+                0 => "none".to_owned(),
+                n => format!("{n} User Properties on every PUBLISH"),
+            };
+            t.row(name, spelt(&s.user_properties), native);
+            self.user_properties = properties.into_iter().collect();
         }
     }
 
     fn flow(&mut self, s: &Settings, t: &mut Resolution) {
-        let value = spelt(&s.in_flight);
         let bound = match self.version {
             Version::V5 => ", or the server's Receive Maximum if that is less",
             Version::V311 => "",
         };
-        match s.in_flight {
-            Some(n) if n == 0 || n > MAX_IN_FLIGHT => t.refuse(
-                "in-flight",
-                n.to_string(),
-                format!("packet identifiers allow 1 to {MAX_IN_FLIGHT}"),
-            ),
-            _ if self.qos == QoS::AtMostOnce => {
-                t.row("in-flight", value, "no effect: QoS 0 is not acknowledged");
+        t.decide("in-flight", s.in_flight, |asked| match asked {
+            Some(n) if n == 0 || n > MAX_IN_FLIGHT => {
+                cannot(format!("packet identifiers allow 1 to {MAX_IN_FLIGHT}"))
             }
-            _ => t.row(
-                "in-flight",
-                value,
-                format!(
-                    "{} unacknowledged PUBLISH per publisher{bound}",
-                    self.in_flight
-                ),
-            ),
-        }
+            _ if self.qos == QoS::AtMostOnce => becomes("no effect: QoS 0 is not acknowledged"),
+            _ => becomes(format!(
+                "{} unacknowledged PUBLISH per publisher{bound}",
+                self.in_flight
+            )),
+        });
         t.absent(
             "queue-limit",
             &s.queue_limit,
@@ -358,23 +280,17 @@ impl Options {
 
 /// Refuses the settings that MQTT over TCP cannot honour.
 fn absent(s: &Settings, t: &mut Resolution) {
-    match s.pattern {
-        None | Some(MessagingPattern::PublishSubscribe) => t.row(
-            "pattern",
-            spelt(&s.pattern),
-            "PUBLISH to a topic, SUBSCRIBE to topic filters",
-        ),
-        Some(MessagingPattern::PointToPoint) => t.refuse(
-            "pattern",
-            "point-to-point",
+    t.decide("pattern", s.pattern, |pattern| match pattern {
+        None | Some(MessagingPattern::PublishSubscribe) => {
+            becomes("PUBLISH to a topic, SUBSCRIBE to topic filters")
+        }
+        Some(MessagingPattern::PointToPoint) => cannot(
             "MQTT has topics and no addressees: whoever may subscribe to a device's topic gets its messages too; give each device a topic of its own and use publish-subscribe",
         ),
-        Some(MessagingPattern::RequestReply) => t.refuse(
-            "pattern",
-            "request-reply",
+        Some(MessagingPattern::RequestReply) => cannot(
             "an MQTT server matches no answers to questions (MQTT 5's Response Topic is a note between clients); use a ping-pong workload, which asks and answers on two topics",
         ),
-    }
+    });
     t.absent(
         "priority",
         &s.priority,
@@ -397,8 +313,7 @@ fn absent(s: &Settings, t: &mut Resolution) {
 
 /// MQTT 5, unless the system is known to have 3.1.1 only.
 fn default_version(target: &Target) -> Version {
-    let has = |feature: &str| target.features.iter().any(|f| f == feature);
-    if has("mqtt-3.1.1") && !has("mqtt-5") {
+    if target.has("mqtt-3.1.1") && !target.has("mqtt-5") {
         Version::V311
     } else {
         Version::V5
@@ -411,7 +326,7 @@ fn check_version(version: Version, target: &Target, t: &mut Resolution) {
         Version::V5 => ("mqtt-5", "5"),
     };
     let names_versions = target.features.iter().any(|f| f.starts_with("mqtt-"));
-    if names_versions && !target.features.iter().any(|f| f == feature) {
+    if names_versions && !target.has(feature) {
         t.refuse(
             "native.mqtt.version",
             value,
@@ -427,15 +342,14 @@ pub(crate) fn check_group(
     target: &Target,
     subscription: &Subscription,
 ) -> Result<(), DriverError> {
-    let has = |feature: &str| target.features.iter().any(|f| f == feature);
     let version = match Options::resolve(settings, target) {
         Ok((options, _)) => options.version,
         // `resolve` refuses these settings.
         Err(_) => return Ok(()),
     };
     let known = target.features.iter().any(|f| f.starts_with("mqtt-"));
-    let without = version == Version::V311 && known && !has("mqtt-5");
-    if subscription.group.is_none() || !without || has("shared-subscriptions") {
+    let without = version == Version::V311 && known && !target.has("mqtt-5");
+    if subscription.group.is_none() || !without || target.has("shared-subscriptions") {
         return Ok(());
     }
     Err(DriverError::with_hint(

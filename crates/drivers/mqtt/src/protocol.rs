@@ -248,8 +248,7 @@ pub(crate) fn send_again(mqtt: &mut Mqtt, link: &mut L<'_>) {
                 bytes[at] |= 1 << 3; // DUP, 5.0 §3.3.1.1.
             }
         }
-        let session = link.client.own.session.as_mut();
-        if let Some(slot) = session.and_then(|session| session.slot(packet_id)) {
+        if let Some(slot) = link.client.own.slot(packet_id) {
             slot.payload = payload;
         }
     }
@@ -372,18 +371,10 @@ fn control(
                 Some(session) => session.release(ack.packet_id, &mut mqtt.bitmap_pool),
                 None => false,
             };
-            let v5 = mqtt.options.version == Version::V5;
-            let out = link.out();
-            if known || !v5 {
-                encode_ack(PacketType::PubComp, ack.packet_id, &mut out.bytes);
+            if known || mqtt.options.version == Version::V311 {
+                encode_ack(PacketType::PubComp, ack.packet_id, &mut link.out().bytes);
             } else {
-                let reason = ReasonCode::PACKET_IDENTIFIER_NOT_FOUND;
-                let answer = Packet::PubComp(Ack {
-                    reason,
-                    ..ack_of(ack.packet_id)
-                });
-                // An identifier from a decoded packet always encodes.
-                let _ = answer.encode(Version::V5, &mut out.bytes);
+                not_found(link, ack.packet_id, Packet::PubComp);
             }
             Ok(())
         }
@@ -396,11 +387,15 @@ fn control(
     }
 }
 
-fn ack_of(packet_id: u16) -> Ack<'static> {
-    Ack {
+/// Answers for a message that is not known here (MQTT 5).
+fn not_found(link: &mut L<'_>, packet_id: u16, answer: fn(Ack<'static>) -> Packet<'static>) {
+    let ack = Ack {
         packet_id,
+        reason: ReasonCode::PACKET_IDENTIFIER_NOT_FOUND,
         ..Ack::default()
-    }
+    };
+    // An identifier from a decoded packet always encodes.
+    let _ = answer(ack).encode(Version::V5, &mut link.out().bytes);
 }
 
 /// PUBACK or PUBCOMP: the message is acknowledged.
@@ -410,13 +405,7 @@ fn answered(
     expected: Awaits,
     events: &mut dyn Events,
 ) -> Result<(), Broken> {
-    let slot = link
-        .client
-        .own
-        .session
-        .as_mut()
-        .and_then(|s| s.slot(ack.packet_id));
-    let no_subscriber = match slot {
+    let no_subscriber = match link.client.own.slot(ack.packet_id) {
         Some(slot) if slot.awaits == expected => slot.no_subscriber,
         _ => {
             let name = if expected == Awaits::PubAck {
@@ -458,13 +447,7 @@ fn recorded(
     ack: &Ack<'_>,
     events: &mut dyn Events,
 ) -> Result<(), Broken> {
-    let slot = link
-        .client
-        .own
-        .session
-        .as_mut()
-        .and_then(|s| s.slot(ack.packet_id));
-    let reason = match slot {
+    let known = match link.client.own.slot(ack.packet_id) {
         Some(slot) if slot.awaits != Awaits::PubAck => {
             if ack.reason.is_error() {
                 // 5.0 §4.3.3: the identifier is free again, no PUBREL follows.
@@ -476,7 +459,7 @@ fn recorded(
             slot.no_subscriber |= ack.reason == ReasonCode::NO_MATCHING_SUBSCRIBERS;
             // From here on a resend needs only the identifier.
             slot.payload.clear();
-            ReasonCode::SUCCESS
+            true
         }
         Some(_) => {
             return Err(breach(
@@ -489,19 +472,12 @@ fn recorded(
         }
         None if ack.reason.is_error() => return Ok(()),
         // A message that was completed on an earlier connection.
-        None if mqtt.options.version == Version::V5 => ReasonCode::PACKET_IDENTIFIER_NOT_FOUND,
-        None => ReasonCode::SUCCESS,
+        None => false,
     };
-    let out = link.out();
-    if reason == ReasonCode::SUCCESS {
-        encode_ack(PacketType::PubRel, ack.packet_id, &mut out.bytes);
+    if known || mqtt.options.version == Version::V311 {
+        encode_ack(PacketType::PubRel, ack.packet_id, &mut link.out().bytes);
     } else {
-        let answer = Packet::PubRel(Ack {
-            reason,
-            ..ack_of(ack.packet_id)
-        });
-        // An identifier from a decoded packet always encodes.
-        let _ = answer.encode(Version::V5, &mut out.bytes);
+        not_found(link, ack.packet_id, Packet::PubRel);
     }
     Ok(())
 }
@@ -512,12 +488,8 @@ fn subscribed(
     suback: &SubAck<'_>,
     events: &mut dyn Events,
 ) -> Result<(), Broken> {
-    let waiting = link
-        .client
-        .own
-        .session
-        .as_mut()
-        .is_some_and(|s| s.end_subscribe(suback.packet_id));
+    let session = link.client.own.session.as_mut();
+    let waiting = session.is_some_and(|s| s.end_subscribe(suback.packet_id));
     let &[code] = suback.codes else {
         return Err(breach(
             link,
@@ -536,14 +508,9 @@ fn subscribed(
             ),
         ));
     }
-    if link
-        .client
-        .own
-        .session
-        .as_ref()
-        .is_some_and(|s| s.is_idle())
-    {
-        link.client.own.session = None; // Nothing is under way: give the memory back.
+    let session = &mut link.client.own.session;
+    if session.as_ref().is_some_and(|s| s.is_idle()) {
+        *session = None; // Nothing is under way: give the memory back.
     }
     let asked = mqtt.options.subscribe_qos as u8;
     let change = match code {

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use pubgauge_driver::{
     ClientSpec, DriverError, Encryption, Events, FleetConfig, Payload, Refusal, Scheme,
-    Subscription, TopicId, refusal,
+    Subscription, TopicId, accepted,
 };
 use pubgauge_net::endpoint::Addressing;
 use pubgauge_net::fleet::{Broken, Protocol, Taken, TcpFleet};
@@ -42,8 +42,7 @@ const EVERYBODY: u32 = 0;
 
 /// A fleet without clients.
 pub(crate) fn open(config: FleetConfig) -> Result<TcpFleet<Nats>, DriverError> {
-    let (options, _) =
-        Options::resolve(&config.settings).map_err(|refused| refusal("NATS", refused))?;
+    let options = accepted("NATS", Options::resolve(&config.settings))?;
     let endpoints = pair::plain_places(&config.target.endpoints, &ADDRESSING)?;
     let (tuning, nats) = (options.tuning, Nats::new(options, config.max_payload));
     TcpFleet::open(config, endpoints, tuning, nats)

@@ -1,8 +1,8 @@
 //! What the neutral settings become in core NATS, and which of them it cannot honour.
 
 use pubgauge_driver::{
-    Durability, Mapping, MessagingPattern, NativeSettings, Reliability, Resolution, Session,
-    Settings, Unsupported, spelt,
+    Durability, MessagingPattern, NativeSettings, Resolution, Resolved, Session, Settings, becomes,
+    cannot, spelt,
 };
 use pubgauge_net::fleet::{Terms, Tuning};
 use pubgauge_net::socket::SocketOptions;
@@ -34,7 +34,7 @@ pub(crate) struct Options {
 
 impl Options {
     /// Resolves the settings.
-    pub fn resolve(s: &Settings) -> Result<(Options, Vec<Mapping>), Vec<Unsupported>> {
+    pub fn resolve(s: &Settings) -> Resolved<Options> {
         let mut table = Resolution::default();
         let t = &mut table;
         let socket = NATIVE.read(s, t);
@@ -65,23 +65,29 @@ impl Options {
 
 fn delivery(s: &Settings, t: &mut Resolution) {
     t.decide("pattern", s.pattern, |pattern| match pattern {
-        None | Some(MessagingPattern::PublishSubscribe) => Ok("PUB to a subject, SUB to subjects: a/b/c is a.b.c, + is *, # is >, which needs one more level; . * > % and white space within a level are %XX".into()),
-        Some(MessagingPattern::PointToPoint) => Err("NATS has subjects and no addressees: whoever may subscribe to a device's subject gets its messages too; give each device a topic of its own and use publish-subscribe".into()),
-        Some(MessagingPattern::RequestReply) => Err("a reply is a message to the asker's inbox subject; use a ping-pong workload, which asks and answers on two topics".into()),
+        None | Some(MessagingPattern::PublishSubscribe) => becomes(
+            "PUB to a subject, SUB to subjects: a/b/c is a.b.c, + is *, # is >, which needs one more level; . * > % and white space within a level are %XX",
+        ),
+        Some(MessagingPattern::PointToPoint) => cannot(
+            "NATS has subjects and no addressees: whoever may subscribe to a device's subject gets its messages too; give each device a topic of its own and use publish-subscribe",
+        ),
+        Some(MessagingPattern::RequestReply) => cannot(
+            "a reply is a message to the asker's inbox subject; use a ping-pong workload, which asks and answers on two topics",
+        ),
     });
-    t.decide("reliability", s.reliability, |reliability| match reliability {
-        None | Some(Reliability::AtMostOnce | Reliability::BestEffort) => {
-            Ok("at most once: nothing is acknowledged".into())
-        }
-        Some(_) => Err("core NATS keeps nothing and acknowledges nothing; that takes JetStream, which this driver does not speak".into()),
+    t.decide("reliability", s.reliability, |_| match s.may_lose() {
+        true => becomes("at most once: nothing is acknowledged"),
+        false => cannot(
+            "core NATS keeps nothing and acknowledges nothing; that takes JetStream, which this driver does not speak",
+        ),
     });
     t.decide("durability", s.durability, |durability| match durability {
-        None | Some(Durability::Memory) => Ok("nothing is kept".into()),
-        Some(_) => Err("core NATS writes nothing to disk".into()),
+        None | Some(Durability::Memory) => becomes("nothing is kept"),
+        Some(_) => cannot("core NATS writes nothing to disk"),
     });
     t.decide("session", s.session, |session| match session {
-        None | Some(Session::Clean) => Ok("ends with the connection".into()),
-        Some(Session::Durable) => Err("core NATS forgets a client with its connection".into()),
+        None | Some(Session::Clean) => becomes("ends with the connection"),
+        Some(Session::Durable) => cannot("core NATS forgets a client with its connection"),
     });
 }
 

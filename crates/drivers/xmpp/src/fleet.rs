@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use pubgauge_driver::topic::filter_fault;
 use pubgauge_driver::{
     ClientSpec, DriverError, Events, FleetConfig, Nanos, Payload, Refusal, Subscription, TopicId,
-    TopicMatch, refusal,
+    TopicMatch, accepted,
 };
 use pubgauge_net::endpoint::Endpoint as Net;
 use pubgauge_net::fleet::{Broken, Protocol, Taken, TcpFleet};
@@ -31,8 +31,7 @@ const MAX_RESOURCE: usize = 1023;
 /// A fleet without clients.
 pub(crate) fn open(config: FleetConfig) -> Result<TcpFleet<Xmpp>, DriverError> {
     let target = &config.target;
-    let (options, _) = Options::resolve(&config.settings, &target.features)
-        .map_err(|refused| refusal("XMPP", refused))?;
+    let options = accepted("XMPP", Options::resolve(&config.settings, &target.features))?;
     let user = target.username.as_deref();
     let endpoints = pair::places(&target.endpoints, &ADDRESSING, |url| {
         endpoint::parse_pair(url, user)

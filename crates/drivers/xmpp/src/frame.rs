@@ -187,13 +187,8 @@ impl Framer {
     fn close_tag(&mut self, end: bool, empty: bool) -> Result<Option<Unit>, FrameError> {
         if end {
             self.depth = self.depth.checked_sub(1).ok_or(FrameError::Unbalanced)?;
-            return Ok(match self.depth {
-                0 => Some(Unit::Close(self.at)),
-                1 => Some(Unit::Stanza(self.at)),
-                _ => None,
-            });
         }
-        if empty {
+        if end || empty {
             return Ok(match self.depth {
                 0 => Some(Unit::Close(self.at)),
                 1 => Some(Unit::Stanza(self.at)),

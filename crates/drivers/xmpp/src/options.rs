@@ -1,8 +1,7 @@
 //! What the neutral settings become in XMPP, and which of them it cannot honour.
 
 use pubgauge_driver::{
-    Durability, Mapping, MessagingPattern, Reliability, Resolution, Session, Settings, Unsupported,
-    spelt,
+    Durability, MessagingPattern, Resolution, Resolved, Session, Settings, becomes, cannot, spelt,
 };
 use pubgauge_net::fleet::{Terms, Tuning};
 
@@ -41,10 +40,7 @@ pub(crate) struct Options {
 
 impl Options {
     /// Resolves the settings for a system with these features.
-    pub fn resolve(
-        settings: &Settings,
-        features: &[String],
-    ) -> Result<(Options, Vec<Mapping>), Vec<Unsupported>> {
+    pub fn resolve(settings: &Settings, features: &[String]) -> Resolved<Options> {
         let mut table = Resolution::default();
         let native = NATIVE.read(settings, &mut table);
         let mut options = Options {
@@ -76,54 +72,37 @@ impl Options {
     }
 
     fn pattern(&self, s: &Settings, t: &mut Resolution) {
-        let value = spelt(&s.pattern);
-        match s.pattern {
-            None | Some(MessagingPattern::PublishSubscribe) => t.row(
-                "pattern",
-                value,
+        t.decide("pattern", s.pattern, |pattern| match pattern {
+            None | Some(MessagingPattern::PublishSubscribe) => becomes(
                 "a leaf node for each topic (XEP-0060): publish requests, item notifications",
             ),
-            Some(MessagingPattern::PointToPoint) if self.mechanism == Choice::Anonymous => t.refuse(
-                "pattern",
-                "point-to-point",
+            Some(MessagingPattern::PointToPoint) if self.mechanism == Choice::Anonymous => cannot(
                 "the server gives anonymous clients their addresses, so that no sender knows them; take a system with an account",
             ),
-            Some(MessagingPattern::PointToPoint) => t.row(
-                "pattern",
-                value,
+            Some(MessagingPattern::PointToPoint) => becomes(
                 "<message type='headline'> to ACCOUNT/TOPIC: the topic is the receiver's resource, and whoever subscribes to it binds that",
             ),
-            Some(MessagingPattern::RequestReply) => t.refuse(
-                "pattern",
-                "request-reply",
+            Some(MessagingPattern::RequestReply) => cannot(
                 "XMPP's <iq> asks a client and brings its answer back, but this driver's receivers answer by messages of their own; use a ping-pong workload, which asks and answers on two topics",
             ),
-        }
+        });
     }
 
     fn message(&self, s: &Settings, t: &mut Resolution) {
-        let value = spelt(&s.last_value);
-        match s.last_value {
-            Some(true) if self.direct => t.refuse(
-                "last-value",
-                "true",
-                "a message to a receiver who is not there is not kept; use pattern = \"publish-subscribe\"",
-            ),
-            Some(true) => t.row(
-                "last-value",
-                value,
-                "nodes with persist_items, max_items 1 and send_last_published_item on_sub; every item has the identifier `current`",
-            ),
-            _ => t.row(
-                "last-value",
-                value,
-                if self.direct {
-                    "none"
-                } else {
-                    "nodes without persist_items, send_last_published_item never"
-                },
-            ),
-        }
+        t.decide("last-value", s.last_value, |_| {
+            match (self.last_value, self.direct) {
+                (true, true) => cannot(
+                    "a message to a receiver who is not there is not kept; use pattern = \"publish-subscribe\"",
+                ),
+                (true, false) => becomes(
+                    "nodes with persist_items, max_items 1 and send_last_published_item on_sub; every item has the identifier `current`",
+                ),
+                (false, true) => becomes("none"),
+                (false, false) => {
+                    becomes("nodes without persist_items, send_last_published_item never")
+                }
+            }
+        });
         t.absent(
             "lifespan-ms",
             &s.lifespan_ms,
@@ -139,30 +118,19 @@ impl Options {
     }
 
     fn flow(&mut self, s: &Settings, t: &mut Resolution) {
-        let value = spelt(&s.in_flight);
-        match s.in_flight {
-            Some(n) if self.direct => t.refuse(
-                "in-flight",
-                n.to_string(),
-                "messages to a receiver are not answered; TCP alone holds the sender back",
-            ),
-            None if self.direct => {
-                t.row("in-flight", None, "not limited: messages are not answered")
+        t.decide("in-flight", s.in_flight, |asked| match asked {
+            Some(_) if self.direct => {
+                cannot("messages to a receiver are not answered; TCP alone holds the sender back")
             }
-            Some(n) if n == 0 || n > MAX_IN_FLIGHT => t.refuse(
-                "in-flight",
-                n.to_string(),
-                format!("expected 1 to {MAX_IN_FLIGHT}"),
-            ),
-            _ => t.row(
-                "in-flight",
-                value,
-                format!(
-                    "{} unanswered publish requests per publisher",
-                    self.in_flight
-                ),
-            ),
-        }
+            None if self.direct => becomes("not limited: messages are not answered"),
+            Some(n) if n == 0 || n > MAX_IN_FLIGHT => {
+                cannot(format!("expected 1 to {MAX_IN_FLIGHT}"))
+            }
+            _ => becomes(format!(
+                "{} unanswered publish requests per publisher",
+                self.in_flight
+            )),
+        });
         t.absent(
             "queue-limit",
             &s.queue_limit,
@@ -218,44 +186,30 @@ fn mechanism(asked: Choice, features: &[String], t: &mut Resolution) -> Choice {
 
 /// Reliability, durability, sessions.
 fn delivery(s: &Settings, t: &mut Resolution) {
-    let value = spelt(&s.reliability);
-    match s.reliability {
-        None | Some(Reliability::AtMostOnce | Reliability::BestEffort) => t.row(
-            "reliability",
-            value,
+    t.decide("reliability", s.reliability, |_| match s.may_lose() {
+        true => becomes(
             "as TCP delivers: nobody acknowledges a notification, and what a lost connection swallows is gone",
         ),
-        Some(_) => t.refuse(
-            "reliability",
-            value.unwrap_or_default(),
+        false => cannot(
             "XMPP delivers as best it can: the answer to a publish request says that the server has the item, but no subscriber acknowledges a notification (stream management, XEP-0198, is not spoken by this driver); use at-most-once",
         ),
-    }
-    let value = spelt(&s.durability);
-    match s.durability {
-        None | Some(Durability::Memory) => t.row(
-            "durability",
-            value,
+    });
+    t.decide("durability", s.durability, |durability| match durability {
+        None | Some(Durability::Memory) => becomes(
             "notifications are not stored; a last value is where the server keeps its nodes",
         ),
-        Some(_) => t.refuse(
-            "durability",
-            value.unwrap_or_default(),
+        Some(_) => cannot(
             "notifications are sent on at once and not stored; a server may keep items on disk, but sends none of them again by itself except the last",
         ),
-    }
-    t.row(
-        "session",
-        spelt(&s.session.filter(|s| *s == Session::Clean)),
-        "clean: subscriptions of full addresses, ended at disconnection",
-    );
-    if s.session == Some(Session::Durable) {
-        t.refuse(
-            "session",
-            "durable",
+    });
+    t.decide("session", s.session, |session| match session {
+        None | Some(Session::Clean) => {
+            becomes("clean: subscriptions of full addresses, ended at disconnection")
+        }
+        Some(Session::Durable) => cannot(
             "a server keeps subscriptions, but does not keep for an absent subscriber what it missed (XEP-0060 §12.1)",
-        );
-    }
+        ),
+    });
     t.absent(
         "session-expiry-s",
         &s.session_expiry_s,

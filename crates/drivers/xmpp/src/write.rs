@@ -34,12 +34,13 @@ pub(crate) fn is_xml(text: &str) -> bool {
         .all(|c| matches!(c, '\t' | '\n' | '\r' | ' '..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..))
 }
 
-/// Appends the pieces; those at odd places are escaped.
-fn pieces(out: &mut Vec<u8>, pieces: &[&str]) {
-    for (n, piece) in pieces.iter().enumerate() {
-        match n % 2 {
-            0 => out.extend_from_slice(piece.as_bytes()),
-            _ => escaped(out, piece),
+/// Appends `xml` with the values, escaped, each in place of a `{}`.
+fn fill(out: &mut Vec<u8>, xml: &str, values: &[&str]) {
+    let mut values = values.iter();
+    for piece in xml.split("{}") {
+        out.extend_from_slice(piece.as_bytes());
+        if let Some(value) = values.next() {
+            escaped(out, value);
         }
     }
 }
@@ -68,13 +69,10 @@ pub(crate) const CONTROL: u8 = b'c';
 pub(crate) const PUBLISH: u8 = b'p';
 
 pub(crate) fn stream_header(out: &mut Vec<u8>, domain: &str) {
-    pieces(
+    fill(
         out,
-        &[
-            "<?xml version='1.0'?><stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' version='1.0' to='",
-            domain,
-            "'>",
-        ],
+        "<?xml version='1.0'?><stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' version='1.0' to='{}'>",
+        &[domain],
     );
 }
 
@@ -83,65 +81,57 @@ pub(crate) const STREAM_END: &[u8] = b"</stream:stream>";
 
 /// `element` is `auth`, with the mechanism's name, or `response`.
 pub(crate) fn sasl(out: &mut Vec<u8>, mechanism: Option<&str>, base64: &str) {
-    const NS: &str = "xmlns='urn:ietf:params:xml:ns:xmpp-sasl'";
     match mechanism {
-        Some(name) => pieces(
+        Some(name) => fill(
             out,
-            &[
-                &format!("<auth {NS} mechanism='"),
-                name,
-                "'>",
-                base64,
-                "</auth>",
-            ],
+            "<auth xmlns='urn:ietf:params:xml:ns:xmpp-sasl' mechanism='{}'>{}</auth>",
+            &[name, base64],
         ),
-        None => pieces(out, &[&format!("<response {NS}>"), base64, "</response>"]),
+        None => fill(
+            out,
+            "<response xmlns='urn:ietf:params:xml:ns:xmpp-sasl'>{}</response>",
+            &[base64],
+        ),
     }
 }
 
 /// Opens a request with the identifier `id`.
 fn iq(out: &mut Vec<u8>, kind: &str, to: Option<&str>, id: u32) {
-    pieces(out, &["<iq type='", kind, "' id='"]);
+    fill(out, "<iq type='{}' id='", &[kind]);
     out.push(CONTROL);
     hex(out, id);
     if let Some(to) = to {
-        pieces(out, &["' to='", to]);
+        fill(out, "' to='{}", &[to]);
     }
-    pieces(out, &["'>"]);
+    fill(out, "'>", &[]);
 }
 
 pub(crate) fn bind(out: &mut Vec<u8>, id: u32, resource: &str) {
     iq(out, "set", None, id);
-    pieces(
+    fill(
         out,
-        &[
-            "<bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'><resource>",
-            resource,
-            "</resource></bind></iq>",
-        ],
+        "<bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'><resource>{}</resource></bind></iq>",
+        &[resource],
     );
 }
 
 pub(crate) fn ping(out: &mut Vec<u8>, id: u32, domain: &str) {
     iq(out, "get", Some(domain), id);
-    pieces(out, &["<ping xmlns='urn:xmpp:ping'/></iq>"]);
+    fill(out, "<ping xmlns='urn:xmpp:ping'/></iq>", &[]);
 }
 
 pub(crate) fn discover(out: &mut Vec<u8>, id: u32, service: &str) {
     iq(out, "get", Some(service), id);
-    pieces(
-        out,
-        &["<query xmlns='http://jabber.org/protocol/disco#items'/></iq>"],
-    );
+    let query = "<query xmlns='http://jabber.org/protocol/disco#items'/></iq>";
+    fill(out, query, &[]);
 }
 
-/// The configuration of a node (XEP-0060 §16.4.4) as a form.
+/// The configuration of a node (XEP-0060 §16.4.4) as a form, up to the end of the request.
 fn form(out: &mut Vec<u8>, last_value: bool) {
-    pieces(
+    fill(
         out,
-        &[
-            "<x xmlns='jabber:x:data' type='submit'><field var='FORM_TYPE' type='hidden'><value>http://jabber.org/protocol/pubsub#node_config</value></field>",
-        ],
+        "<x xmlns='jabber:x:data' type='submit'><field var='FORM_TYPE' type='hidden'><value>http://jabber.org/protocol/pubsub#node_config</value></field>",
+        &[],
     );
     let flag = if last_value { "1" } else { "0" };
     let when = if last_value { "on_sub" } else { "never" };
@@ -155,61 +145,45 @@ fn form(out: &mut Vec<u8>, last_value: bool) {
         ("publish_model", "open"),
         ("notification_type", "headline"),
     ] {
-        pieces(
+        fill(
             out,
-            &[
-                "<field var='pubsub#",
-                name,
-                "'><value>",
-                value,
-                "</value></field>",
-            ],
+            "<field var='pubsub#{}'><value>{}</value></field>",
+            &[name, value],
         );
     }
-    pieces(out, &["</x>"]);
+    fill(out, "</x></configure></pubsub></iq>", &[]);
 }
 
 /// Creates a node, configured.
 pub(crate) fn create(out: &mut Vec<u8>, id: u32, service: &str, node: &str, last_value: bool) {
     iq(out, "set", Some(service), id);
-    pieces(
+    fill(
         out,
-        &[
-            "<pubsub xmlns='http://jabber.org/protocol/pubsub'><create node='",
-            node,
-            "'/><configure>",
-        ],
+        "<pubsub xmlns='http://jabber.org/protocol/pubsub'><create node='{}'/><configure>",
+        &[node],
     );
     form(out, last_value);
-    pieces(out, &["</configure></pubsub></iq>"]);
 }
 
 /// Deletes a node (XEP-0060 §8.4).
 pub(crate) fn delete(out: &mut Vec<u8>, id: u32, service: &str, node: &str) {
     iq(out, "set", Some(service), id);
-    pieces(
+    fill(
         out,
-        &[
-            "<pubsub xmlns='http://jabber.org/protocol/pubsub#owner'><delete node='",
-            node,
-            "'/></pubsub></iq>",
-        ],
+        "<pubsub xmlns='http://jabber.org/protocol/pubsub#owner'><delete node='{}'/></pubsub></iq>",
+        &[node],
     );
 }
 
 /// Configures a node that is there.
 pub(crate) fn configure(out: &mut Vec<u8>, id: u32, service: &str, node: &str, last_value: bool) {
     iq(out, "set", Some(service), id);
-    pieces(
+    fill(
         out,
-        &[
-            "<pubsub xmlns='http://jabber.org/protocol/pubsub#owner'><configure node='",
-            node,
-            "'>",
-        ],
+        "<pubsub xmlns='http://jabber.org/protocol/pubsub#owner'><configure node='{}'>",
+        &[node],
     );
     form(out, last_value);
-    pieces(out, &["</configure></pubsub></iq>"]);
 }
 
 /// `verb` is `subscribe` or `unsubscribe`.
@@ -222,36 +196,27 @@ pub(crate) fn subscription(
     jid: &str,
 ) {
     iq(out, "set", Some(service), id);
-    pieces(
+    fill(
         out,
-        &[
-            "<pubsub xmlns='http://jabber.org/protocol/pubsub'><",
-            verb,
-            " node='",
-            node,
-            "' jid='",
-            jid,
-            "'/></pubsub></iq>",
-        ],
+        "<pubsub xmlns='http://jabber.org/protocol/pubsub'><{} node='{}' jid='{}'/></pubsub></iq>",
+        &[verb, node, jid],
     );
 }
 
 /// Answers a request: a ping with a result, any other with an error (RFC 6120 §8.2.3).
 pub(crate) fn reply(out: &mut Vec<u8>, id: &str, to: Option<&str>, ping: bool) {
     let kind = if ping { "result" } else { "error" };
-    pieces(out, &["<iq type='", kind, "' id='", id]);
+    fill(out, "<iq type='{}' id='{}", &[kind, id]);
     if let Some(to) = to {
-        pieces(out, &["' to='", to]);
+        fill(out, "' to='{}", &[to]);
     }
-    pieces(
-        out,
-        &[match ping {
-            true => "'/>",
-            false => {
-                "'><error type='cancel'><service-unavailable xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error></iq>"
-            }
-        }],
-    );
+    let end = match ping {
+        true => "'/>",
+        false => {
+            "'><error type='cancel'><service-unavailable xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error></iq>"
+        }
+    };
+    fill(out, end, &[]);
 }
 
 /// What is the same in every message of a topic.
@@ -268,7 +233,7 @@ impl Template {
     /// Publish requests for a node.
     pub fn publish(service: &str, node: &str, last_value: bool) -> Template {
         let mut head = Vec::new();
-        pieces(&mut head, &["<iq type='set' to='", service, "' id='p"]);
+        fill(&mut head, "<iq type='set' to='{}' id='p", &[service]);
         let mut middle = Vec::new();
         // With one identifier for all its items a node replaces the item and retracts none: a
         // "singleton node" (XEP-0060 §12.20).
@@ -277,15 +242,13 @@ impl Template {
         } else {
             "<item>"
         };
-        pieces(
+        fill(
             &mut middle,
-            &[
-                "'><pubsub xmlns='http://jabber.org/protocol/pubsub'><publish node='",
-                node,
-                "'>",
-            ],
+            "'><pubsub xmlns='http://jabber.org/protocol/pubsub'><publish node='{}'>",
+            &[node],
         );
-        pieces(&mut middle, &[item, "", "<p xmlns='", PAYLOAD_NS, "'>"]);
+        fill(&mut middle, item, &[]);
+        fill(&mut middle, "<p xmlns='{}'>", &[PAYLOAD_NS]);
         Template {
             head: head.into(),
             middle: middle.into(),
@@ -297,15 +260,10 @@ impl Template {
     /// to another of the account's (RFC 6121 §8.5.3.2.1).
     pub fn direct(to: &str) -> Template {
         let mut head = Vec::new();
-        pieces(
+        fill(
             &mut head,
-            &[
-                "<message to='",
-                to,
-                "' type='headline'><p xmlns='",
-                PAYLOAD_NS,
-                "'>",
-            ],
+            "<message to='{}' type='headline'><p xmlns='{}'>",
+            &[to, PAYLOAD_NS],
         );
         Template {
             head: head.into(),

@@ -1,7 +1,8 @@
 //! Addresses: of a forwarder, and of a publisher's own socket file.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::net::IpAddr;
+use std::path::Path;
 use std::str::FromStr;
 
 use pubgauge_driver::{DriverError, Encryption, Scheme, Transport};
@@ -145,24 +146,26 @@ impl FromStr for ForwarderAddress {
     }
 }
 
-/// The socket file of one publisher, short because the system allows 107 bytes in all.
+/// Where a publisher or a queue is to listen: at any port of `ip`, or at the socket file `name` in
+/// `scratch`, a short name because the system allows 107 bytes in all.
 ///
 /// # Errors
 /// When `scratch` is too long a path.
-pub(crate) fn ipc_path(scratch: &Path, worker: u32, client: u32) -> Result<PathBuf, DriverError> {
-    let path = scratch.join(format!("z{worker}-{client}"));
-    check_ipc_path(&path)?;
-    Ok(path)
-}
-
-/// The socket file of the `n`-th queue of a worker.
-///
-/// # Errors
-/// When `scratch` is too long a path.
-pub(crate) fn ipc_queue_path(scratch: &Path, worker: u32, n: u32) -> Result<PathBuf, DriverError> {
-    let path = scratch.join(format!("z{worker}-q{n}"));
-    check_ipc_path(&path)?;
-    Ok(path)
+pub(crate) fn to_bind(
+    transport: Option<Transport>,
+    ip: IpAddr,
+    scratch: &Path,
+    name: &str,
+) -> Result<String, DriverError> {
+    if transport == Some(Transport::Ipc) {
+        let path = scratch.join(name);
+        check_ipc_path(&path)?;
+        return Ok(format!("ipc://{}", path.display()));
+    }
+    Ok(match ip {
+        IpAddr::V4(ip) => format!("tcp://{ip}:*"),
+        IpAddr::V6(ip) => format!("tcp://[{ip}]:*"),
+    })
 }
 
 fn check_ipc_path(path: &Path) -> Result<(), DriverError> {
@@ -206,9 +209,13 @@ mod tests {
 
     #[test]
     fn a_path_that_is_too_long_is_refused_before_libzmq_sees_it() {
-        let long = PathBuf::from(format!("/{}", "x".repeat(105)));
-        assert!(ipc_path(&long, 0, 0).is_err());
-        assert!(ipc_path(Path::new("/tmp/pubgauge"), 4_000_000_000, 4_000_000_000).is_ok());
+        let at = |scratch: &str, name: &str| {
+            let ip = [127, 0, 0, 1].into();
+            to_bind(Some(Transport::Ipc), ip, Path::new(scratch), name)
+        };
+        assert!(at(&format!("/{}", "x".repeat(105)), "z0-0").is_err());
+        let name = "z4000000000-4000000000";
+        assert_eq!(at("/tmp/p", name).unwrap(), format!("ipc:///tmp/p/{name}"));
     }
 
     proptest! {

@@ -20,7 +20,7 @@ use self::connecting::deadline;
 use self::ended::failed;
 use self::polling::HURRIED_MAX;
 pub(crate) use self::state::ZeromqFleet;
-use self::state::{Client, Phase, closed, unknown};
+use self::state::{Client, Phase};
 use crate::address::ForwarderAddress;
 use crate::inbox::{Inbox, on_the_wire};
 use crate::native::Framing;
@@ -47,11 +47,11 @@ impl ZeromqFleet {
         // Where it gets too little of these, libzmq ends the process. Each thread, the one that closes
         // sockets among them, has an epoll and a mailbox, a pair of descriptors; so have the context
         // and its first socket one. The last is the fleet's epoll.
-        let threads = usize::from(options.io_threads) + 1;
+        let threads = usize::from(options.native.io_threads) + 1;
         Resource::can_have(3 * threads + 5, threads).map_err(|resource| {
             DriverError::exhausted(format!("no {resource} left to start libzmq"), resource)
         })?;
-        let context = Context::start(options.io_threads, sockets)
+        let context = Context::start(options.native.io_threads, sockets)
             .map_err(|e| failed("cannot start libzmq", Attempt::Start, &e))?;
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)
             .map_err(|e| failed("cannot create an epoll", Attempt::Open, &e.into()))?;
@@ -61,7 +61,7 @@ impl ZeromqFleet {
             topic_ids: HashMap::new(),
             queues: Vec::new(),
             queues_opened: 0,
-            inbox: Inbox::new(options.framing),
+            inbox: Inbox::new(options.native.framing),
             wire: WireBytes::default(),
             flooded: Vec::with_capacity(config.clients),
             turns: 0,
@@ -87,12 +87,7 @@ impl ZeromqFleet {
 
 impl Fleet for ZeromqFleet {
     fn connect(&mut self, spec: &ClientSpec) -> Result<ClientId, DriverError> {
-        if spec.will.is_some() {
-            return Err(DriverError::with_hint(
-                format!("client {}: ZeroMQ has no last will", spec.name),
-                "leave the will out for ZeroMQ",
-            ));
-        }
+        spec.without_will("ZeroMQ", "ZeroMQ")?;
         if !self.forwarders.is_empty() && spec.endpoint >= self.forwarders.len() {
             return Err(DriverError::new(format!(
                 "client {}: endpoint {} of {}",
@@ -105,19 +100,7 @@ impl Fleet for ZeromqFleet {
         let id = ClientId(self.clients.len() as u32);
         self.clients.push(Client {
             spec: spec.clone(),
-            phase: Phase::Down,
-            publisher: None,
-            subscriber: None,
-            receiver: None,
-            sources: Vec::new(),
-            untold: false,
-            topics: Vec::new(),
-            address: None,
-            filters: Vec::new(),
-            checked: false,
-            lost: None,
-            flooded: false,
-            kept: false,
+            ..Client::default()
         });
         if let Err(error) = self.begin(id) {
             self.drop_ports(id, 0);
@@ -134,7 +117,7 @@ impl Fleet for ZeromqFleet {
         if !self.forwarders.is_empty() {
             return Ok(());
         }
-        let client = self.clients.get(id.0 as usize).ok_or_else(|| unknown(id))?;
+        let client = id.find(&self.clients)?;
         if !client.spec.subscribes {
             return Err(DriverError::new(format!(
                 "client {} does not subscribe and needs no peers",
@@ -144,7 +127,7 @@ impl Fleet for ZeromqFleet {
         // Earlier events of this connection no longer matter.
         self.read_monitor(id, Role::Subscriber)
             .map_err(|e| failed("libzmq failed", Attempt::Transfer, &e))?;
-        let context = self.context.as_ref().ok_or_else(closed)?;
+        let context = self.context.as_ref().ok_or_else(DriverError::closed)?;
         let client = &mut self.clients[id.0 as usize];
         if !client.spec.peers.iter().any(|p| p == address) {
             client.spec.peers.push(address.to_owned());
@@ -178,16 +161,8 @@ impl Fleet for ZeromqFleet {
     }
 
     fn subscribe(&mut self, id: ClientId, subscription: &Subscription) -> Result<(), DriverError> {
-        let client = self
-            .clients
-            .get_mut(id.0 as usize)
-            .ok_or_else(|| unknown(id))?;
-        let options = &self.options;
-        let filter = accept(
-            subscription,
-            options.plus_at_receiver,
-            options.point_to_point,
-        )?;
+        let client = id.find_mut(&mut self.clients)?;
+        let filter = accept(subscription, &self.options)?;
         let Some(port) = &client.subscriber else {
             return Err(DriverError::new(format!(
                 "client {} is not connected as a subscriber",
@@ -215,9 +190,7 @@ impl Fleet for ZeromqFleet {
     }
 
     fn advertise(&mut self, client: ClientId, topic: &str) -> Result<TopicId, DriverError> {
-        if client.0 as usize >= self.clients.len() {
-            return Err(unknown(client));
-        }
+        client.find(&self.clients)?;
         let key = (client, topic.to_owned());
         if let Some(id) = self.topic_ids.get(&key) {
             return Ok(*id);
@@ -258,37 +231,35 @@ impl Fleet for ZeromqFleet {
             return Publish::Refused(Refusal::NotConnected);
         };
         let topic = &self.topics[topic.0 as usize];
-        let outcome = match self.options.framing {
-            Framing::SingleFrame => {
-                self.wire.sent += on_the_wire(topic.len() + payload.len());
+        let (bytes, outcome) = match self.options.native.framing {
+            Framing::SingleFrame => (
+                on_the_wire(topic.len() + payload.len()),
                 Message::of(topic, payload.head, payload.body)
-                    .and_then(|message| port.socket.send_new(message, false))
-            }
-            Framing::Multipart => {
-                self.wire.sent += on_the_wire(topic.len()) + on_the_wire(payload.len());
-                send_in_two(port, topic, payload)
-            }
+                    .and_then(|message| port.socket.send_new(message, false)),
+            ),
+            Framing::Multipart => (
+                on_the_wire(topic.len()) + on_the_wire(payload.len()),
+                send_in_two(port, topic, payload),
+            ),
         };
         match outcome {
-            Ok(()) => Publish::Accepted,
+            Ok(()) => {
+                self.wire.sent += bytes;
+                Publish::Accepted
+            }
+            Err(error) if would_block(&error) => {
+                port.blocked = true;
+                self.hurried = HURRIED_MAX;
+                Publish::Blocked
+            }
             Err(error) => {
-                self.wire.sent -= match self.options.framing {
-                    Framing::SingleFrame => on_the_wire(topic.len() + payload.len()),
-                    Framing::Multipart => on_the_wire(topic.len()) + on_the_wire(payload.len()),
-                };
-                if would_block(&error) {
-                    port.blocked = true;
-                    self.hurried = HURRIED_MAX;
-                    Publish::Blocked
-                } else if Resource::ended(Attempt::Transfer, &error).is_some() {
+                if Resource::ended(Attempt::Transfer, &error).is_some() {
                     let name = &client.spec.name;
                     let what = format!("client {name}: libzmq cannot take a message");
                     let failure = failed(&what, Attempt::Transfer, &error);
                     self.fail(id, failure);
-                    Publish::Refused(Refusal::NotConnected)
-                } else {
-                    Publish::Refused(Refusal::NotConnected)
                 }
+                Publish::Refused(Refusal::NotConnected)
             }
         }
     }
@@ -300,7 +271,7 @@ impl Fleet for ZeromqFleet {
 
     fn disconnect(&mut self, client: ClientId) {
         if (client.0 as usize) < self.clients.len() {
-            self.drop_ports(client, self.options.linger_ms);
+            self.drop_ports(client, self.options.native.linger_ms);
             self.news.push_back((client, Change::Closed));
         }
     }
@@ -312,10 +283,7 @@ impl Fleet for ZeromqFleet {
     }
 
     fn reconnect(&mut self, id: ClientId) -> Result<(), DriverError> {
-        let client = self
-            .clients
-            .get_mut(id.0 as usize)
-            .ok_or_else(|| unknown(id))?;
+        let client = id.find_mut(&mut self.clients)?;
         if client.phase == Phase::Up {
             return Ok(());
         }

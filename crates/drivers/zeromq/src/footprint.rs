@@ -22,7 +22,7 @@ const CONNECTING_BYTES: u64 = 15_000;
 const LINK_BYTES: u64 = 56_000;
 
 pub(crate) fn of(options: &Options, topology: Topology, crowd: &Crowd) -> Footprint {
-    let threads = u64::from(options.io_threads) + 1;
+    let threads = u64::from(options.native.io_threads) + 1;
     let fleets = Footprint {
         // An epoll and a mailbox for each thread, the context's mailbox, the fleet's epoll.
         descriptors: crowd.fleets * (3 * threads + 3),

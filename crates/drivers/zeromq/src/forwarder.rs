@@ -10,7 +10,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use pubgauge_driver::{DriverError, Settings, refusal};
+use pubgauge_driver::{DriverError, Settings, accepted};
 use rustix::event::{PollFd, PollFlags, Timespec};
 
 use crate::address::ForwarderAddress;
@@ -49,8 +49,7 @@ impl ForwarderOptions {
     /// # Errors
     /// When ZeroMQ cannot honour the settings, or the address has another transport.
     pub fn new(address: ForwarderAddress, settings: &Settings) -> Result<Self, DriverError> {
-        let (options, _) = options::resolve(settings, Topology::Forwarder)
-            .map_err(|refused| refusal("ZeroMQ", refused))?;
+        let options = accepted("ZeroMQ", options::resolve(settings, Topology::Forwarder))?;
         if options.transport.is_some_and(|t| t != address.transport()) {
             return Err(DriverError::with_hint(
                 format!("{address} is not what the setting `transport` asks for"),
@@ -89,8 +88,8 @@ pub fn run(
     let cannot = |what: &str, e: &io::Error| {
         DriverError::new(format!("ZeroMQ forwarder: {what}: {}", explain(e)))
     };
-    let context =
-        Context::start(options.io_threads, 16).map_err(|e| cannot("cannot start libzmq", &e))?;
+    let context = Context::start(options.native.io_threads, 16)
+        .map_err(|e| cannot("cannot start libzmq", &e))?;
     let open = |kind, address: &str| {
         let socket = context.socket(kind)?;
         configure(&socket, options)?;
@@ -126,7 +125,7 @@ pub fn run(
     let outcome = proxy.run(stop);
     for socket in [&proxy.xsub, &proxy.xpub] {
         // Cannot fail on a live socket; if it did, waiting messages would be lost with the process.
-        let _ = socket.set(IntOption::LingerMs, options.linger_ms);
+        let _ = socket.set(IntOption::LingerMs, options.native.linger_ms);
     }
     let counts = proxy.counts;
     drop(proxy);

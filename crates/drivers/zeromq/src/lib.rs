@@ -29,7 +29,7 @@ mod zmq;
 
 use pubgauge_driver::{
     Crowd, Driver, DriverError, Fleet, FleetConfig, Footprint, Mapping, Scheme, Settings,
-    Subscription, Target, Traits, Unsupported, refusal,
+    Subscription, Target, Traits, Unsupported, accepted,
 };
 
 use options::Topology;
@@ -91,14 +91,8 @@ impl Driver for ZeromqDriver {
         _: &Target,
         subscription: &Subscription,
     ) -> Result<(), DriverError> {
-        let (options, _) = options::resolve(settings, Topology::Direct)
-            .map_err(|refused| refusal("ZeroMQ", refused))?;
-        topic::accept(
-            subscription,
-            options.plus_at_receiver,
-            options.point_to_point,
-        )
-        .map(|_| ())
+        let options = accepted("ZeroMQ", options::resolve(settings, Topology::Direct))?;
+        topic::accept(subscription, &options).map(drop)
     }
 
     fn footprint(&self, settings: &Settings, target: &Target, crowd: &Crowd) -> Footprint {
@@ -111,8 +105,7 @@ impl Driver for ZeromqDriver {
 
     fn open(&self, config: FleetConfig) -> Result<Box<dyn Fleet>, DriverError> {
         let topology = Topology::of(&config.target);
-        let (options, _) = options::resolve(&config.settings, topology)
-            .map_err(|refused| refusal("ZeroMQ", refused))?;
+        let options = accepted("ZeroMQ", options::resolve(&config.settings, topology))?;
         let fleet = fleet::ZeromqFleet::open(&config, options)?;
         Ok(Box::new(fleet))
     }

@@ -32,7 +32,7 @@ pub(crate) enum PlusWildcard {
 }
 
 /// The native settings, each at its default or as asked for.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct Native {
     /// ZMQ_IO_THREADS of each fleet's context.

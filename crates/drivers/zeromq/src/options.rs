@@ -1,8 +1,8 @@
 //! What the neutral and native settings become in libzmq's terms.
 
 use pubgauge_driver::{
-    Batching, Durability, Mapping, MessagingPattern, OnFull, Reliability, Resolution, Session,
-    Settings, Target, Traits, Transport, Unsupported, spelt,
+    Batching, Durability, MessagingPattern, OnFull, Reliability, Resolution, Resolved, Session,
+    Settings, Target, Traits, Transport, becomes, cannot, spelt,
 };
 
 use crate::native::{Framing, NATIVE, Native, PlusWildcard};
@@ -45,22 +45,15 @@ pub(crate) struct Options {
     /// PUSH/PULL in place of PUB/SUB.
     pub(crate) point_to_point: bool,
     pub(crate) queue: Queue,
-    pub(crate) framing: Framing,
     pub(crate) transport: Option<Transport>,
-    pub(crate) io_threads: u16,
     /// Messages per connection; 0 is no limit.
     pub(crate) send_hwm: i32,
     /// Messages per connection; 0 is no limit.
     pub(crate) receive_hwm: i32,
-    pub(crate) linger_ms: i32,
-    pub(crate) handshake_ms: i32,
-    pub(crate) connect_timeout_ms: u32,
-    pub(crate) send_buffer_bytes: Option<i32>,
-    pub(crate) receive_buffer_bytes: Option<i32>,
-    pub(crate) immediate: bool,
     pub(crate) heartbeat_ms: i32,
     pub(crate) type_of_service: i32,
     pub(crate) plus_at_receiver: bool,
+    pub(crate) native: Native,
 }
 
 /// libzmq's own default of ZMQ_SNDHWM and ZMQ_RCVHWM (zmq_setsockopt(3)).
@@ -83,10 +76,7 @@ impl Options {
 }
 
 /// What `settings` become, or every setting that cannot be honoured.
-pub(crate) fn resolve(
-    settings: &Settings,
-    topology: Topology,
-) -> Result<(Options, Vec<Mapping>), Vec<Unsupported>> {
+pub(crate) fn resolve(settings: &Settings, topology: Topology) -> Resolved<Options> {
     let mut answer = Resolution::default();
     let native = NATIVE.read(settings, &mut answer);
     let plus_at_receiver = native.plus_wildcard == PlusWildcard::FilterAtReceiver;
@@ -98,41 +88,37 @@ pub(crate) fn resolve(
         true => "PUSH/PULL",
     };
     answer.decide("pattern", settings.pattern, |p| match (p, topology) {
-        (None | Some(MessagingPattern::PublishSubscribe), _) => Ok("PUB/SUB sockets".into()),
-        (Some(MessagingPattern::PointToPoint), Topology::Direct) => Ok(
+        (None | Some(MessagingPattern::PublishSubscribe), _) => becomes("PUB/SUB sockets"),
+        (Some(MessagingPattern::PointToPoint), Topology::Direct) => becomes(
             "a PUSH socket for each topic of a publisher, whose receivers' PULL sockets share it \
-             in turn; a subscription on the publisher's XPUB socket tells them where it is"
-                .into(),
+             in turn; a subscription on the publisher's XPUB socket tells them where it is",
         ),
-        (Some(MessagingPattern::PointToPoint), Topology::Forwarder) => Err(
+        (Some(MessagingPattern::PointToPoint), Topology::Forwarder) => cannot(
             "a forwarder of PUSH/PULL (ZMQ_STREAMER) has one queue for all topics, so that \
              receivers would take what others are to get; use ZeroMQ without a forwarder \
-             (zeromq-direct)"
-                .into(),
+             (zeromq-direct)",
         ),
-        (Some(MessagingPattern::RequestReply), _) => {
-            Err("this driver speaks PUB/SUB and PUSH/PULL, \
-                                                 REQ/REP is not built in; use a ping-pong \
-                                                 workload, which asks and answers on two topics"
-                .into())
-        }
+        (Some(MessagingPattern::RequestReply), _) => cannot(
+            "this driver speaks PUB/SUB and PUSH/PULL, REQ/REP is not built in; use a ping-pong \
+             workload, which asks and answers on two topics",
+        ),
     });
     answer.decide("reliability", settings.reliability, |r| match r {
-        None | Some(Reliability::AtMostOnce | Reliability::BestEffort) => Ok(format!(
+        None | Some(Reliability::AtMostOnce | Reliability::BestEffort) => becomes(format!(
             "no acknowledgement and no resending (all that ZeroMQ {sockets} has)"
         )),
-        Some(_) => Err(format!(
+        Some(_) => cannot(format!(
             "ZeroMQ {sockets} has no acknowledgements; use at-most-once, with on-full = \"block\" \
              if nothing may be lost while connections stay up"
         )),
     });
     answer.decide("durability", settings.durability, |d| match d {
-        None | Some(Durability::Memory) => Ok("messages live in memory".into()),
-        Some(_) => Err("ZeroMQ keeps messages in memory only; use memory".into()),
+        None | Some(Durability::Memory) => becomes("messages live in memory"),
+        Some(_) => cannot("ZeroMQ keeps messages in memory only; use memory"),
     });
     answer.decide("session", settings.session, |s| match s {
-        None | Some(Session::Clean) => Ok("forgotten with its connection".into()),
-        Some(_) => Err("ZeroMQ remembers no subscriber that has gone; use clean".into()),
+        None | Some(Session::Clean) => becomes("forgotten with its connection"),
+        Some(_) => cannot("ZeroMQ remembers no subscriber that has gone; use clean"),
     });
     answer.absent(
         "session-expiry-s",
@@ -141,8 +127,8 @@ pub(crate) fn resolve(
         "ZeroMQ has no sessions; leave it out",
     );
     answer.decide("last-value", settings.last_value, |l| match l {
-        None | Some(false) => Ok("none kept".into()),
-        Some(true) => Err("ZeroMQ keeps no last value for late subscribers; leave it out".into()),
+        None | Some(false) => becomes("none kept"),
+        Some(true) => cannot("ZeroMQ keeps no last value for late subscribers; leave it out"),
     });
     answer.absent(
         "lifespan-ms",
@@ -167,26 +153,22 @@ pub(crate) fn resolve(
     }
     answer.decide("batching", settings.batching, |b| match b {
         None | Some(Batching::Adaptive) => {
-            Ok("libzmq's own: what is waiting goes out together, up to 8192 bytes".into())
+            becomes("libzmq's own: what is waiting goes out together, up to 8192 bytes")
         }
-        Some(Batching::Off) => Err(
-            "libzmq gathers waiting messages itself and has no switch for \
-                                    it; use adaptive"
-                .into(),
+        Some(Batching::Off) => {
+            cannot("libzmq gathers waiting messages itself and has no switch for it; use adaptive")
+        }
+        Some(Batching::Bytes(_)) => cannot(
+            "the batch size of libzmq 4.3.4 is fixed at 8192 bytes (ZMQ_OUT_BATCH_SIZE is in its \
+             draft interface only); use adaptive",
         ),
-        Some(Batching::Bytes(_)) => Err("the batch size of libzmq 4.3.4 is fixed at 8192 bytes \
-                                         (ZMQ_OUT_BATCH_SIZE is in its draft interface only); \
-                                         use adaptive"
-            .into()),
     });
     let type_of_service = priority(&mut answer, settings, &native);
     answer.decide("multicast", settings.multicast, |m| match m {
-        None | Some(false) if point_to_point => Ok("one transmission, to one receiver".into()),
-        None | Some(false) => Ok("one transmission per subscriber".into()),
-        Some(true) => Err(
-            "needs libzmq's pgm transport, which the bundled build does not \
-                           contain; leave it out"
-                .into(),
+        None | Some(false) if point_to_point => becomes("one transmission, to one receiver"),
+        None | Some(false) => becomes("one transmission per subscriber"),
+        Some(true) => cannot(
+            "needs libzmq's pgm transport, which the bundled build does not contain; leave it out",
         ),
     });
     answer.absent(
@@ -198,22 +180,21 @@ pub(crate) fn resolve(
     );
     conflate(&mut answer, settings, &native, topology);
     answer.decide("transport", settings.transport, |t| match (t, topology) {
-        (None, Topology::Direct) => Ok("tcp://".into()),
-        (None, Topology::Forwarder) => Ok("as the forwarder's address says".into()),
-        (Some(Transport::Tcp), _) => Ok("tcp://".into()),
-        (Some(Transport::Ipc), _) => Ok("ipc://".into()),
-        (Some(Transport::Udp), _) => Err("libzmq offers udp to RADIO/DISH sockets only, not to \
-                                          PUB/SUB; use tcp or ipc"
-            .into()),
-        (Some(Transport::SharedMemory), _) => Err("libzmq's inproc joins threads of one process, \
-                                                   not processes; use ipc"
-            .into()),
-    });
-    answer.decide("keep-alive-s", settings.keep_alive_s, |k| match k {
-        None | Some(0) => Ok("ZMQ_HEARTBEAT_IVL 0 (no heartbeats)".into()),
-        Some(s) => Ok(format!("ZMQ_HEARTBEAT_IVL {} ms", u32::from(s) * 1000)),
+        (None, Topology::Direct) | (Some(Transport::Tcp), _) => becomes("tcp://"),
+        (None, Topology::Forwarder) => becomes("as the forwarder's address says"),
+        (Some(Transport::Ipc), _) => becomes("ipc://"),
+        (Some(Transport::Udp), _) => cannot(
+            "libzmq offers udp to RADIO/DISH sockets only, not to PUB/SUB; use tcp or ipc",
+        ),
+        (Some(Transport::SharedMemory), _) => {
+            cannot("libzmq's inproc joins threads of one process, not processes; use ipc")
+        }
     });
     let heartbeat_ms = i32::from(settings.keep_alive_s.unwrap_or(0)) * 1000;
+    answer.decide("keep-alive-s", settings.keep_alive_s, |_| match heartbeat_ms {
+        0 => becomes("ZMQ_HEARTBEAT_IVL 0 (no heartbeats)"),
+        ms => becomes(format!("ZMQ_HEARTBEAT_IVL {ms} ms")),
+    });
     answer.absent(
         "user-properties",
         &settings.user_properties.as_ref().filter(|p| !p.is_empty()),
@@ -231,20 +212,13 @@ pub(crate) fn resolve(
     let options = Options {
         point_to_point,
         queue,
-        framing: native.framing,
         transport: settings.transport,
-        io_threads: native.io_threads,
         send_hwm,
         receive_hwm,
-        linger_ms: native.linger_ms,
-        handshake_ms: native.handshake_ms,
-        connect_timeout_ms: native.connect_timeout_ms,
-        send_buffer_bytes: native.send_buffer_bytes,
-        receive_buffer_bytes: native.receive_buffer_bytes,
-        immediate: native.immediate,
         heartbeat_ms,
         type_of_service,
         plus_at_receiver,
+        native,
     };
     answer.finish(options)
 }
@@ -291,11 +265,10 @@ fn high_water_marks(
     let receive = native.receive_hwm.unwrap_or(neutral);
     if queue == Queue::Conflate {
         answer.decide("queue-limit", limit, |l| match l {
-            None => Ok("one message (ZMQ_CONFLATE)".into()),
-            Some(_) => Err(
-                "with conflate = true each queue holds one message, whatever the \
-                            limit; leave one of them out"
-                    .into(),
+            None => becomes("one message (ZMQ_CONFLATE)"),
+            Some(_) => cannot(
+                "with conflate = true each queue holds one message, whatever the limit; leave one \
+                 of them out",
             ),
         });
     } else {
@@ -314,56 +287,50 @@ fn high_water_marks(
 
 fn on_full(answer: &mut Resolution, settings: &Settings, queue: Queue, send_hwm: i32) {
     answer.decide("on-full", settings.on_full, |asked| match (queue, asked) {
-        (Queue::Conflate, Some(OnFull::Block)) => Err("with conflate = true a full queue \
-            gives up its message instead of blocking; leave one of them out"
-            .into()),
-        (Queue::Conflate, _) => Ok("the newest message stays (PUB, ZMQ_CONFLATE)".into()),
+        (Queue::Conflate, Some(OnFull::Block)) => cannot(
+            "with conflate = true a full queue gives up its message instead of blocking; leave \
+             one of them out",
+        ),
+        (Queue::Conflate, _) => becomes("the newest message stays (PUB, ZMQ_CONFLATE)"),
         (Queue::Block, _) if send_hwm == 0 => {
-            Ok("XPUB; nothing blocks, as queues have no limit".into())
+            becomes("XPUB; nothing blocks, as queues have no limit")
         }
-        (Queue::Block, _) => Ok("XPUB with ZMQ_XPUB_NODROP: the publisher is held back".into()),
+        (Queue::Block, _) => becomes("XPUB with ZMQ_XPUB_NODROP: the publisher is held back"),
         (Queue::Drop, _) => {
-            Ok("PUB: libzmq drops without a word what finds ZMQ_SNDHWM reached".into())
+            becomes("PUB: libzmq drops without a word what finds ZMQ_SNDHWM reached")
         }
     });
 }
 
 fn on_full_of_push(answer: &mut Resolution, settings: &Settings, send_hwm: i32) {
     answer.decide("on-full", settings.on_full, |asked| match asked {
-        Some(OnFull::Drop) => Err("PUSH never drops; use block".into()),
-        _ if send_hwm == 0 => Ok("PUSH; blocks only while nobody receives".into()),
-        _ => {
-            Ok("PUSH: the publisher is held back by full queues, and while nobody receives".into())
-        }
+        Some(OnFull::Drop) => cannot("PUSH never drops; use block"),
+        _ if send_hwm == 0 => becomes("PUSH; blocks only while nobody receives"),
+        _ => becomes(
+            "PUSH: the publisher is held back by full queues, and while nobody receives",
+        ),
     });
 }
 
 fn priority(answer: &mut Resolution, settings: &Settings, native: &Native) -> i32 {
     let ipc = settings.transport == Some(Transport::Ipc);
+    let no_packets = "ZMQ_TOS marks IP packets; local sockets have none. Use tcp";
     let asked = settings.priority;
     answer.decide("priority", asked, |p| match (p, native.type_of_service) {
-        (None, _) => Ok("no mark".into()),
-        (Some(_), Some(_)) => Err("native.zeromq.tos says the same in other words; leave one \
-                                   of them out"
-            .into()),
-        (Some(_), _) if ipc => {
-            Err("ZMQ_TOS marks IP packets; local sockets have none. Use tcp".into())
+        (None, _) => becomes("no mark"),
+        (Some(_), Some(_)) => {
+            cannot("native.zeromq.tos says the same in other words; leave one of them out")
         }
-        (Some(p), _) if !(-10..=10).contains(&p) => {
-            Err("a priority lies between -10 and 10".into())
-        }
-        (Some(p), _) => Ok(format!(
+        (Some(_), _) if ipc => cannot(no_packets),
+        (Some(p), _) if !(-10..=10).contains(&p) => cannot("a priority lies between -10 and 10"),
+        (Some(p), _) => becomes(format!(
             "ZMQ_TOS {}: a mark on the packets, which queues on the way may honour; the \
              order within libzmq stays",
             type_of_service(p)
         )),
     });
-    if ipc && native.type_of_service.is_some() {
-        answer.refuse(
-            "native.zeromq.tos",
-            spelt(&native.type_of_service).unwrap_or_default(),
-            "ZMQ_TOS marks IP packets; local sockets have none. Use tcp",
-        );
+    if let Some(mark) = native.type_of_service.filter(|_| ipc) {
+        answer.refuse("native.zeromq.tos", mark.to_string(), no_packets);
     }
     native
         .type_of_service
@@ -372,22 +339,22 @@ fn priority(answer: &mut Resolution, settings: &Settings, native: &Native) -> i3
 
 fn conflate(answer: &mut Resolution, settings: &Settings, native: &Native, topology: Topology) {
     answer.decide("conflate", settings.conflate, |c| match (c, topology) {
-        (None | Some(false), _) => Ok("no".into()),
+        (None | Some(false), _) => becomes("no"),
         (Some(true), _) if settings.pattern == Some(MessagingPattern::PointToPoint) => {
-            Err("a message for one receiver is not replaced by a newer one; leave it out".into())
+            cannot("a message for one receiver is not replaced by a newer one; leave it out")
         }
-        (Some(true), _) if native.framing == Framing::Multipart => {
-            Err("ZMQ_CONFLATE works on messages of one frame only; use \
-                 native.zeromq.framing = \"single-frame\""
-                .into())
-        }
-        (Some(true), Topology::Direct) => Ok("ZMQ_CONFLATE at publisher and subscriber: one \
-            message per connection, whatever its topic; what is in the sockets still arrives"
-            .into()),
-        (Some(true), Topology::Forwarder) => Ok("ZMQ_CONFLATE at publisher and subscriber: \
-            one message per connection, whatever its topic; the forwarder's own queues are \
-            not conflated (libzmq cannot, on XSUB and XPUB)"
-            .into()),
+        (Some(true), _) if native.framing == Framing::Multipart => cannot(
+            "ZMQ_CONFLATE works on messages of one frame only; use native.zeromq.framing = \
+             \"single-frame\"",
+        ),
+        (Some(true), Topology::Direct) => becomes(
+            "ZMQ_CONFLATE at publisher and subscriber: one message per connection, whatever its \
+             topic; what is in the sockets still arrives",
+        ),
+        (Some(true), Topology::Forwarder) => becomes(
+            "ZMQ_CONFLATE at publisher and subscriber: one message per connection, whatever its \
+             topic; the forwarder's own queues are not conflated (libzmq cannot, on XSUB and XPUB)",
+        ),
     });
 }
 

@@ -286,16 +286,17 @@ pub(crate) fn allow_ipv6(socket: &Socket, address: &str) -> io::Result<()> {
 
 /// Sets what publishers, subscribers and the forwarder's sockets have in common.
 pub(crate) fn configure(socket: &Socket, options: &Options) -> io::Result<()> {
+    let native = &options.native;
     socket.set(IntOption::SendHwm, options.send_hwm)?;
     socket.set(IntOption::ReceiveHwm, options.receive_hwm)?;
-    socket.set(IntOption::HandshakeMs, options.handshake_ms)?;
+    socket.set(IntOption::HandshakeMs, native.handshake_ms)?;
     socket.set(IntOption::HeartbeatMs, options.heartbeat_ms)?;
-    socket.set(IntOption::Immediate, options.immediate.into())?;
+    socket.set(IntOption::Immediate, native.immediate.into())?;
     socket.set(IntOption::TypeOfService, options.type_of_service)?;
-    if let Some(bytes) = options.send_buffer_bytes {
+    if let Some(bytes) = native.send_buffer_bytes {
         socket.set(IntOption::SendBufferBytes, bytes)?;
     }
-    if let Some(bytes) = options.receive_buffer_bytes {
+    if let Some(bytes) = native.receive_buffer_bytes {
         socket.set(IntOption::ReceiveBufferBytes, bytes)?;
     }
     Ok(())

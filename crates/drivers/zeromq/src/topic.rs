@@ -19,6 +19,8 @@
 use pubgauge_driver::topic::filter_fault;
 use pubgauge_driver::{DriverError, Subscription};
 
+use crate::options::Options;
+
 /// Ends a topic; can therefore not be part of one.
 const END: u8 = 0;
 
@@ -79,14 +81,13 @@ pub(crate) struct Filter {
 /// Translates a subscription.
 ///
 /// # Errors
-/// A group, which PUB/SUB does not have; a wildcard under `point_to_point`; what [`translate`]
+/// A group, which PUB/SUB does not have; a wildcard under point-to-point; what [`translate`]
 /// refuses.
 pub(crate) fn accept(
     subscription: &Subscription,
-    plus_at_receiver: bool,
-    point_to_point: bool,
+    options: &Options,
 ) -> Result<Filter, DriverError> {
-    if point_to_point {
+    if options.point_to_point {
         // The receivers of a topic share it, with or without a group.
         if subscription.filter.contains(['+', '#']) {
             return Err(DriverError::with_hint(
@@ -106,7 +107,7 @@ pub(crate) fn accept(
             "leave the group out; each subscriber then gets every message",
         ));
     }
-    translate(&subscription.filter, plus_at_receiver)
+    translate(&subscription.filter, options.plus_at_receiver)
 }
 
 /// Translates a filter.

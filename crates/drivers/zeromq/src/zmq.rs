@@ -15,68 +15,35 @@ use zmq_sys as ffi;
 
 /// What a socket is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
 pub(crate) enum SocketType {
-    Pub,
-    Sub,
-    Xpub,
-    Xsub,
-    Pair,
-    Push,
-    Pull,
-}
-
-impl SocketType {
-    fn code(self) -> u32 {
-        match self {
-            SocketType::Pub => ffi::ZMQ_PUB,
-            SocketType::Sub => ffi::ZMQ_SUB,
-            SocketType::Xpub => ffi::ZMQ_XPUB,
-            SocketType::Xsub => ffi::ZMQ_XSUB,
-            SocketType::Pair => ffi::ZMQ_PAIR,
-            SocketType::Push => ffi::ZMQ_PUSH,
-            SocketType::Pull => ffi::ZMQ_PULL,
-        }
-    }
+    Pub = ffi::ZMQ_PUB,
+    Sub = ffi::ZMQ_SUB,
+    Xpub = ffi::ZMQ_XPUB,
+    Xsub = ffi::ZMQ_XSUB,
+    Pair = ffi::ZMQ_PAIR,
+    Push = ffi::ZMQ_PUSH,
+    Pull = ffi::ZMQ_PULL,
 }
 
 /// A socket option that takes a C `int`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
 pub(crate) enum IntOption {
-    SendHwm,
-    ReceiveHwm,
-    LingerMs,
-    Conflate,
-    XpubNoDrop,
-    XpubVerbose,
-    SendBufferBytes,
-    ReceiveBufferBytes,
-    Immediate,
-    HandshakeMs,
-    HeartbeatMs,
-    ReconnectMs,
-    TypeOfService,
-    Ipv6,
-}
-
-impl IntOption {
-    fn code(self) -> u32 {
-        match self {
-            IntOption::SendHwm => ffi::ZMQ_SNDHWM,
-            IntOption::ReceiveHwm => ffi::ZMQ_RCVHWM,
-            IntOption::LingerMs => ffi::ZMQ_LINGER,
-            IntOption::Conflate => ffi::ZMQ_CONFLATE,
-            IntOption::XpubNoDrop => ffi::ZMQ_XPUB_NODROP,
-            IntOption::XpubVerbose => ffi::ZMQ_XPUB_VERBOSE,
-            IntOption::SendBufferBytes => ffi::ZMQ_SNDBUF,
-            IntOption::ReceiveBufferBytes => ffi::ZMQ_RCVBUF,
-            IntOption::Immediate => ffi::ZMQ_IMMEDIATE,
-            IntOption::HandshakeMs => ffi::ZMQ_HANDSHAKE_IVL,
-            IntOption::HeartbeatMs => ffi::ZMQ_HEARTBEAT_IVL,
-            IntOption::ReconnectMs => ffi::ZMQ_RECONNECT_IVL,
-            IntOption::TypeOfService => ffi::ZMQ_TOS,
-            IntOption::Ipv6 => ffi::ZMQ_IPV6,
-        }
-    }
+    SendHwm = ffi::ZMQ_SNDHWM,
+    ReceiveHwm = ffi::ZMQ_RCVHWM,
+    LingerMs = ffi::ZMQ_LINGER,
+    Conflate = ffi::ZMQ_CONFLATE,
+    XpubNoDrop = ffi::ZMQ_XPUB_NODROP,
+    XpubVerbose = ffi::ZMQ_XPUB_VERBOSE,
+    SendBufferBytes = ffi::ZMQ_SNDBUF,
+    ReceiveBufferBytes = ffi::ZMQ_RCVBUF,
+    Immediate = ffi::ZMQ_IMMEDIATE,
+    HandshakeMs = ffi::ZMQ_HANDSHAKE_IVL,
+    HeartbeatMs = ffi::ZMQ_HEARTBEAT_IVL,
+    ReconnectMs = ffi::ZMQ_RECONNECT_IVL,
+    TypeOfService = ffi::ZMQ_TOS,
+    Ipv6 = ffi::ZMQ_IPV6,
 }
 
 /// Bit of [`Socket::process_commands`]: a message would be taken (ZMQ_POLLOUT).
@@ -153,7 +120,7 @@ impl Context {
     /// A new socket. Its ZMQ_LINGER is 0 until set, so that dropping never hangs.
     pub(crate) fn socket(&self, kind: SocketType) -> io::Result<Socket> {
         // SAFETY: a live context.
-        let raw = unsafe { ffi::zmq_socket(self.0.0, kind.code() as c_int) };
+        let raw = unsafe { ffi::zmq_socket(self.0.0, kind as c_int) };
         if raw.is_null() {
             return Err(last_error());
         }
@@ -195,7 +162,7 @@ pub(crate) struct Socket {
 impl Socket {
     /// Sets an option.
     pub(crate) fn set(&self, option: IntOption, value: c_int) -> io::Result<()> {
-        self.set_bytes(option.code(), &value.to_ne_bytes())
+        self.set_bytes(option as u32, &value.to_ne_bytes())
     }
 
     fn set_bytes(&self, option: u32, value: &[u8]) -> io::Result<()> {

@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use pubgauge_driver::{ClientId, Delivery, DriverError, Events, Nanos};
 use rustc_hash::FxHashMap;
 
-use super::state::{CycloneFleet, Subscriber, closed, failed};
+use super::state::{CycloneFleet, Subscriber, failed};
 use super::topics::Topics;
 use crate::topic::Filter;
 
@@ -22,7 +22,7 @@ impl CycloneFleet {
         client: ClientId,
         filter: &Filter,
     ) -> Result<(), DriverError> {
-        let domain = self.domain.as_ref().ok_or_else(closed)?;
+        let domain = self.domain.as_ref().ok_or_else(DriverError::closed)?;
         let free = self.subscribers.iter().position(Option::is_none);
         let index = free.unwrap_or(self.subscribers.len());
         let partitions: Vec<CString> = filter

@@ -2,7 +2,7 @@
 
 use pubgauge_driver::{Batching, Change, ClientId, DriverError, Nanos, Payload, Publish, Refusal};
 
-use super::state::{CycloneFleet, Phase, closed, failed};
+use super::state::{CycloneFleet, Phase, failed};
 use crate::batch::on_the_wire;
 use crate::ffi::Written;
 use crate::native::Ownership;
@@ -20,7 +20,7 @@ impl CycloneFleet {
     }
 
     pub(super) fn create_writer(&mut self, index: usize) -> Result<(), DriverError> {
-        let domain = self.domain.as_ref().ok_or_else(closed)?;
+        let domain = self.domain.as_ref().ok_or_else(DriverError::closed)?;
         let publisher = &mut self.publishers[index];
         if publisher.writer.is_none() {
             let writer = domain

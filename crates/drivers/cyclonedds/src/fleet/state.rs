@@ -112,11 +112,3 @@ pub(super) fn failed(what: &str, code: i32) -> DriverError {
     error.exhausted = Resource::missing_now();
     error
 }
-
-pub(super) fn unknown(client: ClientId) -> DriverError {
-    DriverError::new(format!("there is no client {}", client.0))
-}
-
-pub(super) fn closed() -> DriverError {
-    DriverError::new("the fleet is closed")
-}

@@ -1,4 +1,5 @@
 use super::*;
+use pubgauge_driver::Mapping;
 use serde_json::json;
 
 fn settings(json: serde_json::Value) -> Settings {

@@ -2,11 +2,11 @@
 
 use std::io;
 
-use pubgauge_driver::{Attempt, Change, ClientId, Clock, DriverError, Failure, Nanos, Transport};
+use pubgauge_driver::{Attempt, Change, ClientId, Clock, DriverError, Failure, Nanos};
 
 use super::ended::failed;
-use super::state::{Client, Lost, Phase, ZeromqFleet, closed, host, unknown};
-use crate::address::ipc_path;
+use super::state::{Client, Lost, Phase, ZeromqFleet};
+use crate::address::to_bind;
 use crate::options::Options;
 use crate::port::{Port, Role, allow_ipv6};
 use crate::zmq::Link;
@@ -22,58 +22,48 @@ impl ZeromqFleet {
     /// Opens the client's sockets and begins to bind and connect them. Sockets that are open stay,
     /// with the connections that are up.
     pub(super) fn begin(&mut self, id: ClientId) -> Result<(), DriverError> {
-        if self
-            .clients
-            .get(id.0 as usize)
-            .is_some_and(|c| c.spec.publishes)
-        {
+        if id.find(&self.clients)?.spec.publishes {
             self.open_queues(id)?;
         }
-        let context = self.context.as_ref().ok_or_else(closed)?;
-        let client = self
-            .clients
-            .get_mut(id.0 as usize)
-            .ok_or_else(|| unknown(id))?;
+        let context = self.context.as_ref().ok_or_else(DriverError::closed)?;
+        let client = id.find_mut(&mut self.clients)?;
         let name = client.spec.name.clone();
         let cannot =
             |what: &str, e: &io::Error| failed(&format!("client {name}: {what}"), Attempt::Open, e);
+        let open = |role| {
+            let port = Port::open(context, &self.options, &self.epoll, id.0, role);
+            port.map_err(|e| cannot("cannot open a socket", &e))
+        };
+        let connect = |port: &mut Port, address: &str| {
+            let begun = port.connect(context, &self.epoll, id.0, address);
+            begun.map_err(|e| cannot(&format!("cannot connect to {address}"), &e))
+        };
         let mut bound = true;
         if client.spec.publishes {
             if client.publisher.is_none() {
-                let port = Port::open(context, &self.options, &self.epoll, id.0, Role::Publisher);
-                client.publisher = Some(port.map_err(|e| cannot("cannot open a socket", &e))?);
+                client.publisher = Some(open(Role::Publisher)?);
                 bound = !self.forwarders.is_empty();
             }
             if !bound && client.address.is_none() {
-                client.address = Some(match self.options.transport {
-                    Some(Transport::Ipc) => {
-                        let path = ipc_path(&self.scratch, self.worker, id.0)?;
-                        format!("ipc://{}", path.display())
-                    }
-                    _ => format!(
-                        "tcp://{}:*",
-                        host(client.spec.source.unwrap_or(self.address))
-                    ),
-                });
+                let ip = client.spec.source.unwrap_or(self.address);
+                let name = format!("z{}-{}", self.worker, id.0);
+                let address = to_bind(self.options.transport, ip, &self.scratch, &name)?;
+                client.address = Some(address);
             }
             if let (Some(port), Some(forwarder)) = (
                 &mut client.publisher,
                 self.forwarders.get(client.spec.endpoint),
             ) && (port.peers.is_empty() || !port.all_up())
             {
-                let address = forwarder.for_publishers();
-                port.connect(context, &self.epoll, id.0, &address)
-                    .map_err(|e| cannot(&format!("cannot connect to {address}"), &e))?;
+                connect(port, &forwarder.for_publishers())?;
             }
         }
         if client.spec.subscribes {
             if client.subscriber.is_none() {
-                let port = Port::open(context, &self.options, &self.epoll, id.0, Role::Subscriber);
-                client.subscriber = Some(port.map_err(|e| cannot("cannot open a socket", &e))?);
+                client.subscriber = Some(open(Role::Subscriber)?);
             }
             if self.options.point_to_point && client.receiver.is_none() {
-                let port = Port::open(context, &self.options, &self.epoll, id.0, Role::Receiver);
-                client.receiver = Some(port.map_err(|e| cannot("cannot open a socket", &e))?);
+                client.receiver = Some(open(Role::Receiver)?);
             }
             let addresses = match self.forwarders.get(client.spec.endpoint) {
                 Some(forwarder) => vec![forwarder.for_subscribers()],
@@ -81,11 +71,9 @@ impl ZeromqFleet {
             };
             if let Some(port) = &mut client.subscriber {
                 for address in addresses {
-                    if port.is_up(&address) {
-                        continue;
+                    if !port.is_up(&address) {
+                        connect(port, &address)?;
                     }
-                    port.connect(context, &self.epoll, id.0, &address)
-                        .map_err(|e| cannot(&format!("cannot connect to {address}"), &e))?;
                 }
             }
             // Connecting handles commands, which may have announced messages.
@@ -182,7 +170,7 @@ impl ZeromqFleet {
             match client.phase {
                 Phase::Connecting { deadline, .. } if deadline <= now => {
                     let missing = client.missing();
-                    let ms = self.options.connect_timeout_ms;
+                    let ms = self.options.native.connect_timeout_ms;
                     let why = format!(
                         "no answer from {missing} within {ms} ms; is it running, and does it \
                          speak ZMTP? (native.zeromq.connect-timeout-ms allows more time)"
@@ -329,5 +317,5 @@ pub(super) fn remove_socket_file(address: &str) {
 
 /// Deadline for a client that begins to connect now.
 pub(super) fn deadline(clock: &Clock, options: &Options) -> Nanos {
-    clock.now() + Nanos::from(options.connect_timeout_ms) * 1_000_000
+    clock.now() + Nanos::from(options.native.connect_timeout_ms) * 1_000_000
 }

@@ -9,14 +9,12 @@
 
 use std::io;
 
-use pubgauge_driver::{
-    Attempt, Change, ClientId, DriverError, Events, Failure, TopicId, Transport,
-};
+use pubgauge_driver::{Attempt, Change, ClientId, DriverError, Events, Failure, TopicId};
 
 use super::connecting::{cannot_bind, remove_socket_file};
 use super::ended::failed;
-use super::state::{Client, OpenQueue, Phase, Queue, Source, ZeromqFleet, closed, host, unknown};
-use crate::address::ipc_queue_path;
+use super::state::{Client, OpenQueue, Phase, Queue, Source, ZeromqFleet};
+use crate::address::to_bind;
 use crate::inbox::on_the_wire;
 use crate::port::{Port, Role, allow_ipv6};
 use crate::topic::{announcement, split, split_announcement};
@@ -38,19 +36,12 @@ impl ZeromqFleet {
         id: ClientId,
         topic: u32,
     ) -> Result<OpenQueue, DriverError> {
-        let context = self.context.as_ref().ok_or_else(closed)?;
-        let client = self.clients.get(id.0 as usize).ok_or_else(|| unknown(id))?;
-        let wanted = match self.options.transport {
-            Some(Transport::Ipc) => {
-                self.queues_opened += 1;
-                let path = ipc_queue_path(&self.scratch, self.worker, self.queues_opened)?;
-                format!("ipc://{}", path.display())
-            }
-            _ => format!(
-                "tcp://{}:*",
-                host(client.spec.source.unwrap_or(self.address))
-            ),
-        };
+        let context = self.context.as_ref().ok_or_else(DriverError::closed)?;
+        let client = id.find(&self.clients)?;
+        self.queues_opened += 1;
+        let ip = client.spec.source.unwrap_or(self.address);
+        let name = format!("z{}-q{}", self.worker, self.queues_opened);
+        let wanted = to_bind(self.options.transport, ip, &self.scratch, &name)?;
         let open = || {
             let port = Port::open(context, &self.options, &self.epoll, topic, Role::Queue)?;
             allow_ipv6(&port.socket, &wanted)?;

@@ -5,9 +5,7 @@ use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
-use pubgauge_driver::{
-    Change, ClientId, ClientSpec, Clock, DriverError, Failure, Nanos, TopicId, WireBytes,
-};
+use pubgauge_driver::{Change, ClientId, ClientSpec, Clock, Failure, Nanos, TopicId, WireBytes};
 use rustix::event::epoll;
 
 use crate::address::ForwarderAddress;
@@ -23,7 +21,7 @@ pub(crate) struct ZeromqFleet {
     pub(super) topic_ids: HashMap<(ClientId, String), TopicId>,
     /// Beside `topics`, under point-to-point only.
     pub(super) queues: Vec<Queue>,
-    /// Local queues so far.
+    /// Queues so far.
     pub(super) queues_opened: u32,
     pub(super) inbox: Inbox,
     pub(super) wire: WireBytes,
@@ -50,6 +48,7 @@ pub(crate) struct ZeromqFleet {
     pub(super) context: Option<Context>,
 }
 
+#[derive(Default)]
 pub(super) struct Client {
     pub(super) spec: ClientSpec,
     pub(super) phase: Phase,
@@ -82,14 +81,15 @@ pub(super) struct Lost {
     pub(super) at_last: Nanos,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Phase {
     Connecting {
         deadline: Nanos,
         bound: bool,
     },
     Up,
-    /// Failed, closed, or aborted.
+    /// Not connected yet, failed, closed, or aborted.
+    #[default]
     Down,
 }
 
@@ -111,19 +111,4 @@ pub(super) struct Source {
     pub(super) topic: String,
     pub(super) publisher: String,
     pub(super) queue: String,
-}
-
-pub(super) fn host(ip: IpAddr) -> String {
-    match ip {
-        IpAddr::V4(ip) => ip.to_string(),
-        IpAddr::V6(ip) => format!("[{ip}]"),
-    }
-}
-
-pub(super) fn unknown(client: ClientId) -> DriverError {
-    DriverError::new(format!("there is no client {}", client.0))
-}
-
-pub(super) fn closed() -> DriverError {
-    DriverError::new("the fleet is closed")
 }
