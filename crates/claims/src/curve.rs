@@ -166,7 +166,9 @@ pub fn slope(a: Curves<'_>, b: Curves<'_>, linear: bool, outer: Ways) -> Finding
         inside(&difference, BELOW, ways, &show),
     )];
     if linear {
-        found.extend([a, b].map(|(name, curves)| (format!("{name} linear"), straight(curves, ways))));
+        found.extend(
+            [a, b].map(|(name, curves)| (format!("{name} linear"), straight(curves, ways))),
+        );
     }
     all(&found)
 }
@@ -175,11 +177,14 @@ pub fn slope(a: Curves<'_>, b: Curves<'_>, linear: bool, outer: Ways) -> Finding
 /// than repeats differ.
 fn straight(curves: &[Vec<(f64, f64)>], outer: Ways) -> Finding {
     let points = curves[0].len();
-    let of_repeats = |value: &dyn Fn(usize) -> f64| (0..curves.len()).map(value).collect::<Vec<_>>();
+    let of_repeats =
+        |value: &dyn Fn(usize) -> f64| (0..curves.len()).map(value).collect::<Vec<_>>();
     let mean = |point: usize| moments(&of_repeats(&|repeat| curves[repeat][point].1)).0;
-    let (least, most) = (0..points).map(mean).fold((f64::MAX, f64::MIN), |(least, most), y| {
-        (least.min(y), most.max(y))
-    });
+    let (least, most) = (0..points)
+        .map(mean)
+        .fold((f64::MAX, f64::MIN), |(least, most), y| {
+            (least.min(y), most.max(y))
+        });
     let range = (most - least).max(f64::MIN_POSITIVE);
     let residuals: Vec<Vec<f64>> = curves.iter().map(|curve| line(curve).1).collect();
     let off = |point: usize| Estimate::of(&of_repeats(&|repeat| residuals[repeat][point] / range));
@@ -191,7 +196,10 @@ fn straight(curves: &[Vec<(f64, f64)>], outer: Ways) -> Finding {
     let Some(furthest) = off.iter().max_by(far) else {
         return Finding::cannot_tell("no points");
     };
-    let bent = off.iter().map(judged).find(|f| f.outcome == Outcome::DoesNotHold);
+    let bent = off
+        .iter()
+        .map(judged)
+        .find(|f| f.outcome == Outcome::DoesNotHold);
     let found = match furthest.middle().abs() < STRAIGHT {
         true => Finding {
             outcome: Outcome::Holds,

@@ -186,7 +186,10 @@ fn share_of_points(claim: &Claim, choice: &Choice, share: f64, run: &Run<'_>) ->
     let (outcome, reason) = match (low > share, high < share) {
         (true, _) => (Outcome::Holds, ""),
         (_, true) => (Outcome::DoesNotHold, ""),
-        _ => (Outcome::CannotTell, "the share's interval has both sides of it"),
+        _ => (
+            Outcome::CannotTell,
+            "the share's interval has both sides of it",
+        ),
     };
     Finding::new(outcome, reason, ours)
 }

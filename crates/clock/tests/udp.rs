@@ -353,12 +353,7 @@ fn an_abandoned_watch_ends_at_once() {
 fn a_key_is_in_no_debug_output() {
     let key = Key::from_bytes([0xab; 32]);
     let server = Server::start("127.0.0.1:0", key.clone(), here()).unwrap();
-    let client = Client::connect(server.address(), key.clone(), here()).unwrap();
-    for text in [
-        format!("{key:?}"),
-        format!("{server:?}"),
-        format!("{client:?}"),
-    ] {
+    for text in [format!("{key:?}"), format!("{server:?}")] {
         assert!(
             !text.contains("171, 171") && !text.to_lowercase().contains("abab"),
             "{text}"

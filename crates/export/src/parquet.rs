@@ -33,9 +33,9 @@ pub fn write(table: &Table, out: &mut (dyn Write + Send)) -> Result<()> {
             Kind::Integer => put::<Int64Type>(writer, cells, Value::as_i64)?,
             Kind::Real => put::<DoubleType>(writer, cells, Value::as_f64)?,
             Kind::Flag => put::<BoolType>(writer, cells, Value::as_bool)?,
-            Kind::Text => put::<ByteArrayType>(writer, cells, |cell| {
-                Some(ByteArray::from(cell.as_str()?))
-            })?,
+            Kind::Text => {
+                put::<ByteArrayType>(writer, cells, |cell| Some(ByteArray::from(cell.as_str()?)))?
+            }
         }
     }
     group.close()?;

@@ -216,19 +216,21 @@ impl Run<'_> {
     /// A row for each search for a limit. Loads are in the unit of its `axis`: messages a second,
     /// bytes, or a count.
     pub fn searches(&self) -> Table {
-        let rows = (0u32..).zip(&self.results.searches).map(|(number, search)| {
-            let record = serde_json::to_value(search).unwrap_or_default();
-            let cell = |(name, _, path): &(&str, Kind, &str)| match *name {
-                "run" => self.name.into(),
-                "study" => self.results.study.name.as_str().into(),
-                "search" => number.into(),
-                "axes" => axes(&search.axes).into(),
-                "notes" => search.notes.join("; ").into(),
-                "trials" => search.trials.len().into(),
-                _ => record.pointer(path).cloned().unwrap_or_default(),
-            };
-            SEARCHES.iter().map(cell).collect()
-        });
+        let rows = (0u32..)
+            .zip(&self.results.searches)
+            .map(|(number, search)| {
+                let record = serde_json::to_value(search).unwrap_or_default();
+                let cell = |(name, _, path): &(&str, Kind, &str)| match *name {
+                    "run" => self.name.into(),
+                    "study" => self.results.study.name.as_str().into(),
+                    "search" => number.into(),
+                    "axes" => axes(&search.axes).into(),
+                    "notes" => search.notes.join("; ").into(),
+                    "trials" => search.trials.len().into(),
+                    _ => record.pointer(path).cloned().unwrap_or_default(),
+                };
+                SEARCHES.iter().map(cell).collect()
+            });
         Table {
             name: "searches",
             columns: (SEARCHES.into_iter())

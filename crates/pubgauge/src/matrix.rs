@@ -182,7 +182,10 @@ fn grid(columns: &[Column]) -> String {
     for (n, column) in columns.iter().enumerate() {
         let missing = column.missing.as_ref();
         let missing = missing.map_or(String::new(), |m| format!(": {m}"));
-        let legend = wrap(&format!("{} {}{missing}", letter(n), column.system.system), 4);
+        let legend = wrap(
+            &format!("{} {}{missing}", letter(n), column.system.system),
+            4,
+        );
         out.push_str(&legend.replacen("    ", "  ", 1));
     }
     out.push_str(LEGEND);

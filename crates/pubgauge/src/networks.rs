@@ -31,13 +31,18 @@ pub fn refused(trial: &PlannedTrial, chosen: &Chosen) -> Option<Unsupported> {
         });
     }
     let has_broker_host = network.of(Role::Broker).hosts > 0;
-    let reason = stays_here(trial, chosen, "where no link is crossed", |kind| match kind {
-        Kind::External => Some("it runs already, and is on no emulated network"),
-        Kind::Process | Kind::Builtin if !has_broker_host => {
-            Some("it has a broker, and the network has no broker host")
-        }
-        _ => None,
-    });
+    let reason = stays_here(
+        trial,
+        chosen,
+        "where no link is crossed",
+        |kind| match kind {
+            Kind::External => Some("it runs already, and is on no emulated network"),
+            Kind::Process | Kind::Builtin if !has_broker_host => {
+                Some("it has a broker, and the network has no broker host")
+            }
+            _ => None,
+        },
+    );
     let reason = reason.or_else(|| of_roles(network, trial))?;
     Some(Unsupported {
         setting: "testbed.network".into(),

@@ -394,7 +394,9 @@ pub fn names(catalog: &Catalog, on: &[String], testbed: &Testbed) -> Result<Vec<
         return Ok(known(catalog, testbed).found_variants);
     }
     for name in on {
-        catalog.get(matrix::split(name).0).map_err(Ending::bad_input)?;
+        catalog
+            .get(matrix::split(name).0)
+            .map_err(Ending::bad_input)?;
     }
     Ok(on.to_vec())
 }

@@ -388,7 +388,9 @@ fn behind_a_share(cores: f64, cost_us: u32) -> Option<(f64, Value)> {
     // Whatever the machine does, more than the share can compute is never promised.
     let carries = cores / f64::from(cost_us) * 1e6;
     assert!(
-        search["low"].as_f64().is_none_or(|low| low <= 1.02 * carries),
+        search["low"]
+            .as_f64()
+            .is_none_or(|low| low <= 1.02 * carries),
         "{search}"
     );
     (search["bound"] == "system").then_some((carries, search))

@@ -159,7 +159,10 @@ pub struct Doubt<'a> {
 impl<'a> Cell<'a> {
     /// Its repeats that are not valid, grouped by verdict.
     pub fn doubtful(&self) -> Vec<Doubt<'a>> {
-        let judged = self.trials.iter().map(|trial| (trial.verdict.status, *trial));
+        let judged = self
+            .trials
+            .iter()
+            .map(|trial| (trial.verdict.status, *trial));
         let doubtful = judged.filter(|(status, _)| *status != Status::Valid);
         let groups = grouped(doubtful).into_iter();
         groups

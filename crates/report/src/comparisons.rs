@@ -37,10 +37,12 @@ pub(crate) struct Told {
 pub(crate) fn boards(results: &Results) -> Vec<Board> {
     let all = results.comparisons.iter();
     let groups = grouped(all.map(|c| ((&c.workload, &c.axes), c)));
-    let boards = groups.iter().flat_map(|(_, group)| match group[0].ablation {
-        Some(_) => ablation(group),
-        None => vec![against_one(group)],
-    });
+    let boards = groups
+        .iter()
+        .flat_map(|(_, group)| match group[0].ablation {
+            Some(_) => ablation(group),
+            None => vec![against_one(group)],
+        });
     boards.collect()
 }
 

@@ -125,7 +125,10 @@ fn name(all: &mut [Sought<'_>]) {
 
 /// Searches that are compared with each other, in the order of the run.
 pub(crate) fn groups<'s, 'a>(results: &Results, all: &'s [Sought<'a>]) -> Vec<Group<'s, 'a>> {
-    let groups = grouped(all.iter().map(|sought| (compared_by(sought.search), sought)));
+    let groups = grouped(
+        all.iter()
+            .map(|sought| (compared_by(sought.search), sought)),
+    );
     let group = |(_, members): (_, Vec<&'s Sought<'a>>)| {
         let search = members[0].search;
         let cells = members.iter().filter_map(|sought| sought.stand_in());

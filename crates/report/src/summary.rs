@@ -53,10 +53,12 @@ impl<'a> Summary<'a> {
         let place = |system: &str| systems.iter().position(|name| name == system);
         let workload = |(name, trials): (&String, Vec<&'a Trial>)| {
             let trials = trials.into_iter().map(|t| ((&t.cell, &t.system.name), t));
-            let cells = grouped(trials).into_iter().map(|((_, system), trials)| Cell {
-                system_index: place(system).unwrap_or_default(),
-                ..Cell::of(trials)
-            });
+            let cells = grouped(trials)
+                .into_iter()
+                .map(|((_, system), trials)| Cell {
+                    system_index: place(system).unwrap_or_default(),
+                    ..Cell::of(trials)
+                });
             let mut cells: Vec<Cell<'a>> = cells.collect();
             let points = naming::name(&mut cells);
             cells.sort_by_key(|cell| (cell.point, cell.system_index, cell.row.clone()));

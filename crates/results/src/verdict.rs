@@ -143,7 +143,11 @@ fn lossy(trial: &Trial, client: &client::Load, findings: &mut Findings) {
         if part.duplicated > 0 && !repeats_allowed {
             let again = part.duplicated;
             let reason = "deliveries were duplicates, and the settings promise none";
-            findings.add(Rule::Repeated, Status::Lossy, format!("{of}{again} {reason}"));
+            findings.add(
+                Rule::Repeated,
+                Status::Lossy,
+                format!("{of}{again} {reason}"),
+            );
         }
     }
 }

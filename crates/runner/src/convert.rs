@@ -364,7 +364,11 @@ pub fn describe(workload: &Workload) -> WorkloadInfo {
     let publishers = workload.flows.iter().flat_map(|f| &f.publishers);
     let topics: BTreeSet<&String> = publishers.flat_map(|p| &p.topics).collect();
     // A device with connections to several brokers counts once.
-    let whole = |device: u32| workload.devices[device as usize].connection_of.unwrap_or(device);
+    let whole = |device: u32| {
+        workload.devices[device as usize]
+            .connection_of
+            .unwrap_or(device)
+    };
     let devices = |of: fn(&Flow) -> Vec<u32>| {
         let all: BTreeSet<u32> = workload.flows.iter().flat_map(of).map(whole).collect();
         all.len() as u32

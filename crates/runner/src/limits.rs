@@ -78,7 +78,10 @@ impl Shared {
 pub fn of_workers(place: &ProcessPlace, realtime: Option<u8>) -> Option<HeldLimits> {
     let held = place.held();
     let held: Vec<&Held> = held.iter().collect();
-    Some(beside_realtime(on_all(&place.processes.share, &held)?, realtime))
+    Some(beside_realtime(
+        on_all(&place.processes.share, &held)?,
+        realtime,
+    ))
 }
 
 /// The kernel's quota does not limit threads with a real-time priority.

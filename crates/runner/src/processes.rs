@@ -34,11 +34,11 @@ pub struct ProcessPlace {
 }
 
 impl ProcessPlace {
-    /// The place of one trial.
-    pub fn new(processes: Processes) -> Self {
+    /// The place of one trial; with a `network` each worker runs on its host there.
+    pub fn new(processes: Processes, network: Option<TrialNetwork>) -> Self {
         ProcessPlace {
             processes,
-            network: None,
+            network,
             held: Mutex::default(),
         }
     }

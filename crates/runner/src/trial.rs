@@ -71,10 +71,8 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Tria
     let here = TrialSpec::local(brief, job.driver.clone(), targets, clock, prepare_thread);
     let processes = bench.client.processes.clone();
     let processes = processes.map(|processes| {
-        Arc::new(ProcessPlace {
-            network: job.network.clone(),
-            ..ProcessPlace::new(processes)
-        })
+        let network = job.network.clone();
+        Arc::new(ProcessPlace::new(processes, network))
     });
     let agents = bench.client.agents.as_ref();
     let brokerless = job.system.kind == Kind::Library;

@@ -30,11 +30,14 @@ fn refused(program: PathBuf, namespace: Option<&str>, says: &str) {
         pacing_within: 0,
         realtime: None,
         pin_to: Vec::new(),
-        place: Arc::new(ProcessPlace::new(Processes {
-            program,
-            namespace: namespace.map(Into::into),
-            ..Processes::default()
-        })),
+        place: Arc::new(ProcessPlace::new(
+            Processes {
+                program,
+                namespace: namespace.map(Into::into),
+                ..Processes::default()
+            },
+            None,
+        )),
     };
     let record = run(&spec, &mut Nobody, &AtomicBool::new(false));
     // A worker that is ready before it goes mad has its trial begun or not, by chance.

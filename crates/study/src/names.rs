@@ -42,7 +42,10 @@ impl Study {
         for (nth, file) in base.claim.iter().enumerate() {
             let known = claims.iter().any(|claim| claim.id == file.id);
             let read = if known {
-                Err(Fault::of("id", format!("claim `{}` is there twice", file.id)))
+                Err(Fault::of(
+                    "id",
+                    format!("claim `{}` is there twice", file.id),
+                ))
             } else {
                 claim(file, &base.side).and_then(|claim| {
                     let mut figures = claim.parts.iter().filter_map(|part| part.rule.as_ref());

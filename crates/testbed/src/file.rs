@@ -238,7 +238,10 @@ impl SystemFile {
 
 /// A variant that a system does not have.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{system} has no variant `{variant}`\n  hint: {}", spelling_hint(variant, known))]
+#[error(
+    "{system} has no variant `{variant}`\n  hint: {}",
+    spelling_hint(variant, known)
+)]
 pub struct UnknownVariant {
     /// The system.
     pub system: String,

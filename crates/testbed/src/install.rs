@@ -480,5 +480,8 @@ fn tool_hint(tool: &str) -> String {
     };
     let is_here = |(program, _): &(&str, &str)| on_path(program).is_some();
     let at_hand = ADDING.iter().position(is_here).unwrap_or(0);
-    format!("install it with: {} {}", ADDING[at_hand].1, packages[at_hand])
+    format!(
+        "install it with: {} {}",
+        ADDING[at_hand].1, packages[at_hand]
+    )
 }

@@ -165,7 +165,8 @@ impl Running {
         drop(life.held.take());
         life.instance = Instance::start(life.plan.clone(), folder, true).map_err(failed)?;
         self.record.share = life.instance.held.clone();
-        self.ready(skip).map_err(|failure| failure.error(&command))?;
+        self.ready(skip)
+            .map_err(|failure| failure.error(&command))?;
         if let Some(instance) = self.instance() {
             instance.hooks(When::AfterReady).map_err(hook_error)?;
         }

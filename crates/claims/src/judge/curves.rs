@@ -103,7 +103,12 @@ impl Judging<'_> {
         let (a, b) = (line.terms[0].1, line.terms[1].1);
         let curves = |s: &Series| s.numbers().and_then(|()| s.curves(false));
         let (of_a, of_b) = (curves(a)?, curves(b)?);
-        Ok(curve::slope((&a.name, &of_a), (&b.name, &of_b), linear, ways))
+        Ok(curve::slope(
+            (&a.name, &of_a),
+            (&b.name, &of_b),
+            linear,
+            ways,
+        ))
     }
 
     /// Repeat by repeat, the point at which each side reaches `share` of its own largest value.

@@ -143,8 +143,7 @@ fn take(
         FrameKind::Header => header(amqp, link, frame, events),
         FrameKind::Body => body(amqp, link, frame, events),
         FrameKind::Method => {
-            let method =
-                Method::decode(frame.payload).map_err(|error| undecodable(link, error))?;
+            let method = Method::decode(frame.payload).map_err(|error| undecodable(link, error))?;
             let partial = link.client.own.partial.as_ref();
             if partial.is_some_and(|p| p.channel == frame.channel) {
                 return Err(unexpected(link, &method));
@@ -166,8 +165,7 @@ fn header(
     frame: Frame<'_>,
     events: &mut dyn Events,
 ) -> Result<(), Broken> {
-    let content =
-        ContentHeader::decode(frame.payload).map_err(|error| undecodable(link, error))?;
+    let content = ContentHeader::decode(frame.payload).map_err(|error| undecodable(link, error))?;
     let waits = |p: &&mut Box<Partial>| p.channel == frame.channel && p.size.is_none();
     let Some(partial) = link.client.own.partial.as_mut().filter(waits) else {
         return Err(breach(link, "a content header out of turn (§4.2.6)"));

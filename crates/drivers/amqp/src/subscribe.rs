@@ -1,10 +1,10 @@
 //! Channels, queues and bindings: what a client asks for before messages flow.
 
+use pubgauge_amqp_codec::Method;
 use pubgauge_amqp_codec::method::{
     BasicCancel, BasicConsume, BasicQos, ChannelOpen, ConfirmSelect, ExchangeDeclare, QueueBind,
     QueueDeclare, QueueDelete, TxSelect, consume, declare, delete,
 };
-use pubgauge_amqp_codec::Method;
 use pubgauge_driver::{DriverError, Subscription};
 
 use crate::client::{Answer, Awaits, CONSUMING, L, PUBLISHING, send};

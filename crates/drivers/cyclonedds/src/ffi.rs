@@ -488,15 +488,8 @@ mod tests {
     fn parse(cdr: &[u8], key_only: bool) -> Option<(u32, u32)> {
         let (mut device, mut len) = (0, 0);
         // SAFETY: `cdr` is readable for its length.
-        let good = unsafe {
-            pg_message_parse(
-                cdr.as_ptr(),
-                cdr.len(),
-                key_only,
-                &mut device,
-                &mut len,
-            )
-        };
+        let good =
+            unsafe { pg_message_parse(cdr.as_ptr(), cdr.len(), key_only, &mut device, &mut len) };
         good.then_some((device, len))
     }
 

@@ -172,9 +172,7 @@ pub(crate) fn resolve(settings: &Settings, target: &Target) -> Resolved<Options>
     let shared_memory = settings.transport == Some(Transport::SharedMemory);
 
     answer.decide("pattern", settings.pattern, |p| match p {
-        None | Some(MessagingPattern::PublishSubscribe) => {
-            becomes("data writers and data readers")
-        }
+        None | Some(MessagingPattern::PublishSubscribe) => becomes("data writers and data readers"),
         Some(MessagingPattern::PointToPoint) => cannot(
             "every matching data reader gets every sample; use publish-subscribe with a topic for \
              each receiver",

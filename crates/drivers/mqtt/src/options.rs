@@ -1,8 +1,8 @@
 //! What the neutral settings become in MQTT, and which of them it cannot honour.
 
 use pubgauge_driver::{
-    DriverError, Durability, MessagingPattern, Reliability, Resolution, Resolved, Session, Settings,
-    Subscription, Target, becomes, cannot, spelt,
+    DriverError, Durability, MessagingPattern, Reliability, Resolution, Resolved, Session,
+    Settings, Subscription, Target, becomes, cannot, spelt,
 };
 use pubgauge_mqtt_codec::{QoS, RetainHandling, Version};
 use pubgauge_net::fleet::{Terms, Tuning};

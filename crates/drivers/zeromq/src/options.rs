@@ -183,18 +183,22 @@ pub(crate) fn resolve(settings: &Settings, topology: Topology) -> Resolved<Optio
         (None, Topology::Direct) | (Some(Transport::Tcp), _) => becomes("tcp://"),
         (None, Topology::Forwarder) => becomes("as the forwarder's address says"),
         (Some(Transport::Ipc), _) => becomes("ipc://"),
-        (Some(Transport::Udp), _) => cannot(
-            "libzmq offers udp to RADIO/DISH sockets only, not to PUB/SUB; use tcp or ipc",
-        ),
+        (Some(Transport::Udp), _) => {
+            cannot("libzmq offers udp to RADIO/DISH sockets only, not to PUB/SUB; use tcp or ipc")
+        }
         (Some(Transport::SharedMemory), _) => {
             cannot("libzmq's inproc joins threads of one process, not processes; use ipc")
         }
     });
     let heartbeat_ms = i32::from(settings.keep_alive_s.unwrap_or(0)) * 1000;
-    answer.decide("keep-alive-s", settings.keep_alive_s, |_| match heartbeat_ms {
-        0 => becomes("ZMQ_HEARTBEAT_IVL 0 (no heartbeats)"),
-        ms => becomes(format!("ZMQ_HEARTBEAT_IVL {ms} ms")),
-    });
+    answer.decide(
+        "keep-alive-s",
+        settings.keep_alive_s,
+        |_| match heartbeat_ms {
+            0 => becomes("ZMQ_HEARTBEAT_IVL 0 (no heartbeats)"),
+            ms => becomes(format!("ZMQ_HEARTBEAT_IVL {ms} ms")),
+        },
+    );
     answer.absent(
         "user-properties",
         &settings.user_properties.as_ref().filter(|p| !p.is_empty()),
@@ -306,9 +310,7 @@ fn on_full_of_push(answer: &mut Resolution, settings: &Settings, send_hwm: i32) 
     answer.decide("on-full", settings.on_full, |asked| match asked {
         Some(OnFull::Drop) => cannot("PUSH never drops; use block"),
         _ if send_hwm == 0 => becomes("PUSH; blocks only while nobody receives"),
-        _ => becomes(
-            "PUSH: the publisher is held back by full queues, and while nobody receives",
-        ),
+        _ => becomes("PUSH: the publisher is held back by full queues, and while nobody receives"),
     });
 }
 

@@ -25,7 +25,9 @@ impl Conductor<'_> {
         let mut parts = vec![FlowParts::default(); flows.len()];
         for recording in &recordings {
             add_each(&mut flows, &recording.flows, FlowRecording::add);
-            add_each(&mut series, &recording.series, |sum, part| add_up(sum, part));
+            add_each(&mut series, &recording.series, |sum, part| {
+                add_up(sum, part)
+            });
             add_each(&mut bursts, &recording.bursts, |sum, part| {
                 add_all(sum, part, BurstRecording::add);
             });

@@ -52,9 +52,8 @@ impl All<'_> {
         for (index, host) in self.hosts.iter().enumerate() {
             if !self.wired[index] {
                 let namespace = &self.names.hosts[index];
-                script += &format!(
-                    "link add {host} type veth peer name {INTERFACE} netns {namespace}\n"
-                );
+                script +=
+                    &format!("link add {host} type veth peer name {INTERFACE} netns {namespace}\n");
             }
         }
         run(Place::Switch, &["ip", "-batch", "-"], script)
@@ -89,9 +88,8 @@ impl All<'_> {
         );
         for other in (0..self.hosts.len()).filter(|other| *other != index) {
             let (address, theirs) = (subnet.host(other), hardware(other));
-            script += &format!(
-                "neigh replace {address} lladdr {theirs} dev {INTERFACE} nud permanent\n"
-            );
+            script +=
+                &format!("neigh replace {address} lladdr {theirs} dev {INTERFACE} nud permanent\n");
         }
         script
     }

@@ -1,7 +1,7 @@
 //! `pubgauge calibrate --search`: searches over simulated systems whose limit is known, in simulated time.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
 use pubgauge_report::units::count;
 use pubgauge_results::search::{Bound, Purpose};

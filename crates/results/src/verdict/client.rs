@@ -138,7 +138,10 @@ impl Load {
             findings.blame_client(Rule::PublisherFull, reason);
         }
         if self.subscribers_full {
-            let (busy, both) = (busy_subscriber(trial), percent(thresholds::FLAT_OUT_RUNNING));
+            let (busy, both) = (
+                busy_subscriber(trial),
+                percent(thresholds::FLAT_OUT_RUNNING),
+            );
             let growth = growth.map_or(String::new(), |growth| format!("; {growth}"));
             let reason = format!(
                 "{busy} (limit {limit} running, {both} both{share}): what it did not take in time is \

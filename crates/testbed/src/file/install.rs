@@ -85,7 +85,9 @@ impl Install {
     /// How to stop the service that its package starts, to be appended to a sentence; empty if that is not known.
     pub(crate) fn remedy(&self) -> String {
         let command = self.stop_service.as_ref();
-        command.map_or(String::new(), |command| format!("; stop it with: {command}"))
+        command.map_or(String::new(), |command| {
+            format!("; stop it with: {command}")
+        })
     }
 }
 

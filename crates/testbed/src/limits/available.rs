@@ -184,7 +184,9 @@ fn cgroups(controller: &str) -> Vec<PathBuf> {
 pub(crate) fn groups_around(root: &Path, own: &str) -> Vec<PathBuf> {
     let own = root.join(own.trim_start_matches('/'));
     // A container may not see the folders above its own, nor its own under its full name.
-    let around = own.ancestors().take_while(|folder| folder.starts_with(root));
+    let around = own
+        .ancestors()
+        .take_while(|folder| folder.starts_with(root));
     around.map(Path::to_path_buf).collect()
 }
 
