@@ -8,11 +8,11 @@ use pubgauge_driver::{
     Subscription, TopicId, accepted,
 };
 use pubgauge_net::endpoint::Addressing;
-use pubgauge_net::fleet::{Broken, Protocol, Taken, TcpFleet};
+use pubgauge_net::fleet::{Broken, Protocol, State, Taken, TcpFleet};
 use pubgauge_net::pair;
 
 use crate::options::Options;
-use crate::protocol::{self, Awaits, L, Nats, NatsClient, ask};
+use crate::protocol::{Awaits, L, Nats, NatsClient, act, ask, breach};
 use crate::{subject, wire};
 
 /// How NATS endpoints are written.
@@ -63,7 +63,23 @@ impl Protocol for Nats {
         bytes: &[u8],
         events: &mut dyn Events,
     ) -> Result<usize, Broken> {
-        protocol::receive(self, link, bytes, events)
+        let mut at = 0;
+        while link.client.state != State::Closing {
+            match wire::decode(&bytes[at..], self.max_in) {
+                Ok(Some((op, len))) => {
+                    at += len;
+                    act(self, link, op, events)?;
+                    // What followed INFO was not encrypted: anybody may have sent it.
+                    if link.client.is_in_handshake() && at < bytes.len() {
+                        return Err(breach(link, "data between INFO and TLS"));
+                    }
+                }
+                Ok(None) => return Ok(at),
+                Err(what) => return Err(breach(link, what)),
+            }
+        }
+        // What comes while closing is ignored.
+        Ok(bytes.len())
     }
 
     fn unit_len(&self, beginning: &[u8]) -> Option<usize> {
@@ -76,11 +92,9 @@ impl Protocol for Nats {
         subscription: &Subscription,
     ) -> Result<(), DriverError> {
         let (subject, group) = subject::of_subscription(subscription)?;
-        link.client.own.subscriptions += 1;
-        let line = format!(
-            "SUB {subject} {group} {}\r\n",
-            link.client.own.subscriptions
-        );
+        let own = &mut link.client.own;
+        own.subscriptions += 1;
+        let line = format!("SUB {subject} {group} {}\r\n", own.subscriptions);
         ask(link, &line, Awaits::Subscription);
         Ok(())
     }
@@ -90,7 +104,7 @@ impl Protocol for Nats {
             return Ok(known);
         }
         let subject = subject::to_subject(name, false)?;
-        let line = match self.header.len() {
+        let line = match self.options.header.len() {
             0 => format!("PUB {subject} "),
             len => format!("HPUB {subject} {len} "),
         };
@@ -102,7 +116,7 @@ impl Protocol for Nats {
         let Some(line) = self.topics.get(topic) else {
             return Taken::Refused(Refusal::NotConnected);
         };
-        let len = payload.len() + self.header.len();
+        let len = payload.len() + self.options.header.len();
         if len > link.client.own.max_out as usize {
             return Taken::Refused(Refusal::TooLarge);
         }
@@ -110,7 +124,7 @@ impl Protocol for Nats {
         out.bytes.extend_from_slice(line);
         wire::number(len as u32, &mut out.bytes);
         out.bytes.extend_from_slice(b"\r\n");
-        out.bytes.extend_from_slice(&self.header);
+        out.bytes.extend_from_slice(&self.options.header);
         payload.append_to(&mut out.bytes);
         out.bytes.extend_from_slice(b"\r\n");
         out.messages += 1; // Nothing is acknowledged: it is settled once it is written.

@@ -78,17 +78,11 @@ impl Driver for NatsDriver {
     }
 }
 
-/// Reads a stream from a server, for fuzzing: without acting on it. Returns how many operations came whole, and how
-/// many bytes they had.
+/// Length in bytes of the first operation of a server's stream, for fuzzing; `None` if it is not whole.
 ///
 /// # Errors
 /// When it is not NATS.
 #[doc(hidden)]
-pub fn read_stream(bytes: &[u8], max_payload: usize) -> Result<(usize, usize), String> {
-    let (mut operations, mut at) = (0, 0);
-    while let Some((_, len)) = wire::decode(&bytes[at..], max_payload)? {
-        operations += 1;
-        at += len;
-    }
-    Ok((operations, at))
+pub fn operation_len(bytes: &[u8], max_payload: usize) -> Result<Option<usize>, String> {
+    Ok(wire::decode(bytes, max_payload)?.map(|(_, len)| len))
 }

@@ -127,15 +127,13 @@ fn header(s: &Settings, t: &mut Resolution) -> Vec<u8> {
         return Vec::new();
     }
     let lines: Vec<String> = given.map(|(k, v)| format!("{k}: {v}\r\n")).collect();
-    let value = spelt(&s.user_properties);
-    if lines.is_empty() {
-        t.row("user-properties", value, "none");
-        return Vec::new();
-    }
-    t.row(
-        "user-properties",
-        value,
-        format!("{} headers of every HPUB", lines.len()),
-    );
-    format!("NATS/1.0\r\n{}\r\n", lines.concat()).into_bytes()
+    let (words, header) = match lines.len() {
+        0 => ("none".to_owned(), String::new()),
+        n => (
+            format!("{n} headers of every HPUB"),
+            format!("NATS/1.0\r\n{}\r\n", lines.concat()),
+        ),
+    };
+    t.row("user-properties", spelt(&s.user_properties), words);
+    header.into_bytes()
 }

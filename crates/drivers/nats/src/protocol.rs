@@ -13,13 +13,13 @@
 use std::collections::VecDeque;
 
 use pubgauge_driver::{Change, Delivery, Encryption, Events};
-use pubgauge_net::fleet::{Broken, Link, State};
+use pubgauge_net::fleet::{Broken, Link};
 use pubgauge_net::topics::Topics;
 use pubgauge_net::words::restore;
 use serde_json::{Value, json};
 
 use crate::options::Options;
-use crate::wire::{Op, decode, show};
+use crate::wire::{Op, show};
 
 /// What the server's next PONG is the answer to.
 #[derive(Debug, PartialEq, Eq)]
@@ -48,9 +48,7 @@ pub(crate) type L<'a> = Link<'a, NatsClient>;
 
 /// What all clients of a fleet share.
 pub(crate) struct Nats {
-    /// The header of every message; empty for none.
-    pub header: Vec<u8>,
-    pub keep_alive_s: u16,
+    pub options: Options,
     /// Longest message that is taken from a server, header and all, in bytes.
     pub max_in: usize,
     /// The PUB or HPUB line of each topic, up to the length of the message.
@@ -63,15 +61,15 @@ impl Nats {
     pub fn new(options: Options, max_payload: usize) -> Nats {
         Nats {
             max_in: max_payload.saturating_add(options.header.len()),
-            header: options.header,
-            keep_alive_s: options.keep_alive_s,
+            options,
             topics: Topics::default(),
             last: Default::default(),
         }
     }
 }
 
-fn breach(link: &L<'_>, what: impl std::fmt::Display) -> Broken {
+/// The end of a connection whose server does not keep to the protocol.
+pub(crate) fn breach(link: &L<'_>, what: impl std::fmt::Display) -> Broken {
     link.protocol_broken(what, "is it a NATS server?")
 }
 
@@ -84,34 +82,9 @@ pub(crate) fn ask(link: &mut L<'_>, line: &str, awaits: Awaits) {
     pongs.push_back(awaits);
 }
 
-/// Takes in `bytes`, as many whole operations as they hold, and returns how many bytes that was.
-pub(crate) fn receive(
-    nats: &mut Nats,
-    link: &mut L<'_>,
-    bytes: &[u8],
-    events: &mut dyn Events,
-) -> Result<usize, Broken> {
-    let mut at = 0;
-    while link.client.state != State::Closing {
-        match decode(&bytes[at..], nats.max_in) {
-            Ok(Some((op, len))) => {
-                at += len;
-                act(nats, link, op, events)?;
-                // What followed INFO was not encrypted: anybody may have sent it.
-                if link.client.is_in_handshake() && at < bytes.len() {
-                    return Err(breach(link, "data between INFO and TLS"));
-                }
-            }
-            Ok(None) => return Ok(at),
-            Err(what) => return Err(breach(link, what)),
-        }
-    }
-    // What comes while closing is ignored.
-    Ok(bytes.len())
-}
-
+/// What the client does with one operation of the server.
 #[inline]
-fn act(
+pub(crate) fn act(
     nats: &mut Nats,
     link: &mut L<'_>,
     op: Op<'_>,
@@ -169,7 +142,7 @@ fn log_in(nats: &Nats, link: &mut L<'_>, json: &[u8]) -> Result<(), Broken> {
         }
         (false, _) => {}
     }
-    if !has("headers") && !nats.header.is_empty() {
+    if !has("headers") && !nats.options.header.is_empty() {
         return Err(link.broken("the server takes no headers, which user-properties become"));
     }
     let (user, password) = (link.username(), link.shared.password.as_ref());
@@ -204,7 +177,7 @@ fn answered(nats: &Nats, link: &mut L<'_>, events: &mut dyn Events) -> Result<()
         Some(Awaits::SignOfLife) => {}
         Some(Awaits::Connect) => {
             link.connected();
-            link.keep_alive(nats.keep_alive_s);
+            link.keep_alive(nats.options.keep_alive_s);
             link.report_connected(events, false);
         }
         Some(Awaits::Subscription) => link.report(events, Change::Subscribed),

@@ -7,7 +7,7 @@ use pubgauge_net::fleet::{Client, Protocol, Shared, State};
 
 use crate::fleet::ADDRESSING;
 use crate::options::Options;
-use crate::protocol::{L, Nats, NatsClient, receive};
+use crate::protocol::{L, Nats, NatsClient};
 
 #[derive(Default)]
 struct Seen(Vec<String>);
@@ -60,7 +60,7 @@ fn a_session_goes_as_the_protocol_shows_it() {
     greeting(|nats, link| {
         let mut seen = Seen::default();
         let whole = |nats: &mut Nats, link: &mut L<'_>, text: &str, seen: &mut Seen| {
-            let used = receive(nats, link, text.as_bytes(), seen).unwrap();
+            let used = nats.receive(link, text.as_bytes(), seen).unwrap();
             assert_eq!(used, text.len());
             let sent = std::mem::take(&mut link.out().bytes);
             String::from_utf8(sent).unwrap()
@@ -83,7 +83,7 @@ fn a_session_goes_as_the_protocol_shows_it() {
         assert!(seen.0[2].contains("Permissions Violation"), "{}", seen.0[2]);
         assert_eq!(seen.0[3..], ["a/x: hi"]);
         assert!(link.client.own.pongs.is_none(), "nothing is under way");
-        let broken = receive(nats, link, b"PONG\r\n", &mut seen).unwrap_err();
+        let broken = nats.receive(link, b"PONG\r\n", &mut seen).unwrap_err();
         assert!(broken.failure.why.contains("nobody asked"));
     });
 }
@@ -106,7 +106,7 @@ fn what_a_greeting_may_not_be_is_told_in_words() {
         ("PONG\r\n", "nobody asked"),
     ] {
         let broken = greeting(|nats, link| {
-            receive(nats, link, text.as_bytes(), &mut Seen::default()).expect_err(text)
+            nats.receive(link, text.as_bytes(), &mut Seen::default()).expect_err(text)
         });
         let why = broken.failure.why;
         assert!(
@@ -141,7 +141,7 @@ proptest! {
                 if subscribes && link.is_connected() {
                     nats.subscribe(link, &subscription("a")).unwrap();
                 }
-                match receive(nats, link, &bytes, &mut Nobody) {
+                match nats.receive(link, &bytes, &mut Nobody) {
                     Ok(used) => drop(bytes.drain(..used)),
                     Err(_) => break,
                 }
