@@ -87,11 +87,11 @@ impl Driver for CycloneddsDriver {
         options::resolve(settings).map(|(_, mappings)| mappings)
     }
 
-    /// Settings that [`Driver::resolve`] refuses have the traits of the default settings.
     fn native_schema(&self) -> Option<serde_json::Value> {
         Some(native::NATIVE.schema())
     }
 
+    /// Settings that [`Driver::resolve`] refuses have the traits of the default settings.
     fn traits(&self, settings: &Settings) -> Traits {
         options::resolve(settings)
             .or_else(|_| options::resolve(&Settings::default()))

@@ -72,11 +72,11 @@ impl Driver for FastddsDriver {
         options::resolve(settings, target).map(|(_, mappings)| mappings)
     }
 
-    /// Settings that [`Driver::resolve`] refuses have the traits of the default settings.
     fn native_schema(&self) -> Option<serde_json::Value> {
         Some(native::NATIVE.schema())
     }
 
+    /// Settings that [`Driver::resolve`] refuses have the traits of the default settings.
     fn traits(&self, settings: &Settings) -> Traits {
         let target = Target::default();
         options::resolve(settings, &target)
