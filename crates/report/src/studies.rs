@@ -249,9 +249,11 @@ pub fn markdown(studies: &Studies, wanted: &[&str]) -> Result<String, String> {
         "| claim | what the paper says | the paper's figures | ours | outcome |\n|---|---|---|---|---|\n",
     );
     for (study, claim) in &chosen {
-        let outcome = match claim.reason.as_str() {
-            "" => format!("**{}**", claim.outcome.word()),
-            why => format!("**{}**: {}", claim.outcome.word(), cell(why)),
+        // Figures that stand in the cell before are no reason to be told twice.
+        let told = claim.reason.split("; ").all(|figure| claim.ours.contains(figure));
+        let outcome = match told {
+            true => format!("**{}**", claim.outcome.word()),
+            false => format!("**{}**: {}", claim.outcome.word(), cell(&first(&claim.reason))),
         };
         out.push_str(&format!(
             "| {} {} | {} ({}) | {} | {} | {outcome} |\n",
@@ -260,7 +262,7 @@ pub fn markdown(studies: &Studies, wanted: &[&str]) -> Result<String, String> {
             cell(&claim.sentence),
             cell(&claim.source),
             cell(&claim.papers),
-            cell(&claim.ours),
+            cell(&first(&claim.ours)),
         ));
     }
     let mut machines: Vec<&str> = chosen.iter().map(|(s, _)| s.machine.as_str()).collect();
@@ -274,6 +276,16 @@ pub fn markdown(studies: &Studies, wanted: &[&str]) -> Result<String, String> {
     let facts: Vec<String> = facts.into_iter().filter(|fact| !fact.is_empty()).collect();
     out.push_str(&format!("\n(Measured on {}.)\n", cell(&facts.join("; "))));
     Ok(out)
+}
+
+/// The first figures of several, for a cell of a table; the file has all.
+fn first(figures: &str) -> String {
+    const SHOWN: usize = 2;
+    let all: Vec<&str> = figures.split("; ").collect();
+    match all.len().saturating_sub(SHOWN) {
+        0 | 1 => figures.to_owned(),
+        more => format!("{}; and {more} more", all[..SHOWN].join("; ")),
+    }
 }
 
 /// Text escaped for a cell of a table.

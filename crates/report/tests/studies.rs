@@ -194,6 +194,15 @@ fn the_table_in_markdown() {
         lines[5],
         "(Measured on 2 processors, Some Processor, 8.00 GiB of memory, Debian 12, Linux 6.1.2.)"
     );
+    let mut many = three();
+    let claim = &mut many.studies[0].claims[0];
+    claim.ours = "at 1: 2; at 2: 3; at 3: 4; at 4: 5".to_owned();
+    claim.reason = "at 2: 3".to_owned();
+    let text = markdown(&many, &["first/C1"]).unwrap();
+    assert!(
+        text.contains("| at 1: 2; at 2: 3; and 2 more | **holds** |"),
+        "{text}"
+    );
     let named = markdown(&studies, &["second/C1", "C2"]).unwrap();
     assert_eq!(
         named.lines().nth(2).unwrap().split(' ').nth(1),
