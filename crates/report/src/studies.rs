@@ -250,10 +250,17 @@ pub fn markdown(studies: &Studies, wanted: &[&str]) -> Result<String, String> {
     );
     for (study, claim) in &chosen {
         // Figures that stand in the cell before are no reason to be told twice.
-        let told = claim.reason.split("; ").all(|figure| claim.ours.contains(figure));
+        let told = claim
+            .reason
+            .split("; ")
+            .all(|figure| claim.ours.contains(figure));
         let outcome = match told {
             true => format!("**{}**", claim.outcome.word()),
-            false => format!("**{}**: {}", claim.outcome.word(), cell(&first(&claim.reason))),
+            false => format!(
+                "**{}**: {}",
+                claim.outcome.word(),
+                cell(&first(&claim.reason))
+            ),
         };
         out.push_str(&format!(
             "| {} {} | {} ({}) | {} | {} | {outcome} |\n",
@@ -275,6 +282,14 @@ pub fn markdown(studies: &Studies, wanted: &[&str]) -> Result<String, String> {
     let facts = [machines.join("; "), systems.join(", ")];
     let facts: Vec<String> = facts.into_iter().filter(|fact| !fact.is_empty()).collect();
     out.push_str(&format!("\n(Measured on {}.)\n", cell(&facts.join("; "))));
+    if !wanted.is_empty() {
+        let all = studies.studies.iter().map(|study| {
+            let counts = study.counts.words().map(|(word, n)| format!("{word} {n}"));
+            format!("{}: {}", cell(&study.study), counts.join(", "))
+        });
+        let all: Vec<String> = all.collect();
+        out.push_str(&format!("\n(Of all claims: {}.)\n", all.join("; ")));
+    }
     Ok(out)
 }
 

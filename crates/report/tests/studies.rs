@@ -209,6 +209,10 @@ fn the_table_in_markdown() {
         Some("second")
     );
     assert!(named.contains("**not applicable**: the run has no nats"));
+    assert!(
+        named.contains("(Of all claims: first: holds 1, does not hold 0,"),
+        "{named}"
+    );
     assert_eq!(
         markdown(&studies, &["C9"]).unwrap_err(),
         "no claim is called C9"

@@ -106,7 +106,8 @@ fn what_a_greeting_may_not_be_is_told_in_words() {
         ("PONG\r\n", "nobody asked"),
     ] {
         let broken = greeting(|nats, link| {
-            nats.receive(link, text.as_bytes(), &mut Seen::default()).expect_err(text)
+            nats.receive(link, text.as_bytes(), &mut Seen::default())
+                .expect_err(text)
         });
         let why = broken.failure.why;
         assert!(
