@@ -159,10 +159,13 @@ pub(super) enum Measured {
     Between(f64, f64),
 }
 
+/// One point of the axis by its name, and what was measured there or why nothing was.
+pub(super) type Point = (String, Result<Measured, String>);
+
 /// One side along the axis.
 pub(super) struct Series {
     pub(super) name: String,
-    pub(super) points: Vec<(String, Result<Measured, String>)>,
+    pub(super) points: Vec<Point>,
 }
 
 pub(super) fn at(name: &str, point: &str) -> String {

@@ -1,6 +1,6 @@
 //! Rules along an axis: from cells to the judges of curves.
 
-use super::cells::{Measured, Series, estimate, within};
+use super::cells::{Measured, Point, Series, estimate, within};
 use super::{Judged, Judging, Line, log_range};
 use crate::curve::{self, shown_ratio};
 use crate::decide::{Ways, all, inside};
@@ -146,7 +146,7 @@ impl Judging<'_> {
 }
 
 /// The points of a line, of which there must be two at least.
-fn two_points<'s>(line: &Line<'s>) -> Result<&'s [(String, Result<Measured, String>)], String> {
+fn two_points<'s>(line: &Line<'s>) -> Result<&'s [Point], String> {
     match &line.terms[0].1.points[..] {
         [] | [_] => Err("one point of the axis, at least two are needed".to_owned()),
         points => Ok(points),

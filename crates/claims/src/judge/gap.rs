@@ -1,6 +1,6 @@
 //! The largest of several sides over the smallest, whichever they are.
 
-use super::cells::{Measured, Series, at_least};
+use super::cells::{Measured, Point, Series, at_least};
 use crate::curve::FEWEST;
 
 /// The gap at each point of the axis.
@@ -10,7 +10,7 @@ use crate::curve::FEWEST;
 pub(super) fn series(sides: &[Series]) -> Series {
     let names: Vec<&str> = sides.iter().map(|side| side.name.as_str()).collect();
     let points = sides.first().map_or(&[][..], |side| &side.points);
-    let at = |(nth, (point, _)): (usize, &(String, Result<Measured, String>))| {
+    let at = |(nth, (point, _)): (usize, &Point)| {
         let all: Result<Vec<&Measured>, String> = sides
             .iter()
             .map(|side| side.points[nth].1.as_ref().map_err(String::clone))

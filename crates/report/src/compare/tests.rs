@@ -470,7 +470,7 @@ fn the_text_fits_80_columns() {
     run.trials[1].verdict.status = Status::Overloaded;
     let [a, b] = [of_system("a"), of_system("b")];
     let pairing = pair([&run, &run], [&a, &b], None).unwrap();
-    let shown = text(&compare(&pairing.pairs, &*FIGURES, 0.05));
+    let shown = text(&compare(&pairing.pairs, &FIGURES, 0.05));
     assert!(shown.lines().all(|l| l.chars().count() <= 80), "{shown}");
     let shown = text(&systems(&super::tests::run(6, 5, QUIET, SLOWER), 0.05));
     insta::assert_snapshot!(shown);
