@@ -1,6 +1,7 @@
 //! Processor time that a message is made to cost: a broker of a known capacity, for what is to be measured
 //! against a truth.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
@@ -9,7 +10,7 @@ use rustix::time::{ClockId, clock_gettime};
 #[derive(Debug)]
 pub struct Cost {
     per_message: Duration,
-    /// Processor time of the thread when the last turn was settled.
+    /// Processor time of the thread that earlier messages account for.
     settled_at: Duration,
     messages: u64,
 }
@@ -29,22 +30,23 @@ impl Cost {
         !self.per_message.is_zero()
     }
 
-    /// Computes until the turn has taken as much processor time as its messages are to cost. What a turn
-    /// without messages took is not credited to later ones.
+    /// Spins until this turn of the event loop has used as much processor time as its messages are to cost, or
+    /// `stop` is set. What turns without messages used, such as those of acknowledgements, is credited to the next
+    /// message, and no more than one message's cost: an idle broker saves nothing up.
     ///
     /// `messages`: PUBLISH packets received since the start.
-    pub fn settle(&mut self, messages: u64) {
+    pub fn settle(&mut self, messages: u64, stop: &AtomicBool) {
         if !self.is_planted() {
             return;
         }
         let owed = self.per_message * (messages - self.messages) as u32;
         let until = self.settled_at + owed;
         let mut now = thread_cpu();
-        while now < until {
+        while now < until && !stop.load(Ordering::Relaxed) {
             std::hint::spin_loop();
             now = thread_cpu();
         }
-        self.settled_at = now;
+        self.settled_at = until.max(now.saturating_sub(self.per_message));
         self.messages = messages;
     }
 }
@@ -62,22 +64,45 @@ mod tests {
     #[test]
     fn each_message_costs_what_was_planted() {
         let mut cost = Cost::new(Duration::from_micros(500));
-        cost.settle(0);
-        let before = cost.settled_at;
-        cost.settle(10);
-        cost.settle(10);
-        cost.settle(14);
-        let spent = cost.settled_at - before;
+        let stop = AtomicBool::new(false);
+        let before = thread_cpu();
+        cost.settled_at = before;
+        cost.settle(10, &stop);
+        cost.settle(10, &stop);
+        cost.settle(14, &stop);
+        let spent = thread_cpu() - before;
         // A preempted thread's clock stands still; its own calls are all that is added.
         assert!(spent >= Duration::from_millis(7), "{spent:?}");
         assert!(spent < Duration::from_millis(8), "{spent:?}");
     }
 
     #[test]
+    fn turns_without_messages_are_credited_up_to_one_message() {
+        let mut cost = Cost::new(Duration::from_millis(1));
+        let (stop, before) = (AtomicBool::new(false), thread_cpu());
+        while thread_cpu() < before + Duration::from_millis(5) {
+            cost.settle(0, &stop);
+        }
+        let idle = thread_cpu();
+        cost.settle(4, &stop);
+        let spent = thread_cpu() - idle;
+        assert!(spent >= Duration::from_micros(2900), "{spent:?}");
+        assert!(spent < Duration::from_millis(4), "{spent:?}");
+    }
+
+    #[test]
     fn nothing_is_spent_unless_asked() {
         let mut cost = Cost::new(Duration::ZERO);
-        cost.settle(1_000_000);
+        cost.settle(1_000_000, &AtomicBool::new(false));
         assert!(!cost.is_planted());
         assert_eq!(cost.settled_at, Duration::ZERO);
+    }
+
+    #[test]
+    fn a_broker_that_is_to_stop_does_not_spin() {
+        let mut cost = Cost::new(Duration::from_secs(3600));
+        let before = thread_cpu();
+        cost.settle(1, &AtomicBool::new(true));
+        assert!(thread_cpu() - before < Duration::from_secs(1));
     }
 }

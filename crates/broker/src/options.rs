@@ -42,9 +42,9 @@ pub struct Options {
     /// How often the `$SYS` topics are published. Default 10 s, as mosquitto's.
     /// A new subscription to `$SYS` gets current values regardless.
     pub sys_interval: Duration,
-    /// Least processor time that a received PUBLISH costs the broker's thread, whatever is done with it; what
-    /// it took less is spent computing. A broker held to a share of a processor then carries that share over
-    /// this time, and no more. Default zero: as little as possible.
+    /// Least processor time of the broker's thread for each PUBLISH it receives: the thread spins for what
+    /// handling the message took less. A broker that is held to a share of a processor then carries that share
+    /// over this time, in messages a second, and no more. Default zero: no spinning.
     pub cpu_per_message: Duration,
 }
 

@@ -82,7 +82,7 @@ pub fn serve(
 ) -> Result<Counters, BrokerError> {
     let mut server = Server::new(listener, options)?;
     while !stop.load(Ordering::Relaxed) {
-        server.turn()?;
+        server.turn(stop)?;
     }
     Ok(server.stop())
 }
@@ -135,7 +135,7 @@ impl Server {
         })
     }
 
-    fn turn(&mut self) -> Result<(), BrokerError> {
+    fn turn(&mut self, stop: &AtomicBool) -> Result<(), BrokerError> {
         self.wait()?;
         let events = std::mem::take(&mut self.events);
         for event in &events {
@@ -157,13 +157,15 @@ impl Server {
             }
         }
         self.events = events;
+        // A message has cost what it is to cost before it is delivered.
+        self.cost
+            .settle(self.broker.net.stats.publish_received, stop);
         self.broker.net.flush();
         self.settle();
         while let Some(timer) = self.broker.timers.due(self.broker.now_ms) {
             self.due(timer);
         }
         self.broker.net.flush();
-        self.cost.settle(self.broker.net.stats.publish_received);
         Ok(())
     }
 

@@ -173,8 +173,8 @@ pub fn slope(a: Curves<'_>, b: Curves<'_>, linear: bool, outer: Ways) -> Finding
     all(&found)
 }
 
-/// Whether the mean curve is a straight line up to a tenth of its range; it is not if a point of it is further off
-/// than repeats differ.
+/// Whether the mean curve is a straight line: each point lies within a tenth of the curve's range of it. It is not
+/// if the interval of a point's distance, over the repeats, lies beyond that.
 fn straight(curves: &[Vec<(f64, f64)>], outer: Ways) -> Finding {
     let points = curves[0].len();
     let of_repeats =

@@ -97,9 +97,9 @@ pub enum ServeVerb {
         /// Address to listen on; port 0 takes a free one.
         #[arg(long, default_value = "127.0.0.1:1883")]
         listen: SocketAddr,
-        /// Least processor time that each message costs the broker, at most 1s: one held to a share
-        /// of a processor carries that share over this time. For trying searches and verdicts
-        /// against a known limit.
+        /// Least processor time for each message received, at most 1s: the broker spins for what
+        /// it took less. Held to a share of a processor it then carries that share over this time,
+        /// in messages a second: a known limit, to try searches and verdicts on.
         #[arg(long, value_name = "TIME", value_parser = message_cost, default_value = "0s")]
         cpu_per_message: Duration,
     },
