@@ -290,6 +290,8 @@ fn listed<'a>(
     for (name, finding) in findings.into_iter().filter(|(_, f)| !of(f).is_empty()) {
         let what = of(finding);
         match said.iter_mut().find(|(known, _)| *known == what) {
+            // Two points have one step, which is also from the first to the last.
+            Some((_, names)) if names.contains(&name.as_str()) => {}
             Some((_, names)) => names.push(name),
             None => said.push((what, vec![name.as_str()])),
         }

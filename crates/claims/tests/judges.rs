@@ -469,6 +469,7 @@ fn limits_of_searches() {
 fn counts_are_exact() {
     let none = Rule {
         along: None,
+        figure: "lost".into(),
         ..rule(&["a"], Judge::Count(Count::Exactly(0.0)))
     };
     let counted = |values: &[f64]| {
@@ -483,6 +484,13 @@ fn counts_are_exact() {
     let clean = counted(&[0.0, 0.0, 0.0]).judge(&one(none.clone()));
     assert_eq!(clean.outcome, Holds);
     assert_eq!(clean.ours, "a: 0 of 3000: a share of at most 0.001");
+    // Not of deliveries: what a system supports, calls that it makes.
+    let supported = Rule {
+        figure: "supports multicast".into(),
+        ..none.clone()
+    };
+    let clean = counted(&[0.0, 0.0, 0.0]).judge(&one(supported));
+    assert_eq!((clean.outcome, &*clean.ours), (Holds, "a: 0, 0, 0"));
     let lost = counted(&[0.0, 2.0, 0.0]).judge(&one(none.clone()));
     assert_eq!(
         (lost.outcome, lost.reason.as_str()),

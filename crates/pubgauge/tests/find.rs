@@ -341,11 +341,11 @@ pacing-within = "1ms"
 [testbed.limits]
 cores = {cores}
 [phases]
-warm-up = "1s"
-measure = "2s"
+warm-up = "500ms"
+measure = "1s"
 [search]
-confirm = "4s"
-budget = "60s"
+confirm = "2s"
+budget = "30s"
 [[workload]]
 name = "one"
 flow = [{{ payload = "64B", rate = "find" }}]

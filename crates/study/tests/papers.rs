@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use pubgauge_claims::rule::{admits, range};
-use pubgauge_claims::{Filter, Needs, Part, Rule};
+use pubgauge_claims::{Filter, Needs, Rule};
 use pubgauge_study::{FULL, Known, Plan, PlanOptions, PlannedTrial, Study};
 
 /// Claims of each paper: their letter, and how many there are.
@@ -107,20 +107,6 @@ fn points(plan: &Plan, rule: &Rule, sides: &[Filter]) -> Vec<Filter> {
         .collect()
 }
 
-/// The parts with a rule that can be judged here, those of groups too.
-fn judged<'a>(parts: &'a [Part], is_for_here: &dyn Fn(&Needs) -> bool) -> Vec<(&'a str, &'a Rule)> {
-    let mut all = Vec::new();
-    for part in parts.iter().filter(|part| is_for_here(&part.needs)) {
-        all.extend(part.rule.iter().map(|rule| (part.name.as_str(), rule)));
-        all.extend(
-            part.group
-                .iter()
-                .flat_map(|group| judged(&group.parts, is_for_here)),
-        );
-    }
-    all
-}
-
 /// A workload limits what it is crossed with: none may leave out a cell that a claim is about.
 #[test]
 fn every_cell_of_a_claim_is_planned() {
@@ -132,13 +118,16 @@ fn every_cell_of_a_claim_is_planned() {
             needs.network.is_none() && needs.never.is_none() && needs.systems.iter().all(has)
         };
         for claim in plan.claims.iter().filter(|claim| is_for_here(&claim.needs)) {
-            for (part, rule) in judged(&claim.parts, &is_for_here) {
+            let parts = claim.parts.iter().filter(|part| is_for_here(&part.needs));
+            let rules =
+                parts.flat_map(|part| part.rules().into_iter().map(move |rule| (part, rule)));
+            for (part, rule) in rules {
                 let sides = rule.sides.iter().chain(&rule.against);
                 let cells: Vec<Filter> = (sides.flat_map(|side| &side.alternatives))
                     .map(|side| rule.cells(side))
                     .collect();
                 let points = points(&plan, rule, &cells);
-                assert!(!points.is_empty(), "{} {part}: no cells", claim.id);
+                assert!(!points.is_empty(), "{} {}: no cells", claim.id, part.name);
                 for (cell, point) in cells
                     .iter()
                     .flat_map(|c| points.iter().map(move |p| (c, p)))
@@ -146,6 +135,7 @@ fn every_cell_of_a_claim_is_planned() {
                     let mut cell = cell.clone();
                     cell.extend(point.clone());
                     let planned = plan.trials.iter().any(|trial| is_in(trial, &cell));
+                    let part = &part.name;
                     assert!(planned, "{} {part}: {cell:?} is not planned", claim.id);
                     checked += 1;
                 }

@@ -421,7 +421,7 @@ fn measured(run: &Run<'_>, rule: &Rule, filter: &Filter) -> Result<Measured, Str
             trial.repeat,
             value.ok_or_else(|| format!("no {} was measured", rule.figure))?,
         ));
-        if matches!(rule.judge, Judge::Count(_)) {
+        if matches!(rule.judge, Judge::Count(_)) && OF_DELIVERIES.contains(&&*rule.figure) {
             expected += trial.figures.figure(flow, "expected").unwrap_or(0.0);
         }
     }
@@ -441,6 +441,9 @@ const CLIENT_BOUND: &str = "client-bound";
 
 /// Figures of which a trial that the client limited shows a lower bound.
 const LEAST: [&str; 2] = ["delivered-rate", "delivered-bytes-rate"];
+
+/// Figures that count some of the deliveries that were expected: of these alone, none counted bounds a share.
+const OF_DELIVERIES: [&str; 3] = ["lost", "duplicated", "reordered"];
 
 /// Why lower bounds do not suffice.
 pub(super) fn at_least(repeats: usize) -> String {

@@ -95,6 +95,9 @@ fn main() {
         ("listener", None, None, "cores as they come"),
         ("listener", None, apart, "a core for each process"),
         ("listener", None, together, "both on one core"),
+        ("waitset", Some(0), apart, "a core for each process"),
+        ("waitset", Some(0), together, "both on one core"),
+        ("waitset", None, together, "both on one core"),
     ] {
         let settings = match busy {
             Some(us) => json!({"native": {"cyclonedds": {"busy-poll-us": us}}}),

@@ -7,7 +7,8 @@
 //!
 //! Publisher and subscriber are processes of their own. Both sides send `COUNT` reliable messages
 //! with 64 bytes of payload over UDP on the loopback interface. The driver's subscriber does what
-//! the engine does: checks header and sequence, stamps, and adds to a histogram. What counts is
+//! the engine does: checks header and sequence, stamps, and adds to a histogram; `plain-checked` is the
+//! plain program with the same messages and checks, on a thread that the library wakes. What counts is
 //! the median of the ratios of pairs. The bar: 95 % of the plain program's messages per second.
 //!
 //! Measured on a quiet machine of two cores, in turn, 5 pairs of 150 000 messages, medians of b/a:
@@ -20,13 +21,14 @@
 //! were 2000 to 6500 with the driver's subscriber, which hands over to another thread, and 0 to 2700
 //! with the plain one, which does everything in the listener.
 
-use std::ffi::{c_double, c_int, c_long};
+use std::ffi::{c_double, c_int, c_long, c_void};
 use std::time::Duration;
 
 use pubgauge_driver::{
     ClientSpec, Clock, Driver, Filler, Fleet, FleetConfig, Header, Settings, Subscription,
 };
 use pubgauge_driver_fastdds::FastddsDriver;
+use pubgauge_testing::bench::in_c::{Check, Checked, Fill};
 use pubgauge_testing::bench::pair::{self, Pairs, Repeat, Sink};
 use pubgauge_testing::bench::process::{Process, tell};
 use pubgauge_testing::bench::{PAYLOAD, arguments, parse, poll, target};
@@ -44,6 +46,8 @@ unsafe extern "C" {
         tuned: c_int,
         keyed: c_int,
         go: extern "C" fn(),
+        fill: Option<Fill>,
+        user: *mut c_void,
     ) -> c_int;
     fn plain_subscribe(
         count: c_long,
@@ -52,6 +56,8 @@ unsafe extern "C" {
         tuned: c_int,
         keyed: c_int,
         ready: extern "C" fn(),
+        check: Option<Check>,
+        user: *mut c_void,
     ) -> c_double;
 }
 
@@ -86,6 +92,8 @@ fn compare(pairs: usize, count: u32, row: &str) {
         ("tuned", ["plain-keyless", "driver"], true),
         ("default", ["plain", "driver"], false),
         ("default", ["plain", "driver"], true),
+        ("default", ["plain-checked", "driver"], false),
+        ("default", ["plain-checked", "driver"], true),
     ] {
         let way = if side_by_side {
             "side by side"
@@ -137,11 +145,13 @@ fn publish(kind: &str, preset: &str, count: u32, domain: u32) {
     match kind {
         "driver" => publish_with_driver(preset, count, domain),
         plain => {
-            let keyed = c_int::from(plain == "plain");
-            // SAFETY: plain numbers and a function that lives as long as the program.
+            let keyed = c_int::from(plain != "plain-keyless");
+            let mut checked = Checked::new(b"", sink());
+            let fill = (plain == "plain-checked").then_some(Checked::fill as Fill);
+            // SAFETY: plain numbers, functions that live as long as the program, and what `fill` asks for.
             let code = unsafe {
-                let size = PAYLOAD as c_int;
-                plain_publish(count.into(), size, domain, tuned, keyed, pair::go)
+                let (count, size, user) = (count.into(), PAYLOAD as c_int, checked.user());
+                plain_publish(count, size, domain, tuned, keyed, pair::go, fill, user)
             };
             assert_eq!(code, 0, "the plain program failed");
         }
@@ -154,9 +164,14 @@ fn subscribe(kind: &str, preset: &str, count: u32, domain: u32) {
     let seconds = match kind {
         "driver" => subscribe_with_driver(preset, count, domain),
         plain => {
-            let keyed = c_int::from(plain == "plain");
-            // SAFETY: plain numbers and a function that lives as long as the program.
-            unsafe { plain_subscribe(count.into(), PAYLOAD as c_int, domain, tuned, keyed, ready) }
+            let keyed = c_int::from(plain != "plain-keyless");
+            let mut checked = Checked::new(b"", sink());
+            let check = (plain == "plain-checked").then_some(Checked::check as Check);
+            // SAFETY: plain numbers, functions that live as long as the program, and what `check` asks for.
+            unsafe {
+                let (count, size, user) = (count.into(), PAYLOAD as c_int, checked.user());
+                plain_subscribe(count, size, domain, tuned, keyed, ready, check, user)
+            }
         }
     };
     pair::tell_time(seconds);

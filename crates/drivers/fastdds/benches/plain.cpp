@@ -1,12 +1,15 @@
 // The yardstick of fastdds_vs_plain.rs: the plainest C++ program on the same library with the same
 // QoS, after the library's own examples. Its publisher writes and lets the library wait; its
 // subscriber takes sample by sample in the listener. `keyed` gives the driver's data type; without
-// it the type is an octet sequence alone.
+// it the type is an octet sequence alone. With `fill` and `check` the messages have content, which
+// the subscriber looks at on a thread of its own, woken by the library's WaitSet: what a program does
+// whose other work may not wait for the library's threads.
 //
 // The writer's durability is the library's own, transient local, as in a program that says nothing
 // of it: in release 2.9.1 a volatile writer's write() was seen to fail long before the time it may wait.
 #include <fastdds/dds/domain/DomainParticipant.hpp>
 #include <fastdds/dds/domain/DomainParticipantFactory.hpp>
+#include <fastdds/dds/core/condition/WaitSet.hpp>
 #include <fastdds/dds/publisher/DataWriter.hpp>
 #include <fastdds/dds/publisher/Publisher.hpp>
 #include <fastdds/dds/subscriber/DataReader.hpp>
@@ -124,7 +127,8 @@ void end(DomainParticipant *p) {
 
 } // namespace
 
-extern "C" int plain_publish(long count, int size, uint32_t domain, int tuned, int keyed, void (*go)()) {
+extern "C" int plain_publish(long count, int size, uint32_t domain, int tuned, int keyed, void (*go)(),
+                             void (*fill)(void *, char *, long), void *user) {
     auto *p = participant(domain, tuned);
     auto *t = topic(p, size, keyed);
     DataWriterQos q;
@@ -152,15 +156,18 @@ extern "C" int plain_publish(long count, int size, uint32_t domain, int tuned, i
     Message m;
     m.payload.assign(size_t(size), 7);
     go();
-    for (long i = 0; i < count; i++)
+    for (long i = 0; i < count; i++) {
+        if (fill) fill(user, reinterpret_cast<char *>(m.payload.data()), i);
         if (!w->write(&m)) return 1;
+    }
     w->wait_for_acknowledgments(Duration_t(20, 0));
     end(p);
     return 0;
 }
 
 extern "C" double plain_subscribe(long count, int size, uint32_t domain, int tuned, int keyed,
-                                  void (*ready)()) {
+                                  void (*ready)(), void (*check)(void *, const char *, size_t, long),
+                                  void *user) {
     auto *p = participant(domain, tuned);
     auto *t = topic(p, size, keyed);
     DataReaderQos q;
@@ -176,9 +183,28 @@ extern "C" double plain_subscribe(long count, int size, uint32_t domain, int tun
     Taker taker;
     SubscriberQos subscriber;
     subscriber.partition().push_back("bench/0");
-    p->create_subscriber(subscriber)->create_datareader(t, q, &taker);
+    auto *s = p->create_subscriber(subscriber);
+    auto *reader = check ? s->create_datareader(t, q) : s->create_datareader(t, q, &taker);
     ready();
     const double start = now();
+    if (check) {
+        auto &condition = reader->get_statuscondition();
+        condition.set_enabled_statuses(StatusMask::data_available());
+        WaitSet set;
+        set.attach_condition(condition);
+        ConditionSeq active;
+        while (taker.count < count && now() - start < 120) {
+            if (set.wait(active, Duration_t(1, 0)) != ReturnCode_t::RETCODE_OK) continue;
+            SampleInfo info;
+            while (reader->take_next_sample(&taker.message, &info) == ReturnCode_t::RETCODE_OK) {
+                if (!info.valid_data) continue;
+                taker.last = now();
+                if (taker.count == 0) taker.first = taker.last;
+                const auto &payload = taker.message.payload;
+                check(user, reinterpret_cast<const char *>(payload.data()), payload.size(), taker.count++);
+            }
+        }
+    }
     while (taker.count < count && now() - start < 120)
         std::this_thread::sleep_for(std::chrono::milliseconds(10));
     const double seconds = taker.count == count ? taker.last - taker.first : -1;

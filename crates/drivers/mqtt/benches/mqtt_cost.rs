@@ -4,7 +4,9 @@
 //!   blocking `write()` for each message into the same one;
 //! - receiving 64 B messages, with the header decoded, from a raw sender on a local socket;
 //! - connecting, and the memory of idle connections, at 15,000 connections to a server in another
-//!   process (this program started again) that answers CONNECT and nothing else.
+//!   process (this program started again) that answers CONNECT and nothing else;
+//! - publishing over 15,000 connections in turn, each message alone on its connection, 50 together each millisecond,
+//!   against `write()` in the same order on as many bare connections.
 //!
 //! CPU time is that of the measured thread (`CLOCK_THREAD_CPUTIME_ID`); publisher and receiver
 //! run on threads of their own. Figures of a busy machine scatter: trust the ratios.
@@ -43,6 +45,7 @@ fn main() {
         ("publish", publishing),
         ("receive", receiving),
         ("idle", idle_connections),
+        ("lone", lone_messages),
     ]);
 }
 
@@ -92,14 +95,19 @@ fn spec(name: String) -> ClientSpec {
     }
 }
 
-fn publishing() {
+/// A mosquitto of its own, and its port.
+fn mosquitto() -> (Process, u16) {
     let port = free_port();
     let folder = tempfile::tempdir().expect("a private folder");
     let file = folder.path().join("mosquitto.conf");
     let text = format!("listener {port} 127.0.0.1\nallow_anonymous true\nlog_type none\n");
     std::fs::write(&file, text).expect("a configuration file");
     let file = file.to_str().expect("a path of text");
-    let _broker = Process::mosquitto(&["-c", file], port);
+    (Process::mosquitto(&["-c", file], port), port)
+}
+
+fn publishing() {
+    let (_broker, port) = mosquitto();
     for (version_name, version) in [("3.1.1", Version::V311), ("5", Version::V5)] {
         let rounds = Rounds::run(ROUNDS, |_| {
             let ours = on_a_thread(move || publish_by_fleet(port, version_name));
@@ -156,18 +164,7 @@ fn publish_by_fleet(port: u16, version: &str) -> f64 {
 
 /// The same with one blocking `write()` per message and nothing else.
 fn publish_by_write(port: u16, version: Version) -> f64 {
-    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).expect("mosquitto is there");
-    stream.set_nodelay(true).expect("an option");
-    let connect = Connect {
-        version,
-        clean_start: true,
-        client_id: "write",
-        ..Connect::default()
-    };
-    let connect = mqtt_bytes(version, Packet::Connect(connect));
-    stream.write_all(&connect).expect("it is taken");
-    let mut answer = [0; 64];
-    let _ = stream.read(&mut answer).expect("a CONNACK");
+    let mut stream = bare_connection(port, version, "write");
     let mut packet = Vec::new();
     template(version).append(&mut packet, 0, &[1; 16], &[2; PAYLOAD - 16]);
     let (cpu, start, mut sent) = (cpu::of_thread(), Instant::now(), 0u64);
@@ -178,6 +175,22 @@ fn publish_by_write(port: u16, version: Version) -> f64 {
         }
     }
     cpu::per_second(sent, cpu)
+}
+
+fn bare_connection(port: u16, version: Version, name: &str) -> TcpStream {
+    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).expect("mosquitto is there");
+    stream.set_nodelay(true).expect("an option");
+    let connect = Connect {
+        version,
+        clean_start: true,
+        client_id: name,
+        ..Connect::default()
+    };
+    let connect = mqtt_bytes(version, Packet::Connect(connect));
+    stream.write_all(&connect).expect("it is taken");
+    let mut answer = [0; 64];
+    let _ = stream.read(&mut answer).expect("a CONNACK");
+    stream
 }
 
 fn template(version: Version) -> PublishTemplate {
@@ -276,22 +289,8 @@ fn idle_connections() {
     let mut server = Process::again(&[ANSWER]);
     let port = parse(&server.line());
     let bare = connect_bare(port);
-    let mut fleet = open(port, "5", IDLE_CONNECTIONS);
-    let mut sink = Sink::default();
     let (before, cpu, start) = (resident(), cpu::of_thread(), Instant::now());
-    let mut begun = 0;
-    while sink.clients.connected < IDLE_CONNECTIONS {
-        // The engine limits how many connect at once.
-        while begun < IDLE_CONNECTIONS && begun - sink.clients.connected < AT_ONCE {
-            let spec = ClientSpec {
-                source: Some(IpAddr::from([127, 0, 0, 2 + (begun % SOURCES) as u8])),
-                ..spec(format!("pubgauge-0-{begun}"))
-            };
-            fleet.connect(&spec).expect("it begins");
-            begun += 1;
-        }
-        poll(&mut *fleet, &mut sink, 10_000_000);
-    }
+    let (_fleet, _, _) = many(port);
     let rate = cpu::per_second(IDLE_CONNECTIONS as u64, cpu);
     let wall = start.elapsed();
     println!(
@@ -301,6 +300,102 @@ fn idle_connections() {
         (resident() - before) / IDLE_CONNECTIONS as f64,
         wall.as_secs_f64()
     );
+}
+
+/// A fleet of many connections.
+fn many(port: u16) -> (Box<dyn Fleet>, Sink, Vec<ClientId>) {
+    let mut fleet = open(port, "5", IDLE_CONNECTIONS);
+    let (mut sink, mut clients) = (Sink::default(), Vec::new());
+    while sink.clients.connected < IDLE_CONNECTIONS {
+        // The engine limits how many connect at once.
+        while clients.len() < IDLE_CONNECTIONS && clients.len() - sink.clients.connected < AT_ONCE {
+            let spec = ClientSpec {
+                source: Some(IpAddr::from([
+                    127,
+                    0,
+                    0,
+                    2 + (clients.len() % SOURCES) as u8,
+                ])),
+                ..spec(format!("pubgauge-0-{}", clients.len()))
+            };
+            clients.push(fleet.connect(&spec).expect("it begins"));
+        }
+        poll(&mut *fleet, &mut sink, 10_000_000);
+    }
+    (fleet, sink, clients)
+}
+
+/// Devices with a message now and then: each message costs a write of its own, whoever writes it.
+fn lone_messages() {
+    raise_file_limit();
+    let rounds = Rounds::run(ROUNDS, |_| {
+        let (_broker, port) = mosquitto();
+        let plain = on_a_thread(move || lone_by_write(port));
+        let (_broker, port) = mosquitto();
+        [plain, on_a_thread(move || lone_by_fleet(port))]
+    });
+    let [plain, ours] = rounds.medians(|us| *us);
+    let ratio = rounds.ratio(|us| *us);
+    println!(
+        "lone messages over {IDLE_CONNECTIONS} connections: {ours:.2} us of CPU each; one write() each: {plain:.2} us; \
+         ratio {:.2} ({:.2} to {:.2})",
+        ratio.median, ratio.min, ratio.max
+    );
+}
+
+/// Sends one after the other, 50 each millisecond, and gives the processor time of this thread for each, us.
+fn paced(mut send: impl FnMut(usize, u32), mut flush: impl FnMut()) -> f64 {
+    const EACH_MS: u64 = 50;
+    let (cpu, start, mut sent) = (cpu::of_thread(), Instant::now(), 0u64);
+    while start.elapsed() < 2 * ROUND {
+        let due = start.elapsed().as_millis() as u64 * EACH_MS;
+        while sent < due {
+            send(sent as usize % IDLE_CONNECTIONS, sent as u32);
+            sent += 1;
+        }
+        flush();
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    1e6 / cpu::per_second(sent, cpu)
+}
+
+fn lone_by_fleet(port: u16) -> f64 {
+    let (fleet, mut sink, clients) = many(port);
+    let fleet = std::cell::RefCell::new(fleet);
+    let advertise = |client| fleet.borrow_mut().advertise(client, "site/7/power");
+    let topics: Vec<_> = clients.iter().map(|&client| advertise(client)).collect();
+    let filler = Filler::new(PAYLOAD);
+    let us = paced(
+        |nth, sequence| {
+            let (head, body) = (header(1, sequence), filler.body(0, sequence, PAYLOAD));
+            let topic = *topics[nth].as_ref().expect("a valid topic");
+            let payload = Payload { head: &head, body };
+            let told = fleet.borrow_mut().publish(clients[nth], topic, payload, 0);
+            assert!(matches!(told, Publish::Accepted));
+        },
+        || poll(&mut **fleet.borrow_mut(), &mut sink, 0),
+    );
+    fleet
+        .borrow_mut()
+        .close(Clock::Monotonic.now() + 5_000_000_000);
+    us
+}
+
+fn lone_by_write(port: u16) -> f64 {
+    let mut streams: Vec<_> = (0..IDLE_CONNECTIONS)
+        .map(|nth| bare_connection(port, Version::V5, &format!("write-{nth}")))
+        .collect();
+    let mut packet = Vec::new();
+    let (template, filler) = (template(Version::V5), Filler::new(PAYLOAD));
+    paced(
+        |nth, sequence| {
+            packet.clear();
+            let (head, body) = (header(1, sequence), filler.body(0, sequence, PAYLOAD));
+            template.append(&mut packet, 0, &head, body);
+            streams[nth].write_all(&packet).expect("it is taken");
+        },
+        || {},
+    )
 }
 
 /// Connects per CPU-second with the system calls that a connection cannot do without, and

@@ -1,5 +1,6 @@
 /* The yardstick: what a plain C program gets out of the same libzmq. One publisher, one
-   subscriber, messages without topic or content, one zmq_send and one zmq_msg_recv each. */
+   subscriber, one zmq_send and one zmq_msg_recv for each message. Messages have no content, unless
+   `fill` writes it and `check` looks at it. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -13,9 +14,10 @@ static double now (void)
 }
 
 /* Binds to a free port, tells `address_known` which, and once `go` returns sends `count`
-   messages of `size` bytes. Returns 0, or -1 if libzmq fails. */
+   messages of `size` bytes, each filled by `fill` unless that is null. Returns 0, or -1 if libzmq
+   fails. */
 int plain_publish (long count, int size, int hwm, void (*address_known) (const char *),
-                   void (*go) (void))
+                   void (*go) (void), void (*fill) (void *, char *, long), void *user)
 {
     void *context = zmq_ctx_new ();
     void *publisher = zmq_socket (context, ZMQ_XPUB);
@@ -32,18 +34,23 @@ int plain_publish (long count, int size, int hwm, void (*address_known) (const c
     if (zmq_recv (publisher, text, sizeof text, 0) < 0) /* the subscription */
         return -1;
     go ();
-    for (long i = 0; i < count; i++)
+    for (long i = 0; i < count; i++) {
+        if (fill)
+            fill (user, message, i);
         if (zmq_send (publisher, message, size, 0) < 0)
             return -1;
+    }
     zmq_close (publisher);
     zmq_ctx_term (context);
     free (message);
     return 0;
 }
 
-/* Receives `count` messages; `started` is called when the first is there. Returns the seconds
-   from the first to the last message, or -1 if libzmq fails or nothing comes for 15 s. */
-double plain_subscribe (const char *address, long count, int hwm, void (*started) (void))
+/* Receives `count` messages; `started` is called when the first is there, `check` for each unless it
+   is null. Returns the seconds from the first to the last message, or -1 if libzmq fails or nothing
+   comes for 15 s. */
+double plain_subscribe (const char *address, long count, int hwm, void (*started) (void),
+                        void (*check) (void *, const char *, size_t, long), void *user)
 {
     void *context = zmq_ctx_new ();
     void *subscriber = zmq_socket (context, ZMQ_SUB);
@@ -59,9 +66,12 @@ double plain_subscribe (const char *address, long count, int hwm, void (*started
         return -1;
     started ();
     double start = now ();
-    for (long i = 1; i < count; i++)
-        if (zmq_msg_recv (&message, subscriber, 0) < 0)
+    for (long i = 0; i < count; i++) {
+        if (i > 0 && zmq_msg_recv (&message, subscriber, 0) < 0)
             return -1;
+        if (check)
+            check (user, zmq_msg_data (&message), zmq_msg_size (&message), i);
+    }
     double seconds = now () - start;
     zmq_msg_close (&message);
     zmq_close (subscriber);

@@ -6,24 +6,28 @@
 //!
 //! Publisher and subscriber are processes of their own. Both sides send `COUNT` messages with 64
 //! bytes of payload over TCP; the driver's also carry a topic, and its subscriber does what the
-//! engine does: checks header and sequence, stamps, and adds to a histogram. What counts is the
-//! median of the ratios of pairs. The bar: 95 % of the C program's messages per second. Pairs run
-//! in turn, and also side by side: on a machine with other work only the latter compares like
-//! with like.
+//! engine does: checks header and sequence, stamps, and adds to a histogram. `c-checked` is the C
+//! program with the driver's messages and the same checks on them: what the driver adds to libzmq
+//! and to the checks shows beside it. What counts is the median of the ratios of pairs. The bar:
+//! 95 % of its messages per second. Pairs run in turn, and also side by side: on a machine with
+//! other work only the latter compares like with like.
 
-use std::ffi::{CStr, CString, c_char, c_double, c_int, c_long};
+use std::ffi::{CStr, CString, c_char, c_double, c_int, c_long, c_void};
 use std::time::Duration;
 
 use pubgauge_driver::{
     ClientSpec, Driver, Filler, Fleet, FleetConfig, Header, Settings, Subscription, Target,
 };
 use pubgauge_driver_zeromq::ZeromqDriver;
+use pubgauge_testing::bench::in_c::{Check, Checked, Fill};
 use pubgauge_testing::bench::pair::{self, Pairs, Repeat, Sink};
 use pubgauge_testing::bench::process::{Process, tell};
 use pubgauge_testing::bench::{PAYLOAD, arguments, parse, poll};
 use pubgauge_testing::config;
 
 const TOPIC: &str = "bench/0";
+/// What the driver's messages have before their payload: the topic, and where it ends.
+const BEFORE: &[u8] = b"bench/0\0";
 /// Time for the subscription to reach the publisher.
 const SETTLE: Duration = Duration::from_millis(150);
 
@@ -34,12 +38,16 @@ unsafe extern "C" {
         hwm: c_int,
         address_known: extern "C" fn(*const c_char),
         go: extern "C" fn(),
+        fill: Option<Fill>,
+        user: *mut c_void,
     ) -> c_int;
     fn plain_subscribe(
         address: *const c_char,
         count: c_long,
         hwm: c_int,
         started: extern "C" fn(),
+        check: Option<Check>,
+        user: *mut c_void,
     ) -> c_double;
 }
 
@@ -76,7 +84,31 @@ fn compare(pairs: usize, count: u32) {
             ["c", "driver"],
             false,
         ),
+        (
+            "in turn, no high-water mark, with the same checks",
+            0,
+            ["c-checked", "driver"],
+            false,
+        ),
+        (
+            "in turn, high-water mark 1000, with the same checks",
+            1000,
+            ["c-checked", "driver"],
+            false,
+        ),
         ("side by side, no high-water mark", 0, ["c", "driver"], true),
+        (
+            "side by side, no high-water mark, with the same checks",
+            0,
+            ["c-checked", "driver"],
+            true,
+        ),
+        (
+            "side by side, high-water mark 1000, with the same checks",
+            1000,
+            ["c-checked", "driver"],
+            true,
+        ),
         (
             "side by side, high-water mark 1000, no drop",
             1000,
@@ -124,27 +156,37 @@ extern "C" fn tell_address(address: *const c_char) {
 }
 
 fn publish(kind: &str, count: u32, hwm: i32) {
-    if kind == "c" {
-        // SAFETY: plain numbers and two functions that live as long as the program.
+    if kind == "driver" || kind == "driver-multipart" {
+        publish_with_driver(kind, count, hwm);
+    } else {
+        let mut checked = Checked::new(BEFORE, sink());
+        let (size, fill) = match kind {
+            "c-checked" => (checked.size(), Some(Checked::fill as Fill)),
+            _ => (PAYLOAD, None),
+        };
+        // SAFETY: plain numbers, functions that live as long as the program, and what `fill` asks for.
         let code = unsafe {
-            let size = PAYLOAD as c_int;
-            plain_publish(count.into(), size, hwm, tell_address, pair::go)
+            let (count, size, user) = (count.into(), size as c_int, checked.user());
+            plain_publish(count, size, hwm, tell_address, pair::go, fill, user)
         };
         assert_eq!(code, 0, "the plain program failed");
-    } else {
-        publish_with_driver(kind, count, hwm);
     }
     pair::tell_cpu();
 }
 
 fn subscribe(kind: &str, count: u32, hwm: i32, address: &str) {
-    let seconds = if kind == "c" {
+    let seconds = if kind == "driver" || kind == "driver-multipart" {
+        subscribe_with_driver(kind, count, hwm, address)
+    } else {
         tell("ready");
         let address = CString::new(address).expect("no zero bytes");
-        // SAFETY: a NUL-terminated string, numbers, a function.
-        unsafe { plain_subscribe(address.as_ptr(), count.into(), hwm, pair::mark_start) }
-    } else {
-        subscribe_with_driver(kind, count, hwm, address)
+        let mut checked = Checked::new(BEFORE, sink());
+        let check = (kind == "c-checked").then_some(Checked::check as Check);
+        // SAFETY: a NUL-terminated string, numbers, functions, and what `check` asks for.
+        unsafe {
+            let (count, user) = (count.into(), checked.user());
+            plain_subscribe(address.as_ptr(), count, hwm, pair::mark_start, check, user)
+        }
     };
     pair::tell_time(seconds);
 }

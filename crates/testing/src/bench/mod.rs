@@ -23,6 +23,7 @@ use pubgauge_driver::{
 use pubgauge_mqtt_codec::{Packet, Version};
 
 pub mod cpu;
+pub mod in_c;
 pub mod pair;
 pub mod process;
 

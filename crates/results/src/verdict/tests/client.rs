@@ -1,0 +1,388 @@
+//! What is the client's or the machine's limit and not the system's.
+
+use super::*;
+
+#[test]
+fn a_publisher_that_the_system_outruns_is_the_limit() {
+    let mut t = flat_out();
+    t.worker_load.publishers_running = 0.97;
+    t.system_cpu_s = Some(0.8);
+    expect(&t, &here(), Status::ClientBound, "could have taken more");
+}
+
+#[test]
+fn seventy_percent_in_a_paced_trial() {
+    let mut t = calm();
+    t.worker_load.subscribers_running = 0.75;
+    expect(
+        &t,
+        &here(),
+        Status::ClientBound,
+        "subscribing worker ran 75 %",
+    );
+    // In a brokerless system that load is the library's, and it is too much as well.
+    let brokerless = Circumstances {
+        system_in_client: true,
+        ..here()
+    };
+    expect(&t, &brokerless, Status::ClientBound, "library");
+    // Flat out, a full library is the system's limit.
+    let mut t = flat_out();
+    t.system_cpu_s = None;
+    t.worker_load.publishers_running = 0.99;
+    expect(&t, &brokerless, Status::Valid, "");
+    expect(&t, &here(), Status::ClientBound, "could have taken more");
+}
+
+#[test]
+fn other_programs_are_named_where_they_may_be_to_blame() {
+    let two = Circumstances {
+        cores: 2,
+        ..Default::default()
+    };
+    let queue = |others: Option<f64>| {
+        let mut t = flat_out();
+        for (i, second) in t.series.iter_mut().enumerate() {
+            second.backlog = 20_000 * i as i64;
+        }
+        t.system_cpu_s = Some(0.4);
+        t.worker_load.machine_others = others;
+        judge(&t, &two)
+    };
+    let said = |others| {
+        let verdict = queue(others);
+        assert_eq!(verdict.status, Status::Overloaded);
+        verdict
+            .reasons
+            .iter()
+            .any(|r| r.contains("other programs kept"))
+    };
+    assert!(said(Some(1.6)), "{:?}", queue(Some(1.6)));
+    // Little use by others, on a machine with room; or the use is not known.
+    assert!(!said(Some(0.4)) && !said(Some(0.6)) && !said(None));
+    // A steady trial keeps its verdict.
+    let mut t = calm();
+    t.worker_load.machine_others = Some(1.9);
+    expect(&t, &two, Status::Valid, "");
+    assert!(
+        crowded(&Trial {
+            circumstances: two,
+            ..t
+        })
+        .is_some()
+    );
+}
+
+#[test]
+fn a_crowded_machine_is_named() {
+    // Two processors, three busy processes; the broker gets 0.7 of a core.
+    let two = Circumstances {
+        cores: 2,
+        ..Default::default()
+    };
+    let mut t = flat_out();
+    t.system_cpu_s = Some(1.4);
+    t.worker_load.subscribers_waiting = 0.3;
+    expect(
+        &t,
+        &two,
+        Status::ClientBound,
+        "the machine with its 2 processors was the limit",
+    );
+    // The broker's single thread was never idle: then it was the limit, whatever other programs
+    // did.
+    t.system_cpu_s = Some(1.96);
+    expect(&t, &two, Status::Valid, "");
+    // A broker of many threads could have used more than it got.
+    t.system_cpu_s = Some(2.6);
+    t.client_cpu_s = ClientCpu {
+        publishers: 0.5,
+        subscribers: 0.9,
+    };
+    expect(
+        &t,
+        &two,
+        Status::ClientBound,
+        "the machine with its 2 processors was the limit",
+    );
+}
+
+#[test]
+fn a_late_client() {
+    let mut t = calm();
+    t.send_lag_ns.p50 = Some(150_000);
+    t.latency_ns.p50 = Some(300_000);
+    t.worker_load.publishers_running = 0.6;
+    expect(&t, &here(), Status::ClientBound, "half of all messages");
+    // The same lag of a publisher that slept: the system held it back.
+    t.worker_load.publishers_running = 0.1;
+    expect(&t, &here(), Status::Valid, "");
+    // Unless this machine's timers are no better.
+    t.noise_ns.p50 = Some(140_000);
+    expect(&t, &here(), Status::ClientBound, "half of all messages");
+
+    let mut t = calm();
+    t.send_lag_ns.p99 = Some(3 * MS);
+    t.noise_ns.p99 = Some(3 * MS);
+    expect(
+        &t,
+        &here(),
+        Status::ClientBound,
+        "the tail is the client's own",
+    );
+}
+
+#[test]
+fn workers_at_the_end_of_their_share_are_the_limit() {
+    let held = |cores, by_quota| {
+        Some(crate::model::HeldLimits {
+            instances: 2,
+            cores: Some(cores),
+            cores_by_quota: by_quota,
+            ..Default::default()
+        })
+    };
+    let share = ", each worker process being held to 0.1 cores";
+    let calm = || {
+        let mut t = calm();
+        t.worker_load.publishers_running = 0.05;
+        t.worker_load.subscribers_running = 0.05;
+        t
+    };
+    // Publishers that leave a tenth of their messages, after 8 % of a processor.
+    let mut t = calm();
+    t.not_sent = t.offered / 10;
+    t.published = t.offered - t.not_sent;
+    t.worker_load.publishers_running = 0.08;
+    expect(&t, &here(), Status::Overloaded, "publishers had time");
+    t.client_limits = held(0.1, true);
+    let said = format!("ran 8 % and waited for a processor 2 % of it{share}");
+    expect(&t, &here(), Status::ClientBound, &said);
+    // No quota held them to it, or to more than a thread can use.
+    for other in [held(0.1, false), held(2.0, true)] {
+        t.client_limits = other;
+        expect(&t, &here(), Status::Overloaded, "publishers had time");
+    }
+
+    let mut t = calm();
+    t.worker_load.subscribers_running = 0.08;
+    expect(&t, &here(), Status::Valid, "");
+    t.client_limits = held(0.1, true);
+    expect(&t, &here(), Status::ClientBound, share);
+
+    // The quota keeps a worker waiting that has used up less of it by itself.
+    let mut t = calm();
+    t.worker_load.publishers_waiting = 0.3;
+    t.client_limits = held(0.1, true);
+    let said = "the share of each worker process, 0.1 cores, or the machine was the limit";
+    expect(&t, &here(), Status::ClientBound, said);
+}
+
+#[test]
+fn a_system_at_the_end_of_its_share_is_the_limit() {
+    // Half a core of eight, used up: workers that wait for a processor do not change that.
+    let mut t = flat_out();
+    t.system_cpu_s = Some(0.49 * t.duration_s);
+    t.worker_load.subscribers_running = 0.5;
+    t.worker_load.subscribers_waiting = 0.45;
+    expect(
+        &t,
+        &here(),
+        Status::ClientBound,
+        "the busiest subscribing worker",
+    );
+    let limits = crate::model::HeldLimits {
+        instances: 1,
+        cores: Some(0.5),
+        cores_by_quota: true,
+        ..Default::default()
+    };
+    t.limits = Some(limits.clone());
+    expect(&t, &here(), Status::Valid, "");
+    // Two instances with half a core each had one between them.
+    let two = crate::model::HeldLimits {
+        instances: 2,
+        ..limits.clone()
+    };
+    t.limits = Some(two);
+    expect(
+        &t,
+        &here(),
+        Status::ClientBound,
+        "the busiest subscribing worker",
+    );
+    // A share held by affinity alone does not say what the system could have had.
+    t.limits = Some(crate::model::HeldLimits {
+        cores_by_quota: false,
+        ..limits
+    });
+    expect(
+        &t,
+        &here(),
+        Status::ClientBound,
+        "the busiest subscribing worker",
+    );
+}
+
+#[test]
+fn lateness_that_was_asked_for() {
+    // A busy publisher that sends in batches: latency is mostly the span.
+    let mut t = calm();
+    t.worker_load.publishers_running = 0.6;
+    t.send_lag_ns = distribution(100_000, MS / 2, MS);
+    t.latency_ns = distribution(100_000, 7 * MS / 10, 2 * MS);
+    t.circumstances = here();
+    let gathered = |span| Circumstances {
+        pacing_within_ns: span,
+        ..here()
+    };
+    expect(&t, &here(), Status::ClientBound, "half of all messages");
+    expect(&t, &gathered(MS), Status::Valid, "");
+    // Later than was asked for.
+    t.send_lag_ns.p50 = Some(5 * MS / 4);
+    expect(
+        &t,
+        &gathered(MS),
+        Status::ClientBound,
+        "more than 250.0 µs late (beyond the 1.0 ms",
+    );
+
+    let mut t = calm();
+    t.worker_load.publishers_running = 0.6;
+    t.send_lag_ns.p99 = Some(10 * MS);
+    expect(&t, &gathered(10 * MS), Status::Valid, "");
+    t.send_lag_ns.p99 = Some(13 * MS);
+    expect(
+        &t,
+        &gathered(10 * MS),
+        Status::ClientBound,
+        "the tail is the client's own",
+    );
+}
+
+#[test]
+fn a_client_that_stood_still_is_named() {
+    for flat in [false, true] {
+        let mut t = if flat { flat_out() } else { calm() };
+        t.worker_load.subscribers_stalled = 0.15;
+        t.worker_load.longest_stall_ns = 300 * MS;
+        expect(&t, &here(), Status::ClientBound, "stood still for 15.0 %");
+        t.worker_load.subscribers_stalled = 0.0;
+        t.worker_load.machine_stalled = 0.5;
+        expect(&t, &here(), Status::ClientBound, "the machine stood still");
+        t.worker_load.machine_stalled = 0.02;
+        expect(&t, &here(), Status::ClientBound, "2.0 % of the measurement");
+        // A silence shorter than the tail of the latencies.
+        t.latency_ns.p99 = Some(900 * MS);
+        t.latency_from_send_ns.p99 = Some(900 * MS);
+        expect(&t, &here(), Status::Valid, "");
+    }
+}
+
+#[test]
+fn what_the_client_slept_through_is_its_own() {
+    // The last 0.8 s of 6 s.
+    let mut t = calm();
+    t.duration_s = 6.0;
+    t.series.truncate(6);
+    (t.offered, t.not_sent) = (6_000, 795);
+    for count in [&mut t.published, &mut t.delivered, &mut t.expected] {
+        *count = 5_205;
+    }
+    t.worker_load.publishers_stalled = 0.133;
+    t.worker_load.longest_stall_ns = 800 * MS;
+    expect(&t, &here(), Status::ClientBound, "795 of 6000");
+}
+
+#[test]
+fn what_the_client_ran_out_of_is_not_the_systems_fault() {
+    let out = Circumstances {
+        exhausted: Some("file descriptors".into()),
+        ..here()
+    };
+    let mut t = calm();
+    t.connections.made = 1;
+    expect(&t, &out, Status::ClientBound, "ran out of file descriptors");
+    let never = Circumstances {
+        not_run: Some("only 1 of 2 clients were connected".into()),
+        ..out
+    };
+    expect(&t, &never, Status::ClientBound, "not run as planned");
+
+    // A server that closes connections of a client that does not read.
+    let mut t = calm();
+    t.connections.lost = 1;
+    t.worker_load.publishers_stalled = 0.4;
+    t.worker_load.longest_stall_ns = 4_000 * MS;
+    expect(
+        &t,
+        &here(),
+        Status::ClientBound,
+        "1 of 2 connections were lost",
+    );
+
+    // Messages that a server drops because the subscriber does not read.
+    let mut t = calm();
+    (t.delivered, t.lost) = (90_000, 10_000);
+    t.worker_load.subscribers_running = 0.97;
+    expect(&t, &here(), Status::ClientBound, "10000 of 100000");
+    // Acknowledged messages may not be dropped.
+    t.settings.reliability = Some(Reliability::AtLeastOnce);
+    expect(&t, &here(), Status::Lossy, "10000 of 100000");
+}
+
+/// On a network whose publisher's link carried this share of its rate.
+fn linked(trial: Trial, share: f64) -> Trial {
+    use crate::network::{HostTraffic, NetworkTraffic};
+    let bytes = share * trial.duration_s * 95e6 / 8.0;
+    let host = HostTraffic {
+        host: "publisher-1".into(),
+        rate_bits_per_s: Some(95_000_000),
+        sent_bytes: bytes as u64,
+        ..HostTraffic::default()
+    };
+    Trial {
+        network: Some(NetworkTraffic {
+            hosts: vec![host],
+            ..NetworkTraffic::default()
+        }),
+        ..trial
+    }
+}
+
+#[test]
+fn a_worker_that_waits_for_a_full_link_is_not_the_limit() {
+    let mut t = flat_out();
+    t.worker_load.publishers_stalled = 0.85;
+    t.worker_load.publishers_waiting = 0.26;
+    t.worker_load.longest_stall_ns = 150 * MS;
+    for (share, status) in [(0.99, Status::Valid), (0.90, Status::ClientBound)] {
+        let judged = judge(&linked(t.clone(), share), &here());
+        assert_eq!(judged.status, status, "{share}: {:?}", judged.reasons);
+    }
+    // A stalled machine is stalled whatever links carry.
+    t.worker_load.machine_stalled = 0.5;
+    assert_eq!(judge(&linked(t, 0.99), &here()).status, Status::ClientBound);
+}
+
+#[test]
+fn a_full_link_is_named_where_the_system_is_blamed() {
+    let mut t = calm();
+    t.delivered = 90_000;
+    t.under_way = 10_000;
+    t.delivered_msgs_per_s = 9_000.0;
+    let of = |share: f64| judge(&linked(t.clone(), share), &here());
+    let named = |verdict: &Verdict| {
+        verdict
+            .reasons
+            .iter()
+            .any(|r| r.contains("the link of publisher-1 was 99 % full"))
+    };
+    assert_ne!(of(0.99).status, Status::Valid);
+    assert!(named(&of(0.99)), "{:?}", of(0.99).reasons);
+    assert!(!named(&of(0.90)));
+    assert!(
+        !named(&judge(&linked(calm(), 0.99), &here())),
+        "nothing is blamed"
+    );
+}

@@ -1,0 +1,150 @@
+//! Queues that grow, and what only looks like one.
+
+use super::*;
+
+#[test]
+fn a_queue_that_grows_without_bound_is_overload() {
+    // The broker takes 100,000 msgs/s and delivers 60,000; nothing is lost, the median is steady.
+    let mut t = flat_out();
+    t.series = series(
+        0.25,
+        &[25_000; 8],
+        &[15_000; 8],
+        &[
+            10_000, 20_000, 30_000, 40_000, 50_000, 60_000, 70_000, 80_000,
+        ],
+    );
+    t.worker_load.publishers_running = 0.99;
+    let verdict = judge(&t, &here());
+    assert_eq!(verdict.status, Status::Overloaded, "{verdict:?}");
+    assert!(
+        verdict.reasons[0].contains("from 10000 to 80000"),
+        "{verdict:?}"
+    );
+    // A publisher that outruns the system is not the limit.
+    assert_eq!(verdict.reasons.len(), 1, "{verdict:?}");
+}
+
+#[test]
+fn overload_shows_in_two_records() {
+    let mut t = flat_out();
+    t.series = series(1.0, &[300_000; 2], &[200_000; 2], &[100_000, 200_000]);
+    expect(&t, &here(), Status::Overloaded, "from 100000 to 200000");
+}
+
+#[test]
+fn messages_under_way_are_no_backlog() {
+    // A hundred meters report together just before the last record is closed.
+    let mut t = calm();
+    t.duration_s = 1.5;
+    t.series = series(1.0, &[100, 100], &[100, 1], &[0, 99]);
+    t.series[1].t_s = 1.5;
+    for second in &mut t.series {
+        second.latency_max_ns = 3 * MS;
+    }
+    expect(&t, &here(), Status::Valid, "");
+    // The same backlog with latencies as long is a queue.
+    t.series[1].latency_max_ns = 400_000 * MS;
+    expect(&t, &here(), Status::Overloaded, "from 0 to 99");
+}
+
+#[test]
+fn a_backlog_of_the_drain_does_not_count() {
+    let mut t = calm();
+    t.series.push(SeriesRecord {
+        t_s: 11.0,
+        backlog: 90_000,
+        ..Default::default()
+    });
+    expect(&t, &here(), Status::Valid, "");
+}
+
+#[test]
+fn a_backlog_made_by_a_full_subscriber_is_the_clients() {
+    let mut t = flat_out();
+    t.series = series(1.0, &[300_000; 2], &[200_000; 2], &[100_000, 200_000]);
+    t.worker_load.subscribers_running = 0.97;
+    t.system_cpu_s = Some(1.0);
+    expect(&t, &here(), Status::ClientBound, "from 100000 to 200000");
+}
+
+#[test]
+fn due_messages_left_unsent() {
+    let mut t = calm();
+    t.not_sent = 5_000;
+    t.offered += 5_000;
+    expect(&t, &here(), Status::Overloaded, "could not be handed over");
+    // One message at the border of the measurement does not count.
+    (t.offered, t.published, t.not_sent) = (20, 19, 1);
+    expect(&t, &here(), Status::Valid, "");
+    // A publisher without time to spare is the cause itself.
+    let mut t = calm();
+    t.not_sent = 5_000;
+    t.offered += 5_000;
+    t.worker_load.publishers_running = 0.95;
+    expect(
+        &t,
+        &here(),
+        Status::ClientBound,
+        "publishing worker ran 95 %",
+    );
+}
+
+#[test]
+fn slow_growth_with_rising_latency_is_overload() {
+    let mut t = calm();
+    for (i, second) in t.series.iter_mut().enumerate() {
+        second.latency_p50_ns = 1_000_000 + i as u64 * 10_000_000;
+        second.backlog = 10 + i as i64 * 200;
+    }
+    expect(&t, &here(), Status::Overloaded, "median latency rose");
+}
+
+#[test]
+fn what_is_under_way_is_not_lost() {
+    // A third of the deliveries was still coming when the drain was cut short.
+    let mut t = calm();
+    (t.delivered, t.under_way) = (70_000, 30_000);
+    t.drain.cut_short = true;
+    expect(&t, &here(), Status::Overloaded, "30000 of 100000");
+    // None of the measured ones had come: the warm-up's stood before them.
+    (t.delivered, t.under_way) = (0, 100_000);
+    t.at_start.backlog = 50_000;
+    expect(&t, &here(), Status::Overloaded, "100000 of 100000");
+    (t.under_way, t.lost) = (0, 100_000);
+    expect(&t, &here(), Status::Broken, "none of 100000");
+}
+
+#[test]
+fn a_small_overload_is_overload() {
+    // 10,070/s into 10,000/s, with latencies as they were measured.
+    let mut t = calm();
+    let backlog: Vec<i64> = (0..10).map(|i| 700 + 70 * i).collect();
+    t.series = series(1.0, &[10_070; 10], &[10_000; 10], &backlog);
+    for (i, second) in t.series.iter_mut().enumerate() {
+        second.latency_p50_ns = 70_800_000 + i as u64 * 4_240_000;
+    }
+    expect(&t, &here(), Status::Overloaded, "twice as long in 19 s");
+    // Where only latency shows it.
+    for second in &mut t.series {
+        second.backlog = 3;
+    }
+    expect(&t, &here(), Status::Overloaded, "twice as long in 26 s");
+    // A cache that fills: latency rises, then stays.
+    for (i, second) in t.series.iter_mut().enumerate() {
+        second.latency_p50_ns = 70_800_000 + [0, 20, 34, 42, 46, 48, 49, 50, 50, 50][i] * 500_000;
+    }
+    expect(&t, &here(), Status::Valid, "");
+}
+
+#[test]
+fn one_message_to_many_subscribers_is_one_message() {
+    // 1 msg/s to 100 subscribers: once two of ten messages fell into one record.
+    let mut t = flat_out();
+    t.duration_s = 10.0;
+    t.system_cpu_s = Some(9.9);
+    let published = [1, 1, 2, 0, 1, 1, 1, 1, 1, 1];
+    let delivered = published.map(|n| n * 100);
+    t.series = series(1.0, &published, &delivered, &[0; 10]);
+    expect(&t, &here(), Status::Valid, "");
+}

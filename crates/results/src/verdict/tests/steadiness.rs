@@ -1,0 +1,72 @@
+//! Rates and latencies that change during a trial.
+
+use super::*;
+
+#[test]
+fn an_unsteady_rate() {
+    let mut t = flat_out();
+    t.duration_s = 10.0;
+    let jumpy = [100u64, 900, 100, 900, 500, 500, 900, 100, 900, 100].map(|n| n * 100);
+    t.series = series(1.0, &jumpy, &jumpy, &[50; 10]);
+    t.system_cpu_s = Some(9.9);
+    expect(&t, &here(), Status::Unsteady, "varied by");
+    let bursts = Circumstances {
+        rate_varies_by_design: true,
+        ..here()
+    };
+    expect(&t, &bursts, Status::Valid, "");
+
+    let falling = [1000u64, 1000, 1000, 1000, 1000, 700, 700, 700, 700, 700].map(|n| n * 100);
+    t.series = series(1.0, &falling, &falling, &[50; 10]);
+    expect(&t, &here(), Status::Unsteady, "30 % apart");
+}
+
+#[test]
+fn a_lumpy_schedule_is_not_unsteady() {
+    // A hundred meters that all report in the same quarter of a second.
+    let mut t = calm();
+    let lumps: Vec<u64> = (0..40)
+        .map(|i| if i % 4 == 0 { 2_500 } else { 0 })
+        .collect();
+    t.series = series(0.25, &lumps, &lumps, &[0; 40]);
+    expect(&t, &here(), Status::Valid, "");
+    // The same uneven arrivals flat out are stalls.
+    t.workload.flat_out = true;
+    t.system_cpu_s = Some(9.9);
+    expect(&t, &here(), Status::Unsteady, "varied by");
+}
+
+#[test]
+fn few_messages_vary_by_chance() {
+    let mut t = flat_out();
+    t.duration_s = 10.0;
+    (t.offered, t.published, t.delivered, t.expected) = (41, 41, 41, 41);
+    let few = [4u64, 2, 6, 5, 3, 4, 7, 3, 2, 5];
+    t.series = series(1.0, &few, &few, &[0; 10]);
+    t.system_cpu_s = Some(9.9);
+    expect(&t, &here(), Status::Valid, "");
+}
+
+#[test]
+fn latency_that_doubles_is_unsteady() {
+    let mut t = calm();
+    for (i, second) in t.series.iter_mut().enumerate() {
+        second.latency_p50_ns = if i < 5 { 200_000 } else { 1_100_000 };
+    }
+    expect(&t, &here(), Status::Unsteady, "median latency went from");
+}
+
+#[test]
+fn a_frozen_system_is_unsteady() {
+    let mut t = calm();
+    t.longest_silence_ns = 2_000 * MS;
+    expect(
+        &t,
+        &here(),
+        Status::Unsteady,
+        "nothing was delivered for 2.00 s",
+    );
+    // A slow link is no stall.
+    t.latency_ns.p50 = Some(1_500 * MS);
+    expect(&t, &here(), Status::Valid, "");
+}

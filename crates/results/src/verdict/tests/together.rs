@@ -1,0 +1,212 @@
+//! All rules at once: their order, and what holds for any trial.
+
+use proptest::prelude::*;
+
+use super::*;
+
+#[test]
+fn all_reasons_stand_worst_first() {
+    let mut t = calm();
+    t.delivered -= 10;
+    t.lost = 10;
+    t.not_sent = 5_000;
+    t.offered += 5_000;
+    t.worker_load.subscribers_waiting = 0.5;
+    let verdict = judge(&t, &here());
+    assert_eq!(verdict.status, Status::Lossy);
+    assert_eq!(verdict.reasons.len(), 3, "{verdict:#?}");
+    assert!(verdict.reasons[0].contains("lost"));
+    assert!(verdict.reasons[1].contains("handed over"));
+    assert!(verdict.reasons[2].contains("processors was the limit"));
+}
+
+/// A change to a trial that makes one rule apply.
+type Plant = (Rule, fn(&mut Trial));
+
+const PLANTS: [Plant; 23] = [
+    (Rule::NotRun, |t| {
+        t.circumstances.not_run = Some("late".into())
+    }),
+    (Rule::SystemDied, |t| {
+        t.circumstances.system_died = vec!["signal 9".into()]
+    }),
+    (Rule::Unconnected, |t| t.connections.made = 1),
+    (Rule::ConnectionsLost, |t| t.connections.lost = 1),
+    (Rule::Foreign, |t| t.odd.foreign = 1),
+    (Rule::Corrupt, |t| t.odd.corrupt = 1),
+    (Rule::Clocks, |t| t.odd.negative = t.delivered),
+    (Rule::CountsDiffer, |t| t.published += 1),
+    (Rule::Lost, |t| {
+        let some = t.delivered / 10;
+        (t.delivered, t.lost) = (t.delivered - some, t.lost + some);
+    }),
+    (Rule::Repeated, |t| {
+        (t.delivered, t.duplicated) = (t.delivered + 5, t.duplicated + 5);
+    }),
+    (Rule::QueueGrew, |t| {
+        for (i, second) in t.series.iter_mut().enumerate() {
+            second.backlog = 20_000 * i as i64;
+        }
+    }),
+    (Rule::UnderWay, |t| {
+        let some = t.delivered / 10;
+        (t.delivered, t.under_way) = (t.delivered - some, t.under_way + some);
+    }),
+    (Rule::Unsent, |t| {
+        let some = t.offered / 10;
+        (t.offered, t.not_sent) = (t.offered + some, t.not_sent + some);
+    }),
+    (Rule::Refused, |t| {
+        let some = t.offered / 10;
+        (t.offered, t.refused) = (t.offered + some, t.refused + some);
+    }),
+    (Rule::RateWanders, |t| {
+        let half = t.series.len() / 2;
+        t.series[..half].iter_mut().for_each(|s| s.delivered /= 4);
+    }),
+    (Rule::LatencyWanders, |t| {
+        let half = t.series.len() / 2;
+        t.series[..half]
+            .iter_mut()
+            .for_each(|s| s.latency_p50_ns *= 9);
+    }),
+    (Rule::SystemSilent, |t| t.longest_silence_ns = 2_000 * MS),
+    (Rule::PublisherFull, |t| {
+        t.worker_load.publishers_running = 0.97
+    }),
+    (Rule::SubscriberFull, |t| {
+        t.worker_load.subscribers_running = 0.97
+    }),
+    (Rule::LibraryFull, |t| {
+        t.circumstances.system_in_client = true;
+        t.worker_load.publishers_running = 0.97;
+    }),
+    (Rule::MachineFull, |t| {
+        t.system_cpu_s = Some(0.5);
+        t.worker_load.subscribers_waiting = 0.4;
+    }),
+    (Rule::ClientLate, |t| {
+        t.send_lag_ns.p50 = Some(150_000);
+        t.noise_ns.p50 = Some(150_000);
+    }),
+    (Rule::ClientStalled, |t| {
+        t.worker_load.subscribers_stalled = 0.2;
+        t.worker_load.longest_stall_ns = 400 * MS;
+    }),
+];
+
+/// Any two changes at once, paced and flat out: no two reasons contradict each other.
+#[test]
+fn reasons_never_contradict_each_other() {
+    let mut shown = std::collections::HashSet::new();
+    for base in [calm(), flat_out()] {
+        for (first, plant) in PLANTS {
+            for (second, other) in PLANTS {
+                let mut t = base.clone();
+                t.circumstances = here();
+                plant(&mut t);
+                other(&mut t);
+                let found: Vec<Rule> = findings(&t).found.iter().map(|(rule, ..)| *rule).collect();
+                shown.extend(found.iter().copied());
+                for a in &found {
+                    for b in &found {
+                        let said = &findings(&t).found;
+                        assert!(!a.contradicts(*b), "{first:?} with {second:?}: {said:#?}");
+                    }
+                }
+                let reasons = crate::verdict::judge(&t).reasons;
+                let mut once = reasons.clone();
+                once.sort();
+                once.dedup();
+                assert_eq!(reasons.len(), once.len(), "{reasons:#?}");
+            }
+        }
+    }
+    for (rule, _) in PLANTS {
+        assert!(shown.contains(&rule), "{rule:?} never applied");
+    }
+}
+
+/// The order of the verdicts: what each outranks.
+#[test]
+fn a_client_at_its_end_outranks_an_unsteady_rate() {
+    let mut t = calm();
+    t.longest_silence_ns = 2_000 * MS;
+    t.worker_load.subscribers_running = 0.97;
+    let verdict = crate::verdict::judge(&t);
+    assert_eq!(verdict.status, Status::ClientBound);
+    assert_eq!(verdict.reasons.len(), 2, "{verdict:#?}");
+}
+
+proptest! {
+    /// For any series: no panic, the status fits the reasons, the same input gets the same verdict.
+    #[test]
+    fn judging_is_total(
+        records in prop::collection::vec((0.0f64..2.0, 0u64..1_000_000, 0u64..1_000_000, -1000i64..1_000_000_000, 0u64..u64::MAX), 0..40),
+        duration in 0.0f64..30.0,
+        flat_out: bool,
+        load in prop::array::uniform4(0.0f64..1.0),
+        cores in 0u32..8,
+        system_cpu in prop::option::of(0.0f64..30.0),
+    ) {
+        let mut t = calm();
+        t.workload.flat_out = flat_out;
+        t.duration_s = duration;
+        t.system_cpu_s = system_cpu;
+        t.worker_load = WorkerLoad {
+            publishers_running: load[0],
+            publishers_waiting: load[1],
+            subscribers_running: load[2],
+            subscribers_waiting: load[3],
+            ..WorkerLoad::default()
+        };
+        let mut at = 0.0;
+        t.series = records.iter().map(|(length, published, delivered, backlog, p50)| {
+            at += length;
+            SeriesRecord { t_s: at, published: *published, delivered: *delivered, backlog: *backlog, latency_p50_ns: *p50, ..Default::default() }
+        }).collect();
+        let circumstances = Circumstances { cores, ..Default::default() };
+        let verdict = judge(&t, &circumstances);
+        prop_assert_eq!(verdict.status == Status::Valid, verdict.reasons.is_empty());
+        let again = judge(&t, &circumstances);
+        prop_assert_eq!(verdict.reasons, again.reasons);
+    }
+
+    /// A backlog that takes more than a tenth of what is offered is never called valid,
+    /// whatever the length of a record and however noisy the deliveries.
+    #[test]
+    fn material_growth_is_never_valid(
+        length in 0.1f64..1.0,
+        records in 4usize..40,
+        rate in 1_000.0f64..1_000_000.0,
+        kept in 0.1f64..0.9,
+        noise in prop::collection::vec(-0.02f64..0.02, 40),
+    ) {
+        let mut t = flat_out();
+        t.duration_s = length * records as f64;
+        t.system_cpu_s = Some(t.duration_s);
+        let published = (rate * length) as u64;
+        let mut backlog = 0i64;
+        t.series = (0..records).map(|i| {
+            let delivered = (published as f64 * (1.0 - kept) * (1.0 + noise[i])) as u64;
+            backlog += published as i64 - delivered as i64;
+            SeriesRecord { t_s: length * (i + 1) as f64, published, delivered, backlog, latency_p50_ns: 1, ..Default::default() }
+        }).collect();
+        prop_assert_eq!(judge(&t, &here()).status, Status::Overloaded);
+    }
+
+    /// A backlog of constant length is never called overload.
+    #[test]
+    fn a_standing_backlog_is_no_overload(
+        standing in 0i64..1_000_000,
+        wobble in prop::collection::vec(-40i64..40, 8..30),
+    ) {
+        let mut t = flat_out();
+        let n = wobble.len();
+        t.duration_s = n as f64 * 0.25;
+        let backlog: Vec<i64> = wobble.iter().map(|w| standing + w).collect();
+        t.series = series(0.25, &vec![75_000; n], &vec![75_000; n], &backlog);
+        let verdict = judge(&t, &here());
+        prop_assert!(verdict.status != Status::Overloaded, "{:?}", verdict.reasons);
+    }
+}

@@ -1,0 +1,110 @@
+//! The driver's messages and checks for a plain program in C or C++: two functions that it calls.
+
+use std::ffi::{c_char, c_long, c_void};
+
+use pubgauge_driver::header::HEADER_LEN;
+use pubgauge_driver::{ClientId, Clock, Delivery, Events, Filler, Nanos};
+
+use super::{PAYLOAD, header};
+
+/// Messages with one time stamp, as the engine and the drivers do it in a flood.
+const TOGETHER: c_long = 64;
+
+/// Writes the message of this number at the pointer, which has room for [`Checked::size`] bytes.
+pub type Fill = extern "C" fn(*mut c_void, *mut c_char, c_long);
+/// Looks at a message of so many bytes, which came as the one of this number.
+pub type Check = extern "C" fn(*mut c_void, *const c_char, usize, c_long);
+
+/// What a plain program's messages are, and who checks them.
+pub struct Checked {
+    before: &'static [u8],
+    filler: Filler,
+    now: Nanos,
+    sink: Box<dyn Events>,
+}
+
+impl Checked {
+    /// Messages of `before`, for protocols that put a topic there, and a payload of [`PAYLOAD`] bytes, which the sink
+    /// gets alone.
+    pub fn new(before: &'static [u8], sink: impl Events + 'static) -> Self {
+        Checked {
+            before,
+            filler: Filler::new(PAYLOAD),
+            now: 0,
+            sink: Box::new(sink),
+        }
+    }
+
+    /// Length of a message, bytes.
+    pub fn size(&self) -> usize {
+        self.before.len() + PAYLOAD
+    }
+
+    /// What the plain program gives back to both functions. It must not outlive this, and nobody else may use this
+    /// meanwhile.
+    pub fn user(&mut self) -> *mut c_void {
+        (&raw mut *self).cast()
+    }
+
+    /// A [`Fill`].
+    pub extern "C" fn fill(user: *mut c_void, message: *mut c_char, number: c_long) {
+        // SAFETY: `user` is of `Checked::user`, and the message has room for `size` bytes.
+        let (checked, message) = unsafe {
+            let checked = &mut *user.cast::<Checked>();
+            let message = std::slice::from_raw_parts_mut(message.cast::<u8>(), checked.size());
+            (checked, message)
+        };
+        if number % TOGETHER == 0 {
+            checked.now = Clock::Monotonic.now();
+        }
+        let sequence = number as u32;
+        let (before, payload) = message.split_at_mut(checked.before.len());
+        before.copy_from_slice(checked.before);
+        let (head, body) = payload.split_at_mut(HEADER_LEN);
+        head.copy_from_slice(&header(checked.now, sequence));
+        body.copy_from_slice(checked.filler.body(0, sequence, PAYLOAD));
+    }
+
+    /// A [`Check`].
+    pub extern "C" fn check(
+        user: *mut c_void,
+        message: *const c_char,
+        size: usize,
+        number: c_long,
+    ) {
+        // SAFETY: `user` is of `Checked::user`, and the message as long as is said.
+        let (checked, message) = unsafe {
+            let message = std::slice::from_raw_parts(message.cast::<u8>(), size);
+            (&mut *user.cast::<Checked>(), message)
+        };
+        if number % TOGETHER == 0 {
+            checked.sink.arrived();
+        }
+        let delivery = Delivery {
+            payload: &message[checked.before.len()..],
+            topic: None,
+            retained: false,
+            redelivered: false,
+        };
+        checked.sink.delivered(ClientId(0), delivery);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::pair::Sink;
+
+    #[test]
+    fn what_is_filled_passes_the_check() {
+        let mut checked = Checked::new(b"topic\0", Sink::new(false, |_, _| {}));
+        let mut message = vec![0; checked.size()];
+        let (user, size) = (checked.user(), message.len());
+        for number in 0..3 {
+            let at: *mut u8 = message.as_mut_ptr();
+            Checked::fill(user, at.cast(), number);
+            Checked::check(user, at.cast(), size, number);
+        }
+        assert!(message.starts_with(b"topic\0"));
+    }
+}
