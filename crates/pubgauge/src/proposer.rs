@@ -95,7 +95,7 @@ impl<'a> Proposer<'a> {
         if let (Some(_), Some(pairs)) = (plan.rounds(), &self.pairs) {
             return Ok(pairs.next(done).map(|(at, round)| {
                 let mut trial = plan.trials[at].clone();
-                (trial.repeat, trial.order) = (round, done.len() as u32);
+                (trial.repeat, trial.order) = (round, next_number(done));
                 self.plain(trial, None)
             }));
         }
@@ -110,7 +110,7 @@ impl<'a> Proposer<'a> {
                 continue;
             };
             if plan.search.is_some() {
-                proposal.trial.order = done.len() as u32;
+                proposal.trial.order = next_number(done);
             }
             return Ok(Some(proposal));
         }
@@ -204,6 +204,11 @@ pub fn specs(plan: &Plan) -> Vec<CriterionSpec> {
         specs.push(spec);
     }
     specs
+}
+
+/// The number of a trial after these. Some may be gone: who deletes a trial's folder has it measured again.
+fn next_number(done: &[Trial]) -> u32 {
+    done.iter().map(|trial| trial.id + 1).max().unwrap_or(0)
 }
 
 /// Criteria that are evaluated at the end: those about trials that are no part of a search. In a search criteria

@@ -7,7 +7,7 @@ use pubgauge_search::{Question, Step};
 use pubgauge_study::{Axis, PlannedTrial};
 use pubgauge_workload::SECOND;
 
-use super::{Proposal, Proposer};
+use super::{Proposal, Proposer, next_number};
 use crate::exit::Ending;
 
 impl Proposer<'_> {
@@ -37,7 +37,7 @@ impl Proposer<'_> {
         let trial = template.seeking(stored.load, length);
         let mut trial = trial.map_err(Ending::bad_input)?;
         trial.repeat = done.iter().filter(|other| other.cell == trial.cell).count() as u32 + 1;
-        trial.order = done.len() as u32;
+        trial.order = next_number(done);
         Ok(Some(Proposal {
             processes: self.processes_for(&trial)?,
             search: Some(stored),

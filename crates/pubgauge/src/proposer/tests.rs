@@ -156,6 +156,29 @@ fn of<'a>(done: &'a [Trial], workload: &'a str) -> impl Iterator<Item = &'a Tria
 }
 
 #[test]
+fn a_trial_that_is_gone_is_measured_again() {
+    let prepared = prepared(STUDY);
+    let truth = Truth {
+        limit: 5_000.0,
+        client: 1e9,
+    };
+    let mut done = run(&prepared, |_| truth);
+    let last = done.last().expect("trials").id;
+    let first = done.iter().position(|trial| trial.search.is_none());
+    let gone = done.remove(first.expect("trials beside the searches"));
+    let on = proposer(&prepared);
+    let Ok(Some(again)) = on.next(&done) else {
+        panic!("nothing to measure")
+    };
+    assert_eq!(
+        (&again.trial.cell, again.trial.order),
+        (&gone.cell, last + 1)
+    );
+    done.push(made(&again, truth));
+    assert!(matches!(on.next(&done), Ok(None)));
+}
+
+#[test]
 fn searches_come_first_and_shares_follow_from_them() {
     let prepared = prepared(STUDY);
     let limit = |system: &str| if system == "a" { 5_000.0 } else { 80_000.0 };

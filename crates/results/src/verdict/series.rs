@@ -374,11 +374,13 @@ pub(super) fn rate_unsteady(trial: &Trial) -> Option<String> {
         thresholds::HALVES_DIFFER
     };
     if differ > limit.max(chance) {
+        // Less than what the schedule has more of in this half is none.
+        let rate = |half: f64| (half * mean).max(0.0) + 0.0;
         return Some(format!(
             "the first half delivered {:.0} msgs/s and the second {:.0} msgs/s: {:.0} % apart \
              (limit {:.0} %)",
-            first * mean,
-            second * mean,
+            rate(first),
+            rate(second),
             differ * 100.0,
             limit * 100.0
         ));

@@ -37,6 +37,22 @@ fn a_lumpy_schedule_is_not_unsteady() {
 }
 
 #[test]
+fn no_rate_is_below_none() {
+    let mut t = calm();
+    for (i, second) in t.series.iter_mut().enumerate() {
+        (second.due, second.delivered) = match i < 5 {
+            true => (10_500, 0),
+            false => (9_500, 20_000),
+        };
+    }
+    let why = crate::verdict::series::rate_unsteady(&t).expect("it is not steady");
+    assert!(
+        why.starts_with("the first half delivered 0 msgs/s"),
+        "{why}"
+    );
+}
+
+#[test]
 fn few_messages_vary_by_chance() {
     let mut t = flat_out();
     t.duration_s = 10.0;
