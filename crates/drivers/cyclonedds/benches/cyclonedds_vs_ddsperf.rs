@@ -14,6 +14,8 @@
 //! `ddsperf`'s median as `listener` is one of two: about 5 us where both processes share a core,
 //! twice that where each has its own. The kernel chooses, and stays with it; so ping-pong is
 //! measured as it comes, and with either choice made for both.
+//! On one core, of a machine with two, half a round trip took 12.5 us on both sides where both hand over, and 6.9 us
+//! on `ddsperf`'s where it does not.
 //!
 //! `ddsperf` always batches when it is not told a rate. Without batching, both get a
 //! General/MaxMessageSize that holds one message.
