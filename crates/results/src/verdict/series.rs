@@ -374,7 +374,7 @@ pub(super) fn rate_unsteady(trial: &Trial) -> Option<String> {
         thresholds::HALVES_DIFFER
     };
     if differ > limit.max(chance) {
-        // Less than what the schedule has more of in this half is none.
+        // A half that delivers nothing although more than its share was due comes out below zero: it is told as 0.
         let rate = |half: f64| (half * mean).max(0.0) + 0.0;
         return Some(format!(
             "the first half delivered {:.0} msgs/s and the second {:.0} msgs/s: {:.0} % apart \

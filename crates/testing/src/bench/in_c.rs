@@ -10,9 +10,9 @@ use super::{PAYLOAD, header};
 /// Messages with one time stamp, as the engine and the drivers do it in a flood.
 const TOGETHER: c_long = 64;
 
-/// Writes the message of this number at the pointer, which has room for [`Checked::size`] bytes.
+/// Called before each send with [`Checked::user`], a buffer of [`Checked::size`] bytes, and the message's number from 0.
 pub type Fill = extern "C" fn(*mut c_void, *mut c_char, c_long);
-/// Looks at a message of so many bytes, which came as the one of this number.
+/// Called for each message received with [`Checked::user`], the message, its length in bytes, and its number from 0.
 pub type Check = extern "C" fn(*mut c_void, *const c_char, usize, c_long);
 
 /// What a plain program's messages are, and who checks them.
@@ -40,13 +40,12 @@ impl Checked {
         self.before.len() + PAYLOAD
     }
 
-    /// What the plain program gives back to both functions. It must not outlive this, and nobody else may use this
-    /// meanwhile.
+    /// The first argument of both functions. It is valid while this value lives and nothing else uses it.
     pub fn user(&mut self) -> *mut c_void {
         (&raw mut *self).cast()
     }
 
-    /// A [`Fill`].
+    /// Writes topic, header and body of a message (a [`Fill`]).
     pub extern "C" fn fill(user: *mut c_void, message: *mut c_char, number: c_long) {
         // SAFETY: `user` is of `Checked::user`, and the message has room for `size` bytes.
         let (checked, message) = unsafe {
@@ -65,7 +64,7 @@ impl Checked {
         body.copy_from_slice(checked.filler.body(0, sequence, PAYLOAD));
     }
 
-    /// A [`Check`].
+    /// Gives a message's payload to the sink (a [`Check`]).
     pub extern "C" fn check(
         user: *mut c_void,
         message: *const c_char,

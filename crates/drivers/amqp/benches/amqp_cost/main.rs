@@ -14,7 +14,7 @@
 //! messages: the difference of the two gives the cost without the start. The driver's consumer
 //! does what the engine does: it checks header and sequence of every message. The bar: 10 times
 //! PerfTest's messages per CPU-second; where the plain client itself does not get there, 95 % of
-//! what that one does: the rest is the kernel's, of each time that RabbitMQ wakes its client.
+//! what that one does.
 
 mod plain;
 
@@ -144,12 +144,16 @@ fn compare() {
                     all
                 })
                 .collect();
-            let by =
-                |peer: usize| Rounds::run(PAIRS, |nth| [measured[nth][peer], measured[nth][0]]);
+            let over = |side: Side, peer: Side| {
+                let [ours, peer] = [side as usize, peer as usize];
+                Rounds::run(PAIRS, |nth| [measured[nth][peer], measured[nth][ours]])
+            };
+            let perftest = over(Side::Driver, Side::PerfTest);
             let [whole, net] =
-                [by(1).ratio(|r| r.0), by(1).ratio(|r| r.1)].map(|ratio| ratio.median);
-            let plain = by(2).ratio(|r| r.1).median;
-            let reached = whole.min(net) >= BAR || plain >= PLAIN_BAR;
+                [perftest.ratio(|r| r.0), perftest.ratio(|r| r.1)].map(|ratio| ratio.median);
+            let plain = over(Side::Driver, Side::Plain).ratio(|r| r.1).median;
+            let plain_misses = over(Side::Plain, Side::PerfTest).ratio(|r| r.1).median < BAR;
+            let reached = whole.min(net) >= BAR || plain_misses && plain >= PLAIN_BAR;
             println!(
                 "  driver/PerfTest {whole:.1}, without start {net:.1} (bar {BAR}); driver/plain without start {plain:.2} \
                  (bar {PLAIN_BAR} where that one does not reach {BAR} either): {}",
