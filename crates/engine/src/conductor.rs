@@ -4,6 +4,7 @@ mod collected;
 mod collecting;
 mod draining;
 mod handle;
+mod proving;
 mod workers;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -238,29 +239,8 @@ impl<'a> Conductor<'a> {
         } else {
             self.connect(None, ready_by, observer, stop)?;
         }
-        let connected = self.spec.clock.now();
-        self.connect_span = connected - began;
-
-        if self.live.unproven > 0 && self.workers.iter().any(|h| h.role == Role::Publishers) {
-            self.enter(Phase::Prove, observer);
-            self.tell(None, &Command::Prove);
-            loop {
-                let missing = self.live.unproven;
-                if missing == 0 {
-                    break;
-                }
-                if self.spec.clock.now() > ready_by {
-                    return Err(Outcome::NotReady(format!(
-                        "{missing} of the publisher-to-subscriber paths carried no sentinel (a message that \
-                         only proves that a subscriber receives) within {} s: the subscribers are \
-                         connected, but messages do not reach them",
-                        phases.ready_within as f64 / SECOND as f64
-                    )));
-                }
-                self.pass_time(observer, stop)?;
-            }
-            self.prove_span = self.spec.clock.now() - connected;
-        }
+        self.connect_span = self.spec.clock.now() - began;
+        self.prove(ready_by, observer, stop)?;
 
         let interval = interval_of(phases.measure.latest());
         let lead = self.spec.place.lead();

@@ -16,6 +16,10 @@ pub struct Counters {
     pub lost: u64,
     /// (party, stream) pairs of this worker that no sentinel has reached yet.
     pub unproven: u64,
+    /// Deliveries that the sentinels published by it should cause.
+    pub sentinels_due: u64,
+    /// Deliveries of sentinels.
+    pub sentinels_received: u64,
     /// Messages of any kind published.
     pub sent: u64,
     /// Deliveries of any kind.
@@ -52,6 +56,10 @@ pub struct Live {
     pub lost: u64,
     /// (party, stream) pairs that no sentinel has reached yet.
     pub unproven: u64,
+    /// Deliveries that the sentinels published so far should cause.
+    pub sentinels_due: u64,
+    /// Deliveries of sentinels.
+    pub sentinels_received: u64,
     /// Messages of any kind published.
     pub sent: u64,
     /// Deliveries of any kind.
@@ -100,6 +108,8 @@ impl Live {
             live.connected += worker.connected;
             live.lost += worker.lost;
             live.unproven += worker.unproven;
+            live.sentinels_due += worker.sentinels_due;
+            live.sentinels_received += worker.sentinels_received;
             live.sent += worker.sent;
             live.received += worker.received;
             live.repeated += worker.repeated;

@@ -99,7 +99,9 @@ pub struct Receiving {
     sentinels_from: Nanos,
     /// They close their streams.
     closing: bool,
-    /// Deliveries of sentinels that close streams.
+    /// Deliveries of sentinels.
+    sentinels: u64,
+    /// Of those that close streams.
     closing_received: u64,
     /// When the measurement begins, since the epoch.
     measure_from: Nanos,
@@ -271,6 +273,7 @@ impl Receiving {
             unproven: FxHashSet::default(),
             sentinels_from: 0,
             closing: false,
+            sentinels: 0,
             closing_received: 0,
             measure_from: Nanos::MAX,
             changes: Vec::new(),
@@ -382,6 +385,7 @@ impl Receiving {
         }
         counters.unproven = self.unproven.len() as u64;
         counters.received = self.received;
+        counters.sentinels_received = self.sentinels;
         counters.repeated = self.repeated;
         counters.silence = self.silence;
         counters.closing = self.closing;

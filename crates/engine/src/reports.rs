@@ -22,13 +22,13 @@ pub enum Command {
     /// Where every client can be reached, now that all are connected; for those that publish and
     /// subscribe in a brokerless system: (device, address).
     Peers(Vec<(u32, String)>),
-    /// Send sentinels until another command comes.
+    /// Send a round of sentinels: one on every stream.
     Prove,
     /// Run by this timetable.
     Run(Timetable),
     /// The measurement ended: send nothing more.
     Stop(Nanos),
-    /// Send sentinels from this time on, which close their streams.
+    /// Sentinels from this time on close their streams: send a round of them. `Prove` has another sent.
     CloseStreams(Nanos),
     /// What was sent of these streams so far no longer counts as under way.
     GiveUp(Positions),

@@ -120,16 +120,6 @@ struct Bound {
     without: Option<(Nanos, Nanos)>,
 }
 
-/// One sentinel on every stream.
-#[derive(Default)]
-struct Round {
-    /// Publishers with streams that have none yet in this round: (position in `Sending::locals`,
-    /// its next topic).
-    left: VecDeque<(u32, u32)>,
-    next: Nanos,
-    pause: Nanos,
-}
-
 /// The sending half of a worker.
 pub struct Sending {
     brief: Arc<Brief>,
@@ -174,11 +164,15 @@ pub struct Sending {
     pub done_at: Option<Nanos>,
     /// Sentinels published.
     pub sentinels: u64,
+    /// The deliveries that they should cause.
+    sentinels_due: u64,
     /// Sentinels close their streams from now on.
     pub closing: bool,
     /// Of the closing ones: how many, and the deliveries that they should cause.
     pub closing_sentinels: [u64; 2],
-    round: Round,
+    /// Of a round of sentinels, the publishers with streams that have none yet: (position in `locals`,
+    /// the next topic).
+    round: VecDeque<(u32, u32)>,
     /// Flows whose window has been full for long without anything coming back: for how long, ns, and
     /// what was sent of them.
     pub stuck: Vec<(Nanos, Positions)>,
@@ -222,9 +216,10 @@ impl Sending {
             measured: 0,
             done_at: None,
             sentinels: 0,
+            sentinels_due: 0,
             closing: false,
             closing_sentinels: [0; 2],
-            round: Round::default(),
+            round: VecDeque::new(),
             stuck: Vec::new(),
             reply_topics: FxHashMap::default(),
             sent: 0,
@@ -535,6 +530,7 @@ impl Sending {
     /// Writes its counts into `counters`.
     pub fn count(&self, counters: &mut Counters) {
         counters.sent = self.sent;
+        counters.sentinels_due = self.sentinels_due;
         let held = self.tokens.iter();
         for ((flow, tokens), counted) in self.flows.iter().zip(held).zip(&mut counters.flows) {
             counted.expected = flow.expected;

@@ -296,8 +296,10 @@ impl Worker {
                     self.hear_late_peers(&known);
                 }
                 Ok(Command::Prove) => {
-                    self.sending.begin_sentinels();
-                    self.phase = Phase::Proving;
+                    self.sending.begin_round();
+                    if self.phase != Phase::ClosingStreams {
+                        self.phase = Phase::Proving;
+                    }
                 }
                 Ok(Command::Run(table)) => {
                     self.table = Some(table);
@@ -327,8 +329,7 @@ impl Worker {
                 }
                 Ok(Command::CloseStreams(from)) => {
                     self.receiving.close_streams(from);
-                    self.sending.closing = true;
-                    self.sending.begin_sentinels();
+                    self.sending.close_streams();
                     self.phase = Phase::ClosingStreams;
                 }
                 Ok(Command::GiveUp(positions)) => self.receiving.give_up(&positions),

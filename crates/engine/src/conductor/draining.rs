@@ -4,6 +4,7 @@ use std::sync::atomic::AtomicBool;
 
 use pubgauge_driver::Nanos;
 
+use super::proving::Rounds;
 use super::{Conductor, Drain, DrainEnd, Observer};
 use crate::reports::Command;
 
@@ -22,7 +23,7 @@ impl Conductor<'_> {
         // Deliveries of any kind: repeated ones are waited for, and messages of the warm-up may still
         // come before the measured ones.
         let mut last = (self.live.received, began);
-        let mut closing = false;
+        let mut closing: Option<Rounds> = None;
         let may_repeat = self.any(|traits| traits.may_duplicate);
         let ended = loop {
             let now = self.spec.clock.now();
@@ -41,8 +42,9 @@ impl Conductor<'_> {
                 }
             }
             // With every stream closed that can be closed, only groups can have something missing.
-            let closed =
-                closing && self.all(|handle| handle.counters.closing) && self.live.unproven == 0;
+            let closed = closing.is_some()
+                && self.all(|handle| handle.counters.closing)
+                && self.live.unproven == 0;
             if closed && silent > quiet.max(2 * silence) {
                 break DrainEnd::Silent;
             }
@@ -54,8 +56,12 @@ impl Conductor<'_> {
                 };
             }
             let close_after = CLOSE_AFTER.max(2 * silence).min(quiet);
-            if !closing && self.live.under_way > 0 && silent > close_after {
-                closing = true;
+            if let Some(rounds) = &mut closing {
+                if rounds.is_next_due(self.live.sent, received, now) {
+                    self.tell(None, &Command::Prove);
+                }
+            } else if self.live.under_way > 0 && silent > close_after {
+                closing = Some(Rounds::begin(now));
                 self.tell(None, &Command::CloseStreams(now));
             }
             if self.pass_time(observer, stop).is_err() {

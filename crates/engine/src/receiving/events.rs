@@ -96,10 +96,13 @@ impl Receiving {
     /// Notes a sentinel: it proves that its stream reaches the party, or closes the stream.
     fn sentinel(&mut self, client: ClientId, flow: usize, header: Header) {
         let place = self.clients[client.0 as usize].place(&self.brief, header.stream);
-        let Some(Place { party, .. }) = place.filter(|_| header.intended >= self.sentinels_from)
-        else {
+        let Some(Place { party, .. }) = place else {
             return;
         };
+        self.sentinels += 1;
+        if header.intended < self.sentinels_from {
+            return;
+        }
         self.closing_received += u64::from(self.closing);
         if !self.unproven.remove(&key(party, header.stream)) {
             return;

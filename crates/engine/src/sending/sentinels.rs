@@ -3,38 +3,35 @@
 use pubgauge_driver::header::HEADER_LEN;
 use pubgauge_driver::{Fleet, Kind, Nanos, Publish};
 
-use super::{PER_TURN, Round, Sending};
+use super::{PER_TURN, Sending};
 
-/// First pause between two rounds; each is twice as long as the one before.
-const FIRST_PAUSE: Nanos = 50_000_000;
-/// Longest pause between two rounds.
-const LONGEST_PAUSE: Nanos = 1_000_000_000;
 /// How soon a publisher that was held back is tried again.
 const AGAIN: Nanos = 1_000_000;
 
 impl Sending {
-    /// Begins with a first round of sentinels.
-    pub fn begin_sentinels(&mut self) {
-        self.round = Round::default();
+    /// Begins a round: a sentinel on every stream. Where one is still going out, it goes on.
+    pub fn begin_round(&mut self) {
+        if self.round.is_empty() {
+            let locals = 0..self.locals.len() as u32;
+            self.round.extend(locals.map(|local| (local, 0)));
+        }
     }
 
-    /// Sends sentinels, some at a time, in rounds with growing pauses. Returns when to go on. A
-    /// publisher that is held back, by an in-flight window for example, keeps its place in the
-    /// round.
+    /// Begins the first of the rounds that close streams.
+    pub fn close_streams(&mut self) {
+        self.closing = true;
+        self.round.clear();
+        self.begin_round();
+    }
+
+    /// Sends the round's sentinels, some at a time. Returns when to go on. A publisher that is held back,
+    /// by an in-flight window for example, keeps its place in the round.
     pub fn send_sentinels(&mut self, fleet: &mut dyn Fleet) -> Nanos {
         let mut now = self.clock.now();
-        if now < self.round.next {
-            return self.round.next;
-        }
-        if self.round.left.is_empty() {
-            self.round
-                .left
-                .extend((0..self.locals.len() as u32).map(|local| (local, 0)));
-        }
         let brief = self.brief.clone();
         let mut quota = PER_TURN;
-        for _ in 0..self.round.left.len() {
-            let Some((local, mut topic)) = self.round.left.pop_front() else {
+        for _ in 0..self.round.len() {
+            let Some((local, mut topic)) = self.round.pop_front() else {
                 break;
             };
             let (topics, first) = {
@@ -58,6 +55,7 @@ impl Sending {
                     ) {
                         Publish::Accepted => {
                             self.sentinels += 1;
+                            self.sentinels_due += u64::from(fan_out);
                             if self.closing {
                                 self.closing_sentinels[0] += 1;
                                 self.closing_sentinels[1] += u64::from(fan_out);
@@ -72,18 +70,15 @@ impl Sending {
                 topic += 1;
             }
             if topic < topics {
-                self.round.left.push_back((local, topic));
+                self.round.push_back((local, topic));
             }
             if quota == 0 {
                 return now;
             }
         }
-        if !self.round.left.is_empty() {
-            return now + AGAIN;
+        match self.round.is_empty() {
+            true => Nanos::MAX,
+            false => now + AGAIN,
         }
-        let pause = self.round.pause.max(FIRST_PAUSE);
-        self.round.next = now + pause;
-        self.round.pause = (pause * 2).min(LONGEST_PAUSE);
-        self.round.next
     }
 }

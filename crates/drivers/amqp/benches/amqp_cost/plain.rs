@@ -1,9 +1,13 @@
 //! A plain client beside the driver: one blocking socket, one write for all that the window lets out, and the driver's
 //! checks on what it reads (the number of each confirm, header and sequence of each message). It has no second
 //! connection, no timers, no limits and no reconnect.
+//!
+//! It waits in `recv`, which no client of several connections can, or ([`Wait::Epoll`]) in `epoll_wait` up to a
+//! deadline, as the driver must: one system call more for each read.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::os::fd::OwnedFd;
 
 use pubgauge_amqp_codec::method::{
     BasicAck, BasicConsume, BasicQos, ChannelOpen, ConfirmSelect, ConnectionClose, ConnectionOpen,
@@ -14,6 +18,7 @@ use pubgauge_amqp_codec::{
 };
 use pubgauge_driver::{Filler, Header};
 use pubgauge_testing::bench::{MARK, PAYLOAD, header};
+use rustix::event::{Timespec, epoll};
 
 use crate::{Mode, WINDOW};
 
@@ -22,9 +27,24 @@ const FRAME_MAX: usize = 128 << 10;
 /// As much as the driver reads at once, bytes.
 const READ_BUF: usize = 256 << 10;
 const CHANNEL: u16 = 1;
+/// Deadline of a wait in epoll: that of the driver's polls here.
+const DEADLINE: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 50_000_000,
+};
+
+/// Where a client waits for bytes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wait {
+    /// In `recv`.
+    Recv,
+    /// In `epoll_wait`, before each `recv`.
+    Epoll,
+}
 
 struct Connection {
     stream: TcpStream,
+    epoll: Option<OwnedFd>,
     buffer: Box<[u8]>,
     /// What is read and not taken.
     unread: std::ops::Range<usize>,
@@ -33,12 +53,19 @@ struct Connection {
 
 impl Connection {
     /// With one channel, as `guest`.
-    fn open(endpoint: &str) -> Self {
+    fn open(wait: Wait, endpoint: &str) -> Self {
         let address = endpoint.trim_start_matches("amqp://");
         let stream = TcpStream::connect(address).expect("RabbitMQ is there");
         stream.set_nodelay(true).expect("an option");
+        let epoll = (wait == Wait::Epoll).then(|| {
+            let set = epoll::create(epoll::CreateFlags::CLOEXEC).expect("a set");
+            let data = epoll::EventData::new_u64(0);
+            epoll::add(&set, &stream, data, epoll::EventFlags::IN).expect("the socket is watched");
+            set
+        });
         let mut connection = Connection {
             stream,
+            epoll,
             buffer: vec![0; READ_BUF].into(),
             unread: 0..0,
             out: PROTOCOL_HEADER.to_vec(),
@@ -98,6 +125,13 @@ impl Connection {
     fn read(&mut self) {
         self.buffer.copy_within(self.unread.clone(), 0);
         self.unread = 0..self.unread.len();
+        if let Some(epoll) = &self.epoll {
+            let mut ready = [epoll::Event {
+                flags: epoll::EventFlags::empty(),
+                data: epoll::EventData::new_u64(0),
+            }];
+            while epoll::wait(epoll, &mut ready, Some(&DEADLINE)).expect("it waits") == 0 {}
+        }
         let came = self.stream.read(&mut self.buffer[self.unread.end..]);
         let came = came.expect("it is read");
         assert!(came > 0, "RabbitMQ ended the connection");
@@ -144,8 +178,8 @@ impl Window {
     }
 }
 
-pub(crate) fn publish(mode: Mode, endpoint: &str, topic: &str, count: u64) {
-    let mut connection = Connection::open(endpoint);
+pub(crate) fn publish(wait: Wait, mode: Mode, endpoint: &str, topic: &str, count: u64) {
+    let mut connection = Connection::open(wait, endpoint);
     let confirmed = mode == Mode::Confirmed;
     if confirmed {
         let select = Method::ConfirmSelect(ConfirmSelect::default());
@@ -191,8 +225,8 @@ pub(crate) fn publish(mode: Mode, endpoint: &str, topic: &str, count: u64) {
     connection.close();
 }
 
-pub(crate) fn consume(mode: Mode, endpoint: &str, topic: &str, count: u64) {
-    let mut connection = Connection::open(endpoint);
+pub(crate) fn consume(wait: Wait, mode: Mode, endpoint: &str, topic: &str, count: u64) {
+    let mut connection = Connection::open(wait, endpoint);
     let confirmed = mode == Mode::Confirmed;
     if confirmed {
         let prefetch = Method::BasicQos(BasicQos {

@@ -1,0 +1,112 @@
+//! Proof that every subscriber receives: rounds of sentinels, one on every stream.
+
+use std::sync::atomic::AtomicBool;
+
+use pubgauge_driver::Nanos;
+
+use super::{Conductor, Observer, Phase, SECOND};
+use crate::assignment::Role;
+use crate::record::Outcome;
+use crate::reports::Command;
+
+/// How long nothing must have moved before the second round; twice as long before each further one.
+const FIRST_PAUSE: Nanos = 50_000_000;
+/// The longest of these pauses.
+const LONGEST_PAUSE: Nanos = 1_000_000_000;
+
+/// Rounds of sentinels. A round goes out once the one before brings nothing more, for a pause and for half as
+/// long as that one has taken: a system that is slow for the number of streams would otherwise have more and
+/// more of them to deliver.
+pub(super) struct Rounds {
+    pause: Nanos,
+    begun: Nanos,
+    /// Messages sent and received when they last moved, and when that was.
+    moved: (u64, u64),
+    since: Nanos,
+}
+
+impl Rounds {
+    /// The first round goes out now.
+    pub(super) fn begin(now: Nanos) -> Rounds {
+        Rounds {
+            pause: FIRST_PAUSE,
+            begun: now,
+            moved: (0, 0),
+            since: now,
+        }
+    }
+
+    /// Whether the next round is to go out, given how many messages were `sent` and `received` so far.
+    pub(super) fn is_next_due(&mut self, sent: u64, received: u64, now: Nanos) -> bool {
+        let silent = self.silent(sent, received, now);
+        let due = silent >= self.pause.max((self.since - self.begun) / 2);
+        if due {
+            (self.begun, self.since) = (now, now);
+            self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+        }
+        due
+    }
+
+    /// For how long nothing was sent or received.
+    fn silent(&mut self, sent: u64, received: u64, now: Nanos) -> Nanos {
+        if self.moved != (sent, received) {
+            self.moved = (sent, received);
+            self.since = now;
+        }
+        now - self.since
+    }
+}
+
+impl Conductor<'_> {
+    /// Has publishers send sentinels until every party has heard every stream that it is entitled to, and
+    /// waits for the sentinels that are under way then: the warm-up would begin with them in the
+    /// system's queues. Where some were lost, that is until nothing comes for twice the longest silence.
+    ///
+    /// # Errors
+    /// If that has not happened by `ready_by`.
+    pub(super) fn prove(
+        &mut self,
+        ready_by: Nanos,
+        observer: &mut dyn Observer,
+        stop: &AtomicBool,
+    ) -> Result<(), Outcome> {
+        let began = self.spec.clock.now();
+        if self.live.unproven == 0 || self.workers.iter().all(|h| h.role != Role::Publishers) {
+            return Ok(());
+        }
+        self.enter(Phase::Prove, observer);
+        self.tell(None, &Command::Prove);
+        let mut rounds = Rounds::begin(began);
+        loop {
+            let now = self.spec.clock.now();
+            let (missing, received) = (self.live.unproven, self.live.sentinels_received);
+            let left = self.live.sentinels_due.saturating_sub(received);
+            if missing == 0 {
+                let silent = rounds.silent(self.live.sent, received, now);
+                if left == 0 || silent > FIRST_PAUSE.max(2 * self.live.silence) {
+                    break;
+                }
+            } else if rounds.is_next_due(self.live.sent, received, now) {
+                self.tell(None, &Command::Prove);
+            }
+            if now > ready_by {
+                let within = self.spec.brief.workload.phases.ready_within as f64 / SECOND as f64;
+                return Err(Outcome::NotReady(match missing {
+                    0 => format!(
+                        "{left} sentinels (messages that only prove that a subscriber receives) were still \
+                         under way after {within} s: the system takes longer than that to deliver a message \
+                         on each topic"
+                    ),
+                    _ => format!(
+                        "{missing} of the publisher-to-subscriber paths carried no sentinel (a message that \
+                         only proves that a subscriber receives) within {within} s: the subscribers are \
+                         connected, but messages do not reach them"
+                    ),
+                }));
+            }
+            self.pass_time(observer, stop)?;
+        }
+        self.prove_span = self.spec.clock.now() - began;
+        Ok(())
+    }
+}
