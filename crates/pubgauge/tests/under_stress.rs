@@ -159,6 +159,21 @@ fn three_times_what_a_link_takes_is_overload_without_loss() {
     assert_eq!(trial["latency_ns"]["censored"], trial["under_way"]);
 }
 
+/// Sentinels on 2,000 topics take 2 s on this link. They go out once, and the traffic, half of what the link
+/// takes, does not wait behind them.
+#[test]
+fn sentinels_on_many_topics_leave_no_backlog() {
+    let phases = "warm-up = \"200ms\"\nmeasure = \"3s\"";
+    let (_bench, trial) = on_calm_bench(
+        |proxy| proxy.rate(TO_SERVER, Rate::MessagesPerS(1_000.0)),
+        &study("topics = 2000\nrate = \"500/s\"", phases, ""),
+    );
+    assert_eq!(verdict(&trial), "valid", "{}", reasons(&trial));
+    assert_eq!(count(&trial, "sentinels"), 2_000, "{}", brief(&trial));
+    let longest = trial["latency_ns"]["max"].as_u64().unwrap();
+    assert!(longest < 100_000_000, "{}", brief(&trial));
+}
+
 #[test]
 fn flat_out_into_a_narrow_link_is_not_broken() {
     let phases = "warm-up = \"500ms\"\nmeasure = \"3s\"\ndrain-within = \"1s\"";

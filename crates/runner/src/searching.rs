@@ -68,6 +68,7 @@ fn seen(axis: &str, own: &[Told<'_>]) -> Vec<Seen> {
             (Purpose::Long, Some(load)) => Step::Long(load),
             (Purpose::Cost, Some(load)) => Step::Cost(load),
         },
+        offered: told.trial.published_msgs_per_s,
         achieved: told.achieved,
         finding: told.finding,
         seconds: seconds(told.trial),

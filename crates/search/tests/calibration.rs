@@ -81,6 +81,8 @@ impl Planted {
         };
         Seen {
             step,
+            // A client that has no limit of its own hands over 20 times what the system takes.
+            offered: load.min(20.0 * takes),
             achieved,
             finding,
             seconds,

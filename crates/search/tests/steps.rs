@@ -5,6 +5,7 @@ use pubgauge_search::{Bound, Finding, Question, Seen, Step, found, next};
 fn seen(step: Step, finding: Finding) -> Seen {
     Seen {
         step,
+        offered: 1000.0,
         achieved: 1000.0,
         finding,
         seconds: 5.0,
@@ -26,6 +27,47 @@ fn what_told_nothing_before_does_not_count_against_a_load() {
     all.push(seen(short, Finding::Client));
     assert_ne!(next(&question, &all), short);
     assert_eq!(found(&question, &all).bound, Bound::Client);
+}
+
+#[test]
+fn what_little_a_collapsed_system_delivers_is_no_guide() {
+    let question = Question::default();
+    let flat_out = Seen {
+        offered: 140_000.0,
+        achieved: 2.0,
+        ..seen(Step::FlatOut, Finding::Beyond)
+    };
+    assert_eq!(next(&question, &[flat_out]), Step::Short(question.start));
+    let poor = Seen {
+        achieved: 2_000.0,
+        ..flat_out
+    };
+    assert_eq!(next(&question, &[poor]), Step::Short(1_800.0));
+    // Of a limit of 3,600 the interval is found, although it is 1,800 times what was delivered.
+    let mut all = vec![flat_out];
+    loop {
+        let step = next(&question, &all);
+        let load = match step {
+            Step::Short(load) | Step::Long(load) | Step::Cost(load) => load,
+            Step::FlatOut => panic!("twice"),
+            Step::End => break,
+        };
+        let finding = match load <= 3_600.0 {
+            true => Finding::Within,
+            false => Finding::Beyond,
+        };
+        let achieved = load.min(3_600.0);
+        all.push(Seen {
+            achieved,
+            ..seen(step, finding)
+        });
+    }
+    let found = found(&question, &all);
+    let (low, high) = (found.low.unwrap(), found.high.unwrap());
+    assert!(
+        low <= 3_600.0 && 3_600.0 <= high && high < 1.5 * low,
+        "{found:?}"
+    );
 }
 
 #[test]
