@@ -257,7 +257,7 @@ mod tests {
             subscribers: Vec::new(),
             arrivals: Arrivals::Periodic { per_s: *per_s },
             size: Sizes::Fixed { bytes: 16 },
-            start_offset: 0,
+            start_offset: None,
             active_for: None,
             exchange: Exchange::OneWay,
             window: None,

@@ -30,10 +30,9 @@ impl Timetable {
     /// When a flow's schedule begins: with the warm-up, or, where the flow has a start offset or a
     /// length of its own, that offset after the start of the measurement.
     pub fn origin(&self, flow: &Flow) -> Nanos {
-        if flow.start_offset > 0 || flow.active_for.is_some() {
-            self.measure + flow.start_offset
-        } else {
-            self.warm_up
+        match flow.start_offset.or(flow.active_for.map(|_| 0)) {
+            Some(offset) => self.measure + offset,
+            None => self.warm_up,
         }
     }
 

@@ -553,7 +553,7 @@ fn phases_may_end_by_count() {
 #[test]
 fn a_flow_may_start_late_and_stop_early() {
     let mut w = workload(1, 1, Arrivals::Periodic { per_s: 100.0 });
-    w.flows[0].start_offset = 5 * SECOND;
+    w.flows[0].start_offset = Some(5 * SECOND);
     w.flows[0].active_for = Some(10 * SECOND);
     let run = simulate(
         w,
@@ -563,6 +563,17 @@ fn a_flow_may_start_late_and_stop_early() {
     );
     agree(&run);
     assert_eq!(run.record.sum().published, 1000);
+    assert_eq!(run.record.sum().warm_up_published, 0);
+}
+
+#[test]
+fn a_flow_that_starts_at_0_starts_with_the_measurement() {
+    let mut w = workload(1, 1, Arrivals::Periodic { per_s: 100.0 });
+    w.flows[0].start_offset = Some(0);
+    let clock = Clock::virtual_at(SECOND);
+    let run = simulate(w, Behaviour::default(), Settings::default(), clock);
+    agree(&run);
+    assert_eq!(run.record.sum().published, 2000);
     assert_eq!(run.record.sum().warm_up_published, 0);
 }
 

@@ -33,7 +33,7 @@ fn workload(arrivals: Arrivals, measure: Nanos, of: Vec<Window>) -> Workload {
     let burst = Flow {
         name: "burst".into(),
         arrivals: Arrivals::Periodic { per_s: 90.0 },
-        start_offset: 1_200 * MS,
+        start_offset: Some(1_200 * MS),
         active_for: Some(800 * MS),
         ..workload.flows[0].clone()
     };

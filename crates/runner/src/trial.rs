@@ -201,9 +201,9 @@ pub fn circumstances(workload: &Workload) -> Circumstances {
     Circumstances {
         disconnects_allowed: workload.phases.disconnects_allowed,
         losses_allowed: workload.phases.losses_allowed,
-        rate_varies_by_design: flows
-            .iter()
-            .any(|f| varies(&f.arrivals) || f.active_for.is_some() || f.start_offset > 0),
+        rate_varies_by_design: flows.iter().any(|f| {
+            varies(&f.arrivals) || f.active_for.is_some() || f.start_offset.is_some_and(|ns| ns > 0)
+        }),
         ..Circumstances::default()
     }
 }

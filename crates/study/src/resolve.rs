@@ -204,7 +204,7 @@ fn flow(
         subscribers,
         arrivals,
         size,
-        start_offset: file.start.map_or(0, |span| span.0),
+        start_offset: file.start.map(|span| span.0),
         active_for: file.lasts.map(|span| span.0),
         exchange: if ping_pong {
             Exchange::PingPong

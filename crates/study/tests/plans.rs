@@ -224,7 +224,7 @@ fn a_device_may_publish_and_subscribe() {
         workload.flows[0].arrivals,
         Arrivals::Periodic { per_s: 3.0 }
     );
-    assert_eq!(workload.flows[1].start_offset, 30 * SECOND);
+    assert_eq!(workload.flows[1].start_offset, Some(30 * SECOND));
     assert_eq!(workload.flows[1].active_for, Some(10 * SECOND));
 }
 

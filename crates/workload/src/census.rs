@@ -158,7 +158,7 @@ mod tests {
             subscribers,
             arrivals: Arrivals::Periodic { per_s: 10.0 },
             size: Sizes::Fixed { bytes: 64 },
-            start_offset: 0,
+            start_offset: None,
             active_for: None,
             exchange: Exchange::OneWay,
             window: None,

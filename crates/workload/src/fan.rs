@@ -30,7 +30,7 @@ impl Workload {
                 .collect(),
             arrivals,
             size: Sizes::Fixed { bytes: 64 },
-            start_offset: 0,
+            start_offset: None,
             active_for: None,
             exchange: Exchange::OneWay,
             window: None,

@@ -50,9 +50,9 @@ pub struct Flow {
     pub arrivals: Arrivals,
     /// How big messages are, header included, in bytes.
     pub size: Sizes,
-    /// Nanoseconds from the start of the measurement to that of the flow. 0: the flow starts with the
+    /// Nanoseconds from the start of the measurement to that of the flow. Absent: the flow starts with the
     /// warm-up, or with the measurement if `active_for` is given.
-    pub start_offset: Nanos,
+    pub start_offset: Option<Nanos>,
     /// How long after its start the flow sends; absent: to the end of the measurement.
     pub active_for: Option<Nanos>,
     /// One way, or there and back.

@@ -24,7 +24,7 @@ pub(crate) fn flow(
             .collect(),
         arrivals: Arrivals::FlatOut,
         size: Sizes::Fixed { bytes: 64 },
-        start_offset: 0,
+        start_offset: None,
         active_for: None,
         exchange: Exchange::OneWay,
         window: None,

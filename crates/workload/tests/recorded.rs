@@ -114,7 +114,7 @@ fn smart_meters() {
             ..Replay::default()
         })),
         size: Sizes::Recorded,
-        start_offset: 0,
+        start_offset: None,
         active_for: Some(300 * SECOND),
         exchange: Exchange::OneWay,
         window: None,

@@ -65,7 +65,8 @@ pub struct FlowFile {
     pub replay: Option<ReplayFile>,
     /// One way, or there and back; one-way if absent.
     pub exchange: Option<ExchangeFile>,
-    /// The flow begins so much later than its phase.
+    /// The flow begins so long after the start of the measurement; if absent, with the warm-up, or, where `lasts` is
+    /// given, with the measurement.
     pub start: Option<Span>,
     /// The flow sends for so long; to the end of the phase if absent.
     pub lasts: Option<Span>,

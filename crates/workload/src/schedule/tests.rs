@@ -106,7 +106,7 @@ fn flat_out_bursts_have_a_gate() {
 fn active_for_ends_the_schedule() {
     let mut flow = sending(2, Arrivals::Periodic { per_s: 10.0 });
     flow.active_for = Some(SECOND);
-    flow.start_offset = 5 * SECOND;
+    flow.start_offset = Some(5 * SECOND);
     let dues: Vec<Due> = Schedule::new(&flow, 0..2, 1).collect();
     assert_eq!(dues.len(), 10);
     assert_eq!(dues[0].at, 0);
