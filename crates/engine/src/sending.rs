@@ -166,10 +166,8 @@ pub struct Sending {
     pub sentinels: u64,
     /// The deliveries that they should cause.
     sentinels_due: u64,
-    /// Sentinels close their streams from now on.
-    pub closing: bool,
-    /// Of the closing ones: how many, and the deliveries that they should cause.
-    pub closing_sentinels: [u64; 2],
+    /// The two counts when the first sentinel that closes its stream was to go out.
+    before_closing: Option<(u64, u64)>,
     /// Of a round of sentinels, the publishers with streams that have none yet: (position in `locals`,
     /// the next topic).
     round: VecDeque<(u32, u32)>,
@@ -217,8 +215,7 @@ impl Sending {
             done_at: None,
             sentinels: 0,
             sentinels_due: 0,
-            closing: false,
-            closing_sentinels: [0; 2],
+            before_closing: None,
             round: VecDeque::new(),
             stuck: Vec::new(),
             reply_topics: FxHashMap::default(),
@@ -518,11 +515,12 @@ impl Sending {
 
     /// What was handed over so far, of any kind.
     pub fn traffic(&self) -> Traffic {
-        let [closing_sentinels, closing_due] = self.closing_sentinels;
+        let (sentinels, due) = (self.sentinels, self.sentinels_due);
+        let (before, due_before) = self.before_closing.unwrap_or((sentinels, due));
         Traffic {
             handed_over: self.sent + self.flows.iter().map(|flow| flow.replies).sum::<u64>(),
-            closing_sentinels,
-            closing_due,
+            closing_sentinels: sentinels - before,
+            closing_due: due - due_before,
             ..Traffic::default()
         }
     }

@@ -1,10 +1,13 @@
 //! What the engine reports of the simulated system against what really happened there.
 
+#[path = "truth/readiness.rs"]
+mod readiness;
+
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use proptest::prelude::*;
-use pubgauge_driver::{Clock, Driver, Kind, Mark, Reliability, Settings};
+use pubgauge_driver::{Clock, Driver, Mark, Reliability, Settings};
 use pubgauge_engine::assignment::Brief;
 use pubgauge_engine::conductor::{Nobody, Outcome, TrialRecord, TrialSpec, run};
 use pubgauge_engine::link::{Encoded, Place};
@@ -290,108 +293,6 @@ fn acknowledgements_are_timed() {
     let acknowledgement = run.record.all_times(Measure::Acknowledgement);
     assert_eq!(acknowledgement.len(), 4000);
     assert!(acknowledgement.value_at_quantile(0.5).abs_diff(4_000_000) < 10_000);
-}
-
-#[test]
-fn late_subscribers_are_waited_for() {
-    let behaviour = Behaviour {
-        deaf_for_ns: 700_000_000,
-        ..Behaviour::default()
-    };
-    let run = simulate(
-        workload(2, 2, Arrivals::Periodic { per_s: 100.0 }),
-        behaviour,
-        Settings::default(),
-        Clock::virtual_at(SECOND),
-    );
-    agree(&run);
-    assert_eq!(run.record.sum().lost(), 0);
-    assert!(
-        run.record.prove_span >= 700_000_000,
-        "{}",
-        run.record.prove_span
-    );
-}
-
-/// More topics than messages that may be unacknowledged: each gets its sentinel all the same.
-#[test]
-fn readiness_is_proven_at_any_window() {
-    for in_flight in [1, 20] {
-        let mut w = workload(2, 1, Arrivals::Periodic { per_s: 100.0 });
-        for (p, publisher) in w.flows[0].publishers.iter_mut().enumerate() {
-            publisher.topics = (0..50).map(|t| format!("t/{p}/{t}")).collect();
-        }
-        let settings = Settings {
-            reliability: Some(Reliability::AtLeastOnce),
-            in_flight: Some(in_flight),
-            ..Settings::default()
-        };
-        let clock = Clock::virtual_at(SECOND);
-        let run = simulate(w, Behaviour::default(), settings, clock);
-        agree(&run);
-        assert_eq!(run.record.recordings[0].sentinels, 100);
-    }
-}
-
-/// 2,000 topics on a system that takes 1 ms for each message: one sentinel on each, and the measurement
-/// begins with none of them in the system's queue.
-#[test]
-fn sentinels_do_not_load_a_slow_system() {
-    let mut w = workload(1, 1, Arrivals::Periodic { per_s: 100.0 });
-    w.flows[0].publishers[0].topics = (0..2000).map(|t| format!("t/{t}")).collect();
-    w.phases.ready_within = 10 * SECOND;
-    let behaviour = Behaviour {
-        service_ns: 1_000_000,
-        ..Behaviour::default()
-    };
-    let run = simulate(w, behaviour, Settings::default(), Clock::virtual_at(SECOND));
-    agree(&run);
-    assert_eq!(run.record.recordings[0].sentinels, 2000);
-    let span = run.record.prove_span;
-    assert!(
-        (2 * SECOND..2 * SECOND + SECOND / 10).contains(&span),
-        "{span}"
-    );
-    let messages = run.truth.iter().filter(|t| {
-        t.header
-            .is_some_and(|h| matches!(h.kind, Kind::WarmUp | Kind::Measured))
-    });
-    let longest = messages.filter_map(|t| Some(t.delivered_at? - t.published_at));
-    let longest = longest.max();
-    assert!(longest.is_some_and(|ns| ns < SECOND / 10), "{longest:?}");
-}
-
-/// The system is slower than the time that is given: that is told, and nothing is measured.
-#[test]
-fn sentinels_that_are_still_under_way_are_told() {
-    let mut w = workload(1, 2, Arrivals::Periodic { per_s: 100.0 });
-    w.flows[0].publishers[0].topics = (0..2000).map(|t| format!("t/{t}")).collect();
-    w.phases.ready_within = SECOND;
-    let behaviour = Behaviour {
-        service_ns: 1_000_000,
-        ..Behaviour::default()
-    };
-    let run = simulate(w, behaviour, Settings::default(), Clock::virtual_at(SECOND));
-    let Outcome::NotReady(why) = &run.record.outcome else {
-        panic!("{:?}", run.record.outcome)
-    };
-    assert!(why.contains("carried no sentinel"), "{why}");
-    assert_eq!(run.record.recordings[0].sentinels, 2000);
-}
-
-#[test]
-fn a_subscriber_that_never_hears_is_not_measured() {
-    let behaviour = Behaviour {
-        deaf_for_ns: u64::MAX / 4,
-        ..Behaviour::default()
-    };
-    let mut w = workload(1, 1, Arrivals::Periodic { per_s: 100.0 });
-    w.phases.ready_within = 3 * SECOND;
-    let run = simulate(w, behaviour, Settings::default(), Clock::virtual_at(SECOND));
-    let Outcome::NotReady(why) = &run.record.outcome else {
-        panic!("{:?}", run.record.outcome)
-    };
-    assert!(why.contains("sentinel"), "{why}");
 }
 
 #[test]

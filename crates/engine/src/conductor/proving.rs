@@ -14,11 +14,13 @@ const FIRST_PAUSE: Nanos = 50_000_000;
 /// The longest of these pauses.
 const LONGEST_PAUSE: Nanos = 1_000_000_000;
 
-/// Rounds of sentinels. A round goes out once the one before brings nothing more, for a pause and for half as
-/// long as that one has taken: a system that is slow for the number of streams would otherwise have more and
-/// more of them to deliver.
+/// Rounds of sentinels. The next round is due once nothing was sent or received for a pause, and for half of the
+/// time that the round before has moved: with rounds at fixed times, a system that needs longer than that for all
+/// streams would have ever more sentinels in its queues.
 pub(super) struct Rounds {
+    /// Shortest silence before the next round.
     pause: Nanos,
+    /// When the round began.
     begun: Nanos,
     /// Messages sent and received when they last moved, and when that was.
     moved: (u64, u64),
@@ -59,8 +61,9 @@ impl Rounds {
 
 impl Conductor<'_> {
     /// Has publishers send sentinels until every party has heard every stream that it is entitled to, and
-    /// waits for the sentinels that are under way then: the warm-up would begin with them in the
-    /// system's queues. Where some were lost, that is until nothing comes for twice the longest silence.
+    /// waits until none is under way: else the system's queues would hold sentinels when the warm-up begins.
+    /// Lost ones cannot be told from late ones: then it waits until nothing came for 50 ms and for twice the
+    /// longest silence.
     ///
     /// # Errors
     /// If that has not happened by `ready_by`.

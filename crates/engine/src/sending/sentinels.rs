@@ -19,7 +19,7 @@ impl Sending {
 
     /// Begins the first of the rounds that close streams.
     pub fn close_streams(&mut self) {
-        self.closing = true;
+        self.before_closing = Some((self.sentinels, self.sentinels_due));
         self.round.clear();
         self.begin_round();
     }
@@ -56,10 +56,6 @@ impl Sending {
                         Publish::Accepted => {
                             self.sentinels += 1;
                             self.sentinels_due += u64::from(fan_out);
-                            if self.closing {
-                                self.closing_sentinels[0] += 1;
-                                self.closing_sentinels[1] += u64::from(fan_out);
-                            }
                         }
                         Publish::Blocked => break,
                         // A lost connection; the next round tries again.

@@ -78,15 +78,18 @@ fn main() {
     match words[..] {
         [side, what, mode, endpoint, topic, count] => {
             let (mode, count) = (parse_mode(mode), parse(count));
-            let plain_run = match what {
-                "publish" => plain::publish,
-                _ => plain::consume,
+            let wait = match side {
+                "driver" => None,
+                "plain" => Some(Wait::Recv),
+                "plain-epoll" => Some(Wait::Epoll),
+                _ => panic!("no side {side}"),
             };
-            match (side, what) {
-                ("driver", "publish") => publish(mode, endpoint, topic, count),
-                ("driver", _) => consume(mode, endpoint, topic, count),
-                ("plain", _) => plain_run(Wait::Recv, mode, endpoint, topic, count),
-                _ => plain_run(Wait::Epoll, mode, endpoint, topic, count),
+            match (what, wait) {
+                ("publish", None) => publish(mode, endpoint, topic, count),
+                ("consume", None) => consume(mode, endpoint, topic, count),
+                ("publish", Some(wait)) => plain::publish(wait, mode, endpoint, topic, count),
+                ("consume", Some(wait)) => plain::consume(wait, mode, endpoint, topic, count),
+                _ => panic!("no side can {what}"),
             }
         }
         _ => compare(),
