@@ -96,9 +96,9 @@ impl Conductor<'_> {
                 let within = self.spec.brief.workload.phases.ready_within as f64 / SECOND as f64;
                 return Err(Outcome::NotReady(match missing {
                     0 => format!(
-                        "{left} sentinels (messages that only prove that a subscriber receives) were still \
-                         under way after {within} s: the system takes longer than that to deliver a message \
-                         on each topic"
+                        "every subscriber receives, but {left} sentinels (messages that only prove that) had not \
+                         come within {within} s, and the system may still hold them\n  hint: a longer \
+                         ready-within lets it deliver them"
                     ),
                     _ => format!(
                         "{missing} of the publisher-to-subscriber paths carried no sentinel (a message that \
