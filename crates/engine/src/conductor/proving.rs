@@ -93,23 +93,33 @@ impl Conductor<'_> {
                 self.tell(None, &Command::Prove);
             }
             if now > ready_by {
-                let within = self.spec.brief.workload.phases.ready_within as f64 / SECOND as f64;
-                return Err(Outcome::NotReady(match missing {
-                    0 => format!(
-                        "every subscriber receives, but {left} sentinels (messages that only prove that) had not \
-                         come within {within} s, and the system may still hold them\n  hint: a longer \
-                         ready-within lets it deliver them"
-                    ),
-                    _ => format!(
-                        "{missing} of the publisher-to-subscriber paths carried no sentinel (a message that \
-                         only proves that a subscriber receives) within {within} s: the subscribers are \
-                         connected, but messages do not reach them"
-                    ),
-                }));
+                return Err(Outcome::NotReady(self.unready(missing, left)));
             }
             self.pass_time(observer, stop)?;
         }
         self.prove_span = self.spec.clock.now() - began;
         Ok(())
+    }
+    /// Why the system was not ready in time: so many paths carried no sentinel, or `left` have not come.
+    fn unready(&self, missing: u64, left: u64) -> String {
+        let within = self.spec.brief.workload.phases.ready_within as f64 / SECOND as f64;
+        if missing == 0 {
+            return format!(
+                "every subscriber receives, but {left} sentinels (messages that only prove that) had not come \
+                 within {within} s, and the system may still hold them\n  hint: a longer ready-within lets it \
+                 deliver them"
+            );
+        }
+        let known = match self.live.sentinels_received {
+            0 => "the subscribers are connected, but messages do not reach them".to_owned(),
+            came => format!(
+                "{came} sentinels came, so that the system is slow, or some messages do not get through\n  \
+                 hint: a longer ready-within tells which; fewer topics need fewer sentinels"
+            ),
+        };
+        format!(
+            "{missing} of the publisher-to-subscriber paths carried no sentinel (a message that only proves that a \
+             subscriber receives) within {within} s: {known}"
+        )
     }
 }

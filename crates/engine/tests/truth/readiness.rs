@@ -123,6 +123,7 @@ fn a_system_too_slow_to_be_ready_in_time_is_told() {
         panic!("{:?}", run.record.outcome)
     };
     assert!(why.contains("carried no sentinel"), "{why}");
+    assert!(why.contains("the system is slow"), "{why}");
     assert_eq!(run.record.recordings[0].sentinels, 2000);
 }
 
@@ -157,4 +158,5 @@ fn a_subscriber_that_never_hears_is_not_measured() {
         panic!("{:?}", run.record.outcome)
     };
     assert!(why.contains("sentinel"), "{why}");
+    assert!(why.contains("messages do not reach them"), "{why}");
 }
