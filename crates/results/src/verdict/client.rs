@@ -152,10 +152,15 @@ impl Load {
     }
 
     /// Workers that are ready but wait for a processor: the machine is crowded, or the workers'
-    /// share of it is used up.
+    /// share of it is used up. Publishing workers that gather messages and hand them over in time
+    /// wait for nothing that was asked of them.
     fn waiting(&self, trial: &Trial, findings: &mut Findings) {
         let load = &trial.worker_load;
-        let worst = load.publishers_waiting.max(load.subscribers_waiting);
+        let publishers = match gathered_in_time(trial) {
+            true => 0.0,
+            false => load.publishers_waiting,
+        };
+        let worst = publishers.max(load.subscribers_waiting);
         if worst <= thresholds::WAITING {
             return;
         }
@@ -227,6 +232,14 @@ impl Load {
             findings.blame_client(Rule::ClientLate, reason);
         }
     }
+}
+
+/// Whether publishing workers were to gather messages for a span (`pacing-within`), and 99 % of the
+/// messages left within it.
+fn gathered_in_time(trial: &Trial) -> bool {
+    let asked = trial.circumstances.pacing_within_ns;
+    let tail = trial.send_lag_ns.quotable(0.99);
+    asked > 0 && !trial.workload.flat_out && tail.is_some_and(|lag| lag <= asked)
 }
 
 /// How busy the busiest subscribing worker was.

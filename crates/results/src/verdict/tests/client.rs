@@ -351,6 +351,37 @@ fn linked(trial: Trial, share: f64) -> Trial {
 }
 
 #[test]
+fn a_publishing_worker_that_gathers_messages_may_wait_while_it_hands_them_over_in_time() {
+    // Ten times a second, all messages of 100 ms: they and the system's work on them meet on the processors.
+    let gathering = |last_ms: u64, within_ms: u64| {
+        let mut t = calm();
+        t.circumstances.pacing_within_ns = within_ms * MS;
+        t.send_lag_ns = distribution(t.published, 50 * MS, last_ms * MS);
+        t.latency_ns = distribution(t.delivered, 70 * MS, 120 * MS);
+        t.latency_from_send_ns = distribution(t.delivered, 20 * MS, 40 * MS);
+        t.worker_load.publishers_waiting = 0.25;
+        t
+    };
+    let here_within = |t: &Trial| Circumstances {
+        pacing_within_ns: t.circumstances.pacing_within_ns,
+        ..here()
+    };
+    let status = |t: &Trial| judge(t, &here_within(t)).status;
+    let in_time = gathering(99, 100);
+    assert_eq!(status(&in_time), Status::Valid);
+    // Later than asked for; with nothing asked for; flat out.
+    assert_eq!(status(&gathering(130, 100)), Status::ClientBound);
+    assert_eq!(status(&gathering(99, 0)), Status::ClientBound);
+    let mut flat_out = in_time.clone();
+    flat_out.workload.flat_out = true;
+    assert_eq!(status(&flat_out), Status::ClientBound);
+    // A subscribing worker that waits receives late.
+    let mut receiving_late = in_time;
+    receiving_late.worker_load.subscribers_waiting = 0.25;
+    assert_eq!(status(&receiving_late), Status::ClientBound);
+}
+
+#[test]
 fn a_worker_that_waits_for_a_full_link_is_not_the_limit() {
     let mut t = flat_out();
     t.worker_load.publishers_stalled = 0.85;
