@@ -75,6 +75,13 @@ pub struct Seen {
     pub cost: Option<f64>,
 }
 
+impl Seen {
+    /// Whether the system took a load and delivered next to nothing of it.
+    fn collapsed(&self) -> bool {
+        self.achieved < COLLAPSED * self.offered
+    }
+}
+
 /// What to measure next.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Step {
@@ -160,7 +167,7 @@ const DISTURBED: usize = 8;
 /// that grows by 0.2 % of what is sent, if it grows evenly.
 const UNSEEN: f64 = 0.005;
 /// A system that delivers less than this share of a flat-out load has collapsed under it: how much that was tells
-/// nothing of its limit (RabbitMQ over MQTT: 2 of 140,000 msg/s, where it carries more than 3,500).
+/// nothing of its limit (RabbitMQ over MQTT: 2 of 140,000 msg/s, where it carries more than 10,000).
 const COLLAPSED: f64 = 0.01;
 /// Largest share of a search's time that is kept for its first long trial. Where there is less time, short
 /// trials come first.
@@ -240,11 +247,11 @@ impl<'a> View<'a> {
                 false => view.short_seconds = one.seconds,
             }
             // A client that is the bottleneck flat out does no harm: the trial shows roughly where the limit
-            // is.
+            // is. A system that took messages flat out and delivered none would do so again.
             let told = match one.finding {
                 Finding::Within | Finding::Beyond => true,
                 Finding::Client => one.step == Step::FlatOut,
-                Finding::Nothing => false,
+                Finding::Nothing => one.step == Step::FlatOut && one.collapsed(),
             };
             if told {
                 in_vain.clear();
@@ -275,8 +282,7 @@ impl<'a> View<'a> {
     fn take(&mut self, one: &Seen, client: bool) {
         self.again = None;
         let Some(load) = one.step.load() else {
-            let collapsed = one.achieved < COLLAPSED * one.offered;
-            self.flat_out = Some(if collapsed { 0.0 } else { one.achieved });
+            self.flat_out = Some(if one.collapsed() { 0.0 } else { one.achieved });
             return;
         };
         let evidence = Evidence {
@@ -394,13 +400,14 @@ impl<'a> View<'a> {
         self.seconds + self.expected_seconds(step) + after <= self.question.most_seconds
     }
 
-    /// Whether a step is one too many, by number or time. The trials of the costs are kept time for, and, if
-    /// it is not most of what there is, the first long one.
+    /// Whether a step is one too many, by number or time. Once a load stayed within, the trials of the costs are
+    /// kept time for, and, if it is not most of what there is, the first long one.
     fn spent(&self, step: Step) -> bool {
         let costs = COSTS.len() as f64 * self.short_seconds;
         let long = self.expected_seconds(Step::Long(0.0));
         let keeps = !step.is_long() && !self.tried_long();
         let kept = match keeps && long <= KEPT_FOR_LONG * self.question.most_seconds {
+            _ if self.most_within().is_none() => 0.0,
             true => costs + long,
             false => costs,
         };

@@ -71,6 +71,35 @@ fn what_little_a_collapsed_system_delivers_is_no_guide() {
 }
 
 #[test]
+fn a_system_that_delivers_nothing_flat_out_is_not_asked_again_and_costs_do_not_take_its_time() {
+    let question = Question::default();
+    // ActiveMQ over 2,000 connections: nothing came for a minute after it, and the trial took a quarter of the time.
+    let in_vain = Seen {
+        offered: 126_000.0,
+        achieved: 0.0,
+        seconds: 0.25 * question.most_seconds,
+        ..seen(Step::FlatOut, Finding::Nothing)
+    };
+    let first = Step::Short(question.start);
+    assert_eq!(next(&question, &[in_vain]), first);
+    let within = Seen {
+        seconds: in_vain.seconds,
+        ..seen(first, Finding::Within)
+    };
+    let after = next(&question, &[in_vain, within]);
+    assert!(
+        matches!(after, Step::Cost(_)),
+        "a load is known, and the rest of the time is for its costs: {after:?}"
+    );
+    // Nothing was taken: that may have been an accident.
+    let nothing = Seen {
+        offered: 0.0,
+        ..in_vain
+    };
+    assert_eq!(next(&question, &[nothing]), Step::FlatOut);
+}
+
+#[test]
 fn three_trials_that_tell_nothing_end_it() {
     let question = Question::default();
     let mut all = vec![seen(Step::FlatOut, Finding::Nothing); 2];
