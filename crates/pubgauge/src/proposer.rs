@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pubgauge_results::criterion::{Comparison, CriterionSpec, Filter};
+use pubgauge_results::criterion::{CriterionSpec, by_default};
 use pubgauge_results::model::Trial;
 use pubgauge_results::search::{LimitShare, Search, SearchStep};
 use pubgauge_study::{Axis, Plan, PlannedTrial};
@@ -20,9 +20,6 @@ use crate::pairs::Pairs;
 use crate::prepared::Prepared;
 use crate::{capacity, criteria};
 pub use limits::axes;
-
-/// Limit of the 99th percentile of latency in searches whose study has no criterion of latency, ns.
-const P99_NS: f64 = 100e6;
 
 /// A trial to run.
 pub struct Proposal {
@@ -179,6 +176,7 @@ pub fn specs(plan: &Plan) -> Vec<CriterionSpec> {
     };
     let beside = plan.plain().next().is_some();
     let mut keep = Vec::new();
+    let mut gathered = 0;
     for search in plan.searches() {
         let name = &search.workload.name;
         let about = |spec: &&CriterionSpec| {
@@ -189,10 +187,11 @@ pub fn specs(plan: &Plan) -> Vec<CriterionSpec> {
         let asked = specs.iter().filter(about).any(of_time) || search.seeks() == Some(Axis::Burst);
         if !asked && !keep.contains(name) {
             keep.push(name.clone());
+            gathered = gathered.max(search.pacing_within);
         }
     }
     if !keep.is_empty() {
-        let mut spec = default_criterion();
+        let mut spec = default_criterion(gathered);
         // The default applies to no other workload.
         if beside
             || plan
@@ -229,14 +228,16 @@ pub fn evaluated<'s>(
         .filter(move |spec| of_plan || plan.plain().any(|trial| bears(spec, trial)))
 }
 
-/// The criterion of searches whose study has none of latency: a 99th percentile of at most 100 ms.
-pub fn default_criterion() -> CriterionSpec {
+/// The criterion of searches whose study has none of latency, with messages gathered for this span.
+pub fn default_criterion(pacing_within_ns: u64) -> CriterionSpec {
+    let spec = by_default(pacing_within_ns);
+    let latency = match spec.figure.starts_with("latency_from_send") {
+        true => "latency from send",
+        false => "latency",
+    };
     CriterionSpec {
-        text: "latency p99 <= 100 ms (every search without a criterion on latency)".into(),
-        figure: "latency_ns.p99".into(),
-        comparison: Comparison::AtMost,
-        value: P99_NS,
-        filter: Filter::default(),
+        text: format!("{latency} p99 <= 100 ms (every search without a criterion on latency)"),
+        ..spec
     }
 }
 

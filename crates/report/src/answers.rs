@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use pubgauge_results::criterion::{Comparison, CriterionSpec, Filter, bearing, figure, show};
+use pubgauge_results::criterion::{Comparison, CriterionSpec, bearing, by_default, figure, show};
 use pubgauge_results::{Results, Status, Trial};
 use serde::Serialize;
 
@@ -12,10 +12,6 @@ use crate::stats::mean;
 use crate::summary::{Bound, Cell, Summary, Workload};
 use crate::units;
 use crate::wins::{Metric, answer};
-
-/// The default limit of a paced load's 99th percentile of latency, where the study has no
-/// criterion: 100 ms, in ns. By default nothing may be lost and no queue may grow either.
-pub const DEFAULT_P99_NS: f64 = 100e6;
 
 /// The answers of one workload.
 #[derive(Clone, Debug, Serialize)]
@@ -152,8 +148,8 @@ pub(crate) fn demands(specs: &[CriterionSpec], workload: &Workload<'_>) -> Vec<C
     let trials = || workload.cells.iter().map(|cell| cell.trials[0]);
     let bears = |spec: &&CriterionSpec| trials().any(|trial| spec.filter.lets_through(trial));
     let own = specs.iter().filter(bears).cloned();
-    let default = trials().any(|trial| defaulted(trial, specs));
-    own.chain(default.then(default_spec)).collect()
+    let default = trials().find(|trial| defaulted(trial, specs));
+    own.chain(default.map(default_spec)).collect()
 }
 
 /// Whether only the default applies to a trial.
@@ -161,14 +157,9 @@ fn defaulted(trial: &Trial, specs: &[CriterionSpec]) -> bool {
     !trial.workload.flat_out && !specs.iter().any(|spec| spec.filter.lets_through(trial))
 }
 
-fn default_spec() -> CriterionSpec {
-    CriterionSpec {
-        text: String::new(),
-        figure: "latency_ns.p99".to_owned(),
-        comparison: Comparison::AtMost,
-        value: DEFAULT_P99_NS,
-        filter: Filter::default(),
-    }
+/// What is asked of a trial by default; nothing may be lost and no queue may grow either.
+fn default_spec(trial: &Trial) -> CriterionSpec {
+    by_default(trial.circumstances.pacing_within_ns)
 }
 
 /// A criterion in a few words: `readings: p99 <= 100 ms`.
@@ -306,7 +297,7 @@ fn of_trial(trial: &Trial, specs: &[CriterionSpec]) -> Vec<Said> {
         reason: trial.verdict.reasons.first().cloned(),
     };
     if said.is_empty() && trial.expected > 0 {
-        said.push(of_spec(trial, &default_spec()));
+        said.push(of_spec(trial, &default_spec(trial)));
     } else if said.is_empty() {
         // Without subscribers there is no latency to judge.
         said.push(match status {

@@ -96,6 +96,26 @@ fn cell(system: &str, settings: &str, axes: &[(&str, &str)]) -> Trial {
 }
 
 #[test]
+fn by_default_gathered_messages_are_judged_from_their_send() {
+    // Gathered for 100 ms: 100 ms of the latency is what the study asks for.
+    let gathered = |within_ns: u64, from_send: u64| {
+        let mut t = trial("m", Status::Valid, 1000.0, 120_000_000);
+        t.circumstances.pacing_within_ns = within_ns;
+        t.latency_from_send_ns = Distribution {
+            p99: Some(from_send),
+            ..t.latency_ns
+        };
+        let answers = answers::answers(&results(vec![t], vec![]));
+        (answers[0].rows[0].carries, answers[0].asked.join(", "))
+    };
+    let (carries, asked) = gathered(100_000_000, 20_000_000);
+    assert_eq!(carries, Some(Carries::Yes), "{asked}");
+    assert!(asked.contains("latency from send p99 <= 100 ms"), "{asked}");
+    assert_eq!(gathered(100_000_000, 101_000_000).0, Some(Carries::No));
+    assert_eq!(gathered(1_000_000, 20_000_000).0, Some(Carries::No));
+}
+
+#[test]
 fn a_row_is_named_by_what_was_varied_and_nothing_else() {
     let named = |trials: Vec<Trial>| -> Vec<String> {
         labels(trials).into_iter().map(|(label, _)| label).collect()

@@ -212,6 +212,26 @@ pub struct Bearing {
     pub figure: String,
 }
 
+/// Span of gathered messages up to which latency counts from the intended time by default, ns.
+const GATHERED_NS: u64 = 10_000_000;
+
+/// What is asked of a load with a schedule where the study asks nothing: a 99th percentile of latency of at
+/// most 100 ms. Where messages are gathered for more than 10 ms (`pacing_within_ns`), latency counts from the
+/// send: their waiting is what the study asks for.
+pub fn by_default(pacing_within_ns: u64) -> CriterionSpec {
+    let figure = match pacing_within_ns > GATHERED_NS {
+        true => "latency_from_send_ns.p99",
+        false => "latency_ns.p99",
+    };
+    CriterionSpec {
+        text: String::new(),
+        figure: figure.to_owned(),
+        comparison: Comparison::AtMost,
+        value: 100e6,
+        filter: Filter::default(),
+    }
+}
+
 /// What a trial says of a criterion. The first of these that applies:
 ///
 /// - The verdict is compared in every trial.

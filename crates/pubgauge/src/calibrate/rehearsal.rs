@@ -155,7 +155,7 @@ fn one(number: u32, of: u32, args: &CalibrateArgs) -> Result<Rehearsed, String> 
     };
     let found = search(
         &Question::default(),
-        &[default_criterion()],
+        &[default_criterion(0)],
         CONFIRM_S,
         behaves,
     )?;
