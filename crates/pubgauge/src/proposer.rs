@@ -174,9 +174,8 @@ pub fn specs(plan: &Plan) -> Vec<CriterionSpec> {
     let of_time = |spec: &CriterionSpec| {
         spec.figure.contains("latency") || spec.figure.contains("round_trip")
     };
-    let beside = plan.plain().next().is_some();
-    let mut keep = Vec::new();
-    let mut gathered = 0;
+    // One for all searches that gather messages, and one for the others.
+    let mut defaults: Vec<CriterionSpec> = Vec::new();
     for search in plan.searches() {
         let name = &search.workload.name;
         let about = |spec: &&CriterionSpec| {
@@ -184,24 +183,28 @@ pub fn specs(plan: &Plan) -> Vec<CriterionSpec> {
             workloads.is_empty() || workloads.contains(name)
         };
         // A search for the burst size has no limit of latency by default.
-        let asked = specs.iter().filter(about).any(of_time) || search.seeks() == Some(Axis::Burst);
-        if !asked && !keep.contains(name) {
-            keep.push(name.clone());
-            gathered = gathered.max(search.pacing_within);
+        if specs.iter().filter(about).any(of_time) || search.seeks() == Some(Axis::Burst) {
+            continue;
+        }
+        let default = default_criterion(search.pacing_within);
+        let same = defaults.iter().position(|d| d.figure == default.figure);
+        let at = same.unwrap_or_else(|| {
+            defaults.push(default);
+            defaults.len() - 1
+        });
+        let workloads = &mut defaults[at].filter.workloads;
+        if !workloads.contains(name) {
+            workloads.push(name.clone());
         }
     }
-    if !keep.is_empty() {
-        let mut spec = default_criterion(gathered);
-        // The default applies to no other workload.
-        if beside
-            || plan
-                .searches()
-                .any(|search| !keep.contains(&search.workload.name))
-        {
-            spec.filter.workloads = keep;
+    if let [alone] = &mut defaults[..] {
+        let its = |search: &PlannedTrial| alone.filter.workloads.contains(&search.workload.name);
+        // It applies to no other workload.
+        if plan.plain().next().is_none() && plan.searches().all(its) {
+            alone.filter.workloads.clear();
         }
-        specs.push(spec);
     }
+    specs.extend(defaults);
     specs
 }
 
@@ -231,12 +234,11 @@ pub fn evaluated<'s>(
 /// The criterion of searches whose study has none of latency, with messages gathered for this span.
 pub fn default_criterion(pacing_within_ns: u64) -> CriterionSpec {
     let spec = by_default(pacing_within_ns);
-    let latency = match spec.figure.starts_with("latency_from_send") {
-        true => "latency from send",
-        false => "latency",
-    };
     CriterionSpec {
-        text: format!("{latency} p99 <= 100 ms (every search without a criterion on latency)"),
+        text: format!(
+            "{} (every search without a criterion on latency)",
+            spec.text
+        ),
         ..spec
     }
 }

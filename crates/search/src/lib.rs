@@ -13,9 +13,11 @@
 
 #![forbid(unsafe_code)]
 
+mod question;
 mod steps;
 pub mod threshold;
 mod wander;
 
-pub use steps::{Bound, Finding, Found, Question, Seen, Step, found, next};
+pub use question::{Bound, Finding, Found, Question, Seen, Step};
+pub use steps::{found, next};
 pub use wander::Wander;

@@ -100,6 +100,7 @@ impl Conductor<'_> {
         self.prove_span = self.spec.clock.now() - began;
         Ok(())
     }
+
     /// Why the system was not ready in time: so many paths carried no sentinel, or `left` have not come.
     fn unready(&self, missing: u64, left: u64) -> String {
         let within = self.spec.brief.workload.phases.ready_within as f64 / SECOND as f64;

@@ -335,6 +335,31 @@ fn repeats_take_their_turns_at_several_searches() {
     assert_ne!(half(1), half(2));
 }
 
+#[test]
+fn by_default_searches_that_gather_messages_count_latency_from_the_send() {
+    let gathered = "name = \"gathered\"\nclient = { pacing-within = \"100ms\" }";
+    let told = |text: &str| -> Vec<(String, Vec<String>)> {
+        let specs = specs(&prepared(text).plan).into_iter();
+        specs
+            .map(|spec| (spec.figure, spec.filter.workloads))
+            .collect()
+    };
+    let alone = &STUDY[..STUDY.find("[[workload]]\nname = \"near\"").unwrap()];
+    let from_intended = "latency_ns.p99".to_owned();
+    let from_send = "latency_from_send_ns.p99".to_owned();
+    assert_eq!(told(alone), [(from_intended.clone(), vec![])]);
+    let gathering = alone.replace("name = \"limit\"", gathered);
+    assert_eq!(told(&gathering), [(from_send.clone(), vec![])]);
+    let second = &gathering[gathering.find("[[workload]]").unwrap()..];
+    assert_eq!(
+        told(&format!("{alone}{second}")),
+        [
+            (from_intended, vec!["limit".into()]),
+            (from_send, vec!["gathered".into()])
+        ]
+    );
+}
+
 /// Criteria say what is within a limit, and are judged for trials beside it alone.
 #[test]
 fn searches_have_criteria_of_their_own() {

@@ -152,8 +152,8 @@ impl Load {
     }
 
     /// Workers that are ready but wait for a processor: the machine is crowded, or the workers'
-    /// share of it is used up. Publishing workers that gather messages and hand them over in time
-    /// wait for nothing that was asked of them.
+    /// share of it is used up. Where publishing workers gather messages and hand them over in time,
+    /// their waits delay nothing beyond the span that the study asks for, and do not count.
     fn waiting(&self, trial: &Trial, findings: &mut Findings) {
         let load = &trial.worker_load;
         let publishers = match gathered_in_time(trial) {
