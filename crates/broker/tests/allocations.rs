@@ -1,5 +1,6 @@
 //! The message path allocates nothing for a message, counted.
 
+#[path = "it/common/mod.rs"]
 mod common;
 
 use std::alloc::{GlobalAlloc, Layout, System};

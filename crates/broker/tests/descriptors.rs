@@ -4,7 +4,7 @@
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -13,18 +13,25 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 const SERVE: &str = "--serve-as-broker";
 
-fn main() {
+fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().collect();
     if args.get(1).is_some_and(|a| a == SERVE) {
         serve(args[2].parse().unwrap());
-        return;
+        return ExitCode::SUCCESS;
     }
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
     setrlimit(Resource::Nofile, limit).unwrap();
-    an_idle_connection_costs_little();
-    without_file_descriptors_it_rests_and_recovers();
-    println!("2 tests passed");
+    pubgauge_testing::own_main(&[
+        (
+            "an_idle_connection_costs_little",
+            an_idle_connection_costs_little,
+        ),
+        (
+            "without_file_descriptors_it_rests_and_recovers",
+            without_file_descriptors_it_rests_and_recovers,
+        ),
+    ])
 }
 
 /// Serves with at most `files` open files until standard input ends; then prints

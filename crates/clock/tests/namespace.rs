@@ -3,7 +3,7 @@
 //! 2.36, Linux 5.6; as root or where users may have namespaces).
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,16 +13,12 @@ use pubgauge_clock::{Caps, fit};
 const FAR: &str = "--far-host";
 const PLANTED_NS: i64 = 1_000_000_000_000;
 
-fn main() {
-    if std::env::args()
-        .nth(1)
-        .is_some_and(|argument| argument == FAR)
-    {
+fn main() -> ExitCode {
+    if std::env::args().nth(1).as_deref() == Some(FAR) {
         far();
-        return;
+        return ExitCode::SUCCESS;
     }
-    a_planted_offset_is_found();
-    println!("1 test passed");
+    pubgauge_testing::own_main(&[("a_planted_offset_is_found", a_planted_offset_is_found)])
 }
 
 /// Reads a key, tells its address and answers until standard input ends.

@@ -1,12 +1,13 @@
 //! Nothing is left of a network whose process is killed; and who may make one. This program starts itself again as
 //! the process that is killed. Needs root, and vde2 where the kernel has no netem.
 
+#[path = "it/common/mod.rs"]
 mod common;
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use common::network;
@@ -14,16 +15,19 @@ use pubgauge_lab::Lab;
 use pubgauge_network::Link;
 use pubgauge_testbed::procfs;
 
-fn main() {
+fn main() -> ExitCode {
     match std::env::args().nth(1).as_deref() {
-        Some("--victim") => return victim(),
-        Some("--once") => return once(Link::default()),
-        Some("--once-delayed") => return once(delayed()),
-        _ => {}
+        Some("--victim") => victim(),
+        Some("--once") => once(Link::default()),
+        Some("--once-delayed") => once(delayed()),
+        _ => {
+            return pubgauge_testing::own_main(&[
+                ("killed_without_a_chance", killed_without_a_chance),
+                ("without_privileges", without_privileges),
+            ]);
+        }
     }
-    killed_without_a_chance();
-    without_privileges();
-    println!("killed_owner: ok");
+    ExitCode::SUCCESS
 }
 
 /// Two networks, one of them with programs; names the namespaces, and waits.

@@ -1,6 +1,7 @@
 //! The counts of the systems that are pubgauge itself: this program starts itself again as what
 //! `pubgauge serve` is.
 
+use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
 use pubgauge_driver::{Driver, OnFull, Reliability, Settings};
@@ -10,7 +11,8 @@ use pubgauge_testbed::file::Counters;
 use pubgauge_testbed::{Count, Counted};
 use traffic::{Traffic, counted, start, system};
 
-#[path = "traffic/mod.rs"]
+#[path = "it/traffic/mod.rs"]
+#[path = "it/traffic/mod.rs"]
 mod traffic;
 
 const MANY: Traffic = Traffic {
@@ -20,7 +22,7 @@ const MANY: Traffic = Traffic {
     unheard: 200,
 };
 
-fn main() {
+fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).skip(1).collect();
     match words[..] {
@@ -36,13 +38,27 @@ fn main() {
             settings,
         ] => serve_forwarder(one, other, settings),
         _ => {
-            the_reference_broker_counts_both();
-            it_counts_from_its_start_only();
-            what_topics_do_not_tell_is_not_read();
-            the_forwarder_counts_what_it_forwards();
-            println!("builtin_counters: ok");
+            return pubgauge_testing::own_main(&[
+                (
+                    "the_reference_broker_counts_both",
+                    the_reference_broker_counts_both,
+                ),
+                (
+                    "it_counts_from_its_start_only",
+                    it_counts_from_its_start_only,
+                ),
+                (
+                    "what_topics_do_not_tell_is_not_read",
+                    what_topics_do_not_tell_is_not_read,
+                ),
+                (
+                    "the_forwarder_counts_what_it_forwards",
+                    the_forwarder_counts_what_it_forwards,
+                ),
+            ]);
         }
     }
+    ExitCode::SUCCESS
 }
 
 fn serve_broker(address: &str) {

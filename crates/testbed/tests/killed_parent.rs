@@ -3,7 +3,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use pubgauge_testbed::{Catalog, SystemFile, Testbed, stop_everything};
@@ -22,15 +22,16 @@ stdout-line = "ready"
 grace-s = 0.2
 "#;
 
-fn main() {
+fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().collect();
     if let Some(at) = arguments.iter().position(|argument| argument == "--victim") {
         victim(Path::new(&arguments[at + 1]), &arguments[at + 2]);
-        return;
+        return ExitCode::SUCCESS;
     }
-    killed_without_a_chance();
-    stopped_from_another_thread();
-    println!("killed_parent: ok");
+    pubgauge_testing::own_main(&[
+        ("killed_without_a_chance", killed_without_a_chance),
+        ("stopped_from_another_thread", stopped_from_another_thread),
+    ])
 }
 
 /// Starts two systems from a thread that ends, names their processes, and waits.

@@ -4,8 +4,11 @@
 //!
 //! It is for tests and benches only, and panics where a condition does not hold.
 
+use std::process::ExitCode;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
+
+use libtest_mimic::{Arguments, Trial};
 
 use pubgauge_driver::*;
 
@@ -18,12 +21,31 @@ pub mod proxy;
 
 pub use places::{connections_to, separate_places};
 
-/// A DDS domain that no other test of this process uses: hashes of folders, modulo 200, may
-/// collide.
+/// Runs these tests by name, as a program of tests that has its own `main` because it starts itself again in another
+/// role.
+pub fn own_main(tests: &[(&str, fn())]) -> ExitCode {
+    let trial = |(name, run): &(&str, fn())| {
+        let run = *run;
+        Trial::test(*name, move || {
+            run();
+            Ok(())
+        })
+    };
+    let trials = tests.iter().map(trial).collect();
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
+
+/// A DDS domain, 0 to 199, that no test uses that runs at the time: hashes of folders, modulo 200, may collide.
+/// The test runner numbers the tests that run at a time from 0, eight at the most; without it the process is told
+/// apart by its number.
 pub fn dds_domain() -> u32 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let next = NEXT.fetch_add(1, Ordering::Relaxed);
-    std::process::id().wrapping_mul(31).wrapping_add(next) % 200
+    let slot = std::env::var("NEXTEST_TEST_GLOBAL_SLOT").ok();
+    match slot.and_then(|slot| slot.parse::<u32>().ok()) {
+        Some(slot) => (slot % 8 * 25) + next % 25,
+        None => std::process::id().wrapping_mul(31).wrapping_add(next) % 200,
+    }
 }
 
 /// One second in nanoseconds.

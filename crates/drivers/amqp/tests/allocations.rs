@@ -1,5 +1,6 @@
 //! The message path allocates nothing: what is allocated does not grow with the messages.
 
+#[path = "it/common/mod.rs"]
 mod common;
 
 use std::alloc::{GlobalAlloc, Layout, System};

@@ -2,39 +2,46 @@
 //! also not by a process that was killed. A program of its own (no test harness), because it kills
 //! itself in another role.
 
+#[path = "it/common/mod.rs"]
 mod common;
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use common::{Rig, SECOND, settings, target};
 use serde_json::{Value, json};
 
-fn main() {
+fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().collect();
     if let [_, role, json] = &arguments[..]
         && role == "hold"
     {
         hold(serde_json::from_str(json).expect("JSON"));
     }
-    let ways = [
-        (json!({"transport": "shared-memory"}), "fastrtps_"),
-        (
-            json!({"native": {"fastdds": {"data-sharing": true}}}),
-            "fast_datasharing_",
-        ),
-    ];
-    for (json, prefix) in ways {
-        passes_by_the_network(&json);
-        leaves_nothing_when_killed(&json, prefix);
-    }
-    assert!(
-        sent_for_a_million_bytes(&json!({})) > 1_000_000,
-        "the control: over UDP they are sent"
-    );
-    println!("shared memory: ok");
+    pubgauge_testing::own_main(&[
+        ("shared_memory", || {
+            by_memory(json!({"transport": "shared-memory"}), "fastrtps_")
+        }),
+        ("data_sharing", || {
+            by_memory(
+                json!({"native": {"fastdds": {"data-sharing": true}}}),
+                "fast_datasharing_",
+            )
+        }),
+        ("udp_as_the_control", || {
+            assert!(
+                sent_for_a_million_bytes(&json!({})) > 1_000_000,
+                "over UDP they are sent"
+            )
+        }),
+    ])
+}
+
+fn by_memory(settings: Value, prefix: &str) {
+    passes_by_the_network(&settings);
+    leaves_nothing_when_killed(&settings, prefix);
 }
 
 fn sent_for_a_million_bytes(json: &Value) -> u64 {

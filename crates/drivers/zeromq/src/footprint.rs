@@ -1,5 +1,5 @@
 //! The resources that libzmq takes. All figures are of libzmq 4.3.4 as zmq-sys builds it, counted
-//! in `/proc` while fleets of 1 to 400 clients had heard each other; `tests/resources.rs` counts
+//! in `/proc` while fleets of 1 to 400 clients had heard each other; `tests/it/resources.rs` counts
 //! the descriptors again.
 //!
 //! A mailbox is a pair of sockets. Each libzmq socket has one; a socket that connects also has a

@@ -1,0 +1,7 @@
+//! Tests of the crate through what it offers, one program.
+
+mod bounds;
+mod combined;
+mod judges;
+mod planted;
+mod traps;

@@ -1,0 +1,462 @@
+//! Each feature of MQTT that the driver offers, seen working on real mosquitto, and on the reference
+//! broker what that has. A test here fails if the server does not do what the setting says.
+
+use crate::common;
+
+use std::io::{self, BufRead, BufReader};
+use std::time::Duration;
+
+use common::*;
+use pubgauge_driver::*;
+
+fn with(version: &str, reliability: Reliability) -> Settings {
+    Settings {
+        reliability: Some(reliability),
+        ..common::version(version)
+    }
+}
+
+#[test]
+fn a_late_subscriber_gets_the_last_value() {
+    on_both(last_value);
+}
+
+fn last_value(port: u16) {
+    for (n, version) in ["3.1.1", "5"].into_iter().enumerate() {
+        let settings = Settings {
+            last_value: Some(true),
+            ..with(version, Reliability::AtLeastOnce)
+        };
+        let mut bench = on(port, settings.clone());
+        let p = bench.named("p");
+        let name = format!("last/{n}");
+        let topic = bench.fleet.advertise(p, &name).unwrap();
+        for sequence in 0..3 {
+            bench.publish(p, topic, sequence, 16);
+        }
+        bench.until("acknowledged", |s| s.acknowledged.len() == 3);
+        let s = bench.named("s");
+        bench.subscribe(s, &name);
+        bench.until("the last value", |s| s.delivered > 0);
+        bench.poll_for(Duration::from_millis(100));
+        assert_eq!(bench.sequences(s), [2]);
+        assert!(bench.seen.messages[0].retained);
+        // And a live one comes without the mark.
+        bench.publish(p, topic, 3, 16);
+        bench.until("the next", |s| s.delivered == 2);
+        assert!(!bench.seen.messages[1].retained);
+    }
+    // Retain Handling 2 of MQTT 5: none of the old.
+    let mut settings = with("5", Reliability::AtMostOnce);
+    native(&mut settings, "retain-handling", 2.into());
+    let mut bench = on(port, settings);
+    let s = bench.named("s");
+    bench.subscribe(s, "last/#");
+    bench.poll_for(Duration::from_millis(200));
+    assert_eq!(bench.seen.delivered, 0);
+}
+
+#[test]
+fn a_will_is_published_after_an_abort_and_not_after_an_orderly_end() {
+    on_both(will);
+}
+
+fn will(port: u16) {
+    for version in ["3.1.1", "5"] {
+        let mut bench = on(port, common::version(version));
+        let s = bench.named("s");
+        bench.subscribe(s, "will/#");
+        let spec = |name: &str| ClientSpec {
+            will: Some(Will {
+                topic: format!("will/{name}"),
+                payload: head(9).to_vec(),
+                retain: false,
+            }),
+            ..Bench::spec(name)
+        };
+        let orderly = bench.client(&spec("orderly"));
+        let crashed = bench.client(&spec("crashed"));
+        bench.fleet.disconnect(orderly);
+        bench.until("closed", |s| !s.closed.is_empty());
+        bench.fleet.abort(crashed);
+        bench.until("the will", |s| s.delivered > 0);
+        bench.poll_for(Duration::from_millis(200));
+        assert_eq!(bench.seen.messages.len(), 1);
+        assert_eq!(bench.seen.messages[0].topic, "will/crashed");
+        assert!(bench.seen.failed.is_empty());
+    }
+}
+
+/// A subscriber that was away gets what came meanwhile, and a publisher's unacknowledged messages
+/// arrive once each, although connections are dropped in the middle.
+#[test]
+fn a_durable_session_loses_nothing_when_connections_are_dropped() {
+    on_both(durable_session);
+}
+
+fn durable_session(port: u16) {
+    for version in ["3.1.1", "5"] {
+        let settings = Settings {
+            session: Some(Session::Durable),
+            ..with(version, Reliability::ExactlyOnce)
+        };
+        let mut subscriber = on(port, settings.clone());
+        let s = subscriber.named(&format!("s{version}"));
+        subscriber.subscribe(s, "durable");
+        let mut publisher = on(port, settings);
+        let p = publisher.named(&format!("p{version}"));
+        let topic = publisher.fleet.advertise(p, "durable").unwrap();
+        let mut next = 0;
+        for round in 0..20u64 {
+            for _ in 0..15 {
+                publisher.publish(p, topic, next, 64);
+                next += 1;
+            }
+            // Drops one side or the other at an arbitrary point of the handshakes.
+            publisher.poll_for(Duration::from_micros(round * 100));
+            subscriber.poll_for(Duration::from_micros(round * 50));
+            if round % 2 == 0 {
+                publisher.fleet.abort(p);
+                publisher.fleet.reconnect(p).unwrap();
+                let n = publisher.seen.connected.len();
+                publisher.until("connected again", |s| s.connected.len() > n);
+                assert_eq!(
+                    publisher.seen.connected[n],
+                    (0, true),
+                    "the session is there"
+                );
+            } else {
+                subscriber.fleet.abort(s);
+                subscriber.poll_for(Duration::from_millis(1));
+                subscriber.fleet.reconnect(s).unwrap();
+            }
+        }
+        publisher.until("all acknowledged", |s| s.acknowledged.len() as u64 == next);
+        assert_eq!(publisher.fleet.unsettled(), 0);
+        subscriber.until("all delivered", |s| s.delivered as u64 >= next);
+        subscriber.poll_for(Duration::from_millis(100));
+        let mut got = subscriber.sequences(s);
+        got.sort_unstable();
+        assert!(got.into_iter().eq(0..next), "{version}: each once");
+    }
+}
+
+#[test]
+fn a_durable_session_outlives_the_broker_if_it_has_persistence() {
+    let mut broker = Mosquitto::with(
+        "allow_anonymous true\npersistence true\npersistence_location {dir}/\nuser root",
+    );
+    let settings = Settings {
+        session: Some(Session::Durable),
+        ..with("5", Reliability::AtLeastOnce)
+    };
+    let mut bench = on(broker.port, settings);
+    let s = bench.named("s");
+    bench.subscribe(s, "kept");
+    bench.fleet.disconnect(s);
+    bench.until("closed", |s| s.closed.len() == 1);
+    let p = bench.named("p");
+    let topic = bench.fleet.advertise(p, "kept").unwrap();
+    for n in 0..10 {
+        bench.publish(p, topic, n, 16);
+    }
+    bench.until("acknowledged", |s| s.acknowledged.len() == 10);
+    broker.restart();
+    bench.until("the publisher notices", |s| s.failed.len() == 1);
+    bench.fleet.reconnect(s).unwrap();
+    bench.until("connected again", |s| s.connected.len() == 3);
+    assert_eq!(bench.seen.connected[2], (0, true));
+    bench.until("all delivered", |s| s.delivered == 10);
+    assert!(bench.sequences(s).into_iter().eq(0..10));
+}
+
+#[test]
+fn without_persistence_the_session_is_gone_and_said_to_be() {
+    let mut broker = Mosquitto::start();
+    let settings = Settings {
+        session: Some(Session::Durable),
+        ..with("3.1.1", Reliability::AtLeastOnce)
+    };
+    let mut bench = on(broker.port, settings);
+    let s = bench.named("s");
+    bench.subscribe(s, "lost");
+    broker.kill();
+    bench.until("failed", |s| s.failed.len() == 1);
+    assert!(
+        bench.seen.failed[0].1.contains("hint:"),
+        "{:?}",
+        bench.seen.failed
+    );
+    bench.fleet.reconnect(s).unwrap();
+    bench.until("failed again", |s| s.failed.len() == 2);
+    assert!(
+        bench.seen.failed[1].1.contains("connection refused"),
+        "{:?}",
+        bench.seen.failed
+    );
+}
+
+#[test]
+fn an_expired_message_does_not_arrive() {
+    on_both(expiry);
+}
+
+fn expiry(port: u16) {
+    let settings = Settings {
+        session: Some(Session::Durable),
+        lifespan_ms: Some(900),
+        ..with("5", Reliability::AtLeastOnce)
+    };
+    let mut bench = on(port, settings);
+    let s = bench.named("s");
+    bench.subscribe(s, "short");
+    let p = bench.named("p");
+    let topic = bench.fleet.advertise(p, "short").unwrap();
+    // In order: a broker that had not yet seen the end of an aborted connection would send the
+    // message there, where no lifespan holds any more.
+    bench.fleet.disconnect(s);
+    bench.until("closed", |s| s.closed.len() == 1);
+    bench.publish(p, topic, 1, 16);
+    bench.until("acknowledged", |s| s.acknowledged.len() == 1);
+    std::thread::sleep(Duration::from_millis(2500));
+    bench.publish(p, topic, 2, 16);
+    bench.until("acknowledged", |s| s.acknowledged.len() == 2);
+    bench.fleet.reconnect(s).unwrap();
+    bench.until("the living one", |s| s.delivered > 0);
+    bench.poll_for(Duration::from_millis(200));
+    assert_eq!(bench.sequences(s), [2]);
+}
+
+/// An independent subscriber sees the user properties and the whole topic behind an alias.
+#[test]
+fn user_properties_and_aliases_reach_another_client() {
+    on_both(properties_and_aliases);
+}
+
+fn properties_and_aliases(port: u16) {
+    let mut settings = common::version("5");
+    settings.user_properties = Some([("place".to_owned(), "hall 7".to_owned())].into());
+    native(&mut settings, "topic-alias", 5.into());
+    // Line by line, although into a pipe.
+    let other = std::process::Command::new("stdbuf")
+        .args([
+            "-oL",
+            "mosquitto_sub",
+            "-p",
+            &port.to_string(),
+            "-V",
+            "5",
+            "-t",
+            "site/#",
+            "-C",
+            "4",
+            "-W",
+            "10",
+        ])
+        .args(["-d", "-F", "%t|%P|%l"])
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .expect("these tests need mosquitto_sub (apt install mosquitto-clients)");
+    let mut other = Process(other);
+    // It tells what it does (-d): from its subscription on it hears everything.
+    let mut lines = BufReader::new(other.0.stdout.take().unwrap()).lines();
+    let subscribed = |line: io::Result<String>| line.unwrap().starts_with("Subscribed (mid: ");
+    assert!(lines.any(subscribed), "it is not subscribed");
+    let mut bench = on(port, settings);
+    let p = bench.named("p");
+    let a = bench.fleet.advertise(p, "site/a").unwrap();
+    let b = bench.fleet.advertise(p, "site/b").unwrap();
+    for topic in [a, b, a, b] {
+        bench.publish(p, topic, 0, 40);
+    }
+    bench.poll_for(Duration::from_millis(50));
+    let told = lines.map(Result::unwrap).filter(|l| l.starts_with("site/"));
+    let told: Vec<String> = told.collect();
+    let line = |topic: &str| format!("{topic}|place:hall 7|40");
+    let expected = ["site/a", "site/b", "site/a", "site/b"].map(line);
+    assert_eq!(told, expected);
+}
+
+#[test]
+fn a_group_shares_the_messages() {
+    on_both(group);
+}
+
+fn group(port: u16) {
+    for version in ["3.1.1", "5"] {
+        let mut bench = on(port, with(version, Reliability::AtLeastOnce));
+        let a = bench.named("a");
+        let b = bench.named("b");
+        let all = bench.named("all");
+        bench.subscribe_shared(a, "work/+", Some("g"));
+        bench.subscribe_shared(b, "work/+", Some("g"));
+        bench.subscribe(all, "work/+");
+        let p = bench.named("p");
+        let topic = bench.fleet.advertise(p, "work/1").unwrap();
+        for n in 0..200 {
+            bench.publish(p, topic, n, 16);
+        }
+        bench.until("all delivered", |s| s.delivered == 400);
+        bench.poll_for(Duration::from_millis(100));
+        assert_eq!(bench.seen.delivered, 400);
+        let (of_a, of_b) = (bench.sequences(a), bench.sequences(b));
+        assert!(!of_a.is_empty() && !of_b.is_empty(), "both get some");
+        let mut both = [of_a, of_b].concat();
+        both.sort_unstable();
+        assert!(
+            both.into_iter().eq(0..200),
+            "{version}: each to exactly one"
+        );
+        assert!(bench.sequences(all).into_iter().eq(0..200));
+    }
+}
+
+#[test]
+fn a_payload_of_two_megabytes_arrives_whole() {
+    on_both(large_payload);
+}
+
+fn large_payload(port: u16) {
+    let mut bench = on(port, with("5", Reliability::ExactlyOnce));
+    let s = bench.named("s");
+    bench.subscribe(s, "large");
+    let p = bench.named("p");
+    let topic = bench.fleet.advertise(p, "large").unwrap();
+    for n in 0..5 {
+        bench.publish(p, topic, n, (2 << 20) + n as usize);
+        bench.publish(p, topic, n, 16);
+    }
+    bench.until("all delivered", |s| s.delivered == 10);
+    for (i, m) in bench.seen.messages.iter().enumerate() {
+        let n = (i / 2) as u64;
+        let len = if i % 2 == 0 {
+            (2 << 20) + n as usize
+        } else {
+            16
+        };
+        assert_eq!((m.payload.len(), sequence(&m.payload)), (len, n));
+        assert!(m.payload[16..].iter().all(|b| *b == n as u8));
+    }
+    bench.until("all acknowledged", |s| s.acknowledged.len() == 10);
+}
+
+#[test]
+fn a_broker_that_hangs_blocks_and_then_nothing_is_lost() {
+    let broker = Mosquitto::start();
+    let mut publisher = on(broker.port, with("5", Reliability::AtMostOnce));
+    let mut subscriber = on(broker.port, with("5", Reliability::AtMostOnce));
+    subscriber.seen.count_only = true;
+    let s = subscriber.named("s");
+    subscriber.subscribe(s, "flat");
+    let p = publisher.named("p");
+    let topic = publisher.fleet.advertise(p, "flat").unwrap();
+    broker.signal(libc::SIGSTOP);
+    let (head, body) = (head(0), [0; 1000]);
+    let mut accepted = 0;
+    while publisher.fleet.publish(
+        p,
+        topic,
+        Payload {
+            head: &head,
+            body: &body,
+        },
+        0,
+    ) == Publish::Accepted
+    {
+        accepted += 1;
+        assert!(accepted < 100_000, "held back at some point");
+    }
+    publisher.poll_for(Duration::from_millis(200));
+    assert!(publisher.seen.writable.is_empty());
+    broker.signal(libc::SIGCONT);
+    publisher.until("writable", |s| !s.writable.is_empty());
+    publisher.publish(p, topic, 1, 16);
+    publisher.poll_for(Duration::from_millis(20));
+    subscriber.until("all delivered", |s| s.delivered == accepted + 1);
+}
+
+#[test]
+fn a_broker_that_hangs_is_noticed_by_the_keep_alive() {
+    let broker = Mosquitto::start();
+    let settings = Settings {
+        keep_alive_s: Some(1),
+        ..common::version("5")
+    };
+    let mut bench = on(broker.port, settings);
+    for n in 0..10 {
+        bench.named(&format!("c{n}"));
+    }
+    bench.poll_for(Duration::from_millis(2500));
+    assert!(
+        bench.seen.failed.is_empty(),
+        "PINGREQ keeps them: {:?}",
+        bench.seen.failed
+    );
+    broker.signal(libc::SIGSTOP);
+    bench.until("failed", |s| s.failed.len() == 10);
+    assert!(
+        bench.seen.failed[0].1.contains("no sign of life"),
+        "{:?}",
+        bench.seen.failed
+    );
+    broker.signal(libc::SIGCONT);
+}
+
+#[test]
+fn two_thousand_connections_from_several_addresses() {
+    on_both(many_connections);
+}
+
+fn many_connections(port: u16) {
+    let mut bench = on(port, with("5", Reliability::AtLeastOnce));
+    let count = 2000;
+    let mut ids = Vec::new();
+    for n in 0..count {
+        let spec = ClientSpec {
+            source: Some(format!("127.0.0.{}", 2 + n % 3).parse().unwrap()),
+            ..Bench::spec(&format!("c{n}"))
+        };
+        ids.push(bench.fleet.connect(&spec).unwrap());
+        if n % 100 == 99 {
+            bench.until("connected", |s| s.connected.len() == n + 1);
+        }
+    }
+    for id in &ids {
+        let subscription = Subscription {
+            filter: format!("to/{}", id.0),
+            group: None,
+        };
+        bench.fleet.subscribe(*id, &subscription).unwrap();
+    }
+    bench.until("subscribed", |s| s.subscribed.len() == count);
+    for id in &ids {
+        let to = (id.0 + 1) % count as u32;
+        let topic = bench.fleet.advertise(*id, &format!("to/{to}")).unwrap();
+        bench.publish(*id, topic, u64::from(to), 16);
+    }
+    bench.until("all delivered", |s| s.delivered == count);
+    bench.until("all acknowledged", |s| s.acknowledged.len() == count);
+    for m in &bench.seen.messages {
+        assert_eq!(u64::from(m.client), sequence(&m.payload));
+    }
+    assert!(bench.seen.failed.is_empty());
+    bench.fleet.close(clock::monotonic_now() + 5 * SECOND);
+}
+
+#[test]
+fn a_limit_on_connections_is_told() {
+    let broker = Mosquitto::with("allow_anonymous true\nmax_connections 2");
+    let mut bench = on(broker.port, common::version("5"));
+    for n in 0..4 {
+        bench.fleet.connect(&Bench::spec(&format!("c{n}"))).unwrap();
+    }
+    // mosquitto lets one too many in when the test's own first look at its port has just ended.
+    bench.until("some are in, some are not", |s| {
+        s.connected.len() >= 2 && !s.failed.is_empty() && s.connected.len() + s.failed.len() == 4
+    });
+    assert!(
+        bench.seen.failed[0].1.contains("hint:"),
+        "{:?}",
+        bench.seen.failed
+    );
+}

@@ -1,0 +1,470 @@
+//! What the driver says and answers, packet by packet, against servers that follow a script.
+
+use crate::common;
+
+use std::io::Read;
+use std::time::Duration;
+
+use common::peer::*;
+use common::*;
+use pubgauge_driver::*;
+use pubgauge_mqtt_codec::Publish as Sent;
+use pubgauge_mqtt_codec::{
+    Ack, ConnAck, Packet, Property, PropertyId, QoS, ReasonCode, SubAck, Version,
+};
+
+#[test]
+fn answers_of_mqtt_5_are_told_apart() {
+    for (reliability, reason, expected) in [
+        (
+            Reliability::AtLeastOnce,
+            ReasonCode::SUCCESS,
+            Acknowledgement::Taken,
+        ),
+        (
+            Reliability::AtLeastOnce,
+            ReasonCode::NO_MATCHING_SUBSCRIBERS,
+            Acknowledgement::NoSubscriber,
+        ),
+        (
+            Reliability::AtLeastOnce,
+            ReasonCode::NOT_AUTHORIZED,
+            Acknowledgement::Rejected(0x87),
+        ),
+        (
+            Reliability::ExactlyOnce,
+            ReasonCode::SUCCESS,
+            Acknowledgement::Taken,
+        ),
+        (
+            Reliability::ExactlyOnce,
+            ReasonCode::NO_MATCHING_SUBSCRIBERS,
+            Acknowledgement::NoSubscriber,
+        ),
+        (
+            Reliability::ExactlyOnce,
+            ReasonCode::QUOTA_EXCEEDED,
+            Acknowledgement::Rejected(0x97),
+        ),
+    ] {
+        let (port, server) = scripted(move |listener| {
+            let mut peer = Peer::accept(&listener, Version::V5);
+            peer.welcome(false, &[]);
+            let (packet_id, ..) = peer.publish();
+            let answer = Ack {
+                reason,
+                ..ack(packet_id)
+            };
+            if reliability == Reliability::AtLeastOnce {
+                peer.send(Packet::PubAck(answer));
+            } else {
+                peer.send(Packet::PubRec(answer));
+                if !reason.is_error() {
+                    peer.next(|p| assert_eq!(p, Packet::PubRel(ack(packet_id))));
+                    peer.send(Packet::PubComp(ack(packet_id)));
+                }
+            }
+            peer.next(|p| assert!(matches!(p, Packet::Disconnect(_)), "{p:?}"));
+        });
+        let mut bench = on(port, reliable("5", reliability));
+        let c = bench.named("c");
+        let topic = bench.fleet.advertise(c, "t").unwrap();
+        assert_eq!(try_publish(&mut bench, c, topic, 42), Publish::Accepted);
+        assert_eq!(bench.fleet.unsettled(), 1);
+        bench.until("answered", |s| !s.acknowledged.is_empty());
+        assert_eq!(bench.seen.acknowledged, [(0, 42, expected)]);
+        assert_eq!(bench.fleet.unsettled(), 0);
+        bench.fleet.disconnect(c);
+        bench.until("closed", |s| !s.closed.is_empty());
+        server.join().unwrap();
+    }
+}
+
+#[test]
+fn the_servers_receive_maximum_is_obeyed() {
+    let (port, server) = scripted(|listener| {
+        let mut peer = Peer::accept(&listener, Version::V5);
+        peer.welcome(false, &[Property::ReceiveMaximum(2)]);
+        let (first, ..) = peer.publish();
+        peer.publish();
+        peer.stream
+            .set_read_timeout(Some(Duration::from_millis(200)))
+            .unwrap();
+        let more = peer.stream.read(&mut [0; 100]);
+        assert!(more.is_err(), "no third message before an answer: {more:?}");
+        peer.stream
+            .set_read_timeout(Some(Duration::from_secs(10)))
+            .unwrap();
+        peer.send(Packet::PubAck(ack(first)));
+        assert_eq!(peer.publish().1, 2);
+    });
+    let mut bench = on(port, reliable("5", Reliability::AtLeastOnce));
+    let c = bench.named("c");
+    let topic = bench.fleet.advertise(c, "t").unwrap();
+    assert_eq!(try_publish(&mut bench, c, topic, 0), Publish::Accepted);
+    assert_eq!(try_publish(&mut bench, c, topic, 1), Publish::Accepted);
+    assert_eq!(try_publish(&mut bench, c, topic, 2), Publish::Blocked);
+    assert_eq!(bench.fleet.unsettled(), 2);
+    bench.until("writable", |s| !s.writable.is_empty());
+    assert_eq!(try_publish(&mut bench, c, topic, 2), Publish::Accepted);
+    bench.poll_for(Duration::from_millis(20));
+    server.join().unwrap();
+}
+
+#[test]
+fn a_resumed_session_sends_again_in_order_with_dup() {
+    let (port, server) = scripted(|listener| {
+        let mut peer = Peer::accept(&listener, Version::V5);
+        peer.next(|p| match p {
+            Packet::Connect(c) => {
+                assert!(!c.clean_start);
+                assert_eq!(
+                    c.properties.number(PropertyId::SessionExpiryInterval),
+                    Some(3600)
+                );
+            }
+            other => panic!("{other:?}"),
+        });
+        peer.send(Packet::ConnAck(ConnAck::default()));
+        let ids: Vec<_> = (0..4)
+            .map(|n| {
+                let (id, sequence, dup) = peer.publish();
+                assert_eq!((sequence, dup), (n, false));
+                id
+            })
+            .collect();
+        // The first is seen through, the second got as far as PUBREL.
+        peer.send(Packet::PubRec(ack(ids[0])));
+        peer.send(Packet::PubRec(ack(ids[1])));
+        for id in &ids[..2] {
+            peer.next(|p| assert_eq!(p, Packet::PubRel(ack(*id))));
+        }
+        peer.send(Packet::PubComp(ack(ids[0])));
+        peer.until_closed();
+
+        let mut peer = Peer::accept(&listener, Version::V5);
+        // A smaller window than before.
+        peer.welcome(true, &[Property::ReceiveMaximum(2)]);
+        peer.next(|p| assert_eq!(p, Packet::PubRel(ack(ids[1]))));
+        assert_eq!(peer.publish(), (ids[2], 2, true));
+        peer.send(Packet::PubComp(ack(ids[1])));
+        assert_eq!(peer.publish(), (ids[3], 3, true));
+        for id in &ids[2..] {
+            peer.send(Packet::PubRec(ack(*id)));
+            peer.next(|p| assert_eq!(p, Packet::PubRel(ack(*id))));
+            peer.send(Packet::PubComp(ack(*id)));
+        }
+        let (_, sequence, dup) = peer.publish();
+        assert_eq!(
+            (sequence, dup),
+            (4, false),
+            "a new message after the old ones"
+        );
+    });
+    let mut bench = on(port, durable("5", Reliability::ExactlyOnce));
+    let c = bench.named("c");
+    let topic = bench.fleet.advertise(c, "t").unwrap();
+    for n in 0..4 {
+        bench.publish(c, topic, n, 16);
+    }
+    bench.until("the first is seen through", |s| s.acknowledged.len() == 1);
+    bench.fleet.abort(c);
+    assert_eq!(bench.fleet.unsettled(), 3);
+    assert!(bench.seen.failed.is_empty(), "an abort is not reported");
+    bench.fleet.reconnect(c).unwrap();
+    bench.until("connected again", |s| s.connected.len() == 2);
+    assert_eq!(bench.seen.connected[1], (0, true));
+    bench.until("the others too", |s| s.acknowledged.len() == 4);
+    bench.publish(c, topic, 4, 16);
+    bench.poll_for(Duration::from_millis(20));
+    let tags: Vec<_> = bench.seen.acknowledged.iter().map(|a| a.1).collect();
+    assert_eq!(tags, [0, 1, 2, 3]);
+    server.join().unwrap();
+}
+
+#[test]
+fn without_its_session_what_was_under_way_is_forgotten() {
+    for settings in [
+        durable("3.1.1", Reliability::AtLeastOnce),
+        reliable("3.1.1", Reliability::AtLeastOnce),
+    ] {
+        let clean = settings.session.is_none();
+        let (port, server) = scripted(move |listener| {
+            let mut peer = Peer::accept(&listener, Version::V311);
+            peer.welcome(false, &[]);
+            peer.publish();
+            drop(peer);
+            let mut peer = Peer::accept(&listener, Version::V311);
+            peer.welcome(false, &[]);
+            assert_eq!(peer.publish().1, 1, "only the new one");
+        });
+        let mut bench = on(port, settings);
+        let c = bench.named("c");
+        let topic = bench.fleet.advertise(c, "t").unwrap();
+        bench.publish(c, topic, 0, 16);
+        bench.until("failed", |s| s.failed.len() == 1);
+        // A clean session ended with its connection, a durable one may still be there.
+        assert_eq!(bench.fleet.unsettled(), u64::from(!clean));
+        bench.fleet.reconnect(c).unwrap();
+        bench.until("connected again", |s| s.connected.len() == 2);
+        assert_eq!(bench.fleet.unsettled(), 0);
+        bench.publish(c, topic, 1, 16);
+        bench.poll_for(Duration::from_millis(20));
+        server.join().unwrap();
+        assert!(bench.seen.acknowledged.is_empty());
+    }
+}
+
+#[test]
+fn exactly_once_is_delivered_once_also_across_connections() {
+    let (port, server) = scripted(|listener| {
+        let message = |dup, packet_id| {
+            Packet::Publish(Sent {
+                dup,
+                qos: QoS::ExactlyOnce,
+                topic: "t",
+                packet_id,
+                payload: b"0123456789abcdef",
+                ..Sent::default()
+            })
+        };
+        let mut peer = Peer::accept(&listener, Version::V311);
+        peer.welcome(false, &[]);
+        peer.send(message(false, 5));
+        peer.next(|p| assert_eq!(p, Packet::PubRec(ack(5))));
+        peer.send(message(true, 5));
+        peer.next(|p| assert_eq!(p, Packet::PubRec(ack(5))));
+        drop(peer);
+        let mut peer = Peer::accept(&listener, Version::V311);
+        peer.welcome(true, &[]);
+        peer.send(message(true, 5));
+        peer.next(|p| assert_eq!(p, Packet::PubRec(ack(5))));
+        for _ in 0..2 {
+            peer.send(Packet::PubRel(ack(5)));
+            peer.next(|p| assert_eq!(p, Packet::PubComp(ack(5))));
+        }
+        peer.send(message(false, 5));
+        peer.next(|p| assert_eq!(p, Packet::PubRec(ack(5))));
+    });
+    let mut bench = on(port, durable("3.1.1", Reliability::ExactlyOnce));
+    let c = bench.named("c");
+    bench.until("failed", |s| s.failed.len() == 1);
+    assert_eq!(bench.seen.delivered, 1);
+    bench.fleet.reconnect(c).unwrap();
+    bench.until("failed again", |s| s.failed.len() == 2);
+    assert_eq!(
+        bench.seen.delivered, 2,
+        "released, the identifier is a new message"
+    );
+    server.join().unwrap();
+}
+
+#[test]
+fn topic_aliases_are_introduced_on_each_connection_and_kept_within_the_servers_limit() {
+    let (port, server) = scripted(|listener| {
+        for _ in 0..2 {
+            let mut peer = Peer::accept(&listener, Version::V5);
+            peer.welcome(false, &[Property::TopicAliasMaximum(1)]);
+            for (topic, alias) in [
+                ("one", Some(1)),
+                ("", Some(1)),
+                ("two", None),
+                ("", Some(1)),
+                ("two", None),
+            ] {
+                peer.next(|p| match p {
+                    Packet::Publish(p) => {
+                        assert_eq!(
+                            (p.topic, p.properties.number(PropertyId::TopicAlias)),
+                            (topic, alias)
+                        );
+                    }
+                    other => panic!("{other:?}"),
+                });
+            }
+        }
+    });
+    let mut settings = common::version("5");
+    native(&mut settings, "topic-alias", 10.into());
+    let mut bench = on(port, settings);
+    let c = bench.named("c");
+    let one = bench.fleet.advertise(c, "one").unwrap();
+    let two = bench.fleet.advertise(c, "two").unwrap();
+    for n in 1..=2 {
+        for topic in [one, one, two, one, two] {
+            bench.publish(c, topic, 0, 16);
+        }
+        bench.until("failed", |s| s.failed.len() == n);
+        bench.fleet.reconnect(c).unwrap();
+        if n == 1 {
+            bench.until("connected", |s| s.connected.len() == 2);
+        }
+    }
+    server.join().unwrap();
+}
+
+#[test]
+fn a_connect_says_what_the_settings_say() {
+    let (port, server) = scripted(|listener| {
+        let mut peer = Peer::accept(&listener, Version::V5);
+        peer.next(|p| {
+            let Packet::Connect(c) = p else {
+                panic!("{p:?}")
+            };
+            assert_eq!(
+                (c.client_id, c.keep_alive_s, c.clean_start),
+                ("device-1", 17, true)
+            );
+            assert_eq!(
+                (c.username, c.password),
+                (Some("user"), Some(&b"secret"[..]))
+            );
+            assert_eq!(c.properties.number(PropertyId::ReceiveMaximum), Some(33));
+            let will = c.will.unwrap();
+            assert_eq!(
+                (will.topic, will.payload, will.retain),
+                ("gone", &b"bye"[..], true)
+            );
+            assert_eq!(will.qos, QoS::AtLeastOnce);
+        });
+        peer.send(Packet::ConnAck(ConnAck::default()));
+        peer.next(|p| {
+            let Packet::Subscribe(s) = p else {
+                panic!("{p:?}")
+            };
+            let (filter, options) = s.filters.iter().next().unwrap();
+            assert_eq!(
+                (filter, options.qos, options.no_local),
+                ("a/+", QoS::ExactlyOnce, true)
+            );
+            assert_eq!(options.retain_handling as u8, 2);
+            peer_suback(s.packet_id)
+        });
+        // In the order asked for: granted less, then refused.
+        peer.send(Packet::SubAck(SubAck {
+            packet_id: 64_001,
+            codes: &[1],
+            ..SubAck::default()
+        }));
+        let id = peer.next(|p| match p {
+            Packet::Subscribe(s) => {
+                let (filter, options) = s.filters.iter().next().unwrap();
+                assert_eq!((filter, options.no_local), ("$share/g/b", false));
+                s.packet_id
+            }
+            other => panic!("{other:?}"),
+        });
+        peer.send(Packet::SubAck(SubAck {
+            packet_id: id,
+            codes: &[0x87],
+            ..SubAck::default()
+        }));
+        peer.next(|p| {
+            let Packet::Publish(p) = p else {
+                panic!("{p:?}")
+            };
+            assert!(p.retain);
+            assert_eq!(
+                p.properties.number(PropertyId::MessageExpiryInterval),
+                Some(2)
+            );
+            let pairs: Vec<_> = p.properties.user_properties().collect();
+            assert_eq!(pairs, [("k", "v"), ("l", "w")]);
+        });
+    });
+    fn peer_suback(packet_id: u16) {
+        assert_eq!(packet_id, 64_001);
+    }
+    let mut settings = reliable("5", Reliability::AtLeastOnce);
+    settings.keep_alive_s = Some(17);
+    settings.last_value = Some(true);
+    settings.lifespan_ms = Some(1001);
+    let pairs = [("k", "v"), ("l", "w")].map(|(k, v)| (k.to_owned(), v.to_owned()));
+    settings.user_properties = Some(pairs.into());
+    native(&mut settings, "receive-maximum", 33.into());
+    native(&mut settings, "subscribe-qos", 2.into());
+    native(&mut settings, "no-local", true.into());
+    native(&mut settings, "retain-handling", 2.into());
+    let target = Target {
+        username: Some("user".into()),
+        password: Some(Secret::new("secret")),
+        ..common::target(port)
+    };
+    let mut bench = open(target, settings);
+    let will = Will {
+        topic: "gone".into(),
+        payload: b"bye".to_vec(),
+        retain: true,
+    };
+    let c = bench.client(&ClientSpec {
+        will: Some(will),
+        ..Bench::spec("device-1")
+    });
+    let mut subscription = Subscription {
+        filter: "a/+".into(),
+        group: None,
+    };
+    bench.fleet.subscribe(c, &subscription).unwrap();
+    bench.until("refused", |s| s.refused.len() == 1);
+    assert!(
+        bench.seen.refused[0]
+            .1
+            .contains("granted QoS 1 where QoS 2"),
+        "{:?}",
+        bench.seen.refused
+    );
+    subscription = Subscription {
+        filter: "b".into(),
+        group: Some("g".into()),
+    };
+    bench.fleet.subscribe(c, &subscription).unwrap();
+    bench.until("refused", |s| s.refused.len() == 2);
+    assert!(
+        bench.seen.refused[1].1.contains("not authorized"),
+        "{:?}",
+        bench.seen.refused
+    );
+    for (filter, group) in [
+        ("a#", None),
+        ("", None),
+        ("a", Some("x/y")),
+        ("a", Some("+")),
+        ("#/a", None),
+    ] {
+        let bad = Subscription {
+            filter: filter.into(),
+            group: group.map(str::to_owned),
+        };
+        // A group with a slash would silently become another group and filter.
+        let refused = bench.fleet.subscribe(c, &bad);
+        assert!(refused.is_err(), "{bad:?}");
+    }
+    let topic = bench.fleet.advertise(c, "x").unwrap();
+    bench.publish(c, topic, 0, 16);
+    bench.poll_for(Duration::from_millis(20));
+    server.join().unwrap();
+}
+
+#[test]
+fn a_message_above_the_servers_limit_is_refused() {
+    let (port, server) = scripted(|listener| {
+        let mut peer = Peer::accept(&listener, Version::V5);
+        peer.welcome(false, &[Property::MaximumPacketSize(40)]);
+        peer.publish();
+    });
+    let mut bench = on(port, common::version("5"));
+    let c = bench.named("c");
+    let topic = bench.fleet.advertise(c, "t").unwrap();
+    let (head, body) = (head(0), [0; 40]);
+    let too_large = Payload {
+        head: &head,
+        body: &body,
+    };
+    assert_eq!(
+        bench.fleet.publish(c, topic, too_large, 0),
+        Publish::Refused(Refusal::TooLarge)
+    );
+    bench.publish(c, topic, 0, 16);
+    bench.poll_for(Duration::from_millis(20));
+    server.join().unwrap();
+}

@@ -1,0 +1,119 @@
+//! What a fleet leaves on a real mosquitto when it has been closed: nothing.
+
+use crate::common;
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use common::*;
+use pubgauge_driver::*;
+
+/// Topics with a retained message.
+fn retained(broker: &Mosquitto) -> Vec<String> {
+    let port = broker.port.to_string();
+    let done = Command::new("mosquitto_sub")
+        .args(["-p", &port, "-t", "#", "--retained-only", "-W", "1"])
+        .args(["-F", "%t"])
+        .output()
+        .expect("these tests need mosquitto_sub (apt install mosquitto-clients)");
+    let mut topics: Vec<_> = String::from_utf8(done.stdout)
+        .unwrap()
+        .lines()
+        .map(str::to_owned)
+        .collect();
+    topics.sort();
+    topics
+}
+
+/// Waits until the broker counts `wanted` sessions without a connection: its count lags behind, and
+/// a connection that has not named itself yet is subtracted from it.
+fn until_sessions(broker: &Mosquitto, what: &str, wanted: impl Fn(i64) -> bool) {
+    let end = Instant::now() + Duration::from_secs(30);
+    loop {
+        let [sessions] = broker.counters(["clients/disconnected"]);
+        if wanted(sessions) {
+            return;
+        }
+        assert!(Instant::now() < end, "{what}: {sessions} sessions");
+    }
+}
+
+fn lasting(version: &str) -> Settings {
+    Settings {
+        reliability: Some(Reliability::AtLeastOnce),
+        session: Some(Session::Durable),
+        last_value: Some(true),
+        ..common::version(version)
+    }
+}
+
+/// Two durable subscribers, one of which is gone; a publisher with last values; the will of one that
+/// vanished.
+fn fill(bench: &mut Bench) {
+    let stays = bench.named("stays");
+    bench.subscribe(stays, "trial/#");
+    let gone = bench.named("gone");
+    bench.subscribe(gone, "trial/#");
+    bench.fleet.disconnect(gone);
+    bench.until("closed", |s| s.closed.len() == 1);
+    let will = Will {
+        topic: "trial/will".into(),
+        payload: b"gone".to_vec(),
+        retain: true,
+    };
+    let mortal = bench.client(&ClientSpec {
+        will: Some(will),
+        ..Bench::spec("mortal")
+    });
+    let publisher = bench.named("p");
+    for n in 0..3 {
+        let topic = bench.fleet.advertise(publisher, &format!("trial/{n}"));
+        bench.publish(publisher, topic.unwrap(), n, 16);
+    }
+    // Advertised, and never published to: whoever's it is, it stays.
+    bench.fleet.advertise(publisher, "site/theirs").unwrap();
+    bench.until("acknowledged", |s| s.acknowledged.len() == 3);
+    bench.fleet.abort(mortal);
+    bench.until("the will", |s| {
+        s.messages.iter().any(|m| m.topic == "trial/will")
+    });
+}
+
+#[test]
+fn nothing_is_left_after_the_end() {
+    for version in ["3.1.1", "5"] {
+        let broker = Mosquitto::start();
+        let port = broker.port.to_string();
+        let theirs = Command::new("mosquitto_pub")
+            .args(["-p", &port, "-t", "site/theirs", "-m", "x", "-r"])
+            .status()
+            .unwrap();
+        assert!(theirs.success());
+        assert_eq!(retained(&broker), ["site/theirs"]);
+        until_sessions(&broker, "before", |n| n == 0);
+        let mut bench = on(broker.port, lasting(version));
+        fill(&mut bench);
+        let during = ["site/theirs", "trial/0", "trial/1", "trial/2", "trial/will"];
+        assert_eq!(retained(&broker), during);
+        until_sessions(&broker, "the subscriber that went", |n| n >= 1);
+        bench.fleet.close(clock::monotonic_now() + 10 * SECOND);
+        assert_eq!(bench.fleet.left_behind(), None);
+        assert_eq!(retained(&broker), ["site/theirs"], "{version}");
+        until_sessions(&broker, version, |n| n == 0);
+    }
+}
+
+#[test]
+fn what_could_not_be_removed_is_told() {
+    let broker = Mosquitto::start();
+    let mut bench = on(broker.port, lasting("5"));
+    fill(&mut bench);
+    broker.signal(libc::SIGSTOP);
+    bench.fleet.close(clock::monotonic_now() + SECOND / 4);
+    let left = bench.fleet.left_behind().expect("something is left");
+    broker.signal(libc::SIGCONT);
+    assert!(
+        left.contains("retained messages (4) and durable sessions (4)"),
+        "{left}"
+    );
+}

@@ -1,0 +1,56 @@
+//! The client's own resources end, and a server's do.
+
+use pubgauge_driver::{Driver, Settings, Target};
+use pubgauge_driver_mqtt::MqttDriver;
+use pubgauge_testbed::{SystemFile, Testbed};
+use pubgauge_testing::{Bench, config, exhaustion};
+
+fn target(port: u16) -> Target {
+    Target {
+        endpoints: vec![format!("mqtt://127.0.0.1:{port}")],
+        ..Target::default()
+    }
+}
+
+#[test]
+fn descriptors_end() {
+    exhaustion::runs_out_of_descriptors("descriptors_end", &MqttDriver, target);
+}
+
+#[test]
+fn ports_end() {
+    exhaustion::runs_out_of_ports("ports_end", &MqttDriver, target);
+}
+
+/// A real one with 40 open files, of which clients get 32, as its file says: never fewer. What it
+/// opens itself differs by what it finds (one less without a system log), so that a few more fit.
+#[test]
+fn mosquitto_runs_out_of_descriptors() {
+    let text = include_str!("../../../../../systems/mosquitto.toml");
+    let mut system = SystemFile::parse(text, "mosquitto.toml").unwrap();
+    system.limits.open_files = Some(40);
+    let scratch = tempfile::tempdir().unwrap();
+    let testbed = Testbed::new().unwrap();
+    let running = testbed.start(&system, None, scratch.path()).unwrap();
+    let mut bench = Bench {
+        fleet: MqttDriver
+            .open(config(running.target.clone(), Settings::default()))
+            .unwrap(),
+        seen: Default::default(),
+    };
+    for n in 0..50 {
+        bench.fleet.connect(&Bench::spec(&format!("c{n}"))).unwrap();
+        let heard = n + 1;
+        bench.until("an answer", |s| s.connected.len() + s.failed.len() == heard);
+    }
+    let connected = bench.seen.connected.len();
+    assert!((32..=35).contains(&connected), "{connected} connected");
+    assert_eq!(system.limits.files_for(32), 40);
+    assert_eq!(bench.seen.exhausted, [], "{:?}", bench.seen.failed);
+    running.stop();
+}
+
+#[test]
+fn a_server_refuses() {
+    exhaustion::servers_refuse(&MqttDriver, target);
+}

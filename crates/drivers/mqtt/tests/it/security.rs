@@ -1,0 +1,282 @@
+//! Passwords, TLS and client certificates on real mosquitto.
+
+use crate::common;
+
+use common::*;
+use pubgauge_driver::*;
+use pubgauge_testing::certificates::SelfSigned;
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, KeyUsagePurpose,
+};
+
+fn with(version: &str, reliability: Reliability) -> Settings {
+    Settings {
+        reliability: Some(reliability),
+        ..common::version(version)
+    }
+}
+
+#[test]
+fn user_name_and_password_are_checked() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("passwords");
+    let made = std::process::Command::new("mosquitto_passwd")
+        .args(["-b", "-c", &file.display().to_string(), "meter", "right"])
+        .status()
+        .expect("these tests need mosquitto_passwd (comes with mosquitto)");
+    assert!(made.success());
+    let lines = format!(
+        "allow_anonymous false\npassword_file {}\nuser root",
+        file.display()
+    );
+    let broker = Mosquitto::with(&lines);
+    for version in ["3.1.1", "5"] {
+        let login = |user: Option<&str>, password: Option<&str>| Target {
+            username: user.map(str::to_owned),
+            password: password.map(Secret::new),
+            ..target(broker.port)
+        };
+        let mut bench = open(
+            login(Some("meter"), Some("right")),
+            common::version(version),
+        );
+        bench.named("c");
+        // The user name may stand in the URL.
+        let mut in_url = login(None, Some("right"));
+        in_url.endpoints = vec![format!("mqtt://meter@127.0.0.1:{}", broker.port)];
+        open(in_url, common::version(version)).named("c");
+        for (wrong, what) in [
+            (
+                login(Some("meter"), Some("wr0ng")),
+                "the user name or the password is wrong",
+            ),
+            (
+                login(Some("meter"), None),
+                "a user name was given, but no password",
+            ),
+            (login(None, None), "no user name and no password were given"),
+        ] {
+            let why = failure(wrong, common::version(version));
+            assert!(why.contains("not authorized"), "{why}");
+            assert!(
+                why.contains(what) && why.contains("PUBGAUGE_PASSWORD"),
+                "{why}"
+            );
+            assert!(!why.contains("wr0ng"), "no password in messages");
+        }
+    }
+}
+
+/// Why a client cannot connect.
+fn failure(target: Target, settings: Settings) -> String {
+    let mut bench = open(target, settings);
+    bench.fleet.connect(&Bench::spec("c")).unwrap();
+    bench.until("failed", |s| !s.failed.is_empty());
+    bench.seen.failed.remove(0).1
+}
+
+/// A private authority, a certificate for the server and one for the client, as PEM files.
+struct Certificates {
+    ca: String,
+    client: String,
+    client_key: String,
+}
+
+fn certificates(dir: &std::path::Path) -> Certificates {
+    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+    params
+        .distinguished_name
+        .push(DnType::CommonName, "test authority");
+    let ca = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+    let signed = |names: Vec<String>, common_name: &str| {
+        let mut params = CertificateParams::new(names).unwrap();
+        params
+            .distinguished_name
+            .push(DnType::CommonName, common_name);
+        let key = KeyPair::generate().unwrap();
+        (
+            params.signed_by(&key, &ca).unwrap().pem(),
+            key.serialize_pem(),
+        )
+    };
+    let (server, server_key) = signed(vec!["127.0.0.1".into(), "localhost".into()], "server");
+    let (client, client_key) = signed(Vec::new(), "meter");
+    write_file(dir, "server.pem", &server);
+    write_file(dir, "server.key", &server_key);
+    Certificates {
+        ca: write_file(dir, "ca.pem", &ca.pem()),
+        client: write_file(dir, "client.pem", &client),
+        client_key: write_file(dir, "client.key", &client_key),
+    }
+}
+
+#[test]
+fn tls_with_client_certificates() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = certificates(folder.path());
+    let dir = folder.path().display();
+    let broker = Mosquitto::with(&format!(
+        "allow_anonymous true\nuser root\ncafile {dir}/ca.pem\ncertfile {dir}/server.pem\nkeyfile {dir}/server.key\nrequire_certificate true"
+    ));
+    let secure = |tls: Tls, host: &str| Target {
+        endpoints: vec![format!("mqtts://{host}:{}", broker.port)],
+        tls: Some(tls),
+        ..Target::default()
+    };
+    let ca = Tls {
+        ca_file: Some(files.ca.clone().into()),
+        ..Tls::default()
+    };
+    let full = Tls {
+        cert_file: Some(files.client.clone().into()),
+        key_file: Some(files.client_key.clone().into()),
+        ..ca.clone()
+    };
+    for (version, host) in [("3.1.1", "127.0.0.1"), ("5", "localhost")] {
+        let settings = with(version, Reliability::AtLeastOnce);
+        let mut bench = open(secure(full.clone(), host), settings);
+        let s = bench.named("s");
+        bench.subscribe(s, "secret");
+        let p = bench.named("p");
+        let topic = bench.fleet.advertise(p, "secret").unwrap();
+        // Small ones in numbers, and one larger than every buffer on the way.
+        for n in 0..500 {
+            bench.publish(p, topic, n, 16 + n as usize);
+        }
+        bench.publish(p, topic, 500, 2 << 20);
+        bench.until("all delivered", |s| s.delivered == 501);
+        assert!(bench.sequences(s).into_iter().eq(0..501));
+        assert_eq!(bench.seen.messages[500].payload.len(), 2 << 20);
+        assert!(bench.fleet.wire_bytes().sent > 2 << 20);
+        bench.fleet.disconnect(p);
+        bench.until("closed", |s| s.closed.len() == 1);
+        bench.fleet.close(clock::monotonic_now() + SECOND);
+    }
+    // No client certificate; no trust; not TLS at all: told apart, and none of them hangs.
+    let failure = |target: Target| failure(target, Settings::default());
+    let why = failure(secure(ca.clone(), "127.0.0.1"));
+    assert!(why.contains("certificate"), "{why}");
+    let other = tempfile::tempdir().unwrap();
+    let foreign = Tls {
+        ca_file: Some(certificates(other.path()).ca.into()),
+        ..full.clone()
+    };
+    let why = failure(secure(foreign, "127.0.0.1"));
+    assert!(
+        why.contains("has issued the server's certificate") && why.contains("hint: --ca FILE"),
+        "{why}"
+    );
+    let wrong_name = Tls {
+        server_name: Some("elsewhere.test".into()),
+        ..full
+    };
+    let why = failure(secure(wrong_name, "127.0.0.1"));
+    assert!(
+        why.contains("not for elsewhere.test, but for 127.0.0.1, localhost"),
+        "{why}"
+    );
+    // Spoken to in plain text.
+    let why = failure(target(broker.port));
+    assert!(
+        why.contains("With TLS the address begins with mqtts://"),
+        "{why}"
+    );
+}
+
+#[test]
+fn a_self_signed_server_is_trusted_where_it_is_named() {
+    for kind in SelfSigned::ALL {
+        let folder = tempfile::tempdir().unwrap();
+        let (pem, key) = kind.make(folder.path());
+        let broker = Mosquitto::with(&format!(
+            "allow_anonymous true\nuser root\ncertfile {}\nkeyfile {}",
+            pem.display(),
+            key.display()
+        ));
+        let secure = |host: &str, tls: Tls| Target {
+            endpoints: vec![format!("mqtts://{host}:{}", broker.port)],
+            tls: Some(tls),
+            ..Target::default()
+        };
+        let named = Tls {
+            ca_file: Some(pem.clone()),
+            ..Tls::default()
+        };
+        open(secure("localhost", named.clone()), Settings::default()).named("c");
+        let insecure = Tls {
+            insecure: true,
+            ..Tls::default()
+        };
+        open(secure("127.0.0.1", insecure), Settings::default()).named("c");
+        // By an address that it is not for, and by whom nobody has named.
+        if kind != SelfSigned::EndEntity {
+            let why = failure(secure("127.0.0.1", named), Settings::default());
+            assert!(
+                why.contains("not for 127.0.0.1, but for localhost"),
+                "{why}"
+            );
+        }
+        let other = tempfile::tempdir().unwrap();
+        let stranger = Tls {
+            ca_file: Some(kind.make(other.path()).0),
+            ..Tls::default()
+        };
+        let why = failure(secure("localhost", stranger), Settings::default());
+        assert!(
+            why.contains("self-signed") && why.contains("hint: name the certificate itself: --ca"),
+            "{why}"
+        );
+    }
+}
+
+#[test]
+fn a_port_without_tls_is_told() {
+    let broker = Mosquitto::start();
+    let insecure = Tls {
+        insecure: true,
+        ..Tls::default()
+    };
+    let target = Target {
+        endpoints: vec![format!("mqtts://localhost:{}", broker.port)],
+        tls: Some(insecure),
+        ..Target::default()
+    };
+    let why = failure(target, Settings::default());
+    assert!(why.contains("during the TLS handshake"), "{why}");
+    assert!(
+        why.contains("Without TLS the address begins with mqtt://"),
+        "{why}"
+    );
+}
+
+#[test]
+fn certificates_that_cannot_be_read_are_named() {
+    use pubgauge_driver_mqtt::MqttDriver;
+    let folder = tempfile::tempdir().unwrap();
+    let junk = write_file(folder.path(), "junk.pem", "not a certificate");
+    for tls in [
+        Tls {
+            ca_file: Some("/nowhere/ca.pem".into()),
+            ..Tls::default()
+        },
+        Tls {
+            ca_file: Some(junk.clone().into()),
+            ..Tls::default()
+        },
+        Tls {
+            cert_file: Some(junk.into()),
+            ..Tls::default()
+        },
+    ] {
+        let target = Target {
+            endpoints: vec!["mqtts://127.0.0.1:1".into()],
+            tls: Some(tls),
+            ..Target::default()
+        };
+        let opened = MqttDriver.open(config(target, Settings::default()));
+        let error = opened.err().expect("it cannot be opened");
+        assert!(error.hint.is_some(), "{error}");
+    }
+}

@@ -1,0 +1,189 @@
+//! STARTTLS and TLS from the first byte, on a real ejabberd with certificates of our own.
+
+use crate::common;
+
+use std::path::Path;
+
+use common::{Ejabberd, Rig, native, text};
+use pubgauge_driver::{Change, Secret, Settings, Target, Tls};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, KeyUsagePurpose,
+};
+
+/// An authority, and a certificate for the XMPP domain (not for the address): `ca.pem`,
+/// `server.pem` (with its key).
+fn certificates(dir: &Path) {
+    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+    let name = &mut params.distinguished_name;
+    name.push(DnType::CommonName, "test authority");
+    let ca = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+    let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+    params
+        .distinguished_name
+        .push(DnType::CommonName, "localhost");
+    // ejabberd sets a timer for the end of a certificate, and falls over one that is too far away.
+    params.not_before = rcgen::date_time_ymd(2020, 1, 1);
+    params.not_after = rcgen::date_time_ymd(2080, 1, 1);
+    let key = KeyPair::generate().unwrap();
+    let server = params.signed_by(&key, &ca).unwrap().pem();
+    std::fs::write(dir.join("ca.pem"), ca.pem()).unwrap();
+    std::fs::write(dir.join("server.pem"), server + &key.serialize_pem()).unwrap();
+}
+
+/// A server that wants TLS: by STARTTLS (`required`), or from the first byte.
+fn server(dir: &Path, options: &str) -> Ejabberd {
+    let path = dir.join("server.pem");
+    Ejabberd::start_with("xmpp", |text| {
+        text.replace(
+            "    shaper: none\n",
+            &format!("    shaper: none\n    {options}\n"),
+        )
+        .replace(
+            "listen:\n",
+            &format!("certfiles:\n  - {}\nlisten:\n", path.display()),
+        )
+    })
+}
+
+fn target(server: &Ejabberd, scheme: &str, dir: &Path) -> Target {
+    let mut target = server.target();
+    target.endpoints[0] = target.endpoints[0].replace("xmpp", scheme);
+    target.tls = Some(Tls {
+        ca_file: Some(dir.join("ca.pem")),
+        ..Tls::default()
+    });
+    target
+}
+
+/// Messages of many sizes, the largest longer than every buffer on the way.
+fn round_trip(target: &Target) {
+    let mut rig = Rig::open(target, &Settings::default());
+    let publisher = rig.connect("p", false);
+    let subscriber = rig.connect("s", true);
+    rig.subscribe(subscriber, "t");
+    let topic = rig.advertise(publisher, "t");
+    let bodies: Vec<Vec<u8>> = (0..200)
+        .map(|n| vec![n as u8; n])
+        .chain([vec![9; 1 << 20]])
+        .collect();
+    for (tag, body) in bodies.iter().enumerate() {
+        rig.publish(publisher, topic, body, tag as u64);
+    }
+    rig.until("all", |seen| seen.delivered.len() == bodies.len());
+    for (message, body) in rig.seen.delivered.iter().zip(&bodies) {
+        assert_eq!(text(message), body);
+    }
+    rig.until("all answers", |seen| {
+        seen.acknowledged.len() == bodies.len()
+    });
+    rig.close();
+}
+
+fn failure(target: &Target) -> String {
+    let mut rig = Rig::open(target, &native(&[]));
+    let client = rig.begin("c", false);
+    match rig.change(client) {
+        Change::Failed(failure) => failure.why,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn starttls() {
+    let dir = tempfile::tempdir().unwrap();
+    certificates(dir.path());
+    let server = server(dir.path(), "starttls_required: true");
+    let secure = target(&server, "xmpp+starttls", dir.path());
+    round_trip(&secure);
+    // The certificate is for the domain, whatever the address; and it must be.
+    let mut other = secure.clone();
+    other.tls.as_mut().unwrap().server_name = Some("example.org".into());
+    let why = failure(&other);
+    assert!(
+        why.contains("TLS failed") && why.contains("XMPP domain"),
+        "{why}"
+    );
+    // Without encryption there is no way in.
+    let why = failure(&target(&server, "xmpp", dir.path()));
+    assert!(why.contains("hint"), "{why}");
+    // TLS at once is not what is spoken there.
+    let why = failure(&target(&server, "xmpps", dir.path()));
+    assert!(
+        why.contains("Without TLS the address begins with xmpp://"),
+        "{why}"
+    );
+    // Nothing checked.
+    let mut insecure = secure.clone();
+    insecure.tls = Some(Tls {
+        insecure: true,
+        server_name: Some("example.org".into()),
+        ..Tls::default()
+    });
+    round_trip(&insecure);
+    // Nobody's account, no password, the wrong one.
+    let given = |user: Option<&str>, password: Option<&str>| Target {
+        username: user.map(str::to_owned),
+        password: password.map(Secret::new),
+        ..secure.clone()
+    };
+    for (target, what) in [
+        (given(None, None), "no account was given"),
+        (
+            given(Some("nobody"), None),
+            "a user name was given, but no password",
+        ),
+        (
+            given(Some("nobody"), Some("wr0ng")),
+            "the user name or the password is wrong",
+        ),
+    ] {
+        let why = failure(&target);
+        assert!(
+            why.contains(what) && why.contains("PUBGAUGE_PASSWORD"),
+            "{why}"
+        );
+        assert!(!why.contains("wr0ng"), "{why}");
+    }
+}
+
+#[test]
+fn tls_from_the_first_byte() {
+    let dir = tempfile::tempdir().unwrap();
+    certificates(dir.path());
+    let server = server(dir.path(), "tls: true");
+    round_trip(&target(&server, "xmpps", dir.path()));
+    let why = failure(&target(&server, "xmpp", dir.path()));
+    assert!(
+        why.contains("With TLS the address begins with xmpps://"),
+        "{why}"
+    );
+}
+
+#[test]
+fn authorities_are_needed_and_read_before_anything_is_sent() {
+    use pubgauge_driver::Driver;
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("ca.pem"), "nothing").unwrap();
+    let config = pubgauge_driver::FleetConfig {
+        target: Target {
+            endpoints: vec!["xmpps://127.0.0.1:1/localhost".into()],
+            tls: Some(Tls {
+                ca_file: Some(dir.path().join("ca.pem")),
+                ..Tls::default()
+            }),
+            ..Target::default()
+        },
+        settings: Settings::default(),
+        clock: pubgauge_driver::Clock::Monotonic,
+        max_payload: 100,
+        clients: 1,
+        worker: 0,
+    };
+    let error = pubgauge_driver_xmpp::XmppDriver.open(config).err().unwrap();
+    assert!(
+        error.to_string().contains("no usable CA certificate"),
+        "{error}"
+    );
+}

@@ -1,0 +1,6 @@
+//! Tests of the crate through what it offers, one program.
+
+mod brokers;
+mod pacing;
+mod truth;
+mod windows;

@@ -1,0 +1,540 @@
+//! What the engine reports of the simulated system against what really happened there.
+
+mod readiness;
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use proptest::prelude::*;
+use pubgauge_driver::{Clock, Driver, Mark, Reliability, Settings};
+use pubgauge_engine::assignment::Brief;
+use pubgauge_engine::conductor::{Nobody, Outcome, TrialRecord, TrialSpec, run};
+use pubgauge_engine::link::{Encoded, Place};
+use pubgauge_engine::times::Measure;
+use pubgauge_simulator::{Behaviour, Bus, SimulatedDriver, Truth, TruthRecord};
+use pubgauge_workload::{Arrivals, Exchange, SECOND, Sizes, Until, Workload};
+
+const MARK: Mark = Mark::from_seed(21);
+
+/// `publishers` devices on a topic each, all heard by each of `subscribers` devices.
+fn workload(publishers: u32, subscribers: u32, arrivals: Arrivals) -> Workload {
+    let mut workload = Workload::fan(publishers, subscribers, arrivals);
+    workload.phases.warm_up = Until::Time(SECOND);
+    workload.phases.measure = Until::Time(20 * SECOND);
+    workload
+}
+
+struct Run {
+    record: TrialRecord,
+    truth: Vec<TruthRecord>,
+}
+
+/// Runs a trial; in simulated time also over a link that encodes all that is said, which must change
+/// nothing.
+fn simulate(workload: Workload, behaviour: Behaviour, settings: Settings, clock: Clock) -> Run {
+    let again = match &clock {
+        Clock::Monotonic => None,
+        clock => Some(Clock::virtual_at(clock.now())),
+    };
+    let plain = once(&workload, &behaviour, &settings, clock, |place| place);
+    if let Some(clock) = again {
+        let encoded = |place| Arc::new(Encoded(place)) as Arc<dyn Place>;
+        let encoded = once(&workload, &behaviour, &settings, clock, encoded);
+        same(&plain.record, &encoded.record);
+    }
+    plain
+}
+
+fn same(one: &TrialRecord, other: &TrialRecord) {
+    assert_eq!(one.outcome, other.outcome);
+    assert_eq!(one.flows, other.flows);
+    assert_eq!(one.series, other.series);
+    assert_eq!(one.times, other.times);
+    assert_eq!(one.intervals, other.intervals);
+    assert_eq!(one.drain, other.drain);
+    assert_eq!(one.traffic(), other.traffic());
+}
+
+fn once(
+    workload: &Workload,
+    behaviour: &Behaviour,
+    settings: &Settings,
+    clock: Clock,
+    placed: impl FnOnce(Arc<dyn Place>) -> Arc<dyn Place>,
+) -> Run {
+    let bus = Arc::new(Bus::new(behaviour.clone(), clock.clone(), MARK));
+    let brief = Brief::new(workload.clone()).expect("a sound workload");
+    let driver: Arc<dyn Driver> = Arc::new(SimulatedDriver);
+    let target = SimulatedDriver::target(bus.clone());
+    let targets = vec![target];
+    let here = TrialSpec::local(brief, driver, targets, clock, |_| Ok(()));
+    let spec = TrialSpec {
+        settings: vec![with_behaviour(settings.clone(), behaviour)],
+        mark: MARK,
+        place: placed(here.place.clone()),
+        ..here
+    };
+    let record = run(&spec, &mut Nobody, &AtomicBool::new(false));
+    Run {
+        record,
+        truth: bus.truth(),
+    }
+}
+
+/// First deliveries per second of the measurement, of warm-up and measured messages.
+fn delivered_per_s(record: &TrialRecord) -> f64 {
+    let duration = record.duration();
+    let at = |t| {
+        let moment = record.series.iter().find(|moment| moment.at == t);
+        moment.expect("a cut").sum().unique
+    };
+    (at(duration) - at(0)) as f64 * 1e9 / duration as f64
+}
+
+fn with_behaviour(mut settings: Settings, behaviour: &Behaviour) -> Settings {
+    let serde_json::Value::Object(map) = serde_json::to_value(behaviour).expect("plain data")
+    else {
+        unreachable!("a struct is an object")
+    };
+    settings
+        .native
+        .insert(SimulatedDriver::NAME.into(), map.into_iter().collect());
+    settings
+}
+
+fn agree(run: &Run) {
+    let truth = Truth::of(&run.truth, run.record.epoch);
+    let sum = run.record.sum();
+    assert_eq!(run.record.outcome, Outcome::Completed);
+    assert_eq!(
+        (
+            sum.delivered,
+            sum.unique,
+            sum.missing(),
+            sum.duplicated,
+            sum.reordered
+        ),
+        (
+            truth.delivered,
+            truth.unique,
+            truth.lost + truth.under_way,
+            truth.duplicated,
+            truth.reordered
+        ),
+        "delivered, unique, missing, duplicated, reordered"
+    );
+    // What is overtaken by later messages of its stream for longer than the drain waits is lost by
+    // definition; otherwise the two can be told apart.
+    if truth.under_way == 0 {
+        assert_eq!((sum.lost(), sum.under_way), (truth.lost, 0));
+    }
+    let measured = run.record.all_times(Measure::Latency);
+    assert_eq!(measured.len(), truth.unique);
+    for q in [0.5, 0.9, 0.99, 0.999] {
+        if truth.latencies.is_empty() {
+            break;
+        }
+        let (real, reported) = (truth.quantile(q), measured.value_at_quantile(q));
+        assert!(
+            reported.abs_diff(real) as f64 <= 0.02 * real as f64 + 1.0,
+            "p{}: reported {reported}, really {real}",
+            q * 100.0
+        );
+    }
+}
+
+#[test]
+fn a_perfect_system_is_reported_as_perfect() {
+    let clock = Clock::virtual_at(SECOND);
+    let run = simulate(
+        workload(3, 2, Arrivals::Periodic { per_s: 500.0 }),
+        Behaviour::default(),
+        Settings::default(),
+        clock,
+    );
+    agree(&run);
+    let sum = run.record.sum();
+    assert_eq!(
+        (sum.offered, sum.published, sum.expected),
+        (10_000, 10_000, 20_000)
+    );
+    assert_eq!(
+        (
+            sum.lost(),
+            sum.duplicated,
+            sum.reordered,
+            sum.not_sent,
+            sum.refused
+        ),
+        (0, 0, 0, 0, 0)
+    );
+    assert_eq!(run.record.all_times(Measure::SendLag).max(), 1);
+    assert_eq!(sum.warm_up_published, 500);
+    assert_eq!(run.record.recordings[0].foreign, 0);
+}
+
+#[test]
+fn delays_loss_duplicates_and_reorderings_are_reported_as_they_were() {
+    for ordered in [true, false] {
+        let behaviour = Behaviour {
+            delay_median_ns: 3_000_000,
+            delay_sigma: 0.7,
+            ordered,
+            loss: 0.01,
+            duplication: 0.02,
+            reordering: 0.005,
+            ..Behaviour::default()
+        };
+        let clock = Clock::virtual_at(SECOND);
+        let run = simulate(
+            workload(4, 3, Arrivals::Poisson { per_s: 800.0 }),
+            behaviour,
+            Settings::default(),
+            clock,
+        );
+        agree(&run);
+        let sum = run.record.sum();
+        assert!(
+            sum.lost() > 0 && sum.duplicated > 0 && sum.reordered > 0,
+            "the test must test something: {sum:?}"
+        );
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    #[test]
+    fn any_behaviour_is_reported_as_it_was(
+        median in 1_000u64..50_000_000, sigma in 0.0f64..1.5, ordered: bool, loss in 0.0f64..0.3,
+        duplication in 0.0f64..0.3, reordering in 0.0f64..0.3, seed: u64, publishers in 1u32..4, subscribers in 1u32..4,
+    ) {
+        let behaviour = Behaviour {
+            delay_median_ns: median, delay_sigma: sigma, ordered, loss, duplication, reordering, seed,
+            ..Behaviour::default()
+        };
+        let mut w = workload(publishers, subscribers, Arrivals::Periodic { per_s: 300.0 });
+        w.phases.measure = Until::Time(3 * SECOND);
+        agree(&simulate(w, behaviour, Settings::default(), Clock::virtual_at(SECOND)));
+    }
+}
+
+#[test]
+fn a_stall_counts_from_when_messages_should_have_been_delivered() {
+    let behaviour = Behaviour {
+        stalls: vec![(5 * SECOND, 7 * SECOND)],
+        ..Behaviour::default()
+    };
+    let run = simulate(
+        workload(1, 1, Arrivals::Periodic { per_s: 100.0 }),
+        behaviour,
+        Settings::default(),
+        Clock::virtual_at(SECOND),
+    );
+    agree(&run);
+    let latency = run.record.all_times(Measure::Latency);
+    assert!(
+        latency.max() > 1_950_000_000,
+        "the message sent as the stall began waited 2 s: {}",
+        latency.max()
+    );
+    assert_eq!(run.record.sum().lost(), 0);
+}
+
+#[test]
+fn back_pressure_shows_as_lateness_and_unsent_messages_not_as_calm() {
+    // 1,000/s offered, 500/s capacity, and publishers are held back after 50.
+    let behaviour = Behaviour {
+        service_ns: 2_000_000,
+        capacity: 50,
+        ..Behaviour::default()
+    };
+    let run = simulate(
+        workload(1, 1, Arrivals::Periodic { per_s: 1000.0 }),
+        behaviour,
+        Settings::default(),
+        Clock::virtual_at(SECOND),
+    );
+    let sum = run.record.sum();
+    assert_eq!(sum.offered, 20_000);
+    assert_eq!(sum.offered, sum.published + sum.not_sent);
+    assert!(sum.not_sent > 9_000, "{sum:?}");
+    let lag = run.record.all_times(Measure::SendLag);
+    assert!(
+        lag.value_at_quantile(0.5) > 2 * SECOND,
+        "median lag {}",
+        lag.value_at_quantile(0.5)
+    );
+    let (intended, from_send) = (
+        run.record.all_times(Measure::Latency),
+        run.record.all_times(Measure::LatencyFromSend),
+    );
+    assert!(intended.value_at_quantile(0.5) > 2 * SECOND);
+    assert!(from_send.value_at_quantile(0.5) < SECOND / 5);
+}
+
+#[test]
+fn acknowledgements_are_timed() {
+    let settings = Settings {
+        reliability: Some(Reliability::AtLeastOnce),
+        ..Settings::default()
+    };
+    let behaviour = Behaviour {
+        delay_median_ns: 4_000_000,
+        ..Behaviour::default()
+    };
+    let run = simulate(
+        workload(2, 1, Arrivals::Periodic { per_s: 200.0 }),
+        behaviour,
+        settings,
+        Clock::virtual_at(SECOND),
+    );
+    agree(&run);
+    let acknowledgement = run.record.all_times(Measure::Acknowledgement);
+    assert_eq!(acknowledgement.len(), 4000);
+    assert!(acknowledgement.value_at_quantile(0.5).abs_diff(4_000_000) < 10_000);
+}
+
+#[test]
+fn a_lost_connection_is_counted_and_made_again() {
+    let mut w = workload(2, 1, Arrivals::Periodic { per_s: 100.0 });
+    w.phases.reconnect_after = Some(SECOND / 2);
+    let behaviour = Behaviour {
+        disconnects: vec![(8 * SECOND, "pub1".into())],
+        ..Behaviour::default()
+    };
+    let run = simulate(w, behaviour, Settings::default(), Clock::virtual_at(SECOND));
+    let sum = run.record.sum();
+    let recording = &run.record.recordings[0];
+    assert_eq!((recording.lost, recording.remade), (1, 1));
+    assert_eq!(sum.offered, sum.published + sum.refused);
+    assert!(
+        (20..=30).contains(&sum.refused),
+        "half a second of 50/s: {}",
+        sum.refused
+    );
+    assert_eq!(sum.lost(), 0);
+    assert!(recording.errors[0].contains("pub1"));
+}
+
+#[test]
+fn groups_share_messages_and_lose_none() {
+    let mut w = workload(2, 3, Arrivals::Periodic { per_s: 300.0 });
+    for s in &mut w.flows[0].subscribers {
+        s.group = Some("team".into());
+    }
+    let run = simulate(
+        w,
+        Behaviour::default(),
+        Settings::default(),
+        Clock::virtual_at(SECOND),
+    );
+    let sum = run.record.sum();
+    assert_eq!(
+        (sum.published, sum.expected, sum.unique, sum.lost()),
+        (6000, 6000, 6000, 0)
+    );
+    assert_eq!(sum.reordered, 0);
+}
+
+#[test]
+fn a_damaged_body_is_noticed() {
+    let behaviour = Behaviour {
+        corruption: 0.1,
+        ..Behaviour::default()
+    };
+    let run = simulate(
+        workload(1, 1, Arrivals::Periodic { per_s: 100.0 }),
+        behaviour,
+        Settings::default(),
+        Clock::virtual_at(SECOND),
+    );
+    let sum = run.record.sum();
+    assert!((100..400).contains(&sum.corrupt), "{}", sum.corrupt);
+}
+
+#[test]
+fn ping_pong_reports_the_round_trip() {
+    let mut w = workload(1, 1, Arrivals::FlatOut);
+    w.flows[0].exchange = Exchange::PingPong;
+    let behaviour = Behaviour {
+        delay_median_ns: 5_000_000,
+        ..Behaviour::default()
+    };
+    let run = simulate(w, behaviour, Settings::default(), Clock::virtual_at(SECOND));
+    let round_trip = run.record.all_times(Measure::RoundTrip);
+    // 20 s of one question after the other, 10 ms each.
+    assert!(
+        (1990..=2001).contains(&round_trip.len()),
+        "{}",
+        round_trip.len()
+    );
+    assert!(round_trip.value_at_quantile(0.5).abs_diff(10_000_000) < 20_000);
+}
+
+#[test]
+fn flat_out_follows_back_pressure() {
+    let behaviour = Behaviour {
+        service_ns: 100_000,
+        capacity: 200,
+        publish_cost_ns: 100,
+        ..Behaviour::default()
+    };
+    let mut w = workload(2, 1, Arrivals::FlatOut);
+    w.phases.measure = Until::Time(2 * SECOND);
+    let run = simulate(w, behaviour, Settings::default(), Clock::virtual_at(SECOND));
+    agree(&run);
+    let per_s = delivered_per_s(&run.record);
+    assert!(
+        (9_900.0..10_100.0).contains(&per_s),
+        "the system serves 10,000/s, reported {per_s}"
+    );
+}
+
+/// Whoever is held back sends afterwards what was due, not what comes next: else back-pressure
+/// would choose among the sizes.
+#[test]
+fn back_pressure_does_not_change_the_mix_of_sizes() {
+    let behaviour = Behaviour {
+        service_ns: 100_000,
+        capacity: 1,
+        publish_cost_ns: 100,
+        ..Behaviour::default()
+    };
+    let mut w = workload(1, 1, Arrivals::FlatOut);
+    w.flows[0].size = Sizes::List {
+        bytes: vec![64, 1024],
+    };
+    w.phases.measure = Until::Time(2 * SECOND);
+    let run = simulate(w, behaviour, Settings::default(), Clock::virtual_at(SECOND));
+    agree(&run);
+    let sum = run.record.sum();
+    let recording = &run.record.recordings[0];
+    let messages = sum.published + sum.warm_up_published;
+    assert!(messages > 1000, "{messages}");
+    let bytes = recording.wire.sent - 16 * recording.sentinels;
+    let (small, large) = (messages.div_ceil(2), messages / 2);
+    assert_eq!(bytes, 64 * small + 1024 * large);
+}
+
+#[test]
+fn flat_out_without_back_pressure_is_bounded_by_a_window() {
+    let behaviour = Behaviour {
+        delay_median_ns: 10_000_000,
+        publish_cost_ns: 100,
+        ..Behaviour::default()
+    };
+    let mut w = workload(1, 1, Arrivals::FlatOut);
+    w.flows[0].window = Some(1000);
+    w.phases.measure = Until::Time(2 * SECOND);
+    let run = simulate(w, behaviour, Settings::default(), Clock::virtual_at(SECOND));
+    agree(&run);
+    // Little's law: 1,000 under way at 10 ms each is 100,000/s.
+    let per_s = delivered_per_s(&run.record);
+    assert!((90_000.0..112_000.0).contains(&per_s), "{per_s}");
+}
+
+#[test]
+fn phases_may_end_by_count() {
+    let mut w = workload(3, 1, Arrivals::Periodic { per_s: 1000.0 });
+    w.phases.warm_up = Until::Count(100, 10 * SECOND);
+    w.phases.measure = Until::Count(777, 60 * SECOND);
+    let run = simulate(
+        w,
+        Behaviour::default(),
+        Settings::default(),
+        Clock::virtual_at(SECOND),
+    );
+    agree(&run);
+    let sum = run.record.sum();
+    assert_eq!((sum.offered, sum.published, sum.unique), (777, 777, 777));
+    assert!(run.record.duration() < SECOND, "{}", run.record.duration());
+}
+
+#[test]
+fn a_flow_may_start_late_and_stop_early() {
+    let mut w = workload(1, 1, Arrivals::Periodic { per_s: 100.0 });
+    w.flows[0].start_offset = Some(5 * SECOND);
+    w.flows[0].active_for = Some(10 * SECOND);
+    let run = simulate(
+        w,
+        Behaviour::default(),
+        Settings::default(),
+        Clock::virtual_at(SECOND),
+    );
+    agree(&run);
+    assert_eq!(run.record.sum().published, 1000);
+    assert_eq!(run.record.sum().warm_up_published, 0);
+}
+
+#[test]
+fn a_flow_that_starts_at_0_starts_with_the_measurement() {
+    let mut w = workload(1, 1, Arrivals::Periodic { per_s: 100.0 });
+    w.flows[0].start_offset = Some(0);
+    let clock = Clock::virtual_at(SECOND);
+    let run = simulate(w, Behaviour::default(), Settings::default(), clock);
+    agree(&run);
+    assert_eq!(run.record.sum().published, 2000);
+    assert_eq!(run.record.sum().warm_up_published, 0);
+}
+
+#[test]
+fn nobody_may_publish_or_subscribe() {
+    for (publishers, subscribers) in [(0, 2), (2, 0)] {
+        let w = workload(publishers, subscribers, Arrivals::Periodic { per_s: 10.0 });
+        let run = simulate(
+            w,
+            Behaviour::default(),
+            Settings::default(),
+            Clock::virtual_at(SECOND),
+        );
+        assert_eq!(run.record.outcome, Outcome::Completed);
+        assert_eq!(run.record.sum().published, u64::from(publishers > 0) * 200);
+        assert_eq!(run.record.sum().lost(), 0);
+    }
+}
+
+#[test]
+fn connections_are_begun_at_their_rate_over_all_workers() {
+    for clock in [Clock::virtual_at(SECOND), Clock::Monotonic] {
+        let mut w = workload(10, 11, Arrivals::Periodic { per_s: 100.0 });
+        w.phases.connect_per_s = Some(20.0);
+        w.phases.warm_up = Until::Time(SECOND / 10);
+        w.phases.measure = Until::Time(SECOND / 5);
+        let simulated = matches!(clock, Clock::Virtual(_));
+        let run = simulate(w, Behaviour::default(), Settings::default(), clock);
+        // The last of 21 begins a second after the first; two workers begin side by side, so that
+        // rounding may take up to a gap of each (0.1 s) off.
+        let span = run.record.connect_span;
+        assert!(span >= 850_000_000, "{span} ns");
+        assert!(!simulated || span < 1_100_000_000, "{span} ns");
+    }
+}
+
+/// Real threads and real time: the worker threads, the conductor and the sleeping.
+#[test]
+fn real_time_agrees_too() {
+    let mut w = workload(2, 2, Arrivals::Periodic { per_s: 1000.0 });
+    w.phases.warm_up = Until::Time(SECOND / 10);
+    w.phases.measure = Until::Time(SECOND);
+    let behaviour = Behaviour {
+        delay_median_ns: 2_000_000,
+        delay_sigma: 0.5,
+        loss: 0.01,
+        duplication: 0.01,
+        ..Behaviour::default()
+    };
+    let run = simulate(w, behaviour, Settings::default(), Clock::Monotonic);
+    let truth = Truth::of(&run.truth, run.record.epoch);
+    let sum = run.record.sum();
+    assert_eq!(
+        (sum.lost(), sum.duplicated, sum.reordered),
+        (truth.lost, truth.duplicated, truth.reordered)
+    );
+    assert_eq!(run.record.recordings.len(), 2);
+    assert!(
+        run.record
+            .recordings
+            .iter()
+            .all(|r| r.usage.span > 900_000_000 && r.usage.running > 0)
+    );
+}

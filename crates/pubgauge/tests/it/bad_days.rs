@@ -1,0 +1,446 @@
+//! Systems that fail: each time a clear message, no orphan process, and what was measured kept
+//! and marked.
+
+use crate::common;
+
+use std::io::Write;
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use common::servers::{Mosquitto, Scripted, free_port};
+use common::*;
+use serde_json::Value;
+
+/// Longer than any test waits: a run on a dead system must end by itself.
+const LONG: [&str; 4] = ["--duration", "100s", "--warm-up", "200ms"];
+/// How soon after the system's death a run has to be over, results written and all.
+const SOON: Duration = Duration::from_secs(20);
+
+/// A study whose clients have a second to get ready.
+const IMPATIENT: &str = r#"
+name = "impatient"
+[phases]
+ready-within = "1500ms"
+warm-up = "200ms"
+measure = "1s"
+[[workload]]
+name = "pair"
+[[workload.flow]]
+payload = "64B"
+rate = "100/s"
+"#;
+
+fn long_run(on: &str) -> Vec<&str> {
+    let mut args = vec!["run", "--on", on, "--rate", "500/s", "--out", "run"];
+    args.extend(LONG);
+    args
+}
+
+/// Runs the impatient study on an address; it must come to no measurement.
+#[track_caller]
+fn never_ready(address: &str, because: &[&str]) -> Value {
+    let place = Place::new();
+    place.write("impatient.toml", IMPATIENT);
+    let done = place
+        .run(&["run", "impatient.toml", "--on", address, "--out", "run"])
+        .exits(2);
+    place.is_clean();
+    assert!(done.err.contains("broken: "), "{}", done.err);
+    assert!(done.out.contains("Not valid"), "{}", done.out);
+    let trial = place.trial("run");
+    is_broken(&trial, because);
+    assert_eq!(count(&trial, "published"), 0);
+    trial
+}
+
+/// What was measured before the cut is in the results, and marked.
+#[track_caller]
+fn kept_and_marked(trial: &Value, because: &[&str]) {
+    is_broken(trial, because);
+    assert!(count(trial, "published") > 0, "{}", brief(trial));
+    assert!(count(trial, "delivered") > 0, "{}", brief(trial));
+    assert_eq!(
+        count(trial, "latency_ns.count"),
+        count(trial, "delivered"),
+        "every delivery has its latency"
+    );
+    let duration = trial["duration_s"].as_f64().unwrap();
+    assert!(duration > 0.0 && duration < 50.0, "{duration} s");
+}
+
+#[test]
+fn nobody_is_there() {
+    let address = format!("mqtt://127.0.0.1:{}", free_port());
+    never_ready(
+        &address,
+        &["connection refused", "hint: nothing listens there"],
+    );
+}
+
+#[test]
+fn the_host_has_no_address() {
+    never_ready(
+        "mqtt://no-such-host.invalid:1883",
+        &["no-such-host.invalid"],
+    );
+}
+
+#[test]
+fn the_broker_refuses_strangers() {
+    let broker = Mosquitto::with_password("abc");
+    never_ready(&broker.address(), &["hint: ", "user"]);
+}
+
+#[test]
+fn the_server_takes_connections_and_says_nothing() {
+    let server = Scripted::silent();
+    never_ready(
+        &server.address(),
+        &["only 0 of 2 clients were connected and subscribed within 1.5 s"],
+    );
+}
+
+#[test]
+fn the_server_hangs_up_at_once() {
+    let server = Scripted::start(|_, _| {});
+    // A reset, if what the client said first was still unread.
+    never_ready(
+        &server.address(),
+        &["0 of 2 connections were made", "connection"],
+    );
+}
+
+#[test]
+fn the_server_hangs_up_after_connack() {
+    let server = Scripted::answering(vec![0x20, 0x03, 0x00, 0x00, 0x00], true);
+    never_ready(&server.address(), &["connection", "hint: "]);
+}
+
+#[test]
+fn the_server_sends_garbage() {
+    let server = Scripted::answering(vec![0xff; 3000], false);
+    never_ready(&server.address(), &["0 of 2 connections were made"]);
+}
+
+#[test]
+fn the_server_speaks_another_protocol() {
+    let hello = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n".to_vec();
+    let server = Scripted::answering(hello, false);
+    never_ready(&server.address(), &["0 of 2 connections were made"]);
+}
+
+#[test]
+fn garbage_in_the_middle() {
+    let trial = calm(spoilt_in_the_middle);
+    kept_and_marked(&trial, &["connections were lost"]);
+    let errors = trial["errors"].to_string();
+    assert!(
+        errors.contains("mqtt://"),
+        "who sent it stands there: {errors}"
+    );
+}
+
+/// A trial through a proxy that spoils what the broker sends from the middle on.
+fn spoilt_in_the_middle() -> Value {
+    let broker = Mosquitto::start();
+    let spoil = Arc::new(AtomicBool::new(false));
+    let (port, flag) = (broker.port, spoil.clone());
+    // Forwards what the server says until it is told to spoil it.
+    let server = Scripted::start(move |client, stop| {
+        use std::io::Read;
+        let mut server = std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
+        let (mut from, mut to) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+        let other = std::thread::spawn(move || {
+            let mut bytes = [0; 65536];
+            loop {
+                match from.read(&mut bytes) {
+                    Ok(0) => break,
+                    Ok(n) if to.write_all(&bytes[..n]).is_err() => break,
+                    Err(e)
+                        if !matches!(
+                            e.kind(),
+                            std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut
+                        ) =>
+                    {
+                        break;
+                    }
+                    _ => {}
+                }
+            }
+            let _ = to.shutdown(std::net::Shutdown::Both);
+        });
+        server
+            .set_read_timeout(Some(Duration::from_millis(50)))
+            .unwrap();
+        let mut client = client;
+        let mut bytes = [0; 65536];
+        while !stop.load(Ordering::Relaxed) {
+            match server.read(&mut bytes) {
+                Ok(0) => break,
+                Ok(n) => {
+                    if flag.load(Ordering::Relaxed) {
+                        bytes[..n].fill(0xff);
+                    }
+                    if client.write_all(&bytes[..n]).is_err() {
+                        break;
+                    }
+                }
+                Err(e)
+                    if matches!(
+                        e.kind(),
+                        std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut
+                    ) => {}
+                Err(_) => break,
+            }
+        }
+        let _ = client.shutdown(std::net::Shutdown::Both);
+        let _ = server.shutdown(std::net::Shutdown::Both);
+        let _ = other.join();
+    });
+    let place = Place::new();
+    let address = server.address();
+    let mut args = vec!["run", "--on", &address, "--rate", "500/s", "--out", "run"];
+    args.extend(["--duration", "3s", "--warm-up", "200ms"]);
+    let mut run = place.start(&args);
+    run.measures();
+    works(broker.pid());
+    spoil.store(true, Ordering::Relaxed);
+    run.ends().exits(2);
+    place.is_clean();
+    place.trial("run")
+}
+
+#[test]
+fn the_connections_are_closed_in_the_middle() {
+    let broker = Mosquitto::start();
+    let cut = Arc::new(AtomicBool::new(false));
+    let server = Scripted::between(broker.port, cut.clone());
+    let place = Place::new();
+    let address = server.address();
+    let mut run = place.start(&long_run(&address));
+    run.measures();
+    works(broker.pid());
+    cut.store(true, Ordering::Relaxed);
+    run.ends_within(SOON).exits(2);
+    place.is_clean();
+    kept_and_marked(
+        &place.trial("run"),
+        &["all 2 connections were lost", "closed"],
+    );
+}
+
+/// Kills a system that pubgauge itself started, in the middle.
+fn killed_in_the_middle(system: &str) {
+    let place = Place::new();
+    let mut run = place.start(&long_run(system));
+    run.measures();
+    let systems = run.systems();
+    assert_eq!(systems.len(), 1, "{systems:?}");
+    works(systems[0]);
+    kill(systems[0], libc::SIGKILL);
+    let done = run.ends_within(SOON).exits(2).says("broken: ");
+    place.is_clean();
+    assert!(done.out.contains(system), "{}", done.out);
+    kept_and_marked(
+        &place.trial("run"),
+        &["was ended by SIGKILL", "the system ended during the trial"],
+    );
+}
+
+#[test]
+fn mosquitto_is_killed() {
+    killed_in_the_middle("mosquitto");
+}
+
+#[test]
+fn the_reference_broker_is_killed() {
+    killed_in_the_middle("reference-broker");
+}
+
+#[test]
+fn the_forwarder_is_killed() {
+    killed_in_the_middle("zeromq-forwarder");
+}
+
+#[test]
+fn a_killed_system_does_not_keep_the_others_from_being_measured() {
+    let place = Place::new();
+    let mut args = vec!["run", "--on", "reference-broker,mosquitto", "--out", "run"];
+    args.extend(["--rate", "200/s", "--duration", "3s", "--warm-up", "200ms"]);
+    let mut run = place.start(&args);
+    run.measures();
+    kill(run.systems()[0], libc::SIGKILL);
+    run.ends().exits(2);
+    place.is_clean();
+    let results = place.results("run");
+    let trials = results["trials"].as_array().unwrap();
+    assert_eq!(trials.len(), 2);
+    is_broken(&trials[0], &["was ended by SIGKILL"]);
+    adds_up(&trials[1]);
+    assert_ne!(verdict(&trials[1]), "broken");
+}
+
+#[test]
+fn a_broker_that_ran_already_is_killed() {
+    let place = Place::new();
+    let broker = Mosquitto::start();
+    let address = broker.address();
+    let mut run = place.start(&long_run(&address));
+    run.measures();
+    works(broker.pid());
+    broker.signal(libc::SIGKILL);
+    run.ends_within(SOON).exits(2);
+    place.is_clean();
+    kept_and_marked(&place.trial("run"), &["all 2 connections were lost"]);
+}
+
+#[test]
+fn a_system_that_ends_before_it_is_ready_says_why() {
+    let place = Place::new();
+    let option = [("listener {port}", "no_such_option 1\nlistener {port}")];
+    place.system("mosquitto", "spoilt", &option);
+    let mut args = vec!["run", "--systems", "mine", "--on", "spoilt", "--out", "run"];
+    args.extend(SHORT);
+    place.run(&args).exits(2).says("no_such_option");
+    place.is_clean();
+    is_broken(&place.trial("run"), &["spoilt", "no_such_option"]);
+}
+
+#[test]
+fn a_system_that_does_not_end_when_asked_is_said() {
+    let place = Place::new();
+    place.stubborn_system("0.5");
+    let mut args = vec![
+        "run",
+        "--systems",
+        "mine",
+        "--on",
+        "stubborn",
+        "--out",
+        "run",
+    ];
+    args.extend(["--rate", "100/s"]);
+    args.extend(SHORT);
+    let done = place.run(&args).says("stubborn had to be killed");
+    done.ran_to_its_end();
+    place.is_clean();
+    let said = place.trial("run")["not_in_order"][0].to_string();
+    assert!(said.contains("did not end in time"), "{said}");
+}
+
+/// Stops (SIGSTOP) a private mosquitto in the middle, continues it after a while if asked, and
+/// gives the trial.
+fn stopped_in_the_middle(own: bool, qos: &str, go_on_after: Option<Duration>) -> Value {
+    let place = Place::new();
+    let broker = Mosquitto::start();
+    let address = broker.address();
+    let on = if own { "mosquitto" } else { &address };
+    let mut args = vec![
+        "run", "--on", on, "--rate", "500/s", "--qos", qos, "--out", "run",
+    ];
+    args.extend(["--duration", "3s", "--warm-up", "200ms"]);
+    let mut run = place.start(&args);
+    run.measures();
+    let pid = if own { run.systems()[0] } else { broker.pid() };
+    works(pid);
+    kill(pid, libc::SIGSTOP);
+    if let Some(time) = go_on_after {
+        std::thread::sleep(time);
+        kill(pid, libc::SIGCONT);
+    }
+    let done = run.ends_within(Duration::from_secs(40));
+    place.is_clean();
+    let trial = place.trial("run");
+    if go_on_after.is_none() {
+        done.exits(2);
+    }
+    trial
+}
+
+#[test]
+fn the_broker_hangs_for_good() {
+    for (own, qos) in [(true, "0"), (false, "0"), (false, "1")] {
+        let trial = calm(|| stopped_in_the_middle(own, qos, None));
+        let status = verdict(&trial).to_owned();
+        assert!(
+            ["lossy", "overloaded", "broken"].contains(&status.as_str()),
+            "{status}"
+        );
+        assert!(
+            count(&trial, "delivered") > 0,
+            "QoS {qos}: what came before is kept: {}",
+            brief(&trial)
+        );
+        assert!(
+            count(&trial, "lost") > 0 || count(&trial, "not_sent") > 0,
+            "QoS {qos}: what the hang cost is counted"
+        );
+    }
+}
+
+#[test]
+fn the_broker_hangs_and_goes_on() {
+    for qos in ["0", "1"] {
+        let trial = stopped_in_the_middle(false, qos, Some(Duration::from_millis(700)));
+        assert_ne!(verdict(&trial), "broken", "{}", reasons(&trial));
+        adds_up(&trial);
+        assert!(
+            count(&trial, "latency_ns.max") >= 600_000_000,
+            "latency runs from when the message should have been sent"
+        );
+    }
+}
+
+#[test]
+fn the_broker_runs_out_of_file_descriptors() {
+    let place = Place::new();
+    let broker = Mosquitto::with("allow_anonymous true", Some(40));
+    let study = IMPATIENT.replace("payload", "pattern = \"n-1\"\npublishers = 100\npayload");
+    place.write("many.toml", study.replace("1500ms", "3s"));
+    let began = Instant::now();
+    place
+        .run(&[
+            "run",
+            "many.toml",
+            "--on",
+            &broker.address(),
+            "--out",
+            "run",
+        ])
+        .exits(2);
+    assert!(began.elapsed() < Duration::from_secs(30));
+    place.is_clean();
+    let trial = place.trial("run");
+    let made = count(&trial, "connections.made");
+    assert_eq!(count(&trial, "connections.planned"), 101);
+    assert!((1..40).contains(&made), "{made} connections made");
+    is_broken(&trial, &[&format!("{made} of 101 connections were made")]);
+}
+
+#[test]
+fn a_port_that_is_taken_is_named() {
+    let taken = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let place = Place::new();
+    place
+        .run(&["serve", "reference-broker", "--listen", &address])
+        .exits(2)
+        .says(&address)
+        .says("in use");
+    let port = format!("tcp://{address}");
+    let other = format!("tcp://127.0.0.1:{}", free_port());
+    place
+        .run(&[
+            "serve",
+            "zeromq-forwarder",
+            "--publishers",
+            &port,
+            "--subscribers",
+            &other,
+        ])
+        .exits(2)
+        .says("in use");
+    place.is_clean();
+}

@@ -1,0 +1,166 @@
+//! A study with claims, over a real system: each is judged, and said in table, page and results.
+
+use crate::common;
+
+use common::{Place, repository};
+use pubgauge_report::studies::markdown;
+use pubgauge_results::studies::Studies;
+use serde_json::Value;
+
+#[test]
+fn the_small_study_of_the_documentation() {
+    let place = Place::new();
+    let study = repository("studies/claims.toml");
+    let run = |repeats: &str| {
+        let mut args = vec![
+            "run",
+            study.to_str().expect("a path"),
+            "--repeats",
+            repeats,
+            "--out",
+            "run",
+        ];
+        args.extend([
+            "--set",
+            "phases.warm-up=200ms",
+            "--set",
+            "phases.measure=600ms",
+        ]);
+        // Fewer points: what is judged does not depend on speed, and the time is for the trials.
+        args.extend(["--set", "grid.payload=[\"64B\", \"16KiB\"]"]);
+        place.run(&args)
+    };
+    let done = run("3");
+    let results = place.results("run");
+    let claims = results["claims"]
+        .as_array()
+        .expect("claims in results.json");
+    let of = |id: &str| {
+        claims
+            .iter()
+            .find(|c| c["id"] == id)
+            .unwrap_or_else(|| panic!("{id}: {claims:?}"))
+    };
+    let text = |claim: &Value, key: &str| claim[key].as_str().unwrap_or_default().to_owned();
+    assert_eq!(claims.len(), 5);
+    // A neighbour may spoil trials: then nobody can tell. Nothing is ever lost, and nothing stands on its head.
+    for id in ["C1", "C2", "C3", "C4"] {
+        let outcome = text(of(id), "outcome");
+        assert!(
+            ["holds", "cannot-tell"].contains(&outcome.as_str()) || id == "C1",
+            "{:?}",
+            of(id)
+        );
+        let reason = text(of(id), "reason");
+        assert!(
+            outcome != "cannot-tell" || !reason.is_empty(),
+            "{:?}",
+            of(id)
+        );
+    }
+    assert_eq!(text(of("C5"), "outcome"), "not-applicable");
+    assert_eq!(text(of("C5"), "reason"), "the run has no nats");
+    assert_eq!(text(of("C1"), "papers"), "1.6 times");
+    assert_eq!(
+        text(of("C1"), "rule"),
+        "system-cpu-per-message: qos1 > qos0 at every payload (system mosquitto, workload fleet)."
+    );
+    assert!(
+        done.out.contains("Claims:") && done.out.contains("- C5 not applicable: NATS costs"),
+        "{}",
+        done.out
+    );
+    // The table and the page can be made again from what is stored.
+    let again = place.run(&["report", "run"]);
+    assert!(again.out.contains("Claims:"), "{}", again.out);
+    let page = std::fs::read_to_string(place.at("run/report.html")).expect("the page");
+    assert!(page.contains("<section id=\"claims\">") && page.contains("qos1 &gt; qos0"));
+    // What is committed of it, and README.md's table: made from the file, whatever is in it.
+    let exported = place
+        .run(&["export", "run", "--format", "claims", "--out", "-"])
+        .exits(0);
+    let studies = Studies::parse(&exported.out).expect("a file of claims");
+    assert_eq!(studies.studies[0].claims.len(), 5);
+    assert!(studies.studies[0].systems[0].starts_with("mosquitto "));
+    let table = markdown(&studies, &["C1", "claims/C5"]).expect("a table");
+    let rows: Vec<&str> = table.lines().skip(2).collect();
+    assert!(
+        rows[0].starts_with("| claims C1 | QoS 1 costs") && rows[0].contains("| 1.6 times |"),
+        "{table}"
+    );
+    assert!(
+        rows[1].ends_with("| **not applicable**: the run has no nats |"),
+        "{table}"
+    );
+    assert!(rows[3].contains(&studies.studies[0].systems[0]), "{table}");
+    judged_by_changed_rules(&place, &study);
+    place.is_clean();
+}
+
+/// The same run, judged by rules that were written after it: the opposite of one that held. Nothing else changes, and
+/// the claims of another study, or for several runs, change nothing.
+fn judged_by_changed_rules(place: &Place, study: &std::path::Path) {
+    let before = place.results("run");
+    let text = std::fs::read_to_string(study).expect("the study");
+    let lost = "count = \"= 0\"";
+    assert!(text.contains(lost), "{text}");
+    place.write("changed.toml", text.replace(lost, "count = \"> 0\""));
+    place.write(
+        "other.toml",
+        text.replacen("name = \"claims\"", "name = \"others\"", 1),
+    );
+    for (dir, file, why) in [
+        (
+            "run",
+            "other.toml",
+            "its claims are about the runs of study `others`",
+        ),
+        (".", "changed.toml", "holds several runs"),
+        ("run", "none.toml", "none.toml"),
+    ] {
+        let refused = place.run(&["report", dir, "--claims", file]).exits(3);
+        assert!(refused.err.contains(why), "{}", refused.err);
+        assert_eq!(place.results("run"), before);
+    }
+    let again = place
+        .run(&["report", "run", "--claims", "changed.toml"])
+        .exits(0);
+    let after = place.results("run");
+    let outcome = |results: &Value, rule: &str| {
+        let claims = results["claims"].as_array().expect("claims").iter();
+        let mut of = claims.filter(|c| c["rule"].as_str().is_some_and(|r| r.contains(rule)));
+        of.next()
+            .map(|claim| claim["outcome"].as_str().unwrap_or_default().to_owned())
+    };
+    // As above, a neighbour may have spoiled trials.
+    let then = outcome(&before, "is 0 in every repeat").expect("the claim");
+    let now = outcome(&after, "is more than 0 in every repeat").expect("its new rule");
+    let both = (then.as_str(), now.as_str());
+    let told = [
+        ("holds", "does-not-hold"),
+        ("cannot-tell", "cannot-tell"),
+        ("cannot-tell", "does-not-hold"),
+    ];
+    assert!(told.contains(&both), "{both:?}\n{}", again.out);
+    assert_eq!(after["trials"], before["trials"]);
+}
+
+/// The study that follows the steps of the documentation: each rule says what its sentence says.
+#[test]
+fn a_paper_of_ones_own() {
+    let place = Place::new();
+    let study = repository("studies/own-paper.toml");
+    let study = study.to_str().expect("a path");
+    let done = place.run(&["plan", study, "--verbose"]).exits(0);
+    let said: Vec<&str> = done.out.split_whitespace().collect();
+    let said = said.join(" ");
+    for rule in [
+        "F1: The more subscribers, the less broker time a delivery costs. Rule: system-cpu-per-message of brokers falls along subscribers",
+        "F2: A delivery to one of 16 takes less than half of the broker time of a delivery to one alone. Rule: system-cpu-per-message: many over one is below 0.5",
+        "F4: NATS delivers sooner than mosquitto at every fan-out. Rule: latency.p50: nats < mosquitto at every subscribers.",
+        "F6: Over links of 100 Mbit/s the network is the limit.",
+    ] {
+        assert!(said.contains(rule), "{rule}\n{said}");
+    }
+    place.is_clean();
+}

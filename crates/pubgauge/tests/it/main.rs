@@ -1,0 +1,37 @@
+//! Tests of the crate through what it offers, one program.
+
+mod bad_days;
+mod bad_input;
+mod brokers;
+mod capacity;
+mod claims;
+mod closed_outputs;
+mod common;
+mod counted;
+mod counters;
+mod every_system;
+mod exposure;
+mod external;
+mod find;
+mod first_look;
+mod folder;
+mod hostile;
+mod hosts;
+mod install;
+mod interruptions;
+mod kubernetes;
+mod limits;
+mod namespaces;
+mod network;
+mod pairs;
+mod profiles;
+mod runs;
+mod scale;
+mod scratch;
+mod slurm;
+mod snapshots;
+mod terminal;
+mod tools;
+mod tutorial;
+mod under_stress;
+mod workers;

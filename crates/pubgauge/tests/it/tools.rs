@@ -1,0 +1,367 @@
+//! What comes after a run: exports, comparisons, gates; and how the command line is told about.
+
+use crate::common;
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+use common::*;
+use serde_json::{Value, json};
+
+/// Runs trials on the simulated system, which say little but are quick.
+fn measured(place: &Place, out: &str) -> Value {
+    let mut args = vec!["run", "--on", "simulated", "--repeats", "3", "-q"];
+    args.extend(["--rate", "100/s", "--out", out]);
+    args.extend(["--duration", "300ms", "--warm-up", "100ms"]);
+    let done = place.run(&args);
+    assert_eq!(done.err, "", "-q");
+    place.results(out)
+}
+
+/// A run whose trials are valid, with these medians of latency in ns: a comparison rests on recorded
+/// figures alone.
+fn with_medians(place: &Place, like: &Value, run: &str, medians: &[u64]) {
+    let mut results = like.clone();
+    let first = like["trials"][0].clone();
+    let trials = medians.iter().enumerate().map(|(nth, median)| {
+        let mut trial = first.clone();
+        trial["id"] = json!(nth);
+        trial["repeat"] = json!(nth + 1);
+        trial["verdict"] = json!({"status": "valid", "reasons": []});
+        trial["latency_ns"]["p50"] = json!(median);
+        trial
+    });
+    results["trials"] = trials.collect();
+    std::fs::create_dir(place.at(run)).unwrap();
+    place.write(&format!("{run}/results.json"), results.to_string());
+}
+
+#[test]
+fn figures_leave_in_every_form() {
+    let place = Place::new();
+    let results = measured(&place, "run");
+    let trials = results["trials"].as_array().unwrap();
+    for (format, first) in [
+        ("csv", &b"run,"[..]),
+        ("json", b"[\n{\"run\": \"run\""),
+        ("parquet", b"PAR1"),
+    ] {
+        let done = place.run(&["export", "run", "--format", format]).exits(0);
+        for table in ["trials", "flows", "series", "percentiles"] {
+            let path = format!("run/export/{table}.{format}");
+            assert!(done.out.contains(&path), "{}", done.out);
+            let bytes = std::fs::read(place.at(&path)).unwrap();
+            assert!(bytes.starts_with(first), "{path}");
+        }
+    }
+    let text = std::fs::read_to_string(place.at("run/export/trials.json")).unwrap();
+    let rows: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(rows.as_array().unwrap().len(), 3);
+    for (row, trial) in rows.as_array().unwrap().iter().zip(trials) {
+        assert_eq!(row["delivered"], trial["delivered"]);
+        assert_eq!(row["latency_p50_ns"], trial["latency_ns"]["p50"]);
+    }
+    place
+        .run(&["export", "run", "--format", "openmetrics"])
+        .exits(0);
+    let metrics = std::fs::read_to_string(place.at("run/export/metrics.txt")).unwrap();
+    assert!(metrics.ends_with("# EOF\n"));
+    assert!(metrics.contains("system=\"simulated\""), "{metrics}");
+    place.run(&["export", "run", "--format", "junit"]).exits(0);
+    let junit = std::fs::read_to_string(place.at("run/export/junit.xml")).unwrap();
+    assert_eq!(junit.matches("<testcase").count(), 3, "{junit}");
+
+    let one = ["export", "run", "--table", "trials", "--out", "-"];
+    let printed = place.run(&one).exits(0).out;
+    // What the example with pandas reads.
+    let docs = std::fs::read_to_string(repository("docs/after-a-run.md")).unwrap();
+    let example = docs.split("```python").nth(1).unwrap();
+    for name in ["verdict", "workload", "system", "latency_p50_ns"] {
+        assert!(example.contains(name), "{name}: {example}");
+        let head = printed.lines().next().unwrap();
+        assert!(head.split(',').any(|column| column == name), "{head}");
+    }
+    let written = std::fs::read_to_string(place.at("run/export/trials.csv")).unwrap();
+    assert_eq!(printed, written);
+    let listed = place
+        .run(&["export", "run", "--out", "there", "--json"])
+        .exits(0);
+    let listed: Value = serde_json::from_str(&listed.out).unwrap();
+    assert_eq!(
+        listed["files"][0],
+        json!({"path": "there/trials.csv", "rows": 3})
+    );
+
+    let before = place.files();
+    let refused = |args: &[&str], why: &str| {
+        place.run(args).exits(3).says(why);
+    };
+    refused(
+        &["export", "run", "--out", "-"],
+        "one table can be written there",
+    );
+    refused(&["export", "none"], "none");
+    let with = |more: [&'static str; 2]| {
+        [vec!["export", "run", "--table", "flows"], more.to_vec()].concat()
+    };
+    refused(&with(["--format", "junit"]), "this form has no tables");
+    assert_eq!(place.files(), before);
+}
+
+#[test]
+fn comparisons_end_in_one_of_four_verdicts() {
+    let place = Place::new();
+    let like = measured(&place, "run");
+    let a = [100_000, 101_000, 99_000, 100_500];
+    with_medians(&place, &like, "a", &a);
+    with_medians(
+        &place,
+        &like,
+        "like-a",
+        &[100_200, 100_900, 99_300, 100_100],
+    );
+    with_medians(&place, &like, "double", &a.map(|ns| 2 * ns));
+    with_medians(&place, &like, "single", &a[..1]);
+    let compare = |a: &str, b: &str, more: &[&str]| {
+        let figure = ["--figure", "latency_ns.p50"];
+        place.run(&[&["compare", a, b][..], &figure, more].concat())
+    };
+    for (b, margin, code, verdict) in [
+        ("like-a", "5%", 0, "same"),
+        ("double", "5%", 1, "worse"),
+        ("double", "150%", 0, "same"),
+        ("single", "5%", 2, "cannot tell"),
+    ] {
+        let done = compare("a", b, &["--margin", margin]).exits(code);
+        assert!(done.out.contains(verdict), "{b}: {}", done.out);
+        let done = compare("a", b, &["--margin", margin, "--json", "-q"]).exits(code);
+        let said: Value = serde_json::from_str(&done.out).unwrap();
+        assert_eq!(said["verdict"], verdict.replace(' ', "-"));
+        let figure = &said["cells"][0]["figures"][0];
+        assert_eq!(
+            (&figure["figure"], &figure["unit"]),
+            (&json!("latency.p50"), &json!("ns"))
+        );
+        assert_eq!(done.err, "");
+    }
+    let effect = compare("double", "a", &["--json"]).exits(0);
+    let effect: Value = serde_json::from_str(&effect.out).unwrap();
+    assert_eq!(effect["verdict"], "better");
+    let change = effect["cells"][0]["figures"][0]["change"]["effect"].as_f64();
+    assert!((change.unwrap() + 0.5).abs() < 1e-9, "{effect}");
+
+    let gate = compare(
+        "a",
+        "double",
+        &["--junit", "gate.xml", "--annotations", "github"],
+    );
+    gate.exits(1).says("::error");
+    let junit = std::fs::read_to_string(place.at("gate.xml")).unwrap();
+    assert!(
+        junit.contains("<failure") && junit.contains("latency.p50"),
+        "{junit}"
+    );
+
+    let before = place.files();
+    for (more, why) in [
+        (["--margin", "5"], "expected a percentage"),
+        (["--figure", "speed"], "no such figure"),
+        (["--systems", "a,b,c"], "at most two"),
+        (["--systems", "mosquitto"], "it has simulated"),
+        (["--junit", "none/gate.xml"], "its folder does not exist"),
+    ] {
+        compare("a", "double", &more).exits(3).says(why);
+    }
+    place
+        .run(&["compare", "a"])
+        .exits(3)
+        .says("the same trials");
+    assert_eq!(place.files(), before);
+}
+
+#[test]
+fn a_gate_is_told_of_every_criterion() {
+    let place = Place::new();
+    let mut study = String::from("name = \"gate\"\nsystems = \"simulated\"\n");
+    study.push_str(
+        "[phases]\nwarm-up = \"100ms\"\nmeasure = \"300ms\"\n[[workload]]\nname = \"w\"\n",
+    );
+    study.push_str("[[workload.flow]]\nrate = \"100/s\"\npayload = \"64B\"\n");
+    study.push_str("[[criterion]]\nfigure = \"published\"\nabove = 1000000\n");
+    study.push_str("[[criterion]]\nfigure = \"lost\"\nequals = 0\n");
+    place.write("gate.toml", study);
+    let mut command =
+        place.command(&["run", "gate.toml", "-q", "--out", "run", "--junit", "j.xml"]);
+    command.env("GITHUB_ACTIONS", "true");
+    let done = place.finish(command).exits(1);
+    assert!(done.err.contains("::error file=gate.toml"), "{}", done.err);
+    assert!(done.err.contains("published above 1000000"), "{}", done.err);
+    let junit = std::fs::read_to_string(place.at("j.xml")).unwrap();
+    assert_eq!(junit.matches("<failure").count(), 1, "{junit}");
+    assert!(junit.contains("lost equals 0"), "{junit}");
+    // The same from what was stored; without a gate nothing is annotated.
+    let again = [
+        "report",
+        "run",
+        "-q",
+        "--junit",
+        "k.xml",
+        "--annotations",
+        "none",
+    ];
+    assert_eq!(place.run(&again).exits(0).err, "");
+    assert_eq!(std::fs::read_to_string(place.at("k.xml")).unwrap(), junit);
+}
+
+#[test]
+fn live_figures_are_there_while_it_runs_and_gone_afterwards() {
+    let place = Place::new();
+    let mut args = vec!["run", "--on", "reference-broker", "--rate", "200/s"];
+    args.extend(["--duration", "100s", "--warm-up", "200ms", "--out", "run"]);
+    args.extend(["--listen", "0"]);
+    let mut run = place.start(&args);
+    run.until_said("/metrics");
+    let said = run.said_so_far();
+    let address = said.split("http://").nth(1).unwrap();
+    let address = address.split('/').next().unwrap().to_owned();
+    let ask = || {
+        let mut stream = TcpStream::connect(&address).unwrap();
+        stream
+            .write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+            .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(answer.ends_with("# EOF\n"), "{answer}");
+        answer
+    };
+    let value = |answer: &str, name: &str| -> Option<f64> {
+        let line = answer.lines().find(|line| line.starts_with(name))?;
+        line.rsplit(' ').next()?.parse().ok()
+    };
+    run.until("live latency", || ask().contains("quantile=\"0.99\"} "));
+    let before = value(&ask(), "pubgauge_live_deliveries_total").unwrap();
+    run.until("more deliveries", || {
+        value(&ask(), "pubgauge_live_deliveries_total").unwrap() > before
+    });
+    let answer = ask();
+    assert!(
+        answer.contains("pubgauge_live_phase=\"measure\"} 1"),
+        "{answer}"
+    );
+    assert_eq!(value(&answer, "pubgauge_run_trials_left"), Some(1.0));
+    run.signal(libc::SIGINT);
+    run.ends_within(std::time::Duration::from_secs(10)).exits(2);
+    assert!(TcpStream::connect(&address).is_err());
+    place.is_clean();
+    let before = place.files();
+    let refused = ["run", "--on", "simulated", "--listen", "nowhere"];
+    place
+        .run(&refused)
+        .exits(3)
+        .says("hint: a port such as 9464");
+    assert_eq!(place.files(), before);
+}
+
+#[test]
+fn every_verb_that_tells_something_tells_it_as_json() {
+    let place = Place::new();
+    for verb in [
+        "run",
+        "plan",
+        "systems",
+        "check",
+        "report",
+        "compare",
+        "export",
+        "calibrate",
+        "trace show",
+        "trace convert",
+        "schema",
+    ] {
+        let args: Vec<&str> = verb.split(' ').chain(["--help"]).collect();
+        let help = place.run(&args).exits(0).out;
+        assert!(
+            help.contains("--json") && help.contains("-q, --quiet"),
+            "{verb}: {help}"
+        );
+    }
+    place.write("t.csv", "time,device,size\n0.0,a,20\n1.0,b,30\n");
+    for args in [
+        &["plan", "--on", "simulated"][..],
+        &["systems"],
+        &["systems", "--matrix", "--on", "reference-broker"],
+        &["schema", "results"],
+        &["trace", "show", "t.csv"],
+    ] {
+        let done = place.run(&[args, &["--json", "-q"]].concat()).exits(0);
+        assert_eq!(done.err, "");
+        let said: Value =
+            serde_json::from_str(&done.out).unwrap_or_else(|e| panic!("{args:?}: {e}"));
+        if args[0] == "trace" {
+            assert_eq!(
+                (&said["messages"], &said["size_largest_bytes"]),
+                (&json!(2), &json!(30))
+            );
+        }
+    }
+}
+
+#[test]
+fn completions_and_manual_come_from_the_command_line() {
+    let place = Place::new();
+    for shell in ["bash", "zsh", "fish"] {
+        let script = place.run(&["completions", shell]).exits(0).out;
+        for word in ["pubgauge", "compare", "margin"] {
+            assert!(script.contains(word), "{shell}: {word}");
+        }
+    }
+    let done = place.run(&["man", "--out", "man"]).exits(0);
+    for page in ["pubgauge.1", "pubgauge-run.1", "pubgauge-trace-convert.1"] {
+        assert!(done.out.contains(&format!("man/{page}\n")), "{}", done.out);
+    }
+    assert!(!done.out.contains("serve"), "hidden verbs have no page");
+    let page = place.run(&["man", "compare"]).exits(0).out;
+    assert!(page.contains(".TH") && page.contains("margin"), "{page}");
+    let written = std::fs::read_to_string(place.at("man/pubgauge-compare.1")).unwrap();
+    assert_eq!(page, written);
+    place
+        .run(&["man", "nothing"])
+        .exits(3)
+        .says("known are run, find, plan");
+}
+
+#[test]
+fn a_plan_tells_what_was_done_otherwise_and_what_flows_ask_for() {
+    let place = Place::new();
+    let mut study = String::from(
+        "name = \"notes\"\nsystems = \"reference-broker\"\n[[workload]]\nname = \"w\"\n",
+    );
+    study.push_str(
+        "[[workload.flow]]\nname = \"up\"\npublishers = 3\npattern = \"n-1\"\npayload = \"64B\"\n",
+    );
+    study.push_str("rate = \"10/3s\"\npublish-as = \"meter\"\n");
+    study.push_str("[[workload.flow]]\nname = \"down\"\npattern = \"1-n\"\nsubscribers = 3\npayload = \"1KiB\"\n");
+    study.push_str("rate = \"1/s\"\nsubscribe-as = \"meter\"\n");
+    study.push_str("[[workload.flow]]\nname = \"alarm\"\npayload = \"64B\"\nrate = \"1/s\"\n");
+    study.push_str("settings = { reliability = \"at-least-once\" }\n");
+    place.write("notes.toml", study);
+    let short = place.run(&["plan", "notes.toml"]).exits(0).out;
+    let plain = short.split_whitespace().collect::<Vec<_>>().join(" ");
+    for words in [
+        "3 connections publish and subscribe; their client processor time is counted as publishing",
+        "reference-broker: flow alarm: reliability = at-least-once: QoS 1 published, QoS 1 subscribed",
+    ] {
+        assert!(plain.contains(words), "{words} is not in\n{short}");
+    }
+    assert!(short.lines().count() <= 24, "one screen:\n{short}");
+    let all = place.run(&["plan", "notes.toml", "--verbose"]).exits(0).out;
+    assert!(
+        all.contains("reference-broker (default), flow alarm of w\n"),
+        "{all}"
+    );
+    assert!(all.contains("session-expiry-s = default"), "{all}");
+    let json = place.run(&["plan", "notes.toml", "--json"]).exits(0).out;
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["notes"].as_array().unwrap().len(), 1);
+    assert_eq!(json["trials"][0]["flows"][0]["flow"], "alarm");
+}

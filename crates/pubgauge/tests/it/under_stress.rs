@@ -1,0 +1,489 @@
+//! A real broker behind a proxy that plants what happens when a system is at its end: what pubgauge
+//! reports of it against what was planted, and against the proxy's own count.
+
+use crate::common;
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use common::servers::Mosquitto;
+use common::*;
+use pubgauge_testing::proxy::{Direction, Duplicate, Proxy, ProxyBuilder, Rate, Rules, Select};
+use serde_json::Value;
+
+const TO_CLIENT: Direction = Direction::ToClient;
+const TO_SERVER: Direction = Direction::ToServer;
+
+/// Rates and delays are planted in real time: one test after the other.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A mosquitto behind a proxy.
+struct Bench {
+    place: Place,
+    proxy: Proxy,
+    _broker: Mosquitto,
+    _alone: MutexGuard<'static, ()>,
+}
+
+fn bench(plant: impl Fn(ProxyBuilder) -> ProxyBuilder) -> Bench {
+    let alone = alone();
+    let broker = Mosquitto::start();
+    let server = ([127, 0, 0, 1], broker.port).into();
+    // With real-time priority where that is allowed: what is planted is then exact on a busy machine.
+    let proxy = plant(Proxy::to(server)).realtime(10).start();
+    let proxy = proxy.or_else(|_| plant(Proxy::to(server)).start());
+    Bench {
+        place: Place::new(),
+        proxy: proxy.expect("a proxy"),
+        _broker: broker,
+        _alone: alone,
+    }
+}
+
+/// A trial on a machine that does not stand still itself, for which the verdict would say so
+/// instead: tried again, on a bench of its own, until it does not.
+fn on_calm_bench(plant: impl Fn(ProxyBuilder) -> ProxyBuilder, study: &str) -> (Bench, Value) {
+    on_bench_that(|_| true, plant, study)
+}
+
+/// The same, where what was planted also came to pass by the proxy's own record.
+fn on_bench_that(
+    was_so: impl Fn(&Proxy) -> bool,
+    plant: impl Fn(ProxyBuilder) -> ProxyBuilder,
+    study: &str,
+) -> (Bench, Value) {
+    for _ in 0..5 {
+        let bench = bench(&plant);
+        let trial = bench.trial(study);
+        if !crowded(&trial) && was_so(&bench.proxy) {
+            return (bench, trial);
+        }
+    }
+    panic!("this machine is too busy for these tests");
+}
+
+impl Bench {
+    /// A trial of this study, which ends with exit code 0 (valid), or 2.
+    fn trial(&self, study: &str) -> Value {
+        self.started(study, |_| ())
+    }
+
+    /// The same, with something that happens meanwhile.
+    fn started(&self, study: &str, meanwhile: impl FnOnce(&Proxy)) -> Value {
+        std::fs::write(self.place.at("study.toml"), study).unwrap();
+        let address = format!("mqtt://{}", self.proxy.address());
+        let args = ["run", "study.toml", "--on", &address, "--out", "run"];
+        let command = self.place.command(&args);
+        let done = std::thread::scope(|scope| {
+            let run = scope.spawn(|| self.place.finish(command));
+            meanwhile(&self.proxy);
+            run.join().unwrap()
+        });
+        done.ran_to_its_end();
+        let trial = self.place.trial("run");
+        accounted(&trial);
+        trial
+    }
+
+    /// What the proxy saw of PUBLISH packets in one direction: let through.
+    fn passed(&self, direction: Direction) -> u64 {
+        self.proxy.counts().total(direction).passed.publishes
+    }
+}
+
+/// One workload of one flow; QoS 1 if `reliability` says so.
+fn study(flow: &str, phases: &str, reliability: &str) -> String {
+    format!(
+        "name = \"stress\"\n[phases]\nready-within = \"60s\"\n{phases}\n\
+         [[settings]]\n{reliability}\n[[workload]]\nname = \"w\"\n[[workload.flow]]\npayload = \"64B\"\n{flow}\n"
+    )
+}
+
+/// The same truth, seen by workers in processes of their own.
+fn in_processes(study: &str) -> String {
+    format!("{study}\n[client]\nprocesses = 1\n")
+}
+
+const AT_LEAST_ONCE: &str = "reliability = \"at-least-once\"";
+
+/// Waits until so many messages have gone through to the server.
+fn published(proxy: &Proxy, messages: u64) {
+    let patience = Instant::now() + Duration::from_secs(60);
+    while proxy.counts().total(TO_SERVER).passed.publishes < messages {
+        assert!(Instant::now() < patience, "the run publishes nothing");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[track_caller]
+fn within(figure: f64, truth: f64, share: f64) {
+    let off = (figure - truth).abs();
+    assert!(
+        off <= share * truth,
+        "{figure} is not within {share} of {truth}"
+    );
+}
+
+fn delivered_per_s(trial: &Value) -> f64 {
+    trial["delivered_msgs_per_s"].as_f64().unwrap()
+}
+
+#[test]
+fn three_times_what_a_link_takes_is_overload_without_loss() {
+    let phases = "warm-up = \"1s\"\nmeasure = \"4s\"\ndrain-within = \"2s\"";
+    let (bench, trial) = on_calm_bench(
+        |proxy| proxy.rate(TO_SERVER, Rate::MessagesPerS(2_000.0)),
+        &in_processes(&study("rate = \"6k/s\"", phases, "")),
+    );
+    assert_eq!(verdict(&trial), "overloaded", "{}", reasons(&trial));
+    assert_eq!(count(&trial, "lost"), 0, "{}", brief(&trial));
+    assert!(count(&trial, "under_way") > 4_000, "{}", brief(&trial));
+    within(delivered_per_s(&trial), 2_000.0, 0.02);
+    // What came, by the proxy's count, which goes on for the 2 s at most that closing may take.
+    let came = count(&trial, "delivered") + count(&trial, "warm_up.delivered");
+    let passed = bench.passed(TO_CLIENT);
+    assert!(
+        (came..=came + 4_200).contains(&passed),
+        "{came} came of {passed}"
+    );
+    let sent = count(&trial, "published") + count(&trial, "warm_up.published");
+    let taken = bench.proxy.counts().total(TO_SERVER).received.publishes;
+    assert_eq!(taken, sent + count(&trial, "sentinels"));
+    // Two thirds of the latencies are not known.
+    assert_eq!(trial["latency_ns"]["p99"], Value::Null);
+    assert_eq!(trial["latency_ns"]["censored"], trial["under_way"]);
+}
+
+/// Sentinels on 2,000 topics take 2 s on this link. They go out once, and the traffic, half of what the link
+/// takes, does not wait behind them.
+#[test]
+fn sentinels_on_many_topics_leave_no_backlog() {
+    let phases = "warm-up = \"200ms\"\nmeasure = \"3s\"";
+    let (_bench, trial) = on_calm_bench(
+        |proxy| proxy.rate(TO_SERVER, Rate::MessagesPerS(1_000.0)),
+        &study("topics = 2000\nrate = \"500/s\"", phases, ""),
+    );
+    assert_eq!(verdict(&trial), "valid", "{}", reasons(&trial));
+    assert_eq!(count(&trial, "sentinels"), 2_000, "{}", brief(&trial));
+    let longest = trial["latency_ns"]["max"].as_u64().unwrap();
+    assert!(longest < 100_000_000, "{}", brief(&trial));
+}
+
+#[test]
+fn flat_out_into_a_narrow_link_is_not_broken() {
+    let phases = "warm-up = \"500ms\"\nmeasure = \"3s\"\ndrain-within = \"1s\"";
+    let narrow = |proxy: ProxyBuilder| {
+        proxy
+            .rate(TO_SERVER, Rate::MessagesPerS(2_000.0))
+            .buffer(TO_SERVER, 256 * 1024)
+    };
+    let (_bench, trial) = on_calm_bench(narrow, &study("rate = \"max\"", phases, ""));
+    // The buffers hold seconds of traffic: what was measured stands behind the warm-up's, or was not
+    // even taken. The link's rate shows all the same.
+    assert_eq!(count(&trial, "lost"), 0, "{}", brief(&trial));
+    let backlog = trial["at_start"]["backlog"].as_u64().unwrap();
+    let sent = count(&trial, "warm_up.published");
+    assert!(backlog + 1_100 > sent, "{}", brief(&trial));
+    assert_eq!(verdict(&trial), "overloaded", "{}", reasons(&trial));
+    within(delivered_per_s(&trial), 2_000.0, 0.02);
+}
+
+#[test]
+fn one_slow_subscriber_of_four_loses_nothing_at_qos_1() {
+    let slow = Rules {
+        rate: Some(Rate::MessagesPerS(300.0)),
+        ..Rules::default()
+    };
+    let third = Select::ClientId("w-sub-3-*".into());
+    let phases = "warm-up = \"1s\"\nmeasure = \"4s\"\ndrain-within = \"2s\"";
+    let (_bench, trial) = on_calm_bench(
+        |proxy| proxy.rules(third.clone(), TO_CLIENT, slow),
+        &in_processes(&study(
+            "subscribers = 4\nrate = \"600/s\"",
+            phases,
+            AT_LEAST_ONCE,
+        )),
+    );
+    assert_eq!(verdict(&trial), "overloaded", "{}", reasons(&trial));
+    assert_eq!(count(&trial, "lost"), 0, "{}", brief(&trial));
+    assert!(count(&trial, "under_way") > 300, "{}", brief(&trial));
+    within(delivered_per_s(&trial), 3.0 * 600.0 + 300.0, 0.02);
+}
+
+#[test]
+fn a_freeze_across_the_end_loses_nothing() {
+    let bench = bench(|proxy| proxy);
+    let study = study("rate = \"1k/s\"", "warm-up = \"1s\"\nmeasure = \"4s\"", "");
+    let trial = bench.started(&study, |proxy| {
+        // 0.6 s before the end of the measurement.
+        published(proxy, 4_400);
+        proxy.freeze(Duration::from_secs(2));
+    });
+    let lost = count(&trial, "lost") + count(&trial, "under_way");
+    assert_eq!(
+        (lost, count(&trial, "delivered")),
+        (0, count(&trial, "published"))
+    );
+    assert_ne!(verdict(&trial), "lossy", "{}", reasons(&trial));
+    assert_ne!(verdict(&trial), "valid", "{}", reasons(&trial));
+    let p99 = trial["latency_ns"]["p99"].as_u64().unwrap();
+    assert!(p99 > 1_400_000_000, "{p99}");
+}
+
+/// A message belongs to the window it was due in, however late it came.
+#[test]
+fn windows_tell_a_freeze_from_what_was_before_and_after() {
+    let bench = bench(|proxy| proxy);
+    let windows = "window = [{ name = \"before\", from = \"0s\", to = \"2s\" }, { name = \"during\", from = \"2s\", to = \"4s\" }, \
+                   { name = \"after\", from = \"4s\", to = \"5s\" }]";
+    let phases = format!("warm-up = \"1s\"\nmeasure = \"5s\"\n{windows}");
+    let study = study("rate = \"1k/s\"", &phases, "");
+    let trial = bench.started(&study, |proxy| {
+        // 2.2 s after the start of the measurement, up to 3.2 s.
+        published(proxy, 3_200);
+        proxy.freeze(Duration::from_secs(1));
+    });
+    let windows = trial["windows"].as_array().unwrap();
+    let of = |field: &str| -> Vec<u64> { windows.iter().map(|w| count(w, field)).collect() };
+    assert_eq!(of("offered"), [2_000, 2_000, 1_000], "{windows:?}");
+    assert_eq!(of("delivered"), of("published"), "{windows:?}");
+    assert_eq!(
+        of("delivered").iter().sum::<u64>(),
+        count(&trial, "delivered")
+    );
+    assert_eq!(of("lost"), [0, 0, 0]);
+    let latency = |w: usize, figure: &str| windows[w]["latency_ns"][figure].as_u64().unwrap();
+    // Half of what was due during the freeze waited for half of it or more.
+    assert!(latency(1, "max") > 900_000_000, "{windows:?}");
+    assert!(latency(1, "p90") > 300_000_000, "{windows:?}");
+    for calm in [0, 2] {
+        assert!(latency(calm, "p50") < 100_000_000, "{calm}: {windows:?}");
+    }
+    // What had waited came within the same window.
+    within(
+        windows[1]["delivered_msgs_per_s"].as_f64().unwrap(),
+        1_000.0,
+        0.05,
+    );
+}
+
+#[test]
+fn doubled_deliveries_are_counted_beside_the_rate() {
+    for late in [0, 500] {
+        let twice = Duplicate {
+            share: 1.0,
+            late: Duration::from_millis(late),
+        };
+        let bench = bench(|proxy| proxy.duplicate(TO_CLIENT, twice));
+        let phases = "warm-up = \"1s\"\nmeasure = \"3s\"";
+        let study = study("rate = \"500/s\"", phases, AT_LEAST_ONCE);
+        let trial = match late {
+            0 => bench.trial(&study),
+            _ => bench.trial(&in_processes(&study)),
+        };
+        assert_eq!(count(&trial, "published"), 1_500);
+        let unique = count(&trial, "delivered") - count(&trial, "duplicated");
+        assert_eq!(
+            (unique, count(&trial, "duplicated")),
+            (1_500, 1_500),
+            "{late} ms"
+        );
+        within(delivered_per_s(&trial), 500.0, 0.02);
+    }
+}
+
+#[test]
+fn what_a_link_drops_is_lost_to_the_message() {
+    let phases = "warm-up = \"500ms\"\nmeasure = \"2s\"";
+    let (bench, trial) = on_calm_bench(
+        |proxy| proxy.lose(TO_CLIENT, 0.05),
+        &study("subscribers = 2\nrate = \"1k/s\"", phases, ""),
+    );
+    assert_eq!(verdict(&trial), "lossy", "{}", reasons(&trial));
+    assert_eq!(count(&trial, "under_way"), 0);
+    let dropped = bench.proxy.counts().total(TO_CLIENT).dropped;
+    let warm_up = 2 * count(&trial, "warm_up.published") - count(&trial, "warm_up.delivered");
+    let known = count(&trial, "lost") + warm_up;
+    // Sentinels are dropped too, and are not counted one by one.
+    let sentinels = 2 * count(&trial, "sentinels");
+    assert!(
+        (known..=known + sentinels).contains(&dropped),
+        "{known} of {dropped}"
+    );
+}
+
+#[test]
+fn a_window_of_one_is_kept() {
+    let delay = Duration::from_millis(5);
+    let bench = bench(|proxy| proxy.delay(TO_SERVER, delay).traced());
+    let phases = "warm-up = \"500ms\"\nmeasure = \"3s\"";
+    for window in [1, 2, 7] {
+        let flow = format!("rate = \"max\"\nwindow = {window}");
+        let before = bench.proxy.trace().len();
+        let study = study(&flow, phases, "");
+        let trial = match window {
+            2 => bench.trial(&in_processes(&study)),
+            _ => bench.trial(&study),
+        };
+        let per_s = delivered_per_s(&trial);
+        let most = f64::from(window) * 200.0;
+        assert!(per_s <= most && per_s > 0.6 * most, "{per_s} of {most}");
+        // By the proxy: never more inside it than the window.
+        let trace = &bench.proxy.trace()[before..];
+        let to_server = trace
+            .iter()
+            .filter(|p| p.direction == TO_SERVER && p.amount.publishes > 0);
+        let spans: Vec<(u64, u64)> = to_server.map(|p| (p.entered_ns, p.passed_ns)).collect();
+        let mut steps: Vec<(u64, i32)> = spans.iter().map(|span| (span.0, 1)).collect();
+        steps.extend(spans.iter().map(|span| (span.1, -1)));
+        steps.sort_unstable();
+        let inside = steps.iter().scan(0, |now, (_, step)| {
+            *now += step;
+            Some(*now)
+        });
+        assert!(inside.max() <= Some(window), "window {window}");
+        std::fs::remove_dir_all(bench.place.at("run")).unwrap();
+    }
+}
+
+#[test]
+fn a_cut_on_purpose_is_no_breakage() {
+    let bench = bench(|proxy| proxy);
+    let phases = "warm-up = \"500ms\"\nmeasure = \"3s\"\nreconnect-after = \"200ms\"\n\
+                  allow-disconnects = true\nallow-losses = true";
+    let study = study("publishers = 2\nrate = \"500/s\"", phases, "");
+    let trial = bench.started(&study, |proxy| {
+        published(proxy, 1_000);
+        assert!(proxy.cut(Select::ClientId("w-pub-1-*".into())) == 1);
+    });
+    assert_eq!(count(&trial, "connections.lost"), 1, "{}", brief(&trial));
+    assert_eq!(count(&trial, "connections.remade"), 1, "{}", brief(&trial));
+}
+
+/// Two runs at once on one broker, on default topics and on a topic that both were told to use.
+#[test]
+fn two_runs_at_once_do_not_count_each_other() {
+    for topic in ["", "topic = \"site/meter\""] {
+        let (first, second) = (bench(|proxy| proxy), Place::new());
+        let phases = "warm-up = \"500ms\"\nmeasure = \"3s\"";
+        let text = study(&format!("rate = \"500/s\"\n{topic}"), phases, AT_LEAST_ONCE);
+        std::fs::write(second.at("study.toml"), &text).unwrap();
+        std::fs::write(first.place.at("study.toml"), &text).unwrap();
+        let address = format!("mqtt://{}", first.proxy.address());
+        let args = ["run", "study.toml", "--on", &address, "--out", "run"];
+        let trials = std::thread::scope(|scope| {
+            let places = [&first.place, &second];
+            let runs = places.map(|place| scope.spawn(move || place.run(&args)));
+            runs.into_iter().for_each(|run| drop(run.join().unwrap()));
+            places.map(|place| place.trial("run"))
+        });
+        for trial in &trials {
+            assert_eq!(count(trial, "published"), 1_500);
+            assert_eq!(count(trial, "delivered"), 1_500, "{}", brief(trial));
+            assert_eq!(count(trial, "duplicated") + count(trial, "reordered"), 0);
+            assert_eq!(count(trial, "connections.lost"), 0, "{}", reasons(trial));
+            match topic {
+                "" => assert_eq!(count(trial, "odd.foreign"), 0),
+                _ => assert_eq!(verdict(trial), "broken", "{}", reasons(trial)),
+            }
+        }
+    }
+}
+
+/// What other programs take of the processors, against what this program knows that it took: two threads
+/// that compute for 6 of every 20 ms. Others may take something as well; nobody takes more than there is.
+#[test]
+fn what_other_programs_take_is_told() {
+    let _alone = alone();
+    let place = Place::new();
+    let text = study(
+        "rate = \"500/s\"",
+        "warm-up = \"500ms\"\nmeasure = \"5s\"",
+        "",
+    );
+    std::fs::write(place.at("study.toml"), text).unwrap();
+    let over = AtomicBool::new(false);
+    let burn = || {
+        while !over.load(Relaxed) {
+            let begun = Instant::now();
+            while begun.elapsed() < Duration::from_millis(6) {
+                std::hint::spin_loop();
+            }
+            std::thread::sleep(Duration::from_millis(20).saturating_sub(begun.elapsed()));
+        }
+    };
+    let (begun, before) = (Instant::now(), own_processor_time());
+    let (done, took) = std::thread::scope(|scope| {
+        (0..2).for_each(|_| drop(scope.spawn(burn)));
+        let done = place.run(&["run", "study.toml", "--on", "mosquitto", "--out", "run"]);
+        let took = (own_processor_time() - before).div_duration_f64(begun.elapsed());
+        over.store(true, Relaxed);
+        (done, took)
+    });
+    // What they take may make sends late, which makes the client the limit.
+    done.ran_to_its_end();
+    let trial = place.trial("run");
+    let others = trial["worker_load"]["machine_others"].as_f64().unwrap();
+    let client = trial["client_cpu_s"]["publishers"].as_f64().unwrap();
+    let most = std::thread::available_parallelism().unwrap().get() as f64 - client / 5.0;
+    assert!(took > 0.2, "{took}");
+    assert!(
+        (took - 0.1..=most + 0.1).contains(&others),
+        "{others}, {took}"
+    );
+}
+
+/// Processor time of this process since it began.
+fn own_processor_time() -> Duration {
+    // SAFETY: the call writes to a valid local structure.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_SELF, &mut usage);
+        usage
+    };
+    let time = |t: libc::timeval| Duration::new(t.tv_sec as u64, t.tv_usec as u32 * 1_000);
+    time(usage.ru_utime) + time(usage.ru_stime)
+}
+
+/// A margin on each side of what a link takes.
+#[test]
+fn slightly_too_much_is_told_from_slightly_too_little() {
+    for (rate, overloaded) in [(2_014.0, true), (1_980.0, false)] {
+        let phases = "warm-up = \"1s\"\nmeasure = \"10s\"";
+        let (_bench, trial) = on_bench_that(
+            |proxy| waits_as_planted(proxy, rate),
+            |proxy| {
+                proxy
+                    .rate(TO_SERVER, Rate::MessagesPerS(LINK_PER_S))
+                    .traced()
+            },
+            &study(&format!("rate = \"{rate}/s\""), phases, ""),
+        );
+        let said = verdict(&trial) == "overloaded";
+        assert_eq!(said, overloaded, "{}", reasons(&trial));
+    }
+}
+
+/// What the link of that test takes, in messages per second.
+const LINK_PER_S: f64 = 2_000.0;
+
+/// Whether messages waited before this link as one waits whose excess alone has to: to 10 ms. A
+/// sender or a link that stood still for a moment plants a step of its own.
+fn waits_as_planted(proxy: &Proxy, per_s: f64) -> bool {
+    let trace = proxy.trace();
+    let messages: Vec<_> = trace
+        .iter()
+        .filter(|p| p.direction == TO_SERVER && p.amount.publishes > 0)
+        .collect();
+    let excess = (per_s / LINK_PER_S - 1.0).max(0.0);
+    messages.iter().all(|message| {
+        let since = (message.entered_ns - messages[0].entered_ns) as f64;
+        let waited = (message.passed_ns - message.entered_ns) as f64;
+        (waited - excess * since).abs() < 10e6
+    })
+}

@@ -1,0 +1,374 @@
+//! Workers in processes of their own: they count as threads do, and what happens to one of them
+//! breaks its trial and nothing else.
+
+use crate::common;
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use common::servers::Mosquitto;
+use common::*;
+use serde_json::Value;
+
+/// A worker that hangs is noticed after ten seconds.
+const NOTICED: Duration = Duration::from_secs(60);
+
+fn args<'a>(on: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    let mut args = vec!["run", "--on", on, "--out", "run"];
+    args.extend(["--publishers", "6", "--subscribers", "4"]);
+    args.extend(more);
+    args
+}
+
+/// The ids of the worker processes.
+fn workers(place: &Place) -> Vec<i32> {
+    let all = place.processes().into_iter();
+    all.filter(|(_, line)| line.trim_end().ends_with(" worker"))
+        .map(|(pid, _)| pid)
+        .collect()
+}
+
+/// Valid, everything arrived, and the system counted the same.
+#[track_caller]
+fn agrees(trial: &Value) {
+    adds_up(trial);
+    let checks = trial["checks"].as_array().unwrap();
+    assert!(!checks.is_empty(), "{}", brief(trial));
+    for check in checks {
+        assert!(check["not_compared"].is_null(), "{check}");
+        let counts = check["counts"].as_array().unwrap();
+        let (one, other) = (
+            counts[0][1].as_u64().unwrap(),
+            counts[1][1].as_u64().unwrap(),
+        );
+        let tolerance = check["tolerance"].as_u64().unwrap();
+        assert!(one > 0 && one.abs_diff(other) <= tolerance, "{check}");
+    }
+}
+
+#[test]
+fn processes_count_as_the_system_does() {
+    for (on, more) in [
+        ("reference-broker", ["--rate", "100/s-each", "--qos", "1"]),
+        ("mosquitto", ["--rate", "500/s-each", "--qos", "0"]),
+        ("nats", ["--rate", "100/s-each", "--qos", "0"]),
+    ] {
+        let place = Place::new();
+        let mut args = args(on, &more);
+        args.extend(["--processes", "2", "--duration", "2s", "--warm-up", "500ms"]);
+        let mut run = place.start(&args);
+        run.measures();
+        assert_eq!(workers(&place).len(), 4, "two on each side");
+        let done = run.ends();
+        done.ran_to_its_end();
+        place.is_clean();
+        let trial = place.trial("run");
+        agrees(&trial);
+        assert_eq!(count(&trial, "client_processes"), 5, "four and the run");
+        let cost = &trial["client_cpu_s"];
+        for side in ["publishers", "subscribers"] {
+            assert!(cost[side].as_f64().unwrap() > 0.0, "{cost}");
+        }
+        // Each process has some megabytes at the least; threads of one share theirs.
+        assert!(
+            count(&trial, "client_rss_bytes") > 5 * 4_000_000,
+            "{}",
+            brief(&trial)
+        );
+    }
+}
+
+/// A run of two trials, the first of which something happens to in the middle; both, and what was
+/// said.
+fn disturbed(disturb: impl FnOnce(&[i32])) -> [Value; 2] {
+    let place = Place::new();
+    let mut args = args("reference-broker", &["--rate", "100/s-each"]);
+    args.extend(["--processes", "1", "--repeats", "2"]);
+    args.extend(["--duration", "2s", "--warm-up", "200ms"]);
+    let mut run = place.start(&args);
+    run.measures();
+    disturb(&workers(&place));
+    run.ends_within(NOTICED).exits(2);
+    place.is_clean();
+    let results = place.results("run");
+    let trials = results["trials"].as_array().unwrap().clone();
+    trials.try_into().unwrap()
+}
+
+#[test]
+fn a_killed_worker_breaks_its_trial_alone() {
+    let [first, second] = disturbed(|workers| kill(workers[0], libc::SIGKILL));
+    is_broken(&first, &["is gone: was ended by SIGKILL"]);
+    agrees(&second);
+}
+
+#[test]
+fn a_worker_that_hangs_breaks_its_trial_alone() {
+    let [first, second] = disturbed(|workers| kill(workers[1], libc::SIGSTOP));
+    is_broken(&first, &["worker 1 ", "did not tell what it saw"]);
+    agrees(&second);
+}
+
+#[test]
+fn workers_end_with_their_run() {
+    for signal in [libc::SIGINT, libc::SIGKILL] {
+        let place = Place::new();
+        let mut args = args("reference-broker", &["--rate", "max"]);
+        args.extend(["--processes", "2", "--duration", "100s"]);
+        let mut run = place.start(&args);
+        run.measures();
+        assert_eq!(workers(&place).len(), 4);
+        run.signal(signal);
+        let done = run.ends();
+        match signal {
+            libc::SIGINT => {
+                done.exits(2).says("ending in order");
+                place.is_clean();
+            }
+            _ => place.has_no_process_soon(),
+        }
+    }
+}
+
+/// 300 clients with a limit of 256 open files, on a broker that may open more.
+#[test]
+fn processes_come_by_themselves_where_one_may_not_open_enough() {
+    let place = Place::new();
+    let broker = Mosquitto::start();
+    let address = broker.address();
+    let mut line = Command::new("sh");
+    line.args(["-c", "ulimit -n 256 && exec \"$0\" \"$@\""]);
+    line.arg(program());
+    line.args(["run", "--on", &address, "--out", "run"]);
+    line.args([
+        "--publishers",
+        "290",
+        "--subscribers",
+        "10",
+        "--topics",
+        "10",
+    ]);
+    line.args(["--rate", "2/s-each", "--duration", "2s"]);
+    place.here(&mut line);
+    let mut run = place.spawn(line);
+    run.measures();
+    let processes = workers(&place).len();
+    assert!((3..=8).contains(&processes), "{processes}");
+    run.ends();
+    let trial = place.trial("run");
+    adds_up(&trial);
+    assert_eq!(count(&trial, "connections.made"), 300, "{}", brief(&trial));
+}
+
+/// Processor time of all threads of a process; `None` if it has ended.
+fn used(pid: i32) -> Option<Duration> {
+    let mut all = Duration::ZERO;
+    for task in std::fs::read_dir(format!("/proc/{pid}/task")).ok()? {
+        let text = std::fs::read_to_string(task.ok()?.path().join("schedstat")).ok()?;
+        all += Duration::from_nanos(text.split(' ').next()?.parse().ok()?);
+    }
+    Some(all)
+}
+
+/// A run with a tenth of a core for each worker, and so many subscribers and messages a second; its
+/// trial, and whether the kernel could hold that. Nothing of what follows is laid on the system.
+fn held_to_a_tenth(subscribers: &str, rate: &str) -> (Value, bool) {
+    let place = Place::new();
+    let mut args = vec!["run", "--on", "reference-broker", "--out", "run"];
+    args.extend(["--publishers", "6", "--subscribers", subscribers]);
+    args.extend(["--rate", rate, "--processes", "1"]);
+    args.extend(["--duration", "3s", "--warm-up", "200ms"]);
+    args.extend(["--set", "client.limits.cores=0.1"]);
+    args.extend(["--set", "client.limits.memory=512MiB"]);
+    args.extend(["--set", "phases.ready-within=60s"]);
+    args.extend(["--set", "phases.drain-within=60s"]);
+    let mut run = place.start(&args);
+    run.measures();
+    let workers = workers(&place);
+    assert_eq!(workers.len(), 2);
+    let quota = workers.iter().all(|pid| {
+        let groups = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap();
+        groups.contains("/pubgauge-")
+    });
+    // The kernel's accounts, beside pubgauge's. The time between is read wider than the processor
+    // time: the bound holds on a busy machine.
+    let from = Instant::now();
+    let before: Vec<Duration> = workers.iter().map(|pid| used(*pid).unwrap()).collect();
+    let mut most = vec![Duration::ZERO; workers.len()];
+    run.until("a second", || from.elapsed() > Duration::from_secs(1));
+    for (nth, pid) in workers.iter().enumerate().filter(|_| quota) {
+        most[nth] = used(*pid).unwrap() - before[nth];
+        let share = from.elapsed().mul_f64(0.11) + Duration::from_millis(20);
+        assert!(most[nth] <= share, "{:?}, {share:?} at most", most[nth]);
+    }
+    let done = run.ends().exits(2);
+    place.is_clean();
+    let trial = place.trial("run");
+    let limits = &trial["client_limits"];
+    assert_eq!(limits["instances"], 2, "{limits:#}");
+    assert_eq!(limits["cores"], 0.1, "{limits:#}");
+    assert_eq!(limits["memory_bytes"], 512 << 20, "{limits:#}");
+    assert!(trial["limits"].is_null());
+    assert_eq!(limits["cores_by_quota"], quota, "{limits:#}");
+    let page = std::fs::read_to_string(place.at("run/report.html")).unwrap();
+    assert!(page.contains("each worker process had 0.1 cores"));
+    if !quota {
+        let not_held = limits["not_held"].to_string();
+        assert!(not_held.contains("0.1 cores as a quota"), "{limits:#}");
+        return (trial, quota);
+    }
+    let share = 0.11 * trial["duration_s"].as_f64().unwrap() + 0.02;
+    for side in ["publishers", "subscribers"] {
+        let used = trial["client_cpu_s"][side].as_f64().unwrap();
+        assert!(0.0 < used && used <= share, "{side}: {used} s of {share} s");
+    }
+    let reasons = reasons(&trial);
+    assert_eq!(verdict(&trial), "client-bound", "{reasons}\n{}", done.err);
+    assert!(
+        reasons.contains("each worker process being held to 0.1 cores"),
+        "{reasons}"
+    );
+    (trial, quota)
+}
+
+#[test]
+fn publishers_that_used_up_their_share_are_client_bound() {
+    let (trial, quota) = held_to_a_tenth("1", "600k/s");
+    let unsent = "the publishers had little time";
+    assert!(
+        !quota || count(&trial, "not_sent") > 0 && reasons(&trial).contains(unsent),
+        "{}",
+        brief(&trial)
+    );
+}
+
+#[test]
+fn subscribers_that_used_up_their_share_are_client_bound() {
+    let (trial, quota) = held_to_a_tenth("8", "120k/s");
+    let late = "the busiest subscribing worker ran";
+    let drained = trial["drain"]["seconds"].as_f64().unwrap();
+    assert!(
+        !quota || drained > 1.0 && reasons(&trial).contains(late),
+        "{}",
+        brief(&trial)
+    );
+}
+
+/// The kernel ends a worker that needs more memory than it was given; the system is not to blame.
+#[test]
+fn a_worker_that_outgrows_its_memory_says_so() {
+    let place = Place::new();
+    let mut args = args("reference-broker", &["--rate", "10/s-each"]);
+    args.extend(["--processes", "1", "--duration", "1s"]);
+    args.extend(["--set", "client.limits.memory=4MiB"]);
+    // A pool of payloads takes more.
+    args.extend(["--payload", "64MiB"]);
+    place.run(&args).exits(2);
+    place.is_clean();
+    let trial = place.trial("run");
+    match trial["client_limits"]["memory_by"].is_string() {
+        true => is_broken(&trial, &["its memory is limited to 4 MiB"]),
+        false => assert!(
+            trial["client_limits"]["not_held"]
+                .to_string()
+                .contains("4 MiB")
+        ),
+    }
+}
+
+#[test]
+fn limits_of_workers_need_worker_processes() {
+    let place = Place::new();
+    let before = place.files();
+    let limits = ["--set", "client.limits.cores=0.5"];
+    for (on, hint) in [
+        ("reference-broker", "add `processes = 1` to [client]"),
+        ("simulated", "leave [client.limits] out"),
+    ] {
+        let plan = ["plan", "--on", on, "--rate", "1/s", limits[0], limits[1]];
+        for args in [&args(on, &limits)[..], &plan] {
+            let done = place.run(args).exits(3);
+            done.says("[client.limits] are for worker processes")
+                .says(hint);
+        }
+    }
+    assert_eq!(place.files(), before);
+    let study = ["--set", "client.processes=1"];
+    let plan = ["plan", "--on", "reference-broker", "--rate", "1/s"];
+    let plan = [&plan[..], &limits[..], &study[..]].concat();
+    let done = place.run(&plan).exits(0);
+    let told = "each worker process gets 0.5 cores";
+    assert!(done.out.contains(told), "{}", done.out);
+}
+
+#[test]
+fn secrets_reach_workers_and_nothing_else() {
+    let place = Place::new();
+    let password = "kept-from-every-file-and-command-line";
+    let broker = Mosquitto::with_password(password);
+    let address = broker.address().replace("mqtt://", "mqtt://ann@");
+    let mut args = args(&address, &["--rate", "20/s-each", "--processes", "1"]);
+    args.extend(["--duration", "1s"]);
+    let mut command = place.command(&args);
+    command.env("PUBGAUGE_PASSWORD", password);
+    let mut run = place.spawn(command);
+    run.measures();
+    for pid in workers(&place) {
+        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap();
+        assert!(!String::from_utf8_lossy(&environment).contains(password));
+    }
+    assert!(
+        place
+            .processes()
+            .iter()
+            .all(|(_, line)| !line.contains(password))
+    );
+    run.ends();
+    adds_up(&place.trial("run"));
+    assert_eq!(place.mentions(password), None);
+}
+
+#[test]
+fn a_worker_is_told_by_a_run_alone() {
+    let place = Place::new();
+    // Whatever stands on its standard input: an error, no panic.
+    let mut line = Command::new("sh");
+    line.args(["-c", "printf 'GET / HTTP/1.1\\r\\n\\r\\n' | \"$0\" worker"]);
+    line.arg(program());
+    place.here(&mut line);
+    place
+        .finish(line)
+        .exits(2)
+        .says("a frame of 1195725856 bytes is too long");
+    let args = args("simulated", &["--processes", "1"]);
+    place.run(&args).exits(3).says("leave `processes` out");
+}
+
+/// The whole client stands still for longer than a worker may be silent: nobody hangs.
+#[test]
+fn a_client_that_sleeps_has_no_worker_that_hangs() {
+    for more in [&["--processes", "1"][..], &[]] {
+        let place = Place::new();
+        let mut args = args("reference-broker", &["--rate", "50/s-each"]);
+        args.extend(more);
+        args.extend(["--duration", "14s", "--warm-up", "200ms"]);
+        let mut run = place.start(&args);
+        run.measures();
+        let mut all = workers(&place);
+        all.push(run.pid());
+        all.iter().for_each(|pid| kill(*pid, libc::SIGSTOP));
+        std::thread::sleep(Duration::from_millis(11_000));
+        all.iter().for_each(|pid| kill(*pid, libc::SIGCONT));
+        run.ends_within(NOTICED);
+        let trial = place.trial("run");
+        assert!(!reasons(&trial).contains("heard of"), "{}", reasons(&trial));
+        assert!(
+            ["client-bound", "unsteady"].contains(&verdict(&trial)),
+            "{}",
+            reasons(&trial)
+        );
+        // What was due in the meantime was sent late, and none of it is missing.
+        assert_eq!(count(&trial, "offered"), 14 * 300, "{}", brief(&trial));
+        adds_up(&trial);
+    }
+}

@@ -1,0 +1,15 @@
+//! Tests of the crate through what it offers, one program.
+
+mod answers;
+mod browser;
+mod chromium;
+mod claims;
+mod comparisons;
+mod layout;
+mod planted_pairs;
+mod readme;
+mod sample;
+mod searches;
+mod shares;
+mod studies;
+mod table;

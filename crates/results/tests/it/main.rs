@@ -1,0 +1,4 @@
+//! Tests of the crate through what it offers, one program.
+
+mod schema;
+mod store;

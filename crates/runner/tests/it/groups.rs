@@ -1,0 +1,106 @@
+//! What members of groups got, against what the simulated system gave them.
+
+use crate::planted;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use planted::*;
+use pubgauge_driver::{Kind, Settings};
+use pubgauge_engine::assignment::Workers;
+use pubgauge_results::criterion::figure;
+use pubgauge_simulator::Behaviour;
+use pubgauge_workload::{Arrivals, SECOND, Until, Workload};
+
+/// 2 publishers, and a group for each of these numbers of members.
+fn grouped(members: &[u32]) -> Workload {
+    let all = members.iter().sum();
+    let mut workload = workload(2, all, Arrivals::Periodic { per_s: 400.0 });
+    let names = members.iter().enumerate();
+    let names = names.flat_map(|(team, count)| (0..*count).map(move |_| format!("team{team}")));
+    for (subscriber, name) in workload.flows[0].subscribers.iter_mut().zip(names) {
+        subscriber.group = Some(name);
+    }
+    workload
+}
+
+/// Measured messages that really came to each subscriber, in the order of the flow's subscribers.
+fn really(run: &Run, workload: &Workload) -> Vec<u64> {
+    let mut came: BTreeMap<&str, BTreeSet<(u32, u32)>> = BTreeMap::new();
+    for record in run.truth.iter().filter(|r| r.delivered_at.is_some()) {
+        if let Some(header) = record.header.filter(|h| h.kind == Kind::Measured) {
+            let messages = came.entry(&record.subscriber).or_default();
+            messages.insert((header.stream, header.sequence));
+        }
+    }
+    let subscribers = workload.flows[0].subscribers.iter();
+    let name = |device: u32| workload.devices[device as usize].name.as_str();
+    subscribers
+        .map(|s| {
+            came.get(name(s.device))
+                .map_or(0, |messages| messages.len() as u64)
+        })
+        .collect()
+}
+
+#[test]
+fn a_lopsided_group_is_reported_as_it_was() {
+    for seed in 0..4 {
+        let behaviour = Behaviour {
+            group_order: vec![0, 0, 0, 1],
+            delay_sigma: 0.5,
+            loss: 0.01,
+            duplication: 0.02,
+            seed,
+            ..Behaviour::default()
+        };
+        // The third member never gets anything.
+        let workload = grouped(&[3]);
+        let run = simulate(workload.clone(), behaviour, Settings::default());
+        let [group] = &run.trial.groups[..] else {
+            panic!("{:?}", run.trial.groups)
+        };
+        assert_eq!((group.name.as_str(), group.broker), ("team0", 1));
+        assert_eq!(group.deliveries, really(&run, &workload));
+        assert_eq!(group.deliveries.iter().sum::<u64>(), run.trial.unique());
+        assert_eq!(group.deliveries[2], 0);
+        let of = |name: &str| figure(&run.trial, None, name).unwrap();
+        assert_eq!(of("smallest_member_share"), 0.0);
+        within(of("largest_member_share"), 0.75, 0.01);
+    }
+}
+
+#[test]
+fn each_group_is_counted_apart_whichever_worker_it_is_on() {
+    let mut workload = grouped(&[2, 3, 1]);
+    workload.phases.warm_up = Until::Time(SECOND / 5);
+    workload.phases.measure = Until::Time(SECOND);
+    let workers = Workers {
+        publishers: 2,
+        subscribers: 3,
+        ..Workers::default()
+    };
+    let run = on_threads(
+        workload.clone(),
+        Behaviour::default(),
+        Settings::default(),
+        workers,
+    );
+    let groups = &run.trial.groups;
+    let deliveries: Vec<u64> = groups.iter().flat_map(|g| g.deliveries.clone()).collect();
+    assert_eq!(deliveries, really(&run, &workload));
+    let members: Vec<usize> = groups.iter().map(|g| g.deliveries.len()).collect();
+    assert_eq!(members, [2, 3, 1]);
+    // Each group has had every message.
+    for group in groups {
+        assert_eq!(group.deliveries.iter().sum::<u64>(), run.trial.published);
+    }
+    assert_eq!(figure(&run.trial, None, "largest_member_share"), Some(1.0));
+}
+
+#[test]
+fn where_nobody_shares_there_are_no_groups() {
+    let workload = workload(1, 3, Arrivals::Periodic { per_s: 100.0 });
+    let run = simulate(workload, Behaviour::default(), Settings::default());
+    assert!(run.trial.groups.is_empty());
+    assert_eq!(figure(&run.trial, None, "smallest_member_share"), None);
+}

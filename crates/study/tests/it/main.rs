@@ -1,0 +1,14 @@
+//! Tests of the crate through what it offers, one program.
+
+mod claims;
+mod compare;
+mod counts;
+mod crossing;
+mod network;
+mod papers;
+mod plans;
+mod profiles;
+mod schema;
+mod search;
+mod windows;
+mod wrong_files;

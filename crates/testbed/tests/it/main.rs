@@ -1,0 +1,12 @@
+//! Tests of the crate through what it offers, one program.
+
+mod counters;
+mod counting;
+mod interface;
+mod restart;
+mod sampling;
+mod shares;
+mod syscalls;
+mod system_files;
+mod systems;
+mod traffic;
