@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
 
+use super::{BROKERS, Dice, goes_on, short_run};
 use crate::common::*;
-use crate::{BROKERS, Dice, goes_on, short_run};
 
 const SOURCE: &str = r#"
 #define _GNU_SOURCE

@@ -16,9 +16,9 @@ use pubgauge_driver_nats::NatsDriver;
 use pubgauge_driver_xmpp::XmppDriver;
 use pubgauge_testbed::{Running, SystemFile, Testbed};
 
+use super::{Dice, ended_well, mutated};
 use crate::common::servers::Scripted;
 use crate::common::*;
-use crate::{Dice, ended_well, mutated};
 
 /// A run with the patience that its study gives to a server that says nothing: seconds, in all.
 const ENDS_WITHIN: Duration = Duration::from_secs(60);

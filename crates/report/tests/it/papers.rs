@@ -1,0 +1,100 @@
+//! The table of claims in docs/papers.md is the one that the committed results make, and README.md's findings are
+//! among them.
+
+use std::path::{Path, PathBuf};
+
+use pubgauge_report::studies::markdown;
+use pubgauge_results::studies::Studies;
+
+/// docs/papers.md names the file between these, then the claims, all that were decided if none:
+/// `<!-- claims of studies/papers/results-2core.json: kang2020/K02 H05 -->`.
+const BEGIN: &str = "<!-- claims of ";
+const END: &str = "<!-- end of claims -->";
+
+/// The text with the table that `read` gives for the file that it names.
+fn with_table(page: &str, read: impl Fn(&str) -> String) -> String {
+    let (before, rest) = page.split_once(BEGIN).expect("a mark of the table");
+    let (mark, rest) = rest.split_once(" -->").expect("an end of the mark");
+    let (_, after) = rest.split_once(END).expect("a mark of the table's end");
+    let (file, ids) = mark.split_once(':').unwrap_or((mark, ""));
+    let ids: Vec<&str> = ids.split_whitespace().collect();
+    let studies = Studies::parse(&read(file.trim())).unwrap_or_else(|e| panic!("{file}: {e}"));
+    let table = markdown(&studies, &ids).unwrap_or_else(|e| panic!("the table: {e}"));
+    format!("{before}{BEGIN}{mark} -->\n\n{table}\n{END}{after}")
+}
+
+fn repository(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .join(path)
+}
+
+fn read(path: &str) -> String {
+    std::fs::read_to_string(repository(path)).unwrap_or_else(|e| panic!("{path}: {e}"))
+}
+
+#[test]
+fn the_page_says_what_the_committed_results_say() {
+    let page = read("docs/papers.md");
+    let made = with_table(&page, read);
+    if std::env::var_os("PUBGAUGE_RENEW").is_some() {
+        std::fs::write(repository("docs/papers.md"), &made).unwrap();
+        return;
+    }
+    assert!(
+        made == page,
+        "docs/papers.md differs from the committed results: run this test with PUBGAUGE_RENEW=1 and commit it"
+    );
+}
+
+/// Each finding ends with `(study ID: outcome)`.
+#[test]
+fn the_findings_in_the_readme_are_those_of_the_committed_results() {
+    let readme = read("README.md");
+    let studies = Studies::parse(&read("studies/papers/results-2core.json")).unwrap();
+    let of = |study: &str, id: &str| {
+        let study = studies.studies.iter().find(|s| s.study == study)?;
+        study.claims.iter().find(|claim| claim.id == id)
+    };
+    let section = readme
+        .split("\n## ")
+        .find(|s| s.starts_with("What papers say"));
+    let section = section.expect("README.md says what papers say");
+    let findings: Vec<&str> = section.split("\n- ").skip(1).collect();
+    for finding in &findings {
+        let (_, end) = finding.rsplit_once('(').expect("a finding names its claim");
+        let (name, rest) = end.split_once(": ").expect("with its outcome");
+        let (study, id) = name.split_once(' ').expect("by study and identifier");
+        let claim = of(study, id).unwrap_or_else(|| panic!("no claim {id} of {study}"));
+        let said = rest.split_once(")").expect("an end").0;
+        assert_eq!(said, claim.outcome.word(), "{study} {id}");
+    }
+    assert_eq!(findings.len(), 5);
+}
+
+#[test]
+fn a_table_that_differs_is_replaced() {
+    let one = |outcome: &str| {
+        format!(
+            r#"{{"format":"pubgauge-claims/1","studies":[{{"study":"s","trials":1,"planned_trials":1,"cut_off":false,
+            "machine":"2 processors","pubgauge_version":"1","systems":["a 1"],
+            "counts":{{"holds":1,"does_not_hold":0,"cannot_tell":0,"not_applicable":0}},
+            "claims":[{{"id":"K1","sentence":"It is.","source":"x","rule":"","outcome":"{outcome}","reason":"","ours":"2","papers":"3"}}]}}]}}"#
+        )
+    };
+    let old = "before\n<!-- claims of file.json: s/K1 -->\nold\n<!-- end of claims -->\nafter\n";
+    let made = with_table(old, |file| {
+        assert_eq!(file, "file.json");
+        one("holds")
+    });
+    assert!(made.starts_with("before\n<!-- claims of file.json: s/K1 -->\n\n| claim |"));
+    assert!(
+        made.contains("| s K1 | It is. (x) | 3 | 2 | **holds** |") && made.ends_with("\nafter\n")
+    );
+    assert_eq!(
+        with_table(&made, |_| one("holds")),
+        made,
+        "nothing more to change"
+    );
+    assert_ne!(with_table(&made, |_| one("does-not-hold")), made);
+}
