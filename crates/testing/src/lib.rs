@@ -18,8 +18,10 @@ pub mod confined;
 pub mod exhaustion;
 mod places;
 pub mod proxy;
+mod shared;
 
 pub use places::{connections_to, separate_places};
+pub use shared::shared;
 
 /// Runs these tests by name, as a program of tests that has its own `main` because it starts itself again in another
 /// role.
@@ -183,7 +185,7 @@ impl Bench {
     /// After 20 s, with the text `what`.
     #[track_caller]
     pub fn until(&mut self, what: &str, mut holds: impl FnMut(&Seen) -> bool) {
-        let end = clock::monotonic_now() + 20 * SECOND;
+        let end = clock::monotonic_now() + 60 * SECOND;
         while !holds(&self.seen) {
             let now = clock::monotonic_now();
             assert!(
@@ -269,7 +271,7 @@ impl Bench {
             head: &head,
             body: &body,
         };
-        let end = clock::monotonic_now() + 20 * SECOND;
+        let end = clock::monotonic_now() + 60 * SECOND;
         loop {
             match self.fleet.publish(client, topic, payload, sequence) {
                 Publish::Accepted => return,

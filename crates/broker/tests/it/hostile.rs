@@ -30,7 +30,7 @@ fn throw(broker: &Running, bytes: &[u8], cut: usize) {
     }
     let _ = stream.shutdown(Shutdown::Write);
     stream
-        .set_read_timeout(Some(Duration::from_secs(10)))
+        .set_read_timeout(Some(Duration::from_secs(60)))
         .unwrap();
     let mut answer = Vec::new();
     if let Err(e) = stream.read_to_end(&mut answer) {

@@ -1,6 +1,5 @@
 //! Tests of the crate through what it offers, one program.
 
 mod common;
-mod network;
 mod plan;
-mod wires;
+mod real_time;

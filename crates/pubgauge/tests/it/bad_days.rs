@@ -16,7 +16,7 @@ use serde_json::Value;
 /// Longer than any test waits: a run on a dead system must end by itself.
 const LONG: [&str; 4] = ["--duration", "100s", "--warm-up", "200ms"];
 /// How soon after the system's death a run has to be over, results written and all.
-const SOON: Duration = Duration::from_secs(20);
+const SOON: Duration = Duration::from_secs(60);
 
 /// A study whose clients have a second to get ready.
 const IMPATIENT: &str = r#"
@@ -129,17 +129,6 @@ fn the_server_speaks_another_protocol() {
     let hello = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n".to_vec();
     let server = Scripted::answering(hello, false);
     never_ready(&server.address(), &["0 of 2 connections were made"]);
-}
-
-#[test]
-fn garbage_in_the_middle() {
-    let trial = calm(spoilt_in_the_middle);
-    kept_and_marked(&trial, &["connections were lost"]);
-    let errors = trial["errors"].to_string();
-    assert!(
-        errors.contains("mqtt://"),
-        "who sent it stands there: {errors}"
-    );
 }
 
 /// A trial through a proxy that spoils what the broker sends from the middle on.
@@ -350,34 +339,13 @@ fn stopped_in_the_middle(own: bool, qos: &str, go_on_after: Option<Duration>) ->
         std::thread::sleep(time);
         kill(pid, libc::SIGCONT);
     }
-    let done = run.ends_within(Duration::from_secs(40));
+    let done = run.ends_within(Duration::from_secs(60));
     place.is_clean();
     let trial = place.trial("run");
     if go_on_after.is_none() {
         done.exits(2);
     }
     trial
-}
-
-#[test]
-fn the_broker_hangs_for_good() {
-    for (own, qos) in [(true, "0"), (false, "0"), (false, "1")] {
-        let trial = calm(|| stopped_in_the_middle(own, qos, None));
-        let status = verdict(&trial).to_owned();
-        assert!(
-            ["lossy", "overloaded", "broken"].contains(&status.as_str()),
-            "{status}"
-        );
-        assert!(
-            count(&trial, "delivered") > 0,
-            "QoS {qos}: what came before is kept: {}",
-            brief(&trial)
-        );
-        assert!(
-            count(&trial, "lost") > 0 || count(&trial, "not_sent") > 0,
-            "QoS {qos}: what the hang cost is counted"
-        );
-    }
 }
 
 #[test]
@@ -443,4 +411,41 @@ fn a_port_that_is_taken_is_named() {
         .exits(2)
         .says("in use");
     place.is_clean();
+}
+
+/// What shows on a machine alone that is not busy with other things.
+mod real_time {
+    use super::*;
+
+    #[test]
+    fn garbage_in_the_middle() {
+        let trial = calm(spoilt_in_the_middle);
+        kept_and_marked(&trial, &["connections were lost"]);
+        let errors = trial["errors"].to_string();
+        assert!(
+            errors.contains("mqtt://"),
+            "who sent it stands there: {errors}"
+        );
+    }
+
+    #[test]
+    fn the_broker_hangs_for_good() {
+        for (own, qos) in [(true, "0"), (false, "0"), (false, "1")] {
+            let trial = calm(|| stopped_in_the_middle(own, qos, None));
+            let status = verdict(&trial).to_owned();
+            assert!(
+                ["lossy", "overloaded", "broken"].contains(&status.as_str()),
+                "{status}"
+            );
+            assert!(
+                count(&trial, "delivered") > 0,
+                "QoS {qos}: what came before is kept: {}",
+                brief(&trial)
+            );
+            assert!(
+                count(&trial, "lost") > 0 || count(&trial, "not_sent") > 0,
+                "QoS {qos}: what the hang cost is counted"
+            );
+        }
+    }
 }

@@ -7,96 +7,6 @@ use pubgauge_report::studies::markdown;
 use pubgauge_results::studies::Studies;
 use serde_json::Value;
 
-#[test]
-fn the_small_study_of_the_documentation() {
-    let place = Place::new();
-    let study = repository("studies/claims.toml");
-    let run = |repeats: &str| {
-        let mut args = vec![
-            "run",
-            study.to_str().expect("a path"),
-            "--repeats",
-            repeats,
-            "--out",
-            "run",
-        ];
-        args.extend([
-            "--set",
-            "phases.warm-up=200ms",
-            "--set",
-            "phases.measure=600ms",
-        ]);
-        // Fewer points: what is judged does not depend on speed, and the time is for the trials.
-        args.extend(["--set", "grid.payload=[\"64B\", \"16KiB\"]"]);
-        place.run(&args)
-    };
-    let done = run("3");
-    let results = place.results("run");
-    let claims = results["claims"]
-        .as_array()
-        .expect("claims in results.json");
-    let of = |id: &str| {
-        claims
-            .iter()
-            .find(|c| c["id"] == id)
-            .unwrap_or_else(|| panic!("{id}: {claims:?}"))
-    };
-    let text = |claim: &Value, key: &str| claim[key].as_str().unwrap_or_default().to_owned();
-    assert_eq!(claims.len(), 5);
-    // A neighbour may spoil trials: then nobody can tell. Nothing is ever lost, and nothing stands on its head.
-    for id in ["C1", "C2", "C3", "C4"] {
-        let outcome = text(of(id), "outcome");
-        assert!(
-            ["holds", "cannot-tell"].contains(&outcome.as_str()) || id == "C1",
-            "{:?}",
-            of(id)
-        );
-        let reason = text(of(id), "reason");
-        assert!(
-            outcome != "cannot-tell" || !reason.is_empty(),
-            "{:?}",
-            of(id)
-        );
-    }
-    assert_eq!(text(of("C5"), "outcome"), "not-applicable");
-    assert_eq!(text(of("C5"), "reason"), "the run has no nats");
-    assert_eq!(text(of("C1"), "papers"), "1.6 times");
-    assert_eq!(
-        text(of("C1"), "rule"),
-        "system-cpu-per-message: qos1 > qos0 at every payload (system mosquitto, workload fleet)."
-    );
-    assert!(
-        done.out.contains("Claims:") && done.out.contains("- C5 not applicable: NATS costs"),
-        "{}",
-        done.out
-    );
-    // The table and the page can be made again from what is stored.
-    let again = place.run(&["report", "run"]);
-    assert!(again.out.contains("Claims:"), "{}", again.out);
-    let page = std::fs::read_to_string(place.at("run/report.html")).expect("the page");
-    assert!(page.contains("<section id=\"claims\">") && page.contains("qos1 &gt; qos0"));
-    // What is committed of it, and README.md's table: made from the file, whatever is in it.
-    let exported = place
-        .run(&["export", "run", "--format", "claims", "--out", "-"])
-        .exits(0);
-    let studies = Studies::parse(&exported.out).expect("a file of claims");
-    assert_eq!(studies.studies[0].claims.len(), 5);
-    assert!(studies.studies[0].systems[0].starts_with("mosquitto "));
-    let table = markdown(&studies, &["C1", "claims/C5"]).expect("a table");
-    let rows: Vec<&str> = table.lines().skip(2).collect();
-    assert!(
-        rows[0].starts_with("| claims C1 | QoS 1 costs") && rows[0].contains("| 1.6 times |"),
-        "{table}"
-    );
-    assert!(
-        rows[1].ends_with("| **not applicable**: the run has no nats |"),
-        "{table}"
-    );
-    assert!(rows[3].contains(&studies.studies[0].systems[0]), "{table}");
-    judged_by_changed_rules(&place, &study);
-    place.is_clean();
-}
-
 /// The same run, judged by rules that were written after it: the opposite of one that held. Nothing else changes, and
 /// the claims of another study, or for several runs, change nothing.
 fn judged_by_changed_rules(place: &Place, study: &std::path::Path) {
@@ -163,4 +73,99 @@ fn a_paper_of_ones_own() {
         assert!(said.contains(rule), "{rule}\n{said}");
     }
     place.is_clean();
+}
+
+/// What takes long.
+mod long {
+    use super::*;
+
+    #[test]
+    fn the_small_study_of_the_documentation() {
+        let place = Place::new();
+        let study = repository("studies/claims.toml");
+        let run = |repeats: &str| {
+            let mut args = vec![
+                "run",
+                study.to_str().expect("a path"),
+                "--repeats",
+                repeats,
+                "--out",
+                "run",
+            ];
+            args.extend([
+                "--set",
+                "phases.warm-up=200ms",
+                "--set",
+                "phases.measure=600ms",
+            ]);
+            // Fewer points: what is judged does not depend on speed, and the time is for the trials.
+            args.extend(["--set", "grid.payload=[\"64B\", \"16KiB\"]"]);
+            place.run(&args)
+        };
+        let done = run("3");
+        let results = place.results("run");
+        let claims = results["claims"]
+            .as_array()
+            .expect("claims in results.json");
+        let of = |id: &str| {
+            claims
+                .iter()
+                .find(|c| c["id"] == id)
+                .unwrap_or_else(|| panic!("{id}: {claims:?}"))
+        };
+        let text = |claim: &Value, key: &str| claim[key].as_str().unwrap_or_default().to_owned();
+        assert_eq!(claims.len(), 5);
+        // A neighbour may spoil trials: then nobody can tell. Nothing is ever lost, and nothing stands on its head.
+        for id in ["C1", "C2", "C3", "C4"] {
+            let outcome = text(of(id), "outcome");
+            assert!(
+                ["holds", "cannot-tell"].contains(&outcome.as_str()) || id == "C1",
+                "{:?}",
+                of(id)
+            );
+            let reason = text(of(id), "reason");
+            assert!(
+                outcome != "cannot-tell" || !reason.is_empty(),
+                "{:?}",
+                of(id)
+            );
+        }
+        assert_eq!(text(of("C5"), "outcome"), "not-applicable");
+        assert_eq!(text(of("C5"), "reason"), "the run has no nats");
+        assert_eq!(text(of("C1"), "papers"), "1.6 times");
+        assert_eq!(
+            text(of("C1"), "rule"),
+            "system-cpu-per-message: qos1 > qos0 at every payload (system mosquitto, workload fleet)."
+        );
+        assert!(
+            done.out.contains("Claims:") && done.out.contains("- C5 not applicable: NATS costs"),
+            "{}",
+            done.out
+        );
+        // The table and the page can be made again from what is stored.
+        let again = place.run(&["report", "run"]);
+        assert!(again.out.contains("Claims:"), "{}", again.out);
+        let page = std::fs::read_to_string(place.at("run/report.html")).expect("the page");
+        assert!(page.contains("<section id=\"claims\">") && page.contains("qos1 &gt; qos0"));
+        // What is committed of it, and README.md's table: made from the file, whatever is in it.
+        let exported = place
+            .run(&["export", "run", "--format", "claims", "--out", "-"])
+            .exits(0);
+        let studies = Studies::parse(&exported.out).expect("a file of claims");
+        assert_eq!(studies.studies[0].claims.len(), 5);
+        assert!(studies.studies[0].systems[0].starts_with("mosquitto "));
+        let table = markdown(&studies, &["C1", "claims/C5"]).expect("a table");
+        let rows: Vec<&str> = table.lines().skip(2).collect();
+        assert!(
+            rows[0].starts_with("| claims C1 | QoS 1 costs") && rows[0].contains("| 1.6 times |"),
+            "{table}"
+        );
+        assert!(
+            rows[1].ends_with("| **not applicable**: the run has no nats |"),
+            "{table}"
+        );
+        assert!(rows[3].contains(&studies.studies[0].systems[0]), "{table}");
+        judged_by_changed_rules(&place, &study);
+        place.is_clean();
+    }
 }

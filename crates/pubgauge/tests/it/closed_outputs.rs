@@ -35,7 +35,7 @@ fn a_run_without_a_terminal_ends_in_order() {
     let place = Place::new();
     let mut child = run_of(&place, "100s").spawn().unwrap();
     let journal = place.at("run");
-    let patience = Instant::now() + Duration::from_secs(30);
+    let patience = Instant::now() + Duration::from_secs(60);
     while !journal.exists() {
         assert!(Instant::now() < patience, "no run begins");
         std::thread::sleep(Duration::from_millis(5));

@@ -111,18 +111,6 @@ fn nats_shows_nothing_to_others() {
 }
 
 #[test]
-fn rabbitmq_shows_nothing_to_others() {
-    shows_nothing("rabbitmq:amqp");
-    shows_nothing("rabbitmq:mqtt");
-}
-
-#[test]
-fn ejabberd_shows_nothing_to_others() {
-    shows_nothing("ejabberd:xmpp");
-    shows_nothing("ejabberd:mqtt");
-}
-
-#[test]
 fn cyclonedds_shows_nothing_to_others() {
     shows_nothing("cyclonedds");
 }
@@ -130,4 +118,21 @@ fn cyclonedds_shows_nothing_to_others() {
 #[test]
 fn fastdds_shows_nothing_to_others() {
     shows_nothing("fastdds");
+}
+
+/// What takes long.
+mod long {
+    use super::*;
+
+    #[test]
+    fn rabbitmq_shows_nothing_to_others() {
+        shows_nothing("rabbitmq:amqp");
+        shows_nothing("rabbitmq:mqtt");
+    }
+
+    #[test]
+    fn ejabberd_shows_nothing_to_others() {
+        shows_nothing("ejabberd:xmpp");
+        shows_nothing("ejabberd:mqtt");
+    }
 }

@@ -239,47 +239,52 @@ fn a_self_signed_broker_with_passwords_by_ca_and_by_insecure() {
         .says("--insecure");
 }
 
-#[test]
-fn lost_connections_are_made_again_where_the_study_says_so() {
-    let place = Place::new();
-    let broker = Mosquitto::start();
-    let cut = Arc::new(AtomicBool::new(false));
-    let server = Scripted::between(broker.port, cut.clone());
-    place.write(
-        "again.toml",
-        r#"
-name = "again"
-[phases]
-reconnect-after = "300ms"
-warm-up = "200ms"
-measure = "3s"
-[[workload]]
-name = "pair"
-[[workload.flow]]
-payload = "64B"
-rate = "200/s"
-"#,
-    );
-    let address = server.address();
-    let mut run = place.start(&["run", "again.toml", "--on", &address, "--out", "run"]);
-    run.measures();
-    works(broker.pid());
-    cut.store(true, Ordering::Relaxed);
-    std::thread::sleep(Duration::from_millis(200));
-    cut.store(false, Ordering::Relaxed);
-    run.ends();
-    place.is_clean();
-    let trial = place.trial("run");
-    assert_eq!(count(&trial, "connections.lost"), 2);
-    assert_eq!(count(&trial, "connections.remade"), 2);
-    is_broken(&trial, &["2 of 2 connections were lost, 2 made again"]);
-    assert!(trial["duration_s"].as_f64().unwrap() >= 3.0, "it went on");
-    let series = trial["series"].as_array().unwrap();
-    let late = series.iter().filter(|s| s["t_s"].as_f64().unwrap() > 2.0);
-    let late: u64 = late.map(|s| count(s, "delivered")).sum();
-    assert!(late > 100, "{late} deliveries in the last second");
-    assert_eq!(
-        count(&trial, "delivered") - count(&trial, "duplicated") + count(&trial, "lost"),
-        count(&trial, "expected")
-    );
+/// What shows on a machine alone that is not busy with other things.
+mod real_time {
+    use super::*;
+
+    #[test]
+    fn lost_connections_are_made_again_where_the_study_says_so() {
+        let place = Place::new();
+        let broker = Mosquitto::start();
+        let cut = Arc::new(AtomicBool::new(false));
+        let server = Scripted::between(broker.port, cut.clone());
+        place.write(
+            "again.toml",
+            r#"
+    name = "again"
+    [phases]
+    reconnect-after = "300ms"
+    warm-up = "200ms"
+    measure = "3s"
+    [[workload]]
+    name = "pair"
+    [[workload.flow]]
+    payload = "64B"
+    rate = "200/s"
+    "#,
+        );
+        let address = server.address();
+        let mut run = place.start(&["run", "again.toml", "--on", &address, "--out", "run"]);
+        run.measures();
+        works(broker.pid());
+        cut.store(true, Ordering::Relaxed);
+        std::thread::sleep(Duration::from_millis(200));
+        cut.store(false, Ordering::Relaxed);
+        run.ends();
+        place.is_clean();
+        let trial = place.trial("run");
+        assert_eq!(count(&trial, "connections.lost"), 2);
+        assert_eq!(count(&trial, "connections.remade"), 2);
+        is_broken(&trial, &["2 of 2 connections were lost, 2 made again"]);
+        assert!(trial["duration_s"].as_f64().unwrap() >= 3.0, "it went on");
+        let series = trial["series"].as_array().unwrap();
+        let late = series.iter().filter(|s| s["t_s"].as_f64().unwrap() > 2.0);
+        let late: u64 = late.map(|s| count(s, "delivered")).sum();
+        assert!(late > 100, "{late} deliveries in the last second");
+        assert_eq!(
+            count(&trial, "delivered") - count(&trial, "duplicated") + count(&trial, "lost"),
+            count(&trial, "expected")
+        );
+    }
 }

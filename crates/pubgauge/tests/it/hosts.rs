@@ -97,55 +97,6 @@ fn without_a_broker_they_count_as_one_process_does() {
     }
 }
 
-#[test]
-fn a_lost_host_breaks_its_trial_and_may_come_again() {
-    let place = Place::new();
-    let hosts = Hosts::make(2, 1);
-    let port = free_port();
-    let at = format!("{}:{port}", hosts.own);
-    let mut run = place.start(&paced(
-        "run",
-        &[
-            "--workers-from",
-            "join",
-            "--hosts",
-            "2",
-            "--join-at",
-            &at,
-            "--repeats",
-            "3",
-            "--duration",
-            "2s",
-            "--warm-up",
-            "200ms",
-        ],
-    ));
-    listens(&mut run, &place);
-    let token = token(&place);
-    let first = Agent::on(&place, &hosts, 0, port);
-    let second = Agent::on(&place, &hosts, 1, port);
-    run.measures();
-    kill(second.pid(), libc::SIGKILL);
-    drop(second);
-    run.until_said("broken");
-    // It comes again for the next trial, and is lost for good in it.
-    let second = Agent::on(&place, &hosts, 1, port);
-    run.measures();
-    kill(second.pid(), libc::SIGKILL);
-    drop(second);
-    let done = run.ends_within(GIVEN_UP).exits(2);
-    let done = done.says("lost: host node-1, rank 1");
-    done.says("has not joined again within 30 s");
-    assert_eq!(first.ends(), Some(0));
-    nothing_is_left(&place, &token);
-    let results = place.results("run");
-    let trials = results["trials"].as_array().unwrap();
-    assert_eq!(trials.len(), 2, "the third was not begun");
-    for trial in trials {
-        is_broken(trial, &["host node-1, rank 1"]);
-    }
-}
-
 /// A clock that is 1000 s ahead is converted to that of the run, to within a bound that is told.
 #[test]
 fn another_clock_is_converted() {
@@ -358,4 +309,58 @@ fn what_other_hosts_cannot_do_is_told_before_they_are_waited_for() {
     let nobody = place.run(&["worker", "--join", "127.0.0.1:1"]);
     nobody.exits(3).says("PUBGAUGE_JOIN_FILE=FILE");
     place.is_clean();
+}
+
+/// What takes long.
+mod long {
+    use super::*;
+
+    #[test]
+    fn a_lost_host_breaks_its_trial_and_may_come_again() {
+        let place = Place::new();
+        let hosts = Hosts::make(2, 1);
+        let port = free_port();
+        let at = format!("{}:{port}", hosts.own);
+        let mut run = place.start(&paced(
+            "run",
+            &[
+                "--workers-from",
+                "join",
+                "--hosts",
+                "2",
+                "--join-at",
+                &at,
+                "--repeats",
+                "3",
+                "--duration",
+                "2s",
+                "--warm-up",
+                "200ms",
+            ],
+        ));
+        listens(&mut run, &place);
+        let token = token(&place);
+        let first = Agent::on(&place, &hosts, 0, port);
+        let second = Agent::on(&place, &hosts, 1, port);
+        run.measures();
+        kill(second.pid(), libc::SIGKILL);
+        drop(second);
+        run.until_said("broken");
+        // It comes again for the next trial, and is lost for good in it.
+        let second = Agent::on(&place, &hosts, 1, port);
+        run.measures();
+        kill(second.pid(), libc::SIGKILL);
+        drop(second);
+        let done = run.ends_within(GIVEN_UP).exits(2);
+        let done = done.says("lost: host node-1, rank 1");
+        done.says("has not joined again within 30 s");
+        assert_eq!(first.ends(), Some(0));
+        nothing_is_left(&place, &token);
+        let results = place.results("run");
+        let trials = results["trials"].as_array().unwrap();
+        assert_eq!(trials.len(), 2, "the third was not begun");
+        for trial in trials {
+            is_broken(trial, &["host node-1, rank 1"]);
+        }
+    }
 }

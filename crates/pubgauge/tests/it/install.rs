@@ -190,7 +190,7 @@ fn a_failure_is_quoted_and_leaves_nothing() {
 }
 
 fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
-    let end = Instant::now() + Duration::from_secs(30);
+    let end = Instant::now() + Duration::from_secs(60);
     while !condition() {
         assert!(Instant::now() < end, "in vain: {what}");
         std::thread::sleep(Duration::from_millis(10));

@@ -17,7 +17,7 @@ const LENGTH: [&str; 4] = ["--duration", "1s", "--warm-up", "200ms"];
 
 /// A program of the environment that kubernetes-validate is in.
 fn validator(name: &str) -> PathBuf {
-    let path = repository("target/kubernetes-validate/bin").join(name);
+    let path = repository("target/tools/python/bin").join(name);
     assert!(
         path.exists(),
         "no {}; make deps installs it",

@@ -70,85 +70,6 @@ fn is_whole(results: &Value, most: u64) {
 }
 
 #[test]
-fn rounds_that_were_cut_off_go_on() {
-    let place = Place::new();
-    place.write("qos.toml", QOS);
-    let mut run = place.start(&["run", "qos.toml", "--out", "run"]);
-    run.until("three trials", || {
-        place.at("run/trials/0002/trial.json").exists()
-    });
-    run.signal(libc::SIGINT);
-    let cut = run.ends();
-    cut.ran_to_its_end();
-    let before = place.results("run");
-    // On a machine that is busy with other things a trial is overloaded now and then, which ends it by itself.
-    let ended = &before["comparisons"][0]["ended"];
-    assert!(*ended == "cut" || *ended == "system", "{ended}");
-    let done = place.start(&["run", "--resume", "run"]).ends_within(LONG);
-    done.ran_to_its_end();
-    let after = place.results("run");
-    is_whole(&after, 9);
-    for (nth, trial) in list(&before, "trials").iter().enumerate() {
-        assert_eq!(
-            *trial, after["trials"][nth],
-            "trial {nth} was measured again"
-        );
-    }
-    let found = list(&after, "comparisons");
-    assert_eq!(found.len(), 1);
-    assert_eq!(found[0]["base"]["settings"], "one");
-    assert_eq!(found[0]["other"]["settings"], "zero");
-    assert_eq!(found[0]["figures"][0]["figure"], "delivered-rate");
-    assert!(done.out.contains("compared with one"), "{}", done.out);
-    // Nothing is left to do: the same once more measures nothing.
-    let again = place.start(&["run", "--resume", "run"]).ends_within(LONG);
-    again.ran_to_its_end();
-    assert_eq!(place.results("run")["comparisons"], after["comparisons"]);
-    assert_eq!(
-        list(&place.results("run"), "trials").len(),
-        list(&after, "trials").len()
-    );
-    place.is_clean();
-}
-
-#[test]
-fn the_ablation_that_comes_with_pubgauge_runs() {
-    let place = Place::new();
-    let study = repository("studies/ablation.toml");
-    let study = study.to_str().expect("a path");
-    let mut args = vec!["run", study, "--out", "run"];
-    for set in [
-        "compare.precision=50%",
-        "compare.pairs=6",
-        "phases.warm-up=100ms",
-        "phases.measure=500ms",
-        "phases.drain-quiet=100ms",
-        "rate=200/s",
-    ] {
-        args.extend(["--set", set]);
-    }
-    let done = place.start(&args).ends_within(LONG);
-    done.ran_to_its_end();
-    let results = place.results("run");
-    is_whole(&results, 6);
-    let found = list(&results, "comparisons");
-    let impossible = list(&results["study"], "unsupported").len();
-    assert_eq!(found.len() + impossible, 6, "three changes on two systems");
-    assert!(found.iter().any(|c| c["other"]["system"] == "mosquitto"));
-    for comparison in found {
-        assert_eq!(comparison["base"]["settings"], "base");
-        assert_eq!(comparison["base"]["system"], comparison["other"]["system"]);
-        assert_eq!(comparison["ablation"], comparison["other"]["settings"]);
-    }
-    assert!(
-        done.out.contains("one change at a time against base"),
-        "{}",
-        done.out
-    );
-    place.is_clean();
-}
-
-#[test]
 fn what_cannot_be_compared_changes_nothing() {
     let place = Place::new();
     let says = |args: &[&str], text: &str| {
@@ -175,4 +96,88 @@ fn what_cannot_be_compared_changes_nothing() {
         &[&two[..], &[&figures("loss-share")]].concat(),
         "has no relative change",
     );
+}
+
+/// What takes long.
+mod long {
+    use super::*;
+
+    #[test]
+    fn the_ablation_that_comes_with_pubgauge_runs() {
+        let place = Place::new();
+        let study = repository("studies/ablation.toml");
+        let study = study.to_str().expect("a path");
+        let mut args = vec!["run", study, "--out", "run"];
+        for set in [
+            "compare.precision=50%",
+            "compare.pairs=6",
+            "phases.warm-up=100ms",
+            "phases.measure=500ms",
+            "phases.drain-quiet=100ms",
+            "rate=200/s",
+        ] {
+            args.extend(["--set", set]);
+        }
+        let done = place.start(&args).ends_within(LONG);
+        done.ran_to_its_end();
+        let results = place.results("run");
+        is_whole(&results, 6);
+        let found = list(&results, "comparisons");
+        let impossible = list(&results["study"], "unsupported").len();
+        assert_eq!(found.len() + impossible, 6, "three changes on two systems");
+        assert!(found.iter().any(|c| c["other"]["system"] == "mosquitto"));
+        for comparison in found {
+            assert_eq!(comparison["base"]["settings"], "base");
+            assert_eq!(comparison["base"]["system"], comparison["other"]["system"]);
+            assert_eq!(comparison["ablation"], comparison["other"]["settings"]);
+        }
+        assert!(
+            done.out.contains("one change at a time against base"),
+            "{}",
+            done.out
+        );
+        place.is_clean();
+    }
+
+    #[test]
+    fn rounds_that_were_cut_off_go_on() {
+        let place = Place::new();
+        place.write("qos.toml", QOS);
+        let mut run = place.start(&["run", "qos.toml", "--out", "run"]);
+        run.until("three trials", || {
+            place.at("run/trials/0002/trial.json").exists()
+        });
+        run.signal(libc::SIGINT);
+        let cut = run.ends();
+        cut.ran_to_its_end();
+        let before = place.results("run");
+        // On a machine that is busy with other things a trial is overloaded now and then, which ends it by itself.
+        let ended = &before["comparisons"][0]["ended"];
+        assert!(*ended == "cut" || *ended == "system", "{ended}");
+        let done = place.start(&["run", "--resume", "run"]).ends_within(LONG);
+        done.ran_to_its_end();
+        let after = place.results("run");
+        is_whole(&after, 9);
+        for (nth, trial) in list(&before, "trials").iter().enumerate() {
+            assert_eq!(
+                *trial, after["trials"][nth],
+                "trial {nth} was measured again"
+            );
+        }
+        let found = list(&after, "comparisons");
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0]["base"]["settings"], "one");
+        assert_eq!(found[0]["other"]["settings"], "zero");
+        assert_eq!(found[0]["figures"][0]["figure"], "delivered-rate");
+        assert!(done.out.contains("compared with one"), "{}", done.out);
+        // Nothing is left to do: the same once more measures nothing.
+        let again = place.start(&["run", "--resume", "run"]).ends_within(LONG);
+        again.ran_to_its_end();
+        assert_eq!(place.results("run")["comparisons"], after["comparisons"]);
+        assert_eq!(
+            list(&place.results("run"), "trials").len(),
+            list(&after, "trials").len()
+        );
+        place.is_clean();
+    }
 }

@@ -53,23 +53,28 @@ fn nats_in_odd_folders() {
 }
 
 #[test]
-fn rabbitmq_in_odd_folders() {
-    works_or_is_refused("rabbitmq");
-}
-
-#[test]
-fn ejabberd_in_odd_folders() {
-    works_or_is_refused("ejabberd");
-}
-
-#[test]
-fn artemis_in_odd_folders() {
-    works_or_is_refused("artemis");
-}
-
-#[test]
 fn what_reads_no_configuration_lives_anywhere() {
     let place = Place::new();
     run_in(&place, "a b \"c\"", "reference-broker");
     adds_up(&place.trial("run"));
+}
+
+/// What takes long.
+mod long {
+    use super::*;
+
+    #[test]
+    fn rabbitmq_in_odd_folders() {
+        works_or_is_refused("rabbitmq");
+    }
+
+    #[test]
+    fn ejabberd_in_odd_folders() {
+        works_or_is_refused("ejabberd");
+    }
+
+    #[test]
+    fn artemis_in_odd_folders() {
+        works_or_is_refused("artemis");
+    }
 }

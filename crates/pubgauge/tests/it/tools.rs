@@ -250,7 +250,7 @@ fn live_figures_are_there_while_it_runs_and_gone_afterwards() {
     );
     assert_eq!(value(&answer, "pubgauge_run_trials_left"), Some(1.0));
     run.signal(libc::SIGINT);
-    run.ends_within(std::time::Duration::from_secs(10)).exits(2);
+    run.ends_within(std::time::Duration::from_secs(60)).exits(2);
     assert!(TcpStream::connect(&address).is_err());
     place.is_clean();
     let before = place.files();

@@ -108,64 +108,6 @@ fn busy(output: &str) -> bool {
 }
 
 #[test]
-fn the_tutorial_does_what_it_shows() {
-    let page = std::fs::read_to_string(repository("docs/tutorial.md")).unwrap();
-    let place = Place::new();
-    let path = std::env::join_paths(
-        std::iter::once(program().parent().unwrap().to_path_buf()).chain(std::env::split_paths(
-            &std::env::var_os("PATH").unwrap_or_default(),
-        )),
-    )
-    .unwrap();
-    let mut last = 0;
-    let mut last_output = String::new();
-    let mut runs = 0;
-    for step in steps(&page) {
-        let (command, shown) = match step {
-            Step::File { path, text } => {
-                let path = place.at(&path);
-                std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-                std::fs::write(path, text).unwrap();
-                continue;
-            }
-            Step::Run { command, shown } => (command, shown),
-        };
-        if command == "echo $?" {
-            let expected: i32 = shown[0].parse().unwrap();
-            // 2 instead of 0: a machine that is busy with other tests can leave it undecided.
-            assert!(
-                last == expected || (last == 2 && expected == 0 && busy(&last_output)),
-                "exit code {last}, and the page shows {expected}; printed:\n{last_output}"
-            );
-            continue;
-        }
-        let mut shell = Command::new("sh");
-        shell.args(["-c", &command]);
-        place.here(&mut shell);
-        shell.env("PATH", &path).env_remove("GITHUB_ACTIONS");
-        let done = place.finish(shell);
-        last = done.code;
-        last_output = done.err + &done.out;
-        let printed: Vec<String> = last_output.lines().map(shape).collect();
-        let mut rest = printed.iter();
-        // The rest of an answer stands below its verdict.
-        let figures = |line: &str| line.starts_with("               ");
-        let shown = shown.iter().filter(|line| *line != "..." && !figures(line));
-        for line in shown {
-            let wanted = shape(line.trim_end_matches(" (...)"));
-            assert!(
-                rest.any(|line| *line == wanted || line.starts_with(&format!("{wanted} ("))),
-                "`{command}` does not print, where the page shows it:\n{line}\n\
-                 ({wanted})\nbut:\n{last_output}"
-            );
-        }
-        runs += 1;
-    }
-    assert!(runs >= 8, "only {runs} commands were found on the page");
-    place.is_clean();
-}
-
-#[test]
 fn what_differs_from_run_to_run_is_left_out_of_a_comparison() {
     assert_eq!(
         shape("!mosquitto   client  1.00 k/s 112 µs  -   0 64.3"),
@@ -180,4 +122,67 @@ fn what_differs_from_run_to_run_is_left_out_of_a_comparison() {
         shape("  - NOT MET: lost equals 0")
     );
     assert_ne!(shape("page: own/report.html"), shape("page: b/report.html"));
+}
+
+/// What takes long.
+mod long {
+    use super::*;
+
+    #[test]
+    fn the_tutorial_does_what_it_shows() {
+        let page = std::fs::read_to_string(repository("docs/tutorial.md")).unwrap();
+        let place = Place::new();
+        let path = std::env::join_paths(
+            std::iter::once(program().parent().unwrap().to_path_buf()).chain(
+                std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()),
+            ),
+        )
+        .unwrap();
+        let mut last = 0;
+        let mut last_output = String::new();
+        let mut runs = 0;
+        for step in steps(&page) {
+            let (command, shown) = match step {
+                Step::File { path, text } => {
+                    let path = place.at(&path);
+                    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+                    std::fs::write(path, text).unwrap();
+                    continue;
+                }
+                Step::Run { command, shown } => (command, shown),
+            };
+            if command == "echo $?" {
+                let expected: i32 = shown[0].parse().unwrap();
+                // 2 instead of 0: a machine that is busy with other tests can leave it undecided.
+                assert!(
+                    last == expected || (last == 2 && expected == 0 && busy(&last_output)),
+                    "exit code {last}, and the page shows {expected}; printed:\n{last_output}"
+                );
+                continue;
+            }
+            let mut shell = Command::new("sh");
+            shell.args(["-c", &command]);
+            place.here(&mut shell);
+            shell.env("PATH", &path).env_remove("GITHUB_ACTIONS");
+            let done = place.finish(shell);
+            last = done.code;
+            last_output = done.err + &done.out;
+            let printed: Vec<String> = last_output.lines().map(shape).collect();
+            let mut rest = printed.iter();
+            // The rest of an answer stands below its verdict.
+            let figures = |line: &str| line.starts_with("               ");
+            let shown = shown.iter().filter(|line| *line != "..." && !figures(line));
+            for line in shown {
+                let wanted = shape(line.trim_end_matches(" (...)"));
+                assert!(
+                    rest.any(|line| *line == wanted || line.starts_with(&format!("{wanted} ("))),
+                    "`{command}` does not print, where the page shows it:\n{line}\n\
+                     ({wanted})\nbut:\n{last_output}"
+                );
+            }
+            runs += 1;
+        }
+        assert!(runs >= 8, "only {runs} commands were found on the page");
+        place.is_clean();
+    }
 }

@@ -344,31 +344,36 @@ fn a_worker_is_told_by_a_run_alone() {
     place.run(&args).exits(3).says("leave `processes` out");
 }
 
-/// The whole client stands still for longer than a worker may be silent: nobody hangs.
-#[test]
-fn a_client_that_sleeps_has_no_worker_that_hangs() {
-    for more in [&["--processes", "1"][..], &[]] {
-        let place = Place::new();
-        let mut args = args("reference-broker", &["--rate", "50/s-each"]);
-        args.extend(more);
-        args.extend(["--duration", "14s", "--warm-up", "200ms"]);
-        let mut run = place.start(&args);
-        run.measures();
-        let mut all = workers(&place);
-        all.push(run.pid());
-        all.iter().for_each(|pid| kill(*pid, libc::SIGSTOP));
-        std::thread::sleep(Duration::from_millis(11_000));
-        all.iter().for_each(|pid| kill(*pid, libc::SIGCONT));
-        run.ends_within(NOTICED);
-        let trial = place.trial("run");
-        assert!(!reasons(&trial).contains("heard of"), "{}", reasons(&trial));
-        assert!(
-            ["client-bound", "unsteady"].contains(&verdict(&trial)),
-            "{}",
-            reasons(&trial)
-        );
-        // What was due in the meantime was sent late, and none of it is missing.
-        assert_eq!(count(&trial, "offered"), 14 * 300, "{}", brief(&trial));
-        adds_up(&trial);
+/// What takes long.
+mod long {
+    use super::*;
+
+    /// The whole client stands still for longer than a worker may be silent: nobody hangs.
+    #[test]
+    fn a_client_that_sleeps_has_no_worker_that_hangs() {
+        for more in [&["--processes", "1"][..], &[]] {
+            let place = Place::new();
+            let mut args = args("reference-broker", &["--rate", "50/s-each"]);
+            args.extend(more);
+            args.extend(["--duration", "14s", "--warm-up", "200ms"]);
+            let mut run = place.start(&args);
+            run.measures();
+            let mut all = workers(&place);
+            all.push(run.pid());
+            all.iter().for_each(|pid| kill(*pid, libc::SIGSTOP));
+            std::thread::sleep(Duration::from_millis(11_000));
+            all.iter().for_each(|pid| kill(*pid, libc::SIGCONT));
+            run.ends_within(NOTICED);
+            let trial = place.trial("run");
+            assert!(!reasons(&trial).contains("heard of"), "{}", reasons(&trial));
+            assert!(
+                ["client-bound", "unsteady"].contains(&verdict(&trial)),
+                "{}",
+                reasons(&trial)
+            );
+            // What was due in the meantime was sent late, and none of it is missing.
+            assert_eq!(count(&trial, "offered"), 14 * 300, "{}", brief(&trial));
+            adds_up(&trial);
+        }
     }
 }

@@ -1,8 +1,8 @@
 //! Tests of the crate through what it offers, one program.
 
-mod counters;
 mod counting;
 mod interface;
+mod long;
 mod restart;
 mod sampling;
 mod shares;

@@ -65,7 +65,7 @@ fn alive(pid: i32) -> bool {
 }
 
 fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + Duration::from_secs(60);
     while !condition() {
         assert!(Instant::now() < deadline, "in vain: {what}");
         std::thread::sleep(Duration::from_millis(5));

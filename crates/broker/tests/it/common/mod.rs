@@ -161,7 +161,7 @@ pub struct Client {
 }
 
 /// How long an answer may take, busy machine included.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Client {
     /// A TCP connection, nothing sent.

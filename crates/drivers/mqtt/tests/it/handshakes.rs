@@ -93,7 +93,7 @@ fn the_servers_receive_maximum_is_obeyed() {
         let more = peer.stream.read(&mut [0; 100]);
         assert!(more.is_err(), "no third message before an answer: {more:?}");
         peer.stream
-            .set_read_timeout(Some(Duration::from_secs(10)))
+            .set_read_timeout(Some(Duration::from_secs(60)))
             .unwrap();
         peer.send(Packet::PubAck(ack(first)));
         assert_eq!(peer.publish().1, 2);

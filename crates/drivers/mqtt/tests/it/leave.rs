@@ -28,7 +28,7 @@ fn retained(broker: &Mosquitto) -> Vec<String> {
 /// Waits until the broker counts `wanted` sessions without a connection: its count lags behind, and
 /// a connection that has not named itself yet is subtracted from it.
 fn until_sessions(broker: &Mosquitto, what: &str, wanted: impl Fn(i64) -> bool) {
-    let end = Instant::now() + Duration::from_secs(30);
+    let end = Instant::now() + Duration::from_secs(60);
     loop {
         let [sessions] = broker.counters(["clients/disconnected"]);
         if wanted(sessions) {

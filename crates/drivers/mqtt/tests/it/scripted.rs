@@ -206,53 +206,6 @@ fn wrong_packets_on_a_connection_in_use_end_it() {
 }
 
 #[test]
-fn silence_is_noticed_and_the_server_may_set_the_interval() {
-    for settings in [
-        Settings {
-            keep_alive_s: Some(1),
-            ..common::version("3.1.1")
-        },
-        Settings {
-            keep_alive_s: Some(60),
-            ..common::version("5")
-        },
-    ] {
-        let version = if settings.keep_alive_s == Some(1) {
-            Version::V311
-        } else {
-            Version::V5
-        };
-        let (port, server) = scripted(move |listener| {
-            let mut peer = Peer::accept(&listener, version);
-            let properties = [Property::ServerKeepAlive(1)];
-            peer.welcome(
-                false,
-                if version == Version::V5 {
-                    &properties
-                } else {
-                    &[]
-                },
-            );
-            let start = std::time::Instant::now();
-            peer.next(|p| assert_eq!(p, Packet::PingReq));
-            assert!(start.elapsed() > Duration::from_millis(700));
-            peer.send(Packet::PingResp);
-            peer.next(|p| assert_eq!(p, Packet::PingReq));
-            peer.until_closed();
-        });
-        let mut bench = on(port, settings);
-        bench.named("c");
-        bench.until("failed", |s| !s.failed.is_empty());
-        assert!(
-            bench.seen.failed[0].1.contains("no sign of life"),
-            "{:?}",
-            bench.seen.failed
-        );
-        server.join().unwrap();
-    }
-}
-
-#[test]
 fn a_server_that_does_not_read_holds_the_publisher_back_or_has_it_drop() {
     for on_full in [OnFull::Block, OnFull::Drop] {
         let (stop, stopped) = std::sync::mpsc::channel::<()>();
@@ -300,7 +253,7 @@ fn a_server_that_does_not_read_holds_the_publisher_back_or_has_it_drop() {
             assert_eq!(answer, Publish::Blocked);
             bench.until("writable", |s| !s.writable.is_empty());
         }
-        let end = clock::monotonic_now() + 10 * SECOND;
+        let end = clock::monotonic_now() + 60 * SECOND;
         while bench.fleet.unsettled() > 0 {
             bench
                 .fleet
@@ -411,4 +364,56 @@ fn packets_cut_anywhere_are_put_together() {
     }
     bench.fleet.abort(c);
     server.join().unwrap();
+}
+
+/// What shows on a machine alone that is not busy with other things.
+mod real_time {
+    use super::*;
+
+    #[test]
+    fn silence_is_noticed_and_the_server_may_set_the_interval() {
+        for settings in [
+            Settings {
+                keep_alive_s: Some(1),
+                ..common::version("3.1.1")
+            },
+            Settings {
+                keep_alive_s: Some(60),
+                ..common::version("5")
+            },
+        ] {
+            let version = if settings.keep_alive_s == Some(1) {
+                Version::V311
+            } else {
+                Version::V5
+            };
+            let (port, server) = scripted(move |listener| {
+                let mut peer = Peer::accept(&listener, version);
+                let properties = [Property::ServerKeepAlive(1)];
+                peer.welcome(
+                    false,
+                    if version == Version::V5 {
+                        &properties
+                    } else {
+                        &[]
+                    },
+                );
+                let start = std::time::Instant::now();
+                peer.next(|p| assert_eq!(p, Packet::PingReq));
+                assert!(start.elapsed() > Duration::from_millis(700));
+                peer.send(Packet::PingResp);
+                peer.next(|p| assert_eq!(p, Packet::PingReq));
+                peer.until_closed();
+            });
+            let mut bench = on(port, settings);
+            bench.named("c");
+            bench.until("failed", |s| !s.failed.is_empty());
+            assert!(
+                bench.seen.failed[0].1.contains("no sign of life"),
+                "{:?}",
+                bench.seen.failed
+            );
+            server.join().unwrap();
+        }
+    }
 }

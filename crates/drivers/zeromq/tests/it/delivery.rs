@@ -46,7 +46,7 @@ fn lossless(driver: ZeromqDriver, settings: Settings, target: &Target) {
         }
     }
     assert!(pair.publishing.seen.has(from, |c| *c == Change::Writable));
-    subscribing.poll_until(20 * SECOND, |s| s.seen.len() >= COUNT as usize);
+    subscribing.poll_until(60 * SECOND, |s| s.seen.len() >= COUNT as usize);
     subscribing.poll_for(SECOND / 50);
     let got = subscribing.seen.sequences(pair.to);
     assert_eq!(got.len(), COUNT as usize);
@@ -205,7 +205,7 @@ fn sizes(driver: ZeromqDriver, settings: Settings, target: &Target) {
     }
     let all = pair
         .subscribing
-        .poll_until(20 * SECOND, |s| s.seen.len() >= 3 * sizes.len());
+        .poll_until(60 * SECOND, |s| s.seen.len() >= 3 * sizes.len());
     assert!(
         all,
         "{} of {}",
@@ -275,7 +275,7 @@ fn received_topics(filters: &[&str], settings: Settings, topics: &[&str]) -> Vec
     }
     pair.publishing
         .publish_all(pair.from, last, 2, sequence, 16);
-    let end = pair.subscribing.poll_until(5 * SECOND, |s| {
+    let end = pair.subscribing.poll_until(60 * SECOND, |s| {
         s.seen.iter().any(|s| s.sequence == sequence)
     });
     assert!(end);
@@ -365,7 +365,7 @@ fn many_to_one_and_one_to_many() {
         }
     }
     let measured = |seen: &Recorder| seen.seen.iter().filter(|s| s.stream < 100).count();
-    let all = subscribing.poll_until(20 * SECOND, |s| measured(s) >= COUNT as usize * 12);
+    let all = subscribing.poll_until(60 * SECOND, |s| measured(s) >= COUNT as usize * 12);
     assert!(all, "{} of {}", measured(&subscribing.seen), COUNT * 12);
     for &to in &subscribers {
         for n in 0..4 {
@@ -387,7 +387,10 @@ fn a_late_subscriber_gets_what_comes_after_it() {
         pair.publishing
             .publish_all(pair.from, pair.topic, 1, sequence, 64);
     }
-    assert!(pair.subscribing.poll_until(SECOND, |s| s.seen.len() >= 100));
+    assert!(
+        pair.subscribing
+            .poll_until(60 * SECOND, |s| s.seen.len() >= 100)
+    );
     let peers: Vec<String> = pair.address.iter().cloned().collect();
     let (late, _) = pair.subscribing.connect(&subscriber("late", &peers));
     pair.subscribing.subscribe(late, "a/b");

@@ -90,7 +90,7 @@ impl Both {
 
     fn await_messages(&mut self, count: usize) {
         let all = |s: &Recorder| s.seen.len() >= count;
-        let came = self.receiving.poll_until(10 * SECOND, all);
+        let came = self.receiving.poll_until(60 * SECOND, all);
         assert!(came, "{} of {count} came", self.receiving.seen.seen.len());
         self.receiving.poll_for(SECOND / 20);
         assert_eq!(self.receiving.seen.seen.len(), count, "too many");
@@ -98,7 +98,7 @@ impl Both {
 
     fn failure(&mut self, id: ClientId) -> String {
         let failed = |s: &Recorder| s.failure(id).is_some();
-        assert!(self.receiving.poll_until(10 * SECOND, failed), "no failure");
+        assert!(self.receiving.poll_until(60 * SECOND, failed), "no failure");
         self.receiving.seen.failure(id).expect("failed").to_owned()
     }
 }

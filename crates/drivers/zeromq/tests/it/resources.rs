@@ -53,7 +53,7 @@ fn three_to_three(settings: &Settings, target: &Target) -> Result<Bench, Failure
     }
     // Until all is heard: under point-to-point the queues are connected to only now.
     let mut sequence = 0;
-    let end = Clock::Monotonic.now() + 20 * SECOND;
+    let end = Clock::Monotonic.now() + 60 * SECOND;
     loop {
         for (stream, (id, topic)) in (0..).zip(&topics) {
             bench.publish(*id, *topic, stream, sequence, 16);
@@ -87,7 +87,7 @@ fn first_failure(bench: &Bench) -> Option<Failure> {
 
 /// Waits until a client is connected; its address.
 fn up(bench: &mut Bench, id: ClientId) -> Result<Option<String>, Failure> {
-    let settled = bench.poll_until(10 * SECOND, |seen| {
+    let settled = bench.poll_until(60 * SECOND, |seen| {
         seen.has(id, |c| {
             matches!(c, Change::Connected { .. } | Change::Failed(_))
         })
@@ -152,7 +152,7 @@ fn count(what: &str) -> u64 {
 /// Waits until so many files are open: libzmq closes them in its own time.
 #[track_caller]
 fn await_files(files: u64, what: &str) {
-    let end = Clock::Monotonic.now() + 20 * SECOND;
+    let end = Clock::Monotonic.now() + 60 * SECOND;
     while count("fd") != files {
         assert!(
             Clock::Monotonic.now() < end,

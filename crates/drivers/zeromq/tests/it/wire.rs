@@ -104,7 +104,7 @@ fn waiting_messages_go_out_together() {
             .publish(pair.from, pair.topic, 1, sequence, 64);
         assert_eq!(taken, Publish::Accepted);
         pair.subscribing
-            .poll_until(SECOND, |s| s.seen.len() > sequence as usize);
+            .poll_until(60 * SECOND, |s| s.seen.len() > sequence as usize);
     }
     let single = segments() - before;
     assert!(single >= 200, "{single} segments for 200 single messages");
@@ -120,7 +120,7 @@ fn waiting_messages_go_out_together() {
     }
     let all = 200 + COUNT as usize;
     pair.subscribing
-        .poll_until(20 * SECOND, |s| s.seen.len() >= all);
+        .poll_until(60 * SECOND, |s| s.seen.len() >= all);
     assert_eq!(pair.subscribing.seen.seen.len(), all);
     let together = segments() - before;
     assert!(

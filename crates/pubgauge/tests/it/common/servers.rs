@@ -92,7 +92,7 @@ impl Mosquitto {
             child,
             folder,
         };
-        let end = Instant::now() + Duration::from_secs(20);
+        let end = Instant::now() + Duration::from_secs(60);
         while TcpStream::connect((host, port)).is_err() {
             assert!(
                 Instant::now() < end,

@@ -145,7 +145,7 @@ fn a_run_that_was_cut_goes_on_and_measures_no_trial_twice() {
     started.measures();
     started.signal(libc::SIGINT);
     started
-        .ends_within(std::time::Duration::from_secs(5))
+        .ends_within(std::time::Duration::from_secs(60))
         .exits(2)
         .says("--resume run");
     place.is_clean();
@@ -193,7 +193,7 @@ fn the_resume_command_that_is_printed_goes_on() {
     started.measures();
     started.signal(libc::SIGINT);
     let done = started
-        .ends_within(std::time::Duration::from_secs(5))
+        .ends_within(std::time::Duration::from_secs(60))
         .exits(2);
     let command = done.err.split("go on with: pubgauge ").nth(1);
     let command = command

@@ -209,74 +209,6 @@ fn more_topics_than_the_window_are_proven_ready() {
 }
 
 #[test]
-fn every_system_carries_every_pattern_and_the_counts_add_up() {
-    let place = Place::new();
-    place.write("patterns.toml", PATTERNS);
-    let on = SYSTEMS.join(",");
-    let done = place.run(&["run", "patterns.toml", "--on", &on, "--out", "run"]);
-    place.is_clean();
-    let results = place.results("run");
-    has_every_name(&results);
-    assert_eq!(results["study"]["cut_off"], false);
-    // How busy this machine is must not matter here: trials may be called client-bound.
-    done.ran_to_its_end();
-    for trial in results["trials"].as_array().unwrap() {
-        adds_up(trial);
-        let status = verdict(trial);
-        assert!(
-            status != "broken" && status != "lossy",
-            "{} on {}: {}; {}",
-            trial["workload"]["name"],
-            trial["system"]["name"],
-            reasons(trial),
-            trial["errors"]
-        );
-        let planned = count(trial, "connections.planned");
-        assert_eq!(count(trial, "connections.made"), planned);
-    }
-    // On a busy machine some may be due and not sent.
-    for (workload, offered, subscribers) in [
-        ("pairs", 300, 1),
-        ("gathering", 300, 1),
-        ("spreading", 100, 5),
-    ] {
-        for trial in of(&results, workload) {
-            assert_eq!(count(trial, "offered"), offered, "{}", brief(trial));
-            let published = count(trial, "published");
-            assert!(published > offered / 2, "{}", brief(trial));
-            assert_eq!(count(trial, "delivered"), subscribers * published);
-        }
-    }
-    for trial in of(&results, "gathering") {
-        assert_eq!(count(trial, "workload.publishers"), 10);
-    }
-    for trial in of(&results, "asking") {
-        assert_eq!(
-            count(trial, "round_trip_ns.count"),
-            count(trial, "published")
-        );
-        assert!(count(trial, "round_trip_ns.min") > 0);
-    }
-
-    // What the system was started with is kept, and the histograms are.
-    let files = place.files();
-    let has = |end: &str| files.iter().any(|f| f.ends_with(end));
-    assert!(has("system/mosquitto.conf") && has("latency.hlog") && has("round-trip.hlog"));
-    assert!(has("study.toml") && has("study.resolved.json") && has("report.html"));
-
-    // The table fits, and is rebuilt as it was.
-    for line in done.out.lines().filter(|l| !l.starts_with("page: ")) {
-        assert!(line.chars().count() <= 80, "longer than 80: {line}");
-    }
-    std::fs::remove_file(place.at("run/report.html")).unwrap();
-    let again = place.run(&["report", "run"]).exits(0);
-    assert_eq!(again.out, done.out);
-    assert!(place.at("run/report.html").exists());
-    let json = place.run(&["report", "run", "--json"]).exits(0);
-    assert_eq!(serde_json::from_str::<Value>(&json.out).unwrap(), results);
-}
-
-#[test]
 fn members_of_a_shared_group_get_each_message_once_between_them() {
     let place = Place::new();
     place.write(
@@ -460,4 +392,77 @@ fn gathered_messages_say_so() {
     );
     let study = std::fs::read_to_string(place.at("run/study.toml")).unwrap();
     assert!(study.contains("pacing-within = \"5ms\""), "{study}");
+}
+
+/// What takes long.
+mod long {
+    use super::*;
+
+    #[test]
+    fn every_system_carries_every_pattern_and_the_counts_add_up() {
+        let place = Place::new();
+        place.write("patterns.toml", PATTERNS);
+        let on = SYSTEMS.join(",");
+        let done = place.run(&["run", "patterns.toml", "--on", &on, "--out", "run"]);
+        place.is_clean();
+        let results = place.results("run");
+        has_every_name(&results);
+        assert_eq!(results["study"]["cut_off"], false);
+        // How busy this machine is must not matter here: trials may be called client-bound.
+        done.ran_to_its_end();
+        for trial in results["trials"].as_array().unwrap() {
+            adds_up(trial);
+            let status = verdict(trial);
+            assert!(
+                status != "broken" && status != "lossy",
+                "{} on {}: {}; {}",
+                trial["workload"]["name"],
+                trial["system"]["name"],
+                reasons(trial),
+                trial["errors"]
+            );
+            let planned = count(trial, "connections.planned");
+            assert_eq!(count(trial, "connections.made"), planned);
+        }
+        // On a busy machine some may be due and not sent.
+        for (workload, offered, subscribers) in [
+            ("pairs", 300, 1),
+            ("gathering", 300, 1),
+            ("spreading", 100, 5),
+        ] {
+            for trial in of(&results, workload) {
+                assert_eq!(count(trial, "offered"), offered, "{}", brief(trial));
+                let published = count(trial, "published");
+                assert!(published > offered / 2, "{}", brief(trial));
+                assert_eq!(count(trial, "delivered"), subscribers * published);
+            }
+        }
+        for trial in of(&results, "gathering") {
+            assert_eq!(count(trial, "workload.publishers"), 10);
+        }
+        for trial in of(&results, "asking") {
+            assert_eq!(
+                count(trial, "round_trip_ns.count"),
+                count(trial, "published")
+            );
+            assert!(count(trial, "round_trip_ns.min") > 0);
+        }
+
+        // What the system was started with is kept, and the histograms are.
+        let files = place.files();
+        let has = |end: &str| files.iter().any(|f| f.ends_with(end));
+        assert!(has("system/mosquitto.conf") && has("latency.hlog") && has("round-trip.hlog"));
+        assert!(has("study.toml") && has("study.resolved.json") && has("report.html"));
+
+        // The table fits, and is rebuilt as it was.
+        for line in done.out.lines().filter(|l| !l.starts_with("page: ")) {
+            assert!(line.chars().count() <= 80, "longer than 80: {line}");
+        }
+        std::fs::remove_file(place.at("run/report.html")).unwrap();
+        let again = place.run(&["report", "run"]).exits(0);
+        assert_eq!(again.out, done.out);
+        assert!(place.at("run/report.html").exists());
+        let json = place.run(&["report", "run", "--json"]).exits(0);
+        assert_eq!(serde_json::from_str::<Value>(&json.out).unwrap(), results);
+    }
 }

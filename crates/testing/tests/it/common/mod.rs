@@ -29,7 +29,7 @@ impl Server {
         for end in [&client, &server] {
             end.set_nodelay(true).unwrap();
             // A test that waits in vain fails.
-            end.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+            end.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         }
         (client, server)
     }

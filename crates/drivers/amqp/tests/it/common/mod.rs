@@ -3,9 +3,9 @@
 
 pub mod peer;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use pubgauge_conformance::{Ending, Lifecycle};
 use pubgauge_driver::*;
@@ -35,26 +35,41 @@ pub fn native(mut settings: Settings, name: &str, value: serde_json::Value) -> S
     settings
 }
 
-/// A private RabbitMQ, started from `systems/rabbitmq.toml`.
+/// A RabbitMQ, started from `systems/rabbitmq.toml`.
 pub struct Rabbit {
     pub target: Target,
+    /// Environment of its tools.
+    env: BTreeMap<String, String>,
+    /// Absent where others use it too.
+    own: Option<Own>,
+}
+
+/// One that is stopped when it is dropped.
+struct Own {
     running: Option<Running>,
     _scratch: tempfile::TempDir,
 }
 
-impl Rabbit {
-    /// One that all tests of a file that run at the time share: it takes ten seconds to start.
-    pub fn shared() -> Arc<Rabbit> {
-        static SHARED: Mutex<Weak<Rabbit>> = Mutex::new(Weak::new());
-        let mut shared: MutexGuard<'_, _> = SHARED
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner());
-        if let Some(rabbit) = shared.upgrade() {
-            return rabbit;
+impl Drop for Own {
+    fn drop(&mut self) {
+        if let Some(running) = self.running.take() {
+            running.stop();
         }
-        let rabbit = Arc::new(Rabbit::start(|_| {}));
-        *shared = Arc::downgrade(&rabbit);
-        rabbit
+    }
+}
+
+impl Rabbit {
+    /// One that tests share which do not disturb each other: it takes ten seconds to start.
+    pub fn shared() -> Rabbit {
+        let (target, env) = pubgauge_testing::shared("rabbitmq", || {
+            let rabbit = Rabbit::start(|_| {});
+            ((rabbit.target, rabbit.env), Box::new(rabbit.own))
+        });
+        Rabbit {
+            target,
+            env,
+            own: None,
+        }
     }
 
     /// One of its own, its description changed before it is started.
@@ -69,13 +84,17 @@ impl Rabbit {
             .expect("these tests need RabbitMQ (apt install rabbitmq-server)");
         Rabbit {
             target: running.target.clone(),
-            running: Some(running),
-            _scratch: scratch,
+            env: running.record.env.clone(),
+            own: Some(Own {
+                running: Some(running),
+                _scratch: scratch,
+            }),
         }
     }
 
     pub fn running(&mut self) -> &mut Running {
-        self.running.as_mut().unwrap()
+        let own = self.own.as_mut().expect("a shared one is not touched");
+        own.running.as_mut().unwrap()
     }
 
     pub fn bench(&self, settings: Settings) -> Bench {
@@ -84,12 +103,10 @@ impl Rabbit {
 
     /// Runs `rabbitmqctl` on this node and gives what it prints.
     pub fn ctl(&self, arguments: &[&str]) -> String {
-        let running = self.running.as_ref().unwrap();
-        let env = &running.record.env;
         let output = Command::new("/usr/lib/rabbitmq/bin/rabbitmqctl")
             .env_clear()
-            .envs(env)
-            .args(["-n", &env["RABBITMQ_NODENAME"]])
+            .envs(&self.env)
+            .args(["-n", &self.env["RABBITMQ_NODENAME"]])
             .args(arguments)
             .output()
             .expect("these tests need rabbitmqctl (apt install rabbitmq-server)");
@@ -102,14 +119,6 @@ impl Rabbit {
     pub fn port(&self) -> u16 {
         let (_, port) = self.target.endpoints[0].rsplit_once(':').unwrap();
         port.parse().unwrap()
-    }
-}
-
-impl Drop for Rabbit {
-    fn drop(&mut self) {
-        if let Some(running) = self.running.take() {
-            running.stop();
-        }
     }
 }
 

@@ -28,7 +28,7 @@ impl Peer {
     pub fn accept(listener: &TcpListener) -> Peer {
         let (mut stream, _) = listener.accept().unwrap();
         stream
-            .set_read_timeout(Some(Duration::from_secs(10)))
+            .set_read_timeout(Some(Duration::from_secs(60)))
             .unwrap();
         let mut header = [0; 8];
         stream.read_exact(&mut header).unwrap();

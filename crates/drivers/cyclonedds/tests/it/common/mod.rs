@@ -144,7 +144,7 @@ impl Bench {
     }
 
     pub fn await_change(&mut self, id: ClientId, wanted: impl Fn(&Change) -> bool) {
-        let came = self.poll_until(10 * SECOND, |s| s.has(id, &wanted));
+        let came = self.poll_until(60 * SECOND, |s| s.has(id, &wanted));
         assert!(
             came,
             "nothing of the kind happened: {:?}",

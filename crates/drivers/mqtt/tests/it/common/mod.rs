@@ -112,7 +112,7 @@ impl Mosquitto {
             .spawn()
             .expect("these tests need mosquitto (apt install mosquitto)");
         self.process = Some(Process(child));
-        let end = Instant::now() + Duration::from_secs(10);
+        let end = Instant::now() + Duration::from_secs(60);
         while TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).is_err() {
             let log =
                 || std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();

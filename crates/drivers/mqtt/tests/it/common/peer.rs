@@ -23,7 +23,7 @@ impl Peer {
     pub fn accept(listener: &TcpListener, version: Version) -> Peer {
         let (stream, _) = listener.accept().unwrap();
         stream
-            .set_read_timeout(Some(Duration::from_secs(10)))
+            .set_read_timeout(Some(Duration::from_secs(60)))
             .unwrap();
         Peer {
             stream,

@@ -21,7 +21,7 @@ pub struct Raw {
 }
 
 /// Longest wait for an answer that must come.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Raw {
     /// Connects; tells whether the server still had a session.

@@ -15,7 +15,7 @@ use pubgauge_driver_xmpp::XmppDriver;
 use pubgauge_testbed::{Running, SystemFile, Testbed};
 
 /// Longest wait for anything.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 pub fn repository(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))

@@ -166,7 +166,7 @@ impl Bench {
 
     /// Waits for the next `Connected` of a client.
     pub fn connected(&mut self, id: ClientId) -> Option<String> {
-        let ok = self.poll_until(10 * SECOND, |seen| {
+        let ok = self.poll_until(60 * SECOND, |seen| {
             seen.has(id, |c| matches!(c, Change::Connected { .. }))
         });
         assert!(
@@ -189,7 +189,9 @@ impl Bench {
         self.fleet
             .subscribe(id, &subscription(filter))
             .expect("subscribes");
-        let ok = self.poll_until(SECOND, |seen| seen.has(id, |c| *c == Change::Subscribed));
+        let ok = self.poll_until(60 * SECOND, |seen| {
+            seen.has(id, |c| *c == Change::Subscribed)
+        });
         assert!(ok, "no Subscribed for {filter}");
         self.seen
             .changes
@@ -236,7 +238,7 @@ impl Bench {
     }
 
     pub fn writable(&mut self, id: ClientId) {
-        let ok = self.poll_until(20 * SECOND, |s| s.has(id, |c| *c == Change::Writable));
+        let ok = self.poll_until(60 * SECOND, |s| s.has(id, |c| *c == Change::Writable));
         assert!(ok, "blocked for good");
         self.seen.changes.retain(|(_, c)| *c != Change::Writable);
     }
@@ -334,7 +336,7 @@ impl Pair {
             self.subscribing
                 .poll_until(SECOND / 100, |s| !s.seen.is_empty());
         }
-        self.subscribing.poll_until(10 * SECOND, |s| {
+        self.subscribing.poll_until(60 * SECOND, |s| {
             s.seen.last().is_some_and(|last| last.sequence == sent - 1)
         });
         self.subscribing.seen.seen.clear();

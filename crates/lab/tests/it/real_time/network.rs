@@ -266,7 +266,7 @@ fn multicast_reaches_all_and_is_sent_once() {
             *heard += drain(member);
         }
     }
-    let deadline = Instant::now() + Duration::from_secs(5);
+    let deadline = Instant::now() + Duration::from_secs(60);
     while heard != [sent; 7] && Instant::now() < deadline {
         for (member, heard) in members.iter().zip(&mut heard) {
             *heard += drain(member);

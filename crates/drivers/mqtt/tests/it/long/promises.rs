@@ -13,7 +13,7 @@ use pubgauge_testbed::{Running, Stopped};
 /// How long nothing must come before it counts as nothing.
 const SILENCE: Duration = Duration::from_millis(700);
 /// How long something that must come may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A subscriber and a publisher of topics that no other check uses.
 struct Setup {

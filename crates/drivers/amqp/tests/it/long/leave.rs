@@ -14,7 +14,7 @@ fn queues(rabbit: &Rabbit) -> Vec<String> {
 
 #[test]
 fn queues_of_durable_sessions_are_gone_after_the_end() {
-    let rabbit = Rabbit::shared();
+    let rabbit = Rabbit::start(|_| {});
     let settings = Settings {
         session: Some(Session::Durable),
         reliability: Some(Reliability::AtLeastOnce),

@@ -1,0 +1,7 @@
+//! What takes long.
+
+mod conformance;
+mod features;
+mod leave;
+mod places;
+mod security;

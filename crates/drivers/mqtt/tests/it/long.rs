@@ -1,0 +1,4 @@
+//! What takes long.
+
+mod java_brokers;
+mod promises;

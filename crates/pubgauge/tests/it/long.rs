@@ -1,0 +1,5 @@
+//! What takes long.
+
+mod first_look;
+mod scale;
+mod slurm;

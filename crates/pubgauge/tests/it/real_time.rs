@@ -1,0 +1,7 @@
+//! What shows on a machine alone that is not busy with other things.
+
+mod counted;
+mod find;
+mod limits;
+mod network;
+mod under_stress;
