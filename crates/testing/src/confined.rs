@@ -3,7 +3,9 @@
 use std::os::fd::AsRawFd;
 use std::process::Command;
 
-/// Names the test that this process was started for.
+use crate::this_test;
+
+/// Set in a process that was started for one test.
 const VARIABLE: &str = "PUBGAUGE_CONFINED_TEST";
 
 /// Number of a user and group that nothing else uses.
@@ -22,19 +24,20 @@ pub struct Limits {
     pub account: bool,
 }
 
-/// Runs `body` under `limits`: the test `name`, which calls this, is started again as a process
-/// of its own, in which `body` runs.
+/// Runs `body` under `limits`: the test that calls this is started again as a process of its own, in which `body`
+/// runs.
 ///
 /// # Panics
 /// If `body` panics, with its output; if the limits cannot be set (a network namespace or a user of
 /// its own needs root, or user namespaces).
 #[track_caller]
-pub fn confined(name: &str, limits: Limits, body: impl FnOnce()) {
-    if std::env::var(VARIABLE).is_ok_and(|test| test == name) {
+pub fn confined(limits: Limits, body: impl FnOnce()) {
+    if std::env::var_os(VARIABLE).is_some() {
         limits.apply();
         body();
         return;
     }
+    let name = this_test();
     let program = std::env::current_exe().expect("this program");
     // SAFETY: geteuid cannot fail.
     let root = unsafe { libc::geteuid() } == 0;
@@ -52,8 +55,8 @@ pub fn confined(name: &str, limits: Limits, body: impl FnOnce()) {
             unshare
         }
     };
-    command.args([name, "--exact", "--nocapture", "--test-threads=1"]);
-    let done = command.env(VARIABLE, name).output().expect("starts");
+    command.args([&*name, "--exact", "--nocapture", "--test-threads=1"]);
+    let done = command.env(VARIABLE, "1").output().expect("starts");
     let out = String::from_utf8_lossy(&done.stdout);
     assert!(
         done.status.success() && out.contains("1 passed"),

@@ -27,12 +27,12 @@ fn silent() -> (TcpListener, u16) {
 /// # Panics
 /// If the driver says anything else.
 #[track_caller]
-pub fn runs_out_of_descriptors(test: &str, driver: &dyn Driver, target: fn(u16) -> Target) {
+pub fn runs_out_of_descriptors(driver: &dyn Driver, target: fn(u16) -> Target) {
     let limits = Limits {
         files: Some(40),
         ..Limits::default()
     };
-    confined(test, limits, || {
+    confined(limits, || {
         let (_listener, port) = silent();
         let mut bench = Bench::open(driver, target(port), Settings::default());
         let refused = (0..MANY).find_map(|n| {
@@ -66,12 +66,12 @@ pub fn runs_out_of_descriptors(test: &str, driver: &dyn Driver, target: fn(u16) 
 /// # Panics
 /// If the driver says anything else.
 #[track_caller]
-pub fn runs_out_of_ports(test: &str, driver: &dyn Driver, target: fn(u16) -> Target) {
+pub fn runs_out_of_ports(driver: &dyn Driver, target: fn(u16) -> Target) {
     let limits = Limits {
         ports: Some((40_000, 40_009)),
         ..Limits::default()
     };
-    confined(test, limits, || {
+    confined(limits, || {
         let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 5000)).expect("outside the range");
         let mut bench = Bench::open(driver, target(5000), Settings::default());
         for n in 0..11 {
@@ -170,12 +170,12 @@ const DOMAIN: u16 = 77;
 /// # Panics
 /// If the driver says anything else.
 #[track_caller]
-pub fn a_library_wants_descriptors(test: &str, driver: &dyn Driver, all_settings: &[Settings]) {
+pub fn a_library_wants_descriptors(driver: &dyn Driver, all_settings: &[Settings]) {
     let limits = Limits {
         ports: Some((40_000, 40_999)),
         ..Limits::default()
     };
-    confined(test, limits, || {
+    confined(limits, || {
         for settings in all_settings {
             until_it_opens(driver, settings, Resource::Descriptors, leave_files);
             let first = 7400 + 250 * DOMAIN;
@@ -195,12 +195,12 @@ pub fn a_library_wants_descriptors(test: &str, driver: &dyn Driver, all_settings
 /// # Panics
 /// If the driver says anything else.
 #[track_caller]
-pub fn a_library_wants_threads(test: &str, driver: &dyn Driver, all_settings: &[Settings]) {
+pub fn a_library_wants_threads(driver: &dyn Driver, all_settings: &[Settings]) {
     let limits = Limits {
         account: true,
         ..Limits::default()
     };
-    confined(test, limits, || {
+    confined(limits, || {
         for settings in all_settings {
             until_it_opens(driver, settings, Resource::Threads, leave_threads);
         }

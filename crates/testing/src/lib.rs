@@ -37,6 +37,17 @@ pub fn own_main(tests: &[(&str, fn())]) -> ExitCode {
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
+/// The name of the test that calls this on its own thread, with its modules, as the program of tests takes it after
+/// `--exact`.
+///
+/// # Panics
+/// If no test calls it.
+pub fn this_test() -> String {
+    let by_runner = std::env::var("NEXTEST_TEST_NAME").ok();
+    let by_thread = || std::thread::current().name().map(str::to_owned);
+    by_runner.or_else(by_thread).expect("a test has a name")
+}
+
 /// A DDS domain, 0 to 199, that no test uses that runs at the time: hashes of folders, modulo 200, may collide.
 /// The test runner numbers the tests that run at a time from 0, eight at the most; without it the process is told
 /// apart by its number.

@@ -14,6 +14,8 @@ use rustix::process::{Pid, PidfdFlags, getpid, getppid, pidfd_open};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::this_test;
+
 /// Set in a keeper: the process that it outlives for a moment only, and the file that it tells the system in.
 const OWNER: &str = "PUBGAUGE_TESTING_OWNER";
 const TOLD: &str = "PUBGAUGE_TESTING_TOLD";
@@ -50,10 +52,8 @@ pub fn shared<T: Serialize + DeserializeOwned>(
 fn begin(owner: i32, told: &Path) {
     let log = told.with_extension("log");
     let said = File::create(&log).unwrap();
-    let test = std::env::var("NEXTEST_TEST_NAME").ok();
-    let test = test.or_else(|| std::thread::current().name().map(str::to_owned));
     let mut keeper = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", &test.expect("a test has a name"), "--nocapture"])
+        .args(["--exact", &this_test(), "--nocapture"])
         .env(OWNER, owner.to_string())
         .env(TOLD, told)
         .stdin(Stdio::null())

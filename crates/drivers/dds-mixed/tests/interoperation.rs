@@ -33,20 +33,6 @@ fn conforms(driver: &dyn Driver, settings: serde_json::Value, exceptions: &[Exce
     assert!(failures.is_empty(), "{failures:#?}");
 }
 
-#[test]
-fn fast_dds_to_cyclone_dds_reliable() {
-    conforms(
-        &Mixed::FAST_TO_CYCLONE,
-        json!({"reliability": "reliable"}),
-        &[],
-    );
-}
-
-#[test]
-fn cyclone_dds_to_fast_dds_reliable() {
-    conforms(&Mixed::SWAPPED, json!({"reliability": "reliable"}), &[]);
-}
-
 fn shows_what_it_claims(driver: &dyn Driver) {
     let scratch = tempfile::tempdir().expect("a folder");
     let target = target(&scratch);
@@ -61,16 +47,6 @@ fn shows_what_it_claims(driver: &dyn Driver) {
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
-}
-
-#[test]
-fn what_fast_dds_to_cyclone_dds_claims_is_so() {
-    shows_what_it_claims(&Mixed::FAST_TO_CYCLONE);
-}
-
-#[test]
-fn what_cyclone_dds_to_fast_dds_claims_is_so() {
-    shows_what_it_claims(&Mixed::SWAPPED);
 }
 
 #[derive(Default)]
@@ -157,4 +133,33 @@ fn a_client_of_both_is_connected_once_and_hears_itself() {
     assert_eq!(seen.changes.iter().filter(connected).count(), 1);
     let closed = |(_, change): &&(ClientId, Change)| *change == Change::Closed;
     assert_eq!(seen.changes.iter().filter(closed).count(), 1);
+}
+
+/// What takes long.
+mod long {
+    use super::*;
+
+    #[test]
+    fn fast_dds_to_cyclone_dds_reliable() {
+        conforms(
+            &Mixed::FAST_TO_CYCLONE,
+            json!({"reliability": "reliable"}),
+            &[],
+        );
+    }
+
+    #[test]
+    fn cyclone_dds_to_fast_dds_reliable() {
+        conforms(&Mixed::SWAPPED, json!({"reliability": "reliable"}), &[]);
+    }
+
+    #[test]
+    fn what_fast_dds_to_cyclone_dds_claims_is_so() {
+        shows_what_it_claims(&Mixed::FAST_TO_CYCLONE);
+    }
+
+    #[test]
+    fn what_cyclone_dds_to_fast_dds_claims_is_so() {
+        shows_what_it_claims(&Mixed::SWAPPED);
+    }
 }

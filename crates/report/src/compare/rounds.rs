@@ -7,7 +7,7 @@
 //! has a bias too: the spread of few pairs sometimes looks small by chance, and the run ends then. Three rules
 //! counter it: at least [`FEWEST`] pairs, precise twice in a row, and intervals at [`ENDED_ON_WIDTH`] instead
 //! of 95 %. With them the intervals contain the true value in 95 of 100 comparisons, which
-//! `tests/it/planted_pairs.rs` counts.
+//! `tests/it/long/planted_pairs.rs` counts.
 
 use pubgauge_results::comparison::{ComparedFigure, Comparison, Ended, Side};
 use pubgauge_results::model::Axis;

@@ -244,35 +244,6 @@ fn the_answer_is_within_the_first_screen() {
     }
 }
 
-#[test]
-fn axe_finds_nothing() {
-    let mut browser = Browser::start();
-    let runs = [
-        ("run", sample::run(2)),
-        ("grid", sample::grid(2)),
-        ("searches", sample::searches::run()),
-    ];
-    let pages = runs.map(|(name, (results, logs))| (name, page(&results, &logs)));
-    for (name, html) in pages.into_iter().chain(with_claims()) {
-        for (width, phone, scheme) in [
-            (1400, false, "light"),
-            (1400, false, "dark"),
-            (390, true, "light"),
-        ] {
-            browser.size(width, 900, phone);
-            browser.media("screen", scheme);
-            browser.open(&html);
-            browser.eval("document.querySelectorAll('details').forEach((d) => { d.open = true; })");
-            browser.eval(&format!("{AXE}; true"));
-            let found = browser.eval("axe.run(document, { resultTypes: ['violations'] }).then((r) => [r.passes.some((p) => p.id === 'color-contrast'), r.violations.map((v) => `${v.id}: ${v.nodes.slice(0, 5).map((n) => n.html.slice(0, 160) + ' ' + n.failureSummary).join(' | ')}`)])");
-            assert_eq!(found, json!([true, []]), "{name} at {width}, {scheme}");
-            // In charts axe looks at no colours: words are measured here.
-            let pale = browser.eval(PALE);
-            assert_eq!(pale, json!([]), "{name} at {width}, {scheme}");
-        }
-    }
-}
-
 /// Words in charts with less contrast to the page than 4.5 (WCAG 2.1, 1.4.3).
 const PALE: &str = "(() => {
     const rgb = (colour) => colour.match(/[\\d.]+/g).map(Number);
@@ -314,4 +285,40 @@ fn four_systems_print_on_six_pages() {
     let file: Value =
         browser.eval("document.getElementById('file').textContent.endsWith('page.html')");
     assert_eq!(file, true);
+}
+
+/// What takes long.
+mod long {
+    use super::*;
+
+    #[test]
+    fn axe_finds_nothing() {
+        let mut browser = Browser::start();
+        let runs = [
+            ("run", sample::run(2)),
+            ("grid", sample::grid(2)),
+            ("searches", sample::searches::run()),
+        ];
+        let pages = runs.map(|(name, (results, logs))| (name, page(&results, &logs)));
+        for (name, html) in pages.into_iter().chain(with_claims()) {
+            for (width, phone, scheme) in [
+                (1400, false, "light"),
+                (1400, false, "dark"),
+                (390, true, "light"),
+            ] {
+                browser.size(width, 900, phone);
+                browser.media("screen", scheme);
+                browser.open(&html);
+                browser.eval(
+                    "document.querySelectorAll('details').forEach((d) => { d.open = true; })",
+                );
+                browser.eval(&format!("{AXE}; true"));
+                let found = browser.eval("axe.run(document, { resultTypes: ['violations'] }).then((r) => [r.passes.some((p) => p.id === 'color-contrast'), r.violations.map((v) => `${v.id}: ${v.nodes.slice(0, 5).map((n) => n.html.slice(0, 160) + ' ' + n.failureSummary).join(' | ')}`)])");
+                assert_eq!(found, json!([true, []]), "{name} at {width}, {scheme}");
+                // In charts axe looks at no colours: words are measured here.
+                let pale = browser.eval(PALE);
+                assert_eq!(pale, json!([]), "{name} at {width}, {scheme}");
+            }
+        }
+    }
 }

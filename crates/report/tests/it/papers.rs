@@ -62,6 +62,7 @@ fn the_findings_in_the_readme_are_those_of_the_committed_results() {
     let section = section.expect("README.md says what papers say");
     let findings: Vec<&str> = section.split("\n- ").skip(1).collect();
     for finding in &findings {
+        let finding = finding.split("\n\n").next().expect("a paragraph");
         let (_, end) = finding.rsplit_once('(').expect("a finding names its claim");
         let (name, rest) = end.split_once(": ").expect("with its outcome");
         let (study, id) = name.split_once(' ').expect("by study and identifier");

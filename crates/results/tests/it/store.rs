@@ -325,7 +325,11 @@ fn a_full_disk_keeps_what_was_there() {
         ])
         .arg(dir.path())
         .arg(std::env::current_exe().unwrap())
-        .args(["--exact", "a_full_disk_keeps_what_was_there", "--nocapture"])
+        .args([
+            "--exact",
+            "store::a_full_disk_keeps_what_was_there",
+            "--nocapture",
+        ])
         .env(INSIDE, dir.path())
         .output()
         .expect("this test needs `unshare` of util-linux");

@@ -1,9 +1,8 @@
 //! Tests of the crate through what it offers, one program.
 
 mod bursts;
-mod claims;
 mod groups;
-mod pairs;
+mod long;
 mod planted;
 mod processes;
 mod search;

@@ -5,7 +5,7 @@ use pubgauge_testing::confined::{Limits, confined, leave_files, leave_threads};
 
 #[test]
 fn so_many_files_are_left() {
-    confined("so_many_files_are_left", Limits::default(), || {
+    confined(Limits::default(), || {
         for left in [0, 1, 7, 50] {
             leave_files(left);
             let left = left as usize;
@@ -24,7 +24,7 @@ fn so_many_threads_are_left() {
         account: true,
         ..Limits::default()
     };
-    confined("so_many_threads_are_left", limits, || {
+    confined(limits, || {
         for left in [5, 1, 0] {
             leave_threads(left);
             let left = left as usize;
@@ -42,7 +42,7 @@ fn so_many_ports_are_left() {
         ports: Some((50_000, 50_005)),
         ..Limits::default()
     };
-    confined("so_many_ports_are_left", limits, || {
+    confined(limits, || {
         let bind = || std::net::TcpListener::bind("127.0.0.1:0");
         let bound: Vec<_> = (0..6).map(|_| bind().expect("a port")).collect();
         let error = bind().expect_err("no port");
@@ -53,11 +53,7 @@ fn so_many_ports_are_left() {
 
 #[test]
 fn what_goes_wrong_in_it_is_told() {
-    let run = || {
-        confined("what_goes_wrong_in_it_is_told", Limits::default(), || {
-            panic!("what is wrong in it")
-        })
-    };
+    let run = || confined(Limits::default(), || panic!("what is wrong in it"));
     if std::env::var_os("PUBGAUGE_CONFINED_TEST").is_some() {
         return run();
     }

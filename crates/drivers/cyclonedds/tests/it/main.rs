@@ -1,7 +1,7 @@
 //! Tests of the crate through what it offers, one program.
 
 mod common;
-mod conformance;
+mod long;
 mod qos;
 mod resources;
 mod wire;

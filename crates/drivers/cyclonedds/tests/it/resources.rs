@@ -14,10 +14,10 @@ fn all_settings() -> Vec<Settings> {
 
 #[test]
 fn descriptors_end() {
-    exhaustion::a_library_wants_descriptors("descriptors_end", &CycloneddsDriver, &all_settings());
+    exhaustion::a_library_wants_descriptors(&CycloneddsDriver, &all_settings());
 }
 
 #[test]
 fn threads_end() {
-    exhaustion::a_library_wants_threads("threads_end", &CycloneddsDriver, &all_settings());
+    exhaustion::a_library_wants_threads(&CycloneddsDriver, &all_settings());
 }

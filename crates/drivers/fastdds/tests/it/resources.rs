@@ -21,10 +21,10 @@ fn all_settings() -> Vec<Settings> {
 
 #[test]
 fn descriptors_end() {
-    exhaustion::a_library_wants_descriptors("descriptors_end", &FastddsDriver, &all_settings());
+    exhaustion::a_library_wants_descriptors(&FastddsDriver, &all_settings());
 }
 
 #[test]
 fn threads_end() {
-    exhaustion::a_library_wants_threads("threads_end", &FastddsDriver, &all_settings());
+    exhaustion::a_library_wants_threads(&FastddsDriver, &all_settings());
 }

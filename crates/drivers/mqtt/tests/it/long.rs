@@ -1,4 +1,5 @@
 //! What takes long.
 
+mod conformance;
 mod java_brokers;
 mod promises;

@@ -1,7 +1,6 @@
 //! Tests of the crate through what it offers, one program.
 
 mod common;
-mod conformance;
 mod counts;
 mod features;
 mod handshakes;

@@ -14,12 +14,12 @@ fn target(port: u16) -> Target {
 
 #[test]
 fn descriptors_end() {
-    exhaustion::runs_out_of_descriptors("descriptors_end", &MqttDriver, target);
+    exhaustion::runs_out_of_descriptors(&MqttDriver, target);
 }
 
 #[test]
 fn ports_end() {
-    exhaustion::runs_out_of_ports("ports_end", &MqttDriver, target);
+    exhaustion::runs_out_of_ports(&MqttDriver, target);
 }
 
 /// A real one with 40 open files, of which clients get 32, as its file says: never fewer. What it

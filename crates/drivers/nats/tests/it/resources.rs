@@ -13,12 +13,12 @@ fn target(port: u16) -> Target {
 
 #[test]
 fn descriptors_end() {
-    exhaustion::runs_out_of_descriptors("descriptors_end", &NatsDriver, target);
+    exhaustion::runs_out_of_descriptors(&NatsDriver, target);
 }
 
 #[test]
 fn ports_end() {
-    exhaustion::runs_out_of_ports("ports_end", &NatsDriver, target);
+    exhaustion::runs_out_of_ports(&NatsDriver, target);
 }
 
 #[test]

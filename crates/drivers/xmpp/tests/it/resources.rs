@@ -13,12 +13,12 @@ fn target(port: u16) -> Target {
 
 #[test]
 fn descriptors_end() {
-    exhaustion::runs_out_of_descriptors("descriptors_end", &XmppDriver, target);
+    exhaustion::runs_out_of_descriptors(&XmppDriver, target);
 }
 
 #[test]
 fn ports_end() {
-    exhaustion::runs_out_of_ports("ports_end", &XmppDriver, target);
+    exhaustion::runs_out_of_ports(&XmppDriver, target);
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! Tests of the crate through what it offers, one program.
 
 mod common;
-mod conformance;
 mod connections;
 mod delivery;
+mod long;
 mod queues;
 mod resources;
 mod threads;

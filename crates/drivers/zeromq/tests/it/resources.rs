@@ -13,6 +13,7 @@ use pubgauge_driver::{
 };
 use pubgauge_driver_zeromq::ZeromqDriver;
 use pubgauge_testing::confined::{Limits, confined, leave_files, leave_threads};
+use pubgauge_testing::this_test;
 use serde_json::json;
 
 fn impatient(pattern: &str) -> Settings {
@@ -129,18 +130,16 @@ fn at_every_place(settings: &Settings) {
 
 #[test]
 fn descriptors_end() {
-    confined("descriptors_end", Limits::default(), || {
+    confined(Limits::default(), || {
         at_every_place(&impatient("publish-subscribe"));
     });
 }
 
 #[test]
 fn descriptors_end_under_point_to_point() {
-    confined(
-        "descriptors_end_under_point_to_point",
-        Limits::default(),
-        || at_every_place(&impatient("point-to-point")),
-    );
+    confined(Limits::default(), || {
+        at_every_place(&impatient("point-to-point"))
+    });
 }
 
 fn count(what: &str) -> u64 {
@@ -165,7 +164,7 @@ fn await_files(files: u64, what: &str) {
 
 #[test]
 fn clients_take_what_was_said() {
-    confined("clients_take_what_was_said", Limits::default(), || {
+    confined(Limits::default(), || {
         let scratch = scratch();
         let crowd = Crowd {
             fleets: 1,
@@ -205,7 +204,7 @@ fn ports_end() {
         ports: Some((40_000, 40_009)),
         ..Limits::default()
     };
-    confined("ports_end", limits, || {
+    confined(limits, || {
         let scratch = scratch();
         let settings = impatient("publish-subscribe");
         // A publisher takes a port of its own.
@@ -246,11 +245,7 @@ fn a_forwarder_runs_out_of_descriptors() {
         return;
     }
     let mut server = Command::new(std::env::current_exe().unwrap())
-        .args([
-            "a_forwarder_runs_out_of_descriptors",
-            "--exact",
-            "--nocapture",
-        ])
+        .args([&*this_test(), "--exact", "--nocapture"])
         .env(SERVE, "1")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -285,7 +280,7 @@ fn threads_end() {
         account: true,
         ..Limits::default()
     };
-    confined("threads_end", limits, || {
+    confined(limits, || {
         leave_threads(1);
         let opened: Result<_, DriverError> = ZeromqDriver.open(FleetConfig {
             target: Target::default(),

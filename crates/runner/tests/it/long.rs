@@ -1,0 +1,4 @@
+//! What takes long.
+
+mod claims;
+mod pairs;
