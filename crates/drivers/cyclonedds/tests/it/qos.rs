@@ -136,16 +136,20 @@ fn only_the_strongest_owner_is_heard_until_it_goes() {
     };
     let start = Clock::Monotonic.now();
     while hear(&mut owners, &mut into).1 == 0 {
-        assert!(Clock::Monotonic.now() - start < 10 * SECOND);
+        assert!(Clock::Monotonic.now() - start < 60 * SECOND);
     }
-    assert_eq!(hear(&mut owners, &mut into), (0, 10));
+    // From now on the stronger one alone, and of it every message, however late.
+    hear(&mut owners, &mut into);
+    let last = into.poll_until(60 * SECOND, |s| s.of(1).len() >= 10);
+    assert!(last, "{:?}", into.seen.of(1));
+    assert!(into.seen.of(0).is_empty(), "{:?}", into.seen.of(0));
     let (strong, from, _) = &mut owners[1];
     strong.fleet.abort(*from);
     let weak = &mut owners[..1];
     let start = Clock::Monotonic.now();
     while hear(weak, &mut into).0 < 10 {
         assert!(
-            Clock::Monotonic.now() - start < 10 * SECOND,
+            Clock::Monotonic.now() - start < 60 * SECOND,
             "nobody took over"
         );
     }
@@ -157,7 +161,7 @@ fn only_the_strongest_owner_is_heard_until_it_goes() {
     let start = Clock::Monotonic.now();
     let mut n = 0;
     while shared.into.seen.of(1).is_empty() || shared.into.seen.of(0).is_empty() {
-        assert!(Clock::Monotonic.now() - start < 10 * SECOND);
+        assert!(Clock::Monotonic.now() - start < 60 * SECOND);
         shared.send(n..n + 1, 64);
         shared.out.publish_all(second, topic, 1, n..n + 1, 64);
         n += 1;
@@ -198,7 +202,7 @@ fn taken_before_blocked(high_bytes: u32) -> u32 {
     let start = Clock::Monotonic.now();
     while pair.into.seen.seen.len() < taken as usize || told(&pair) == before {
         assert!(
-            Clock::Monotonic.now() - start < 10 * SECOND,
+            Clock::Monotonic.now() - start < 60 * SECOND,
             "not all came, or it was not told of the room"
         );
         pair.both(10 * MS);
@@ -226,7 +230,7 @@ fn a_full_reader_makes_nobody_hear_twice() {
     }
     let start = Clock::Monotonic.now();
     while pair.into.seen.seen.len() < 900 {
-        assert!(Clock::Monotonic.now() - start < 10 * SECOND, "not all came");
+        assert!(Clock::Monotonic.now() - start < 60 * SECOND, "not all came");
         pair.both(20 * MS);
     }
     pair.both(300 * MS);
@@ -250,7 +254,7 @@ fn filters_per_level_are_exact() {
     let start = Clock::Monotonic.now();
     while (0..4).any(|n| into.seen.of(n).is_empty()) {
         assert!(
-            Clock::Monotonic.now() - start < 10 * SECOND,
+            Clock::Monotonic.now() - start < 60 * SECOND,
             "{:?}",
             into.seen.seen
         );
@@ -357,7 +361,7 @@ fn writers_with_another_qos_are_counted() {
     out.fleet.advertise(from, "a/b").unwrap();
     let start = Clock::Monotonic.now();
     while into.fleet.statistics().incompatible_writers == 0 {
-        assert!(Clock::Monotonic.now() - start < 10 * SECOND);
+        assert!(Clock::Monotonic.now() - start < 60 * SECOND);
         into.poll_for(20 * MS);
     }
 }
@@ -381,7 +385,7 @@ fn another_domain_hears_nothing() {
     }
     let start = Clock::Monotonic.now();
     while same.seen.seen.len() < 20 {
-        assert!(Clock::Monotonic.now() - start < 10 * SECOND);
+        assert!(Clock::Monotonic.now() - start < 60 * SECOND);
         out.publish_all(from, topic, 0, 0..1, 64);
         same.poll_for(10 * MS);
     }
