@@ -289,7 +289,9 @@ mod tests {
             let every: Vec<usize> = (0..stream.len()).collect();
             assert_eq!(parts(stream, &every), Err(error), "{shown}, byte by byte");
         }
-        let deep = "<a>".repeat(40);
+        let nested = |levels: u32| "<a>".repeat(levels as usize);
+        assert!(parts(nested(MAX_DEPTH).as_bytes(), &[]).is_ok());
+        let deep = nested(MAX_DEPTH + 1);
         assert_eq!(parts(deep.as_bytes(), &[]), Err(FrameError::Deep));
     }
 

@@ -263,3 +263,26 @@ fn a_pace_that_wanders_widens_the_interval() {
         "{wandered:?}"
     );
 }
+
+/// However wide the interval may be, five trials with a result are too few.
+#[test]
+fn six_trials_with_a_result_are_the_fewest() {
+    let question = Question {
+        width: 1000.0,
+        ..Question::default()
+    };
+    let mut all = Vec::new();
+    let confirmed = loop {
+        let (finding, step) = match next(&question, &all) {
+            step @ Step::Short(load) if load <= 3_600.0 => (Finding::Within, step),
+            step @ (Step::Short(_) | Step::FlatOut) => (Finding::Beyond, step),
+            step => break step,
+        };
+        all.push(Seen {
+            achieved: 3_600.0,
+            ..seen(step, finding)
+        });
+    };
+    let short = all.iter().filter(|s| matches!(s.step, Step::Short(_)));
+    assert_eq!(short.count(), 6, "before {confirmed:?}: {all:?}");
+}

@@ -387,6 +387,16 @@ fn a_tape_is_played_as_recorded() {
     );
 }
 
+/// What is due when the flow ends is not sent any more, as with every other kind of arrivals.
+#[test]
+fn a_tape_ends_before_the_end_of_its_flow() {
+    let folder = Folder::new();
+    let mut flow = replaying(three(&folder), 3, |_| {});
+    flow.active_for = Some(2 * SECOND);
+    let a = Schedule::new(&flow, 0..1, 1).map(|due| due.at);
+    assert_eq!(a.collect::<Vec<_>>(), [0, SECOND]);
+}
+
 #[test]
 fn a_loop_goes_on_after_a_gap() {
     let folder = Folder::new();
