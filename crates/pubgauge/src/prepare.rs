@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use crate::args::ClientArgs;
 use crate::args::{Daily, Selection};
 use crate::exit::Ending;
-use crate::invocation::Invocation;
+use crate::invocation::{Invocation, repeat};
 use crate::prepared::{Chosen, Found, Prepared};
 use crate::progress::so_many;
 use crate::{capacity, drivers, hosts, matrix, networks, pairs};
@@ -68,13 +68,23 @@ pub fn prepare(selection: &Selection, testbed: &Testbed) -> Result<Prepared, End
     planned(study, given, folder, options, on)
 }
 
-/// The same for a resumed run: its study, and the systems that were found when it began.
-pub fn prepare_again(begun: &Invocation, testbed: &Testbed) -> Result<Prepared, Ending> {
-    let catalog = Catalog::load(&begun.systems).map_err(Ending::bad_input)?;
+/// The same for a resumed run: its study, and the systems that were found when it began. Their files come from the
+/// folders `systems` of this command line.
+pub fn prepare_again(
+    begun: &Invocation,
+    systems: &[PathBuf],
+    testbed: &Testbed,
+) -> Result<Prepared, Ending> {
+    let catalog = Catalog::load(systems).map_err(Ending::bad_input)?;
     let mut study = Study::parse("the study of the run", &begun.study, &begun.folder)
         .map_err(Ending::bad_input)?;
     if let Some(scale) = &begun.scale {
         study.apply_scale(scale).map_err(Ending::bad_input)?;
+    }
+    if study.reads_traces() {
+        return Err(repeat(
+            "the study in the folder of the run reads recorded traces, and what is read on this machine is said on this command line alone",
+        ));
     }
     let options = PlanOptions {
         known: Known {

@@ -1,6 +1,7 @@
 //! A link over two streams of bytes, such as a process's standard input and output: both its ends.
 
 use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
@@ -15,6 +16,12 @@ use crate::reports::{Command, Outbox, Report};
 
 /// How long a worker that has given its recording may take to end by itself.
 const LAST_MOMENT: Duration = Duration::from_secs(5);
+
+/// The longest report, bytes: a recording with the series of hundreds of flows has some tens of MB.
+const LONGEST_REPORT: usize = 256 << 20;
+
+/// The longest greeting, bytes.
+const LONGEST_GREETING: usize = 4 << 10;
 
 /// The first frame that a worker sends.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -151,11 +158,13 @@ fn hear(input: impl Read, outbox: &Outbox) -> Result<(), String> {
     let strange = |error: io::Error| {
         format!("what it says makes no sense ({error}): it may be another program or version")
     };
-    let Some(greeting) = frames::read::<Greeting>(&mut input).map_err(strange)? else {
+    let Some(greeting) =
+        frames::read_within::<Greeting>(&mut input, LONGEST_GREETING).map_err(strange)?
+    else {
         return Ok(());
     };
     greeting.check()?;
-    while let Some(report) = frames::read(&mut input).map_err(strange)? {
+    while let Some(report) = frames::read_within(&mut input, LONGEST_REPORT).map_err(strange)? {
         if !outbox.send(report) {
             break;
         }
@@ -212,7 +221,8 @@ pub fn refuse(output: &mut impl Write, why: String) -> io::Result<()> {
 }
 
 /// The worker's end: carries out an order from `input`, on `clock`, which has the conductor's time, and reports
-/// to `output`, until the recording is given or the input ends.
+/// to `output`, until the recording is given or the input ends. With `below`, an order that names other files than
+/// those below that folder is refused.
 ///
 /// # Errors
 /// If the conductor does not read any more, or the input is not an order.
@@ -222,6 +232,7 @@ pub fn serve(
     driver_of: impl FnOnce(&str) -> Option<Arc<dyn Driver>>,
     prepare_thread: PrepareThread,
     clock: Clock,
+    below: Option<&Path>,
 ) -> io::Result<()> {
     let (mut input, mut output) = (BufReader::new(input), BufWriter::new(output));
     frames::write(&mut output, &Greeting::own())?;
@@ -248,7 +259,9 @@ pub fn serve(
                 }
             }
         })?;
-    match ready(&order, driver_of, prepare_thread, clock) {
+    let ready =
+        own_files(&order, below).and_then(|()| ready(&order, driver_of, prepare_thread, clock));
+    match ready {
         Ok(here) => here.run(order, secrets, commands, outbox),
         Err(why) => {
             outbox.send(Report::Failed(why.into()));
@@ -256,6 +269,23 @@ pub fn serve(
         }
     }
     writer.join().unwrap_or(Ok(()))
+}
+
+/// Checks that an order of another host names no files but those that this host gives.
+fn own_files(order: &Order, below: Option<&Path>) -> Result<(), String> {
+    let Some(below) = below else {
+        return Ok(());
+    };
+    let folder = below.canonicalize();
+    // Links in it are followed, and what they lead to must lie there too.
+    let given = |file: &Path| matches!((&folder, file.canonicalize()), (Ok(folder), Ok(file)) if file.starts_with(folder));
+    match order.files().find(|file| !given(file)) {
+        None => Ok(()),
+        Some(file) => Err(format!(
+            "the run asks this host for {}, which is not below the folder that this host gives\n  hint: where the run may have it: pubgauge worker --join ... --files DIR",
+            file.display()
+        )),
+    }
 }
 
 fn ready(

@@ -3,3 +3,4 @@
 mod first_look;
 mod scale;
 mod slurm;
+mod plans;

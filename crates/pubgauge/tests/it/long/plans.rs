@@ -1,0 +1,38 @@
+//! The largest plan.
+
+use crate::common::*;
+
+/// What `pubgauge plan study.toml` takes at the most of memory, bytes.
+fn memory_of_plan(place: &Place) -> u64 {
+    let mut command = place.command(&["plan", "study.toml"]);
+    command.stdout(std::fs::File::create(place.at("plan.txt")).unwrap());
+    let child = command.spawn().unwrap();
+    // SAFETY: the process was started here and is waited for once; the structures are of this stack.
+    let (status, usage) = unsafe {
+        let (mut status, mut usage) = (0, std::mem::zeroed::<libc::rusage>());
+        let pid = child.id() as i32;
+        assert_eq!(libc::wait4(pid, &mut status, 0, &mut usage), pid);
+        (status, usage)
+    };
+    assert_eq!(status, 0);
+    usage.ru_maxrss as u64 * 1024
+}
+
+/// The largest plan: 100,000 trials, of as many payloads, or of a fifth of them five times.
+#[test]
+fn a_plan_of_100_000_trials_takes_200_mb_at_the_most() {
+    let place = Place::new();
+    for (repeats, payloads) in [(1, 100_000), (5, 20_000)] {
+        let sizes: Vec<String> = (0..payloads).map(|n| format!("\"{}B\"", 20 + n)).collect();
+        place.write(
+            "study.toml",
+            format!(
+                "name = \"s\"\nsystems = [\"simulated\"]\nrepeats = {repeats}\n[phases]\nwarm-up = \"1s\"\nmeasure = \"1s\"\n\
+                 [grid]\npayload = [{}]\n[[workload]]\nname = \"w\"\n[[workload.flow]]\nrate = \"10/s\"\n",
+                sizes.join(",")
+            ),
+        );
+        let bytes = memory_of_plan(&place);
+        assert!(bytes < 200_000_000, "{payloads} payloads: {bytes} bytes");
+    }
+}
