@@ -324,20 +324,22 @@ fn split(
     systems: &BTreeMap<String, Chosen>,
     refused: impl Fn(&PlannedTrial, &Chosen) -> Option<Unsupported>,
 ) {
-    for trial in std::mem::take(&mut plan.trials) {
-        let unsupported = systems
-            .get(&trial.system)
-            .and_then(|chosen| refused(&trial, chosen));
-        match unsupported {
-            None => plan.trials.push(trial),
-            Some(_) if plan.unsupported.iter().any(|u| u.cell == trial.cell) => {}
-            Some(unsupported) => plan.unsupported.push(UnsupportedTrial {
-                cell: trial.cell,
-                system: trial.system,
-                settings: vec![unsupported],
-            }),
+    let unsupported = &mut plan.unsupported;
+    // In place: there may be 100,000.
+    plan.trials.retain(|trial| {
+        let chosen = systems.get(&trial.system);
+        let Some(setting) = chosen.and_then(|chosen| refused(trial, chosen)) else {
+            return true;
+        };
+        if !unsupported.iter().any(|u| u.cell == trial.cell) {
+            unsupported.push(UnsupportedTrial {
+                cell: trial.cell.clone(),
+                system: trial.system.clone(),
+                settings: vec![setting],
+            });
         }
-    }
+        false
+    });
     for (order, trial) in (0..).zip(&mut plan.trials) {
         trial.order = order;
     }

@@ -297,7 +297,7 @@ fn trials(
                     name: trial.system.clone(),
                     ..System::default()
                 },
-                settings: trial.settings.clone(),
+                settings: (*trial.settings).clone(),
                 settings_name: trial.settings_name.clone(),
                 axes: axes(trial),
                 mappings: prepared.mappings(trial),

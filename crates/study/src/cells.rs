@@ -266,6 +266,9 @@ pub(crate) fn crossed(
     })
 }
 
+/// How many trials are looked back for the same settings.
+const KNOWN: usize = 64;
+
 /// The trials of one workload in one cell, whose load may not be known before the run; `placed` has the brokers of a system, and the workload over them.
 pub(crate) fn add_trials<'a>(
     study: &StudyFile,
@@ -286,10 +289,14 @@ pub(crate) fn add_trials<'a>(
         for variant in &crossed.variants {
             let settings_name = variant.shown_name();
             let profile = variant.profile.as_deref().and_then(profile::profile);
-            let settings = &match profile {
+            let settings = match profile {
                 Some(profile) => profile.ask.with(&variant.ask),
                 None => variant.ask.clone(),
             };
+            // Most cells ask for what those before them do.
+            let known = trials.iter().rev().take(KNOWN);
+            let known = known.map(|t| &t.settings).find(|s| ***s == settings);
+            let settings = known.cloned().unwrap_or_else(|| settings.into());
             for system in &crossed.systems {
                 let (brokers, workload) = placed(system);
                 let mut id = format!("{system} / {settings_name} / {}", workload.name);
@@ -304,7 +311,7 @@ pub(crate) fn add_trials<'a>(
                     system: system.clone(),
                     settings_name: settings_name.to_owned(),
                     profile: variant.profile.clone(),
-                    wish: profile.map(|p| p.wish.clone()).unwrap_or_default(),
+                    wish: profile.map(|p| p.wish.clone().into()),
                     not_granted: Vec::new(),
                     settings: settings.clone(),
                     of_flows: own.iter().map(|own| settings.with(own)).collect(),

@@ -3,8 +3,8 @@
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use crate::common::*;
 use super::{Dice, ended_well, files_below, short_run};
+use crate::common::*;
 
 /// Where a run and what is made of it are written, some under the names that they have while they are written.
 const NAMES: [&str; 19] = [
