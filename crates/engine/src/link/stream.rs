@@ -300,3 +300,117 @@ fn ready(
     // A process shares nothing with others: the order says it all.
     Ok(Here::new(brief, driver, [], clock, prepare_thread))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use pubgauge_driver::{Mark, Settings, Target, Tls, Transport};
+    use pubgauge_workload::trace::TraceSource;
+    use pubgauge_workload::{Arrivals, Replay, Workload};
+
+    use super::*;
+    use crate::assignment::{Assignment, Role};
+
+    /// An order of another host that would have these files.
+    fn order(trace: Option<&Path>, key: Option<&Path>, more: fn(&mut Order)) -> Order {
+        let replay = |file: &Path| {
+            let source = TraceSource {
+                files: vec![file.to_owned()],
+                ..TraceSource::default()
+            };
+            let replay = Replay {
+                source,
+                ..Replay::default()
+            };
+            Arrivals::Replay(Box::new(replay))
+        };
+        let arrivals = trace.map_or(Arrivals::FlatOut, replay);
+        let key_file = key.map(Path::to_owned);
+        let mut order = Order {
+            version: VERSION,
+            assignment: Assignment {
+                worker: 0,
+                role: Role::Publishers,
+                devices: Vec::new(),
+                settings: 0,
+                broker: 0,
+                host: 0,
+                mark: Mark::from_seed(1),
+                measured_limit: None,
+                default_window: None,
+                pacing_within: 0,
+                realtime: None,
+                pin_to: None,
+            },
+            workload: Arc::new(Workload::fan(1, 1, arrivals)),
+            driver: "mqtt".into(),
+            target: Target {
+                tls: Some(Tls {
+                    key_file,
+                    ..Tls::default()
+                }),
+                ..Target::default()
+            },
+            settings: [Settings::default()].into(),
+            epoch: 0,
+            spread: Vec::new().into(),
+        };
+        more(&mut order);
+        order
+    }
+
+    /// A host that joins gives a folder, or nothing; the run's own host gives everything.
+    #[test]
+    fn an_order_has_no_files_but_those_that_its_host_gives() {
+        let all = tempfile::tempdir().unwrap();
+        let given = all.path().join("given");
+        std::fs::create_dir(&given).unwrap();
+        let (fine, other) = (given.join("tape.csv"), all.path().join("secret"));
+        for file in [&fine, &other] {
+            std::fs::write(file, "").unwrap();
+        }
+        let link = given.join("link");
+        std::os::unix::fs::symlink(&other, &link).unwrap();
+        let around: PathBuf = given.join("../secret");
+        let nothing = |_: &mut Order| {};
+        for (order, is_given) in [
+            (order(None, None, nothing), true),
+            (order(Some(&fine), None, nothing), true),
+            (order(Some(&fine), Some(&fine), nothing), true),
+            (order(Some(&other), None, nothing), false),
+            (order(Some(&around), None, nothing), false),
+            (order(Some(&link), None, nothing), false),
+            (order(Some(&fine), Some(&other), nothing), false),
+            (order(Some(Path::new("/etc/shadow")), None, nothing), false),
+            (
+                order(None, None, |order| {
+                    order.target.endpoints = vec!["ipc:///tmp/x".into()]
+                }),
+                false,
+            ),
+            (
+                order(None, None, |order| {
+                    let transport = Some(Transport::Ipc);
+                    let scratch = PathBuf::from("/tmp");
+                    order.settings = [Settings {
+                        transport,
+                        ..Settings::default()
+                    }]
+                    .into();
+                    order.target.scratch = scratch;
+                }),
+                false,
+            ),
+        ] {
+            assert_eq!(
+                own_files(&order, Some(&given)).is_ok(),
+                is_given,
+                "{order:?}"
+            );
+            let nothing_given = own_files(&order, Some(Path::new("/dev/null")));
+            assert_eq!(nothing_given.is_ok(), order.files().next().is_none());
+            assert_eq!(own_files(&order, None), Ok(()));
+        }
+    }
+}
