@@ -142,12 +142,12 @@ impl BurstGate {
     /// A worker has handed over its part, which took this many tokens.
     pub fn sent(&mut self, tokens: u64) {
         self.sent += 1;
-        self.under_way += tokens as i64;
+        self.under_way = self.under_way.saturating_add_unsigned(tokens);
     }
 
     /// Tokens came back.
     pub fn passed(&mut self, tokens: u64, now: Nanos) {
-        self.under_way -= tokens as i64;
+        self.under_way = self.under_way.saturating_sub_unsigned(tokens);
         self.last = now;
     }
 

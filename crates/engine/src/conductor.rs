@@ -1,5 +1,6 @@
 //! The conductor leads the workers of one trial through its phases and adds up what they saw.
 
+mod checked;
 mod collected;
 mod collecting;
 mod draining;

@@ -16,7 +16,7 @@ macro_rules! counts {
 
             /// Adds another worker's part, or another part of the same.
             pub fn add(&mut self, other: &$name) {
-                *self = self.each(*other, |one, other| one + other);
+                *self = self.each(*other, u64::saturating_add);
             }
         }
     };

@@ -67,9 +67,34 @@ mod encoded {
     ) -> Result<Histogram<u64>, D::Error> {
         let text = String::deserialize(deserializer)?;
         let bytes = STANDARD.decode(text).map_err(de::Error::custom)?;
+        check(&bytes).map_err(de::Error::custom)?;
         let read = Deserializer::new().deserialize(&mut &bytes[..]);
         read.map_err(|error| de::Error::custom(format!("{error:?}")))
     }
+
+    /// Checks that it is a histogram of the bounds of [`super::histogram`], and whole: the decoder would take memory for
+    /// whatever length and bounds the bytes claim.
+    fn check(bytes: &[u8]) -> Result<(), &'static str> {
+        let mut own = Vec::new();
+        let written = V2Serializer::new().serialize(&super::histogram(), &mut own);
+        let (Ok(_), Some((own, _)), Some((head, counts))) = (
+            written,
+            own.split_at_checked(HEAD),
+            bytes.split_at_checked(HEAD),
+        ) else {
+            return Err("the histogram is cut off");
+        };
+        let length = head[LENGTH].try_into().map_or(0, u32::from_be_bytes);
+        let but_for_length = |head: &[u8]| [&head[..LENGTH.start], &head[LENGTH.end..]].concat();
+        match but_for_length(own) == but_for_length(head) && length as usize == counts.len() {
+            true => Ok(()),
+            false => Err("the histogram has other bounds than those of times, or another length"),
+        }
+    }
+
+    /// Bytes before the counts, and where their length stands.
+    const HEAD: usize = 40;
+    const LENGTH: std::ops::Range<usize> = 4..8;
 }
 
 #[cfg(test)]
@@ -91,5 +116,38 @@ mod tests {
         };
         let text = serde_json::to_string(&interval).unwrap();
         assert_eq!(serde_json::from_str::<Interval>(&text).unwrap(), interval);
+    }
+
+    /// What a worker on another host may send instead: 40 bytes that claim gigabytes.
+    #[test]
+    fn a_histogram_that_claims_more_than_it_has_is_refused() {
+        use base64::Engine as _;
+        use hdrhistogram::serialization::{Serializer as _, V2Serializer};
+        let encoded = |histogram: &Histogram<u64>, length: Option<u32>| {
+            let mut bytes = Vec::new();
+            V2Serializer::new()
+                .serialize(histogram, &mut bytes)
+                .unwrap();
+            if let Some(length) = length {
+                bytes[4..8].copy_from_slice(&length.to_be_bytes());
+            }
+            base64::engine::general_purpose::STANDARD.encode(bytes)
+        };
+        let wide = Histogram::new_with_bounds(1, u64::MAX / 4, 5).unwrap();
+        for (values, fine) in [
+            (encoded(&histogram(), None), true),
+            (encoded(&histogram(), Some(u32::MAX)), false),
+            (encoded(&wide, None), false),
+            ("AAAA".to_owned(), false),
+        ] {
+            let text = format!(
+                r#"{{"flow":0,"measure":"Latency","number":0,"part":0,"values":"{values}"}}"#
+            );
+            assert_eq!(
+                serde_json::from_str::<Interval>(&text).is_ok(),
+                fine,
+                "{text:.200}"
+            );
+        }
     }
 }

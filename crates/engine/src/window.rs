@@ -39,7 +39,7 @@ impl Tokens {
 
     /// Tokens come back.
     pub fn give_back(&mut self, tokens: u64) {
-        self.free += tokens;
+        self.free = self.free.saturating_add(tokens);
     }
 
     /// Hands out what is free, a message's worth at a time to the worker that holds least unused,

@@ -9,7 +9,8 @@ use crate::table::Table;
 /// The forms a table can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// RFC 4180 with a head line; an empty field where there is no value.
+    /// RFC 4180 with a head line; an empty field where there is no value. A text that a spreadsheet would take for a
+    /// formula begins with `'`.
     Csv,
     /// A list of objects, one a line; `null` where there is no value.
     Json,
@@ -61,10 +62,14 @@ fn csv(table: &Table, out: &mut dyn Write) -> io::Result<()> {
     csv.flush()
 }
 
+/// What begins a formula in a spreadsheet. Names come from the files and the servers of others.
+const FORMULA: [char; 6] = ['=', '+', '-', '@', '\t', '\r'];
+
 /// A cell in plain text; a number is read back as the same number.
 fn text(cell: &Value) -> String {
     match cell {
         Value::Null => String::new(),
+        Value::String(text) if text.starts_with(FORMULA) => format!("'{text}"),
         Value::String(text) => text.clone(),
         // Whole ones without a point.
         real if real.is_f64() => real.as_f64().unwrap_or_default().to_string(),

@@ -235,6 +235,15 @@ impl Selection {
         self.is_first_look() && self.repeats.is_none()
     }
 
+    /// Whether nothing is selected but systems, and where their files are.
+    pub fn is_empty_but_for_systems(&self) -> bool {
+        let without = Selection {
+            on: Vec::new(),
+            ..self.clone()
+        };
+        without.is_empty()
+    }
+
     /// Whether the built-in first look is asked for, as it is.
     pub fn is_first_look(&self) -> bool {
         let but_for_repeats_and_place = Selection {

@@ -156,7 +156,7 @@ pub fn store(calibration: &Calibration) -> Result<PathBuf> {
     std::fs::create_dir_all(folder)
         .with_context(|| format!("cannot create {}", folder.display()))?;
     let text = serde_json::to_string_pretty(calibration)?;
-    whole::write(&path, |partial| std::fs::write(partial, text)).map_err(anyhow::Error::msg)?;
+    whole::write(&path, text).map_err(anyhow::Error::msg)?;
     Ok(path)
 }
 
@@ -203,7 +203,7 @@ pub fn measure(
         raw_publish(&sink)?,
     );
     Ok(Calibration {
-        taken: jiff::Timestamp::now().to_string(),
+        taken: pubgauge_runner::trial::now().to_string(),
         pubgauge_version: env!("CARGO_PKG_VERSION").into(),
         machine_noise_ns,
         send_lag_ns,

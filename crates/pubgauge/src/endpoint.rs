@@ -1,13 +1,14 @@
 //! Live figures of a run over HTTP, as OpenMetrics.
 //!
 //! Scrapes must not disturb a measurement: one thread answers them that runs only when a processor is
-//! idle (SCHED_IDLE), from a copy of counters that the conductor's thread keeps anyway; one
-//! connection at a time, ten a second at most, each within two seconds. The thread's CPU time is
-//! among the figures: `pubgauge_scrape_cpu_seconds_total`.
+//! idle (SCHED_IDLE), from a copy of counters that the conductor's thread keeps anyway; ten answers a second at most.
+//! A connection that says nothing keeps no other waiting, and is closed after two seconds, or sooner where there are
+//! many. The thread's CPU time is among the figures: `pubgauge_scrape_cpu_seconds_total`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -17,6 +18,7 @@ use pubgauge_engine::conductor::Phase;
 use pubgauge_engine::live::{LatencyLive, Live};
 use pubgauge_export::openmetrics::{Kind, MEDIA_TYPE, Text};
 use pubgauge_results::model::Status;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::calibrate::thread_cpu;
 use crate::exit::Ending;
@@ -24,7 +26,9 @@ use crate::progress::lock;
 
 /// Longest time that one connection may take.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Time between two connections, at least.
+/// Most connections that have not asked yet; a new one takes the place of the oldest.
+const MOST_WAITING: usize = 64;
+/// Time between two answers, at least.
 const PAUSE: Duration = Duration::from_millis(100);
 /// Longest request that is read, bytes.
 const MAX_REQUEST: usize = 8 << 10;
@@ -151,21 +155,40 @@ impl Server {
     fn serve(mut self, listener: &TcpListener) {
         // Where the system does not allow it, only the limit on scrapes applies.
         let _ = pubgauge_testbed::only_when_idle();
-        for stream in listener.incoming() {
-            if self.over.load(Relaxed) {
-                return;
+        // Otherwise it would wait for the next connection with those that have asked meanwhile.
+        let _ = listener.set_nonblocking(true);
+        let mut waiting: VecDeque<Client> = VecDeque::new();
+        while !self.over.load(Relaxed) {
+            until_one_speaks(listener, &waiting);
+            for _ in 0..MOST_WAITING {
+                let Ok((stream, _)) = listener.accept() else {
+                    break;
+                };
+                if waiting.len() == MOST_WAITING {
+                    waiting.pop_front();
+                }
+                waiting.extend(Client::new(stream));
             }
-            if let Ok(stream) = stream {
+            let now = Instant::now();
+            waiting.retain_mut(|client| client.read() && (client.asks() || now < client.until));
+            let asks = waiting.iter().position(Client::asks);
+            if let Some(client) = asks.and_then(|at| waiting.remove(at)) {
                 // A scraper that disconnects is no error.
-                let _ = self.answer(stream);
+                let _ = self.answer(client);
             }
             std::thread::sleep(PAUSE);
         }
     }
 
-    fn answer(&mut self, mut stream: TcpStream) -> std::io::Result<()> {
-        let until = Instant::now() + PATIENCE;
-        let request = read_request(&mut stream, until)?;
+    fn answer(&mut self, client: Client) -> std::io::Result<()> {
+        let Client {
+            mut stream,
+            request,
+            until,
+        } = client;
+        stream.set_nonblocking(false)?;
+        let line = request.split(|byte| *byte == b'\r').next().unwrap_or(&[]);
+        let request = String::from_utf8_lossy(line);
         let mut words = request.split(' ');
         let (method, path) = (words.next().unwrap_or(""), words.next().unwrap_or(""));
         let path = path.split('?').next().unwrap_or("");
@@ -200,23 +223,59 @@ impl Server {
     }
 }
 
-/// The first line of a request, once its head is complete.
-fn read_request(stream: &mut TcpStream, until: Instant) -> std::io::Result<String> {
-    let mut request = Vec::new();
-    let mut part = [0; 1024];
-    while !request.windows(4).any(|end| end == b"\r\n\r\n") {
-        let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() || request.len() > MAX_REQUEST {
-            return Err(ErrorKind::InvalidData.into());
-        }
-        stream.set_read_timeout(Some(left))?;
-        match stream.read(&mut part)? {
-            0 => return Err(ErrorKind::UnexpectedEof.into()),
-            n => request.extend(&part[..n]),
-        }
+/// A connection that has not been answered.
+struct Client {
+    stream: TcpStream,
+    /// What it has said.
+    request: Vec<u8>,
+    until: Instant,
+}
+
+impl Client {
+    fn new(stream: TcpStream) -> Option<Client> {
+        stream.set_nonblocking(true).ok()?;
+        Some(Client {
+            stream,
+            request: Vec::new(),
+            until: Instant::now() + PATIENCE,
+        })
     }
-    let line = request.split(|byte| *byte == b'\r').next().unwrap_or(&[]);
-    Ok(String::from_utf8_lossy(line).into_owned())
+
+    /// Reads what has come; `false` if nothing more will, or too much has.
+    fn read(&mut self) -> bool {
+        let mut part = [0; 1024];
+        while !self.asks() && self.request.len() <= MAX_REQUEST {
+            match self.stream.read(&mut part) {
+                Ok(0) => return false,
+                Ok(n) => self.request.extend(&part[..n]),
+                Err(error) => return error.kind() == ErrorKind::WouldBlock,
+            }
+        }
+        self.asks()
+    }
+
+    /// Whether the head of its request is complete.
+    fn asks(&self) -> bool {
+        self.request.windows(4).any(|end| end == b"\r\n\r\n")
+    }
+}
+
+/// Waits until somebody connects or says something, or the first has waited long enough.
+fn until_one_speaks(listener: &TcpListener, waiting: &VecDeque<Client>) {
+    if waiting.iter().any(Client::asks) {
+        return;
+    }
+    let streams = waiting.iter().map(|client| client.stream.as_fd());
+    let all = std::iter::once(listener.as_fd()).chain(streams);
+    let mut all: Vec<PollFd<'_>> = all
+        .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
+        .collect();
+    let left = waiting
+        .front()
+        .map(|first| first.until.saturating_duration_since(Instant::now()));
+    let left = left.and_then(|left| Timespec::try_from(left).ok());
+    // A signal or an error only means that it looks once more.
+    let _ = poll(&mut all, left.as_ref());
 }
 
 /// Names of the phases; before the first the system starts.
@@ -397,6 +456,21 @@ mod tests {
         let mut answer = String::new();
         let _ = stream.read_to_string(&mut answer);
         answer
+    }
+
+    /// 100 clients that say nothing: a scrape is answered before any of them is given up.
+    #[test]
+    fn silent_clients_keep_nobody_waiting() {
+        let endpoint = Endpoint::open("0").unwrap();
+        let connect = || TcpStream::connect(endpoint.address()).unwrap();
+        let silent: Vec<TcpStream> = (0..100).map(|_| connect()).collect();
+        let answer = ask(endpoint.address(), "GET /metrics HTTP/1.1\r\n\r\n");
+        assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
+        // Those that came last still have their time.
+        let last = silent.last().unwrap();
+        last.set_nonblocking(true).unwrap();
+        let read = (&*last).read(&mut [0]).unwrap_err();
+        assert_eq!(read.kind(), ErrorKind::WouldBlock);
     }
 
     #[test]

@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf, absolute};
 use pubgauge_export::tables::{NAMES, Run};
 use pubgauge_export::{Format, Table, check, openmetrics};
 use pubgauge_results::model::Results;
+use pubgauge_results::place::Place;
 use pubgauge_results::store;
 use serde::Serialize;
 
 use crate::args::{ExportArgs, ExportFormat};
 use crate::exit::{Ending, FINE, print, print_bytes, print_json};
-use crate::{folder, gate, whole};
+use crate::{folder, gate};
 
 /// The files written, as JSON output.
 #[derive(Serialize)]
@@ -32,6 +33,9 @@ struct Content {
     rows: Option<usize>,
     bytes: Vec<u8>,
 }
+
+/// The folder in that of a run, unless `--out` names one.
+const EXPORT: &str = "export";
 
 /// `pubgauge export`.
 pub fn export(args: &ExportArgs) -> Result<i32, Ending> {
@@ -69,14 +73,21 @@ pub fn export(args: &ExportArgs) -> Result<i32, Ending> {
             .for_each(|content| print_bytes(&content.bytes));
         return Ok(FINE);
     }
-    let out = args.out.clone().unwrap_or_else(|| args.dir.join("export"));
-    std::fs::create_dir_all(&out)
-        .map_err(|e| Ending::bad_input(format!("cannot make {}: {e}", out.display())))?;
+    let (out, place) = match &args.out {
+        Some(out) => (out.clone(), Place::made(out)),
+        None => {
+            let below = Place::open(&args.dir).and_then(|dir| dir.below(EXPORT));
+            (args.dir.join(EXPORT), below)
+        }
+    };
+    let place =
+        place.map_err(|e| Ending::bad_input(format!("cannot make {}: {e}", out.display())))?;
     let mut files = Vec::new();
     for content in contents {
         let path = out.join(&content.name);
-        whole::write(&path, |partial| std::fs::write(partial, content.bytes))
-            .map_err(Ending::not_valid)?;
+        place
+            .write(&content.name, content.bytes)
+            .map_err(|e| Ending::not_valid(format!("cannot write {}: {e}", path.display())))?;
         if !args.output.json {
             let rows = content
                 .rows

@@ -163,7 +163,7 @@ impl Several {
         if let Some(out) = &args.resume
             && let Some(list) = StudyList::read(out)?
         {
-            if !args.selection.is_empty() {
+            if !args.selection.is_empty_but_for_systems() {
                 return Err(Ending::bad_input(format!(
                     "{} holds a run of several studies, which goes on as it was begun\n  hint: pubgauge run --resume {}",
                     out.display(),

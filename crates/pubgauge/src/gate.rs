@@ -176,5 +176,5 @@ pub fn write(gate: &GateArgs, name: &str, checks: &[Check]) -> Result<(), Ending
         return Ok(());
     };
     let text = junit(&format!("pubgauge {name}"), checks);
-    whole::write(file, |partial| std::fs::write(partial, text)).map_err(Ending::not_valid)
+    whole::write(file, text).map_err(Ending::not_valid)
 }

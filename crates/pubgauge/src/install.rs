@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use pubgauge_testbed::install::{At, NoPlan, Plan};
+use pubgauge_testbed::install::{At, NoPlan, Plan, sound};
 use pubgauge_testbed::{Catalog, SystemFile};
 use serde::Serialize;
 
@@ -38,6 +38,8 @@ pub fn install(
             .map(|name| catalog.get(name).map_err(Ending::bad_input))
             .collect::<Result<_, _>>()?,
     };
+    // A system that is half installed would be found.
+    sound(&systems).map_err(Ending::bad_input)?;
     // With JSON output, only the result goes to standard output.
     let put = |words: &str| match output.json {
         true => say(format_args!("{words}")),

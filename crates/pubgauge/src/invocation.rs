@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf, absolute};
 
 use pubgauge_results::shell::quoted;
 use pubgauge_results::store::{self, INVOCATION_FILE as FILE};
+use pubgauge_study::Plan;
 use serde::{Deserialize, Serialize};
 
 use crate::args::{ClientArgs, Login, Selection};
@@ -17,7 +18,8 @@ const FORMAT: &str = "pubgauge-invocation/1";
 const MAX_BYTES: u64 = 16 << 20;
 
 /// Everything that a run was begun with. It contains no password, only the file that one was read
-/// from.
+/// from. Whoever resumes it may have got it from a stranger: what would run or be read on this machine is compared
+/// with the command line ([`Invocation::said_here`]), never taken from here.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Invocation {
@@ -144,20 +146,83 @@ impl Invocation {
         }
     }
 
-    /// The login arguments given; those that are absent are taken from the beginning of the run.
-    pub fn login(&self, given: &Login) -> Login {
-        let kept = &self.login;
-        let own_certificate = given.cert.is_some();
-        let or = |given: &Option<PathBuf>, kept: &Option<PathBuf>| given.clone().or(kept.clone());
-        Login {
-            password_file: or(&given.password_file, &kept.password_file),
-            ca: or(&given.ca, &kept.ca),
-            cert: or(&given.cert, &kept.cert),
-            key: match own_certificate {
-                true => given.key.clone(),
-                false => kept.key.clone(),
-            },
-            insecure: given.insecure || kept.insecure && given.ca.is_none(),
+    /// Checks that this command line says itself what is to run or to be read on this machine: the folder may be a
+    /// stranger's. Returns in words where it says something else than the one that began the run.
+    ///
+    /// # Errors
+    /// With the flags that are missing.
+    pub fn said_here(
+        &self,
+        systems: &[PathBuf],
+        login: &Login,
+        has_password: bool,
+    ) -> Result<Vec<String>, Ending> {
+        let here = |path: &Path| absolute(path).unwrap_or_else(|_| path.to_owned());
+        let given = |path: &Option<PathBuf>| path.as_deref().map(here).into_iter().collect();
+        let kept = |path: &Option<PathBuf>| path.clone().into_iter().collect();
+        let (was, is) = (&self.login, login);
+        let paths: [(&str, Vec<PathBuf>, Vec<PathBuf>, bool); 5] = [
+            (
+                "--systems",
+                self.systems.clone(),
+                systems.iter().map(|path| here(path)).collect(),
+                false,
+            ),
+            (
+                "--password-file",
+                kept(&was.password_file),
+                given(&is.password_file),
+                has_password,
+            ),
+            ("--ca", kept(&was.ca), given(&is.ca), is.insecure),
+            ("--cert", kept(&was.cert), given(&is.cert), false),
+            ("--key", kept(&was.key), given(&is.key), false),
+        ];
+        let (mut missing, mut other) = (Vec::new(), Vec::new());
+        for (flag, was, is, otherwise) in &paths {
+            let flags = was.iter().map(|path| format!("{flag} {}", quoted(path)));
+            match is.is_empty() {
+                true if !otherwise => missing.extend(flags),
+                false if was != is => {
+                    let was: Vec<String> = flags.collect();
+                    other.push(match was.is_empty() {
+                        true => format!("this run began without {flag}"),
+                        false => format!("this run began with {}", was.join(" ")),
+                    });
+                }
+                _ => {}
+            }
+        }
+        if was.insecure && !is.insecure && is.ca.is_none() {
+            missing.push("--insecure".to_owned());
+        }
+        match missing.is_empty() {
+            true => Ok(other),
+            false => Err(Ending::bad_input(format!(
+                "this run began with more than its folder may decide: what runs or is read on this machine is said on this command line alone\n  hint: add {}, or what is to be taken instead",
+                missing.join(" ")
+            ))),
         }
     }
+
+    /// Checks that no secret goes to an address that this command line does not name: `on` is its `--on`.
+    ///
+    /// # Errors
+    /// If one would.
+    pub fn sends_no_secret(plan: &Plan, on: &[String]) -> Result<(), Ending> {
+        let mut systems = plan.trials.iter().map(|trial| &trial.system);
+        match systems.find(|system| system.contains("://")) {
+            Some(address) if on.is_empty() => Err(repeat(&format!(
+                "the address {address} comes from the folder of the run, and a password or a key goes to none that this command line does not name"
+            ))),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The error where a resumed run needs its whole command.
+pub fn repeat(why: &str) -> Ending {
+    Ending::bad_input(format!(
+        "{why}\n  hint: repeat the command with which the run began, with --resume for --out"
+    ))
 }

@@ -13,16 +13,14 @@ use crate::{terminal, whole};
 /// Name of the page in the folder of a run.
 pub const PAGE_FILE: &str = "report.html";
 
-/// Prints the results and the path of the page.
-pub fn show(results: &Results, page: &Path, json: bool) {
+/// Prints the results and the path of the page, if there is one.
+pub fn show(results: &Results, page: Option<&Path>, json: bool) {
     if json {
         print(&store::to_json(results));
     } else {
-        print(&format!(
-            "{}\npage: {}\n",
-            pubgauge_report::table(results, width()).trim_end(),
-            page.display()
-        ));
+        let table = pubgauge_report::table(results, width());
+        let page = page.map_or(String::new(), |page| format!("page: {}\n", page.display()));
+        print(&format!("{}\n{page}", table.trim_end()));
     }
 }
 
@@ -36,7 +34,7 @@ pub fn write_page(dir: &Path, results: &Results) -> Result<PathBuf, Ending> {
         .collect();
     let path = dir.join(PAGE_FILE);
     let page = pubgauge_report::page(results, &logs);
-    whole::write(&path, |partial| std::fs::write(partial, page)).map_err(|e| {
+    whole::write(&path, page).map_err(|e| {
         Ending::not_valid(format!(
             "{e}\n  hint: the results are complete; make room and run: pubgauge report {}",
             quoted(dir)

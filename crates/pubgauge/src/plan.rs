@@ -8,7 +8,7 @@ use pubgauge_driver::{Mapping, Settings};
 use pubgauge_report::claims::rule_words;
 use pubgauge_study::{Axis, Plan, PlannedTrial, Profile, profiles};
 use pubgauge_workload::SECOND;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::args::{ClientArgs, PlanArgs, Selection};
 use crate::capacity::{Clients, brokers};
@@ -32,10 +32,20 @@ struct PlanJson<'a> {
     scale: Option<&'a str>,
     seed: u64,
     duration_s: f64,
-    trials: Vec<TrialJson<'a>>,
+    trials: Trials<'a>,
     unsupported: Vec<UnsupportedJson<'a>>,
     /// Where the plan differs from the letter of the study.
     notes: &'a [String],
+}
+
+/// The trials, each made when it is written: there may be 100,000.
+struct Trials<'a>(&'a Prepared);
+
+impl Serialize for Trials<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let trials = self.0.plan.trials.iter();
+        serializer.collect_seq(trials.map(|trial| trial_json(self.0, trial)))
+    }
 }
 
 #[derive(Serialize)]
@@ -137,30 +147,7 @@ fn json(prepared: &Prepared) -> PlanJson<'_> {
         scale: plan.scale.as_deref(),
         seed: plan.seed,
         duration_s: seconds(plan.duration_estimate()),
-        trials: plan
-            .trials
-            .iter()
-            .map(|t| TrialJson {
-                id: t.order,
-                cell: &t.cell,
-                system: &t.system,
-                settings: &t.settings_name,
-                workload: &t.workload.name,
-                axes: &t.axes,
-                load: open_load(t).map(|(axis, from)| format!("{}: {from}", axis.name())),
-                repeat: t.repeat,
-                brokers: t.brokers,
-                clients: clients(t),
-                duration_s: seconds(plan.estimate(t)),
-                mappings: prepared.mappings(t),
-                flows: own_settings(t)
-                    .map(|(flow, settings)| FlowJson {
-                        flow,
-                        mappings: prepared.resolved(&t.system, settings),
-                    })
-                    .collect(),
-            })
-            .collect(),
+        trials: Trials(prepared),
         unsupported: plan
             .unsupported
             .iter()
@@ -171,6 +158,29 @@ fn json(prepared: &Prepared) -> PlanJson<'_> {
             })
             .collect(),
         notes: &plan.notes,
+    }
+}
+
+fn trial_json<'a>(prepared: &'a Prepared, t: &'a PlannedTrial) -> TrialJson<'a> {
+    TrialJson {
+        id: t.order,
+        cell: &t.cell,
+        system: &t.system,
+        settings: &t.settings_name,
+        workload: &t.workload.name,
+        axes: &t.axes,
+        load: open_load(t).map(|(axis, from)| format!("{}: {from}", axis.name())),
+        repeat: t.repeat,
+        brokers: t.brokers,
+        clients: clients(t),
+        duration_s: seconds(prepared.plan.estimate(t)),
+        mappings: prepared.mappings(t),
+        flows: own_settings(t)
+            .map(|(flow, settings)| FlowJson {
+                flow,
+                mappings: prepared.resolved(&t.system, settings),
+            })
+            .collect(),
     }
 }
 

@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use crate::args::ClientArgs;
 use crate::args::{Daily, Selection};
 use crate::exit::Ending;
-use crate::invocation::Invocation;
+use crate::invocation::{Invocation, repeat};
 use crate::prepared::{Chosen, Found, Prepared};
 use crate::progress::so_many;
 use crate::{capacity, drivers, hosts, matrix, networks, pairs};
@@ -68,13 +68,23 @@ pub fn prepare(selection: &Selection, testbed: &Testbed) -> Result<Prepared, End
     planned(study, given, folder, options, on)
 }
 
-/// The same for a resumed run: its study, and the systems that were found when it began.
-pub fn prepare_again(begun: &Invocation, testbed: &Testbed) -> Result<Prepared, Ending> {
-    let catalog = Catalog::load(&begun.systems).map_err(Ending::bad_input)?;
+/// The same for a resumed run: its study, and the systems that were found when it began. Their files come from the
+/// folders `systems` of this command line.
+pub fn prepare_again(
+    begun: &Invocation,
+    systems: &[PathBuf],
+    testbed: &Testbed,
+) -> Result<Prepared, Ending> {
+    let catalog = Catalog::load(systems).map_err(Ending::bad_input)?;
     let mut study = Study::parse("the study of the run", &begun.study, &begun.folder)
         .map_err(Ending::bad_input)?;
     if let Some(scale) = &begun.scale {
         study.apply_scale(scale).map_err(Ending::bad_input)?;
+    }
+    if study.reads_traces() {
+        return Err(repeat(
+            "the study in the folder of the run reads recorded traces, and what is read on this machine is said on this command line alone",
+        ));
     }
     let options = PlanOptions {
         known: Known {
@@ -314,20 +324,22 @@ fn split(
     systems: &BTreeMap<String, Chosen>,
     refused: impl Fn(&PlannedTrial, &Chosen) -> Option<Unsupported>,
 ) {
-    for trial in std::mem::take(&mut plan.trials) {
-        let unsupported = systems
-            .get(&trial.system)
-            .and_then(|chosen| refused(&trial, chosen));
-        match unsupported {
-            None => plan.trials.push(trial),
-            Some(_) if plan.unsupported.iter().any(|u| u.cell == trial.cell) => {}
-            Some(unsupported) => plan.unsupported.push(UnsupportedTrial {
-                cell: trial.cell,
-                system: trial.system,
-                settings: vec![unsupported],
-            }),
+    let unsupported = &mut plan.unsupported;
+    // In place: there may be 100,000.
+    plan.trials.retain(|trial| {
+        let chosen = systems.get(&trial.system);
+        let Some(setting) = chosen.and_then(|chosen| refused(trial, chosen)) else {
+            return true;
+        };
+        if !unsupported.iter().any(|u| u.cell == trial.cell) {
+            unsupported.push(UnsupportedTrial {
+                cell: trial.cell.clone(),
+                system: trial.system.clone(),
+                settings: vec![setting],
+            });
         }
-    }
+        false
+    });
     for (order, trial) in (0..).zip(&mut plan.trials) {
         trial.order = order;
     }

@@ -71,23 +71,41 @@ impl Ready {
     /// # Errors
     /// Errors in the arguments, the study, the systems or this host.
     pub fn of(args: &RunArgs, begun: Option<&Invocation>) -> Result<Ready, Ending> {
-        let (client, login) = match begun {
-            Some(begun) => (begun.client(&args.client)?, begun.login(&args.login)),
-            None => (args.client.clone(), args.login.clone()),
+        let client = match begun {
+            Some(begun) => begun.client(&args.client)?,
+            None => args.client.clone(),
         };
+        let (login, on) = (&args.login, &args.selection.on);
         let file = login.password_file.as_deref();
         let password = pubgauge_testbed::password(file).map_err(|e| match file {
             Some(file) => Ending::bad_input(format!("--password-file {}: {e}", file.display())),
             None => Ending::bad_input(e),
         })?;
+        let has_secret = password.is_some() || login.key.is_some();
+        if let Some(begun) = begun {
+            let systems = &args.selection.systems;
+            for difference in begun.said_here(systems, login, password.is_some())? {
+                args.output.remark(&difference);
+            }
+        }
         processors(&client.pin)?;
+        if args.hosts.workers_from.is_none() {
+            realtime(client.realtime)?;
+        }
         let testbed = drivers::testbed()
             .map_err(Ending::not_valid)?
             .password(password);
-        let tls = tls(&login)?;
+        let tls = tls(login)?;
+        let as_begun = args.selection.is_empty_but_for_systems();
         let prepared = match begun {
-            Some(begun) if args.selection.is_empty() || args.resume.is_none() => {
-                prepare_again(begun, &testbed)?
+            Some(begun)
+                if args.resume.is_none() || as_begun && (on.is_empty() || *on == begun.on) =>
+            {
+                let prepared = prepare_again(begun, &args.selection.systems, &testbed)?;
+                if has_secret {
+                    Invocation::sends_no_secret(&prepared.plan, on)?;
+                }
+                prepared
             }
             _ => {
                 let mut selection = args.selection.clone();
@@ -110,7 +128,7 @@ impl Ready {
         }
         let invocation = match begun {
             Some(begun) => begun.clone(),
-            None => Invocation::new(&prepared, &args.selection, &client, &login, hosts)
+            None => Invocation::new(&prepared, &args.selection, &client, login, hosts)
                 .map_err(Ending::not_valid)?,
         };
         Ok(Ready {
@@ -279,7 +297,7 @@ fn trials(
                     name: trial.system.clone(),
                     ..System::default()
                 },
-                settings: trial.settings.clone(),
+                settings: (*trial.settings).clone(),
                 settings_name: trial.settings_name.clone(),
                 axes: axes(trial),
                 mappings: prepared.mappings(trial),
@@ -409,6 +427,18 @@ fn processors(pin: &[usize]) -> Result<(), Ending> {
                 .collect::<Vec<_>>()
                 .join(", ")
         ))),
+    }
+}
+
+/// Checks that threads may have this priority, on one of its own.
+fn realtime(priority: Option<u8>) -> Result<(), Ending> {
+    let Some(priority) = priority else {
+        return Ok(());
+    };
+    let tried = std::thread::spawn(move || pubgauge_testbed::set_realtime(priority)).join();
+    match tried {
+        Ok(Err(error)) => Err(Ending::bad_input(format!("--realtime {priority}: {error}"))),
+        _ => Ok(()),
     }
 }
 

@@ -34,7 +34,7 @@ pub fn run(args: &RunArgs) -> Result<i32, Ending> {
             .remark(&format!("not let in as hosts: {refused}"));
     }
     let done = result?;
-    show(&done.results, &done.page, args.output.json);
+    show(&done.results, Some(&done.page), args.output.json);
     let study = args.selection.study.as_deref();
     gate::tell(&args.gate, &name, study, &done.checks)?;
     if stop.load(Relaxed) {

@@ -1,6 +1,5 @@
 //! `pubgauge trace`: inspects recorded traces, and makes them from ordinary CSV.
 
-use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -45,8 +44,8 @@ pub fn act(verb: &TraceVerb) -> Result<i32, Ending> {
 
 /// Writes the whole file or none.
 fn write(trace: &Trace, path: &Path) -> Result<(), Ending> {
-    let written = whole::write(path, |partial| {
-        let mut out = BufWriter::new(File::create(partial)?);
+    let written = whole::fill(path, |file| {
+        let mut out = BufWriter::new(file);
         if path.extension().is_some_and(|e| e == "gz") {
             let mut zipped = GzEncoder::new(&mut out, Compression::default());
             trace.write_plain(&mut zipped)?;

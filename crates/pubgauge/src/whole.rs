@@ -1,25 +1,31 @@
 //! Files that are written whole or not at all, and read again.
 
-use std::io::{self, ErrorKind};
+use std::fs::File;
+use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 
+use pubgauge_results::place::Place;
 use pubgauge_results::store;
 use serde::de::DeserializeOwned;
 
 use crate::exit::Ending;
 
-/// Has a file beside `path` filled; it gets that name once it is whole, and is removed if it fails.
+/// Writes a file; it gets its name once it is whole ([`Place::write`]).
 ///
 /// # Errors
 /// That it cannot be written, and why.
-pub fn write(path: &Path, fill: impl FnOnce(&Path) -> io::Result<()>) -> Result<(), String> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let partial = path.with_file_name(format!(".{name}.partial"));
-    let written = fill(&partial).and_then(|()| std::fs::rename(&partial, path));
-    written.map_err(|error| {
-        let _ = std::fs::remove_file(&partial);
-        format!("cannot write {}: {error}", path.display())
-    })
+pub fn write(path: &Path, bytes: impl AsRef<[u8]>) -> Result<(), String> {
+    fill(path, |file| file.write_all(bytes.as_ref()))
+}
+
+/// The same with what `fill` writes.
+///
+/// # Errors
+/// That it cannot be written, and why.
+pub fn fill(path: &Path, fill: impl FnOnce(&mut File) -> io::Result<()>) -> Result<(), String> {
+    let folder = Place::open(path.parent().unwrap_or(path));
+    let written = folder.and_then(|place| place.fill(path.file_name().unwrap_or_default(), fill));
+    written.map_err(|error| format!("cannot write {}: {error}", path.display()))
 }
 
 /// Reads a file of JSON that says its `format` itself. `None` where there is none; also where it is damaged and a run

@@ -34,7 +34,8 @@ pub fn worker(args: &WorkerArgs) -> Result<i32, Ending> {
     let output = owned(io::stdout().as_fd().try_clone_to_owned())?;
     let by_name = |name: &str| drivers::all().by_name(name);
     let clock = args.clock.map_or(Clock::Monotonic, Clock::Converted);
-    serve(input, output, by_name, prepare_thread, clock).map_err(Ending::not_valid)?;
+    let below = args.files.as_deref();
+    serve(input, output, by_name, prepare_thread, clock, below).map_err(Ending::not_valid)?;
     Ok(FINE)
 }
 
@@ -53,6 +54,7 @@ fn join(args: &WorkerArgs, conductor: &str) -> Result<i32, Ending> {
             patience: Dial::PATIENCE,
         },
         program: std::env::current_exe().map_err(Ending::not_valid)?,
+        files: args.files.clone(),
     };
     let served = agent.serve(&mut |words| {
         if !args.quiet {

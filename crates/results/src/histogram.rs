@@ -5,9 +5,11 @@
 //! histogram itself V2-encoded, deflated and in base64. Values are nanoseconds.
 
 use std::borrow::Borrow;
+use std::io::Read;
 use std::time::Duration;
 
 use base64::Engine as _;
+use flate2::read::ZlibDecoder;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 use hdrhistogram::serialization::V2DeflateSerializer;
@@ -219,6 +221,7 @@ pub fn clean_tag(tag: &str) -> String {
 pub fn read_log(text: &str) -> Result<Vec<Interval>, LogError> {
     let mut deserializer = Deserializer::new();
     let mut intervals = Vec::new();
+    let mut decoded = 0;
     for entry in IntervalLogIterator::new(text.as_bytes()) {
         let entry =
             entry.map_err(|LogIteratorError::ParseError { offset }| LogError::Parse { offset })?;
@@ -232,8 +235,16 @@ pub fn read_log(text: &str) -> Result<Vec<Interval>, LogError> {
         let bytes = base64::engine::general_purpose::STANDARD
             .decode(interval.encoded_histogram())
             .map_err(|why| damaged(why.to_string()))?;
+        let plain = inflated(&bytes).map_err(damaged)?;
+        decoded += check(&plain).map_err(damaged)?;
+        if decoded > MOST_DECODED {
+            let most = MOST_DECODED >> 20;
+            return Err(damaged(format!(
+                "the log's histograms take more than {most} MiB, the most that are held"
+            )));
+        }
         let histogram = deserializer
-            .deserialize::<u64, _>(&mut bytes.as_slice())
+            .deserialize::<u64, _>(&mut plain.as_slice())
             .map_err(|why| damaged(why.to_string()))?;
         intervals.push(Interval {
             tag: interval.tag().map(|tag| tag.as_str().to_owned()),
@@ -244,6 +255,68 @@ pub fn read_log(text: &str) -> Result<Vec<Interval>, LogError> {
     }
     Ok(intervals)
 }
+
+/// The histogram without its deflation; the decoder would believe all lengths that the bytes claim.
+fn inflated(bytes: &[u8]) -> Result<Vec<u8>, String> {
+    let deflated = match bytes.split_at_checked(8) {
+        Some((head, rest)) if head[..4] == COMPRESSED => rest,
+        _ => return Ok(bytes.to_vec()),
+    };
+    let mut plain = Vec::new();
+    let mut reader = ZlibDecoder::new(deflated).take(MOST_ENCODED as u64 + 1);
+    reader
+        .read_to_end(&mut plain)
+        .map_err(|why| why.to_string())?;
+    match plain.len() > MOST_ENCODED {
+        true => Err(format!("it is longer than {MOST_ENCODED} bytes")),
+        false => Ok(plain),
+    }
+}
+
+/// Checks what an encoded histogram says of itself, before memory is taken for it: that its values have the bounds of
+/// pubgauge's own, and that its counts are there. Returns the memory that it takes, bytes.
+fn check(plain: &[u8]) -> Result<usize, String> {
+    let Some((head, counts)) = plain.split_at_checked(40) else {
+        return Err("it is cut off".into());
+    };
+    let word = |at: usize| {
+        head[at..]
+            .first_chunk()
+            .map_or(0, |b| u32::from_be_bytes(*b))
+    };
+    let long = |at: usize| {
+        head[at..]
+            .first_chunk()
+            .map_or(0, |b| u64::from_be_bytes(*b))
+    };
+    if word(4) as usize != counts.len() {
+        return Err(format!(
+            "it says that its counts take {} bytes, and they take {}",
+            word(4),
+            counts.len()
+        ));
+    }
+    let (digits, low, high) = (word(12), long(16), long(24));
+    if digits > DIGITS || low != 1 || high > HIGHEST {
+        return Err(format!(
+            "its values are from {low} to {high} with {digits} digits; from 1 to {HIGHEST} with {DIGITS} are read"
+        ));
+    }
+    Ok(MOST_COUNTS * size_of::<u64>())
+}
+
+/// How a deflated histogram begins.
+const COMPRESSED: [u8; 4] = [0x1c, 0x84, 0x93, 0x14];
+/// Digits of pubgauge's histograms, and twice the largest time that they hold, ns: 2 h.
+const DIGITS: u32 = 3;
+const HIGHEST: u64 = 7_200_000_000_000;
+/// Counts of a histogram of these bounds: 1,024 for each power of two from 2,048 on, and 2,048 below.
+const MOST_COUNTS: usize = 34 << 10;
+/// A histogram's encoded counts: each takes 9 bytes at the most.
+const MOST_ENCODED: usize = 40 + 9 * MOST_COUNTS;
+/// Memory for the histograms of one log, bytes: 1,800 records of four flows. Most of it is zeros that the system does
+/// not even bring in.
+const MOST_DECODED: usize = 2 << 30;
 
 /// Adds histograms up; counts stay exact. `None` if there are none.
 pub fn merge<'a>(
@@ -350,6 +423,65 @@ mod tests {
         let cut = &written[..written.len() - 20];
         assert!(read_log(&format!("{cut}\n")).is_err());
         assert!(matches!(read_log("rubbish\n"), Err(LogError::Parse { .. })));
+    }
+
+    /// A line of a log with this histogram, whatever it says of itself.
+    fn line(head: [u64; 5], counts: &[u8], compressed: bool) -> String {
+        let [cookie, length, digits, low, high] = head;
+        let mut plain = Vec::new();
+        for word in [cookie, length, 0, digits] {
+            plain.extend((word as u32).to_be_bytes());
+        }
+        for long in [low, high] {
+            plain.extend(long.to_be_bytes());
+        }
+        plain.extend(1f64.to_be_bytes());
+        plain.extend(counts);
+        let mut bytes = plain.clone();
+        if compressed {
+            let mut zipped =
+                flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
+            std::io::Write::write_all(&mut zipped, &plain).unwrap();
+            let zipped = zipped.finish().unwrap();
+            bytes = [0x1c84_9314_u32, zipped.len() as u32]
+                .iter()
+                .flat_map(|word| word.to_be_bytes())
+                .chain(zipped)
+                .collect();
+        }
+        let text = base64::engine::general_purpose::STANDARD.encode(bytes);
+        format!("Tag=a,0.0,1.0,1.0,{text}\n")
+    }
+
+    /// What the decoder would take gigabytes for: a length, or bounds, of a few bytes.
+    #[test]
+    fn what_a_histogram_says_of_itself_is_checked_before_memory_is_taken() {
+        const V2: u64 = 0x1c84_9313;
+        let fine = [V2, 1, 3, 1, 3_600_000_000_000];
+        for compressed in [false, true] {
+            assert_eq!(read_log(&line(fine, &[2], compressed)).unwrap().len(), 1);
+            for (says, head, counts) in [
+                (
+                    "counts take",
+                    [V2, u64::from(u32::MAX), 3, 1, 1 << 40],
+                    &[2_u8][..],
+                ),
+                ("5 digits", [V2, 1, 5, 1, 1 << 40], &[2]),
+                ("digits; from 1", [V2, 1, 3, 1, u64::MAX], &[2]),
+                ("digits; from 1", [V2, 1, 3, 1 << 30, 1 << 40], &[2]),
+                ("longer than", fine, &[0; 400_000]),
+            ] {
+                if says == "longer than" && !compressed {
+                    continue;
+                }
+                let wrong = read_log(&line(head, counts, compressed)).unwrap_err();
+                assert!(wrong.to_string().contains(says), "{says}: {wrong}");
+            }
+        }
+        // Many small lines: each is fine, all of them are not.
+        let many = line(fine, &[2], true).repeat(10_000);
+        let wrong = read_log(&many).unwrap_err().to_string();
+        assert!(wrong.contains("the most that are held"), "{wrong}");
     }
 
     proptest! {

@@ -10,6 +10,7 @@
 //! - [`counted`]: system calls, and what crossed an interface.
 //! - [`group`]: how members of groups shared messages.
 //! - [`host`]: hosts that workers ran on; [`one_way`]: which one-way times between them can be quoted.
+//! - [`place`]: files below a folder, written whole and through no link.
 //! - [`processors`]: shares of the machine's processors.
 //! - [`schema`]: the JSON Schema of `results.json`.
 //! - [`comparison`]: cells judged against each other.
@@ -33,6 +34,7 @@ pub mod host;
 pub mod model;
 pub mod network;
 pub mod one_way;
+pub mod place;
 pub mod processors;
 pub mod schema;
 pub mod search;

@@ -31,11 +31,9 @@ use crate::difference::first_difference;
 use crate::histogram::{self, Interval};
 use crate::model::{CriterionOutcome, FORMAT, Machine, READ_FORMATS, Results, StudyInfo, Trial};
 use crate::network::NetworkInfo;
+use crate::place::{PARTIAL, Place};
 use crate::search::{NotMeasured, Search};
-use disk::{
-    LOCK_FILE, MAX_FILE_BYTES, TRIAL_FILE, TRIALS, io_error, lock, make_dir, read_json, sync_dir,
-    write_synced,
-};
+use disk::{LOCK_FILE, MAX_FILE_BYTES, TRIAL_FILE, TRIALS, io_error, lock, read_json};
 pub use disk::{StoreError, read_text};
 
 /// Name of the file other tools read.
@@ -44,8 +42,6 @@ pub const RESULTS_FILE: &str = "results.json";
 pub const INVOCATION_FILE: &str = "invocation.json";
 const STUDY_FILE: &str = "study.toml";
 const RESOLVED_FILE: &str = "study.resolved.json";
-/// Name of [`RESULTS_FILE`] while it is being written.
-const PARTIAL_FILE: &str = ".results.json.partial";
 
 /// The files of a trial apart from `trial.json`.
 #[derive(Clone, Debug, Default)]
@@ -75,6 +71,8 @@ pub struct NewRun {
 #[derive(Debug)]
 pub struct RunFolder {
     root: PathBuf,
+    /// The folder itself; nothing is written into it by its path.
+    place: Place,
     results: Results,
     /// Locks the folder as long as it is written to.
     _lock: File,
@@ -91,41 +89,53 @@ impl RunFolder {
         if dir.join(RESULTS_FILE).exists() {
             return Err(StoreError::AlreadyARun(dir.to_owned()));
         }
-        fs::create_dir_all(dir).map_err(io_error("create", dir, dir))?;
+        let place = Place::made(dir).map_err(io_error("create", dir, dir))?;
         if !only_begun(dir)? {
             return Err(StoreError::NotARun(dir.to_owned()));
         }
-        let lock = lock(dir)?;
+        let lock = lock(dir, &place)?;
         // Another pubgauge may have begun a run there before this one got the lock.
         if dir.join(RESULTS_FILE).exists() {
             return Err(StoreError::AlreadyARun(dir.to_owned()));
         }
-        write_synced(dir, &dir.join(INVOCATION_FILE), run.invocation.as_bytes())?;
-        let trials = dir.join(TRIALS);
-        fs::create_dir_all(&trials).map_err(io_error("create", dir, &trials))?;
-        write_synced(dir, &dir.join(STUDY_FILE), run.study_toml.as_bytes())?;
         let mut resolved = serde_json::to_string_pretty(&run.study_resolved)
             .expect("a JSON value is always printable");
         resolved.push('\n');
-        write_synced(dir, &dir.join(RESOLVED_FILE), resolved.as_bytes())?;
         let results = Results {
             machine: run.machine,
             study: run.study,
             ..Results::default()
         };
-        RunFolder::begun(dir, results, lock)
-    }
-
-    /// The folder of a run that ends before all its trials have run, until [`RunFolder::finish`] says otherwise.
-    fn begun(dir: &Path, mut results: Results, lock: File) -> Result<RunFolder, StoreError> {
-        results.study.cut_off = true;
         let mut folder = RunFolder {
             root: dir.to_owned(),
+            place,
             results,
             _lock: lock,
         };
-        folder.write_results()?;
+        folder.write(INVOCATION_FILE, &run.invocation)?;
+        folder.trials()?;
+        folder.write(STUDY_FILE, &run.study_toml)?;
+        folder.write(RESOLVED_FILE, &resolved)?;
+        folder.begin()?;
         Ok(folder)
+    }
+
+    /// From now on the run ends before all its trials have run, until [`RunFolder::finish`] says otherwise.
+    fn begin(&mut self) -> Result<(), StoreError> {
+        self.results.study.cut_off = true;
+        self.write_results()
+    }
+
+    /// Writes a file of the run itself.
+    fn write(&self, name: &str, text: &str) -> Result<(), StoreError> {
+        let written = self.place.write(name, text);
+        written.map_err(io_error("write", &self.root, &self.root.join(name)))
+    }
+
+    /// The folder of the trials.
+    fn trials(&self) -> Result<Place, StoreError> {
+        let trials = self.place.below(TRIALS);
+        trials.map_err(io_error("open", &self.root, &self.root.join(TRIALS)))
     }
 
     /// Opens a run that was cut off. Finished trials are kept, files of an unfinished one removed.
@@ -137,7 +147,8 @@ impl RunFolder {
         if !dir.join(RESULTS_FILE).exists() {
             return Err(StoreError::NoRun(dir.to_owned()));
         }
-        let lock = lock(dir)?;
+        let place = Place::open(dir).map_err(io_error("open", dir, dir))?;
+        let lock = lock(dir, &place)?;
         let before: Value = read_json(&dir.join(RESOLVED_FILE))?;
         if let Some(difference) = first_difference("study", &before, study_resolved) {
             return Err(StoreError::OtherStudy {
@@ -145,14 +156,23 @@ impl RunFolder {
                 difference,
             });
         }
-        let mut results = load(dir)?;
-        let trials = dir.join(TRIALS);
+        let mut folder = RunFolder {
+            root: dir.to_owned(),
+            place,
+            results: load(dir)?,
+            _lock: lock,
+        };
+        let trials = folder.trials()?;
+        let path = dir.join(TRIALS);
         let mut stored = Vec::new();
-        for entry in fs::read_dir(&trials).map_err(io_error("read", dir, &trials))? {
-            let entry = entry.map_err(io_error("read", dir, &trials))?;
-            let path = entry.path();
-            if entry.file_name().as_encoded_bytes().starts_with(b".") {
-                fs::remove_dir_all(&path).map_err(io_error("remove", dir, &path))?;
+        for entry in fs::read_dir(trials.path()).map_err(io_error("read", dir, &path))? {
+            let entry = entry.map_err(io_error("read", dir, &path))?;
+            let name = entry.file_name();
+            let path = path.join(&name);
+            if name.as_encoded_bytes().starts_with(b".") {
+                trials
+                    .remove(&name)
+                    .map_err(io_error("remove", dir, &path))?;
             } else {
                 stored.push(read_json::<Trial>(&path.join(TRIAL_FILE))?);
             }
@@ -160,15 +180,14 @@ impl RunFolder {
         // Trials keep the order in which they ran; one that is missing in results.json was the
         // last.
         let position = |id: u32| {
-            results
-                .trials
-                .iter()
-                .position(|trial| trial.id == id)
-                .unwrap_or(usize::MAX)
+            let known = &folder.results.trials;
+            let at = known.iter().position(|trial| trial.id == id);
+            at.unwrap_or(usize::MAX)
         };
         stored.sort_by_key(|trial| (position(trial.id), trial.id));
-        results.trials = stored;
-        RunFolder::begun(dir, results, lock)
+        folder.results.trials = stored;
+        folder.begin()?;
+        Ok(folder)
     }
 
     /// Replaces the outcomes of the claims of a stored run; all else stays.
@@ -179,9 +198,11 @@ impl RunFolder {
         dir: &Path,
         judge: impl FnOnce(&Results) -> Vec<ClaimOutcome>,
     ) -> Result<Results, StoreError> {
-        let lock = lock(dir)?;
+        let place = Place::open(dir).map_err(io_error("open", dir, dir))?;
+        let lock = lock(dir, &place)?;
         let mut folder = RunFolder {
             root: dir.to_owned(),
+            place,
             results: load(dir)?,
             _lock: lock,
         };
@@ -196,51 +217,24 @@ impl RunFolder {
     /// [`StoreError::NoSpace`] on a full disk; everything stored before stays readable and
     /// nothing of this trial is left.
     pub fn append_trial(&mut self, trial: Trial, files: &TrialFiles) -> Result<(), StoreError> {
-        let trials = self.root.join(TRIALS);
         let name = trial_name(trial.id);
-        let place = trials.join(&name);
-        if place.exists() {
+        let path = self.root.join(TRIALS).join(&name);
+        if path.symlink_metadata().is_ok() {
             return Err(StoreError::Duplicate(trial.id));
         }
-        let partial = trials.join(format!(".{name}.partial"));
-        if partial.exists() {
-            fs::remove_dir_all(&partial).map_err(io_error("remove", &self.root, &partial))?;
+        let names = files.logs.iter().chain(&files.configs);
+        for (name, _) in names {
+            checked(name)?;
         }
-        if let Err(error) = self.write_trial(&partial, &place, &trial, files) {
+        let trials = self.trials()?;
+        let partial = format!(".{name}{PARTIAL}");
+        if let Err(error) = write_trial(&trials, &partial, &name, &trial, files) {
             // Makes room for the next attempt; the caller gets the first error, not one of this.
-            let _ = fs::remove_dir_all(&partial);
-            return Err(error);
+            let _ = trials.remove(&partial);
+            return Err(io_error("write", &self.root, &path)(error));
         }
         self.results.trials.push(trial);
         self.write_results()
-    }
-
-    fn write_trial(
-        &self,
-        partial: &Path,
-        place: &Path,
-        trial: &Trial,
-        files: &TrialFiles,
-    ) -> Result<(), StoreError> {
-        let root = &self.root;
-        make_dir(root, partial)?;
-        let json = serde_json::to_string_pretty(trial).expect("a trial is plain data");
-        write_synced(root, &partial.join(TRIAL_FILE), json.as_bytes())?;
-        for (name, log) in &files.logs {
-            let path = partial.join(format!("{}.hlog", checked(name)?));
-            write_synced(root, &path, log.as_bytes())?;
-        }
-        if !files.configs.is_empty() {
-            let system = partial.join("system");
-            make_dir(root, &system)?;
-            for (name, text) in &files.configs {
-                write_synced(root, &system.join(checked(name)?), text.as_bytes())?;
-            }
-            sync_dir(root, &system)?;
-        }
-        sync_dir(root, partial)?;
-        fs::rename(partial, place).map_err(io_error("rename", root, partial))?;
-        sync_dir(root, &root.join(TRIALS))
     }
 
     /// Stores the searches' results so far, the cells that cannot be measured because of them, and the number of
@@ -308,18 +302,37 @@ impl RunFolder {
     }
 
     fn write_results(&mut self) -> Result<(), StoreError> {
-        let path = self.root.join(RESULTS_FILE);
-        let temporary = self.root.join(PARTIAL_FILE);
-        let outcome = write_synced(&self.root, &temporary, to_json(&self.results).as_bytes())
-            .and_then(|()| {
-                fs::rename(&temporary, &path).map_err(io_error("rename", &self.root, &temporary))
-            })
-            .and_then(|()| sync_dir(&self.root, &self.root));
-        if outcome.is_err() {
-            let _ = fs::remove_file(&temporary);
-        }
-        outcome
+        self.write(RESULTS_FILE, &to_json(&self.results))?;
+        let synced = self.place.sync();
+        synced.map_err(io_error("sync", &self.root, &self.root))
     }
+}
+
+/// Writes a trial into a folder of its own, which gets its name when all is on the disk.
+fn write_trial(
+    trials: &Place,
+    partial: &str,
+    name: &str,
+    trial: &Trial,
+    files: &TrialFiles,
+) -> io::Result<()> {
+    trials.remove(partial)?;
+    let place = trials.below(partial)?;
+    let json = serde_json::to_string_pretty(trial).expect("a trial is plain data");
+    place.write(TRIAL_FILE, json)?;
+    for (name, log) in &files.logs {
+        place.write(format!("{name}.hlog"), log)?;
+    }
+    if !files.configs.is_empty() {
+        let system = place.below("system")?;
+        for (name, text) in &files.configs {
+            system.write(name, text)?;
+        }
+        system.sync()?;
+    }
+    place.sync()?;
+    trials.rename(partial, name)?;
+    trials.sync()
 }
 
 /// Reads `results.json` of the run in `dir`.
@@ -452,21 +465,19 @@ fn checked(name: &str) -> Result<&str, StoreError> {
 
 /// Whether `dir` holds only what a run writes before its `results.json`.
 fn only_begun(dir: &Path) -> Result<bool, StoreError> {
-    let written_first = [
-        LOCK_FILE,
-        INVOCATION_FILE,
-        STUDY_FILE,
-        RESOLVED_FILE,
-        PARTIAL_FILE,
-    ];
+    let written = [INVOCATION_FILE, STUDY_FILE, RESOLVED_FILE, RESULTS_FILE];
+    let ours = |name: &str| {
+        let part = name.strip_prefix('.').and_then(|n| n.strip_suffix(PARTIAL));
+        name == LOCK_FILE || written.contains(&part.unwrap_or(name))
+    };
     for entry in fs::read_dir(dir).map_err(io_error("read", dir, dir))? {
         let path = entry.map_err(io_error("read", dir, dir))?.path();
         let name = path.file_name().unwrap_or_default();
-        let ours = match name == TRIALS {
+        let is_ours = match name == TRIALS {
             true => fs::read_dir(&path).is_ok_and(|mut trials| trials.next().is_none()),
-            false => written_first.iter().any(|ours| name == *ours),
+            false => name.to_str().is_some_and(ours),
         };
-        if !ours {
+        if !is_ours {
             return Ok(false);
         }
     }

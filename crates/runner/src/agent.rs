@@ -2,7 +2,7 @@
 //! worker process, and joins again for the next.
 
 use std::io::{self, Read, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
@@ -34,6 +34,8 @@ pub struct Agent {
     pub dial: Dial,
     /// The program of the workers: `PROGRAM worker`.
     pub program: PathBuf,
+    /// The folder with the files of this host that orders may name; none if absent.
+    pub files: Option<PathBuf>,
 }
 
 /// Why an agent ended before the run was over.
@@ -167,7 +169,10 @@ impl Agent {
                 return;
             }
         };
-        let mut arguments = vec!["worker".to_owned()];
+        // Nothing lies below a file.
+        let files = self.files.as_deref().unwrap_or(Path::new("/dev/null"));
+        let files = files.display().to_string();
+        let mut arguments = ["worker", "--files", &files].map(str::to_owned).to_vec();
         if let Some(used) = &used {
             arguments.extend(["--clock".to_owned(), used.course().to_string()]);
         }

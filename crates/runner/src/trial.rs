@@ -1,8 +1,9 @@
 //! One trial from beginning to end: system up, engine, figures, verdict, system down.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
+use jiff::Timestamp;
 use pubgauge_driver::{Clock, Mark};
 use pubgauge_engine::assignment::{Assignment, Brief};
 use pubgauge_engine::conductor::{Outcome, TrialRecord, TrialSpec, run};
@@ -25,6 +26,15 @@ use crate::limits;
 use crate::observe::{Observed, Steps, Watcher};
 use crate::processes::ProcessPlace;
 
+/// The time of day; of a clock beyond the year 9999, which is as far as it can be written, the end of that.
+pub fn now() -> Timestamp {
+    written(SystemTime::now())
+}
+
+fn written(time: SystemTime) -> Timestamp {
+    Timestamp::try_from(time).unwrap_or(Timestamp::MAX)
+}
+
 /// Runs a trial. A trial that cannot begin is a broken one, with the reason; measurements are
 /// always kept.
 pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Trial, TrialFiles) {
@@ -33,7 +43,7 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Tria
             version: "unknown".into(),
             ..job.asked.system.clone()
         },
-        started: jiff::Timestamp::now().to_string(),
+        started: now().to_string(),
         ..job.asked.clone()
     };
     let broken = |why| (broken(job, asked.clone(), why), TrialFiles::default());
@@ -269,4 +279,16 @@ pub fn prepare_thread(assignment: &Assignment) -> Result<(), String> {
         pubgauge_testbed::set_realtime(priority).map_err(|e| e.to_string())?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_beyond_what_can_be_written_is_no_panic() {
+        let years = |n: u64| SystemTime::UNIX_EPOCH + Duration::from_secs(n * 31_557_600);
+        assert!(written(years(56)).to_string().starts_with("2026-"));
+        assert!(written(years(100_000)).to_string().starts_with("9999-"));
+    }
 }

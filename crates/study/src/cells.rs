@@ -1,6 +1,7 @@
 //! The cells of a study: which systems, settings and values of which grid each workload is crossed with.
 
 use std::fmt::Write as _;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use pubgauge_driver::Settings;
@@ -13,7 +14,7 @@ use crate::planned::{MAX_TRIALS, PlannedTrial};
 use crate::problem::Problem;
 use crate::profile;
 use crate::study::{Study, path_fault};
-use crate::tree::{Entry, Node, Value, full_path};
+use crate::tree::{Entry, Node, PathFault, Value, full_path};
 use crate::units::not_of_study;
 
 /// Keys at the top of a study that no grid varies.
@@ -37,13 +38,30 @@ const FIXED: [&str; 13] = [
 /// a study.
 const OF_WORKLOAD: [&str; 5] = ["flow", "phases", "topology", "client", "testbed"];
 
-/// One combination of a grid's values: the tree with them in place, and the workloads that are run
-/// with it.
-pub(crate) struct Cell {
+/// One combination of a grid's values, and the workloads that are run with it. The tree with the values in place is
+/// made when it is needed: a grid may have 100,000 of them.
+pub(crate) struct Cell<'a> {
     pub(crate) axes: Vec<(String, String)>,
-    pub(crate) tree: Node,
+    /// The values and where they go.
+    set: Vec<(Rc<[String]>, &'a Node)>,
     /// Indices in the study's list of workloads.
-    pub(crate) workloads: Vec<usize>,
+    pub(crate) workloads: Rc<[usize]>,
+}
+
+impl Cell<'_> {
+    /// The study of this cell; `bare` is [`Study::without_grids`].
+    ///
+    /// # Errors
+    /// Which axis leads nowhere, and why.
+    pub(crate) fn tree(&self, bare: &Node) -> Result<Node, (usize, PathFault)> {
+        let mut tree = bare.clone();
+        for (axis, (path, value)) in self.set.iter().enumerate() {
+            let steps: Vec<&str> = path.iter().map(String::as_str).collect();
+            let set = tree.set(&steps, value.span.clone(), value);
+            set.map_err(|fault| (axis, fault))?;
+        }
+        Ok(tree)
+    }
 }
 
 /// The systems and settings that one workload is crossed with.
@@ -55,7 +73,7 @@ pub(crate) struct Crossed {
 
 impl Study {
     /// Every combination of the values of the study's grid, and of each grid that a workload has of its own.
-    pub(crate) fn cells(&self, problems: &mut Vec<Problem>) -> Vec<Cell> {
+    pub(crate) fn cells(&self, problems: &mut Vec<Problem>) -> Vec<Cell<'_>> {
         let all = self.tree.list("workload");
         let own = |nth: &usize| all[*nth].get("grid");
         let (with, without): (Vec<usize>, Vec<usize>) =
@@ -78,18 +96,29 @@ impl Study {
         cells
     }
 
+    /// The tree without its grids, whose values are in the cells.
+    pub(crate) fn without_grids(&self) -> Node {
+        let mut tree = self.tree.clone();
+        tree.leave_out("grid");
+        for workload in tree.list_mut("workload").into_iter().flatten() {
+            workload.leave_out("grid");
+        }
+        tree
+    }
+
     /// Every combination of a grid's values; `own` is the workload whose own grid it is.
-    fn combinations(
-        &self,
-        grid: Option<&Entry>,
+    fn combinations<'a>(
+        &'a self,
+        grid: Option<&'a Entry>,
         own: Option<(usize, &str)>,
         workloads: Vec<usize>,
         problems: &mut Vec<Problem>,
-    ) -> Vec<Cell> {
+    ) -> Vec<Cell<'a>> {
+        let bare = self.without_grids();
         let mut cells = vec![Cell {
             axes: Vec::new(),
-            tree: self.tree.clone(),
-            workloads,
+            set: Vec::new(),
+            workloads: workloads.into(),
         }];
         for axis in grid.map_or(&[][..], |grid| grid.node.entries()) {
             let mut wrong = |message: String| {
@@ -111,25 +140,25 @@ impl Study {
                 wrong(format!("the grid makes more than {MAX_TRIALS} trials"));
                 return cells;
             }
-            let path = path_of(&axis.key, own);
-            let steps: Vec<&str> = path.iter().map(String::as_str).collect();
+            let path: Rc<[String]> = path_of(&axis.key, own).into();
             let mut next = Vec::with_capacity(cells.len() * values.len());
             for cell in &cells {
                 for value in values {
-                    let mut tree = cell.tree.clone();
-                    if let Err(fault) = tree.set(&steps, value.span.clone(), value) {
-                        wrong(path_fault(&axis.key, &fault));
-                        return cells;
-                    }
                     let mut axes = cell.axes.clone();
                     axes.push((axis.key.clone(), shown(value)));
-                    let workloads = cell.workloads.clone();
+                    let mut set = cell.set.clone();
+                    set.push((path.clone(), value));
                     next.push(Cell {
                         axes,
-                        tree,
-                        workloads,
+                        set,
+                        workloads: cell.workloads.clone(),
                     });
                 }
+            }
+            // Where a path leads does not depend on the values of other cells.
+            if let Some(Err((_, fault))) = next.first().map(|cell| cell.tree(&bare)) {
+                wrong(path_fault(&axis.key, &fault));
+                return cells;
             }
             cells = next;
         }
@@ -237,11 +266,14 @@ pub(crate) fn crossed(
     })
 }
 
+/// How many trials are looked back for the same settings.
+const KNOWN: usize = 64;
+
 /// The trials of one workload in one cell, whose load may not be known before the run; `placed` has the brokers of a system, and the workload over them.
 pub(crate) fn add_trials<'a>(
     study: &StudyFile,
     (nth, load): (usize, Option<&Arc<OpenLoad>>),
-    cell: &Cell,
+    cell: &Cell<'_>,
     crossed: &Crossed,
     placed: impl Fn(&str) -> (u32, &'a Arc<Workload>),
     trials: &mut Vec<PlannedTrial>,
@@ -257,10 +289,14 @@ pub(crate) fn add_trials<'a>(
         for variant in &crossed.variants {
             let settings_name = variant.shown_name();
             let profile = variant.profile.as_deref().and_then(profile::profile);
-            let settings = &match profile {
+            let settings = match profile {
                 Some(profile) => profile.ask.with(&variant.ask),
                 None => variant.ask.clone(),
             };
+            // Most cells ask for what those before them do.
+            let known = trials.iter().rev().take(KNOWN);
+            let known = known.map(|t| &t.settings).find(|s| ***s == settings);
+            let settings = known.cloned().unwrap_or_else(|| settings.into());
             for system in &crossed.systems {
                 let (brokers, workload) = placed(system);
                 let mut id = format!("{system} / {settings_name} / {}", workload.name);
@@ -275,7 +311,7 @@ pub(crate) fn add_trials<'a>(
                     system: system.clone(),
                     settings_name: settings_name.to_owned(),
                     profile: variant.profile.clone(),
-                    wish: profile.map(|p| p.wish.clone()).unwrap_or_default(),
+                    wish: profile.map(|p| p.wish.clone().into()),
                     not_granted: Vec::new(),
                     settings: settings.clone(),
                     of_flows: own.iter().map(|own| settings.with(own)).collect(),

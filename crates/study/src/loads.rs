@@ -9,6 +9,7 @@ use crate::places::{FIND, Place, places};
 use crate::planned::PlannedTrial;
 use crate::problem::{Problem, StudyError};
 use crate::study::Study;
+use crate::tree::Node;
 use crate::units::not_of_study;
 
 impl Study {
@@ -21,16 +22,19 @@ impl Study {
     /// workloads that are searched, in the study's list.
     pub(crate) fn open_loads(
         &self,
-        cells: &[Cell],
+        cells: &[Cell<'_>],
+        bare: &Node,
         seed: u64,
         problems: &mut Vec<Problem>,
     ) -> (Vec<BTreeMap<usize, Arc<OpenLoad>>>, Vec<usize>) {
         let written = places(&self.tree);
         let sought: Vec<&Place> = written.iter().filter(|p| p.text == FIND).collect();
         let mut found = Vec::new();
-        let of_cell = |cell: &Cell| {
+        let of_cell = |cell: &Cell<'_>| {
             let here = |place: &&Place| cell.workloads.contains(&place.workload);
-            let open = places(&cell.tree);
+            // What is wrong with its paths is told when it is planned.
+            let tree = cell.tree(bare).unwrap_or_else(|_| bare.clone());
+            let open = places(&tree);
             for lost in sought.iter().copied().filter(here) {
                 if !open.iter().any(|p| p.path == lost.path && p.text == FIND) {
                     found.push(self.varied_and_sought(cell, lost));
@@ -52,8 +56,10 @@ impl Study {
                     }
                     Ok(share) => {
                         let study = Study {
-                            tree: cell.tree.clone(),
-                            ..self.clone()
+                            sources: self.sources.clone(),
+                            tree: tree.clone(),
+                            folder: self.folder.clone(),
+                            scale: self.scale.clone(),
                         };
                         let load = OpenLoad {
                             place: place.clone(),
@@ -165,7 +171,7 @@ impl Study {
     }
 
     /// A value that is searched for and varies over the grid.
-    fn varied_and_sought(&self, cell: &Cell, place: &Place) -> Problem {
+    fn varied_and_sought(&self, cell: &Cell<'_>, place: &Place) -> Problem {
         let workload = self.tree.list("workload").get(place.workload);
         let own = workload.and_then(|workload| workload.get("grid"));
         let grid = own.or(self.tree.get("grid"));

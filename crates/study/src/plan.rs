@@ -9,7 +9,7 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 
-use crate::cells::{Crossed, add_trials, crossed};
+use crate::cells::{Cell, Crossed, add_trials, crossed};
 use crate::clash::{Clash, Clashes};
 use crate::file::{Order, StudyFile, Systems, WorkloadFile};
 use crate::known::{PlanOptions, no_such_system};
@@ -19,7 +19,7 @@ use crate::planned::{MAX_TRIALS, Plan, PlannedTrial};
 use crate::problem::{Problem, StudyError};
 use crate::resolve::{self, Traces};
 use crate::search;
-use crate::study::Study;
+use crate::study::{Study, path_fault};
 use crate::tree::Node;
 use crate::window;
 
@@ -54,8 +54,9 @@ impl Study {
         self.check_crossing(&base, options, &mut problems);
         let search = self.search(&base.search, &mut problems);
         let cells = self.cells(&mut problems);
+        let bare = self.without_grids();
         let seed = u64::from(base.seed.unwrap_or(1));
-        let (loads, sought) = self.open_loads(&cells, seed, &mut problems);
+        let (loads, sought) = self.open_loads(&cells, &bare, seed, &mut problems);
         if !problems.is_empty() {
             return Err(StudyError { problems });
         }
@@ -73,7 +74,8 @@ impl Study {
         let mut held = Vec::new();
         let mut all_notes = BTreeSet::new();
         for (cell, loads) in cells.iter().zip(&loads) {
-            let file = self.decode(&cell.tree)?;
+            let tree = self.of_cell(cell, &bare)?;
+            let file = self.decode(&tree)?;
             let mut found = Vec::new();
             let mut notes = Vec::new();
             let mut traces = Traces::new(&file.trace, &self.folder);
@@ -126,7 +128,7 @@ impl Study {
             found.splice(0..0, traces.found.drain(..));
             held.append(&mut traces.open);
             if !found.is_empty() {
-                return Err(self.clashed(&cell.tree, &found));
+                return Err(self.clashed(&tree, &found));
             }
             all_notes.extend(notes);
             for (nth, crossed, workload) in &workloads {
@@ -138,7 +140,7 @@ impl Study {
                 let brokers = |system: &str| placing::brokers_of(system, asked, &options.known);
                 let counts = crossed.systems.iter().map(|system| brokers(system));
                 let over = placing::over(workload, counts)
-                    .map_err(|clash| self.clashed(&cell.tree, &[clash.of_workload(&file, *nth)]))?;
+                    .map_err(|clash| self.clashed(&tree, &[clash.of_workload(&file, *nth)]))?;
                 let placed = |system: &str| {
                     let count = brokers(system);
                     (count, &over[&count])
@@ -188,6 +190,14 @@ impl Study {
             trials,
             compare,
             traces: held,
+        })
+    }
+
+    /// The tree of a cell.
+    fn of_cell(&self, cell: &Cell<'_>, bare: &Node) -> Result<Node, StudyError> {
+        cell.tree(bare).map_err(|(axis, fault)| {
+            let message = path_fault(&cell.axes[axis].0, &fault);
+            StudyError::one(self.problem(&self.tree, &["grid"], message, None))
         })
     }
 

@@ -67,12 +67,12 @@ pub struct PlannedTrial {
     /// The profile that its settings begin with.
     pub profile: Option<String>,
     /// Settings that the profile wishes for, until [`Plan::grant_wishes`] has put them into the
-    /// settings.
-    pub wish: Settings,
+    /// settings; none without a profile.
+    pub wish: Option<Arc<Settings>>,
     /// Wishes that the system cannot honour.
     pub not_granted: Vec<Unsupported>,
-    /// What the application asks for.
-    pub settings: Settings,
+    /// What the application asks for; shared by the trials that ask for the same.
+    pub settings: Arc<Settings>,
     /// Settings of flows that have their own, the variant's included: index n here is number n + 1
     /// in [`pubgauge_workload::Flow::settings`].
     pub of_flows: Vec<Settings>,
@@ -119,7 +119,7 @@ pub struct UnsupportedTrial {
 impl PlannedTrial {
     /// All settings: the trial's own, and those of flows that have their own.
     pub fn all_settings(&self) -> impl Iterator<Item = &Settings> {
-        std::iter::once(&self.settings).chain(&self.of_flows)
+        std::iter::once(&*self.settings).chain(&self.of_flows)
     }
 
     /// About how long it takes, in nanoseconds: phases as planned, connections at 20,000 a second
@@ -267,29 +267,25 @@ impl Plan {
         &mut self,
         mut resolve: impl FnMut(&str, &Settings) -> Result<(), Vec<Unsupported>>,
     ) {
-        let mut kept = Vec::with_capacity(self.trials.len());
-        for trial in self.trials.drain(..) {
-            let all = trial
-                .all_settings()
-                .try_for_each(|s| resolve(&trial.system, s));
-            match all {
-                Ok(()) => kept.push(trial),
-                Err(settings) => {
-                    let known = self.unsupported.iter().any(|u| u.cell == trial.cell);
-                    if !known {
-                        self.unsupported.push(UnsupportedTrial {
-                            cell: trial.cell,
-                            system: trial.system,
-                            settings,
-                        });
-                    }
-                }
+        let unsupported = &mut self.unsupported;
+        // In place: there may be 100,000.
+        self.trials.retain(|trial| {
+            let mut all = trial.all_settings();
+            let Err(settings) = all.try_for_each(|s| resolve(&trial.system, s)) else {
+                return true;
+            };
+            if !unsupported.iter().any(|u| u.cell == trial.cell) {
+                unsupported.push(UnsupportedTrial {
+                    cell: trial.cell.clone(),
+                    system: trial.system.clone(),
+                    settings,
+                });
             }
-        }
-        for (order, trial) in (0..).zip(&mut kept) {
+            false
+        });
+        for (order, trial) in (0..).zip(&mut self.trials) {
             trial.order = order;
         }
-        self.trials = kept;
     }
 }
 

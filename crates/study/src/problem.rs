@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
 
 use pubgauge_driver::shortened;
 
@@ -10,7 +11,7 @@ use pubgauge_driver::shortened;
 pub(crate) struct Source {
     /// File name, or `--set PATH=VALUE`.
     pub(crate) name: String,
-    pub(crate) text: String,
+    pub(crate) text: Arc<str>,
     pub(crate) is_flag: bool,
 }
 

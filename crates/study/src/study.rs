@@ -311,6 +311,14 @@ impl Study {
         self.decode(&self.tree)
     }
 
+    /// Whether planning it may read recorded traces.
+    pub fn reads_traces(&self) -> bool {
+        let grids = self.tree.list("workload").iter().map(|own| own.get("grid"));
+        let grids = grids.chain([self.tree.get("grid")]).flatten();
+        let mut axes = grids.flat_map(|grid| grid.node.entries());
+        self.tree.get("trace").is_some() || axes.any(|axis| axis.key.starts_with("trace"))
+    }
+
     /// Decodes a changed copy of the tree.
     pub(crate) fn decode(&self, tree: &Node) -> Result<StudyFile, StudyError> {
         let mut tree = tree.clone();

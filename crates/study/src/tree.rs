@@ -185,6 +185,13 @@ impl Node {
         }
     }
 
+    /// Leaves a key of this table out.
+    pub(crate) fn leave_out(&mut self, key: &str) {
+        if let Value::Table(entries) = &mut self.value {
+            entries.retain(|entry| entry.key != key);
+        }
+    }
+
     /// The value as JSON, for what is only shown.
     pub(crate) fn to_json(&self) -> serde_json::Value {
         match &self.value {

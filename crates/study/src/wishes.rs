@@ -1,5 +1,7 @@
 //! Settings that profiles wish for, put into a plan.
 
+use std::sync::Arc;
+
 use pubgauge_driver::{Mapping, Settings, Unsupported};
 
 use crate::planned::{Plan, PlannedTrial};
@@ -14,7 +16,7 @@ impl Plan {
             let flat_out = flows.iter().any(|flow| flow.arrivals.is_flat_out());
             let driver = driver(&trial.system);
             if let Some(tuned) = driver.and_then(|driver| tuned().get(&driver)) {
-                trial.wish = tuned.settings(flat_out);
+                trial.wish = Some(tuned.settings(flat_out).into());
             }
         }
     }
@@ -27,8 +29,11 @@ impl Plan {
         mut resolve: impl FnMut(&str, &Settings) -> Result<(), Vec<Unsupported>>,
     ) {
         for trial in &mut self.trials {
-            let mut wish = std::mem::take(&mut trial.wish);
-            for asked in std::iter::once(&trial.settings).chain(&trial.of_flows) {
+            let Some(wish) = trial.wish.take() else {
+                continue;
+            };
+            let mut wish = Arc::unwrap_or_clone(wish);
+            for asked in std::iter::once(&*trial.settings).chain(&trial.of_flows) {
                 // Each round removes at least one wish.
                 while let Err(refused) = resolve(&trial.system, &wish.with(asked)) {
                     let before = trial.not_granted.len();
@@ -44,7 +49,8 @@ impl Plan {
                     }
                 }
             }
-            for asked in std::iter::once(&mut trial.settings).chain(&mut trial.of_flows) {
+            trial.settings = wish.with(&trial.settings).into();
+            for asked in &mut trial.of_flows {
                 *asked = wish.with(asked);
             }
         }

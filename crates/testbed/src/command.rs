@@ -1,9 +1,11 @@
-//! Short commands that pubgauge waits for: version queries and hooks.
+//! Commands that pubgauge waits for: version queries, hooks, steps of an installation.
 
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read, Seek};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::guard::{Bounds, Guard, Report, Spec};
@@ -48,24 +50,20 @@ pub(crate) fn run(
     })
 }
 
-/// Executes a command under a guard, without a time limit, with pubgauge's environment and `env`.
-/// Calls `go_on` about ten times a second; once that returns `false`, the command gets SIGTERM,
+/// Executes a command under a guard, without a time limit, with pubgauge's environment. Calls `go_on` about ten times a second; once that returns `false`, the command gets SIGTERM,
 /// SIGKILL five seconds later, and the result is `None`. No process of it is left when this
 /// returns.
 pub(crate) fn run_watched(
     argv: &[String],
-    env: &[(&str, &str)],
     directory: &Path,
     go_on: &mut dyn FnMut() -> bool,
 ) -> io::Result<Option<Output>> {
-    let more = env.iter().map(|(name, value)| (name.into(), value.into()));
-    let env = std::env::vars_os().chain(more).collect();
+    let env = std::env::vars_os().collect();
     let mut goes_on = true;
     let watch = || {
         goes_on = go_on();
         goes_on
     };
-    // Package managers install for everybody.
     let (status, mut captured) = guarded(argv, env, directory, false, GRACE, watch)?;
     if !goes_on {
         return Ok(None);
@@ -75,6 +73,45 @@ pub(crate) fn run_watched(
         text: last_of(&mut captured)?,
         end: status.map_or("was killed".to_owned(), describe_exit),
     }))
+}
+
+/// Executes a command that nothing of pubgauge ever ends: it has a session of its own and no guard, so that neither
+/// Ctrl-C, nor a closed terminal, nor pubgauge's own end reaches it. With pubgauge's environment and `env`. Calls
+/// `go_on` about ten times a second; once that returns `false`, the command is left to itself, and the error is its
+/// process.
+pub(crate) fn run_to_its_end(
+    argv: &[String],
+    env: &[(&str, &str)],
+    go_on: &mut dyn FnMut() -> bool,
+) -> io::Result<Result<Output, u32>> {
+    let (program, arguments) = argv
+        .split_first()
+        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "empty command"))?;
+    let mut captured = tempfile::tempfile()?;
+    let mut command = Command::new(program);
+    command
+        .args(arguments)
+        .envs(env.iter().copied())
+        .current_dir("/")
+        .stdin(Stdio::null())
+        .stdout(captured.try_clone()?)
+        .stderr(captured.try_clone()?);
+    // SAFETY: setsid is async-signal-safe.
+    unsafe { command.pre_exec(|| Ok(rustix::process::setsid().map(drop)?)) };
+    let mut child = command.spawn()?;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Ok(Output {
+                success: status.success(),
+                text: last_of(&mut captured)?,
+                end: describe_exit(status.into_raw()),
+            }));
+        }
+        if !go_on() {
+            return Ok(Err(child.id()));
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
 }
 
 /// Executes a command under a guard. Calls `go_on` about ten times a second; once that returns `false`, the command

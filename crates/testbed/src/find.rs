@@ -112,29 +112,33 @@ pub(crate) fn find(
     Ok(Found { executable, values })
 }
 
-/// Asks a system that was found for its version. `None` if it does not report one.
+/// The version of a system that was found, where it is known without running anything: of the path of its files, or
+/// of pubgauge itself.
+pub(crate) fn version_at_rest(system: &SystemFile, found: &Found) -> Option<String> {
+    let query = &system.version;
+    match &query.path {
+        _ if !query.command.is_empty() => None,
+        Some(path) => capture(&fill(path, &found.values), &query.pattern),
+        None => (system.kind == Kind::Builtin).then(|| env!("CARGO_PKG_VERSION").to_owned()),
+    }
+}
+
+/// Asks a system that was found for its version; this may run its command. `None` if it does not report one.
 ///
 /// The answer is kept for the life of this process: a Java server takes a second to answer.
 pub fn version(system: &SystemFile, found: &Found) -> Option<String> {
     static KNOWN: Mutex<BTreeMap<String, Option<String>>> = Mutex::new(BTreeMap::new());
     let query = &system.version;
+    if query.command.is_empty() {
+        return version_at_rest(system, found);
+    }
     let argv = fill_all(&query.command, &found.values);
-    let path = query.path.as_ref().map(|path| fill(path, &found.values));
-    let key = format!("{argv:?} {path:?} {}", query.pattern);
+    let key = format!("{argv:?} {}", query.pattern);
     if let Some(known) = lock(&KNOWN).get(&key) {
         return known.clone();
     }
-    let text = match (argv.is_empty(), path) {
-        (false, _) => {
-            let output = command::run(&argv, &[], Path::new("/"), Duration::from_secs(20));
-            output.map(|output| output.text).unwrap_or_default()
-        }
-        (true, Some(path)) => path,
-        (true, None) if system.kind == Kind::Builtin => {
-            return Some(env!("CARGO_PKG_VERSION").to_owned());
-        }
-        (true, None) => return None,
-    };
+    let output = command::run(&argv, &[], Path::new("/"), Duration::from_secs(20));
+    let text = output.map(|output| output.text).unwrap_or_default();
     let version = capture(&text, &query.pattern);
     lock(&KNOWN).insert(key, version.clone());
     version

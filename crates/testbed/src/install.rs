@@ -1,8 +1,11 @@
 //! Installing a system: the steps, as data that can be shown, and their execution.
 //!
-//! The machine's package managers do what their commands say. Java servers are fetched by Maven
+//! The machine's package managers do what their commands say, and are never ended: one that is killed leaves
+//! packages half installed and no longer installs anything. Java servers are fetched by Maven
 //! into a working folder, which gets its final name once all is done: an installation that is
 //! interrupted leaves nothing behind, and two at the same time do not collide.
+
+mod dpkg;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -22,6 +25,7 @@ use crate::log::last_lines;
 use crate::owned::OwnedFolder;
 use crate::start::Testbed;
 use crate::template::fill_all;
+pub use dpkg::{Unsound, sound};
 
 /// Maven, with checksums that do not match as an error, not a warning.
 const MVN: &str = "mvn --batch-mode --quiet --strict-checksums";
@@ -139,6 +143,18 @@ pub enum InstallError {
         /// The system.
         system: String,
     },
+    /// The user ended pubgauge, but not the package manager.
+    #[error(
+        "{system}: pubgauge was ended by the user; `{step}` (process {process}) finishes in the background, because a package manager that is ended leaves packages half installed\n  hint: when it is done: pubgauge systems --install {system}"
+    )]
+    InBackground {
+        /// The system.
+        system: String,
+        /// The step that goes on; those after it do not begin.
+        step: String,
+        /// Its process.
+        process: u32,
+    },
 }
 
 /// The progress of an installation.
@@ -198,8 +214,8 @@ impl Plan {
         }
     }
 
-    /// Executes the steps. Calls `watch` about ten times a second with the progress; the
-    /// installation ends when that returns `false`. Steps that several plans share, such as
+    /// Executes the steps. Calls `watch` about ten times a second with the progress; when that returns `false`,
+    /// Maven is ended, and a package manager finishes its step in the background. Steps that several plans share, such as
     /// bringing package lists up to date, are noted in `done` and executed once.
     ///
     /// # Errors
@@ -210,7 +226,7 @@ impl Plan {
         watch: &mut dyn FnMut(At<'_>) -> bool,
     ) -> Result<(), InstallError> {
         match &self.maven {
-            None => self.steps_in(Path::new("/"), done, watch)?,
+            None => self.steps(done, watch)?,
             Some(maven) => self.fetch(maven, watch)?,
         }
         self.find()
@@ -243,7 +259,7 @@ impl Plan {
         let prefix = format!(".installing-{}-", maven.folder);
         let work = OwnedFolder::create(&cache, &prefix).map_err(folder_error)?;
         write_files(maven, work.path()).map_err(folder_error)?;
-        self.steps_in(work.path(), &mut BTreeSet::new(), watch)?;
+        self.steps_in(work.path(), watch)?;
         let description = description(maven).map_err(folder_error)?;
         std::fs::write(work.path().join(DESCRIPTION), description).map_err(folder_error)?;
         // One at a time from here: another installation may have finished first.
@@ -262,55 +278,102 @@ impl Plan {
         work.into_place(&target).map_err(folder_error)
     }
 
-    fn steps_in(
+    /// Executes the commands of a package manager, each to its end.
+    fn steps(
         &self,
-        work: &Path,
         done: &mut BTreeSet<String>,
         watch: &mut dyn FnMut(At<'_>) -> bool,
     ) -> Result<(), InstallError> {
-        let place = work.display().to_string();
-        for (step, (argv, shown)) in self.argvs.iter().zip(&self.steps).enumerate() {
-            if self.maven.is_none() && !done.insert(shown.clone()) {
+        // Debian's package manager would otherwise ask questions that nobody sees.
+        let env = [("DEBIAN_FRONTEND", "noninteractive")];
+        for (step, argv) in self.argvs.iter().enumerate() {
+            if !done.insert(self.steps[step].clone()) {
                 continue;
             }
-            let argv: Vec<String> = argv.iter().map(|a| a.replace(WORK, &place)).collect();
-            let begin = Instant::now();
-            let mut go_on = || {
-                watch(At {
-                    step,
-                    of: self.steps.len(),
-                    shown,
-                    elapsed: begin.elapsed(),
-                })
-            };
-            // Debian's package manager would otherwise ask questions that nobody sees.
-            let env = [("DEBIAN_FRONTEND", "noninteractive")];
-            let output = command::run_watched(&argv, &env, work, &mut go_on).map_err(|error| {
-                InstallError::Execute {
-                    system: self.system.clone(),
-                    step: shown.clone(),
-                    error,
+            let mut go_on = self.progress(step, watch);
+            let ended = command::run_to_its_end(argv, &env, &mut go_on);
+            match ended.map_err(|error| self.not_executed(step, error))? {
+                Ok(output) => self.succeeded(step, output)?,
+                Err(process) => {
+                    return Err(InstallError::InBackground {
+                        system: self.system.clone(),
+                        step: self.steps[step].clone(),
+                        process,
+                    });
                 }
-            })?;
-            let Some(output) = output else {
-                return Err(InstallError::Cancelled {
-                    system: self.system.clone(),
-                });
-            };
-            if !output.success {
-                return Err(InstallError::Step {
-                    system: self.system.clone(),
-                    step: shown.clone(),
-                    end: output.end,
-                    said: last_lines(&[output.text], 10),
-                    hint: match self.manager {
-                        "maven" => "is Maven Central within reach? a mirror or proxy goes into ~/.m2/settings.xml".into(),
-                        manager => format!("try that command by hand; is the network within reach of {}?", manager_tool(manager)),
-                    },
-                });
             }
         }
         Ok(())
+    }
+
+    /// Executes the steps of a Maven installation in its working folder.
+    fn steps_in(
+        &self,
+        work: &Path,
+        watch: &mut dyn FnMut(At<'_>) -> bool,
+    ) -> Result<(), InstallError> {
+        let place = work.display().to_string();
+        for (step, argv) in self.argvs.iter().enumerate() {
+            let argv: Vec<String> = argv.iter().map(|a| a.replace(WORK, &place)).collect();
+            let mut go_on = self.progress(step, watch);
+            let output = command::run_watched(&argv, work, &mut go_on);
+            match output.map_err(|error| self.not_executed(step, error))? {
+                Some(output) => self.succeeded(step, output)?,
+                None => {
+                    return Err(InstallError::Cancelled {
+                        system: self.system.clone(),
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells `watch` how long a step has taken.
+    fn progress<'a>(
+        &'a self,
+        step: usize,
+        watch: &'a mut dyn FnMut(At<'_>) -> bool,
+    ) -> impl FnMut() -> bool + 'a {
+        let begin = Instant::now();
+        move || {
+            watch(At {
+                step,
+                of: self.steps.len(),
+                shown: &self.steps[step],
+                elapsed: begin.elapsed(),
+            })
+        }
+    }
+
+    fn not_executed(&self, step: usize, error: std::io::Error) -> InstallError {
+        InstallError::Execute {
+            system: self.system.clone(),
+            step: self.steps[step].clone(),
+            error,
+        }
+    }
+
+    fn succeeded(&self, step: usize, output: command::Output) -> Result<(), InstallError> {
+        if output.success {
+            return Ok(());
+        }
+        Err(InstallError::Step {
+            system: self.system.clone(),
+            step: self.steps[step].clone(),
+            end: output.end,
+            said: last_lines(&[output.text], 10),
+            hint: match self.manager {
+                "maven" => {
+                    "is Maven Central within reach? a mirror or proxy goes into ~/.m2/settings.xml"
+                        .into()
+                }
+                manager => format!(
+                    "try that command by hand; is the network within reach of {}?",
+                    manager_tool(manager)
+                ),
+            },
+        })
     }
 }
 

@@ -33,7 +33,7 @@ pub struct Listing {
     pub first_look: bool,
     /// Whether it can be started here.
     pub found: bool,
-    /// Its version, where the system is found and reports one.
+    /// Its version, where the system is found and its version is known without running it.
     pub version: Option<String>,
     /// Its executable.
     pub path: Option<PathBuf>,
@@ -57,7 +57,8 @@ pub struct InstallCommands {
 }
 
 impl Catalog {
-    /// Looks for each system on this machine. One whose driver lacks its library is not found.
+    /// Looks for each system on this machine, running nothing: system files may be a stranger's. One whose driver
+    /// lacks its library is not found.
     pub fn list(&self, testbed: &Testbed) -> Vec<Listing> {
         self.systems()
             .map(|system| listing(system, testbed))
@@ -92,8 +93,9 @@ fn listing(system: &SystemFile, testbed: &Testbed) -> Listing {
             .collect(),
         remarks: system.remarks.clone(),
         found: here.is_some() && without.is_none(),
-        version: here
-            .and_then(|found| find::version(system, found).or_else(|| driver.as_ref()?.library())),
+        version: here.and_then(|found| {
+            find::version_at_rest(system, found).or_else(|| driver.as_ref()?.library())
+        }),
         path: here.and_then(|found| found.executable.clone()),
         reason: without.or(found.err().map(|missing| missing.reason)),
         install: find::install_commands(system),

@@ -11,8 +11,7 @@ use crate::options::Options;
 /// is 1 MiB, less than one message of 2 MiB.
 const RECEIVE_BUFFER: i64 = 4 << 20;
 
-/// The configuration for `domain`. All values are numbers or were checked to be plain words, so
-/// nothing needs escaping.
+/// The configuration for `domain`.
 ///
 /// The domain's number on the network is `ExternalDomainId`: within the process each fleet has a
 /// domain of another number, and with it sockets and threads of its own.
@@ -20,6 +19,7 @@ pub(crate) fn xml(options: &Options, domain: u32, network: Option<&OnNetwork>) -
     let native = &options.native;
     let usual = network.map_or("lo", |network| &network.interface);
     let interface = native.interface.as_ref().map_or(usual, |name| &name.0);
+    let named = escaped(interface);
     let multicast = options.multicast.is_some();
     let allow = options.multicast.map_or("false", |mode| mode.word());
     let max_message = options.max_message_bytes;
@@ -31,7 +31,7 @@ pub(crate) fn xml(options: &Options, domain: u32, network: Option<&OnNetwork>) -
         (None, None) if interface == "lo" => vec!["127.0.0.1".to_owned()],
         (None, None) => Vec::new(),
     };
-    let peer = |address: &String| format!("<Peer Address=\"{address}\"/>");
+    let peer = |address: &String| format!("<Peer Address=\"{}\"/>", escaped(address));
     let peers: String = peers.iter().map(peer).collect();
     let peers = given("Peers", Some(peers).filter(|all| !all.is_empty()), "");
     let interval = given("SPDPInterval", options.keep_alive_s, " s");
@@ -52,7 +52,7 @@ pub(crate) fn xml(options: &Options, domain: u32, network: Option<&OnNetwork>) -
     // itself waits for acknowledgements.
     format!(
         "<CycloneDDS><Domain Id=\"any\">\
-         <General><Interfaces><NetworkInterface name=\"{interface}\" multicast=\"{multicast}\"/>\
+         <General><Interfaces><NetworkInterface name=\"{named}\" multicast=\"{multicast}\"/>\
          </Interfaces><AllowMulticast>{allow}</AllowMulticast>\
          <MaxMessageSize>{max_message} B</MaxMessageSize>{fragment}</General>\
          <Discovery><ExternalDomainId>{domain}</ExternalDomainId>\
@@ -65,6 +65,18 @@ pub(crate) fn xml(options: &Options, domain: u32, network: Option<&OnNetwork>) -
          <Watermarks>{high}{high_init}{low}{adaptive}</Watermarks></Internal>\
          </Domain></CycloneDDS>"
     )
+}
+
+/// A text as the value of an attribute: names come from studies, and from orders of other hosts.
+fn escaped(text: &str) -> String {
+    let special = |c: char| matches!(c, '&' | '<' | '>' | '"' | '\'') || c.is_control();
+    text.chars().fold(String::new(), |mut out, c| {
+        match special(c) {
+            true => out.push_str(&format!("&#{};", u32::from(c))),
+            false => out.push(c),
+        }
+        out
+    })
 }
 
 /// An element with a value and its unit; nothing where no value is given.
@@ -96,6 +108,18 @@ mod tests {
             hosts: vec![[10, 0, 0, 1].into(), [10, 0, 0, 2].into()],
         };
         let options = resolve(&Default::default()).unwrap().0;
+        // The name comes with an order, perhaps of another host.
+        let name =
+            "x\"/><Tracing><OutputFile>/etc/cron.d/x</OutputFile></Tracing><a b=\"".to_owned();
+        let strange = OnNetwork {
+            interface: name,
+            ..network.clone()
+        };
+        let escaped = super::xml(&options, 7, Some(&strange));
+        assert!(
+            !escaped.contains("<Tracing>") && escaped.contains("name=\"x&#34;/&#62;&#60;Tracing"),
+            "{escaped}"
+        );
         let xml = xml(&options, 7, Some(&network));
         for part in [
             "<NetworkInterface name=\"eth0\" multicast=\"false\"/>",

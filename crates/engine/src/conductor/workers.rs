@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use pubgauge_driver::Nanos;
 
+use super::checked::check;
 use super::handle::WorkerHandle;
 use super::{Conductor, Observer, Phase};
 use crate::assignment::Role;
@@ -116,6 +117,11 @@ impl Conductor<'_> {
                 Ok(report) => report,
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
             };
+            if let Err(why) = check(&report, &self.spec.brief) {
+                let named = self.named(worker as usize);
+                self.give_up_on(worker as usize, format!("{named} makes no sense: {why}"));
+                continue;
+            }
             counted |= matches!(report, Report::Counters(_));
             if let Report::Passed(flow, tokens) = report {
                 if let Some(Some(window)) = self.tokens.get_mut(flow as usize) {
@@ -150,6 +156,15 @@ impl Conductor<'_> {
                 .filter_map(|handle| handle.link.as_mut())
                 .for_each(|link| link.step());
         }
+    }
+
+    /// Ends the link to a worker.
+    fn give_up_on(&mut self, worker: usize, why: String) {
+        if let Some(handle) = self.workers.get_mut(worker) {
+            handle.gone = true;
+            handle.link = None;
+        }
+        self.fail(why.into());
     }
 
     fn take(&mut self, worker: u32, report: Report, given_up: &mut Vec<Positions>) {

@@ -37,6 +37,17 @@ pub fn put(out: &mut impl Write, what: &impl Serialize) -> io::Result<()> {
 /// Those of the reader; a stream that ends within a frame; a frame that is longer than 1 GiB or is
 /// not a `T` in JSON.
 pub fn read<T: DeserializeOwned>(from: &mut impl Read) -> io::Result<Option<T>> {
+    read_within(from, LONGEST)
+}
+
+/// As [`read`], of a frame of `most` bytes at the most.
+///
+/// # Errors
+/// As [`read`].
+pub(super) fn read_within<T: DeserializeOwned>(
+    from: &mut impl Read,
+    most: usize,
+) -> io::Result<Option<T>> {
     let mut length = [0; 4];
     let mut got = 0;
     while got < length.len() {
@@ -49,7 +60,7 @@ pub fn read<T: DeserializeOwned>(from: &mut impl Read) -> io::Result<Option<T>> 
         }
     }
     let length = u32::from_be_bytes(length) as usize;
-    if length > LONGEST {
+    if length > most {
         let why = format!("a frame of {length} bytes is too long");
         return Err(io::Error::new(io::ErrorKind::InvalidData, why));
     }

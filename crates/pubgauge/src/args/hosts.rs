@@ -87,6 +87,10 @@ pub struct WorkerArgs {
     /// credentials.
     #[arg(long, value_name = "N", requires = "join")]
     pub rank: Option<u32>,
+    /// The folder with the files of this host that the run may have read: recorded traces, certificates,
+    /// keys. Default with --join: none.
+    #[arg(long, value_name = "DIR")]
+    pub files: Option<PathBuf>,
     /// What the clock of the run reads, by this host's (used by an agent itself).
     #[arg(
         long,

@@ -1,7 +1,7 @@
 //! The studies of a run over a folder, and how each begins: stored in its folder, so that `--resume DIR` needs no
 //! other flags.
 
-use std::path::{Path, PathBuf, absolute};
+use std::path::{Component, Path, PathBuf, absolute};
 
 use pubgauge_results::shell::quoted;
 use serde::{Deserialize, Serialize};
@@ -84,13 +84,28 @@ impl StudyList {
     pub fn read(out: &Path) -> Result<Option<StudyList>, Ending> {
         let format: (&str, fn(&StudyList) -> &str) = (FORMAT, |list| &list.format);
         let hint = "each study's own folder is whole: go on with it by `pubgauge run --resume`, or start a new run";
-        whole::read(&out.join(FILE), MAX_BYTES, format, false, hint)
+        let list = whole::read(&out.join(FILE), MAX_BYTES, format, false, hint)?;
+        for listed in list.iter().flat_map(|list: &StudyList| &list.studies) {
+            let mut parts = Path::new(&listed.folder).components();
+            let is_one = matches!(
+                (parts.next(), parts.next()),
+                (Some(Component::Normal(_)), None)
+            );
+            if !is_one || out.join(&listed.folder).is_symlink() {
+                return Err(Ending::bad_input(format!(
+                    "{}: {:?} is no folder in it\n  hint: {hint}",
+                    out.join(FILE).display(),
+                    listed.folder
+                )));
+            }
+        }
+        Ok(list)
     }
 }
 
 /// Writes the whole file or none.
 pub fn write(path: &Path, text: &str) -> Result<PathBuf, Ending> {
-    whole::write(path, |partial| std::fs::write(partial, text)).map_err(|e| {
+    whole::write(path, text).map_err(|e| {
         Ending::not_valid(format!(
             "{e}\n  hint: what was measured is complete; make room and run: pubgauge report {}",
             quoted(path.parent().unwrap_or(path))

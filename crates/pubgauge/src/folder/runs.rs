@@ -28,7 +28,9 @@ pub fn has_runs(dir: &Path) -> bool {
 /// The folders below that have a run, by name.
 fn folders(dir: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
-    let paths = entries.map(|entry| entry.path());
+    // A link leads out of the folder: what is there is no run of these.
+    let own = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    let paths = own.map(|entry| entry.path());
     let mut folders: Vec<PathBuf> = paths
         .filter(|path| path.join(RESULTS_FILE).exists())
         .collect();

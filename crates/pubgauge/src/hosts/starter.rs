@@ -78,6 +78,9 @@ impl Srun {
             program.display().to_string(),
             "worker".into(),
             "--quiet".into(),
+            // Whoever starts programs there may read there what its user may.
+            "--files".into(),
+            "/".into(),
             "--join".into(),
             agents.address().to_string(),
         ];

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use pubgauge_results::model::{Machine, StudyInfo, SystemCapabilities, UnsupportedCell};
 use pubgauge_results::store::{self, NewRun, RunFolder, StoreError};
+use pubgauge_runner::trial::now;
 use pubgauge_study::Plan;
 use pubgauge_testbed::{load_average, machine_facts};
 
@@ -50,7 +51,7 @@ pub(super) fn open_folder(
         study: StudyInfo {
             name: plan.name.clone(),
             question: plan.question.clone(),
-            started: jiff::Timestamp::now().to_string(),
+            started: now().to_string(),
             planned_trials: plan.trials.len() as u32,
             criteria: Vec::new(),
             criterion_specs: specs(plan),
@@ -110,8 +111,8 @@ pub fn default_folder(study: &str) -> Result<PathBuf, Ending> {
             false => '-',
         })
         .collect();
-    let now = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%S");
-    let (parent, name) = (Path::new("results"), format!("{name}-{now}"));
+    let time = now().strftime("%Y%m%dT%H%M%S");
+    let (parent, name) = (Path::new("results"), format!("{name}-{time}"));
     new_folder(parent, &name).map_err(|e| {
         let path = parent.join(name);
         let hint = "name another folder with --out";

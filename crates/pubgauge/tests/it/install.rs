@@ -420,3 +420,116 @@ fn what_a_killed_pubgauge_left_is_removed_by_the_next() {
     assert!(!left.exists());
     assert_eq!(tmp(), [other]);
 }
+
+/// A system that a package manager installs.
+const PACKAGED: &str = r#"
+name = "packaged"
+driver = "mqtt"
+[find]
+executables = ["packaged-server"]
+[install]
+apt = ["apt-get install -y packaged"]
+[run]
+command = ["{exe}"]
+[ready]
+stdout-line = "ready"
+"#;
+
+/// Says when it has begun, and installs once `$GO` is there.
+const APT: &str = r#"#!/bin/sh
+[ "$1" = update ] && exit 0
+echo up > "$AT/up"
+until [ -e "$AT/go" ]; do sleep 0.01; done
+printf '#!/bin/sh\n' > "$AT/bin/packaged-server" && chmod +x "$AT/bin/packaged-server"
+echo done > "$AT/done"
+"#;
+
+/// Says of the packages of dpkg what is in a file.
+const DPKG_QUERY: &str = "#!/bin/sh\ncat \"$AT/statuses\"\n";
+
+/// A place with a package manager of our own, and the command that installs with it.
+fn with_packages() -> (Place, impl Fn(&Place) -> Command) {
+    let place = Place::new();
+    for folder in ["bin", "systems", "dpkg", "dpkg/updates"] {
+        std::fs::create_dir(place.at(folder)).unwrap();
+    }
+    place.write("systems/packaged.toml", PACKAGED);
+    place.write("statuses", "installed ok bash\nconfig-files ok old\n");
+    for (name, text) in [("apt-get", APT), ("dpkg-query", DPKG_QUERY)] {
+        let path = place.write(&format!("bin/{name}"), text);
+        std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();
+    }
+    let install = |place: &Place| {
+        let args = ["systems", "--systems", "systems", "--install", "packaged"];
+        let mut command = place.command(&[&args[..], &["--yes"]].concat());
+        let path = format!("{}:/usr/bin:/bin", place.at("bin").display());
+        command.env("PATH", path).env("AT", place.at("."));
+        command.env("DPKG_ADMINDIR", place.at("dpkg"));
+        command
+    };
+    (place, install)
+}
+
+#[test]
+fn a_package_manager_runs_to_its_end_whatever_ends_pubgauge() {
+    for (signal, code) in [
+        (libc::SIGINT, 2),
+        (libc::SIGTERM, 2),
+        (libc::SIGHUP, 2),
+        (libc::SIGKILL, -libc::SIGKILL),
+    ] {
+        let (place, install) = with_packages();
+        let run = place.spawn(install(&place));
+        wait_for("the package manager is at work", || place.at("up").exists());
+        run.signal(signal);
+        let done = run.ends().exits(code);
+        if signal != libc::SIGKILL {
+            done.says("finishes in the background")
+                .says("`apt-get install -y packaged` (process ");
+        }
+        assert!(!place.at("done").exists(), "it is at work all the time");
+        place.write("go", "");
+        wait_for("it has come to its end", || place.at("done").exists());
+        place.has_no_process_soon();
+        let done = place.finish(install(&place)).exits(0);
+        assert_eq!(done.out, "packaged is installed already\n");
+    }
+}
+
+#[test]
+fn a_dpkg_that_was_interrupted_is_named_with_what_mends_it() {
+    let (place, install) = with_packages();
+    // Half installed: the executable is there, and nothing is installed before dpkg is mended.
+    place.write("go", "");
+    place.finish(install(&place)).exits(0);
+    place.write(
+        "statuses",
+        "installed ok bash\nhalf-installed reinstreq packaged\ntriggers-pending ok libc-bin\n",
+    );
+    place
+        .finish(install(&place))
+        .exits(3)
+        .says("packaged is half-installed, libc-bin is triggers-pending")
+        .says("hint: as root: dpkg --configure -a; apt-get install -f -y");
+    place.write("statuses", "installed ok bash\n");
+    place.write("dpkg/updates/0001", "");
+    place
+        .finish(install(&place))
+        .exits(3)
+        .says("dpkg --configure -a");
+    std::fs::remove_file(place.at("dpkg/updates/0001")).unwrap();
+    // At work, started by another.
+    let lock = std::fs::File::create(place.at("dpkg/lock-frontend")).unwrap();
+    let mut held: libc::flock = unsafe { std::mem::zeroed() };
+    held.l_type = libc::F_WRLCK as libc::c_short;
+    // SAFETY: the structure is whole, the file is open for writing.
+    let locked =
+        unsafe { libc::fcntl(std::os::fd::AsRawFd::as_raw_fd(&lock), libc::F_SETLK, &held) };
+    assert_eq!(locked, 0);
+    place
+        .finish(install(&place))
+        .exits(3)
+        .says(&format!("process {} has locked", std::process::id()));
+    drop(lock);
+    place.finish(install(&place)).exits(0);
+}

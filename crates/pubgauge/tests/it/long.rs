@@ -1,5 +1,6 @@
 //! What takes long.
 
 mod first_look;
+mod plans;
 mod scale;
 mod slurm;

@@ -1,12 +1,13 @@
 //! Files of a run on the disk: read within a limit, written and synced, locked; and what may go wrong with them.
 
 use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::histogram::LogError;
 use crate::model::FORMAT;
+use crate::place::Place;
 use crate::shell::quoted;
 
 /// Folder of the trials.
@@ -121,14 +122,10 @@ fn format_version(format: &str) -> Option<u32> {
     format.strip_prefix("pubgauge-results/")?.parse().ok()
 }
 
-pub(super) fn lock(dir: &Path) -> Result<File, StoreError> {
+pub(super) fn lock(dir: &Path, place: &Place) -> Result<File, StoreError> {
     let path = dir.join(LOCK_FILE);
-    // No links are followed: whoever may write here could have made one to a file of another user.
-    let file = File::options()
-        .write(true)
-        .create(true)
-        .custom_flags(libc::O_NOFOLLOW)
-        .open(&path)
+    let file = place
+        .lock_file(LOCK_FILE)
         .map_err(io_error("create", dir, &path))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
@@ -177,23 +174,6 @@ pub(super) fn read_json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T
         path: path.to_owned(),
         why: why.to_string(),
     })
-}
-
-pub(super) fn make_dir(run: &Path, path: &Path) -> Result<(), StoreError> {
-    fs::create_dir(path).map_err(io_error("create", run, path))
-}
-
-pub(super) fn write_synced(run: &Path, path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
-    let mut file = File::create(path).map_err(io_error("create", run, path))?;
-    file.write_all(bytes)
-        .and_then(|()| file.sync_all())
-        .map_err(io_error("write", run, path))
-}
-
-pub(super) fn sync_dir(run: &Path, path: &Path) -> Result<(), StoreError> {
-    File::open(path)
-        .and_then(|dir| dir.sync_all())
-        .map_err(io_error("sync", run, path))
 }
 
 pub(super) fn io_error<'a>(

@@ -47,7 +47,7 @@ impl Names {
             return *number;
         }
         let number = self.names.len() as u32;
-        self.bytes += name.len();
+        self.bytes += 2 * name.len() + PER_TEXT;
         self.names.push(name.to_string());
         self.numbers.insert(name.to_string(), number);
         number
@@ -59,6 +59,9 @@ const MAX_READINGS: usize = 100_000_000;
 
 /// Most bytes of different payloads, devices and topics of a trace, which are held in memory.
 const MAX_TEXT_BYTES: usize = 1 << 30;
+
+/// Memory that each of them takes beside its bytes, for its places in a list and a table.
+const PER_TEXT: usize = 128;
 
 /// A trace under construction.
 #[derive(Default)]
@@ -90,13 +93,20 @@ impl Builder {
                 "the trace has more than {MAX_READINGS} readings, the most that are held"
             ));
         }
+        // The program would end where there is no memory for more.
+        if self.readings.try_reserve(1).is_err() {
+            return Err(format!(
+                "there is no memory for more than {} readings, which is what the trace has up to here",
+                self.readings.len()
+            ));
+        }
         let payload = raw.payload.map_or(NONE, |payload| {
             if let Some(number) = self.payload_numbers.get(payload) {
                 return *number;
             }
             let shared: Arc<[u8]> = payload.into();
             let number = self.payloads.len() as u32;
-            self.payload_bytes += shared.len();
+            self.payload_bytes += shared.len() + PER_TEXT;
             self.payloads.push(shared.clone());
             self.payload_numbers.insert(shared, number);
             number

@@ -1,6 +1,6 @@
-//! A hostile day: for a given time, with a given seed, pubgauge is killed, told to end, given mutated files, servers that
-//! misbehave, strangers at its sockets, closed terminals and low limits. `make hostile SECONDS=3600 SEED=7` does so for
-//! an hour.
+//! A hostile day: for a given time, with a given seed, pubgauge is killed, told to end, given mutated files, folders
+//! full of links, servers that misbehave, strangers at its sockets, closed terminals and low limits.
+//! `make hostile SECONDS=3600 SEED=7` does so for an hour.
 //!
 //! What must hold each time: it ends within its time with one of its own exit codes, does not panic, prints nothing that
 //! a terminal obeys, and leaves no process and no folder behind; a run that was killed goes on and is whole; its memory
@@ -8,6 +8,7 @@
 
 use crate::common;
 mod fsyncs;
+mod links;
 mod peers;
 
 use std::collections::BTreeMap;
@@ -275,10 +276,10 @@ fn limited(dice: &mut Dice) {
 type Trial = fn(&mut Dice);
 
 /// The kinds in their turns: those that take milliseconds come more often.
-const TURNS: [(&str, Trial); 27] = [
+const TURNS: [(&str, Trial); 28] = [
     KILLED, STUDIES, TRACES, SERVERS, SYSTEMS, RESULTS, STUDIES, TRACES, STRANGERS, SYSTEMS, TOLD,
     STUDIES, TRACES, SERVERS, SYSTEMS, RESULTS, STUDIES, TRACES, FSYNCS, SYSTEMS, TERMINALS,
-    STUDIES, TRACES, SERVERS, SYSTEMS, LIMITS, STRANGERS,
+    STUDIES, TRACES, SERVERS, SYSTEMS, LIMITS, STRANGERS, LINKS,
 ];
 const SERVERS: (&str, Trial) = ("servers", peers::server_misbehaves);
 const STRANGERS: (&str, Trial) = ("strangers", peers::strangers);
@@ -290,6 +291,7 @@ const SYSTEMS: (&str, Trial) = ("system files", mutated_system);
 const TRACES: (&str, Trial) = ("traces", mutated_trace);
 const RESULTS: (&str, Trial) = ("results", mutated_results);
 const TERMINALS: (&str, Trial) = ("closed terminals", closed_terminals);
+const LINKS: (&str, Trial) = ("links", links::links);
 const LIMITS: (&str, Trial) = ("limits", limited);
 
 fn of_environment(name: &str) -> Option<u64> {

@@ -1,0 +1,202 @@
+//! What a worker may say at all: it may be on another host, and whatever it says there is an index into nothing of ours.
+
+use crate::assignment::Brief;
+use crate::recording::{MemberRecording, Recording};
+use crate::reports::Report;
+
+/// Most records of a series: 1,800 and those of the drain, with room.
+const MOST_RECORDS: usize = 100_000;
+/// Most tokens that come back at once.
+const MOST_TOKENS: u64 = 1 << 24;
+/// Most bytes of an address or of an error.
+const MOST_TEXT: usize = 64 << 10;
+/// Most threads of a worker.
+const MOST_THREADS: usize = 100_000;
+
+/// Checks the indices and the lengths of a report of the trial of `brief`.
+///
+/// # Errors
+/// What is out of range.
+pub(super) fn check(report: &Report, brief: &Brief) -> Result<(), &'static str> {
+    let workload = &brief.workload;
+    let flows = workload.flows.len();
+    let is_flow = |flow: u32| (flow as usize) < flows;
+    let holds = match report {
+        Report::Hello { threads, .. } => threads.len() <= MOST_THREADS,
+        Report::Counters(counters) => counters.flows.len() <= flows,
+        Report::Passed(flow, tokens) | Report::BurstSent(flow, tokens) => {
+            is_flow(*flow) && *tokens <= MOST_TOKENS
+        }
+        Report::Interval(interval) => {
+            is_flow(interval.flow)
+                && (interval.number as usize) < MOST_RECORDS
+                && interval.part as usize <= 2 * workload.phases.windows.len()
+        }
+        Report::Ready(addresses) => {
+            let devices = workload.devices.len();
+            let is_one = |(device, address): &(u32, String)| {
+                (*device as usize) < devices && address.len() <= MOST_TEXT
+            };
+            addresses.len() <= devices && addresses.iter().all(is_one)
+        }
+        Report::Stuck(_, positions) => {
+            let streams = brief.stream_count();
+            positions.len() <= streams as usize && positions.iter().all(|(s, _)| *s < streams)
+        }
+        Report::Recording(recording) => return of_recording(recording, brief),
+        Report::Failed(_) | Report::Done(_) | Report::Closing | Report::Clock(_) => true,
+        Report::Gone(_) => true,
+    };
+    match holds {
+        true => Ok(()),
+        false => Err("it reports of what the trial does not have"),
+    }
+}
+
+fn of_recording(recording: &Recording, brief: &Brief) -> Result<(), &'static str> {
+    let workload = &brief.workload;
+    let flows = workload.flows.len();
+    let is_member = |member: &MemberRecording| {
+        let flow = workload.flows.get(member.flow as usize);
+        flow.is_some_and(|flow| (member.subscriber as usize) < flow.subscribers.len())
+    };
+    let lists = [
+        recording.flows.len(),
+        recording.series.len(),
+        recording.bursts.len(),
+        recording.parts.len(),
+    ];
+    let of_parts = |parts: &crate::parts::FlowParts| parts.of.len().max(parts.by.len());
+    let most_parts = 2 * workload.phases.windows.len() + 2;
+    if lists.iter().any(|length| *length > flows)
+        || recording.series.iter().any(|of| of.len() > MOST_RECORDS)
+        || recording.parts.iter().map(of_parts).any(|n| n > most_parts)
+        || !recording.members.iter().all(is_member)
+    {
+        return Err("its recording is of another trial");
+    }
+    let texts = recording.errors.iter().any(|error| error.len() > MOST_TEXT);
+    match texts || recording.errors.len() > 2 * Recording::MOST_ERRORS {
+        true => Err("its recording has more errors than are kept"),
+        false => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use pubgauge_driver::WireBytes;
+    use pubgauge_workload::{Arrivals, Workload};
+
+    use super::*;
+    use crate::assignment::Role;
+    use crate::live::{Counters, FlowCounters};
+    use crate::recording::{FlowRecording, Traffic, Usage};
+    use crate::times::{Interval, Measure, histogram};
+
+    fn recording() -> Recording {
+        Recording {
+            worker: 0,
+            role: Role::Subscribers,
+            broker: 0,
+            clock_error: None,
+            clock_offset: 0,
+            flows: vec![FlowRecording::default()],
+            series: vec![Vec::new()],
+            bursts: Vec::new(),
+            parts: Vec::new(),
+            members: Vec::new(),
+            closed_at: 0,
+            sentinels: 0,
+            traffic: Traffic::default(),
+            foreign: 0,
+            retained: 0,
+            redelivered: 0,
+            silence: 0,
+            usage: Usage::default(),
+            connect_usage: Usage::default(),
+            wire: WireBytes::default(),
+            made: 0,
+            lost: 0,
+            remade: 0,
+            done_at: None,
+            unsettled: 0,
+            exhausted: BTreeSet::new(),
+            errors: Vec::new(),
+            more_errors: 0,
+        }
+    }
+
+    /// Of a trial of one flow with a publisher and a subscriber, one stream, and no windows.
+    #[test]
+    fn what_the_trial_does_not_have_is_refused() {
+        let rate = Arrivals::Periodic { per_s: 10.0 };
+        let brief = Brief::new(Workload::fan(1, 1, rate)).unwrap();
+        let interval = |flow, number, part| {
+            Report::Interval(Interval {
+                flow,
+                measure: Measure::Latency,
+                number,
+                part,
+                values: histogram(),
+            })
+        };
+        let counters = |flows| {
+            Report::Counters(Box::new(Counters {
+                flows: vec![FlowCounters::default(); flows],
+                ..Counters::default()
+            }))
+        };
+        let of = |change: fn(&mut Recording)| {
+            let mut recording = recording();
+            change(&mut recording);
+            Report::Recording(Box::new(recording))
+        };
+        let member = |flow, subscriber| MemberRecording {
+            party: 0,
+            flow,
+            subscriber,
+            unique: 1,
+        };
+        let with = |member| {
+            let mut recording = recording();
+            recording.members.push(member);
+            Report::Recording(Box::new(recording))
+        };
+        let address = |device: u32, length| Report::Ready(vec![(device, "a".repeat(length))]);
+        for fine in [
+            interval(0, 99_999, 0),
+            counters(1),
+            Report::Passed(0, 1),
+            address(1, 20),
+            Report::Stuck(1, vec![(0, [1, 1])]),
+            of(|_| {}),
+            with(member(0, 0)),
+        ] {
+            assert_eq!(check(&fine, &brief), Ok(()), "{fine:?}");
+        }
+        for wrong in [
+            interval(1, 0, 0),
+            interval(u32::MAX, 0, 0),
+            interval(0, u32::MAX, 0),
+            interval(0, 0, 1),
+            counters(2),
+            Report::Passed(1, 1),
+            Report::Passed(0, u64::MAX),
+            Report::BurstSent(7, 1),
+            address(2, 20),
+            address(0, 1 << 20),
+            Report::Stuck(1, vec![(1, [1, 1])]),
+            Report::Stuck(1, vec![(0, [1, 1]); 2]),
+            of(|recording| recording.flows.push(FlowRecording::default())),
+            of(|recording| recording.series.push(Vec::new())),
+            of(|recording| recording.errors = vec![String::new(); 101]),
+            with(member(1, 0)),
+            with(member(0, 1)),
+            with(member(0, u32::MAX)),
+        ] {
+            assert!(check(&wrong, &brief).is_err(), "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Symbolic links in the folder of a stranger's run, wherever pubgauge writes: nothing outside the folder changes.
+
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use super::{Dice, ended_well, files_below, short_run};
+use crate::common::*;
+
+/// Where a run and what is made of it are written, some under the names that they have while they are written.
+const NAMES: [&str; 19] = [
+    ".lock",
+    "results.json",
+    ".results.json.partial",
+    "invocation.json",
+    ".invocation.json.partial",
+    "study.toml",
+    ".study.toml.partial",
+    "study.resolved.json",
+    ".study.resolved.json.partial",
+    "report.html",
+    ".report.html.partial",
+    "index.html",
+    ".index.html.partial",
+    ".index.json.partial",
+    "export",
+    "export/.trials.csv.partial",
+    "trials",
+    "trials/.0001.partial",
+    "trials/0001",
+];
+
+/// What is done with the folder.
+const VERBS: [&[&str]; 5] = [
+    &["report", "stranger"],
+    &["export", "stranger"],
+    &["run", "--resume", "stranger"],
+    &["report", "."],
+    &["run", "--resume", "."],
+];
+
+/// Puts a link there to a file and a folder of the user's, and does this and that.
+fn planted(place: &Place, name: &str, verbs: &[&[&str]]) {
+    let stranger = place.at("stranger");
+    let _ = std::fs::remove_dir_all(&stranger);
+    copied(&place.at("run"), &stranger);
+    let link = stranger.join(name);
+    std::fs::create_dir_all(link.parent().unwrap()).unwrap();
+    let theirs = match link.is_dir() || name == "export" {
+        true => place.at("theirs"),
+        false => place.at("theirs/file"),
+    };
+    let _ = std::fs::remove_file(&link);
+    let _ = std::fs::remove_dir_all(&link);
+    symlink(&theirs, &link).unwrap();
+    for verb in verbs {
+        ended_well(&place.run(verb));
+        let files = files_below(&place.at("theirs"));
+        assert_eq!(files.len(), 2, "{name}, {verb:?}: {files:?}");
+        let text = std::fs::read_to_string(place.at("theirs/file")).unwrap();
+        assert_eq!(text, "theirs", "{name}, {verb:?}");
+    }
+}
+
+/// A place with a run that lacks its last trial, and with what nobody may touch.
+fn with_a_run() -> Place {
+    let place = Place::new();
+    place.run(&short_run("simulated"));
+    std::fs::remove_dir_all(place.at("run/trials/0002")).unwrap();
+    std::fs::create_dir_all(place.at("theirs/.0001.partial")).unwrap();
+    place.write("theirs/file", "theirs");
+    place.write("theirs/.0001.partial/trial.json", "theirs");
+    place
+}
+
+fn copied(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in from.read_dir().unwrap().flatten() {
+        let (from, to) = (entry.path(), to.join(entry.file_name()));
+        match from.is_dir() {
+            true => copied(&from, &to),
+            false => drop(std::fs::copy(&from, &to).unwrap()),
+        }
+    }
+}
+
+/// At any of these places.
+pub fn links(dice: &mut Dice) {
+    let place = with_a_run();
+    let name = dice.one_of(&NAMES);
+    let verbs = [dice.one_of(&VERBS), dice.one_of(&VERBS)];
+    planted(&place, name, &verbs);
+}
+
+#[test]
+fn nothing_is_written_through_a_link() {
+    let place = with_a_run();
+    for name in NAMES {
+        planted(&place, name, &VERBS[..3]);
+    }
+    // The whole folder of a study is a link.
+    std::fs::remove_dir_all(place.at("stranger")).unwrap();
+    std::fs::rename(place.at("run"), place.at("theirs/run")).unwrap();
+    symlink(place.at("theirs/run"), place.at("stranger")).unwrap();
+    let before = files_below(&place.at("theirs"));
+    ended_well(&place.run(&["report", "."]));
+    assert_eq!(files_below(&place.at("theirs")), before);
+}

@@ -1,0 +1,219 @@
+//! System files and runs of strangers: nothing of theirs runs, and nothing is read or sent for them, unless this command
+//! line asks for it.
+
+use crate::common;
+
+use std::net::TcpListener;
+
+use common::*;
+
+/// A system whose version is asked for by a command that leaves a mark.
+fn marking(place: &Place) -> String {
+    let mark = place.at("mark").display().to_string();
+    std::fs::create_dir(place.at("own")).unwrap();
+    place.write(
+        "own/marking.toml",
+        format!(
+            r#"
+name = "marking"
+driver = "mqtt"
+[find]
+executables = ["sleep"]
+[version]
+command = ["/bin/sh", "-c", "touch {mark}; echo version 1.2"]
+pattern = "version {{version}}"
+[run]
+command = ["{{exe}}", "0"]
+[ready]
+stdout-line = "ready"
+"#
+        ),
+    );
+    mark
+}
+
+#[test]
+fn nothing_of_a_system_runs_before_it_is_asked_for() {
+    let place = Place::new();
+    let mark = marking(&place);
+    let own = ["--systems", "own"];
+    let ran = |args: &[&str]| {
+        place.run(&[args, &own[..]].concat());
+        std::fs::remove_file(&mark).is_ok()
+    };
+    assert!(!ran(&["systems"]));
+    assert!(!ran(&["systems", "--matrix"]));
+    assert!(!ran(&["plan", "--rate", "1/s", "--on", "marking"]));
+    // It is not asked for.
+    let other = [
+        "--on",
+        "simulated",
+        "--rate",
+        "100/s",
+        "--duration",
+        "100ms",
+    ];
+    assert!(!ran(&[&["run", "--out", "a"], &other[..]].concat()));
+    assert!(!ran(&["systems", "--install", "connext", "--yes"]));
+    // It is: it has no server, and is asked what it is all the same.
+    let marked = ["run", "--out", "b", "--on", "marking", "--rate", "1/s"];
+    assert!(ran(&[&marked[..], &["--duration", "100ms"]].concat()));
+    assert!(ran(&["systems", "--install", "marking", "--yes"]));
+}
+
+/// The flags of a run of two trials that is cut off before the second.
+fn cut_off(place: &Place, more: &[&str]) {
+    let flags = ["run", "--out", "run", "--rate", "100/s", "--repeats", "2"];
+    let short = ["--warm-up", "50ms", "--duration", "100ms"];
+    place
+        .run(&[&flags[..], &short, more].concat())
+        .ran_to_its_end();
+    std::fs::remove_dir_all(place.at("run/trials/0001")).unwrap();
+}
+
+#[test]
+fn a_resumed_run_takes_its_files_from_the_command_line_alone() {
+    let place = Place::new();
+    let mark = marking(&place);
+    place.write("password", "of the user\n");
+    let given = ["--systems", "own", "--password-file", "password"];
+    cut_off(&place, &[&["--on", "simulated"], &given[..]].concat());
+    let resume = ["run", "--resume", "run"];
+    let at = |path: &str| place.at(path).display().to_string();
+    place
+        .run(&resume)
+        .exits(3)
+        .says(&format!("--systems {}", at("own")))
+        .says(&format!("--password-file {}", at("password")));
+    place
+        .run(&[&resume[..], &given[..2]].concat())
+        .exits(3)
+        .says("--password-file");
+    // Another folder and another file are told.
+    std::fs::create_dir(place.at("other")).unwrap();
+    place.write("another", "x\n");
+    let other = ["--systems", "other", "--password-file", "another"];
+    let done = place.run(&[&resume[..], &other].concat());
+    done.ran_to_its_end();
+    done.says("this run began with --systems")
+        .says("this run began with --password-file");
+    assert!(!std::path::Path::new(&mark).exists());
+    assert_eq!(place.results("run")["trials"].as_array().unwrap().len(), 2);
+    place.is_clean();
+}
+
+#[test]
+fn a_secret_goes_to_no_address_of_a_strangers_folder() {
+    let place = Place::new();
+    // The stranger's broker: it hears nothing, and counts who came.
+    let broker = TcpListener::bind("127.0.0.1:0").unwrap();
+    broker.set_nonblocking(true).unwrap();
+    let address = format!("mqtt://user@{}", broker.local_addr().unwrap());
+    // Begun over a simulated system, and then turned to the address.
+    cut_off(&place, &["--on", "simulated"]);
+    for file in ["invocation.json", "study.resolved.json"] {
+        let text = std::fs::read_to_string(place.at("run").join(file)).unwrap();
+        let turned = text.replace("\"simulated\"", &format!("\"{address}\""));
+        assert_ne!(turned, text, "{file}");
+        place.write(
+            &format!("run/{file}"),
+            turned.replace("simulated /", &format!("{address} /")),
+        );
+    }
+    let mut command = place.command(&["run", "--resume", "run"]);
+    command.env("PUBGAUGE_PASSWORD", "of the user");
+    place
+        .finish(command)
+        .exits(3)
+        .says("goes to none that this command line does not name")
+        .says("repeat the command");
+    assert!(broker.accept().is_err(), "nobody came");
+    // Named here, it is spoken to.
+    let named = ["run", "--resume", "run", "--on", &address];
+    let mut command = place.command(&named);
+    command.env("PUBGAUGE_PASSWORD", "of the user");
+    place.finish(command);
+    assert!(broker.accept().is_ok(), "somebody came");
+}
+
+#[test]
+fn a_resumed_study_reads_traces_only_where_it_is_named() {
+    let place = Place::new();
+    place.write(
+        "tape.csv",
+        "time,device,topic,size\n2023-06-13T03:11:00Z,a,t,20\n2023-06-13T03:11:00.1Z,a,t,20\n",
+    );
+    place.write(
+        "study.toml",
+        "name = \"s\"\nrepeats = 2\nsystems = [\"simulated\"]\n[phases]\nwarm-up = \"50ms\"\nmeasure = \"100ms\"\n\
+         [trace.tape]\nfiles = [\"tape.csv\"]\n[[workload]]\nname = \"w\"\n[[workload.flow]]\n\
+         replay = { trace = \"tape\" }\n",
+    );
+    place
+        .run(&["run", "study.toml", "--out", "run"])
+        .ran_to_its_end();
+    std::fs::remove_dir_all(place.at("run/trials/0001")).unwrap();
+    place
+        .run(&["run", "--resume", "run"])
+        .exits(3)
+        .says("reads recorded traces")
+        .says("repeat the command");
+    place
+        .run(&["run", "study.toml", "--resume", "run"])
+        .ran_to_its_end();
+    assert_eq!(place.results("run")["trials"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn a_list_of_studies_names_folders_of_its_own_alone() {
+    let place = Place::new();
+    std::fs::create_dir(place.at("papers")).unwrap();
+    place.write(
+        "papers/one.toml",
+        "name = \"one\"\nsystems = [\"simulated\"]\n[phases]\nwarm-up = \"50ms\"\nmeasure = \"100ms\"\n\
+         [[workload]]\nname = \"w\"\n[[workload.flow]]\npayload = \"64B\"\nrate = \"100/s\"\n",
+    );
+    place
+        .run(&["run", "papers", "--out", "all"])
+        .ran_to_its_end();
+    let text = std::fs::read_to_string(place.at("all/studies.json")).unwrap();
+    std::fs::remove_dir_all(place.at("all/one")).unwrap();
+    for folder in ["../outside", "/tmp/outside", "..", ""] {
+        place.write(
+            "all/studies.json",
+            text.replace("\"folder\": \"one\"", &format!("\"folder\": {folder:?}")),
+        );
+        place
+            .run(&["run", "--resume", "all"])
+            .exits(3)
+            .says("is no folder in it");
+    }
+    assert!(!place.at("outside").exists());
+}
+
+#[test]
+fn a_report_on_a_folder_that_cannot_be_written_still_has_its_table() {
+    let place = Place::new();
+    place
+        .run(&[
+            "run",
+            "--on",
+            "simulated",
+            "--rate",
+            "100/s",
+            "--duration",
+            "100ms",
+            "--out",
+            "run",
+        ])
+        .ran_to_its_end();
+    // Root may write everywhere but through what is no file.
+    std::fs::remove_file(place.at("run/report.html")).unwrap();
+    std::fs::create_dir_all(place.at("run/report.html/x")).unwrap();
+    let done = place.run(&["report", "run"]).exits(2).says("cannot write");
+    assert!(
+        done.out.contains("simulated") && !done.out.contains("page:"),
+        "{}",
+        done.out
+    );
+}
