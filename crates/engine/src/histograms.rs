@@ -15,6 +15,8 @@ pub struct Times {
     current: Vec<Option<Histogram<u64>>>,
     /// Equal values in a row that `current` does not have yet.
     run: Run,
+    /// Values so far, those of `run` aside.
+    count: u64,
     out: Outbox,
     overflowed: u64,
 }
@@ -35,6 +37,7 @@ impl Times {
             measure,
             current: (0..parts).map(|part| (part == 0).then(histogram)).collect(),
             run: Run::default(),
+            count: 0,
             out,
             overflowed: 0,
         }
@@ -54,11 +57,17 @@ impl Times {
         self.record(ended);
     }
 
+    /// Values so far.
+    pub fn count(&self) -> u64 {
+        self.count + self.run.count
+    }
+
     #[inline]
     fn record(&mut self, Run { value, part, count }: Run) {
         if count == 0 {
             return;
         }
+        self.count += count;
         if value > LONGEST {
             self.overflowed += count;
         }
