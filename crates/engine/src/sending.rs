@@ -29,6 +29,7 @@ use crate::reports::{Outbox, Positions};
 use crate::series::{Cuts, Passed, Totals};
 use crate::times::Measure;
 use crate::timetable::Timetable;
+use crate::worker::GRACE;
 
 /// Flat-out messages between two polls.
 const PER_TURN: u32 = 256;
@@ -161,6 +162,8 @@ pub struct Sending {
     pacing_within: Nanos,
     /// When messages that fall due meanwhile are sent.
     leave_at: Nanos,
+    /// Until when messages that are due may leave.
+    until: Nanos,
     measured: u64,
     /// When the last message of a limited measurement was handed over.
     pub done_at: Option<Nanos>,
@@ -218,6 +221,7 @@ impl Sending {
             measured_limit: assignment.measured_limit,
             pacing_within: assignment.pacing_within,
             leave_at: 0,
+            until: Nanos::MAX,
             measured: 0,
             done_at: None,
             sentinels: 0,
@@ -302,6 +306,7 @@ impl Sending {
         self.acknowledges = acknowledges;
         self.cuts = Cuts::new(table, &brief.workload);
         self.leave_at = 0;
+        self.until = table.end + GRACE + self.pacing_within;
         let phases = &brief.workload.phases;
         self.parts.fill_with(|| Parts::new(table, phases));
         if self.publishes() {

@@ -37,10 +37,10 @@ const NAP: Nanos = 10_000_000;
 const LATE_READING: Nanos = 5_000_000;
 /// How often the worker's use of processors is read in the warm-up.
 const READ_EVERY: Nanos = 50_000_000;
-/// What was due before the end of the measurement is still sent if the worker gets the command
-/// within this time of the end: it may have slept that long. For as long, and for the span in which
-/// messages are gathered, it goes on until all of it has left: what does not leave then is not sent.
-const GRACE: Nanos = 2 * NAP;
+/// What was due before the end of the measurement may leave for this time after it, because the worker may
+/// have slept that long, and for the span in which messages are gathered: what does not leave then is not
+/// sent.
+pub const GRACE: Nanos = 2 * NAP;
 
 /// The bound on messages under way of each flow, where it has one: flat out, and where a burst waits for
 /// the one before.
@@ -334,11 +334,10 @@ impl Worker {
                 }
                 Ok(Command::Stop(end)) => {
                     self.close_window(end);
-                    self.sending.end_at(end);
+                    let until = self.sending.end_at(end);
                     self.receiving.end_at(end);
-                    let until = end + GRACE + self.assignment.pacing_within;
                     self.stopping = Some((end, until));
-                    if self.phase != Phase::Running || self.context.clock.now() >= end + GRACE {
+                    if self.phase != Phase::Running || self.context.clock.now() >= until {
                         self.stop();
                     }
                 }
@@ -429,7 +428,9 @@ impl Worker {
             self.outbox.send(Report::Done(at));
         }
         if let Some((_, deadline)) = self.stopping {
-            let left = next != Nanos::MAX || self.sending.waits();
+            // What a full system holds back is not sent, unless it is the end of a batch.
+            let batch = self.assignment.pacing_within > 0 && self.sending.waits();
+            let left = next != Nanos::MAX || batch;
             if !left || self.context.clock.now() >= deadline {
                 self.stop();
             }

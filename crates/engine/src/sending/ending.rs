@@ -8,16 +8,19 @@ use crate::bursts::{BurstRecording, Bursts};
 use crate::parts::FlowParts;
 use crate::recording::FlowRecording;
 use crate::series::Totals;
+use crate::worker::GRACE;
 
 impl Sending {
     /// The measurement ends at `end`, perhaps earlier than planned: nothing that is due later is sent, and what
-    /// is gathered leaves at once.
-    pub fn end_at(&mut self, end: Nanos) {
+    /// is gathered leaves at once. Returns until when what is due may leave.
+    pub fn end_at(&mut self, end: Nanos) -> Nanos {
         self.cuts.end_at(end);
         self.leave_at = 0;
+        self.until = end + GRACE + self.pacing_within;
         for sender in &mut self.senders {
             sender.end = sender.end.min(end);
         }
+        self.until
     }
 
     /// Whether messages that are due wait for the system.

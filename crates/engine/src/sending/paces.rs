@@ -88,6 +88,9 @@ impl Sending {
             let Some(due) = ahead.as_ref() else {
                 return Nanos::MAX;
             };
+            if now >= self.until {
+                return 0;
+            }
             let intended = origin.saturating_add(due.at);
             if intended >= end || self.limit_reached() {
                 *ahead = None;

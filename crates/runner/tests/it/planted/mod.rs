@@ -152,7 +152,7 @@ impl Run {
             "delivered, unique, lost, under way, duplicated, reordered"
         );
         if let Some(median) = t.latency_ns.p50 {
-            let all = truth.unique + truth.under_way;
+            let all = t.latency_ns.count + t.latency_ns.censored;
             let real = truth.latencies[(all.div_ceil(2) - 1) as usize] as f64;
             within(median as f64, real, share);
         }
