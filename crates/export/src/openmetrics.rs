@@ -278,7 +278,7 @@ const COUNTS: [Family<Trial, u64>; 11] = counts! {
     expected "deliveries": "Deliveries due for what was published, or due while its publisher was not connected.",
     delivered "deliveries": "Deliveries, repeated ones included.",
     lost "deliveries": "Deliveries that never came.",
-    under_way "deliveries": "Deliveries still under way when the drain was cut short.",
+    under_way "deliveries": "Deliveries still under way when the drain ended.",
     duplicated "deliveries": "Deliveries of what the subscriber had.",
     reordered "deliveries": "Deliveries overtaken by a later message of their stream.",
 };
