@@ -399,7 +399,7 @@ fn a_client_that_sleeps_across_the_end_is_named() {
         let load = &trial["worker_load"];
         for who in ["publishers", "subscribers", "machine"] {
             let stalled = load[format!("{who}_stalled")].as_f64().unwrap();
-            assert!((0.3..=1.0).contains(&stalled), "{who}: {stalled}");
+            assert!((0.05..=1.0).contains(&stalled), "{who}: {stalled}");
         }
         assert!(load["longest_stall_ns"].as_u64() <= Some(5_000_000_000));
         // What was due and did not leave is the client's.
