@@ -157,7 +157,10 @@ fn three_times_what_a_link_takes_is_overload_without_loss() {
     // Two thirds of the latencies are not known.
     assert_eq!(trial["latency_ns"]["p99"], Value::Null);
     let unknown = count(&trial, "latency_ns.censored");
-    assert_eq!(unknown, count(&trial, "offered") - count(&trial, "delivered"));
+    assert_eq!(
+        unknown,
+        count(&trial, "offered") - count(&trial, "delivered")
+    );
 }
 
 /// Sentinels on 2,000 topics take 2 s on this link. They go out once, and the traffic, half of what the link
