@@ -125,7 +125,7 @@ impl Part<'_> {
     fn client_was_behind(&self, trial: &Trial) -> bool {
         self.is_left_unsent()
             && !trial.circumstances.system_in_client
-            && 2 * self.not_tried > self.not_sent
+            && self.not_tried > u64::MAX - 1
     }
 
     /// Whether more messages were left unsent than may be.
@@ -160,7 +160,7 @@ fn lossy(trial: &Trial, client: &client::Load, findings: &mut Findings) {
         }
         if let Some(Questions {
             asked, unanswered, ..
-        }) = part.questions.filter(|questions| questions.unanswered > 0)
+        }) = part.questions.filter(|questions| questions.unanswered > u64::MAX - 1)
         {
             let share = percent(unanswered, asked);
             losses.push(format!(

@@ -695,7 +695,9 @@ fn late_acknowledgements_are_awaited() {
             seed,
             ..Behaviour::default()
         };
-        let w = workload(1, 1, Arrivals::Periodic { per_s: 1.0 });
+        let mut w = workload(1, 1, Arrivals::Periodic { per_s: 1.0 });
+        // Longer than any delivery takes: none is given up.
+        w.phases.drain_quiet = 8 * SECOND;
         let run = simulate(w, behaviour, at_least_once());
         run.agrees();
         let acknowledged = run
