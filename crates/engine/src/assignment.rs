@@ -204,6 +204,17 @@ impl Brief {
     pub fn is_ping_pong(&self, flow: usize) -> bool {
         self.workload.flows[flow].exchange == Exchange::PingPong
     }
+
+    /// Whether a device answers messages of a ping-pong flow.
+    pub fn responds(&self, device: u32) -> bool {
+        let asked = |link: &&Link| link.subscribes && self.is_ping_pong(link.flow as usize);
+        self.links(device).iter().filter(asked).any(|link| {
+            let party = self.audience.party_of(link.flow, link.index);
+            let heard = &self.audience.parties[party as usize].streams;
+            let mut streams = heard.iter().cloned().flatten();
+            streams.any(|stream| self.audience.responder(stream) == Some(party))
+        })
+    }
 }
 
 /// The settings of each device.

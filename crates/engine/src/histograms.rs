@@ -15,6 +15,8 @@ pub struct Times {
     current: Vec<Option<Histogram<u64>>>,
     /// Equal values in a row that `current` does not have yet.
     run: Run,
+    /// Values of the records that have ended.
+    sent: u64,
     out: Outbox,
     overflowed: u64,
 }
@@ -35,6 +37,7 @@ impl Times {
             measure,
             current: (0..parts).map(|part| (part == 0).then(histogram)).collect(),
             run: Run::default(),
+            sent: 0,
             out,
             overflowed: 0,
         }
@@ -52,6 +55,12 @@ impl Times {
         let count = 1;
         let ended = std::mem::replace(&mut self.run, Run { value, part, count });
         self.record(ended);
+    }
+
+    /// Values so far.
+    pub fn count(&self) -> u64 {
+        let current = self.current.iter().flatten();
+        self.sent + current.map(Histogram::len).sum::<u64>() + self.run.count
     }
 
     #[inline]
@@ -78,6 +87,7 @@ impl Times {
             // What comes next is of the same part, or of one that nothing has come of.
             let next = (Some(part) == newest).then(histogram);
             if let Some(values) = std::mem::replace(current, next) {
+                self.sent += values.len();
                 self.out.send(Report::Interval(Interval {
                     flow: self.flow,
                     measure: self.measure,
@@ -145,6 +155,7 @@ mod tests {
         for number in 0..5 {
             for i in 0..1_000 {
                 times.add(number * 1_000 + i, 0);
+                assert_eq!(times.count(), number * 1_000 + i + 1);
             }
             times.cut(number as u32);
         }

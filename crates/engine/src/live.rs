@@ -28,6 +28,8 @@ pub struct Counters {
     pub repeated: u64,
     /// Longest time for which nothing came although something was under way to this worker, ns.
     pub silence: u64,
+    /// Accepted messages of any kind that the fleet still awaits an answer to.
+    pub unsettled: u64,
     /// It sends nothing any more: the measurement has ended for it.
     pub stopped: bool,
     /// It sends and awaits sentinels that close their streams.
@@ -45,6 +47,12 @@ pub struct FlowCounters {
     pub passed_over: u64,
     /// Tokens of the flow's window that it holds and has not used.
     pub unused: u64,
+    /// Accepted measured messages that the system has neither acknowledged nor rejected, where it acknowledges.
+    pub unacknowledged: u64,
+    /// Ping-pong: answers that its measured questions are to get.
+    pub asked: u64,
+    /// Ping-pong: of these, answers that have come.
+    pub answered: u64,
 }
 
 /// What all workers together have counted.
@@ -72,6 +80,10 @@ pub struct Live {
     pub under_way: u64,
     /// Deliveries of measured messages that have not come although something later has.
     pub passed_over: u64,
+    /// Measured messages that the system has neither acknowledged nor rejected, and may still.
+    pub unacknowledged: u64,
+    /// Answers to measured questions that have not come.
+    pub unanswered: u64,
     /// Latency; `None` before the end of the first interval.
     pub latency: Option<LatencyLive>,
     /// Threads that work for each side, library threads included.
@@ -114,7 +126,10 @@ impl Live {
             live.received += worker.received;
             live.repeated += worker.repeated;
             live.silence = live.silence.max(worker.silence);
+            let unacknowledged: u64 = worker.flows.iter().map(|flow| flow.unacknowledged).sum();
+            live.unacknowledged += unacknowledged.min(worker.unsettled);
             for flow in &worker.flows {
+                live.unanswered += flow.asked.saturating_sub(flow.answered);
                 expected += flow.expected;
                 unique += flow.unique;
                 passed_over += flow.passed_over;

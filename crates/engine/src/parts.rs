@@ -30,10 +30,16 @@ counts! {
         /// Messages that were refused at once, or rejected by the system later. A later rejection belongs to
         /// the part of the actual send time, the only time that it carries.
         pub refused: u64,
+        /// Messages that fell due while their publisher was not connected.
+        pub not_connected: u64,
         /// Messages never handed over.
         pub not_sent: u64,
         /// Deliveries that the accepted messages should cause.
         pub expected: u64,
+        /// Deliveries that the other messages that were due would have caused.
+        pub untaken_deliveries: u64,
+        /// Of these, those of messages whose publisher was not connected.
+        pub unconnected_deliveries: u64,
         /// Deliveries.
         pub delivered: u64,
         /// Of these, first deliveries.
@@ -54,6 +60,7 @@ impl PartRecording {
         self.published = self.published.saturating_sub(rejected.messages);
         self.expected = self.expected.saturating_sub(rejected.deliveries);
         self.refused += rejected.messages;
+        self.untaken_deliveries += rejected.deliveries;
     }
 }
 

@@ -26,6 +26,8 @@ pub struct Pulse {
     pub stalled: Nanos,
     /// The longest, ns.
     pub longest: Nanos,
+    /// Before and after the measurement, ns.
+    pub outside: Nanos,
 }
 
 impl Pulse {
@@ -38,6 +40,7 @@ impl Pulse {
             accounts: 0,
             stalled: 0,
             longest: 0,
+            outside: 0,
         }
     }
 
@@ -64,11 +67,16 @@ impl Pulse {
         self.read(now);
         let accounted = self.accounts - before;
         // Accounted time is taken off the beginning.
-        let from = self.due + accounted;
-        let (from, upto) = (from.max(measurement.start), now.min(measurement.end));
-        if upto >= from.saturating_add(FLOOR) {
-            self.stalled += upto - from;
-            self.longest = self.longest.max(upto - from);
+        let all = now.saturating_sub(self.due + accounted);
+        if all < FLOOR {
+            return;
+        }
+        let from = (now - all).max(measurement.start);
+        let within = now.min(measurement.end).saturating_sub(from);
+        self.outside += all - within;
+        if within >= FLOOR {
+            self.stalled += within;
+            self.longest = self.longest.max(within);
         }
     }
 
@@ -110,6 +118,7 @@ mod tests {
         pulse.sleeps(0);
         pulse.beat(1_200 * MS, &(0..1_000 * MS));
         assert_eq!((pulse.stalled, pulse.longest), (890 * MS, 600 * MS));
+        assert_eq!(pulse.outside, 200 * MS);
     }
 
     #[test]

@@ -6,7 +6,6 @@ mod under_way;
 use std::sync::Arc;
 
 use pubgauge_driver::{Change, ClientId, Clock, Filler, Header, Kind, Mark, Nanos};
-use pubgauge_workload::Exchange;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::assignment::{Assignment, Brief};
@@ -16,7 +15,7 @@ use crate::histograms::Times;
 use crate::ledger::{Account, Ledger};
 use crate::live::Counters;
 use crate::parts::{self, FlowParts, Parts};
-use crate::recording::{FlowRecording, MemberRecording, Traffic};
+use crate::recording::{FlowRecording, MemberRecording, Recording, Traffic};
 use crate::reports::Outbox;
 use crate::series::{Cuts, Passed, Totals};
 use crate::times::Measure;
@@ -88,6 +87,8 @@ pub struct Receiving {
     gap: Nanos,
     silence: Nanos,
     measured_silence: Nanos,
+    /// The longest gaps between arrivals in the measurement: from and to, since the epoch.
+    gaps: Vec<(Nanos, Nanos)>,
     cuts: Cuts,
     series: Vec<Vec<Totals>>,
     /// Flow by flow, what had come by each bound of a window.
@@ -165,6 +166,16 @@ impl FlowIn {
         }
     }
 
+    /// The times to acknowledgements of measured messages, where the system acknowledges.
+    fn acknowledgements(&self) -> Option<&Times> {
+        self.times.as_ref()?.acknowledgement.as_ref()
+    }
+
+    /// Measured messages that the system has acknowledged or rejected.
+    fn settled(&self) -> u64 {
+        self.rejected + self.acknowledgements().map_or(0, Times::count)
+    }
+
     fn each_time(&mut self, mut each: impl FnMut(&mut Times)) {
         if let Some(times) = &mut self.times {
             let always = [&mut times.latency, &mut times.from_send];
@@ -226,19 +237,12 @@ impl Receiving {
                 parties_of.entry(device).or_default().push(place);
             }
         }
-        let responders: FxHashSet<u32> = brief
-            .workload
-            .flows
-            .iter()
-            .filter(|flow| flow.exchange == Exchange::PingPong)
-            .filter_map(|flow| Some(flow.subscribers.first()?.device))
-            .collect();
         let clients: Vec<ReceivingClient> = devices
             .iter()
             .map(|device| ReceivingClient {
                 device: *device,
                 parties: parties_of.get(device).cloned().unwrap_or_default().into(),
-                responds: responders.contains(device),
+                responds: brief.responds(*device),
             })
             .collect();
         let mut known = FxHashSet::default();
@@ -266,6 +270,7 @@ impl Receiving {
             gap: 0,
             silence: 0,
             measured_silence: 0,
+            gaps: Vec::new(),
             cuts: Cuts::none(),
             series: vec![Vec::new(); flows],
             by_bound: vec![Vec::new(); flows],
@@ -382,6 +387,8 @@ impl Receiving {
         for (flow, counted) in self.flows.iter().zip(&mut counters.flows) {
             counted.unique = flow.counts.unique;
             counted.passed_over = flow.counts.passed_over;
+            counted.answered = flow.counts.answered;
+            counted.unacknowledged = counted.unacknowledged.saturating_sub(flow.settled());
         }
         counters.unproven = self.unproven.len() as u64;
         counters.received = self.received;
@@ -418,6 +425,37 @@ impl Receiving {
     /// was under way, ns.
     pub fn longest_silence(&self) -> Nanos {
         self.measured_silence
+    }
+
+    /// The longest times of the measurement, which ends at `end`, for which nothing came, longest first: from
+    /// and to, clock time.
+    pub fn finish_gaps(&mut self, end: Nanos) -> Vec<(Nanos, Nanos)> {
+        if !self.receives() {
+            return Vec::new();
+        }
+        let end = end.saturating_sub(self.epoch);
+        self.note_gap(self.now, end.max(self.now));
+        self.gaps
+            .sort_by_key(|(from, to)| std::cmp::Reverse(to - from));
+        let clock = |at: Nanos| self.epoch + at;
+        let gaps = self.gaps.iter().take(Recording::MOST_GAPS);
+        gaps.map(|(from, to)| (clock(*from), clock(*to))).collect()
+    }
+
+    /// Notes a gap between arrivals, since the epoch, if it is one of the longest of the measurement.
+    fn note_gap(&mut self, from: Nanos, to: Nanos) {
+        let from = from.max(self.measure_from);
+        if to <= from {
+            return;
+        }
+        if self.gaps.len() < Recording::MOST_GAPS {
+            self.gaps.push((from, to));
+            return;
+        }
+        let shortest = self.gaps.iter_mut().min_by_key(|(from, to)| *to - *from);
+        if let Some(shortest) = shortest.filter(|gap| gap.1 - gap.0 < to - from) {
+            *shortest = (from, to);
+        }
     }
 
     /// What each member of a group got.
@@ -458,6 +496,9 @@ impl Receiving {
         let record = self.cuts.record();
         for ((mut flow, sent), series) in self.flows.drain(..).zip(sent).zip(&mut self.series) {
             series.push(flow.totals());
+            if flow.acknowledgements().is_some() {
+                sent.unacknowledged = sent.published.saturating_sub(flow.settled());
+            }
             if let Some(t) = flow.times.take() {
                 let always = [t.latency, t.from_send].into_iter();
                 let all = always.chain(t.acknowledgement).chain(t.round_trip);
@@ -465,6 +506,7 @@ impl Receiving {
             }
             sent.add(&flow.counts);
             sent.refused += flow.rejected;
+            sent.untaken_deliveries += flow.rejected_deliveries;
             sent.published -= flow.rejected;
             sent.expected -= flow.rejected_deliveries;
             sent.warm_up_expected -= flow.warm_up_rejected_deliveries;

@@ -55,6 +55,13 @@ pub struct Recording {
     /// Longest time, from the start of the measurement on, for which nothing came to the worker
     /// although something was under way to it, ns.
     pub silence: Nanos,
+    /// The longest times of the measurement for which nothing came to the worker, longest first, at most
+    /// [`Recording::MOST_GAPS`]: from and to, by its clock.
+    #[serde(default)]
+    pub gaps: Vec<(Nanos, Nanos)>,
+    /// Times in which measured messages fell due to a publisher of the worker that was not connected.
+    #[serde(default)]
+    pub outages: Vec<Outage>,
     /// The worker's use of processors during the measurement, library threads included.
     pub usage: Usage,
     /// The same from the command to connect until all its clients were connected and subscribed.
@@ -91,6 +98,21 @@ pub struct Conversion {
 impl Recording {
     /// Errors kept in words.
     pub const MOST_ERRORS: usize = 50;
+    /// Gaps that are kept.
+    pub const MOST_GAPS: usize = 16;
+    /// Outages that are kept: a fleet has as many as publishers when its broker ends.
+    pub const MOST_OUTAGES: usize = 256;
+}
+
+/// A time in which measured messages fell due to a publisher that was not connected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outage {
+    /// The publisher's first stream: the one of its first topic.
+    pub stream: u32,
+    /// When the first of these messages was due, by the worker's clock.
+    pub from: Nanos,
+    /// When the publisher was connected again, or the measurement ended.
+    pub to: Nanos,
 }
 
 /// What one member of a group that shares got.
@@ -137,10 +159,21 @@ counts! {
         pub published: u64,
         /// Measured messages that were refused at once, or rejected by the system later.
         pub refused: u64,
-        /// Measured messages due but never handed over.
+        /// Measured messages that fell due while their publisher was not connected.
+        pub not_connected: u64,
+        /// Measured messages due but never taken before sending ended.
         pub not_sent: u64,
+        /// Of these, messages that were never offered to the system: the worker itself was behind.
+        pub not_tried: u64,
         /// Deliveries that the accepted messages should cause.
         pub expected: u64,
+        /// Deliveries that measured messages which were due but not accepted would have caused.
+        pub untaken_deliveries: u64,
+        /// Of these, those of messages whose publisher was not connected.
+        pub unconnected_deliveries: u64,
+        /// Accepted measured messages that the system has neither acknowledged nor rejected, where it
+        /// acknowledges.
+        pub unacknowledged: u64,
         /// Deliveries of measured messages.
         pub delivered: u64,
         /// Of these, first deliveries.
@@ -155,7 +188,7 @@ counts! {
         /// party (for a group: to each of its members).
         pub passed_over: u64,
         /// Of the deliveries that have not come, those that were still under way when the drain was cut
-        /// short; the conductor counts them.
+        /// short, or whose messages the system never acknowledged; the conductor counts them.
         pub under_way: u64,
         /// Deliveries with a damaged body.
         pub corrupt: u64,
@@ -175,8 +208,8 @@ counts! {
         pub warm_up_passed_over: u64,
         /// Ping-pong: answers published.
         pub replies: u64,
-        /// Ping-pong: questions given up after a second without an answer.
-        pub unanswered: u64,
+        /// Ping-pong: measured questions whose answer has come.
+        pub answered: u64,
     }
 }
 
@@ -191,17 +224,18 @@ impl FlowRecording {
         self.missing().saturating_sub(self.under_way)
     }
 
-    /// Notes which of the missing deliveries were still under way when a drain was cut short: those
-    /// that were not passed over.
-    pub fn cut_short(&mut self) {
-        self.under_way = self.missing().saturating_sub(self.passed_over);
+    /// Notes which of the missing deliveries were still under way when the drain ended: of those that were
+    /// not passed over, `most`.
+    pub fn still_under_way(&mut self, most: u64) {
+        self.under_way = self.missing().saturating_sub(self.passed_over).min(most);
     }
 }
 
 /// Use of processors over a span of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
-    /// Length of the span, ns.
+    /// Length of the span, ns: the measurement, without what the worker stood still before and after it
+    /// while it could not take a reading.
     pub span: Nanos,
     /// Running, ns; may exceed the span where a library has threads.
     pub running: Nanos,

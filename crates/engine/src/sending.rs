@@ -12,7 +12,7 @@ use std::sync::Arc;
 use pubgauge_driver::header::HEADER_LEN;
 use pubgauge_driver::{
     ClientId, Clock, DriverError, Filler, Fleet, Header, Kind, Mark, Nanos, Payload, Publish,
-    TopicId,
+    Refusal, TopicId,
 };
 use pubgauge_workload::{Due, Exchange, Schedule};
 use rustc_hash::FxHashMap;
@@ -24,11 +24,12 @@ use crate::histograms::Times;
 use crate::live::Counters;
 use crate::parts::{self, Parts};
 use crate::receiving::tag;
-use crate::recording::{FlowRecording, Traffic};
+use crate::recording::{FlowRecording, Outage, Recording, Traffic};
 use crate::reports::{Outbox, Positions};
 use crate::series::{Cuts, Passed, Totals};
 use crate::times::Measure;
 use crate::timetable::Timetable;
+use crate::worker::GRACE;
 
 /// Flat-out messages between two polls.
 const PER_TURN: u32 = 256;
@@ -46,6 +47,8 @@ struct Local {
     turn: u32,
     /// The system takes no more from it just now.
     blocked: bool,
+    /// Since when measured messages have been due to it while it is not connected.
+    out_since: Option<Nanos>,
 }
 
 /// What sending on a stream needs.
@@ -159,6 +162,8 @@ pub struct Sending {
     pacing_within: Nanos,
     /// When messages that fall due meanwhile are sent.
     leave_at: Nanos,
+    /// Until when messages that are due may leave.
+    until: Nanos,
     measured: u64,
     /// When the last message of a limited measurement was handed over.
     pub done_at: Option<Nanos>,
@@ -174,9 +179,14 @@ pub struct Sending {
     /// Flows whose window has been full for long without anything coming back: for how long, ns, and
     /// what was sent of them.
     pub stuck: Vec<(Nanos, Positions)>,
-    reply_topics: FxHashMap<u32, TopicId>,
+    /// By client and stream.
+    reply_topics: FxHashMap<(u32, u32), TopicId>,
     /// Messages and sentinels accepted.
     sent: u64,
+    /// Whether the system acknowledges messages.
+    acknowledges: bool,
+    /// The longest outages of publishers.
+    outages: Vec<Outage>,
 }
 
 impl Sending {
@@ -211,6 +221,7 @@ impl Sending {
             measured_limit: assignment.measured_limit,
             pacing_within: assignment.pacing_within,
             leave_at: 0,
+            until: Nanos::MAX,
             measured: 0,
             done_at: None,
             sentinels: 0,
@@ -220,6 +231,8 @@ impl Sending {
             stuck: Vec::new(),
             reply_topics: FxHashMap::default(),
             sent: 0,
+            acknowledges: false,
+            outages: Vec::new(),
         }
     }
 
@@ -247,6 +260,7 @@ impl Sending {
                     topics: publisher.topics.len() as u32,
                     turn: 0,
                     blocked: false,
+                    out_since: None,
                 });
                 self.by_client.entry(client.0).or_default().push(local);
                 for topic in &publisher.topics {
@@ -257,17 +271,15 @@ impl Sending {
                     });
                 }
             }
-            let responder = flow
-                .subscribers
-                .first()
-                .and_then(|s| clients.get(&s.device));
-            if let (Exchange::PingPong, Some(client)) = (flow.exchange, responder) {
-                for (stream, topic) in brief
-                    .streams_of(f)
-                    .zip(flow.publishers.iter().flat_map(|p| &p.topics))
-                {
+            if flow.exchange != Exchange::PingPong {
+                continue;
+            }
+            let topics = flow.publishers.iter().flat_map(|p| &p.topics);
+            for (stream, topic) in brief.streams_of(f).zip(topics) {
+                let devices = brief.audience.responding_devices(&brief.workload, stream);
+                for client in devices.filter_map(|device| clients.get(&device)) {
                     let topic = fleet.advertise(*client, &reply_topic(topic))?;
-                    self.reply_topics.insert(stream, topic);
+                    self.reply_topics.insert((client.0, stream), topic);
                 }
             }
         }
@@ -279,7 +291,7 @@ impl Sending {
         !self.locals.is_empty()
     }
 
-    /// Prepares for the timetable.
+    /// Prepares for the timetable. `acknowledges`: the system acknowledges messages.
     ///
     /// # Errors
     /// A schedule that cannot be made (a trace that cannot be read).
@@ -287,11 +299,14 @@ impl Sending {
         &mut self,
         table: Timetable,
         default_window: Option<u32>,
+        acknowledges: bool,
         out: &Outbox,
     ) -> Result<(), String> {
         let brief = self.brief.clone();
+        self.acknowledges = acknowledges;
         self.cuts = Cuts::new(table, &brief.workload);
         self.leave_at = 0;
+        self.until = table.end + GRACE + self.pacing_within;
         let phases = &brief.workload.phases;
         self.parts.fill_with(|| Parts::new(table, phases));
         if self.publishes() {
@@ -502,15 +517,67 @@ impl Sending {
                     _ => {}
                 }
             }
-            Publish::Refused(_) if kind == Kind::Measured => {
-                counts.refused += 1;
-                if let Some(parts) = &mut self.parts[state.flow as usize] {
-                    parts.due_at(intended).refused += 1;
-                }
+            Publish::Refused(why) if kind == Kind::Measured => {
+                self.refused(local, stream, intended, why);
             }
             _ => {}
         }
         outcome
+    }
+
+    /// Notes that a measured message was refused, or fell due while its publisher was not connected.
+    #[cold]
+    fn refused(&mut self, local: u32, stream: u32, intended: Nanos, why: Refusal) {
+        let state = &mut self.locals[local as usize];
+        let deliveries = u64::from(self.brief.audience.fan_out(stream));
+        let (refused, out, unconnected) = match why {
+            Refusal::NotConnected if intended == 0 => {
+                state.out_since.get_or_insert(intended);
+                (0, 1, deliveries)
+            }
+            _ => (1, 0, 0),
+        };
+        let counts = &mut self.flows[state.flow as usize];
+        counts.refused += refused;
+        counts.not_connected += out;
+        counts.untaken_deliveries += deliveries;
+        counts.unconnected_deliveries += unconnected;
+        if let Some(parts) = &mut self.parts[state.flow as usize] {
+            let part = parts.due_at(intended);
+            part.refused += refused;
+            part.not_connected += out;
+            part.untaken_deliveries += deliveries;
+            part.unconnected_deliveries += unconnected;
+        }
+    }
+
+    /// Notes that the outage of a publisher, if there is one, ends at `to`.
+    fn outage_ends(&mut self, local: u32, to: Nanos) {
+        let state = &mut self.locals[local as usize];
+        let Some(from) = state.out_since.take() else {
+            return;
+        };
+        self.outages.push(Outage {
+            stream: state.first_stream,
+            from,
+            to,
+        });
+        if self.outages.len() == 2 * Recording::MOST_OUTAGES {
+            self.keep_longest_outages();
+        }
+    }
+
+    fn keep_longest_outages(&mut self) {
+        let length = |outage: &Outage| outage.to.saturating_sub(outage.from);
+        self.outages
+            .sort_by_key(|outage| std::cmp::Reverse(length(outage)));
+        self.outages.truncate(Recording::MOST_OUTAGES);
+    }
+
+    /// The longest outages of its publishers.
+    pub fn finish_outages(&mut self) -> Vec<Outage> {
+        self.keep_longest_outages();
+        std::mem::take(&mut self.outages)
     }
 
     /// What was handed over so far, of any kind.
@@ -530,9 +597,18 @@ impl Sending {
         counters.sent = self.sent;
         counters.sentinels_due = self.sentinels_due;
         let held = self.tokens.iter();
-        for ((flow, tokens), counted) in self.flows.iter().zip(held).zip(&mut counters.flows) {
+        let asks = self
+            .brief
+            .workload
+            .flows
+            .iter()
+            .map(|f| f.exchange == Exchange::PingPong);
+        let flows = self.flows.iter().zip(asks);
+        for (((flow, asks), tokens), counted) in flows.zip(held).zip(&mut counters.flows) {
+            counted.asked = u64::from(asks) * flow.published;
             counted.expected = flow.expected;
             counted.unused = *tokens;
+            counted.unacknowledged = u64::from(self.acknowledges) * flow.published;
         }
     }
 

@@ -11,6 +11,8 @@ use crate::recording::Usage;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Reading {
     at: Nanos,
+    /// For how long the worker has stood still outside the measurement, ns; its pulse knows.
+    pub stood_still: Nanos,
     own: Nanos,
     waiting: Nanos,
     helpers: Nanos,
@@ -37,6 +39,7 @@ impl Reading {
         };
         Reading {
             at: now,
+            stood_still: 0,
             own: running(),
             waiting: waiting(),
             helpers: helpers
@@ -49,11 +52,16 @@ impl Reading {
         }
     }
 
+    /// When it was taken.
+    pub fn at(&self) -> Nanos {
+        self.at
+    }
+
     /// What was used since `earlier`.
     pub fn since(&self, earlier: &Reading) -> Usage {
         let own = self.own.saturating_sub(earlier.own);
         Usage {
-            span: self.at.saturating_sub(earlier.at),
+            span: (self.at - earlier.at).saturating_sub(self.stood_still - earlier.stood_still),
             running: own + self.helpers.saturating_sub(earlier.helpers),
             own_running: own,
             own_waiting: self.waiting.saturating_sub(earlier.waiting),

@@ -33,9 +33,14 @@ const TOLD_EVERY: Nanos = 10_000_000;
 const TOLD_AT_LEAST: Nanos = 500_000_000;
 /// Longest sleep, so that commands are seen soon.
 const NAP: Nanos = 10_000_000;
-/// What was due before the end of the measurement is still sent if the worker gets the command
-/// within this time of the end: it may have slept that long.
-const GRACE: Nanos = 2 * NAP;
+/// A reading of the measurement's start that comes later than this is replaced by the one before.
+const LATE_READING: Nanos = 5_000_000;
+/// How often the worker's use of processors is read in the warm-up.
+const READ_EVERY: Nanos = 50_000_000;
+/// What was due before the end of the measurement may leave for this time after it, because the worker may
+/// have slept that long, and for the span in which messages are gathered: what does not leave then is not
+/// sent.
+pub const GRACE: Nanos = 2 * NAP;
 
 /// The bound on messages under way of each flow, where it has one: flat out, and where a burst waits for
 /// the one before.
@@ -99,11 +104,15 @@ pub struct Worker {
     up: usize,
     connected: u64,
     stopped: bool,
+    /// The end of the measurement, and until when what was due by then may leave.
+    stopping: Option<(Nanos, Nanos)>,
     first_connect: Option<Nanos>,
     next_connect: Nanos,
     connect_reading: Reading,
     connect_usage: Usage,
     table: Option<Timetable>,
+    /// The newest reading of the warm-up.
+    warm_up_reading: Option<Reading>,
     start_reading: Option<Reading>,
     usage: Option<Usage>,
     pulse: Pulse,
@@ -182,11 +191,13 @@ impl Worker {
             up: 0,
             connected: 0,
             stopped: false,
+            stopping: None,
             first_connect: None,
             next_connect: 0,
             connect_reading: Reading::default(),
             connect_usage: Usage::default(),
             table: None,
+            warm_up_reading: None,
             start_reading: None,
             usage: None,
             reconnects: VecDeque::new(),
@@ -273,6 +284,7 @@ impl Worker {
         counters.connected = self.connected;
         counters.lost = self.lost;
         counters.stopped = self.stopped;
+        counters.unsettled = self.fleet.unsettled();
         self.sending.count(counters);
         self.receiving.count(counters);
         if *counters != self.told.1 || now >= self.told.0 + TOLD_AT_LEAST {
@@ -311,23 +323,30 @@ impl Worker {
                         self.traits.acknowledges && self.sending.publishes(),
                         &windows,
                     );
-                    if let Err(error) = self.sending.start(table, window, &self.outbox) {
+                    let acknowledges = self.traits.acknowledges;
+                    if let Err(error) =
+                        self.sending
+                            .start(table, window, acknowledges, &self.outbox)
+                    {
                         self.fail(error.into());
                     }
                     self.phase = Phase::Running;
                 }
                 Ok(Command::Stop(end)) => {
-                    if self.phase == Phase::Running && self.context.clock.now() < end + GRACE {
-                        self.sending.send_last(&mut *self.fleet);
-                    }
                     self.close_window(end);
-                    self.sending.stop(end);
+                    let until = self.sending.end_at(end);
                     self.receiving.end_at(end);
-                    self.phase = Phase::Draining;
-                    self.stopped = true;
-                    self.tell_counters(self.context.clock.now());
+                    self.stopping = Some((end, until));
+                    if self.phase == Phase::Running && self.context.clock.now() < end + GRACE {
+                        self.sending.send_due(&mut *self.fleet);
+                    }
+                    self.stop();
+                    if self.phase != Phase::Running || self.context.clock.now() >= until {
+                        self.stop();
+                    }
                 }
                 Ok(Command::CloseStreams(from)) => {
+                    self.stop();
                     self.receiving.close_streams(from);
                     self.sending.close_streams();
                     self.phase = Phase::ClosingStreams;
@@ -352,20 +371,36 @@ impl Worker {
         }
     }
 
+    /// Sends nothing more, if the measurement has ended: what was due and has not left is not sent.
+    fn stop(&mut self) {
+        if let Some((end, _)) = self.stopping.take() {
+            self.sending.stop(end);
+            self.phase = Phase::Draining;
+            self.stopped = true;
+            self.tell_counters(self.context.clock.now());
+        }
+    }
+
     /// Ends the count of the measurement's processor time.
     fn close_window(&mut self, end: Nanos) {
         if let Some(table) = &mut self.table {
             table.end = table.end.min(end);
         }
-        if self.usage.is_none()
-            && let Some(start) = &self.start_reading
-        {
+        // A worker that stood still from the warm-up on has no reading of the start.
+        let start = self.start_reading;
+        if let (None, Some(start)) = (&self.usage, start) {
             self.usage = Some(Usage {
                 own_stalled: self.pulse.stalled,
                 longest_stall: self.pulse.longest,
-                ..Reading::take(&self.context.clock, &self.helpers).since(start)
+                ..self.reading().since(&start)
             });
         }
+    }
+
+    fn reading(&self) -> Reading {
+        let mut reading = Reading::take(&self.context.clock, &self.helpers);
+        reading.stood_still = 0;
+        reading
     }
 
     fn run(&mut self, now: Nanos) -> Nanos {
@@ -373,9 +408,16 @@ impl Worker {
         let mut until = Nanos::MAX;
         if self.start_reading.is_none() {
             if now >= table.measure {
-                self.start_reading = Some(Reading::take(&self.context.clock, &self.helpers));
+                // A late reading would leave out what came before it: a stall across the start.
+                let before = self.warm_up_reading.take();
+                let before = before.filter(|_| now == 0);
+                self.start_reading = Some(before.unwrap_or_else(|| self.reading()));
             } else {
                 until = table.measure;
+                let due = |reading: Reading| now >= reading.at() + READ_EVERY;
+                if self.warm_up_reading.is_none_or(due) {
+                    self.warm_up_reading = Some(self.reading());
+                }
             }
         } else if self.usage.is_none() {
             if now >= table.end {
@@ -388,6 +430,15 @@ impl Worker {
         if let (Some(at), false) = (self.sending.done_at, self.done_told) {
             self.done_told = true;
             self.outbox.send(Report::Done(at));
+        }
+        if let Some((_, deadline)) = self.stopping {
+            // What a full system holds back is not sent, unless it is the end of a batch.
+            let batch = self.assignment.pacing_within > 0 && self.sending.waits();
+            let left = next != Nanos::MAX || batch;
+            if !left || self.context.clock.now() >= deadline {
+                self.stop();
+            }
+            until = until.min(deadline);
         }
         until.min(next)
     }
@@ -412,6 +463,7 @@ impl Worker {
     }
 
     fn finish(&mut self, until: Nanos) {
+        self.stop();
         if self.phase == Phase::Running {
             let now = self.context.clock.now();
             self.close_window(now);
@@ -438,6 +490,7 @@ impl Worker {
         let received = self.receiving.finish(&mut flows);
         add_each(&mut series, &received, |sum, part| add_up(sum, part));
         let members = self.receiving.finish_shares();
+        let end = self.table.map_or(0, |table| table.end);
         let recording = Recording {
             members,
             worker: self.assignment.worker,
@@ -454,6 +507,8 @@ impl Worker {
             parts,
             closed_at,
             silence: self.receiving.longest_silence(),
+            gaps: self.receiving.finish_gaps(end),
+            outages: self.sending.finish_outages(),
             sentinels: self.sending.sentinels,
             traffic,
             foreign: self.receiving.foreign,

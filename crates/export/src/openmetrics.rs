@@ -269,15 +269,16 @@ macro_rules! counts {
     };
 }
 
-const COUNTS: [Family<Trial, u64>; 10] = counts! {
+const COUNTS: [Family<Trial, u64>; 11] = counts! {
     offered "messages": "Messages due in the measurement.",
     published "messages": "Of these, taken by the system.",
     refused "messages": "Of these, refused by the system.",
+    not_connected "messages": "Of these, due while their publisher was not connected.",
     not_sent "messages": "Of these, not handed over before the end.",
-    expected "deliveries": "Deliveries due for what was published.",
+    expected "deliveries": "Deliveries due for what was published, or due while its publisher was not connected.",
     delivered "deliveries": "Deliveries, repeated ones included.",
     lost "deliveries": "Deliveries that never came.",
-    under_way "deliveries": "Deliveries still under way when the drain was cut short.",
+    under_way "deliveries": "Deliveries still under way when the drain ended.",
     duplicated "deliveries": "Deliveries of what the subscriber had.",
     reordered "deliveries": "Deliveries overtaken by a later message of their stream.",
 };

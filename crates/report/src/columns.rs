@@ -76,7 +76,7 @@ impl Column {
 }
 
 /// All columns, after the name of the row and the verdict.
-const COLUMNS: [Column; 14] = [
+const COLUMNS: [Column; 15] = [
     Column::new("delivered", ["deliv.", "msgs/s"], 8, |c| {
         mean(c, |t| Some(t.delivered_msgs_per_s)).map_or(NONE.into(), units::rate)
     }),
@@ -89,6 +89,7 @@ const COLUMNS: [Column; 14] = [
     Column::failures("duplicated", ["", "dupl."], |t| t.duplicated),
     Column::failures("reordered", ["re-", "ordered"], |t| t.reordered),
     Column::failures("refused", ["", "refused"], |t| t.refused),
+    Column::failures("not connected", ["not", "conn."], |t| t.not_connected),
     Column::failures("not sent", ["not", "sent"], |t| t.not_sent),
     Column::new("system CPU", ["CPU", "system"], 6, |c| {
         cpu(c, |t| t.system_cpu_s)

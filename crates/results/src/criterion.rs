@@ -51,7 +51,7 @@ pub const DERIVED: [&str; 11] = [
 
 /// Figures that are counts. They apply to every trial that ran, whatever its verdict, because a
 /// criterion on loss is about lossy trials.
-const COUNTS: [&str; 13] = [
+const COUNTS: [&str; 14] = [
     "lost",
     "under_way",
     "lost_share",
@@ -59,6 +59,7 @@ const COUNTS: [&str; 13] = [
     "duplicated_share",
     "reordered",
     "refused",
+    "not_connected",
     "not_sent",
     "delivered",
     "published",

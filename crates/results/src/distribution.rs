@@ -55,14 +55,14 @@ pub fn quotable(distribution: &Value, part: &str) -> Result<(), TooFew> {
 
 /// A distribution of times in nanoseconds, from an HdrHistogram of three significant digits.
 ///
-/// Values that were not seen because the trial ended before them (`censored`) are larger than those
-/// seen: they have their ranks, and a percentile that falls among them is absent, as are mean and
-/// largest value. With no value at all, all are absent.
+/// Values that there would be if all that was due had happened (`censored`: of messages still under way, lost,
+/// refused, not sent) are larger than those seen: they have their ranks, and a percentile that falls among
+/// them is absent, as are mean and largest value. With no value at all, all are absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Distribution {
     /// Values recorded.
     pub count: u64,
-    /// Values that were still to come when the trial ended.
+    /// Values that are missing of what was due.
     #[serde(default)]
     pub censored: u64,
     /// Smallest.

@@ -96,9 +96,10 @@ pub struct Figure {
 type Plain = (&'static str, Unit, Better, bool);
 
 /// Those that criteria and claims ask for.
-const OF_CRITERIA: [Plain; 19] = [
+const OF_CRITERIA: [Plain; 20] = [
     ("published", Messages, More, true),
     ("refused", Messages, Less, true),
+    ("not-connected", Messages, Less, true),
     ("not-sent", Messages, Less, true),
     ("under-way", Messages, Less, true),
     ("delivered", Messages, More, true),

@@ -13,7 +13,7 @@
 use pubgauge_driver::{OnFull, Reliability, Settings};
 
 pub use crate::model::Circumstances;
-use crate::model::{FlowFigures, Status, Trial, Verdict};
+use crate::model::{FlowFigures, Questions, SeriesRecord, Status, Trial, Verdict};
 use crate::network::full_link;
 
 mod broken;
@@ -75,10 +75,13 @@ struct Part<'a> {
     bursts_wait: bool,
     offered: u64,
     refused: u64,
+    not_connected: u64,
     not_sent: u64,
+    not_tried: u64,
     expected: u64,
     lost: u64,
     duplicated: u64,
+    questions: Option<Questions>,
 }
 
 impl Part<'_> {
@@ -91,10 +94,13 @@ impl Part<'_> {
                 bursts_wait: trial.flows.iter().any(bursts_wait),
                 offered: trial.offered,
                 refused: trial.refused,
+                not_connected: trial.not_connected,
                 not_sent: trial.not_sent,
+                not_tried: trial.not_tried,
                 expected: trial.expected,
                 lost: trial.lost,
                 duplicated: trial.duplicated,
+                questions: trial.questions,
             }];
         }
         let flow = |flow: &'_ FlowFigures| format!("flow `{}`: ", flow.name);
@@ -105,10 +111,13 @@ impl Part<'_> {
             bursts_wait: bursts_wait(f),
             offered: f.offered,
             refused: f.refused,
+            not_connected: f.not_connected,
             not_sent: f.not_sent,
+            not_tried: f.not_tried,
             expected: f.expected,
             lost: f.lost,
             duplicated: f.duplicated,
+            questions: f.questions,
         };
         trial.flows.iter().map(part).collect()
     }
@@ -116,6 +125,22 @@ impl Part<'_> {
     /// A share of the messages that were due.
     fn share(&self, count: u64) -> f64 {
         count as f64 / self.offered.max(1) as f64
+    }
+
+    /// Whether messages were left unsent, most of which the client never offered to the system. A library that is
+    /// the system works in the worker's own thread, and may be what made it late.
+    fn client_was_behind(&self, trial: &Trial) -> bool {
+        self.is_left_unsent()
+            && !trial.circumstances.system_in_client
+            && self.not_tried > u64::MAX - 1
+    }
+
+    /// Whether more messages were left unsent than may be.
+    fn is_left_unsent(&self) -> bool {
+        !self.flat_out
+            && !self.bursts_wait
+            && self.not_sent >= 2
+            && self.share(self.not_sent) > thresholds::UNSENT_SHARE
     }
 
     fn losses_allowed(&self, trial: &Trial) -> bool {
@@ -129,10 +154,28 @@ impl Part<'_> {
 fn lossy(trial: &Trial, client: &client::Load, findings: &mut Findings) {
     for part in Part::all(trial) {
         let (of, lost, expected) = (&part.of, part.lost, part.expected);
-        if lost > 0 && !part.losses_allowed(trial) {
+        let mut losses = Vec::new();
+        if lost > 0 {
             let share = percent(lost, expected);
-            let reason =
-                format!("{of}{lost} of {expected} expected deliveries were lost ({share})");
+            let unconnected = match part.not_connected {
+                0 => String::new(),
+                n => format!("; {n} messages fell due while their publisher was not connected"),
+            };
+            losses.push(format!(
+                "{of}{lost} of {expected} expected deliveries were lost ({share}){unconnected}"
+            ));
+        }
+        if let Some(Questions {
+            asked, unanswered, ..
+        }) = part.questions.filter(|questions| questions.unanswered > u64::MAX - 1)
+        {
+            let share = percent(unanswered, asked);
+            losses.push(format!(
+                "{of}{unanswered} of {asked} questions got no answer ({share})"
+            ));
+        }
+        losses.retain(|_| !part.losses_allowed(trial));
+        for reason in losses {
             // Acknowledged messages are kept for a subscriber that has no time; others are not.
             let acknowledged = part
                 .settings
@@ -168,26 +211,33 @@ fn overloaded(
     // A subscriber that cannot keep up makes a backlog of its own; that says nothing about the
     // system, and `client` names it. The same goes for what a busy publisher left unsent.
     let blameless = !client.subscribers_full && client.stalled.is_none();
-    if let Some(growth) = growth.filter(|_| blameless) {
+    // Latency also rises behind a client that falls behind by itself: then the queue tells.
+    let parts = Part::all(trial);
+    let behind = parts.iter().any(|part| part.client_was_behind(trial));
+    let queued = queue_at_end(trial) as f64;
+    let grew = !behind || queued > thresholds::BACKLOG_SHARE_MINOR * trial.expected as f64;
+    if let Some(growth) = growth.filter(|_| blameless && grew) {
         findings.add(Rule::QueueGrew, Status::Overloaded, growth.to_string());
     }
     if trial.under_way > 0 && blameless {
         let (under_way, expected) = (trial.under_way, trial.expected);
+        let seconds = trial.drain.seconds;
+        let end = match trial.drain.cut_short {
+            true => format!("the drain was cut short after {seconds:.1} s"),
+            false => format!(
+                "the drain ended after {seconds:.1} s: the system never acknowledged their messages"
+            ),
+        };
         let reason = format!(
-            "{under_way} of {expected} expected deliveries ({}) were still under way when the drain was \
-             cut short after {:.1} s: latencies are known for the other {} alone",
+            "{under_way} of {expected} expected deliveries ({}) were still under way when {end}: \
+             latencies are known for the other {} alone",
             percent(under_way, expected),
-            trial.drain.seconds,
             percent(expected - under_way, expected)
         );
         findings.add(Rule::UnderWay, Status::Overloaded, reason);
     }
-    for part in Part::all(trial) {
-        if !part.flat_out
-            && !part.bursts_wait
-            && part.not_sent >= 2
-            && part.share(part.not_sent) > thresholds::UNSENT_SHARE
-        {
+    for part in parts {
+        if part.is_left_unsent() {
             unsent(trial, &part, client, findings);
         }
         if part.share(part.refused) > thresholds::UNSENT_SHARE && !part.losses_allowed(trial) {
@@ -197,6 +247,13 @@ fn overloaded(
             findings.add(Rule::Refused, Status::Overloaded, reason);
         }
     }
+}
+
+/// Deliveries that were due when the measurement ended, and had not come.
+fn queue_at_end(trial: &Trial) -> u64 {
+    let measured = |record: &&SeriesRecord| record.t_s <= trial.duration_s + 1e-9;
+    let last = trial.series.iter().filter(measured).next_back();
+    last.map_or(0, |last| last.backlog.max(0) as u64 + last.waiting)
 }
 
 fn unsent(trial: &Trial, part: &Part<'_>, client: &client::Load, findings: &mut Findings) {
@@ -212,7 +269,14 @@ fn unsent(trial: &Trial, part: &Part<'_>, client: &client::Load, findings: &mut 
         trial.worker_load.publishers_waiting * 100.0,
         client.share(),
     );
-    if client.publishers_short_of_time(trial) || client.stalled.is_some() {
+    if part.client_was_behind(trial) {
+        let not_tried = part.not_tried;
+        let reason = format!(
+            "{unsent}: {not_tried} of them were never offered to the system, because the publishers were \
+             behind: {load}"
+        );
+        findings.blame_client(Rule::UnsentByClient, reason);
+    } else if client.publishers_short_of_time(trial) || client.stalled.is_some() {
         let reason = format!("{unsent}, and the publishers had little time: {load}");
         findings.blame_client(Rule::UnsentByClient, reason);
     } else {
@@ -250,7 +314,7 @@ fn silent(trial: &Trial) -> Option<String> {
     long.then(|| {
         format!(
             "the system stood still: nothing was delivered for {:.2} s although messages were under \
-             way, against a median latency of {:.3} ms",
+             way or due, against a median latency of {:.3} ms",
             silence / 1e9,
             usual / 1e6
         )

@@ -26,9 +26,12 @@ pub struct WindowFigures {
     /// Of these, messages that the system or its client library refused. One that was rejected after it
     /// had been taken belongs to the window that it was sent in.
     pub refused: u64,
+    /// Of these, messages that fell due while their publisher was not connected.
+    pub not_connected: u64,
     /// Of these, messages that could not be handed over before the end of the measurement.
     pub not_sent: u64,
-    /// Deliveries that the published messages should cause.
+    /// Deliveries that these messages should cause, those published and those of publishers that were not
+    /// connected.
     pub expected: u64,
     /// Deliveries of these messages, duplicates included, whenever they came.
     pub delivered: u64,

@@ -13,9 +13,9 @@ use pubgauge_engine::times::{Measure, histogram};
 use pubgauge_results::histogram::{ECDF_POINTS, Interval, ecdf, write_log};
 use pubgauge_results::model::{
     ClientCpu, Connections, ContextSwitches, CountCheck, Distribution, Drain, FlowFigures,
-    OddCounts, PhaseCounts, Trial, WorkerLoad, WorkloadInfo,
+    OddCounts, PhaseCounts, Questions, Trial, WorkerLoad, WorkloadInfo,
 };
-use pubgauge_workload::{Arrivals, Flow, Sizes, Workload};
+use pubgauge_workload::{Arrivals, Exchange, Flow, Sizes, Workload};
 
 use crate::observe::Observed;
 use crate::{bursts, groups, series, windows};
@@ -37,7 +37,10 @@ pub fn trial(
     let measured = record.in_measurement(None);
     let recordings = || record.recordings.iter();
     let total = |of: fn(&Recording) -> u64| recordings().map(of).sum::<u64>();
-    let distribution = |measure| distribution([&record.all_times(measure)], measure, sum.under_way);
+    let of_each_flow = || workload.flows.iter().zip(&record.flows);
+    let mut due = Due::default();
+    of_each_flow().for_each(|(flow, counts)| due.add(&Due::of(flow, counts)));
+    let distribution = |measure| distribution([&record.all_times(measure)], measure, &due);
     let some = |measure| Some(distribution(measure)).filter(|d: &Distribution| d.count > 0);
     let mut errors: Vec<String> = recordings()
         .flat_map(|r| r.errors.iter().map(|e| one_line(e)))
@@ -53,10 +56,12 @@ pub fn trial(
         offered: sum.offered,
         published: sum.published,
         refused: sum.refused,
+        not_connected: sum.not_connected,
         not_sent: sum.not_sent,
+        not_tried: sum.not_tried,
         delivered: sum.delivered,
-        expected: sum.expected,
-        lost: sum.lost(),
+        expected: sum.expected + sum.unconnected_deliveries,
+        lost: sum.lost() + sum.unconnected_deliveries,
         under_way: sum.under_way,
         duplicated: sum.duplicated,
         reordered: sum.reordered,
@@ -82,6 +87,7 @@ pub fn trial(
         acknowledgement_ns: some(Measure::Acknowledgement),
         round_trip_ns: some(Measure::RoundTrip),
         half_round_trip_ns: some(Measure::RoundTrip).map(|d| d.halved()),
+        questions: Questions::sum(of_each_flow().filter_map(|f| questions(f.0, f.1))),
         client_cpu_s: ClientCpu {
             publishers: cpu(record, Role::Publishers),
             subscribers: cpu(record, Role::Subscribers),
@@ -106,15 +112,15 @@ pub fn trial(
             seconds: record.drain.span as f64 / SECOND,
             cut_short: record.drain.ended == DrainEnd::CutShort,
         },
-        longest_silence_ns: recordings().map(|r| r.silence).max().unwrap_or(0),
+        longest_silence_ns: record.silence,
         checks: checks(record, &sum),
         flows: flows(of_flows, workload, record, per_s),
         groups: groups::of_trial(workload, record),
-        windows: windows::of_trial(record, observed),
+        windows: windows::of_trial(workload, record, observed),
         at_start: series::at_start(record),
         series: series::series(record, observed),
         noise_ns: Distribution::from_histogram(&observed.noise),
-        latency_ecdf: shared_by_all(ecdf(&latency, ECDF_POINTS), latency.len(), sum.under_way),
+        latency_ecdf: shared_by_all(ecdf(&latency, ECDF_POINTS), latency.len(), due.deliveries),
         noise_ecdf: ecdf(&observed.noise, ECDF_POINTS),
         errors,
         ..asked
@@ -140,29 +146,74 @@ pub(crate) fn per_second(count: u64, seconds: f64) -> f64 {
     }
 }
 
-/// The distribution of times of one measure. Where a time ends with a delivery, those of deliveries that were
-/// still under way are larger than all.
+/// How many times of each measure there would be if all that was due had happened.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Due {
+    /// Deliveries of the messages that were due.
+    pub(crate) deliveries: u64,
+    /// Messages.
+    pub(crate) messages: u64,
+    /// Of these, messages that were taken and not acknowledged, where the system acknowledges.
+    pub(crate) unacknowledged: u64,
+    /// Questions of ping-pong flows.
+    pub(crate) questions: u64,
+}
+
+impl Due {
+    fn of(flow: &Flow, counts: &FlowRecording) -> Due {
+        Due {
+            deliveries: counts.expected + counts.untaken_deliveries,
+            messages: counts.offered,
+            unacknowledged: counts.unacknowledged,
+            questions: match flow.exchange {
+                Exchange::PingPong => counts.offered,
+                Exchange::OneWay => 0,
+            },
+        }
+    }
+
+    pub(crate) fn add(&mut self, other: &Due) {
+        self.deliveries += other.deliveries;
+        self.messages += other.messages;
+        self.unacknowledged += other.unacknowledged;
+        self.questions += other.questions;
+    }
+}
+
+/// The distribution of times of one measure. Those of messages that were due but did not come, or did not even
+/// leave, are larger than all.
 pub(crate) fn distribution<'a>(
     times: impl IntoIterator<Item = &'a Histogram<u64>>,
     measure: Measure,
-    under_way: u64,
+    due: &Due,
 ) -> Distribution {
     let mut all = histogram();
     for some in times {
         // Equal bounds by construction.
         let _ = all.add(some);
     }
+    let beyond = |_: u64| 0;
     let censored = match measure {
-        Measure::Latency | Measure::LatencyFromSend => under_way,
-        _ => 0,
+        Measure::Latency | Measure::LatencyFromSend => beyond(due.deliveries),
+        Measure::SendLag => beyond(due.messages),
+        Measure::RoundTrip => beyond(due.questions),
+        Measure::Acknowledgement => 0,
     };
     Distribution::censored(&all, censored)
 }
 
-/// A distribution function of the values that arrived, scaled to the share of all: those that
-/// arrived and those under way.
-fn shared_by_all(mut points: Vec<(u64, f64)>, arrived: u64, under_way: u64) -> Vec<(u64, f64)> {
-    let share = arrived as f64 / (arrived + under_way).max(1) as f64;
+/// The questions of a ping-pong flow, and their answers.
+fn questions(flow: &Flow, counts: &FlowRecording) -> Option<Questions> {
+    (flow.exchange == Exchange::PingPong).then(|| Questions {
+        asked: counts.published,
+        answered: counts.answered,
+        unanswered: counts.published.saturating_sub(counts.answered),
+    })
+}
+
+/// A distribution function of the values that arrived, scaled to their share of all that were due.
+fn shared_by_all(mut points: Vec<(u64, f64)>, arrived: u64, due: u64) -> Vec<(u64, f64)> {
+    let share = arrived as f64 / due.max(arrived).max(1) as f64;
     points.iter_mut().for_each(|point| point.1 *= share);
     points
 }
@@ -212,14 +263,22 @@ fn worker_load(record: &TrialRecord, observed: &Observed) -> WorkerLoad {
             .map(|r| of(&r.usage) as f64 / r.usage.span as f64)
             .fold(0.0, f64::max)
     };
+    // Stalls are those of the measurement alone.
+    let measured = record.duration().max(1) as f64;
+    let stalled = |role: Role| {
+        let of_role = record.recordings.iter().filter(|r| r.role == role);
+        of_role
+            .map(|r| r.usage.own_stalled as f64 / r.usage.span.max(1) as f64)
+            .fold(0.0, f64::max)
+    };
     WorkerLoad {
         publishers_running: busiest(Role::Publishers, |u| u.own_running),
         publishers_waiting: busiest(Role::Publishers, |u| u.own_waiting),
         subscribers_running: busiest(Role::Subscribers, |u| u.own_running),
         subscribers_waiting: busiest(Role::Subscribers, |u| u.own_waiting),
-        publishers_stalled: busiest(Role::Publishers, |u| u.own_stalled),
-        subscribers_stalled: busiest(Role::Subscribers, |u| u.own_stalled),
-        machine_stalled: observed.stalls.all as f64 / record.duration().max(1) as f64,
+        publishers_stalled: stalled(Role::Publishers),
+        subscribers_stalled: stalled(Role::Subscribers),
+        machine_stalled: (observed.stalls.all as f64 / measured).min(1.0),
         machine_others: observed.others_cores,
         longest_stall_ns: (record.recordings.iter())
             .map(|r| r.usage.longest_stall)
@@ -235,7 +294,8 @@ fn flows(
 ) -> Vec<FlowFigures> {
     let distribution = |flow: usize, measure: Measure| {
         let times = record.times.get(&(flow as u32, measure));
-        distribution(times, measure, record.flows[flow].under_way)
+        let due = Due::of(&workload.flows[flow], &record.flows[flow]);
+        distribution(times, measure, &due)
     };
     let several = workload.flows.len() > 1;
     // Flows with the trial's settings have no entry of their own.
@@ -251,16 +311,18 @@ fn flows(
             false => Vec::new(),
         },
         windows: match several {
-            true => windows::of_flow(record, f),
+            true => windows::of_flow(workload, record, f),
             false => Vec::new(),
         },
         offered: counts.offered,
         published: counts.published,
         refused: counts.refused,
+        not_connected: counts.not_connected,
         not_sent: counts.not_sent,
+        not_tried: counts.not_tried,
         delivered: counts.delivered,
-        expected: counts.expected,
-        lost: counts.lost(),
+        expected: counts.expected + counts.unconnected_deliveries,
+        lost: counts.lost() + counts.unconnected_deliveries,
         under_way: counts.under_way,
         duplicated: counts.duplicated,
         reordered: counts.reordered,
@@ -269,6 +331,7 @@ fn flows(
         latency_from_send_ns: distribution(f, Measure::LatencyFromSend),
         send_lag_ns: distribution(f, Measure::SendLag),
         round_trip_ns: Some(distribution(f, Measure::RoundTrip)).filter(|d| d.count > 0),
+        questions: questions(flow, counts),
     };
     let flows = workload.flows.iter();
     flows.zip(&record.flows).enumerate().map(figures).collect()

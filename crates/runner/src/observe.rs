@@ -2,6 +2,7 @@
 //! machine's noise, step by step.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
@@ -44,7 +45,7 @@ pub struct Observed {
     seconds: Vec<SeriesRecord>,
 }
 
-/// Stalls of the whole machine of [`Stalls::FLOOR`] and more.
+/// Stalls of the whole machine of [`Stalls::FLOOR`] and more, in the measurement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stalls {
     /// All of them, ns.
@@ -52,15 +53,23 @@ pub struct Stalls {
     /// The longest, ns.
     pub longest: Nanos,
     within: bool,
+    /// Samples so far.
+    samples: u64,
 }
 
 impl Stalls {
     /// The shortest that counts, ns.
     pub const FLOOR: Nanos = 10_000_000;
 
+    /// When the wake-up of the next sample is due, of a thread that began at `began`.
+    fn due(&self, began: Nanos) -> Nanos {
+        began + (self.samples + 1) * NOISE_INTERVAL
+    }
+
     /// Adds the next sample of a thread that wants to wake up every [`NOISE_INTERVAL`]. A stall of
     /// 50 ms gives samples of 50 ms, 49 ms and so on.
     fn add(&mut self, late: Nanos) {
+        self.samples += 1;
         let within = late >= Self::FLOOR;
         if within {
             // The first sample also counts for the stall's last ones, which are below the floor.
@@ -86,6 +95,39 @@ impl Observed {
             elsewhere: false,
             seconds: Vec::new(),
         }
+    }
+
+    /// Takes the next samples of a thread that wants to wake up every [`NOISE_INTERVAL`] from the beginning of
+    /// `span` on, which ends with the measurement. They are the `last`: a thread that has not woken up by
+    /// `now`, [`Stalls::FLOOR`] and more too late, is late as well. Returns the largest lateness, ns.
+    fn take_noise(
+        &mut self,
+        samples: &[Nanos],
+        span: &Range<Nanos>,
+        now: Nanos,
+        last: bool,
+    ) -> Nanos {
+        let mut longest = 0;
+        let mut add = |observed: &mut Observed, due: Nanos, late: Nanos| {
+            longest = longest.max(late);
+            observed.noise.saturating_record(late.max(1));
+            // What of a stall comes after the measurement does not count.
+            observed.stalls.add(late);
+        };
+        for late in samples {
+            let due = self.stalls.due(span.start);
+            if due < span.end {
+                add(self, due, *late);
+            }
+        }
+        let missing = self.stalls.due(span.start);
+        if last && now == 0 && missing + Stalls::FLOOR <= span.end {
+            while self.stalls.due(span.start) < span.end {
+                let due = self.stalls.due(span.start);
+                add(self, due, now - due);
+            }
+        }
+        longest
     }
 
     /// The observations of the interval at `at_s`, in seconds from the start of the measurement; nothing of its
@@ -127,6 +169,8 @@ pub struct Steps {
     pub interval: Nanos,
     /// Where a window begins or ends, ascending.
     pub bounds: Vec<Nanos>,
+    /// Longest length of the measurement.
+    pub length: Nanos,
 }
 
 struct Measuring {
@@ -343,8 +387,8 @@ impl<'a> Watcher<'a> {
         }
     }
 
-    /// Ends an interval of the series.
-    fn turn(&mut self, now: Nanos) {
+    /// Ends an interval of the series; `last_turn`: that of the measurement's end.
+    fn turn(&mut self, now: Nanos, last_turn: bool) {
         let sample = self.sample(now);
         let Some(measuring) = &mut self.measuring else {
             return;
@@ -381,11 +425,8 @@ impl<'a> Watcher<'a> {
         let share = |to: u64, from: u64| to.saturating_sub(from) as f64 / span;
         let mut noise_max_ns = 0;
         if let Some(meter) = &self.noise_meter {
-            for late in meter.drain() {
-                noise_max_ns = noise_max_ns.max(late);
-                observed.stalls.add(late);
-                observed.noise.saturating_record(late.max(1));
-            }
+            let span = meter.began()..now.min(began + self.steps.length);
+            noise_max_ns = observed.take_noise(&meter.drain(), &span, now, last_turn);
         }
         let systems = last.system.as_ref().zip(sample.system.as_ref());
         let system_rss_bytes = sample.system.as_ref().map(|s| s.rss_bytes);
@@ -412,7 +453,7 @@ impl Observer for Watcher<'_> {
             self.counter.end();
             // The noise thread must wake up to record its lateness.
             std::thread::sleep(Duration::from_nanos(2 * NOISE_INTERVAL));
-            self.turn(monotonic_now());
+            self.turn(monotonic_now(), true);
             self.last_bounds();
             self.measuring = None;
             self.noise_meter = None;
@@ -428,7 +469,7 @@ impl Observer for Watcher<'_> {
             self.begin(live, now);
         }
         if self.measuring.as_ref().is_some_and(|m| now >= m.next) {
-            self.turn(now);
+            self.turn(now, false);
             if let Some(measuring) = &mut self.measuring {
                 measuring.next += self.steps.interval;
             }
@@ -468,5 +509,40 @@ mod tests {
         }
         assert_eq!(stalls.longest, 50 * ms);
         assert!(stalls.all.abs_diff(50 * ms) <= 2 * ms, "{}", stalls.all);
+    }
+
+    /// A stall that lasts beyond the measurement counts as far as it lies in it, whether the thread wakes up
+    /// after it or never.
+    #[test]
+    fn a_stall_across_the_end_is_within_the_measurement() {
+        let ms = 1_000_000;
+        let began = 7_000 * ms;
+        // It stands still from 600 ms on, of a measurement of 1 s, for 5 s.
+        let span = began..began + 1_000 * ms;
+        let before = vec![0; 600];
+        let after: Vec<Nanos> = (0..5_000).rev().map(|late| late * ms).collect();
+        for woken in [Vec::new(), after] {
+            let mut observed = Observed::nothing();
+            let now = began + 6_000 * ms;
+            observed.take_noise(&before, &span, began + 601 * ms, false);
+            assert_eq!(observed.stalls.all, 0);
+            let longest = observed.take_noise(&woken, &span, now, true);
+            let stalls = observed.stalls;
+            assert!(stalls.all.abs_diff(400 * ms) <= 2 * ms, "{stalls:?}");
+            assert!(stalls.longest.abs_diff(400 * ms) <= 2 * ms, "{stalls:?}");
+            assert!(longest >= 4_999 * ms, "{longest}");
+            assert!(observed.noise.max() >= 4_999 * ms);
+        }
+    }
+
+    /// A thread that is a moment late when the measurement ends is no stall.
+    #[test]
+    fn the_end_of_a_measurement_is_no_stall() {
+        let ms = 1_000_000;
+        let span = 0..1_000 * ms;
+        let mut observed = Observed::nothing();
+        observed.take_noise(&vec![50_000; 995], &span, 1_003 * ms, true);
+        assert_eq!(observed.stalls.all, 0);
+        assert_eq!(observed.noise.len(), 995);
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use pubgauge_driver::{Clock, Driver, Mark, Settings};
+use pubgauge_driver::{Clock, Driver, Mark, Nanos, Settings};
 use pubgauge_engine::assignment::{Brief, Workers};
 use pubgauge_engine::conductor::{Nobody, TrialRecord, TrialSpec, run};
 use pubgauge_engine::link::Encoded;
@@ -52,8 +52,17 @@ pub fn simulate(
         &behaviour,
         settings,
         (clock, mark, bus),
-        Workers::default(),
+        Client::default(),
     )
+}
+
+/// What is asked of the client.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Client {
+    /// Its threads; one in simulated time.
+    pub workers: Workers,
+    /// Messages that fall due within this span, ns, leave together.
+    pub pacing_within: Nanos,
 }
 
 /// Runs a trial on a given simulated system, with its clock.
@@ -65,7 +74,7 @@ pub fn on(
     behaviour: &Behaviour,
     settings: Settings,
     (clock, mark, bus): (Clock, Mark, Arc<Bus>),
-    workers: Workers,
+    client: Client,
 ) -> Result<Run, String> {
     let brief = Brief::new(workload.clone())?;
     let driver: Arc<dyn Driver> = Arc::new(SimulatedDriver);
@@ -73,7 +82,8 @@ pub fn on(
     let here = TrialSpec::local(brief, driver, targets, clock, |_| Ok(()));
     let spec = TrialSpec {
         settings: vec![with_behaviour(settings.clone(), behaviour)],
-        workers,
+        workers: client.workers,
+        pacing_within: client.pacing_within,
         mark,
         // Encoded as between processes, which must not change a result.
         place: Arc::new(Encoded(here.place.clone())),
@@ -90,6 +100,7 @@ pub fn on(
     trial.circumstances = Circumstances {
         not_run: convert::not_run(&record.outcome),
         exhausted: exhausted(&record),
+        pacing_within_ns: client.pacing_within,
         ..circumstances(&workload)
     };
     if behaviour.publish_cpu_ns > 0 {
@@ -167,8 +178,8 @@ pub fn search_along(
         let (clock, mark) = (Clock::virtual_at(START), Mark::from_seed(behaviour.seed));
         let bus = Bus::new(behaviour.clone(), clock.clone(), mark).without_truth();
         let there = (clock, mark, Arc::new(bus));
-        let workers = Workers::default();
-        let mut trial = on(workload, &behaviour, Settings::default(), there, workers)?.trial;
+        let client = Client::default();
+        let mut trial = on(workload, &behaviour, Settings::default(), there, client)?.trial;
         trial.id = trials.len() as u32;
         trial.search = Some(stored);
         // Parts that are not used again are dropped, to save memory.

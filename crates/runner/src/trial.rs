@@ -121,6 +121,7 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Tria
         Steps {
             interval: interval_of(job.workload.phases.measure.latest()),
             bounds: bounds(&job.workload.phases),
+            length: job.workload.phases.measure.latest(),
         },
         brokerless,
         &mut counter,

@@ -8,8 +8,9 @@ use pubgauge_engine::series::Totals;
 use pubgauge_engine::times::Measure;
 use pubgauge_results::Distribution;
 use pubgauge_results::window::WindowFigures;
+use pubgauge_workload::{Exchange, Workload};
 
-use crate::convert::{distribution, per_second};
+use crate::convert::{Due, distribution, per_second};
 use crate::observe::Observed;
 
 const SECOND: f64 = 1e9;
@@ -18,41 +19,66 @@ const SECOND: f64 = 1e9;
 const READ_WITHIN: f64 = 0.02;
 
 /// The windows of a trial, of all flows together.
-pub(crate) fn of_trial(record: &TrialRecord, observed: &Observed) -> Vec<WindowFigures> {
+pub(crate) fn of_trial(
+    workload: &Workload,
+    record: &TrialRecord,
+    observed: &Observed,
+) -> Vec<WindowFigures> {
     let flows: Vec<usize> = (0..record.flows.len()).collect();
     let windows = record.windows.iter();
     let figures = windows.map(|window| WindowFigures {
         system_cpu_s: system_cpu(observed, window),
-        ..figures(record, window, &flows)
+        ..figures(workload, record, window, &flows)
     });
     figures.collect()
 }
 
 /// The windows of one flow.
-pub(crate) fn of_flow(record: &TrialRecord, flow: usize) -> Vec<WindowFigures> {
+pub(crate) fn of_flow(
+    workload: &Workload,
+    record: &TrialRecord,
+    flow: usize,
+) -> Vec<WindowFigures> {
     let windows = record.windows.iter();
-    windows.map(|w| figures(record, w, &[flow])).collect()
+    windows
+        .map(|w| figures(workload, record, w, &[flow]))
+        .collect()
 }
 
-fn figures(record: &TrialRecord, window: &WindowRecord, flows: &[usize]) -> WindowFigures {
+fn figures(
+    workload: &Workload,
+    record: &TrialRecord,
+    window: &WindowRecord,
+    flows: &[usize],
+) -> WindowFigures {
     let mut due = PartRecording::default();
     let mut passed = Totals::default();
+    let mut times_due = Due::default();
     for flow in flows {
-        due.add(&window.due[*flow]);
+        let part = &window.due[*flow];
+        due.add(part);
         passed.add(&window.passed[*flow]);
+        times_due.add(&Due {
+            deliveries: part.expected + part.untaken_deliveries,
+            messages: part.offered,
+            // Which window they were sent in is not known.
+            unacknowledged: record.flows[*flow].unacknowledged,
+            questions: match workload.flows[*flow].exchange {
+                Exchange::PingPong => part.offered,
+                Exchange::OneWay => 0,
+            },
+        });
     }
     let told = |flow: &usize| fate(&record.flows[*flow], window.due[*flow].missing());
     let fates: Option<Vec<(u64, u64)>> = flows.iter().map(told).collect();
-    let lost = fates.as_ref().map(|f| f.iter().map(|f| f.0).sum());
+    let lost = fates.as_ref().map(|f| f.iter().map(|f| f.0).sum::<u64>());
     let under_way = fates.as_ref().map(|f| f.iter().map(|f| f.1).sum::<u64>());
-    // Deliveries that may be under way count as later than all that came.
-    let censored = under_way.unwrap_or(due.missing());
     let length_s = (window.to - window.from) as f64 / SECOND;
     let per_s = |count| per_second(count, length_s);
     let distribution = |measure: Measure| {
         let times = flows.iter();
         let times = times.filter_map(|flow| window.times.get(&(*flow as u32, measure)));
-        distribution(times, measure, censored)
+        distribution(times, measure, &times_due)
     };
     let some = |measure| Some(distribution(measure)).filter(|d: &Distribution| d.count > 0);
     WindowFigures {
@@ -62,13 +88,17 @@ fn figures(record: &TrialRecord, window: &WindowRecord, flows: &[usize]) -> Wind
         offered: due.offered,
         published: due.published,
         refused: due.refused,
+        not_connected: due.not_connected,
         not_sent: due.not_sent,
-        expected: due.expected,
+        expected: due.expected + due.unconnected_deliveries,
         delivered: due.delivered,
         duplicated: due.delivered - due.unique,
         reordered: due.reordered,
-        missing: flows.iter().map(|f| window.due[*f].missing()).sum(),
-        lost,
+        missing: flows
+            .iter()
+            .map(|f| window.due[*f].missing() + window.due[*f].unconnected_deliveries)
+            .sum(),
+        lost: lost.map(|lost| lost + due.unconnected_deliveries),
         under_way,
         offered_msgs_per_s: per_s(due.offered),
         published_msgs_per_s: per_s(passed.published),
@@ -108,6 +138,7 @@ fn system_cpu(observed: &Observed, window: &WindowRecord) -> Option<f64> {
 mod tests {
     use super::*;
     use pubgauge_engine::conductor::Outcome;
+    use pubgauge_workload::Arrivals;
 
     fn window(from: Nanos, to: Nanos) -> WindowRecord {
         WindowRecord {
@@ -135,7 +166,8 @@ mod tests {
                 under_way,
                 ..FlowRecording::default()
             };
-            let w = &of_flow(&record, 0)[0];
+            let workload = Workload::fan(1, 1, Arrivals::FlatOut);
+            let w = &of_flow(&workload, &record, 0)[0];
             assert_eq!((w.missing, w.duplicated), (3, 1));
             (w.lost, w.under_way, w.latency_ns.censored)
         };

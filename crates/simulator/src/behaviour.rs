@@ -55,6 +55,9 @@ pub struct Behaviour {
     pub capacity: usize,
     /// Intervals in which nothing is delivered: (from, to), nanoseconds since the bus was made.
     pub stalls: Vec<(Nanos, Nanos)>,
+    /// Publishers that the system stops reading: (nanoseconds since the bus was made, client name). What such a
+    /// one hands over from then on is neither delivered nor acknowledged.
+    pub unread: Vec<(Nanos, String)>,
     /// Clients that lose their connection: (nanoseconds since the bus was made, client name).
     pub disconnects: Vec<(Nanos, String)>,
     /// Clients that are refused, by name.
@@ -114,6 +117,7 @@ impl Default for Behaviour {
             group_order: Vec::new(),
             capacity: 0,
             stalls: Vec::new(),
+            unread: Vec::new(),
             disconnects: Vec::new(),
             refuses: Vec::new(),
             starves: Vec::new(),

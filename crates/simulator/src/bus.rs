@@ -188,6 +188,7 @@ impl Bus {
         inner.behaviour.capacity > 0 && inner.inside >= inner.behaviour.capacity
     }
 
+    /// Takes a message; `unread`: it lies before the system for good.
     pub(super) fn publish(
         &self,
         fleet: usize,
@@ -195,6 +196,7 @@ impl Bus {
         topic: &str,
         payload: &[u8],
         acknowledge: Option<u64>,
+        unread: bool,
     ) {
         let now = self.clock.now();
         let mut inner = self.lock();
@@ -202,7 +204,7 @@ impl Bus {
         let inner = &mut *inner;
         let mut start = now;
         let mut dropped = false;
-        if inner.behaviour.service_ns > 0 {
+        if inner.behaviour.service_ns > 0 && !unread {
             start = inner.busy_until.max(now);
             let waiting = (start - now).div_ceil(inner.behaviour.service_ns);
             let queue = inner.behaviour.queue as u64;
@@ -237,6 +239,10 @@ impl Bus {
         for index in receivers {
             let subscriber = &inner.subscriptions[index];
             let (to, to_client) = (subscriber.fleet, subscriber.client);
+            if unread {
+                inner.note(index, header, now, false);
+                continue;
+            }
             let b = &inner.behaviour;
             if dropped || chance(&mut inner.rng, b.loss) {
                 inner.note(index, header, now, true);
@@ -282,7 +288,7 @@ impl Bus {
                 inner.send(to, to_client, due, message);
             }
         }
-        if let Some(tag) = acknowledge {
+        if let Some(tag) = acknowledge.filter(|_| !unread) {
             let due = after_stalls(
                 start + inner.behaviour.delay_median_ns,
                 self.born,

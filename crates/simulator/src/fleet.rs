@@ -36,6 +36,8 @@ struct Client {
     up: bool,
     outstanding: u64,
     falls_at: Option<Nanos>,
+    /// When the system stops reading from it.
+    unread_from: Option<Nanos>,
 }
 
 impl SimulatedFleet {
@@ -173,17 +175,19 @@ impl SimulatedFleet {
 impl Fleet for SimulatedFleet {
     fn connect(&mut self, client: &ClientSpec) -> Result<ClientId, DriverError> {
         let id = ClientId(self.clients.len() as u32);
-        let falls_at = self
-            .behaviour
-            .disconnects
-            .iter()
-            .find(|(_, name)| *name == client.name)
-            .map(|(at, _)| self.bus.born + at);
+        let planted = |times: &[(Nanos, String)]| {
+            let mut times = times.iter();
+            let own = times.find(|(_, name)| *name == client.name);
+            own.map(|(at, _)| self.bus.born + at)
+        };
+        let falls_at = planted(&self.behaviour.disconnects);
+        let unread_from = planted(&self.behaviour.unread);
         self.clients.push(Client {
             name: client.name.clone(),
             up: false,
             outstanding: 0,
             falls_at,
+            unread_from,
         });
         self.come_up(id);
         Ok(id)
@@ -234,6 +238,8 @@ impl Fleet for SimulatedFleet {
             self.unsettled += 1;
             tag
         });
+        let now = self.bus.clock.now();
+        let unread = state.unread_from.is_some_and(|from| now >= from);
         self.wire.sent += bytes.len() as u64 + self.property_bytes;
         self.bus.publish(
             self.mine,
@@ -241,6 +247,7 @@ impl Fleet for SimulatedFleet {
             &self.topics[topic.0 as usize],
             &bytes,
             acknowledge,
+            unread,
         );
         if self.behaviour.publish_cost_ns > 0 {
             self.bus

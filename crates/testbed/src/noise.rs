@@ -29,6 +29,7 @@ const CAPACITY: usize = 1 << 20;
 /// processor; [`NoiseMeter::tid`] gives its number, so that its cost is not added to the client's.
 pub struct NoiseMeter {
     shared: Arc<Shared>,
+    began: Nanos,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -48,11 +49,13 @@ impl NoiseMeter {
     pub fn start() -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
         let theirs = Arc::clone(&shared);
+        let began = monotonic_now();
         let thread = std::thread::Builder::new()
             .name("noise".to_owned())
-            .spawn(move || theirs.measure())?;
+            .spawn(move || theirs.measure(began))?;
         Ok(NoiseMeter {
             shared,
+            began,
             thread: Some(thread),
         })
     }
@@ -62,6 +65,11 @@ impl NoiseMeter {
     pub fn drain(&self) -> Vec<Nanos> {
         let fresh = Vec::with_capacity(2048);
         std::mem::replace(&mut *lock(&self.shared.samples), fresh)
+    }
+
+    /// When its first wake-up was due, less [`NOISE_INTERVAL`]: the others follow, one each interval.
+    pub fn began(&self) -> Nanos {
+        self.began
     }
 
     /// Samples that were discarded because nobody drained them for 17 minutes.
@@ -96,11 +104,11 @@ impl Drop for NoiseMeter {
 }
 
 impl Shared {
-    fn measure(&self) {
+    fn measure(&self, began: Nanos) {
         self.tid.store(current_tid(), Ordering::Relaxed);
         // A refusal is no error: the figures then show 50 µs of slack, as other programs have it.
         let _ = set_timer_slack(1);
-        let mut due = monotonic_now() + NOISE_INTERVAL;
+        let mut due = began + NOISE_INTERVAL;
         while !self.stop.load(Ordering::Relaxed) {
             sleep_until(due);
             let late = monotonic_now().saturating_sub(due);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use pubgauge_driver::topic::TopicMatch;
 
-use crate::model::{Flow, Workload};
+use crate::model::{Exchange, Flow, Workload};
 
 /// One publisher's messages on one topic. Streams are numbered from 0 in the order flow,
 /// publisher, topic.
@@ -94,6 +94,8 @@ pub struct Audience {
     fan_out: Vec<u32>,
     /// Party of each subscriber, flow by flow.
     party_of: Vec<Vec<u32>>,
+    /// The party that answers the messages of a stream of a ping-pong flow.
+    responders: HashMap<u32, u32>,
 }
 
 impl Audience {
@@ -183,7 +185,9 @@ impl Audience {
         }
         let entitled = parties.iter().flat_map(|party| party.streams.iter());
         let fan_out = covering(entitled, streams.len());
+        let responders = responders(workload, &first, &party_of, &parties);
         Ok(Audience {
+            responders,
             streams,
             parties,
             first,
@@ -198,6 +202,28 @@ impl Audience {
     /// If there is no such stream.
     pub fn fan_out(&self, stream: u32) -> u32 {
         self.fan_out[stream as usize]
+    }
+
+    /// The party that answers the messages of a stream of a ping-pong flow: that of the flow's first subscriber
+    /// that hears them. `None` if nobody of the flow does, or the flow is no ping-pong.
+    pub fn responder(&self, stream: u32) -> Option<u32> {
+        self.responders.get(&stream).copied()
+    }
+
+    /// The devices that may answer the messages of a stream: the members of its responding party, of which a
+    /// group has several.
+    pub fn responding_devices(
+        &self,
+        workload: &Workload,
+        stream: u32,
+    ) -> impl Iterator<Item = u32> {
+        let party = self.responder(stream).map(|p| &self.parties[p as usize]);
+        let members = party.into_iter().flat_map(|party| &party.members);
+        let device = |(flow, subscriber): &(u32, u32)| {
+            let flow = &workload.flows[*flow as usize];
+            flow.subscribers[*subscriber as usize].device
+        };
+        members.map(device)
     }
 
     /// The number of the first stream of a publisher; its other topics follow.
@@ -215,6 +241,41 @@ impl Audience {
     pub fn party_of(&self, flow: u32, subscriber: u32) -> u32 {
         self.party_of[flow as usize][subscriber as usize]
     }
+}
+
+/// Which party answers each stream of the ping-pong flows.
+fn responders(
+    workload: &Workload,
+    first: &[Vec<u32>],
+    party_of: &[Vec<u32>],
+    parties: &[Party],
+) -> HashMap<u32, u32> {
+    let mut all = HashMap::new();
+    for (number, flow) in workload.flows.iter().enumerate() {
+        let Some(from) = first[number].first().copied() else {
+            continue;
+        };
+        if flow.exchange != Exchange::PingPong {
+            continue;
+        }
+        let streams = flow
+            .publishers
+            .iter()
+            .map(|p| p.topics.len())
+            .sum::<usize>();
+        let (upto, had) = (from + streams as u32, all.len());
+        for party in &party_of[number] {
+            for range in parties[*party as usize].streams.iter() {
+                for stream in range.start.max(from)..range.end.min(upto) {
+                    all.entry(stream).or_insert(*party);
+                }
+            }
+            if all.len() - had == streams {
+                break;
+            }
+        }
+    }
+    all
 }
 
 type Ranges = Arc<[Range<u32>]>;

@@ -45,17 +45,17 @@ impl Census {
             }
         }
         let mut answered = HashSet::new();
-        for flow in &workload.flows {
-            let (Exchange::PingPong, Some(responder)) = (flow.exchange, flow.subscribers.first())
-            else {
+        for (stream, info) in (0..).zip(&audience.streams) {
+            let flow = &workload.flows[info.flow as usize];
+            if flow.exchange != Exchange::PingPong {
                 continue;
-            };
-            publishing.insert(responder.device);
-            for publisher in &flow.publishers {
-                let topics = publisher.topics.len() as u64;
-                streams += topics;
-                stream_links += topics;
-                links += u64::from(answered.insert((responder.device, publisher.device)));
+            }
+            let publisher = flow.publishers[info.publisher as usize].device;
+            for responder in audience.responding_devices(workload, stream) {
+                publishing.insert(responder);
+                streams += 1;
+                stream_links += 1;
+                links += u64::from(answered.insert((responder, publisher)));
             }
         }
         // Parties with equal filters share their streams: those are counted once.
@@ -241,5 +241,20 @@ mod tests {
         assert_eq!((counted.streams, counted.links), (2, 2));
         assert_eq!((counted.stream_links, counted.entitlements), (2, 1));
         assert_eq!(counted.messages, None);
+    }
+
+    #[test]
+    fn the_first_who_hears_a_question_answers_it() {
+        let subscribers = vec![
+            subscriber(1, "b", None),
+            subscriber(2, "+", None),
+            subscriber(3, "a", None),
+        ];
+        let mut flow = flow(vec![publisher(0, &["a", "b"])], subscribers);
+        flow.exchange = Exchange::PingPong;
+        let counted = census(4, vec![flow]);
+        // Devices 1 and 2 answer, each one topic.
+        assert_eq!((counted.publishers, counted.subscribers), (3, 4));
+        assert_eq!((counted.streams, counted.links), (4, 5));
     }
 }

@@ -234,7 +234,8 @@ pub enum Sizes {
 pub enum Exchange {
     /// Publisher to subscribers.
     OneWay,
-    /// The flow's first subscriber answers each message at once on the topic `TOPIC/reply`, to
+    /// The flow's first subscriber that hears a message (of a group: whichever member gets it) answers it at
+    /// once on the topic `TOPIC/reply`, to
     /// which the publisher subscribes; with [`Arrivals::FlatOut`] the next message is sent when
     /// the answer is there (ping-pong), otherwise on schedule.
     PingPong,

@@ -1,14 +1,16 @@
 //! What workers hand in at the end: recordings, which are added up.
 
+use std::collections::BTreeSet;
+
 use pubgauge_driver::Nanos;
 
-use super::Conductor;
 use super::collected::latency_by_record;
+use super::{Conductor, assignments};
 use crate::bursts::BurstRecording;
 use crate::counts::{add_all, add_each};
 use crate::parts::{FlowParts, windows};
 use crate::record::{DrainEnd, Moment, Outcome, TrialRecord};
-use crate::recording::{FlowRecording, Recording};
+use crate::recording::{FlowRecording, Outage, Recording};
 use crate::series::{Cuts, Totals, add_up};
 
 impl Conductor<'_> {
@@ -34,8 +36,15 @@ impl Conductor<'_> {
             add_each(&mut parts, &recording.parts, FlowParts::add);
             self.exhausted.extend(&recording.exhausted);
         }
-        if self.drain.ended == DrainEnd::CutShort {
-            flows.iter_mut().for_each(FlowRecording::cut_short);
+        let unsettled: u64 = recordings.iter().map(|r| r.unsettled).sum();
+        for (number, flow) in flows.iter_mut().enumerate() {
+            let most = match self.drain.ended {
+                DrainEnd::CutShort => u64::MAX,
+                // Messages that the system never acknowledged, and may still: it stopped reading, for example.
+                // What was cut off with its connection is not among them.
+                _ => 0 * self.deliveries(number, unsettled),
+            };
+            flow.still_under_way(most);
         }
         let closed_at = recordings.iter().map(|r| r.closed_at).max();
         let series = self.moments(series, closed_at.unwrap_or_default());
@@ -43,8 +52,10 @@ impl Conductor<'_> {
         let phases = &self.spec.brief.workload.phases;
         let duration = self.table.map_or(0, |t| t.end.saturating_sub(t.measure));
         let windows = windows(phases, duration, &parts, &collected.by_part);
+        let silence = recordings.iter().map(|r| r.silence).max().unwrap_or(0);
         TrialRecord {
             outcome,
+            silence: silence.max(0 * self.silence_of_outages(&recordings)),
             recordings,
             flows,
             times: collected.times,
@@ -61,6 +72,54 @@ impl Conductor<'_> {
             connect_span: self.connect_span,
             prove_span: self.prove_span,
         }
+    }
+
+    /// Longest time, ns, for which nothing came to a worker while messages fell due for it to publishers that
+    /// were not connected.
+    fn silence_of_outages(&self, recordings: &[Recording]) -> Nanos {
+        let outages: Vec<&Outage> = recordings.iter().flat_map(|r| &r.outages).collect();
+        if outages.is_empty() {
+            return 0;
+        }
+        let brief = &self.spec.brief;
+        let assignments = assignments(self.spec);
+        let mut longest = 0;
+        for recording in recordings {
+            let Some(own) = assignments.get(recording.worker as usize) else {
+                continue;
+            };
+            let links = own.devices.iter().flat_map(|device| brief.links(*device));
+            let parties: BTreeSet<u32> = links
+                .filter(|link| link.subscribes)
+                .map(|link| brief.audience.party_of(link.flow, link.index))
+                .collect();
+            let hears = |outage: &Outage| {
+                let of = brief.audience.streams[outage.stream as usize];
+                let publisher = &brief.workload.flows[of.flow as usize].publishers;
+                let topics = publisher[of.publisher as usize].topics.len() as u32;
+                parties.iter().any(|party| {
+                    let party = &brief.audience.parties[*party as usize];
+                    (outage.stream..outage.stream + topics).any(|s| party.is_entitled(s))
+                })
+            };
+            for outage in &outages {
+                let common = |gap: &(Nanos, Nanos)| {
+                    gap.1.min(outage.to).saturating_sub(gap.0.max(outage.from))
+                };
+                let silence = recording.gaps.iter().map(common).max().unwrap_or(0);
+                if silence > longest && hears(outage) {
+                    longest = silence;
+                }
+            }
+        }
+        longest
+    }
+
+    /// Deliveries that so many messages of a flow cause at most.
+    fn deliveries(&self, flow: usize, messages: u64) -> u64 {
+        let brief = &self.spec.brief;
+        let fan_out = |stream| u64::from(brief.audience.fan_out(stream));
+        brief.streams_of(flow).map(fan_out).max().unwrap_or(0) * messages
     }
 
     /// The series with its times; the last moment is `closed_at`, when no worker counted any more. It is

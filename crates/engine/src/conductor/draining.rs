@@ -16,7 +16,8 @@ impl Conductor<'_> {
     ///
     /// What is missing is lost if something later of its stream has come to the party, be it a
     /// sentinel that was sent after it; or if nothing has come for longer than the trial has ever
-    /// been silent. What is missing otherwise when the time is over is still under way.
+    /// been silent, unless the system never acknowledged its message. What is missing otherwise when the time is
+    /// over is still under way.
     pub(super) fn drain(&mut self, observer: &mut dyn Observer, stop: &AtomicBool, within: Nanos) {
         let phases = &self.spec.brief.workload.phases;
         let (quiet, began) = (phases.drain_quiet, self.spec.clock.now());
@@ -34,9 +35,11 @@ impl Conductor<'_> {
             let silent = now - last.1;
             let silence = self.live.silence;
             if self.all(|handle| handle.counters.stopped) && self.live.under_way == 0 {
-                // Late ones: messages that were passed over, repeated ones where there are such.
+                // Late ones: messages that were passed over, repeated ones where there are such. Answers of
+                // the system and of ping-pong subscribers are awaited too.
                 let repeats = may_repeat || self.live.repeated > 0;
-                let late = self.live.passed_over > 0 || repeats;
+                let unanswered = false;
+                let late = self.live.passed_over > 0 || repeats || unanswered;
                 if !late || silent > quiet.max(2 * silence) {
                     break DrainEnd::Complete;
                 }

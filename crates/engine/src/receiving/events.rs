@@ -7,6 +7,9 @@ use super::{Place, Receiving, Reply, TAG_TIME_BITS, key};
 use crate::ledger::{Account, Arrival};
 use crate::times::LONGEST;
 
+/// Stands for those who ask in a ping-pong: the party of the ledger's accounts of answers.
+const ASKERS: u32 = u32::MAX;
+
 impl Receiving {
     /// Notes a measured or a warm-up message in the ledger and in the counts.
     #[inline]
@@ -128,6 +131,7 @@ impl Receiving {
         self.silence = self.silence.max(silence);
         if self.now >= self.measure_from && header.kind != Kind::Sentinel {
             self.measured_silence = self.measured_silence.max(silence);
+            self.note_gap(self.now - self.gap, self.now);
         }
     }
 }
@@ -180,10 +184,19 @@ impl Events for Receiving {
                 self.answered.push(header.stream);
                 let now = self.now;
                 let state = &mut self.flows[flow];
+                let account = Account {
+                    party: ASKERS,
+                    stream: header.stream,
+                    kind: Kind::Reply,
+                };
                 if header.intended >= self.measure_from
                     && let Some(round_trip) =
                         state.times.as_mut().and_then(|t| t.round_trip.as_mut())
+                    // A repeated answer is none.
+                    && (self.ledger.note(account, None, header.sequence, || true)).arrival
+                        != Arrival::Foreign
                 {
+                    state.counts.answered += 1;
                     let asked = self.epoch + header.intended;
                     let number = state.parts.as_mut().map_or(0, |parts| parts.number(asked));
                     round_trip.add(now.saturating_sub(header.intended), number);
@@ -191,7 +204,12 @@ impl Events for Receiving {
                 return;
             }
         }
-        if self.clients[client.0 as usize].responds && self.brief.is_ping_pong(flow) {
+        let state = &self.clients[client.0 as usize];
+        if state.responds
+            && let Some(party) = self.brief.audience.responder(header.stream)
+            && party == self.brief.audience.party_of(flow as u32, 0)
+            && (state.parties.iter()).any(|place| place.party == party)
+        {
             self.replies.push(Reply {
                 client,
                 header,

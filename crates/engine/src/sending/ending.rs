@@ -1,45 +1,65 @@
 //! The end of sending: what stayed unsent, and the counts of the worker.
 
 use pubgauge_driver::Nanos;
+use pubgauge_workload::Due;
 
 use super::{Pace, Sending};
 use crate::bursts::{BurstRecording, Bursts};
 use crate::parts::FlowParts;
 use crate::recording::FlowRecording;
 use crate::series::Totals;
+use crate::worker::GRACE;
 
 impl Sending {
+    /// The measurement ends at `end`, perhaps earlier than planned: nothing that is due later is sent, and what
+    /// is gathered leaves at once. Returns until when what is due may leave.
+    pub fn end_at(&mut self, end: Nanos) -> Nanos {
+        self.cuts.end_at(end);
+        self.leave_at = 0;
+        self.until = end + GRACE + self.pacing_within;
+        for sender in &mut self.senders {
+            sender.end = sender.end.min(end);
+        }
+        self.until
+    }
+
+    /// Whether messages that are due wait for the system.
+    pub fn waits(&self) -> bool {
+        self.waiting_count > 0
+    }
+
     /// The measurement ended at `end`. Messages that still wait count as not sent, and so do those
     /// that the schedule had due by then and that were not looked at; nothing is sent any more.
     pub fn stop(&mut self, end: Nanos) {
-        self.cuts.end_at(end);
+        self.end_at(end);
         let Some(table) = self.table else {
             self.senders.clear();
             return;
         };
+        for local in 0..self.locals.len() as u32 {
+            self.outage_ends(local, end);
+        }
         for mut sender in std::mem::take(&mut self.senders) {
-            let Pace::Due(mut ahead) = sender.pace else {
+            let Pace::Due(ahead) = &mut sender.pace else {
                 continue;
             };
-            let counts = &mut self.flows[sender.flow as usize];
+            let mut ahead = ahead.take();
             while let Some(due) = ahead {
                 let intended = sender.origin.saturating_add(due.at);
                 let limited = self
                     .measured_limit
                     .is_some_and(|limit| self.measured >= limit);
                 let waits = sender.turn.as_ref().is_some_and(|t| intended > t.burst);
-                if intended >= sender.end.min(end) || limited || waits {
+                if intended >= sender.end || limited || waits {
                     break;
                 }
-                if intended >= table.measure {
-                    counts.offered += 1;
-                    counts.not_sent += 1;
+                if intended >= table.measure
+                    && let Some(local) = sender.local(due.publisher)
+                {
+                    self.offer(sender.flow, intended);
                     self.measured += 1;
-                    if let Some(parts) = &mut self.parts[sender.flow as usize] {
-                        let part = parts.due_at(intended);
-                        part.offered += 1;
-                        part.not_sent += 1;
-                    }
+                    self.not_sent(local, intended, &due);
+                    self.flows[sender.flow as usize].not_tried += 1;
                     if let Some(bursts) = &mut self.bursts[sender.flow as usize]
                         && let Some(burst) = bursts.begun_at(intended)
                     {
@@ -50,13 +70,10 @@ impl Sending {
                 ahead = sender.schedule.next();
             }
         }
-        for (local, queue) in self.waiting.drain() {
+        for (local, queue) in std::mem::take(&mut self.waiting) {
             let flow = self.locals[local as usize].flow as usize;
-            for (at, _) in queue.iter().filter(|(at, _)| *at >= table.measure) {
-                self.flows[flow].not_sent += 1;
-                if let Some(parts) = &mut self.parts[flow] {
-                    parts.due_at(*at).not_sent += 1;
-                }
+            for (at, due) in queue.iter().filter(|(at, _)| *at >= table.measure) {
+                self.not_sent(local, *at, due);
                 let bursts = self.bursts[flow].as_mut();
                 if let Some(burst) = bursts.and_then(|bursts| bursts.begun_at(*at)) {
                     burst.unsent += 1;
@@ -65,6 +82,20 @@ impl Sending {
         }
         self.waiting_count = 0;
         self.waiting_deliveries.fill(0);
+    }
+
+    /// Notes that a message that was due was not handed over.
+    fn not_sent(&mut self, local: u32, intended: Nanos, due: &Due) {
+        let flow = self.locals[local as usize].flow as usize;
+        let deliveries = self.deliveries(local, due.topic);
+        let counts = &mut self.flows[flow];
+        counts.not_sent += 1;
+        counts.untaken_deliveries += deliveries;
+        if let Some(parts) = &mut self.parts[flow] {
+            let part = parts.due_at(intended);
+            part.not_sent += 1;
+            part.untaken_deliveries += deliveries;
+        }
     }
 
     /// What was sent in each part of the measurement, flow by flow.

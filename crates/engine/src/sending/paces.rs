@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use pubgauge_driver::header::HEADER_LEN;
-use pubgauge_driver::{ClientId, Fleet, Header, Kind, Nanos, Payload, Publish};
+use pubgauge_driver::{ClientId, Fleet, Header, Kind, Nanos, Payload, Publish, Refusal};
 use pubgauge_workload::{Arrivals, Due, Gate};
 use rustc_hash::FxHashMap;
 
@@ -71,12 +71,6 @@ impl Sending {
         next
     }
 
-    /// Hands over what is due, gathered or not.
-    pub fn send_last(&mut self, fleet: &mut dyn Fleet) {
-        self.leave_at = 0;
-        self.send_due(fleet);
-    }
-
     /// Hands over what is due of a schedule. Returns when the next message is due, 0 if messages that
     /// are due already may be left.
     fn send_scheduled(
@@ -94,6 +88,9 @@ impl Sending {
             let Some(due) = ahead.as_ref() else {
                 return Nanos::MAX;
             };
+            if now >= self.until {
+                return 0;
+            }
             let intended = origin.saturating_add(due.at);
             if intended >= end || self.limit_reached() {
                 *ahead = None;
@@ -313,7 +310,7 @@ impl Sending {
     }
 
     /// Deliveries that a publisher's message to one of its topics should cause.
-    fn deliveries(&self, local: u32, topic: u32) -> u64 {
+    pub(super) fn deliveries(&self, local: u32, topic: u32) -> u64 {
         let stream = self.locals[local as usize].first_stream + topic;
         u64::from(self.brief.audience.fan_out(stream))
     }
@@ -339,7 +336,6 @@ impl Sending {
         asked.retain(|local, at| {
             let late = *at + ANSWER_WITHIN < now;
             if late {
-                self.flows[flow as usize].unanswered += 1;
                 idle.push(*local);
             }
             !late
@@ -367,7 +363,17 @@ impl Sending {
                     }
                 }
                 // Tried again at the next turn of the loop.
-                _ => blocked.push(local),
+                Publish::Blocked => blocked.push(local),
+                Publish::Refused(why) => {
+                    if kind == Kind::Measured {
+                        self.offer(flow, now);
+                    }
+                    match why {
+                        // It asks again once it is connected.
+                        Refusal::NotConnected => self.locals[local as usize].blocked = true,
+                        _ => blocked.push(local),
+                    }
+                }
             }
         }
         let again = if blocked.is_empty() {
@@ -401,7 +407,8 @@ impl Sending {
     /// Answers ping-pong questions at once.
     pub fn answer(&mut self, fleet: &mut dyn Fleet, replies: &mut Vec<Reply>) {
         for reply in replies.drain(..) {
-            let Some(topic) = self.reply_topics.get(&reply.header.stream) else {
+            let asked = (reply.client.0, reply.header.stream);
+            let Some(topic) = self.reply_topics.get(&asked) else {
                 continue;
             };
             let header = Header {
@@ -436,7 +443,9 @@ impl Sending {
         let Some(locals) = self.by_client.get_mut(&client.0).map(std::mem::take) else {
             return;
         };
+        let connected = self.clock.now();
         for local in locals.iter().copied() {
+            self.outage_ends(local, connected);
             let was_blocked = std::mem::replace(&mut self.locals[local as usize].blocked, false);
             while let Some((intended, due)) =
                 self.waiting.get_mut(&local).and_then(VecDeque::pop_front)
@@ -465,12 +474,14 @@ impl Sending {
                 self.waiting.remove(&local);
             }
             for sender in &mut self.senders {
-                // Flat out, a publisher is blocked exactly while it is not among the ready ones.
-                if let Pace::FlatOut(state) = &mut sender.pace
-                    && was_blocked
-                    && sender.locals.contains(&local)
-                {
-                    state.ready.push(local);
+                if !was_blocked || !sender.locals.contains(&local) {
+                    continue;
+                }
+                // A publisher is blocked exactly while it is not among the ready ones, or may not ask.
+                match &mut sender.pace {
+                    Pace::FlatOut(state) => state.ready.push(local),
+                    Pace::PingPong { idle, .. } => idle.push(local),
+                    Pace::Due(_) => {}
                 }
             }
         }

@@ -78,9 +78,10 @@ impl Worker {
             }),
             ..ClientSpec::default()
         };
+        spec.publishes = self.context.brief.responds(device);
         for link in self.context.brief.links(device) {
             let ping_pong = self.context.brief.is_ping_pong(link.flow as usize);
-            spec.publishes |= !link.subscribes || ping_pong && link.index == 0;
+            spec.publishes |= !link.subscribes;
             spec.subscribes |= link.subscribes || ping_pong;
         }
         if self.traits.publishers_first && spec.subscribes {
@@ -119,10 +120,12 @@ impl Worker {
                         [info.publisher as usize];
                     wanted.insert(publisher.device);
                 }
-            } else if let (Exchange::PingPong, Some(responder)) =
-                (flow.exchange, flow.subscribers.first())
-            {
-                wanted.insert(responder.device);
+            } else if flow.exchange == Exchange::PingPong {
+                let first = brief.audience.first_stream(link.flow, link.index);
+                let topics = flow.publishers[link.index as usize].topics.len() as u32;
+                for stream in first..first + topics {
+                    wanted.extend(brief.audience.responding_devices(&brief.workload, stream));
+                }
             }
         }
         self.peers

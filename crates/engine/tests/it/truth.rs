@@ -306,11 +306,11 @@ fn a_lost_connection_is_counted_and_made_again() {
     let sum = run.record.sum();
     let recording = &run.record.recordings[0];
     assert_eq!((recording.lost, recording.remade), (1, 1));
-    assert_eq!(sum.offered, sum.published + sum.refused);
+    assert_eq!(sum.offered, sum.published + sum.not_connected);
     assert!(
-        (20..=30).contains(&sum.refused),
+        (20..=30).contains(&sum.not_connected),
         "half a second of 50/s: {}",
-        sum.refused
+        sum.not_connected
     );
     assert_eq!(sum.lost(), 0);
     assert!(recording.errors[0].contains("pub1"));

@@ -146,29 +146,20 @@ fn tiles_add_up(record: &TrialRecord) {
             passed.repeated += window.passed[flow].repeated;
         }
         let whole = &record.flows[flow];
-        let counts = |p: &PartRecording| {
-            [
-                p.offered,
-                p.published,
-                p.refused,
-                p.not_sent,
-                p.expected,
-                p.delivered,
-                p.unique,
-                p.reordered,
-            ]
-        };
         let of_flow = PartRecording {
             offered: whole.offered,
             published: whole.published,
             refused: whole.refused,
+            not_connected: whole.not_connected,
             not_sent: whole.not_sent,
             expected: whole.expected,
+            untaken_deliveries: whole.untaken_deliveries,
+            unconnected_deliveries: whole.unconnected_deliveries,
             delivered: whole.delivered,
             unique: whole.unique,
             reordered: whole.reordered,
         };
-        assert_eq!(counts(&due), counts(&of_flow), "flow {flow}");
+        assert_eq!(due, of_flow, "flow {flow}");
         let all = record.in_measurement(Some(flow));
         assert_eq!(
             (passed.published, passed.due, passed.unique, passed.repeated),

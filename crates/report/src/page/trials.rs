@@ -15,12 +15,13 @@ use crate::lists::unique;
 use crate::summary::Workload;
 use crate::units;
 
-const OF_TRIALS: [Column<Trial>; 39] = [
+const OF_TRIALS: [Column<Trial>; 40] = [
     ("repeat", |t| t.repeat.to_string()),
     ("measured", |t| format!("{:.1} s", t.duration_s)),
     ("offered", |t| t.offered.to_string()),
     ("published", |t| t.published.to_string()),
     ("refused", |t| t.refused.to_string()),
+    ("not connected", |t| t.not_connected.to_string()),
     ("not sent", |t| t.not_sent.to_string()),
     ("expected", |t| t.expected.to_string()),
     ("delivered", |t| t.delivered.to_string()),
@@ -78,10 +79,11 @@ const OF_TRIALS: [Column<Trial>; 39] = [
     }),
 ];
 
-const OF_FLOWS: [Column<FlowFigures>; 21] = [
+const OF_FLOWS: [Column<FlowFigures>; 22] = [
     ("offered", |f| f.offered.to_string()),
     ("published", |f| f.published.to_string()),
     ("refused", |f| f.refused.to_string()),
+    ("not connected", |f| f.not_connected.to_string()),
     ("not sent", |f| f.not_sent.to_string()),
     ("expected", |f| f.expected.to_string()),
     ("delivered", |f| f.delivered.to_string()),

@@ -8,12 +8,13 @@ use super::per_trial::{Column, at, begin, optional, row, trials};
 use crate::summary::Workload;
 use crate::units;
 
-const COLUMNS: [Column<WindowFigures>; 24] = [
+const COLUMNS: [Column<WindowFigures>; 25] = [
     ("from", |w| format!("{:.3} s", w.from_s)),
     ("to", |w| format!("{:.3} s", w.to_s)),
     ("offered", |w| w.offered.to_string()),
     ("published", |w| w.published.to_string()),
     ("refused", |w| w.refused.to_string()),
+    ("not connected", |w| w.not_connected.to_string()),
     ("not sent", |w| w.not_sent.to_string()),
     ("expected", |w| w.expected.to_string()),
     ("delivered", |w| w.delivered.to_string()),

@@ -65,17 +65,27 @@ pub struct Trial {
     pub published: u64,
     /// Measured messages that the system or its client library refused.
     pub refused: u64,
+    /// Measured messages that fell due while their publisher was not connected. Their deliveries are
+    /// expected, and lost.
+    #[serde(default)]
+    pub not_connected: u64,
     /// Measured messages that were due but could not be handed over before the end.
     pub not_sent: u64,
+    /// Of these, messages that the client never offered to the system, because it was behind itself.
+    #[serde(default)]
+    pub not_tried: u64,
     /// Deliveries of measured messages over all subscribers, duplicates included.
     pub delivered: u64,
-    /// Deliveries expected: over all published messages, the subscribers (or groups) entitled.
+    /// Deliveries expected: over all messages that were published, or fell due while their publisher was not
+    /// connected, the subscribers (or groups) entitled.
     pub expected: u64,
     /// Expected deliveries that never come: something later of the same stream has come to the same
-    /// subscriber, or nothing has come for longer than the trial was ever silent.
+    /// subscriber, or nothing has come for longer than the trial was ever silent, or the publisher was not
+    /// connected.
     pub lost: u64,
-    /// Expected deliveries that were still on their way when the drain was cut short: neither
-    /// delivered nor lost. `expected = delivered - duplicated + under_way + lost`.
+    /// Expected deliveries that were still on their way when the drain was cut short, or whose messages the
+    /// system never acknowledged: neither delivered nor lost.
+    /// `expected = delivered - duplicated + under_way + lost`.
     #[serde(default)]
     pub under_way: u64,
     /// Deliveries of a message that the same subscriber (or group) had already got.
@@ -108,6 +118,9 @@ pub struct Trial {
     /// Half of each round trip, (T2 - T1) / 2: the one-way time where both ways are alike.
     #[serde(default)]
     pub half_round_trip_ns: Option<Distribution>,
+    /// Questions of ping-pong flows and their answers; absent without such flows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub questions: Option<Questions>,
     /// Processor seconds of the client during the measurement.
     pub client_cpu_s: ClientCpu,
     /// Processor seconds of the system's processes during the measurement; absent where the
@@ -170,7 +183,8 @@ pub struct Trial {
     #[serde(default)]
     pub drain: Drain,
     /// Longest time, from the start of the measurement on, for which nothing came to a subscribing
-    /// worker although a message was under way to it, ns.
+    /// worker although a message was under way to it, or fell due for it while its publisher was not
+    /// connected, ns.
     #[serde(default)]
     pub longest_silence_ns: u64,
     /// Facts about the trial beside its figures, as the verdict used them.
@@ -228,6 +242,28 @@ impl Trial {
     }
 }
 
+/// Questions of ping-pong flows, and what came of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Questions {
+    /// Measured questions that the system took; each is to be answered once.
+    pub asked: u64,
+    /// Answers that came.
+    pub answered: u64,
+    /// Questions without an answer.
+    pub unanswered: u64,
+}
+
+impl Questions {
+    /// Those of several flows; `None` if there are none.
+    pub fn sum(flows: impl Iterator<Item = Questions>) -> Option<Questions> {
+        flows.reduce(|sum, flow| Questions {
+            asked: sum.asked + flow.asked,
+            answered: sum.answered + flow.answered,
+            unanswered: sum.unanswered + flow.unanswered,
+        })
+    }
+}
+
 /// The figures of one flow.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct FlowFigures {
@@ -240,7 +276,13 @@ pub struct FlowFigures {
     /// As in [`Trial`].
     pub refused: u64,
     /// As in [`Trial`].
+    #[serde(default)]
+    pub not_connected: u64,
+    /// As in [`Trial`].
     pub not_sent: u64,
+    /// As in [`Trial`].
+    #[serde(default)]
+    pub not_tried: u64,
     /// As in [`Trial`].
     pub delivered: u64,
     /// As in [`Trial`].
@@ -264,6 +306,9 @@ pub struct FlowFigures {
     pub send_lag_ns: Distribution,
     /// As in [`Trial`].
     pub round_trip_ns: Option<Distribution>,
+    /// As in [`Trial`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub questions: Option<Questions>,
     /// What was asked for, where the flow has settings of its own.
     #[serde(default)]
     pub settings: Option<Settings>,

@@ -80,6 +80,7 @@ pub(super) fn broken(trial: &Trial, client: &client::Load, findings: &mut Findin
         offered,
         published,
         refused,
+        not_connected,
         not_sent,
         expected,
         delivered,
@@ -101,10 +102,10 @@ pub(super) fn broken(trial: &Trial, client: &client::Load, findings: &mut Findin
         );
         add(Rule::CountsDiffer, reason);
     }
-    if published + refused + not_sent != offered {
+    if published + refused + not_connected + not_sent != offered {
         let reason = format!(
-            "the counts do not add up: {published} published + {refused} refused + {not_sent} not sent is not \
-             {offered} offered"
+            "the counts do not add up: {published} published + {refused} refused + {not_connected} not connected \
+             + {not_sent} not sent is not {offered} offered"
         );
         add(Rule::CountsDiffer, reason);
     }
@@ -126,8 +127,13 @@ fn nothing(trial: &Trial, by_client: &Option<String>, findings: &mut Findings) {
         // Messages of the warm-up are still being delivered.
         let backlog = trial.at_start.backlog;
         let busy = backlog > 0 && trial.series.iter().any(|s| s.delivered > 0);
+        let tried = trial.not_tried < offered || trial.workload.flat_out;
         let (status, because) = match (by_client, busy) {
             (Some(why), _) => (Status::ClientBound, format!(": {why}")),
+            (None, _) if !tried && !trial.circumstances.system_in_client => {
+                let because = ": the client offered it none of them, because it was behind";
+                (Status::ClientBound, because.to_owned())
+            }
             (None, true) => {
                 let still = format!("it still had {backlog} deliveries of the warm-up to make");
                 let because = format!(": {still} when the measurement began");

@@ -9,7 +9,7 @@ use pubgauge_engine::conductor::Outcome;
 use pubgauge_results::bursts::BurstFigures;
 use pubgauge_results::model::Status;
 use pubgauge_results::search::{Bound, Finding, Search};
-use pubgauge_runner::simulated::{Run, on, search_along, simulate};
+use pubgauge_runner::simulated::{Client, Run, on, search_along, simulate};
 use pubgauge_search::Question;
 use pubgauge_simulator::{Behaviour, Bus};
 use pubgauge_workload::{Arrivals, SECOND, Until, Workload};
@@ -190,7 +190,11 @@ fn all_workers_begin_a_burst_together() {
         ..Workers::default()
     };
     let there = (clock, mark, bus);
-    let run = on(workload, &behaviour, Settings::default(), there, workers);
+    let client = Client {
+        workers,
+        ..Client::default()
+    };
+    let run = on(workload, &behaviour, Settings::default(), there, client);
     let run = run.expect("a sound workload");
     assert_eq!(run.record.outcome, Outcome::Completed);
     let begun = run.record.bursts[0].iter().filter(|burst| burst.due > 0);

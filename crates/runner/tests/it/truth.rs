@@ -6,11 +6,12 @@ use crate::planted;
 
 use planted::*;
 use proptest::prelude::*;
-use pubgauge_driver::{Reliability, Settings};
+use pubgauge_driver::{Kind, Reliability, Settings};
 use pubgauge_engine::assignment::Workers;
 use pubgauge_results::model::Status;
+use pubgauge_runner::simulated::START;
 use pubgauge_simulator::Behaviour;
-use pubgauge_workload::{Arrivals, SECOND, Until};
+use pubgauge_workload::{Arrivals, Exchange, SECOND, Until};
 
 const MS: u64 = 1_000_000;
 
@@ -431,8 +432,10 @@ proptest! {
     fn everything_is_accounted_for_once(
         plant in plants(), rate in 50.0f64..2_000.0, flat_out: bool, publishers in 1u32..4,
         subscribers in 0u32..4, grouped: bool, acknowledged: bool, seconds in 1u64..4,
-        drain_ms in 50u64..3_000,
+        drain_ms in 50u64..3_000, outage_ms in prop_oneof![Just(None), (1u64..6_000).prop_map(Some)],
     ) {
+        let disconnects = outage_ms.map(|at| (at * MS, "pub0".to_owned()));
+        let plant = Behaviour { disconnects: disconnects.into_iter().collect(), ..plant };
         let arrivals = match flat_out {
             true => Arrivals::FlatOut,
             false => Arrivals::Periodic { per_s: rate },
@@ -441,6 +444,7 @@ proptest! {
         w.flows[0].window = Some(200);
         w.phases.measure = Until::Time(seconds * SECOND + 250 * MS);
         w.phases.drain_within = drain_ms * MS;
+        w.phases.reconnect_after = Some(300 * MS);
         if grouped {
             w.flows[0].subscribers.iter_mut().for_each(|s| s.group = Some("team".into()));
         }
@@ -498,4 +502,352 @@ fn three_workers_on_each_side_see_what_one_sees() {
         assert!(run.trial.unique() > 250, "{what}");
         run.agrees_to(0.05);
     }
+}
+
+/// 50,000 a second that leave in batches, of a client that hands them over at 1 million a second, on a system
+/// with room.
+#[test]
+fn what_is_gathered_leaves_whole() {
+    for (seed, (seconds, span)) in [(1, 100), (1, 37), (2, 250), (5, 100)]
+        .into_iter()
+        .enumerate()
+    {
+        let behaviour = Behaviour {
+            publish_cost_ns: 1_000,
+            seed: seed as u64,
+            ..Behaviour::default()
+        };
+        let mut w = workload(5, 1, Arrivals::Periodic { per_s: 50_000.0 });
+        w.phases.warm_up = Until::Time(SECOND / 2);
+        w.phases.measure = Until::Time(seconds * SECOND);
+        let run = gathered(w, behaviour, span * MS);
+        run.agrees();
+        run.is(Status::Valid, "");
+        let t = &run.trial;
+        let due = 50_000 * seconds;
+        assert_eq!((t.offered, t.published, t.not_sent), (due, due, 0));
+        let longest = t.send_lag_ns.max.expect("all have left");
+        assert!(longest <= span * MS + 20 * MS, "{longest}");
+    }
+}
+
+/// A client that hands over a fifth less than is due leaves the rest to itself, and not to a system with room.
+#[test]
+fn what_a_slow_client_never_offered_is_its_own() {
+    for (seed, span) in [0, 0, 20, 100].into_iter().enumerate() {
+        let behaviour = Behaviour {
+            publish_cost_ns: 500_000,
+            seed: seed as u64,
+            ..Behaviour::default()
+        };
+        let w = workload(1 + seed as u32, 1, Arrivals::Periodic { per_s: 2_500.0 });
+        let run = gathered(w, behaviour, span * MS);
+        run.agrees();
+        run.is(Status::ClientBound, "never offered to the system");
+        let t = &run.trial;
+        assert_eq!(t.offered, 25_000);
+        // 500 a second of 12 s stay behind, those of the warm-up first; 2 leave in each ms after the end, for 20 ms
+        // and the span, in which it had nothing to send when it began.
+        within(t.not_sent as f64, 5_960.0, 0.003);
+        assert_eq!(t.not_tried, t.not_sent);
+    }
+}
+
+/// What a full system holds back was offered to it: the system is named, as before.
+#[test]
+fn what_a_full_system_holds_back_is_its_own() {
+    for seed in 0..4 {
+        let behaviour = Behaviour {
+            capacity: 50,
+            ..limited(seed)
+        };
+        let w = workload(1 + seed as u32, 1, Arrivals::Periodic { per_s: 1_300.0 });
+        let run = simulate(w, behaviour, Settings::default());
+        run.agrees();
+        run.is(Status::Overloaded, "could not be handed over");
+        assert_eq!(run.trial.not_tried, 0);
+    }
+}
+
+/// Percentiles are those of all that was due: with 0.59 % without a latency there is none above 99.41.
+#[test]
+fn percentiles_count_what_was_not_sent() {
+    for seed in 0..4 {
+        // The system takes nothing more in the last 60 ms of the measurement, which ends at 12.02 s.
+        let end = 12 * SECOND + 20 * MS;
+        let behaviour = Behaviour {
+            capacity: 1,
+            stalls: vec![(end - 60 * MS, end + 200 * MS)],
+            delay_median_ns: MS / 2,
+            seed,
+            ..Behaviour::default()
+        };
+        let w = workload(1 + seed as u32, 1, Arrivals::Periodic { per_s: 1_000.0 });
+        let run = simulate(w, behaviour, Settings::default());
+        run.agrees();
+        run.is(Status::Valid, "");
+        let t = &run.trial;
+        assert_eq!(t.offered, 10_000);
+        let ended = run.record.table.expect("it was measured").end - START;
+        let due = (ended - (end - 60 * MS)) / MS;
+        assert!(t.not_sent.abs_diff(due) <= 2, "{} of {due}", t.not_sent);
+        for d in [&t.latency_ns, &t.latency_from_send_ns, &t.send_lag_ns] {
+            assert!(d.p99.is_some_and(|p99| p99 < 2 * MS), "{d:?}");
+            assert_eq!((d.p99_9, d.p99_99, d.max, d.mean), (None, None, None, None));
+        }
+    }
+}
+
+/// What was lost has no latency, where losses are allowed too.
+#[test]
+fn percentiles_count_what_was_lost() {
+    for (seed, loss) in [(0, 0.004), (1, 0.05), (2, 0.2)] {
+        let behaviour = Behaviour {
+            loss,
+            seed,
+            ..Behaviour::default()
+        };
+        let mut w = workload(2, 2, Arrivals::Periodic { per_s: 1_000.0 });
+        w.phases.losses_allowed = true;
+        let run = simulate(w, behaviour, Settings::default());
+        run.agrees();
+        run.is(Status::Valid, "");
+        let d = &run.trial.latency_ns;
+        assert_eq!(d.count + d.censored, 20_000);
+        assert!(d.p50.is_some() && d.max.is_none());
+        assert_eq!(d.p90.is_some(), loss < 0.1);
+        assert_eq!(d.p99.is_some(), loss < 0.01);
+        assert_eq!(d.p99_9, None);
+    }
+}
+
+/// A client that is stopped across the start of the measurement, across its end, or through all of it, is named
+/// with the share that it stood still.
+#[test]
+fn a_client_that_is_stopped_is_named_with_its_share() {
+    // The measurement is from 2.02 to 12.02 s.
+    for (from, to, share) in [
+        (1_500, 10_120, 0.81),
+        (1_900, 4_020, 0.2),
+        (7_720, 40_000, 0.43),
+        (1_000, 2_900, 0.088),
+        (1_500, 40_000, 1.0),
+        (2_021, 40_000, 1.0),
+    ] {
+        let behaviour = Behaviour {
+            client_sleeps: vec![(from * MS, to * MS)],
+            ..Behaviour::default()
+        };
+        let w = workload(2, 1, Arrivals::Periodic { per_s: 200.0 });
+        let run = simulate(w, behaviour, Settings::default());
+        run.agrees();
+        run.is(Status::ClientBound, "stood still");
+        let t = &run.trial;
+        assert_eq!(t.offered, 2_000);
+        for stalled in [
+            t.worker_load.publishers_stalled,
+            t.worker_load.longest_stall_ns as f64 / 10e9,
+        ] {
+            assert!((stalled - share).abs() < 0.005, "{stalled} for {share}");
+        }
+        // What it ran is a share of the time that it had a reading of.
+        let usage = &run.record.recordings[0].usage;
+        let measured = usage.span as f64 / 1e9;
+        assert!((9.9..10.2).contains(&measured), "{measured} s");
+    }
+}
+
+/// A publisher that the system stops reading: what it never acknowledged is under way, not lost.
+#[test]
+fn what_was_never_acknowledged_is_under_way() {
+    for (seed, window) in [(0, 1), (1, 4), (2, 10), (3, 10)] {
+        let behaviour = Behaviour {
+            unread: vec![(8 * SECOND, "pub1".into())],
+            seed,
+            ..Behaviour::default()
+        };
+        let settings = Settings {
+            in_flight: Some(window),
+            ..at_least_once()
+        };
+        let w = workload(4, 1 + seed as u32 % 2, Arrivals::Periodic { per_s: 400.0 });
+        let receivers = 1 + seed % 2;
+        let run = simulate(w, behaviour, settings);
+        run.agrees();
+        run.is(Status::Overloaded, "never acknowledged");
+        let t = &run.trial;
+        assert_eq!((t.lost, t.under_way), (0, u64::from(window) * receivers));
+        let acknowledged = t.acknowledgement_ns.expect("the system acknowledges");
+        assert_eq!(acknowledged.censored, u64::from(window));
+        assert_eq!(acknowledged.count + acknowledged.censored, t.published);
+    }
+}
+
+/// An acknowledgement that comes long after the last delivery is waited for.
+#[test]
+fn late_acknowledgements_are_awaited() {
+    for seed in 0..8 {
+        // An acknowledgement takes 400 ms, a delivery half of the time less.
+        let behaviour = Behaviour {
+            delay_median_ns: 400 * MS,
+            delay_sigma: 1.0,
+            ordered: false,
+            seed,
+            ..Behaviour::default()
+        };
+        let mut w = workload(1, 1, Arrivals::Periodic { per_s: 1.0 });
+        // Longer than any delivery takes: none is given up.
+        w.phases.drain_quiet = 8 * SECOND;
+        let run = simulate(w, behaviour, at_least_once());
+        run.agrees();
+        let acknowledged = run
+            .trial
+            .acknowledgement_ns
+            .expect("the system acknowledges");
+        assert_eq!((acknowledged.count, acknowledged.censored), (10, 0));
+        assert!(acknowledged.max.is_some());
+    }
+}
+
+/// A broker that is away for 1.2 s: what was due meanwhile is a count of its own and reached nobody, latency is
+/// that of all that was due, and the silence is as long as the outage.
+#[test]
+fn an_outage_is_told_as_an_outage() {
+    for (seed, publishers) in [(0, 1), (1, 3)] {
+        let clients = (0..publishers).map(|n| format!("pub{n}"));
+        let clients = clients.chain(["sub0".to_owned()]);
+        let behaviour = Behaviour {
+            disconnects: clients.map(|name| (5 * SECOND, name)).collect(),
+            seed,
+            ..Behaviour::default()
+        };
+        for losses_allowed in [false, true] {
+            let mut w = workload(publishers, 1, Arrivals::Periodic { per_s: 500.0 });
+            w.phases.reconnect_after = Some(1_200 * MS);
+            w.phases.disconnects_allowed = true;
+            w.phases.losses_allowed = losses_allowed;
+            let run = simulate(w, behaviour.clone(), Settings::default());
+            run.adds_up();
+            let t = &run.trial;
+            assert_eq!((t.offered, t.refused, t.not_sent), (5_000, 0, 0));
+            assert!(t.not_connected.abs_diff(600) <= 3, "{}", t.not_connected);
+            assert_eq!(t.expected, 5_000);
+            // One message or two were on their way when the connections ended.
+            assert!((t.lost - t.not_connected) <= 2, "{}", t.lost);
+            assert_eq!(t.unique() + t.lost, 5_000);
+            within(t.longest_silence_ns as f64, 1.2e9, 0.01);
+            assert_eq!((t.latency_ns.p90, t.latency_ns.max), (None, None));
+            assert!(t.latency_ns.p50.is_some());
+            let status = match losses_allowed {
+                true => Status::Unsteady,
+                false => Status::Lossy,
+            };
+            run.is(
+                status,
+                "the system stood still: nothing was delivered for 1.20 s",
+            );
+            if !losses_allowed {
+                run.is(
+                    status,
+                    "600 messages fell due while their publisher was not connected",
+                );
+            }
+        }
+    }
+}
+
+/// Without acknowledgements from the subscriber of one topic, the others' silence is not that of its publisher.
+#[test]
+fn an_outage_of_one_of_two_publishers_is_no_silence() {
+    let behaviour = Behaviour {
+        disconnects: vec![(5 * SECOND, "pub0".into())],
+        ..Behaviour::default()
+    };
+    let mut w = workload(2, 1, Arrivals::Periodic { per_s: 100.0 });
+    w.phases.reconnect_after = Some(1_200 * MS);
+    w.phases.disconnects_allowed = true;
+    w.phases.losses_allowed = true;
+    let run = simulate(w, behaviour, Settings::default());
+    run.adds_up();
+    run.is(Status::Valid, "");
+    assert!(run.trial.not_connected.abs_diff(60) <= 1);
+    assert!(run.trial.longest_silence_ns < 50 * MS);
+}
+
+/// One publisher asks on 20 topics, each heard by a device of its own: all answer, paced and one after the other.
+#[test]
+fn every_question_is_answered_by_who_hears_it() {
+    for arrivals in [Arrivals::FlatOut, Arrivals::Periodic { per_s: 200.0 }] {
+        let mut w = workload(1, 20, arrivals.clone());
+        w.flows[0].exchange = Exchange::PingPong;
+        w.phases.measure = Until::Time(2 * SECOND);
+        let topic = |n: usize| format!("command/{n}");
+        w.flows[0].publishers[0].topics = (0..20).map(topic).collect();
+        for (n, subscriber) in w.flows[0].subscribers.iter_mut().enumerate() {
+            subscriber.filters = vec![topic(n)];
+        }
+        let run = simulate(w, Behaviour::default(), Settings::default());
+        run.adds_up();
+        run.is(Status::Valid, "");
+        let t = &run.trial;
+        let questions = t.questions.expect("a ping-pong");
+        assert_eq!((questions.asked, questions.unanswered), (t.published, 0));
+        assert!(t.published >= 400, "{}", t.published);
+        let round_trips = t.round_trip_ns.expect("a ping-pong");
+        assert_eq!((round_trips.count, round_trips.censored), (t.published, 0));
+        let max = round_trips.max.expect("all were answered");
+        assert!(max.abs_diff(2 * MS) < 10_000, "{max}");
+    }
+}
+
+/// Questions and answers that are lost: the trial says how many and is not valid; round trips are those of all.
+#[test]
+fn unanswered_questions_are_no_valid_trial() {
+    for (seed, loss) in [(0, 0.02), (1, 0.1)] {
+        let behaviour = Behaviour {
+            loss,
+            seed,
+            ..Behaviour::default()
+        };
+        let mut w = workload(2, 1, Arrivals::Periodic { per_s: 200.0 });
+        w.flows[0].exchange = Exchange::PingPong;
+        let run = simulate(w, behaviour, Settings::default());
+        run.adds_up();
+        let came = run.truth.iter().filter(|record| {
+            let measured = record.header.filter(|header| {
+                let start = run.record.table.expect("it was measured").measure;
+                header.kind == Kind::Reply && run.record.epoch + header.intended >= start
+            });
+            measured.is_some()
+                && record.delivered_at.is_some()
+                && record.subscriber.starts_with("pub")
+        });
+        let (came, t) = (came.count() as u64, &run.trial);
+        let questions = t.questions.expect("a ping-pong");
+        assert_eq!((questions.asked, questions.answered), (2_000, came));
+        assert_eq!(questions.unanswered, 2_000 - came);
+        run.is(Status::Lossy, "questions got no answer");
+        let round_trips = t.round_trip_ns.expect("a ping-pong");
+        assert_eq!(
+            (round_trips.count, round_trips.censored),
+            (came, 2_000 - came)
+        );
+        assert_eq!((round_trips.p99, round_trips.max), (None, None));
+    }
+}
+
+/// Answers that come twice are one answer.
+#[test]
+fn an_answer_that_comes_twice_counts_once() {
+    let behaviour = Behaviour {
+        duplication: 1.0,
+        ..Behaviour::default()
+    };
+    let mut w = workload(2, 1, Arrivals::Periodic { per_s: 200.0 });
+    w.flows[0].exchange = Exchange::PingPong;
+    let run = simulate(w, behaviour, at_least_once());
+    run.adds_up();
+    let questions = run.trial.questions.expect("a ping-pong");
+    assert_eq!((questions.asked, questions.answered), (2_000, 2_000));
+    assert_eq!(run.trial.round_trip_ns.map(|d| d.count), Some(2_000));
 }

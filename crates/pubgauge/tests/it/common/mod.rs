@@ -407,8 +407,13 @@ pub fn is_broken(trial: &Value, because: &[&str]) {
 #[track_caller]
 pub fn accounted(trial: &Value) {
     let count = |field| count(trial, field);
-    let messages = count("published") + count("refused") + count("not_sent");
-    assert_eq!(count("offered"), messages, "{}", brief(trial));
+    let untaken = count("refused") + count("not_connected") + count("not_sent");
+    assert_eq!(
+        count("offered"),
+        count("published") + untaken,
+        "{}",
+        brief(trial)
+    );
     let unique = count("delivered") - count("duplicated");
     let deliveries = unique + count("under_way") + count("lost");
     assert_eq!(count("expected"), deliveries, "{}", brief(trial));

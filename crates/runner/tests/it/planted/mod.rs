@@ -10,7 +10,7 @@ use pubgauge_driver::{Clock, Kind, Mark, Settings};
 use pubgauge_engine::assignment::Workers;
 use pubgauge_engine::conductor::Outcome;
 use pubgauge_results::model::{SeriesRecord, Status};
-use pubgauge_runner::simulated::{self, START};
+use pubgauge_runner::simulated::{self, Client, START};
 use pubgauge_simulator::{Behaviour, Bus, Truth};
 use pubgauge_workload::{Arrivals, SECOND, Until, Workload};
 
@@ -39,6 +39,19 @@ pub fn simulate(workload: Workload, behaviour: Behaviour, settings: Settings) ->
     Run(simulated::simulate(workload, behaviour, settings).expect("a sound workload"))
 }
 
+/// The same where messages that fall due within a span, ns, leave together.
+pub fn gathered(workload: Workload, behaviour: Behaviour, pacing_within: u64) -> Run {
+    let (clock, mark) = (Clock::virtual_at(START), Mark::from_seed(behaviour.seed));
+    let bus = Arc::new(Bus::new(behaviour.clone(), clock.clone(), mark));
+    let client = Client {
+        pacing_within,
+        ..Client::default()
+    };
+    let there = (clock, mark, bus);
+    let run = simulated::on(workload, &behaviour, Settings::default(), there, client);
+    Run(run.expect("a sound workload"))
+}
+
 /// Runs a trial in real time, in so many threads.
 pub fn on_threads(
     workload: Workload,
@@ -49,7 +62,11 @@ pub fn on_threads(
     let (clock, mark) = (Clock::Monotonic, Mark::from_seed(behaviour.seed));
     let bus = Arc::new(Bus::new(behaviour.clone(), clock.clone(), mark));
     let there = (clock, mark, bus);
-    let run = simulated::on(workload, &behaviour, settings, there, workers);
+    let client = Client {
+        workers,
+        ..Client::default()
+    };
+    let run = simulated::on(workload, &behaviour, settings, there, client);
     Run(run.expect("a sound workload"))
 }
 
@@ -74,9 +91,8 @@ pub fn two_at_once(named: bool) -> [Run; 2] {
             let mark = Mark::random();
             let marked = w.marked(&mark.word());
             let settings = Settings::default();
-            let (clock, workers) = (Clock::Monotonic, Workers::default());
-            let there = (clock, mark, bus);
-            let run = simulated::on(marked, &behaviour, settings, there, workers);
+            let there = (Clock::Monotonic, mark, bus);
+            let run = simulated::on(marked, &behaviour, settings, there, Client::default());
             Run(run.expect("a sound workload"))
         })
     });
@@ -136,7 +152,7 @@ impl Run {
             "delivered, unique, lost, under way, duplicated, reordered"
         );
         if let Some(median) = t.latency_ns.p50 {
-            let all = truth.unique + truth.under_way;
+            let all = t.latency_ns.count + t.latency_ns.censored;
             let real = truth.latencies[(all.div_ceil(2) - 1) as usize] as f64;
             within(median as f64, real, share);
         }
@@ -147,7 +163,8 @@ impl Run {
     #[track_caller]
     pub fn adds_up(&self) {
         let t = &self.trial;
-        assert_eq!(t.offered, t.published + t.refused + t.not_sent, "messages");
+        let untaken = t.refused + t.not_connected + t.not_sent;
+        assert_eq!(t.offered, t.published + untaken, "messages");
         let deliveries = t.unique() + t.under_way + t.lost;
         assert_eq!(t.expected, deliveries, "deliveries");
         for check in &t.checks {
@@ -189,7 +206,13 @@ impl Run {
                 );
             }
         }
-        assert_eq!(d.censored, t.under_way);
+        // Every message that was due has its place in the distribution, whatever became of it.
+        let sum = self.record.sum();
+        if let Some(each) = sum.expected.checked_div(sum.published) {
+            assert_eq!(d.count + d.censored, t.offered * each, "deliveries due");
+        }
+        let lag = &t.send_lag_ns;
+        assert_eq!(lag.count + lag.censored, t.offered, "messages due");
     }
 
     fn warm_up_under_way(&self) -> u64 {
