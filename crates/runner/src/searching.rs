@@ -167,6 +167,7 @@ fn of_system(axis: &str, trial: &Trial, criteria: &[CriterionSpec]) -> (Finding,
     let reasons = trial.verdict.reasons.clone();
     match trial.verdict.status {
         Status::Valid
+        | Status::TooShort
         | Status::Unsteady
         | Status::ClientBound
         | Status::Overloaded
@@ -183,7 +184,9 @@ fn of_system(axis: &str, trial: &Trial, criteria: &[CriterionSpec]) -> (Finding,
         }
         Status::ClientBound => return (Finding::Client, reasons),
         Status::Broken => return (Finding::Nothing, reasons),
-        Status::Valid | Status::Unsteady => {}
+        // A rate that is known less exactly is where the search begins.
+        Status::TooShort if !trial.workload.flat_out => return (Finding::Nothing, reasons),
+        Status::Valid | Status::TooShort | Status::Unsteady => {}
     }
     // One copy of the trial for all criteria.
     let measured = as_measured(trial);
@@ -212,6 +215,7 @@ fn as_measured(trial: &Trial) -> Trial {
         verdict: Verdict {
             status: Status::Valid,
             reasons: Vec::new(),
+            needs_s: None,
         },
         ..trial.clone()
     }
@@ -350,7 +354,7 @@ fn gave_way(told: &Told<'_>, criteria: &[CriterionSpec]) -> GaveWay {
         return link;
     }
     match status {
-        Status::Valid | Status::Unsteady => {
+        Status::Valid | Status::TooShort | Status::Unsteady => {
             let measured = as_measured(trial);
             let missed = criteria
                 .iter()
