@@ -26,14 +26,14 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
 /// What the server carries, as shares of what it is offered.
-const CARRIES: [f64; 11] = [0.5, 0.7, 0.8, 0.9, 0.94, 1.0, 1.06, 1.12, 1.2, 1.35, 1.5];
+const CARRIES: [f64; 7] = [0.5, 0.75, 0.9, 0.95, 1.12, 1.25, 1.5];
 /// Lengths of the measurement, s.
 const LENGTHS: [u64; 4] = [2, 5, 10, 30];
 const MS: u64 = 1_000_000;
 /// Messages offered a second, on average.
-const RATE: f64 = 1_000.0;
+const RATE: f64 = 500.0;
 /// Devices that offer them.
-const DEVICES: u32 = 100;
+const DEVICES: u32 = 50;
 const ARRIVALS: [&str; 4] = ["steady", "random", "bursts", "fleet"];
 const DELIVERIES: [&str; 3] = ["smooth", "lumps", "pauses"];
 
@@ -345,7 +345,7 @@ fn table(found: &BTreeMap<Kind, Found>) -> String {
 /// of arrivals and system.
 fn each(seconds: f64, arrivals: &Arrivals, behaves: impl Fn(u64) -> Behaviour) -> Vec<Trial> {
     let of_seed = |seed: u64| {
-        let mut workload = Workload::fan(DEVICES, 1, arrivals.clone());
+        let mut workload = Workload::fan(100, 1, arrivals.clone());
         workload.seed = seed;
         workload.phases.warm_up = Until::Time(SECOND + seed * 370 * MS);
         workload.phases.measure = Until::Time((seconds * 1e9) as u64);
