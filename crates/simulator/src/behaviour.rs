@@ -92,7 +92,7 @@ pub struct Pauses {
     pub first_ns: Nanos,
     /// How long each lasts.
     pub lasts_ns: Nanos,
-    /// From the beginning of one to that of the next, more than one lasts; 0: there is one alone.
+    /// From the beginning of one to that of the next, longer than one lasts; 0: there is one alone.
     pub every_ns: Nanos,
 }
 
@@ -214,7 +214,7 @@ mod tests {
             (0, 500, 5, 505),
             (50, 105, 40, 150),
             (50, 105, 41, 161),
-            (50, 0, 300, 360),
+            (50, 0, 300, 350),
         ] {
             let found = pauses(every).done(start, work);
             assert_eq!(found, done, "every {every}, {work} from {start}");

@@ -24,6 +24,8 @@ pub(super) struct Course {
     pub points: Vec<(f64, f64)>,
     /// First deliveries within the measurement.
     pub delivered: f64,
+    /// Median latency, ns, first and last, where that rose.
+    pub rose: Option<(f64, f64)>,
     /// Seconds after which the arrivals repeat; 0: they are even, or random.
     pub cycle: f64,
     /// Seconds for which nothing was delivered although messages were under way, at the longest.
@@ -115,7 +117,7 @@ impl Course {
             kind: Kind::Backlog {
                 share: (to - from) / (self.due_per_s() * seconds).max(1.0),
                 in_seconds: to / rate.max(1.0),
-                latency: None,
+                latency: self.rose,
             },
             from,
             to,

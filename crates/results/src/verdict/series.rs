@@ -155,6 +155,10 @@ fn judged(
     let course = Course {
         delivered: counted.map(|(_, record)| record.delivered as f64).sum(),
         points,
+        rose: quarters(records).filter(|(first, last)| {
+            *last > thresholds::LATENCY_FACTOR * first
+                && last - first > thresholds::LATENCY_FLOOR_NS
+        }),
         cycle,
         silence,
         for_rate: match lumps {
@@ -163,35 +167,14 @@ fn judged(
         },
     };
     match course.carried() {
-        Carried::Not(growth) => Carried::Not(with_latency(growth, records)),
-        Carried::All => match endless(trial, records, &course) {
-            Some(growth) => Carried::Not(growth),
-            None => Carried::All,
+        Carried::Not(growth) => Carried::Not(growth),
+        told => match endless(trial, records, &course) {
+            // Where nothing swings, a straight line tells more than spans of so short a measurement.
+            Some(growth) if matches!(told, Carried::All) || cycle + course.lumps() <= 0.0 => {
+                Carried::Not(growth)
+            }
+            _ => told,
         },
-        unknown => match endless(trial, records, &course) {
-            Some(growth) if cycle + course.lumps() <= 0.0 => Carried::Not(growth),
-            _ => unknown,
-        },
-    }
-}
-
-/// Adds how latency rose, where it did.
-fn with_latency(growth: Growth, records: &[(f64, SeriesRecord)]) -> Growth {
-    let rose = quarters(records).filter(|(first, last)| {
-        *last > thresholds::LATENCY_FACTOR * first && last - first > thresholds::LATENCY_FLOOR_NS
-    });
-    match growth.kind {
-        Kind::Backlog {
-            share, in_seconds, ..
-        } => Growth {
-            kind: Kind::Backlog {
-                share,
-                in_seconds,
-                latency: rose,
-            },
-            ..growth
-        },
-        _ => growth,
     }
 }
 

@@ -8,7 +8,7 @@
 //! `PUBGAUGE_SWEEP_WRITE=1`:
 //!
 //! ```sh
-//! PUBGAUGE_SWEEP=20 cargo test -p pubgauge-runner --test sweep -- --nocapture
+//! PUBGAUGE_SWEEP=20 cargo test -p pubgauge-runner --test it sweep::verdicts -- --nocapture
 //! ```
 
 use std::collections::BTreeMap;
