@@ -344,7 +344,9 @@ mod tests {
         assert_eq!(at, expected);
         // The measurement ends early.
         let mut cuts = in_steps(&super::tests::cuts(&[1000.0], 8 * SECOND));
-        (0..6).for_each(|_| drop(cuts.pass()));
+        for _ in 0..6 {
+            cuts.pass();
+        }
         assert_eq!((cuts.next(), cuts.record()), (11 * SECOND + SECOND / 2, 1));
         cuts.end_at(11 * SECOND + SECOND / 3);
         assert_eq!(cuts.next(), 11 * SECOND + SECOND / 3);
