@@ -48,7 +48,6 @@ struct Case {
 }
 
 /// What is planted for a case.
-#[derive(Debug)]
 struct Planted {
     workload: Workload,
     behaviour: Behaviour,
@@ -270,7 +269,12 @@ fn verdicts_tell_overload_from_room_to_spare() {
         let kind = (truth, case.seconds, case.arrivals, case.delivery);
         *found.entry(kind).or_default().entry(status).or_default() += 1;
         if Some(status) == truth.wrong() {
-            wrong.push(format!("{status:?} {case:?} {:?}", case.plant()));
+            let Planted {
+                workload,
+                behaviour,
+            } = case.plant();
+            let arrivals = &workload.flows[0].arrivals;
+            wrong.push(format!("{status:?} {case:?} {arrivals:?} {behaviour:?}"));
         }
     }
     let table = table(&found);
