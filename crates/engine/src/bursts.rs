@@ -212,6 +212,7 @@ mod tests {
             measure: SECOND,
             end: 2 * SECOND,
             interval: SECOND,
+            steps: 1,
         };
         let mut bursts = Bursts::new(table, &workload.flows[0]).expect("bursts");
         // From 7 ns on every tenth of a second: the tenth one is the first in the measurement.

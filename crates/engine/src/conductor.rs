@@ -26,7 +26,7 @@ use crate::live::Live;
 pub use crate::record::{Drain, DrainEnd, IntervalLatency, Moment, Outcome, TrialRecord};
 use crate::reports::{Command, Outbox};
 use crate::series::Cuts;
-use crate::timetable::{Timetable, interval_of};
+use crate::timetable::{Timetable, interval_of, steps_of};
 use crate::window::Tokens;
 use crate::worker::windows;
 
@@ -243,7 +243,8 @@ impl<'a> Conductor<'a> {
         self.connect_span = self.spec.clock.now() - began;
         self.prove(ready_by, observer, stop)?;
 
-        let interval = interval_of(phases.measure.latest());
+        let length = phases.measure.latest();
+        let (interval, steps) = (interval_of(length), steps_of(length));
         let lead = self.spec.place.lead();
         let warm_up = self.spec.clock.now() + lead;
         let workload = self.spec.brief.workload.clone();
@@ -251,8 +252,9 @@ impl<'a> Conductor<'a> {
             let table = Timetable {
                 warm_up,
                 measure,
-                end: measure + phases.measure.latest(),
+                end: measure + length,
                 interval,
+                steps,
             };
             Cuts::quietly(table, &workload)
         };

@@ -269,6 +269,7 @@ mod tests {
             measure: 1_000,
             end: 1_100,
             interval: 10,
+            steps: 1,
         };
         assert!(Parts::new(table, &phases(&[])).is_none());
         // They overlap: bounds at 0, 20, 30, 50.

@@ -95,6 +95,8 @@ pub struct TrialRecord {
     /// The series: what had happened by each cut (see [`crate::series::Cuts`]), and by the end of the
     /// drain.
     pub series: Vec<Moment>,
+    /// The course: the same within the measurement, in finer steps ([`crate::timetable::steps_of`]).
+    pub course: Vec<Moment>,
     /// Flow by flow, the bursts of the measurement in their order; empty for a flow that sends none.
     pub bursts: Vec<Vec<BurstRecording>>,
     /// The windows of the measurement that began before its end, in the order in which the study

@@ -29,7 +29,7 @@ pub struct Recording {
     pub clock_offset: i64,
     /// Flow by flow, all flows of the workload.
     pub flows: Vec<FlowRecording>,
-    /// Flow by flow, what had happened by each cut, and by the end of the drain.
+    /// Flow by flow, what had happened by each cut, steps included, and by the end of the drain.
     pub series: Vec<Vec<Totals>>,
     /// Flow by flow, the bursts of the measurement in their order; empty for a flow that sends none.
     #[serde(default)]

@@ -61,9 +61,9 @@ pub fn add_up(sum: &mut Vec<Totals>, part: &[Totals]) {
 }
 
 /// The cuts of a trial: the start of the measurement, the end of each interval, the end of the
-/// measurement, and the end of each interval of the drain.
+/// measurement, and the end of each interval of the drain; and steps in between.
 ///
-/// A cut lies where no message is due: where a flow sends seldom, up to a quarter of an interval
+/// The end of an interval lies where no message is due: where a flow sends seldom, up to a quarter of an interval
 /// earlier, 10 ms before a message is due (or a quarter of the time between two), so that each message and its
 /// deliveries fall into one record, and what others read at a cut, a moment late, does not lack a message.
 #[derive(Clone, Debug, Default)]
@@ -73,6 +73,8 @@ pub struct Cuts {
     slow: Vec<(Nanos, f64)>,
     number: u32,
     next_cut: Nanos,
+    /// Beginning and end of the interval that the next cut lies in or begins.
+    interval: (Nanos, Nanos),
     /// Bounds of windows, and how many of them have passed.
     bounds: Vec<Nanos>,
     passed: usize,
@@ -87,6 +89,8 @@ pub enum Passed {
     Begin,
     /// This record of the series ends.
     Record(u32),
+    /// A step of the course within a record.
+    Step,
     /// A window begins or ends ([`crate::parts`]).
     Bound,
 }
@@ -123,7 +127,12 @@ impl Cuts {
     }
 
     fn plan(&mut self) {
-        self.next_cut = self.at(self.number);
+        let steps = self.table.steps.max(1);
+        let (record, step) = (self.number / steps, self.number % steps);
+        if step == 0 {
+            self.interval = (self.at(record), self.at(record + 1));
+        }
+        self.next_cut = self.step(self.interval, step);
         let bound = self.bounds.get(self.passed).copied();
         self.next = bound.unwrap_or(Nanos::MAX).min(self.next_cut);
     }
@@ -147,9 +156,14 @@ impl Cuts {
                 Passed::Bound
             }
             false => {
-                let ended = self.number.checked_sub(1);
+                let steps = self.table.steps.max(1);
+                let (record, step) = (self.number / steps, self.number % steps);
                 self.number += 1;
-                ended.map_or(Passed::Begin, Passed::Record)
+                match (record, step) {
+                    (0, 0) => Passed::Begin,
+                    (begins, 0) => Passed::Record(begins - 1),
+                    _ => Passed::Step,
+                }
             }
         };
         self.plan();
@@ -163,7 +177,7 @@ impl Cuts {
 
     /// Number of the record that has not ended yet.
     pub fn record(&self) -> u32 {
-        self.number.saturating_sub(1)
+        self.number.saturating_sub(1) / self.table.steps.max(1)
     }
 
     /// The measurement ends at `end`, earlier than planned.
@@ -173,11 +187,31 @@ impl Cuts {
             for bound in &mut self.bounds[self.passed..] {
                 *bound = end.min(*bound);
             }
+            // The interval ends earlier; its steps before that stay where they are.
+            let begun = self.number.saturating_sub(1) / self.table.steps.max(1);
+            self.interval = (self.at(begun), self.at(begun + 1));
             self.plan();
         }
     }
 
-    /// When cut `n` is: 0 is the start of the measurement.
+    /// When a step of an interval is; 0 is its beginning. Where the interval is shorter than usual, the last
+    /// steps are at its end.
+    fn step(&self, (begins, ends): (Nanos, Nanos), step: u32) -> Nanos {
+        let steps = u64::from(self.table.steps.max(1));
+        (begins + self.table.interval * u64::from(step) / steps).min(ends)
+    }
+
+    /// When each cut is, steps included, from the start of the measurement on: with whether it is the start or
+    /// the end of an interval.
+    pub fn all(&self) -> impl Iterator<Item = (Nanos, bool)> {
+        (0..).flat_map(move |record| {
+            let interval = (self.at(record), self.at(record + 1));
+            let steps = 0..self.table.steps.max(1);
+            steps.map(move |step| (self.step(interval, step), step == 0))
+        })
+    }
+
+    /// When interval `n` begins: 0 at the start of the measurement.
     pub fn at(&self, n: u32) -> Nanos {
         let Timetable {
             measure,
@@ -275,8 +309,47 @@ mod tests {
             measure: 10 * SECOND,
             end: 13 * SECOND + SECOND / 2,
             interval: SECOND,
+            steps: 1,
         };
         Cuts::new(table, &workload)
+    }
+
+    /// The same with four steps to an interval.
+    fn in_steps(of: &Cuts) -> Cuts {
+        let mut cuts = of.clone();
+        cuts.table.steps = 4;
+        cuts.plan();
+        cuts
+    }
+
+    #[test]
+    fn steps_divide_intervals() {
+        let mut cuts = in_steps(&cuts(&[1000.0], 8 * SECOND));
+        let all: Vec<(Nanos, bool)> = cuts.all().take(17).collect();
+        let mut passed = Vec::new();
+        for (at, whole) in &all {
+            assert_eq!(cuts.next(), *at);
+            let record = cuts.record();
+            passed.push(cuts.pass());
+            match (passed.len() - 1, whole) {
+                (0, true) => assert_eq!(passed[0], Passed::Begin),
+                (n, true) => assert_eq!(passed[n], Passed::Record(record)),
+                (n, false) => assert_eq!(passed[n], Passed::Step),
+            }
+        }
+        let quarter = SECOND / 4;
+        let at: Vec<Nanos> = all.iter().map(|(at, _)| at / quarter).collect();
+        // The last interval is half as long: two of its steps are at its end.
+        let expected: Vec<Nanos> = (40..=54).chain([54]).chain([54]).collect();
+        assert_eq!(at, expected);
+        // The measurement ends early.
+        let mut cuts = in_steps(&super::tests::cuts(&[1000.0], 8 * SECOND));
+        for _ in 0..6 {
+            cuts.pass();
+        }
+        assert_eq!((cuts.next(), cuts.record()), (11 * SECOND + SECOND / 2, 1));
+        cuts.end_at(11 * SECOND + SECOND / 3);
+        assert_eq!(cuts.next(), 11 * SECOND + SECOND / 3);
     }
 
     #[test]

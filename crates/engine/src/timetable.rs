@@ -15,6 +15,8 @@ pub struct Timetable {
     pub end: Nanos,
     /// Length of the intervals of the series: see [`interval_of`].
     pub interval: Nanos,
+    /// Into how many steps an interval is divided for the course of the backlog: see [`steps_of`].
+    pub steps: u32,
 }
 
 impl Timetable {
@@ -58,6 +60,15 @@ pub fn interval_of(length: Nanos) -> Nanos {
     }
 }
 
+/// Into how many steps each interval of a measurement of `length` is divided for the course of the backlog: as
+/// many as make 600 over the measurement, 20 at the most. What the backlog does within a step is less than a
+/// verdict would notice.
+pub fn steps_of(length: Nanos) -> u32 {
+    const STEPS: u64 = 600;
+    let intervals = length.div_ceil(interval_of(length)).max(1);
+    (STEPS / intervals).clamp(1, 20) as u32
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -81,5 +92,12 @@ mod tests {
             );
         }
         assert_eq!(interval_of(0), 100 * MS);
+    }
+
+    #[test]
+    fn the_course_has_two_hundred_steps_and_600_at_the_most() {
+        for (length_s, steps) in [(1, 20), (10, 20), (30, 20), (60, 10), (600, 1), (86_400, 1)] {
+            assert_eq!(steps_of(length_s * 1_000_000_000), steps, "{length_s} s");
+        }
     }
 }

@@ -52,6 +52,7 @@ fn trial(id: u32, system: &str, payload: &str, status: Status) -> Trial {
         verdict: Verdict {
             status,
             reasons: vec!["a \"reason\", with\na line".into()],
+            needs_s: None,
         },
         flows: vec![flow("readings, all"), flow("commands")],
         series: [1.0, 2.0, 3.0]

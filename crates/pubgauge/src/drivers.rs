@@ -118,7 +118,7 @@ mod tests {
             json!({ "mqtt": { "version": "5", "no-delay": false } })
         ));
         assert!(fits(json!({ "fastdds": { "priorities": { "a/#": 3 } } })));
-        assert!(fits(json!({ "simulated": { "service-later": [1, 2] } })));
+        assert!(fits(json!({ "simulated": { "service-later": [[1, 2]] } })));
         for wrong in [
             json!({ "mqtt": { "version": 5 } }),
             json!({ "mqtt": { "subscribe-qos": 3 } }),

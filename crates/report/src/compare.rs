@@ -207,7 +207,7 @@ fn counted_apart(pair: &Pair<'_>) -> Option<String> {
 
 /// The trials that show a figure of the system; and why the side cannot be compared if some of them
 /// show the system at its limit, because leaving these out would flatter it. Unsteady and
-/// client-bound trials are left out.
+/// client-bound trials, and those that were too short, are left out.
 fn usable<'a>(trials: &[&'a Trial], figure: &Figure) -> (Vec<&'a Trial>, Option<String>) {
     let counts = figure.unit == Unit::Share;
     for status in [Status::Broken, Status::Overloaded, Status::Lossy] {

@@ -251,6 +251,7 @@ fn verdict_words(cell: &Cell<'_>, word: fn(Status) -> &'static str) -> String {
 /// The verdict in at most eight letters.
 fn short(status: Status) -> &'static str {
     match status {
+        Status::TooShort => "short",
         Status::ClientBound => "client",
         Status::Overloaded => "overload",
         other => other.word(),

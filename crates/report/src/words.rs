@@ -11,6 +11,9 @@ pub fn verdict(status: Status) -> &'static str {
         Status::Valid => {
             "The figures describe the system: steady, nothing lost, the client not the limit."
         }
+        Status::TooShort => {
+            "The measurement was too short to tell whether the system carries the load: the reason says how long would do."
+        }
         Status::Unsteady => {
             "No steady state: rate or latency wandered, so no figure stands for the whole."
         }

@@ -3,7 +3,7 @@
 //!
 //! [`judge`] is pure: the same trial always gets the same verdict, and a stored trial can be
 //! judged again. Every rule that applies leaves a reason with the figures that decided it; the
-//! status is the worst of them in the order of [`Status`]: valid, unsteady, client-bound,
+//! status is the worst of them in the order of [`Status`]: valid, too short, unsteady, client-bound,
 //! overloaded, lossy, broken. `docs/verdicts.md` explains the rules.
 //!
 //! The steady-state rule is that of ScalAgent, *Benchmark of MQTT servers* (2015), section 4:
@@ -17,6 +17,7 @@ use crate::model::{FlowFigures, Questions, SeriesRecord, Status, Trial, Verdict}
 use crate::network::full_link;
 
 mod broken;
+mod carried;
 mod client;
 mod findings;
 mod series;
@@ -24,6 +25,7 @@ mod series;
 mod tests;
 pub mod thresholds;
 
+use carried::Carried;
 use findings::{Findings, Rule};
 
 /// Judges a trial by its figures and its circumstances. The verdict that it has already is ignored.
@@ -49,11 +51,16 @@ fn findings(trial: &Trial) -> Findings {
     let client = client::Load::of(trial);
     broken::broken(trial, &client, &mut findings);
     if !findings.ends_here() {
-        let growth = series::growth(trial);
+        let carried = series::carried(trial);
+        let growth = match &carried {
+            Carried::Not(growth) => Some(growth),
+            Carried::All | Carried::Unknown { .. } => None,
+        };
         lossy(trial, &client, &mut findings);
-        overloaded(trial, &client, growth.as_ref(), &mut findings);
+        overloaded(trial, &client, growth, &mut findings);
+        too_short(&client, &carried, &mut findings);
         unsteady(trial, &client, &mut findings);
-        client.judge(trial, growth.as_ref(), &mut findings);
+        client.judge(trial, growth, &mut findings);
         others(trial, &mut findings);
         link(trial, &mut findings);
     }
@@ -167,7 +174,9 @@ fn lossy(trial: &Trial, client: &client::Load, findings: &mut Findings) {
         }
         if let Some(Questions {
             asked, unanswered, ..
-        }) = part.questions.filter(|questions| questions.unanswered > u64::MAX - 1)
+        }) = part
+            .questions
+            .filter(|questions| questions.unanswered > u64::MAX - 1)
         {
             let share = percent(unanswered, asked);
             losses.push(format!(
@@ -254,6 +263,20 @@ fn queue_at_end(trial: &Trial) -> u64 {
     let measured = |record: &&SeriesRecord| record.t_s <= trial.duration_s + 1e-9;
     let last = trial.series.iter().filter(measured).next_back();
     last.map_or(0, |last| last.backlog.max(0) as u64 + last.waiting)
+}
+
+/// What is not known because the measurement was too short, where nothing else says that the system was at its
+/// end, and where the backlog is the system's.
+fn too_short(client: &client::Load, carried: &Carried, findings: &mut Findings) {
+    let known = findings.have_any(&[Status::Overloaded]);
+    if let Carried::Unknown { needs_s, why } = carried
+        && !client.subscribers_full
+        && client.stalled.is_none()
+        && !known
+    {
+        findings.add(Rule::TooShort, Status::TooShort, why.clone());
+        findings.needs_s = Some(*needs_s);
+    }
 }
 
 fn unsent(trial: &Trial, part: &Part<'_>, client: &client::Load, findings: &mut Findings) {

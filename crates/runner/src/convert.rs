@@ -119,6 +119,7 @@ pub fn trial(
         windows: windows::of_trial(workload, record, observed),
         at_start: series::at_start(record),
         series: series::series(record, observed),
+        course: series::course(record, None),
         noise_ns: Distribution::from_histogram(&observed.noise),
         latency_ecdf: shared_by_all(ecdf(&latency, ECDF_POINTS), latency.len(), due.deliveries),
         noise_ecdf: ecdf(&observed.noise, ECDF_POINTS),
@@ -306,8 +307,13 @@ fn flows(
         mappings: own(flow).map_or(Vec::new(), |(_, mappings)| mappings.clone()),
         flat_out: flow.is_flat_out(),
         bursts: bursts::figures(flow, &record.bursts[f]),
+        cycle_s: flow.arrivals.cycle().map(|ns| ns as f64 / SECOND),
         series: match several {
             true => series::of_flow(record, f),
+            false => Vec::new(),
+        },
+        course: match several {
+            true => series::course(record, Some(f)),
             false => Vec::new(),
         },
         windows: match several {

@@ -173,6 +173,7 @@ fn of_system(axis: &str, trial: &Trial, criteria: &[CriterionSpec]) -> (Finding,
     let reasons = trial.verdict.reasons.clone();
     match trial.verdict.status {
         Status::Valid
+        | Status::TooShort
         | Status::Unsteady
         | Status::ClientBound
         | Status::Overloaded
@@ -191,7 +192,9 @@ fn of_system(axis: &str, trial: &Trial, criteria: &[CriterionSpec]) -> (Finding,
         }
         Status::ClientBound => return (Finding::Client, reasons),
         Status::Broken => return (Finding::Nothing, reasons),
-        Status::Valid | Status::Unsteady => {}
+        // A rate that is known less exactly is where the search begins.
+        Status::TooShort if !trial.workload.flat_out => return (Finding::Nothing, reasons),
+        Status::Valid | Status::TooShort | Status::Unsteady => {}
     }
     // One copy of the trial for all criteria.
     let measured = as_measured(trial);
@@ -248,6 +251,7 @@ fn as_measured(trial: &Trial) -> Trial {
         verdict: Verdict {
             status: Status::Valid,
             reasons: Vec::new(),
+            needs_s: None,
         },
         ..trial.clone()
     }
@@ -386,7 +390,7 @@ fn gave_way(told: &Told<'_>, criteria: &[CriterionSpec]) -> GaveWay {
         return link;
     }
     match status {
-        Status::Valid | Status::Unsteady => {
+        Status::Valid | Status::TooShort | Status::Unsteady => {
             let measured = as_measured(trial);
             let missed = criteria
                 .iter()

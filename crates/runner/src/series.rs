@@ -2,7 +2,7 @@
 
 use pubgauge_driver::Nanos;
 use pubgauge_engine::assignment::Role;
-use pubgauge_engine::conductor::{DrainEnd, TrialRecord};
+use pubgauge_engine::conductor::{DrainEnd, Moment, TrialRecord};
 use pubgauge_engine::recording::FlowRecording;
 use pubgauge_engine::series::Totals;
 use pubgauge_results::model::{AtStart, FlowSeriesRecord, SeriesRecord};
@@ -88,6 +88,30 @@ pub fn of_flow(record: &TrialRecord, flow: usize) -> Vec<FlowSeriesRecord> {
         .collect()
 }
 
+/// What was due and had not come, held back messages included, in steps over the measurement: seconds and
+/// deliveries; of one flow or of all.
+pub fn course(record: &TrialRecord, flow: Option<usize>) -> Vec<(f64, u64)> {
+    let inside = record.course.len();
+    let after = record.series.iter().filter(|m| m.at > record.duration());
+    let moments: Vec<&Moment> = record.course.iter().chain(after).collect();
+    let flows = match flow {
+        Some(flow) => flow..flow + 1,
+        None => 0..record.flows.len(),
+    };
+    let mut course: Vec<(f64, u64)> = (moments.iter().take(inside))
+        .map(|moment| (moment.at as f64 / SECOND, 0))
+        .collect();
+    for flow in flows {
+        let of_flow = backlogs_at(record, &moments, flow);
+        for ((point, backlog), moment) in course.iter_mut().zip(of_flow).zip(&moments) {
+            point.1 += backlog + moment.flows[flow].waiting;
+        }
+    }
+    // Steps of an interval that was shorter than usual are at its end.
+    course.dedup_by_key(|(at, _)| *at);
+    course
+}
+
 /// The backlog at each cut, over all flows.
 fn backlogs(record: &TrialRecord) -> Vec<u64> {
     let mut sums = vec![0; record.series.len()];
@@ -99,7 +123,12 @@ fn backlogs(record: &TrialRecord) -> Vec<u64> {
 }
 
 fn backlogs_of(record: &TrialRecord, flow: usize) -> Vec<u64> {
-    let moments = record.series.iter();
+    let moments: Vec<&Moment> = record.series.iter().collect();
+    backlogs_at(record, &moments, flow)
+}
+
+fn backlogs_at(record: &TrialRecord, moments: &[&Moment], flow: usize) -> Vec<u64> {
+    let moments = moments.iter();
     let (at, totals): (Vec<Nanos>, Vec<Totals>) = moments.map(|m| (m.at, m.flows[flow])).unzip();
     let cut_short = record.drain.ended == DrainEnd::CutShort;
     let lost = lost(&record.flows[flow], cut_short);

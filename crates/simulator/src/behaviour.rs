@@ -34,14 +34,18 @@ pub struct Behaviour {
     /// Time that the system's only processor needs for one message, nanoseconds: further messages
     /// wait in a queue; 0: unlimited capacity.
     pub service_ns: Nanos,
-    /// From a time on, the processor needs another time per message: (start since the bus was made, time
-    /// per message), nanoseconds. Models burst credit that is used up.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub service_later: Option<(Nanos, Nanos)>,
+    /// From each of these times on, the processor needs another time per message: (start since the bus was
+    /// made, time per message), nanoseconds, in ascending order. Models burst credit that is used up, and
+    /// steps of capacity.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub service_later: Vec<(Nanos, Nanos)>,
     /// While this much work waits, the processor needs another time per message: (work, time per message),
     /// nanoseconds. Models a system that is slower under load.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub service_crowded: Option<(Nanos, Nanos)>,
+    /// Times in which the processor stands still, again and again; what it was doing continues afterwards.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pauses: Option<Pauses>,
     /// Messages that may wait for the processor, the one in progress included: further ones are
     /// dropped (a full queue); 0: no limit. Needs [`Behaviour::service_ns`].
     pub queue: usize,
@@ -58,6 +62,9 @@ pub struct Behaviour {
     /// Publishers that the system stops reading: (nanoseconds since the bus was made, client name). What such a
     /// one hands over from then on is neither delivered nor acknowledged.
     pub unread: Vec<(Nanos, String)>,
+    /// What is to be delivered waits for the next multiple of this time since the bus was made, nanoseconds, so
+    /// that it arrives in lumps; 0: it is delivered at once. The processor works on meanwhile.
+    pub lumps_ns: Nanos,
     /// Clients that lose their connection: (nanoseconds since the bus was made, client name).
     pub disconnects: Vec<(Nanos, String)>,
     /// Clients that are refused, by name.
@@ -80,13 +87,73 @@ pub struct Behaviour {
     pub seed: u64,
 }
 
+/// Pauses of a processor; all times in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Pauses {
+    /// When the first one begins, since the bus was made.
+    pub first_ns: Nanos,
+    /// How long each lasts.
+    pub lasts_ns: Nanos,
+    /// From the beginning of one to that of the next, longer than one lasts; 0: there is one alone.
+    pub every_ns: Nanos,
+}
+
+impl Pauses {
+    /// When `work` is done that begins at `start`, since the bus was made.
+    fn done(self, start: Nanos, work: Nanos) -> Nanos {
+        // A single pause is one of which the next never comes.
+        let every = match self.every_ns {
+            0 => Nanos::MAX / 4,
+            every => every,
+        };
+        let lasts = self.lasts_ns.min(every - 1);
+        let (mut now, mut left) = (start, work);
+        loop {
+            let next = match now.checked_sub(self.first_ns) {
+                None => self.first_ns,
+                Some(since) => {
+                    let begun = self.first_ns + since / every * every;
+                    now = now.max(begun + lasts);
+                    begun + every
+                }
+            };
+            if now + left <= next {
+                return now + left;
+            }
+            left -= next - now;
+            now = next;
+        }
+    }
+}
+
 impl Behaviour {
     /// Time for one message at `since` the bus was made, with `waiting` work before it; all ns.
     pub(crate) fn service(&self, since: Nanos, waiting: Nanos) -> Nanos {
-        let later = self.service_later.filter(|(from, _)| since >= *from);
+        let begun = self.service_later.iter().rfind(|(from, _)| since >= *from);
+        let later = begun.copied();
         let crowded = self.service_crowded.filter(|(work, _)| waiting >= *work);
         let longest = later.into_iter().chain(crowded).map(|(_, ns)| ns).max();
         longest.unwrap_or(self.service_ns)
+    }
+
+    /// When the processor has done `work` that it begins at `start`; all ns since the bus was made.
+    pub(crate) fn done(&self, start: Nanos, work: Nanos) -> Nanos {
+        match self.pauses {
+            Some(pauses) => pauses.done(start, work),
+            None => start + work,
+        }
+    }
+
+    /// When something is delivered that is ready at `ready`; both ns since the bus was made.
+    pub(crate) fn delivery(&self, ready: Nanos) -> Nanos {
+        let stalls = &mut self.stalls.iter();
+        let stall = stalls.find(|(from, to)| (*from..*to).contains(&ready));
+        let ready = stall.map_or(ready, |(_, to)| *to);
+        match self.lumps_ns {
+            0 => ready,
+            lumps => ready.next_multiple_of(lumps),
+        }
     }
 
     /// Extra delay of a message that is published at `since` the bus was made, ns.
@@ -110,14 +177,16 @@ impl Default for Behaviour {
             reordering: 0.0,
             hold_back_ns: 10_000_000,
             service_ns: 0,
-            service_later: None,
+            service_later: Vec::new(),
             service_crowded: None,
+            pauses: None,
             queue: 0,
             slow_subscribers: Vec::new(),
             group_order: Vec::new(),
             capacity: 0,
             stalls: Vec::new(),
             unread: Vec::new(),
+            lumps_ns: 0,
             disconnects: Vec::new(),
             refuses: Vec::new(),
             starves: Vec::new(),
@@ -127,6 +196,44 @@ impl Default for Behaviour {
             client_sleeps: Vec::new(),
             corruption: 0.0,
             seed: 1,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_processor_stands_still_in_its_pauses() {
+        let pauses = |every_ns| Pauses {
+            first_ns: 100,
+            lasts_ns: 10,
+            every_ns,
+        };
+        for (every, start, work, done) in [
+            (0, 0, 100, 100),
+            (0, 0, 101, 111),
+            (0, 105, 5, 115),
+            (0, 500, 5, 505),
+            (50, 105, 40, 150),
+            (50, 105, 41, 161),
+            (50, 0, 300, 350),
+        ] {
+            let found = pauses(every).done(start, work);
+            assert_eq!(found, done, "every {every}, {work} from {start}");
+        }
+    }
+
+    #[test]
+    fn lumps_leave_at_multiples() {
+        let behaviour = Behaviour {
+            lumps_ns: 100,
+            stalls: vec![(250, 420)],
+            ..Behaviour::default()
+        };
+        for (ready, delivered) in [(0, 0), (1, 100), (100, 100), (300, 500)] {
+            assert_eq!(behaviour.delivery(ready), delivered);
         }
     }
 }

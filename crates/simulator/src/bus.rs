@@ -210,7 +210,9 @@ impl Bus {
             let queue = inner.behaviour.queue as u64;
             dropped = queue > 0 && waiting >= queue;
             if !dropped {
-                inner.busy_until = start + inner.behaviour.service(now - self.born, start - now);
+                let since = start - self.born;
+                let work = inner.behaviour.service(since, start - now);
+                inner.busy_until = self.born + inner.behaviour.done(since, work);
                 start = inner.busy_until;
             }
         }
@@ -271,7 +273,7 @@ impl Bus {
                     due = due.max(*last);
                     *last = due;
                 }
-                due = after_stalls(due, self.born, &b.stalls);
+                due = self.born + b.delivery(due - self.born);
                 let mut payload = payload.to_vec();
                 if chance(&mut inner.rng, b.corruption)
                     && let Some(byte) = payload.last_mut()
@@ -289,11 +291,8 @@ impl Bus {
             }
         }
         if let Some(tag) = acknowledge.filter(|_| !unread) {
-            let due = after_stalls(
-                start + inner.behaviour.delay_median_ns,
-                self.born,
-                &inner.behaviour.stalls,
-            );
+            let ready = start + inner.behaviour.delay_median_ns - self.born;
+            let due = self.born + inner.behaviour.delivery(ready);
             inner.send(fleet, client, due, Content::Acknowledgement { tag });
         }
         self.arrived.notify_all();
@@ -363,12 +362,4 @@ fn draw_delay(rng: &mut impl Rng, b: &Behaviour) -> Nanos {
         Ok(distribution) => distribution.sample(rng) as Nanos,
         Err(_) => b.delay_median_ns,
     }
-}
-
-fn after_stalls(due: Nanos, born: Nanos, stalls: &[(Nanos, Nanos)]) -> Nanos {
-    let since = due.saturating_sub(born);
-    stalls
-        .iter()
-        .find(|(from, to)| (*from..*to).contains(&since))
-        .map_or(due, |(_, to)| born + to)
 }

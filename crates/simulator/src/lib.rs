@@ -11,7 +11,7 @@ mod truth;
 
 use std::sync::Arc;
 
-pub use behaviour::Behaviour;
+pub use behaviour::{Behaviour, Pauses};
 pub use bus::{Bus, TruthRecord};
 pub use truth::Truth;
 

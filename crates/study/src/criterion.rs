@@ -86,8 +86,9 @@ impl Comparison {
 }
 
 /// The verdicts, in the words of results.json.
-pub const VERDICTS: [&str; 6] = [
+pub const VERDICTS: [&str; 7] = [
     "valid",
+    "too-short",
     "client-bound",
     "unsteady",
     "overloaded",

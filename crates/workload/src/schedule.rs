@@ -443,6 +443,17 @@ impl Arrivals {
         }
     }
 
+    /// The time after which they repeat: from the beginning of a burst to that of the next, or between two messages
+    /// that are evenly spaced. Absent where they are random, recorded, flat out or wait for one another.
+    pub fn cycle(&self) -> Option<Nanos> {
+        match *self {
+            Arrivals::Periodic { per_s } => Some((1e9 / per_s) as Nanos),
+            Arrivals::OnOff { on, off, .. } => Some(on.saturating_add(off)),
+            Arrivals::Bursts { every, .. } => every,
+            Arrivals::FlatOut | Arrivals::Poisson { .. } | Arrivals::Replay(_) => None,
+        }
+    }
+
     /// Whether a burst begins only when the one before has arrived whole.
     pub fn bursts_wait(&self) -> bool {
         matches!(self, Arrivals::Bursts { every: None, .. })

@@ -47,7 +47,7 @@ impl Conductor<'_> {
             flow.still_under_way(most);
         }
         let closed_at = recordings.iter().map(|r| r.closed_at).max();
-        let series = self.moments(series, closed_at.unwrap_or_default());
+        let (course, series) = self.moments(&series, closed_at.unwrap_or_default());
         let collected = std::mem::take(&mut self.collected);
         let phases = &self.spec.brief.workload.phases;
         let duration = self.table.map_or(0, |t| t.end.saturating_sub(t.measure));
@@ -62,6 +62,7 @@ impl Conductor<'_> {
             latency_by_interval: latency_by_record(&collected.intervals),
             intervals: collected.intervals,
             series,
+            course,
             bursts,
             windows,
             drain: self.drain,
@@ -122,26 +123,36 @@ impl Conductor<'_> {
         brief.streams_of(flow).map(fan_out).max().unwrap_or(0) * messages
     }
 
-    /// The series with its times; the last moment is `closed_at`, when no worker counted any more. It is
-    /// later than the cut before it, so that nothing is left out that came between.
-    fn moments(&self, series: Vec<Vec<Totals>>, closed_at: Nanos) -> Vec<Moment> {
+    /// The course and the series with their times. The last moment of the series is `closed_at`, when no worker
+    /// counted any more. It is later than the cut before it, so that nothing is left out that came between.
+    fn moments(&self, totals: &[Vec<Totals>], closed_at: Nanos) -> (Vec<Moment>, Vec<Moment>) {
         let Some(table) = self.table else {
-            return Vec::new();
+            return Default::default();
         };
         let cuts = Cuts::new(table, &self.spec.brief.workload);
-        let count = series.iter().map(Vec::len).max().unwrap_or(0);
-        let moment = |n: usize| {
-            let cut = |n: usize| cuts.at(n as u32);
-            let at = match n + 1 == count {
-                true => closed_at.max(n.checked_sub(1).map_or(0, |last| cut(last) + 1)),
-                false => cut(n),
-            };
-            let last = |totals: &Vec<Totals>| totals.get(n).or(totals.last()).copied();
+        let count = totals.iter().map(Vec::len).max().unwrap_or(0);
+        let moment = |n: usize, at: Nanos| {
+            let by = |totals: &Vec<Totals>| totals.get(n).or(totals.last()).copied();
             Moment {
                 at: at.saturating_sub(table.measure),
-                flows: series.iter().map(|f| last(f).unwrap_or_default()).collect(),
+                flows: totals.iter().map(|f| by(f).unwrap_or_default()).collect(),
             }
         };
-        (0..count).map(moment).collect()
+        let (mut course, mut series) = (Vec::new(), Vec::new());
+        let last = count.saturating_sub(1);
+        let mut before = 0;
+        for (n, (at, whole)) in cuts.all().take(last).enumerate() {
+            if at <= table.end {
+                course.push(moment(n, at));
+            }
+            if whole {
+                series.push(moment(n, at));
+            }
+            before = at + 1;
+        }
+        if count > 0 {
+            series.push(moment(last, closed_at.max(before)));
+        }
+        (course, series)
     }
 }

@@ -95,6 +95,7 @@ fn made(proposal: &Proposal, truth: Truth) -> Trial {
         verdict: Verdict {
             status,
             reasons: Vec::new(),
+            needs_s: None,
         },
         duration_s: 2.0,
         published: 1_000_000,

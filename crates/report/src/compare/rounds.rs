@@ -80,11 +80,11 @@ fn pairs(question: &Question, cells: &[CellOf]) -> Vec<(usize, usize)> {
     found.filter(|(base, other)| base != other).collect()
 }
 
-/// Whether a trial shows nothing of the system: the client was the limit, there was no steady state, or it did
-/// not run as planned while the system was well.
+/// Whether a trial shows nothing of the system: the client was the limit, there was no steady state, it was too
+/// short, or it did not run as planned while the system was well.
 pub fn spoilt(trial: &Trial) -> bool {
     match trial.verdict.status {
-        Status::Unsteady | Status::ClientBound => true,
+        Status::TooShort | Status::Unsteady | Status::ClientBound => true,
         Status::Broken => trial.circumstances.system_died.is_empty(),
         Status::Valid | Status::Overloaded | Status::Lossy => false,
     }

@@ -59,6 +59,7 @@ fn trial(
         verdict: pubgauge_results::Verdict {
             status: Status::Valid,
             reasons: Vec::new(),
+            needs_s: None,
         },
         expected: 10_000,
         delivered: 10_000,

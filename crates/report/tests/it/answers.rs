@@ -28,6 +28,7 @@ fn trial(system: &str, status: Status, rate: f64, p99: u64) -> Trial {
         verdict: Verdict {
             status,
             reasons: vec![format!("why it is {}", status.word())],
+            needs_s: None,
         },
         duration_s: 1.0,
         offered: 1000,

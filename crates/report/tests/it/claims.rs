@@ -80,6 +80,7 @@ fn trial(system: &str, payload: &str, repeat: u32, rate: f64, ns: u64) -> Trial 
         verdict: Verdict {
             status: Status::Valid,
             reasons: Vec::new(),
+            needs_s: None,
         },
         duration_s: 10.0,
         delivered: 10_000,

@@ -166,6 +166,10 @@ pub struct Verdict {
     pub status: Status,
     /// The rules that led to it, each with the figures that decided it.
     pub reasons: Vec<String>,
+    /// Seconds for which the measurement would have had to last at least, where it was too short to tell whether the
+    /// system carried what it was offered. What it sees then may ask for more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub needs_s: Option<f64>,
 }
 
 /// The verdicts.
@@ -187,6 +191,8 @@ pub struct Verdict {
 pub enum Status {
     /// The figures describe the system.
     Valid,
+    /// The measurement was too short to tell whether the system carried what it was offered.
+    TooShort,
     /// No steady state.
     Unsteady,
     /// The client or the machine was the limit.
@@ -202,8 +208,9 @@ pub enum Status {
 
 impl Status {
     /// All of them, mildest first.
-    pub const ALL: [Status; 6] = [
+    pub const ALL: [Status; 7] = [
         Status::Valid,
+        Status::TooShort,
         Status::Unsteady,
         Status::ClientBound,
         Status::Overloaded,
@@ -215,6 +222,7 @@ impl Status {
     pub fn word(self) -> &'static str {
         match self {
             Status::Valid => "valid",
+            Status::TooShort => "too-short",
             Status::Unsteady => "unsteady",
             Status::ClientBound => "client-bound",
             Status::Overloaded => "overloaded",

@@ -213,6 +213,11 @@ pub struct Trial {
     pub at_start: AtStart,
     /// The series, record by record.
     pub series: Vec<SeriesRecord>,
+    /// The course of the backlog within the measurement, in steps of a 20th of a record or 600 in all: (seconds from
+    /// its start, deliveries due that had not come or were held back before the system). Empty in trials of older
+    /// versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub course: Vec<(f64, u64)>,
     /// How late a thread that only sleeps 1 ms at a time woke up during the measurement.
     pub noise_ns: Distribution,
     /// Points of the latency's distribution function for the page: (ns, share at or below).
@@ -318,12 +323,19 @@ pub struct FlowFigures {
     /// Whether it sends as fast as the system takes messages.
     #[serde(default)]
     pub flat_out: bool,
+    /// Seconds after which its arrivals repeat: from the beginning of a burst to that of the next, or between two
+    /// messages that are evenly spaced. Absent where they do not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cycle_s: Option<f64>,
     /// Its bursts, where it sends messages back to back in bursts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bursts: Option<BurstFigures>,
     /// Its series, where the workload has several flows.
     #[serde(default)]
     pub series: Vec<FlowSeriesRecord>,
+    /// The course of its backlog, where the workload has several flows; as in [`Trial`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub course: Vec<(f64, u64)>,
     /// Its figures in the windows of the measurement, where the workload has several flows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub windows: Vec<WindowFigures>,

@@ -25,6 +25,7 @@ pub(super) enum Rule {
     Unsent,
     UnsentByClient,
     Refused,
+    TooShort,
     RateWanders,
     LatencyWanders,
     SystemSilent,
@@ -57,13 +58,18 @@ impl Rule {
         // One says that the system could have taken more, the other that it could not.
         let took_all = [PublisherFull];
         let at_its_end = [QueueGrew, UnderWay, Unsent, Refused, Lost, NothingTaken];
+        // One says that the load was carried or not, the other that this is not known.
+        let not_known = [TooShort];
+        let known = [QueueGrew, UnderWay, Unsent, Refused];
         // One says that the client had time left, the other that it had none.
         let client_had_time = [Unsent, SystemSilent, QueueGrew, UnderWay, Lost];
         let client_had_none = [ClientStalled, UnsentByClient, LostByClient];
         let between = |a: &[Rule], b: &[Rule]| {
             a.contains(&self) && b.contains(&other) || a.contains(&other) && b.contains(&self)
         };
-        between(&took_all, &at_its_end) || between(&client_had_time, &client_had_none)
+        between(&took_all, &at_its_end)
+            || between(&not_known, &known)
+            || between(&client_had_time, &client_had_none)
     }
 }
 
@@ -71,6 +77,8 @@ impl Rule {
 #[derive(Default)]
 pub(super) struct Findings {
     pub(super) found: Vec<(Rule, Status, String)>,
+    /// As in [`Verdict`].
+    pub(super) needs_s: Option<f64>,
 }
 
 impl Findings {
@@ -122,6 +130,7 @@ impl Findings {
                 .found
                 .first()
                 .map_or(Status::Valid, |(_, status, _)| *status),
+            needs_s: self.needs_s,
             reasons: self.found.into_iter().map(|(.., reason)| reason).collect(),
         }
     }

@@ -6,25 +6,23 @@ use std::fmt;
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-use super::thresholds;
+use super::carried::{Carried, Course};
+use super::{bursts_wait, thresholds};
 use crate::model::{FlowFigures, FlowSeriesRecord, SeriesRecord, Trial};
-
-/// Records from which the slope of a fitted line has a meaningful error.
-const FEW: usize = 4;
 
 /// A queue that grew by more than chance and by enough to matter, or that would grow without end.
 pub(super) struct Growth {
     /// The flow whose queue it is, where it is one of several.
-    flow: Option<String>,
-    kind: Kind,
-    from: f64,
-    to: f64,
-    seconds: f64,
+    pub flow: Option<String>,
+    pub kind: Kind,
+    pub from: f64,
+    pub to: f64,
+    pub seconds: f64,
 }
 
-enum Kind {
-    /// Growth of the backlog, in messages: as a share of what was due; its end in seconds of
-    /// traffic; and median latency first and last where that rose too.
+pub(super) enum Kind {
+    /// Growth of the backlog where it was lowest, in messages: as a share of what was due; its end in
+    /// seconds of traffic; and median latency first and last where that rose too.
     Backlog {
         share: f64,
         in_seconds: f64,
@@ -82,21 +80,102 @@ impl fmt::Display for Growth {
     }
 }
 
-/// Whether a queue grew over the measurement. Messages that are in buffers from the first record on
-/// (a full socket buffer flat out) are no growth. Needs two records.
-pub(super) fn growth(trial: &Trial) -> Option<Growth> {
+/// Whether the system carried what it was offered, over all flows and flow by flow. Messages that are in buffers
+/// from the first record on (a full socket buffer flat out) are no growth.
+pub(super) fn carried(trial: &Trial) -> Carried {
     let flow = |flow: &FlowFigures| {
         let series: Vec<SeriesRecord> = flow.series.iter().map(second).collect();
         let records = within(trial, &series);
-        let growth = material(&records).or_else(|| endless(trial, &records))?;
-        Some(Growth {
-            flow: Some(flow.name.clone()),
-            ..growth
-        })
+        let cycle = flow.cycle_s.unwrap_or(0.0);
+        match judged(trial, &records, &flow.course, cycle, flow.flat_out) {
+            Carried::Not(growth) => Carried::Not(Growth {
+                flow: Some(flow.name.clone()),
+                ..growth
+            }),
+            Carried::Unknown { needs_s, why } => Carried::Unknown {
+                needs_s,
+                why: format!("flow `{}`: {why}", flow.name),
+            },
+            Carried::All => Carried::All,
+        }
     };
-    let records = measured(trial);
-    let whole = || material(&records).or_else(|| endless(trial, &records));
-    trial.flows.iter().find_map(flow).or_else(whole)
+    let several = trial.flows.len() > 1;
+    // Bursts that wait for one another are no more than one at a time.
+    let waits = |flow: &&FlowFigures| bursts_wait(flow);
+    let alone = trial.flows.iter().filter(|f| several && !waits(f));
+    let mut all: Vec<Carried> = alone.map(flow).collect();
+    if !trial.flows.iter().any(|flow| waits(&flow)) {
+        let mut cycles: Vec<f64> = trial.flows.iter().filter_map(|f| f.cycle_s).collect();
+        cycles.sort_by(f64::total_cmp);
+        cycles.dedup();
+        let cycle = cycles.iter().sum();
+        let flat_out = trial.workload.flat_out;
+        let whole = judged(trial, &measured(trial), &trial.course, cycle, flat_out);
+        // Of several flows each says itself what is too short for it.
+        all.push(match whole {
+            Carried::Unknown { .. } if several => Carried::All,
+            whole => whole,
+        });
+    }
+    // The worst of them; of what is too short, what needs longest.
+    let rank = |carried: &Carried| match carried {
+        Carried::Not(_) => f64::INFINITY,
+        Carried::Unknown { needs_s, .. } => *needs_s,
+        Carried::All => 0.0,
+    };
+    all.into_iter()
+        .max_by(|a, b| rank(a).total_cmp(&rank(b)))
+        .unwrap_or(Carried::All)
+}
+
+/// Whether a backlog grew, by its course and by its records.
+fn judged(
+    trial: &Trial,
+    records: &[(f64, SeriesRecord)],
+    course: &[(f64, u64)],
+    cycle: f64,
+    flat_out: bool,
+) -> Carried {
+    let points = match course {
+        [] => backlog(records),
+        course => course.iter().map(|(t, n)| (*t, *n as f64)).collect(),
+    };
+    // Flat out, the buffers before the system fill first.
+    let filled = records.first().map_or(0.0, |(_, first)| first.t_s);
+    let from = if flat_out { filled - 1e-6 } else { 0.0 };
+    let points: Vec<(f64, f64)> = points.into_iter().filter(|p| p.0 >= from).collect();
+    let begins = points.first().map_or(0.0, |p| p.0);
+    let counted = records
+        .iter()
+        .filter(|(_, record)| record.t_s > begins + 1e-6);
+    let silence = trial.longest_silence_ns as f64 / 1e9;
+    // A stall is no lump: what comes usually comes sooner.
+    let usual = trial.latency_ns.p50.unwrap_or(0) as f64 / 1e9;
+    let lumps = flat_out && silence <= thresholds::SILENCE_FACTOR * usual;
+    let course = Course {
+        delivered: counted.map(|(_, record)| record.delivered as f64).sum(),
+        points,
+        rose: quarters(records).filter(|(first, last)| {
+            *last > thresholds::LATENCY_FACTOR * first
+                && last - first > thresholds::LATENCY_FLOOR_NS
+        }),
+        cycle,
+        silence,
+        for_rate: match lumps {
+            true => silence / thresholds::LUMP_OF_RATE,
+            false => 0.0,
+        },
+    };
+    match course.carried() {
+        Carried::Not(growth) => Carried::Not(growth),
+        told => match endless(trial, records, &course) {
+            // Where nothing swings, a straight line tells more than spans of so short a measurement.
+            Some(growth) if matches!(told, Carried::All) || cycle + course.lumps() <= 0.0 => {
+                Carried::Not(growth)
+            }
+            _ => told,
+        },
+    }
 }
 
 /// A record of one flow, without the latencies, which are only known of all flows together.
@@ -112,59 +191,13 @@ fn second(flow: &FlowSeriesRecord) -> SeriesRecord {
     }
 }
 
-/// A backlog that grew enough to matter within the measurement.
-fn material(records: &[(f64, SeriesRecord)]) -> Option<Growth> {
-    let (first, last) = (records.first()?, records.last()?);
-    if records.len() < 2 {
-        return None;
-    }
-    let growth = queue(&last.1) - queue(&first.1);
-    let seconds = last.1.t_s - first.1.t_s;
-    if growth < thresholds::BACKLOG_FLOOR || !rises(&backlog(records)) {
-        return None;
-    }
-    let delivered: u64 = records[1..]
-        .iter()
-        .map(|(_, second)| second.delivered)
-        .sum();
-    let due = delivered as f64 + growth;
-    let share = growth / due.max(1.0);
-    let rate = delivered as f64 / seconds.max(f64::MIN_POSITIVE);
-    let in_seconds = queue(&last.1) / rate.max(1.0);
-    // Few records cannot distinguish a queue from messages that were under way when the last one
-    // was closed (a fleet that reports on the full second). A queue delays what passes through it:
-    // by Little's law about as long as it takes to empty.
-    let longest_ns = last.1.latency_max_ns as f64;
-    if records.len() < FEW
-        && longest_ns > 0.0
-        && longest_ns < thresholds::QUEUE_DELAY_SHARE * in_seconds * 1e9
-    {
-        return None;
-    }
-    let latency = quarters(records).filter(|(first, last)| {
-        *last > thresholds::LATENCY_FACTOR * first && last - first > thresholds::LATENCY_FLOOR_NS
-    });
-    let material = share > thresholds::BACKLOG_SHARE
-        || share > thresholds::BACKLOG_SHARE_MINOR
-            && (latency.is_some() || in_seconds > thresholds::BACKLOG_SECONDS);
-    material.then_some(Growth {
-        flow: None,
-        kind: Kind::Backlog {
-            share,
-            in_seconds,
-            latency,
-        },
-        from: queue(&first.1),
-        to: queue(&last.1),
-        seconds,
-    })
-}
-
 /// A backlog or, in a paced trial, a latency that grew little, but in a straight line that would
-/// not end: the load is slightly more than the system can carry.
-fn endless(trial: &Trial, records: &[(f64, SeriesRecord)]) -> Option<Growth> {
+/// not end: the load is slightly more than the system can carry. Records see no more than one moment of a cycle
+/// of arrivals, or of a lump: less growth than those make is none.
+fn endless(trial: &Trial, records: &[(f64, SeriesRecord)], course: &Course) -> Option<Growth> {
+    let swing = course.cycle + course.silence;
     if let Some((from, to, seconds)) = climb(&backlog(records))
-        && to - from >= thresholds::BACKLOG_FLOOR
+        && to - from >= thresholds::BACKLOG_FLOOR.max(swing * course.due_per_s())
     {
         return Some(Growth {
             flow: None,
@@ -181,8 +214,8 @@ fn endless(trial: &Trial, records: &[(f64, SeriesRecord)]) -> Option<Growth> {
         .collect();
     let (from, to, seconds) = climb(&latency).filter(|_| !trial.workload.flat_out)?;
     let rise = to - from;
-    let material =
-        rise >= thresholds::LATENCY_FLOOR_NS && rise >= thresholds::LATENCY_RISE_SHARE * from;
+    let material = rise >= thresholds::LATENCY_FLOOR_NS.max(swing * 1e9)
+        && rise >= thresholds::LATENCY_RISE_SHARE * from;
     material.then_some(Growth {
         flow: None,
         kind: Kind::Latency,
@@ -200,17 +233,6 @@ fn queue(second: &SeriesRecord) -> f64 {
 fn backlog(records: &[(f64, SeriesRecord)]) -> Vec<(f64, f64)> {
     let point = |(_, second): &(f64, SeriesRecord)| (second.t_s, queue(second));
     records.iter().map(point).collect()
-}
-
-/// Whether points rise by more than chance: the least-squares slope against its standard error
-/// from four points on, otherwise every step upwards.
-fn rises(points: &[(f64, f64)]) -> bool {
-    if points.len() < FEW {
-        return points.windows(2).all(|pair| pair[1].1 > pair[0].1);
-    }
-    Line::through(points).is_some_and(|line| {
-        line.slope > thresholds::SLOPE_SIGNIFICANCE * line.error && line.slope > 0.0
-    })
 }
 
 /// Points that rise in a straight line to the end: first and last value of the line, and the

@@ -30,21 +30,31 @@ pub const LAG_TAIL_FLOOR_NS: u64 = 1_000_000;
 /// Share of time for which a late publisher must have run or waited to be the cause itself; below
 /// it the publisher slept because the system held it back.
 pub const LAG_AT_FAULT: f64 = 0.50;
-/// Growth of the backlog over the measurement, as a share of the deliveries due in that
-/// time, from which it is material.
-pub const BACKLOG_SHARE: f64 = 0.05;
-/// Growth of the backlog, as a share of the deliveries due, that is material if the backlog is
-/// long ([`BACKLOG_SECONDS`]) or latency rises with it ([`LATENCY_FACTOR`]).
-pub const BACKLOG_SHARE_MINOR: f64 = 0.01;
-/// Backlog at the end, in seconds of delivered traffic, from which it is long.
-pub const BACKLOG_SECONDS: f64 = 1.0;
-/// Longest latency as a share of the time the backlog needs to empty, below which the backlog is no
-/// queue but messages under way. Used where records are too few for a slope.
-pub const QUEUE_DELAY_SHARE: f64 = 0.2;
+/// Whole cycles of arrivals, with what is delivered in lumps, that a measurement must have to tell whether what
+/// was offered was carried. Two do not tell a pause from a queue.
+pub const CYCLES: f64 = 3.0;
+/// Share of the length that is needed for so many cycles which will do: three cycles and a little of what else
+/// swings.
+pub const CYCLES_SLACK: f64 = 0.9;
+/// Share of the measurement from which a silence of the system makes its deliveries lumps.
+pub const LUMP_SHARE: f64 = 0.01;
+/// Longest silence as a share of a flat-out measurement: as much of the rate may have been cut off at either end.
+pub const LUMP_OF_RATE: f64 = 0.05;
+/// Rise of the lowest backlog from one span to the next, as a share of the deliveries due in a span, that is
+/// growth if it never ends.
+pub const RISE_SHARE: f64 = 0.01;
+/// The same in messages; as few are no growth.
+pub const RISE_FLOOR: f64 = 3.0;
+/// Rise of the lowest backlog over the measurement, as a share of the deliveries due meanwhile, up to which what
+/// was offered was carried, however it rose.
+pub const RISE_UNCLEAR: f64 = 0.025;
+/// Backlog at the end beyond all that was seen before, as a share of the deliveries due, from which the
+/// measurement ended too early.
+pub const END_UNCLEAR: f64 = 0.04;
+/// Share of a single cycle of arrivals in which there was no backlog, from which one cycle is enough.
+pub const RESTED: f64 = 0.15;
 /// Messages by which a backlog must grow at least; less growth is chance.
 pub const BACKLOG_FLOOR: f64 = 10.0;
-/// Slope divided by its standard error from which growth is not chance.
-pub const SLOPE_SIGNIFICANCE: f64 = 3.0;
 /// Probability of a slope, by Student's distribution, below which growth of any size counts
 /// although nothing else confirms it: that of five standard errors among many records.
 pub const SLOPE_CHANCE_ALONE: f64 = 3e-7;

@@ -7,4 +7,5 @@ mod planted;
 mod processes;
 mod search;
 mod study;
+mod sweep;
 mod truth;

@@ -168,7 +168,7 @@ fn the_interval_holds_what_was_planted() {
 #[test]
 fn what_lasts_half_a_minute_is_no_limit() {
     let found = many(6, 0.03, |_, per_s| Behaviour {
-        service_later: Some((30 * SECOND, service_ns(0.6 * per_s))),
+        service_later: vec![(30 * SECOND, service_ns(0.6 * per_s))],
         ..takes(per_s)
     });
     let (held, ..) = summed(&found, 0.6);

@@ -164,6 +164,7 @@ fn search(all: &mut Results, logs: &mut Logs, at: usize, steps: &Steps) -> Searc
         trial.verdict = Verdict {
             status,
             reasons: why.clone(),
+            needs_s: None,
         };
         let step = SearchTrial {
             id,

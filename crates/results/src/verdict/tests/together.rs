@@ -23,7 +23,7 @@ fn all_reasons_stand_worst_first() {
 /// A change to a trial that makes one rule apply.
 type Plant = (Rule, fn(&mut Trial));
 
-const PLANTS: [Plant; 23] = [
+const PLANTS: [Plant; 24] = [
     (Rule::NotRun, |t| {
         t.circumstances.not_run = Some("late".into())
     }),
@@ -60,6 +60,7 @@ const PLANTS: [Plant; 23] = [
         let some = t.offered / 10;
         (t.offered, t.refused) = (t.offered + some, t.refused + some);
     }),
+    (Rule::TooShort, |t| t.longest_silence_ns = 4_000 * MS),
     (Rule::RateWanders, |t| {
         let half = t.series.len() / 2;
         t.series[..half].iter_mut().for_each(|s| s.delivered /= 4);

@@ -259,7 +259,7 @@ fn gaps_parts_and_growth() {
                 let behaviour = Behaviour {
                     delay_sigma: 0.3,
                     service_ns: SECOND / 2000,
-                    service_later: Some((SECOND / 2, later)),
+                    service_later: vec![(SECOND / 2, later)],
                     seed: draws.random(),
                     ..Behaviour::default()
                 };
