@@ -224,7 +224,7 @@ fn overloaded(
     let parts = Part::all(trial);
     let behind = parts.iter().any(|part| part.client_was_behind(trial));
     let queued = queue_at_end(trial) as f64;
-    let grew = !behind || queued > thresholds::BACKLOG_SHARE_MINOR * trial.expected as f64;
+    let grew = !behind || queued > thresholds::RISE_SHARE * trial.expected as f64;
     if let Some(growth) = growth.filter(|_| blameless && grew) {
         findings.add(Rule::QueueGrew, Status::Overloaded, growth.to_string());
     }
