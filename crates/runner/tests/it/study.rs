@@ -92,7 +92,7 @@ fn a_study_without_the_program() {
             asked: Trial {
                 id: trial.order,
                 cell: trial.cell.clone(),
-                settings: trial.settings.clone(),
+                settings: (*trial.settings).clone(),
                 repeat: trial.repeat,
                 ..Trial::default()
             },

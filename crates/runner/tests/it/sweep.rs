@@ -17,9 +17,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pubgauge_driver::{Clock, Mark, Settings};
-use pubgauge_engine::assignment::Workers;
 use pubgauge_results::model::{Status, Trial};
-use pubgauge_runner::simulated::{START, on};
+use pubgauge_runner::simulated::{Client, START, on};
 use pubgauge_simulator::{Behaviour, Bus, Pauses};
 use pubgauge_workload::{Arrivals, SECOND, Until, Workload};
 use rand::rngs::StdRng;
@@ -216,7 +215,7 @@ fn trial(planted: &Planted) -> Trial {
         behaviour,
         Settings::default(),
         there,
-        Workers::default(),
+        Client::default(),
     );
     run.expect("a sound workload").trial
 }
