@@ -1,6 +1,7 @@
 //! Columns of nested records, from their JSON Schema: a new figure in results becomes a column
 //! without a change here, and a figure that no trial of a run has keeps its column and type.
 
+use pubgauge_results::distribution::quotable;
 use schemars::JsonSchema;
 use serde_json::Value;
 
@@ -16,15 +17,6 @@ const UNITS: [&str; 3] = ["ns", "s", "bytes"];
 
 /// Parts of a distribution that are counts, not times.
 const COUNTS: [&str; 2] = ["count", "censored"];
-
-/// Percentiles of a distribution, and the share of values beyond each.
-const PERCENTILES: [(&str, f64); 5] = [
-    ("p50", 0.5),
-    ("p90", 0.1),
-    ("p99", 0.01),
-    ("p99_9", 0.001),
-    ("p99_99", 0.0001),
-];
 
 impl Flat {
     /// The columns of `T`, without its lists, its maps, and the fields named in `without`, with
@@ -47,11 +39,7 @@ impl Flat {
         let one = move |(column, path): &(Column, Vec<String>)| {
             let (last, before) = path.split_last()?;
             let parent = before.iter().try_fold(record, |at, key| at.get(key))?;
-            if let Some((_, beyond)) = PERCENTILES.iter().find(|(name, _)| name == last)
-                && !is_quotable(parent, *beyond)
-            {
-                return None;
-            }
+            quotable(parent, last).ok()?;
             let value = parent.get(last)?;
             let is_record = column.kind == Kind::Text && !value.is_string() && !value.is_null();
             Some(match is_record {
@@ -61,12 +49,6 @@ impl Flat {
         };
         self.columns.iter().map(one).map(Option::unwrap_or_default)
     }
-}
-
-/// Whether at least one value of a distribution lies beyond a percentile.
-fn is_quotable(distribution: &Value, beyond: f64) -> bool {
-    let count = |name| distribution.get(name).and_then(Value::as_u64).unwrap_or(0);
-    (count("count") + count("censored")) as f64 * beyond >= 1.0 - 1e-9
 }
 
 fn walk(

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use pubgauge_results::criterion::{Comparison, CriterionSpec, bearing, by_default, figure, show};
+use pubgauge_results::verdict::failed;
 use pubgauge_results::{Results, Status, Trial};
 use serde::Serialize;
 
@@ -308,6 +309,7 @@ fn of_trial(trial: &Trial, specs: &[CriterionSpec]) -> Vec<Said> {
                 ..by_verdict(Some(true))
             },
             Status::Unsteady | Status::ClientBound => by_verdict(None),
+            Status::Broken if !failed(trial) => by_verdict(None),
             _ => by_verdict(Some(false)),
         });
     } else if status == Status::Overloaded {

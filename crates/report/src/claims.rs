@@ -266,8 +266,11 @@ impl OfTrial<'_> {
 
     /// A quantile of latency without a field of its own: the next larger value whose share of the
     /// distribution function is stored exactly, of some 200 points spread evenly over the logarithm of the
-    /// value. Deliveries that were still under way count as later ones.
+    /// value. Deliveries that were still under way count as later ones. `None` where no value lies beyond it.
     fn quantile(&self, share: f64) -> Option<f64> {
+        if !self.trial.latency_ns.tells(share) {
+            return None;
+        }
         let points = self.trial.latency_ecdf.iter();
         let mut reached = points.filter(|(_, at)| *at >= share);
         reached.next().map(|(ns, _)| *ns as f64)

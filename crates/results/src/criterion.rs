@@ -2,10 +2,14 @@
 
 pub(crate) mod spec;
 
+use serde_json::Value;
+
 use crate::counted;
+use crate::distribution::{TooFew, quotable};
 use crate::group;
 use crate::model::{Circumstances, CriterionOutcome, Status, Trial, WorkerLoad};
 use crate::processors;
+use crate::verdict::failed;
 use crate::window::{self, WindowFigures, in_window};
 pub use spec::{Comparison, CriterionSpec, Filter};
 
@@ -67,14 +71,19 @@ const COUNTS: [&str; 13] = [
 /// `delivered_msgs_per_s`, `latency_ns.p99`, `client_cpu_s.publishers`; or one of [`DERIVED`] or of
 /// [`counted::FIGURES`]. After `@` the name of a window: `latency_ns.p99@during`; a figure of the whole trial, such as
 /// the verdict, has no windows. `None` if there is no figure of that name or the trial has no value for it, as for
-/// percentiles of an empty distribution.
+/// percentiles that no value lies beyond.
 pub fn figure(trial: &Trial, flow: Option<&str>, name: &str) -> Option<f64> {
+    look_up(trial, flow, name).ok()
+}
+
+/// A figure as [`figure`] finds it; `Err(Some)` where it is a percentile of too few values.
+fn look_up(trial: &Trial, flow: Option<&str>, name: &str) -> Result<f64, Option<TooFew>> {
     let (name, window) = window::split(name);
     let of_flow = |flow: &str| trial.flows.iter().find(|f| f.name == flow);
     let value = match (flow, window) {
         (None, None) => serde_json::to_value(trial),
-        (Some(flow), None) => serde_json::to_value(of_flow(flow)?),
-        (flow, Some(window)) => serde_json::to_value(in_window(trial, flow, window)?),
+        (Some(flow), None) => serde_json::to_value(of_flow(flow).ok_or(None)?),
+        (flow, Some(window)) => serde_json::to_value(in_window(trial, flow, window).ok_or(None)?),
     }
     .expect("a trial is plain data");
     let number = |path: &str| {
@@ -99,7 +108,7 @@ pub fn figure(trial: &Trial, flow: Option<&str>, name: &str) -> Option<f64> {
         let unique = unique.filter(|unique| *unique > 0.0)?;
         Some(seconds? * 1e6 / unique)
     };
-    match name {
+    let found = match name {
         // As a number, the place in the list of verdicts, so that `= 0` means valid.
         "verdict" if window.is_some() => None,
         "verdict" => Some(f64::from(trial.verdict.status as u8)),
@@ -109,23 +118,27 @@ pub fn figure(trial: &Trial, flow: Option<&str>, name: &str) -> Option<f64> {
         "unique" => unique,
         // Figures of the whole trial only, as the following ones are.
         _ if counted::FIGURES.contains(&name) => counted::figure(trial, name).filter(|_| whole),
-        "client_cpu_share" => Some(shares()?.client),
-        "system_cpu_share" => shares()?.system,
-        "smallest_member_share" => Some(members()?.0),
-        "largest_member_share" => Some(members()?.1),
+        "client_cpu_share" => shares().map(|of| of.client),
+        "system_cpu_share" => shares().and_then(|of| of.system),
+        "smallest_member_share" => members().map(|of| of.0),
+        "largest_member_share" => members().map(|of| of.1),
         "system_cpu_us_per_msg" => each(number("system_cpu_s")),
         "client_cpu_us_per_msg" => each(client_cpu()),
         _ => {
-            // Format 1 has 0 for the percentiles of an empty distribution.
             if let Some((distribution, part)) = name.rsplit_once('.')
-                && part != "count"
-                && number(&format!("{distribution}.count")) == Some(0.0)
+                && let Some(distribution) = value.get(distribution)
             {
-                return None;
+                quotable(distribution, part).map_err(Some)?;
+                // Format 1 has 0 for what an empty distribution does not have.
+                let empty = distribution.get("count") == Some(&Value::from(0));
+                if empty && part != "count" {
+                    return Err(None);
+                }
             }
             number(name)
         }
-    }
+    };
+    found.ok_or(None)
 }
 
 /// The name in `results.json` of a figure as studies name it: `latency_ns.p99_9` for `latency.p99.9`,
@@ -154,7 +167,8 @@ pub fn recorded_name(name: &str) -> String {
 /// Whether a figure of that name can exist; for the checks of a study file.
 pub fn is_figure(name: &str) -> bool {
     let mut values = hdrhistogram::Histogram::<u64>::new(3).expect("three digits are in range");
-    values.saturating_record(1);
+    // As many as the rarest percentile takes.
+    values.saturating_record_n(1, 10_000);
     let one = crate::model::Distribution::from_histogram(&values);
     let probe = Trial {
         duration_s: 1.0,
@@ -241,8 +255,9 @@ pub fn by_default(pacing_within_ns: u64) -> CriterionSpec {
 /// - The verdict is compared in every trial.
 /// - A valid trial is compared; undecided where it lacks the figure (too few messages for a
 ///   percentile).
-/// - A broken trial fails an upper bound on latency (also of round trips and acknowledgements),
-///   loss or duplicates, and a lower bound on a rate; else undecided.
+/// - A broken trial in which the system [failed] fails an upper bound on latency (also of round trips and
+///   acknowledgements), loss or duplicates, and a lower bound on a rate; any other broken one measured nothing that
+///   can be compared, and is undecided.
 /// - Counts ([`figure`] names such as `lost`) are compared.
 /// - An overloaded or lossy trial fails such bounds too, whatever it measured.
 /// - A client-bound trial meets a lower bound on a rate that it reached nevertheless.
@@ -251,7 +266,8 @@ pub fn bearing(trial: &Trial, criterion: &CriterionSpec) -> Bearing {
     use Comparison::{AtLeast, AtMost, Equal, Greater, Less};
     let name = criterion.figure.as_str();
     let status = trial.verdict.status;
-    let value = figure(trial, criterion.filter.flow.as_deref(), name);
+    let looked_up = look_up(trial, criterion.filter.flow.as_deref(), name);
+    let value = looked_up.ok();
     let compared = |value: f64| Bearing {
         met: Some(criterion.comparison.holds(value, criterion.value)),
         figure: show(name, value),
@@ -270,9 +286,10 @@ pub fn bearing(trial: &Trial, criterion: &CriterionSpec) -> Bearing {
             "duplicated",
         ])
         || lower && of(&["msgs_per_s"]);
-    let known = match value {
-        Some(value) => show(name, value),
-        None => "no such figure".to_owned(),
+    let known = match looked_up {
+        Ok(value) => show(name, value),
+        Err(Some(few)) => few.to_string(),
+        Err(None) => "no such figure".to_owned(),
     };
     let not_valid = format!("{known}, {}", status.word());
     match (status, value) {
@@ -280,9 +297,12 @@ pub fn bearing(trial: &Trial, criterion: &CriterionSpec) -> Bearing {
         (_, Some(value)) if name == "verdict" => compared(value),
         (Status::Valid, None) => said(
             None,
-            "not measured: too few messages, or out of sight".into(),
+            match looked_up {
+                Err(Some(few)) => format!("not measured: {few}"),
+                _ => "not measured: there was none, or it is out of sight".to_owned(),
+            },
         ),
-        (Status::Broken, _) => said(demands.then_some(false), "broken".into()),
+        (Status::Broken, _) => said((demands && failed(trial)).then_some(false), "broken".into()),
         (_, Some(value)) if counts => compared(value),
         (Status::Overloaded | Status::Lossy, _) if demands => said(Some(false), not_valid),
         (Status::ClientBound, Some(value)) if lower && of(&["msgs_per_s"]) => {

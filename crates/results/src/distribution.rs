@@ -1,7 +1,57 @@
 //! Distributions of times.
 
+use std::fmt;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The percentiles of a [`Distribution`] by their names in `results.json`, with the quantile of each.
+const PERCENTILES: [(&str, f64); 5] = [
+    ("p50", 0.5),
+    ("p90", 0.9),
+    ("p99", 0.99),
+    ("p99_9", 0.999),
+    ("p99_99", 0.9999),
+];
+
+/// Whether at least one of `count` values lies beyond a quantile, so that the percentile can be quoted.
+fn has_beyond(count: u64, quantile: f64) -> bool {
+    count as f64 * (1.0 - quantile) >= 1.0 - 1e-9
+}
+
+/// Why a part of a distribution cannot be quoted: how many values it has, and how many it takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooFew {
+    /// Values of the distribution, those that never came included.
+    pub count: u64,
+    /// Values of which one lies beyond the percentile.
+    pub needed: u64,
+}
+
+impl fmt::Display for TooFew {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let TooFew { count, needed } = self;
+        write!(f, "{count} messages are too few, it takes {needed}")
+    }
+}
+
+/// Whether a part of a distribution, both as in `results.json`, can be quoted: a percentile only where at least one
+/// value lies beyond it; what is no percentile, always.
+///
+/// # Errors
+/// That there are too few values.
+pub fn quotable(distribution: &Value, part: &str) -> Result<(), TooFew> {
+    let of = |name| distribution.get(name).and_then(Value::as_u64).unwrap_or(0);
+    let count = of("count") + of("censored");
+    match PERCENTILES.iter().find(|(name, _)| *name == part) {
+        Some((_, quantile)) if !has_beyond(count, *quantile) => Err(TooFew {
+            count,
+            needed: (1.0 / (1.0 - quantile)).round() as u64,
+        }),
+        _ => Ok(()),
+    }
+}
 
 /// A distribution of times in nanoseconds, from an HdrHistogram of three significant digits.
 ///
@@ -34,6 +84,11 @@ pub struct Distribution {
 }
 
 impl Distribution {
+    /// Whether a percentile can be quoted: at least one value lies beyond `quantile`.
+    pub fn tells(&self, quantile: f64) -> bool {
+        has_beyond(self.count + self.censored, quantile)
+    }
+
     /// The same counts with other values: what becomes of each time, and of the mean.
     pub(crate) fn map(
         &self,

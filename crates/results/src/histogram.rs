@@ -116,8 +116,7 @@ impl Distribution {
             1.0 => return self.max,
             _ => None,
         };
-        let beyond = (self.count + self.censored) as f64 * (1.0 - quantile);
-        value.filter(|_| beyond >= 1.0 - 1e-9)
+        value.filter(|_| self.tells(quantile))
     }
 }
 

@@ -25,7 +25,7 @@ pub mod comparison;
 pub mod counted;
 pub mod criterion;
 mod difference;
-mod distribution;
+pub mod distribution;
 pub mod figure;
 pub mod group;
 pub mod histogram;

@@ -31,6 +31,13 @@ pub fn judge(trial: &Trial) -> Verdict {
     findings(trial).verdict()
 }
 
+/// Whether a broken trial shows that the system failed: it ended, closed connections, took nothing, delivered nothing
+/// or damaged messages. Any other broken trial measured nothing that can be held against the system: it was never
+/// ready, the client ended it, or its figures contradict each other.
+pub fn failed(trial: &Trial) -> bool {
+    findings(trial).show_failure(trial.duration_s > 0.0)
+}
+
 /// Says, in words, that other programs left client and system too little of the machine, so that slow
 /// figures may be due to them. `None` if they did not.
 pub fn crowded(trial: &Trial) -> Option<String> {

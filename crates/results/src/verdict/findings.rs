@@ -38,6 +38,17 @@ pub(super) enum Rule {
     LinkFull,
 }
 
+impl Rule {
+    /// Whether it says that the system failed under its load, and not merely that nothing was measured of it.
+    fn is_failure(self) -> bool {
+        use Rule::*;
+        matches!(
+            self,
+            SystemDied | ConnectionsLost | Corrupt | NothingTaken | NothingArrived
+        )
+    }
+}
+
 #[cfg(test)]
 impl Rule {
     /// Whether the reasons that two rules give cannot both be true.
@@ -86,6 +97,20 @@ impl Findings {
         self.found
             .iter()
             .any(|(rule, status, _)| *status == Status::Broken || *rule == Rule::NotRun)
+    }
+
+    /// Whether a trial that is broken is so because the system failed. Where it did not come to its end, only the end of
+    /// the system itself says so, and of its connections once the measurement had begun.
+    pub(super) fn show_failure(&self, began: bool) -> bool {
+        let cut_off = self.has(Rule::NotRun) || self.has(Rule::Unconnected);
+        self.found.iter().any(|(rule, status, _)| {
+            let counts = match rule {
+                Rule::SystemDied => true,
+                Rule::ConnectionsLost => !cut_off || began,
+                _ => !cut_off,
+            };
+            *status == Status::Broken && rule.is_failure() && counts
+        })
     }
 
     /// The reasons, worst status first; within a status in the order in which they were found.
