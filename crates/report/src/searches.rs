@@ -217,7 +217,7 @@ impl<'a> Sought<'a> {
     }
 
     /// The limit with its interval: `41.2k to 44.8k msg/s`, `at least 96k msg/s (client)`, `none:
-    /// 1 msg/s was too much`.
+    /// 1 msg/s was too much`, `below 10k msg/s (budget)`.
     pub fn limit(&self) -> String {
         let search = self.search;
         let bound = match search.bound {
@@ -235,6 +235,10 @@ impl<'a> Sought<'a> {
                 let beyond = beyond.filter(|step| step.finding == Finding::Beyond);
                 let least = beyond.filter_map(|step| step.load).min_by(f64::total_cmp);
                 match least.or(high) {
+                    // Smaller loads were not tried.
+                    Some(load) if search.bound == Bound::Budget => {
+                        format!("below {}{bound}", self.load(load))
+                    }
                     Some(load) => format!("none: {} was too much{bound}", self.load(load)),
                     None => format!("not known{bound}"),
                 }

@@ -4,12 +4,13 @@
 mod bursts;
 
 use bursts::BURST;
-use pubgauge_results::criterion::{CriterionSpec, bearing, figure};
+use pubgauge_results::criterion::{Comparison, CriterionSpec, bearing, figure};
 use pubgauge_results::model::{Status, Trial, Verdict};
 use pubgauge_results::network::full_link;
 use pubgauge_results::search as stored;
 use pubgauge_results::search::{GaveWay, Purpose, Search, SearchStep, SearchTrial};
 use pubgauge_results::verdict::crowded;
+use pubgauge_results::window;
 use pubgauge_search::{Bound, Finding, Found, Question, Seen, Step, Wander, found};
 
 /// Seconds that starting, connecting and stopping add to a trial's phases.
@@ -126,11 +127,16 @@ pub fn settling_s(trial: &Trial) -> f64 {
 
 /// How much of a load the system delivered, in the load's unit.
 fn achieved(axis: &str, trial: &Trial, load: Option<f64>) -> f64 {
-    // Where no measured message was taken, because earlier ones were still waiting, each counts as
-    // having one subscriber.
-    let fan = match trial.published {
+    // Where no measured message was taken, because earlier ones were still waiting, those of the warm-up tell
+    // how many deliveries each has.
+    let earlier = trial.at_start;
+    let (messages, deliveries) = match trial.published {
+        0 => (earlier.published, earlier.delivered + earlier.backlog),
+        published => (published, trial.expected),
+    };
+    let fan = match messages {
         0 => 1.0,
-        published => trial.expected as f64 / published as f64,
+        messages => deliveries as f64 / messages as f64,
     };
     let taken = match fan > 0.0 {
         true => trial.delivered_msgs_per_s / fan,
@@ -178,7 +184,9 @@ fn of_system(axis: &str, trial: &Trial, criteria: &[CriterionSpec]) -> (Finding,
             }
         }
         Status::Overloaded | Status::Lossy => return (Finding::Beyond, reasons),
-        Status::Broken if !trial.circumstances.system_died.is_empty() => {
+        Status::Broken
+            if !trial.circumstances.system_died.is_empty() || turned_away(axis, trial) =>
+        {
             return (Finding::Beyond, reasons);
         }
         Status::ClientBound => return (Finding::Client, reasons),
@@ -196,6 +204,7 @@ fn of_system(axis: &str, trial: &Trial, criteria: &[CriterionSpec]) -> (Finding,
         match bearing.met {
             Some(true) => {}
             Some(false) => missed.push(words),
+            None if all_within(&measured, criterion) => {}
             None => unknown.push(words),
         }
     }
@@ -204,6 +213,33 @@ fn of_system(axis: &str, trial: &Trial, criteria: &[CriterionSpec]) -> (Finding,
         (true, false) => (Finding::Nothing, unknown),
         (true, true) => (Finding::Within, Vec::new()),
     }
+}
+
+/// Whether a search for a number of clients met a system that took some of them and not all, and not because the client
+/// itself ran out of something.
+fn turned_away(axis: &str, trial: &Trial) -> bool {
+    let connections = trial.connections;
+    matches!(axis, "publishers" | "subscribers")
+        && trial.circumstances.exhausted.is_none()
+        && (1..connections.planned).contains(&connections.made)
+}
+
+/// Where there are too few messages for the percentile that a criterion limits: whether the largest value of all is
+/// within that limit. A search that begins with few messages can go on.
+fn all_within(measured: &Trial, criterion: &CriterionSpec) -> bool {
+    let (figure, window) = window::split(&criterion.figure);
+    let percentile = figure
+        .rsplit_once('.')
+        .filter(|(_, part)| part.starts_with('p'));
+    let upper = matches!(criterion.comparison, Comparison::Less | Comparison::AtMost);
+    percentile.filter(|_| upper).is_some_and(|(of, _)| {
+        let window = window.map_or(String::new(), |window| format!("@{window}"));
+        let largest = CriterionSpec {
+            figure: format!("{of}.max{window}"),
+            ..criterion.clone()
+        };
+        bearing(measured, &largest).met == Some(true)
+    })
 }
 
 /// A trial as if its verdict were valid: its figures count, steady or not.
@@ -386,6 +422,9 @@ fn gave_way(told: &Told<'_>, criteria: &[CriterionSpec]) -> GaveWay {
             let most = load.publishers_running.max(load.subscribers_running);
             say("client", most, "share", why)
         }
+        Status::Broken if trial.connections.made < trial.connections.planned => {
+            say("connections", trial.connections.made as f64, "made", why)
+        }
         Status::Broken => say(
             "connections",
             f64::from(trial.connections.lost as u32),
@@ -419,6 +458,7 @@ fn notes(
              more"
                 .to_owned(),
         ),
+        Bound::Budget if found.given_up => {}
         Bound::Budget => match (found.low, found.high) {
             (Some(low), None) if low >= question.most => {
                 notes.push("the largest load that is tried was not too much".to_owned());
@@ -432,6 +472,11 @@ fn notes(
                 (high / low - 1.0) * 100.0,
                 question.most_trials,
                 question.most_seconds
+            )),
+            (None, Some(high)) => notes.push(format!(
+                "no load from {high} on stayed within: the search's {} trials or {:.0} s were spent before a smaller \
+                 one was tried",
+                question.most_trials, question.most_seconds
             )),
             _ => notes.push(
                 "the search's trials or time were spent before anything could be told".to_owned(),
@@ -461,7 +506,14 @@ fn notes(
                 .to_owned(),
         );
     }
-    if found.low.is_none() && found.high.is_some() {
+    if found.given_up {
+        let why = own.last().and_then(|told| told.why.first());
+        let why = why.map_or(String::new(), |why| format!(": {why}"));
+        notes.push(format!(
+            "the search was given up after trials in a row that told nothing{why}"
+        ));
+    }
+    if found.low.is_none() && found.bound == Bound::System {
         notes.push("no load stayed within what was asked for".to_owned());
     }
     if found.long_only {
@@ -480,7 +532,7 @@ fn notes(
     if died {
         notes.push("the system ended under a load beyond the limit".to_owned());
     }
-    if found.low.is_none() && found.high.is_none() {
+    if found.low.is_none() && found.high.is_none() && !found.given_up {
         notes.extend(own.last().and_then(|told| told.why.first().cloned()));
     }
     notes

@@ -136,6 +136,8 @@ pub struct Found {
     pub bound: Bound,
     /// Whether long trials failed where short ones did not: the interval is that of long ones.
     pub long_only: bool,
+    /// Whether trials in a row told nothing, so that it was given up.
+    pub given_up: bool,
     /// How far the pace wandered meanwhile, if it did: an interval holds the limits at the slowest and the fastest.
     pub wander: Option<Wander>,
 }

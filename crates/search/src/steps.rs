@@ -438,10 +438,12 @@ impl<'a> View<'a> {
         let often = clients >= TRIES && 2 * clients >= behind && DISTURBED * disturbed <= below;
         let client = often || self.deciding().any(|e| e.client && e.load <= zone);
         let low = interval.map(|(low, _)| low).or(within);
+        let least = |load: f64| load <= self.question.least;
         let bound = match (client, interval) {
             (true, _) => Bound::Client,
             (false, Some(interval)) if self.narrow(interval) => Bound::System,
-            (false, None) if within.is_none() && beyond.is_some() => Bound::System,
+            // Only a failure at the smallest load says that there is no limit.
+            (false, None) if within.is_none() && beyond.is_some_and(least) => Bound::System,
             _ => Bound::Budget,
         };
         let wander = self.wander();
@@ -456,6 +458,7 @@ impl<'a> View<'a> {
             confirmed: self.confirmed(),
             bound,
             long_only: self.long_only,
+            given_up: self.given_up,
             wander,
         }
     }

@@ -7,9 +7,9 @@ use pubgauge_driver::Settings;
 use pubgauge_results::criterion::{Comparison, CriterionSpec, Filter};
 use pubgauge_results::model::{Status, Trial};
 use pubgauge_results::search::{Bound, Finding, Purpose, Search, SearchStep};
-use pubgauge_runner::searching::{conclude, told};
-use pubgauge_runner::simulated::{search, simulate};
-use pubgauge_search::Question;
+use pubgauge_runner::searching::{conclude, next, told};
+use pubgauge_runner::simulated::{search, search_along, simulate};
+use pubgauge_search::{Question, Step};
 use pubgauge_simulator::Behaviour;
 use pubgauge_workload::{Arrivals, SECOND, Until, Workload};
 use rand::rngs::StdRng;
@@ -237,6 +237,140 @@ fn a_client_that_sleeps_is_not_the_systems_limit() {
     let slept = found.iter().flat_map(|(_, s)| &s.trials);
     let slept = slept.filter(|t| t.finding == Finding::Client);
     assert!(slept.count() > 20, "such trials are named");
+}
+
+/// Ten subscribers get each message: a flat-out trial tells how many messages the system takes, also where all that
+/// came were of the warm-up.
+#[test]
+fn messages_of_the_warm_up_tell_their_fan_out() {
+    let mut workload = Workload::fan(1, 10, Arrivals::FlatOut);
+    workload.phases.warm_up = Until::Time(SECOND);
+    workload.phases.measure = Until::Time(5 * SECOND);
+    let deep = Behaviour {
+        capacity: 100_000,
+        ..takes(500.0)
+    };
+    let mut trial = simulate(workload, deep, Settings::default()).unwrap().trial;
+    trial.search = Some(SearchStep {
+        search: 0,
+        purpose: Purpose::FlatOut,
+        load: None,
+    });
+    let question = Question::default();
+    let trials = |trial: &Trial| vec![trial.clone()];
+    let shown = |trial: &Trial| {
+        let found = conclude(&question, "rate", 0, &trials(trial), &[], Search::default());
+        found.trials[0].achieved
+    };
+    assert!((shown(&trial) / 500.0 - 1.0).abs() < 0.02, "{trial:?}");
+    // Nothing of the measurement was taken.
+    (trial.offered, trial.published, trial.expected) = (0, 0, 0);
+    (trial.delivered, trial.under_way) = (0, 0);
+    assert!((shown(&trial) / 500.0 - 1.0).abs() < 0.02);
+    match next(&question, "rate", 0, &trials(&trial), &[]) {
+        Step::Short(load) => assert!((440.0..460.0).contains(&load), "{load}"),
+        step => panic!("{step:?}"),
+    }
+}
+
+/// A search that begins far above the limit: where its time is spent before it comes down, that is the reason, and
+/// not the system.
+#[test]
+fn a_search_that_had_no_time_to_come_down_says_so() {
+    let searched = |most_seconds, least| {
+        let question = Question {
+            flat_out: false,
+            start: 10_000.0,
+            least,
+            most_seconds,
+            ..Question::default()
+        };
+        search(&question, &[p99_at_most(100e6)], 45, || takes(20.0)).unwrap()
+    };
+    let notes = |found: &Search, words: &str| found.notes.iter().any(|n| n.contains(words));
+    let cut = searched(25.0, 1.0);
+    assert_eq!((cut.low, cut.bound), (None, Bound::Budget), "{cut:?}");
+    assert!(
+        notes(&cut, "were spent before a smaller one was tried"),
+        "{cut:?}"
+    );
+    assert!(!notes(&cut, "no load stayed within"), "{cut:?}");
+    // Where the smallest load of all is too much, it is the system.
+    let none = searched(480.0, 5_000.0);
+    assert_eq!((none.low, none.bound), (None, Bound::System), "{none:?}");
+    assert!(notes(&none, "no load stayed within"), "{none:?}");
+    // With time it is found.
+    let found = searched(480.0, 1.0);
+    assert!(holds(&found, 20.0), "{found:?}");
+}
+
+/// Few devices at first: 4 messages in 5 s are too few for a 99th percentile, and all stayed within the limit.
+#[test]
+fn a_search_begins_with_few_messages() {
+    let workload = |load: Option<f64>| {
+        let publishers = load.expect("devices are counted") as u32;
+        let per_s = f64::from(publishers);
+        Workload::fan(publishers, 1, Arrivals::Periodic { per_s })
+    };
+    let question = Question {
+        flat_out: false,
+        whole: true,
+        start: 4.0,
+        most: 10_000.0,
+        ..Question::default()
+    };
+    let searched = |median_ns| {
+        let behaves = || Behaviour {
+            delay_median_ns: median_ns,
+            ..takes(300.0)
+        };
+        let criteria = [p99_at_most(100e6)];
+        search_along(("publishers", &workload), &question, &criteria, 45, behaves).unwrap()
+    };
+    let found = searched(SECOND / 1000);
+    assert!(holds(&found, 300.0), "{found:?}");
+    // Where they are late, nothing is known: there are too few for the percentile that is asked for.
+    let late = searched(SECOND / 5);
+    assert_eq!((late.low, late.high), (None, None), "{late:?}");
+    let given_up = |note: &String| note.contains("20 messages are too few, it takes 100");
+    assert!(late.notes.iter().any(given_up), "{late:?}");
+}
+
+/// A system that takes 60 connections and no more: 59 publishers beside one subscriber.
+#[test]
+fn clients_that_are_turned_away_are_too_many() {
+    let workload = |load: Option<f64>| {
+        let publishers = load.expect("devices are counted") as u32;
+        Workload::fan(publishers, 1, Arrivals::Periodic { per_s: 50.0 })
+    };
+    let question = Question {
+        flat_out: false,
+        whole: true,
+        start: 16.0,
+        most: 1_000.0,
+        ..Question::default()
+    };
+    let behaves = || Behaviour {
+        refuses: (59..1_000).map(|n| format!("pub{n}")).collect(),
+        ..Behaviour::default()
+    };
+    let criteria = [p99_at_most(100e6)];
+    let found = search_along(("publishers", &workload), &question, &criteria, 45, behaves).unwrap();
+    assert!(
+        holds(&found, 59.0) && found.bound == Bound::System,
+        "{found:?}"
+    );
+    let (low, high) = (found.low.unwrap(), found.high.unwrap());
+    assert!(low >= 50.0 && high <= 68.0, "{low} to {high}");
+    let gave_way = found.gave_way.unwrap();
+    assert!(gave_way.words.contains("refuses pub"), "{gave_way:?}");
+    // The same number of connections tells nothing where the client itself ran out of descriptors.
+    let starved = || Behaviour {
+        starves: (59..1_000).map(|n| format!("pub{n}")).collect(),
+        ..Behaviour::default()
+    };
+    let found = search_along(("publishers", &workload), &question, &criteria, 45, starved).unwrap();
+    assert_ne!(found.bound, Bound::System, "{found:?}");
 }
 
 /// What a machine that others kept busy could not do tells nothing of the system.
