@@ -242,6 +242,10 @@ fn workload(trial: &PlannedTrial) -> String {
     );
     let open = open_load(trial);
     for (nth, flow) in trial.workload.flows.iter().enumerate() {
+        if !flow.publishes() && trial.open_flow() != Some(nth) {
+            text.push_str(&format!("; {}: subscribes only", flow.name));
+            continue;
+        }
         let here = open.as_ref().filter(|_| trial.open_flow() == Some(nth));
         let open = here.map(|(axis, from)| format!("{}: {from}", axis.name()));
         let arrivals = match (&open, here) {

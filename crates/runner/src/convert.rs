@@ -244,7 +244,7 @@ fn flows(
         name: flow.name.clone(),
         settings: own(flow).map(|(settings, _)| settings.clone()),
         mappings: own(flow).map_or(Vec::new(), |(_, mappings)| mappings.clone()),
-        flat_out: flow.arrivals.is_flat_out(),
+        flat_out: flow.is_flat_out(),
         bursts: bursts::figures(flow, &record.bursts[f]),
         series: match several {
             true => series::of_flow(record, f),
@@ -374,7 +374,8 @@ pub fn describe(workload: &Workload) -> WorkloadInfo {
         all.len() as u32
     };
     let joined = |words: fn(&Flow) -> String| {
-        let mut all: Vec<String> = workload.flows.iter().map(words).collect();
+        let sending = workload.flows.iter().filter(|f| f.publishes());
+        let mut all: Vec<String> = sending.map(words).collect();
         all.dedup();
         all.join(" + ")
     };
@@ -385,14 +386,15 @@ pub fn describe(workload: &Workload) -> WorkloadInfo {
         topics: topics.len() as u32,
         payload: joined(|f| size_words(&f.size)),
         arrivals: joined(|f| arrival_words(&f.arrivals)),
-        flat_out: workload.flows.iter().any(|f| f.arrivals.is_flat_out()),
+        flat_out: workload.flows.iter().any(Flow::is_flat_out),
     }
 }
 
 /// Adds to the description of the arrivals that scheduled messages leave within a span of their due
 /// time, ns; 0 adds nothing.
 pub fn tell_pacing(info: &mut WorkloadInfo, workload: &Workload, pacing_within: Nanos) {
-    let scheduled = workload.flows.iter().any(|f| !f.arrivals.is_flat_out());
+    let mut sending = workload.flows.iter().filter(|f| f.publishes());
+    let scheduled = sending.any(|f| !f.is_flat_out());
     if pacing_within > 0 && scheduled {
         let ms = number(pacing_within as f64 / 1e6);
         info.arrivals.push_str(&format!(", within {ms} ms"));
@@ -478,6 +480,27 @@ fn number(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A paced flow beside one that only subscribes is one paced load.
+    #[test]
+    fn subscribing_is_no_load() {
+        let mut workload = Workload::fan(2, 1, Arrivals::Periodic { per_s: 2000.0 });
+        let mut listening = workload.flows[0].clone();
+        workload.flows[0].subscribers.clear();
+        (listening.publishers, listening.arrivals) = (Vec::new(), Arrivals::FlatOut);
+        listening.size = Sizes::Fixed { bytes: 16 };
+        let payload = describe(&workload).payload;
+        workload.flows.push(listening);
+        let mut told = describe(&workload);
+        assert_eq!((told.arrivals.as_str(), told.flat_out), ("2000/s", false));
+        assert_eq!(told.payload, payload);
+        tell_pacing(&mut told, &workload, 1_000_000);
+        assert_eq!(told.arrivals, "2000/s, within 1 ms");
+        workload.flows[0].arrivals = Arrivals::FlatOut;
+        let mut told = describe(&workload);
+        tell_pacing(&mut told, &workload, 1_000_000);
+        assert_eq!((told.arrivals.as_str(), told.flat_out), ("flat out", true));
+    }
 
     #[test]
     fn rates_are_read_by_people() {

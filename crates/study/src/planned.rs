@@ -134,7 +134,7 @@ impl PlannedTrial {
             .workload
             .flows
             .iter()
-            .filter(|flow| !flow.publishers.is_empty())
+            .filter(|flow| flow.publishes())
             .map(|flow| flow.arrivals.mean_per_s())
             .sum();
         let length = |until: &Until| match (*until, per_s) {

@@ -195,6 +195,19 @@ fn flow(
             "a window is for flat-out traffic (rate = \"max\"); this flow keeps to its schedule",
         );
     }
+    if publishers.is_empty() {
+        for (key, given) in [("start", file.start), ("lasts", file.lasts)] {
+            if given.is_some() {
+                clashes.add(
+                    key,
+                    format!(
+                        "`{key}` is about sending, and this flow has no publishers; its subscribers are there before \
+                         the warm-up"
+                    ),
+                );
+            }
+        }
+    }
     if file.lasts == Some(Span(0)) {
         clashes.add("lasts", "a flow that lasts no time sends nothing");
     }

@@ -11,7 +11,7 @@ impl Plan {
         let tuned_trials = |t: &&mut PlannedTrial| t.profile.as_deref() == Some(TUNED);
         for trial in self.trials.iter_mut().filter(tuned_trials) {
             let flows = &trial.workload.flows;
-            let flat_out = flows.iter().any(|flow| flow.arrivals.is_flat_out());
+            let flat_out = flows.iter().any(|flow| flow.is_flat_out());
             let driver = driver(&trial.system);
             if let Some(tuned) = driver.and_then(|driver| tuned().get(&driver)) {
                 trial.wish = tuned.settings(flat_out);

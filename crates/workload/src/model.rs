@@ -65,6 +65,19 @@ pub struct Flow {
     pub settings: u32,
 }
 
+impl Flow {
+    /// Whether it has publishers.
+    pub fn publishes(&self) -> bool {
+        !self.publishers.is_empty()
+    }
+
+    /// Whether it sends as fast as the system takes messages. A flow that only subscribes does not, whatever its
+    /// arrivals are.
+    pub fn is_flat_out(&self) -> bool {
+        self.publishes() && self.arrivals.is_flat_out()
+    }
+}
+
 /// One publishing device of a flow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Publisher {

@@ -173,6 +173,16 @@ fn tuned_depends_on_driver_and_workload() {
     assert_eq!(tuned("1/s", "zeromq").queue_limit, None);
     assert_eq!(tuned("max", "zeromq").queue_limit, Some(10_000));
     assert!(tuned("max", "mqtt").native("mqtt", "no-delay").is_some());
+    // A flow that only subscribes is not flat out.
+    let listening = "[[settings]]\nprofile = \"tuned\"\n[[workload]]\nname = \"two\"\n\
+                     [[workload.flow]]\nname = \"sub\"\npublishers = 0\nsubscribe = \"m/#\"\n\
+                     [[workload.flow]]\nname = \"pub\"\ntopic = \"m\"\nsubscribers = 0\n\
+                     payload = \"64B\"\nrate = \"1/s\"";
+    let text = format!("name = \"t\"\n{listening}\n");
+    let mut plan = planned(&Study::parse("study.toml", &text, Path::new("")).expect("TOML"));
+    plan.tune(|_| Some("cyclonedds".to_owned()));
+    plan.grant_wishes(|_, _| Ok(()));
+    assert_eq!(plan.trials[0].settings.batching, Some(Batching::Off));
     // A native setting in vain goes alone.
     let mut plan = planned(&study("[[settings]]\nprofile = \"tuned\"", "max"));
     plan.tune(|_| Some("amqp".to_owned()));

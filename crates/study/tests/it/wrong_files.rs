@@ -84,6 +84,7 @@ fn each_mistake_has_its_message() {
         ("filters that overlap", flow("topic = \"site/a\"\nsubscribe = [\"site/+\", \"+/a\"]")),
         ("filter and pattern", flow("pattern = \"1-1\"\nsubscribe = \"#\"")),
         ("answers caught by a filter", flow("exchange = \"ping-pong\"\ntopic = \"t\"\nsubscribe = \"t/#\"")),
+        ("start of a flow without publishers", flow("publishers = 0\nstart = \"2s\"\nlasts = \"1s\"")),
         ("ping-pong with nobody", flow("exchange = \"ping-pong\"\nsubscribers = 0")),
         ("window with a schedule", flow("window = 10")),
         ("bursts and poisson", flow("arrivals = \"poisson\"\nbursts = { on = \"1s\", off = \"1s\" }")),
