@@ -1,6 +1,6 @@
 //! The checks of the suite.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::lifecycle::Ending;
 use super::promises;
@@ -8,20 +8,21 @@ use super::setup::{LARGEST, PATIENCE, Pair, Setup};
 use pubgauge_driver::clock::Clock;
 use pubgauge_driver::header::Kind;
 use pubgauge_driver::seam::{Change, ClientId, ClientSpec, Publish, Refusal};
-use pubgauge_driver::settings::Settings;
+use pubgauge_driver::settings::{Reliability, Settings};
 
 /// What is done to find out whether a system passes; the error says how it behaved otherwise.
 pub(super) type Check = fn(&mut Setup<'_>) -> Result<(), String>;
 
 /// The checks that every running system must pass, by name; see
 /// [`check_names`](super::check_names).
-pub(super) const ALL: [(&str, Check); 19] = [
+pub(super) const ALL: [(&str, Check); 20] = [
     ("resolve-answers-for-every-setting", resolve_answers),
     ("refuses-before-connected", refuses_before_connected),
     ("delivers-in-order", delivers_in_order),
     ("sizes-16-b-to-2-mb", sizes),
     ("other-topics-stay-away", other_topics),
     ("many-to-one-and-one-to-many", many),
+    ("one-client-has-200-subscriptions", many_subscriptions),
     ("late-subscriber-gets-what-follows", late_subscriber),
     ("back-pressure-is-released", back_pressure),
     ("acknowledges-what-it-promises", acknowledges),
@@ -164,6 +165,56 @@ fn many(setup: &mut Setup<'_>) -> Result<(), String> {
             next.values().collect::<Vec<_>>()
         ));
     }
+    pair.are_named(setup)?;
+    pair.close()
+}
+
+/// Subscriptions of one client: as many as a gateway or a dashboard has. Servers have limits for what a session may
+/// have under way over all of them.
+const SUBSCRIPTIONS: usize = 200;
+
+/// One client subscribes to each topic by its name, where the system can with QoS 1 if a reliability was asked for at
+/// all, and gets a message of each.
+fn many_subscriptions(setup: &mut Setup<'_>) -> Result<(), String> {
+    let asked = setup.settings.clone();
+    let acknowledged = Settings {
+        reliability: Some(Reliability::AtLeastOnce),
+        ..asked.clone()
+    };
+    if asked.reliability.is_some() && setup.driver.resolve(&acknowledged, setup.target).is_ok() {
+        setup.settings = acknowledged;
+    }
+    let outcome = subscribed_to_many(setup);
+    setup.settings = asked;
+    outcome
+}
+
+fn subscribed_to_many(setup: &mut Setup<'_>) -> Result<(), String> {
+    let topics: Vec<String> = (0..SUBSCRIPTIONS)
+        .map(|n| setup.topic(&format!("t{n}")))
+        .collect();
+    let mut pair = setup.pair(1, 1, &topics[0])?;
+    let (publisher, _) = pair.senders[0];
+    for topic in &topics[1..] {
+        let advertised = pair.out.fleet.advertise(publisher, topic);
+        pair.senders
+            .push((publisher, advertised.map_err(|e| e.to_string())?));
+    }
+    for (nth, topic) in topics.iter().enumerate().skip(1) {
+        let subscribed = pair.into.subscribe(ClientId(0), topic);
+        subscribed.map_err(|why| format!("subscription {} of one client: {why}", nth + 1))?;
+    }
+    pair.prove(1)?;
+    for sender in 0..SUBSCRIPTIONS {
+        pair.send_all(sender, 1, 64)?;
+    }
+    let streams = |p: &Pair| {
+        let streams: HashSet<u32> = p.into.seen.delivered.iter().map(|m| m.stream).collect();
+        streams.len()
+    };
+    pair.until("a message of each of 200 subscriptions", |p| {
+        streams(p) == SUBSCRIPTIONS
+    })?;
     pair.are_named(setup)?;
     pair.close()
 }

@@ -36,6 +36,8 @@ enum Fault {
     OldInbox,
     /// `Subscribed` is told at once.
     SubscribedAtOnce,
+    /// A client has room for 65 subscriptions.
+    FewSubscriptions,
 }
 
 /// The simulated system behind a connection that can be stopped.
@@ -84,6 +86,7 @@ impl Driver for Planted {
             inbox: Vec::new(),
             first_topic: None,
             polled: 0,
+            subscriptions: 0,
         }))
     }
 }
@@ -115,6 +118,8 @@ struct Connections {
     first_topic: Option<String>,
     /// When it was last polled.
     polled: Nanos,
+    /// Subscriptions that it was asked for.
+    subscriptions: u32,
 }
 
 impl Connections {
@@ -215,6 +220,12 @@ impl Fleet for Connections {
     fn subscribe(&mut self, client: ClientId, to: &Subscription) -> Result<(), DriverError> {
         if self.has(Fault::SubscribedAtOnce) {
             self.told.push((client, Change::Subscribed));
+        }
+        self.subscriptions += 1;
+        if self.has(Fault::FewSubscriptions) && self.subscriptions > 65 {
+            let why = "the session has no room for it".to_owned();
+            self.told.push((client, Change::SubscriptionRefused(why)));
+            return Ok(());
         }
         self.inner.subscribe(client, to)
     }
@@ -399,5 +410,6 @@ found_out! {
     deliveries_of_one_topic: OneTopic by "many-to-one-and-one-to-many: a message on",
     timers_that_are_dead: DeadTimers by "idle-clients-stay-connected: an idle client lost its connection",
     an_inbox_that_survives: OldInbox by "a-new-connection-brings-nothing-of-the-old:",
+    few_subscriptions: FewSubscriptions by "one-client-has-200-subscriptions: subscription 66 of one client",
     subscribed_at_once: SubscribedAtOnce by "subscriptions-are-answered: a subscription was reported as taken",
 }
