@@ -87,7 +87,8 @@ pub fn check(
     run(driver, target, settings, exceptions, None)
 }
 
-/// Runs all checks, also those that stop or kill the system's server.
+/// Runs all checks, also those that stop or kill the system's server. Where the server ends by itself in a check
+/// ([`Lifecycle::ended`]), that is the outcome of this check, and the last one.
 pub fn check_with_kill(
     driver: &dyn Driver,
     target: &Target,
@@ -103,7 +104,7 @@ fn run<'a>(
     target: &'a Target,
     settings: &Settings,
     exceptions: &[Exception<'_>],
-    server: Option<&'a mut dyn Lifecycle>,
+    mut server: Option<&'a mut dyn Lifecycle>,
 ) -> Vec<(&'static str, Outcome)> {
     let mut setup = Setup::new(driver, target, settings.clone());
     let mut outcomes = Vec::new();
@@ -126,14 +127,35 @@ fn run<'a>(
     };
     for check in checks::ALL {
         outcomes.push(judge(&mut setup, check));
+        if ended(server.as_deref_mut(), &mut outcomes) {
+            return outcomes;
+        }
     }
     if let Some(server) = server {
         setup.server = Some(server);
         for check in checks::OF_A_SERVER {
             outcomes.push(judge(&mut setup, check));
+            if ended(setup.server.as_deref_mut(), &mut outcomes) {
+                break;
+            }
         }
     }
     outcomes
+}
+
+/// Whether the server has ended by itself in the last check, which then failed because of it.
+fn ended(
+    server: Option<&mut (dyn Lifecycle + '_)>,
+    outcomes: &mut [(&'static str, Outcome)],
+) -> bool {
+    let Some((_, outcome)) = outcomes.last_mut().filter(|(_, of)| *of != Outcome::Passed) else {
+        return false;
+    };
+    let Some(how) = server.and_then(|server| server.ended()) else {
+        return false;
+    };
+    *outcome = Outcome::Failed(format!("the system ended meanwhile: {how}"));
+    true
 }
 
 /// All checks that failed, with the reasons; empty if the driver conforms.

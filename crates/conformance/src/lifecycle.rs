@@ -24,4 +24,10 @@ pub trait Lifecycle {
     fn pause(&mut self, _paused: bool) -> bool {
         false
     }
+
+    /// How the server ended, if it has, although the suite did not end it. The suite asks after a check that failed, and
+    /// makes no more of them then. The default does not know.
+    fn ended(&mut self) -> Option<String> {
+        None
+    }
 }

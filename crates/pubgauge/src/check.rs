@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
 
 use pubgauge_conformance::{
     self as conformance, Ending as How, Exception, Lifecycle, Outcome, Proof,
@@ -101,6 +102,18 @@ impl Lifecycle for Server {
         self.0.pause(paused);
         true
     }
+
+    fn ended(&mut self) -> Option<String> {
+        // Connections end with a process, a moment before its parent is notified.
+        let patience = Instant::now() + Duration::from_millis(500);
+        loop {
+            let end = self.0.check().err();
+            if end.is_some() || Instant::now() >= patience {
+                return end;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
 }
 
 fn one(
@@ -133,7 +146,7 @@ fn one(
     };
     if !args.capabilities_only {
         for (words, settings) in grid(driver, &target) {
-            if stop.load(Relaxed) {
+            if stop.load(Relaxed) || server.0.check().is_err() {
                 break;
             }
             let exceptions: Vec<_> = file
@@ -165,15 +178,28 @@ fn one(
         }
     }
     for capability in Capability::ALL {
-        if stop.load(Relaxed) {
+        if stop.load(Relaxed) || server.0.check().is_err() {
             break;
         }
         let answer = matrix::answer(&file, &target, driver, capability);
-        let found = capable(answer, file.deviation(capability), || {
+        let mut found = capable(answer, file.deviation(capability), || {
             let lifecycle = killable.then_some(&mut server as &mut dyn Lifecycle);
             prove(driver, &target, &file, capability, lifecycle)
         });
+        if matches!(found.0, Finding::Failed | Finding::Broken)
+            && let Some(how) = server.ended()
+        {
+            found = (
+                Finding::Failed,
+                format!("the system ended meanwhile: {how}"),
+            );
+        }
         told(capability.to_string(), found);
+    }
+    // A system that ended between two checks, or while it was stopped on purpose and did not come back.
+    if let Err(how) = server.0.check() {
+        let words = format!("it is not there any more, and was asked nothing more: {how}");
+        told("stays-up".to_owned(), (Finding::Failed, words));
     }
     server.0.stop();
     Ok(Report {

@@ -30,6 +30,15 @@ name = "pair"
 [[workload.flow]]
 payload = "64B"
 rate = "100/s"
+[[criterion]]
+figure = "latency.p99"
+below = "1h"
+[[criterion]]
+figure = "lost"
+equals = 0
+[[criterion]]
+figure = "delivered-rate"
+at-least = "1/s"
 "#;
 
 fn long_run(on: &str) -> Vec<&str> {
@@ -38,17 +47,32 @@ fn long_run(on: &str) -> Vec<&str> {
     args
 }
 
-/// Runs the impatient study on an address; it must come to no measurement.
+/// Runs the impatient study on an address; it must come to no measurement, so that no criterion is decided.
 #[track_caller]
 fn never_ready(address: &str, because: &[&str]) -> Value {
     let place = Place::new();
     place.write("impatient.toml", IMPATIENT);
     let done = place
-        .run(&["run", "impatient.toml", "--on", address, "--out", "run"])
+        .run(&[
+            "run",
+            "impatient.toml",
+            "--on",
+            address,
+            "--out",
+            "run",
+            "--junit",
+            "j.xml",
+        ])
         .exits(2);
+    let junit = std::fs::read_to_string(place.at("j.xml")).unwrap();
     place.is_clean();
     assert!(done.err.contains("broken: "), "{}", done.err);
     assert!(done.out.contains("Not valid"), "{}", done.out);
+    assert!(done.out.contains("cannot tell"), "{}", done.out);
+    assert!(!done.out.contains("NOT MET"), "{}", done.out);
+    // Three criteria and the trial.
+    assert_eq!(junit.matches("<error").count(), 4, "{junit}");
+    assert_eq!(junit.matches("<failure").count(), 0, "{junit}");
     let trial = place.trial("run");
     is_broken(&trial, because);
     assert_eq!(count(&trial, "published"), 0);
@@ -129,6 +153,33 @@ fn the_server_speaks_another_protocol() {
     let hello = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n".to_vec();
     let server = Scripted::answering(hello, false);
     never_ready(&server.address(), &["0 of 2 connections were made"]);
+}
+
+/// A check whose broker is killed tells that, and not one failure after the other.
+#[test]
+fn a_check_whose_broker_is_killed_tells_the_death() {
+    let place = Place::new();
+    let check = place.start(&["check", "--on", "mosquitto:memory", "--verbose"]);
+    let end = Instant::now() + Duration::from_secs(60);
+    let broker = loop {
+        let mut all = place.processes().into_iter();
+        if let Some((pid, _)) = all.find(|(_, of)| of.contains("mosquitto -c")) {
+            break pid;
+        }
+        assert!(Instant::now() < end, "{:?}", place.processes());
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    works(broker);
+    kill(broker, libc::SIGKILL);
+    let done = check.ends_within(Duration::from_secs(60)).exits(1);
+    place.is_clean();
+    assert!(
+        done.out.contains("the system ended meanwhile"),
+        "{}",
+        done.out
+    );
+    let failed = done.out.lines().filter(|line| line.contains("FAILED"));
+    assert!(failed.count() <= 2, "{}", done.out);
 }
 
 /// A trial through a proxy that spoils what the broker sends from the middle on.
@@ -420,12 +471,10 @@ mod real_time {
     #[test]
     fn garbage_in_the_middle() {
         let trial = calm(spoilt_in_the_middle);
-        kept_and_marked(&trial, &["connections were lost"]);
-        let errors = trial["errors"].to_string();
-        assert!(
-            errors.contains("mqtt://"),
-            "who sent it stands there: {errors}"
-        );
+        // What was sent, and by whom, stands in the verdict.
+        let first = trial["errors"][0].as_str().unwrap();
+        assert!(first.contains("mqtt://"), "{first}");
+        kept_and_marked(&trial, &["connections were lost", first]);
     }
 
     #[test]

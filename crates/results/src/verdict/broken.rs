@@ -40,7 +40,12 @@ pub(super) fn broken(trial: &Trial, client: &client::Load, findings: &mut Findin
         blame(findings, Rule::Unconnected, reason);
     }
     if lost > 0 && !circumstances.disconnects_allowed {
-        let reason = format!("{lost} of {planned} connections were lost, {remade} made again");
+        let told = circumstances.not_run.as_deref().unwrap_or_default();
+        // What the driver said of the first of them: what a server sent, or that it hung up.
+        let first = trial.errors.first().filter(|why| !told.contains(*why));
+        let first = first.map_or(String::new(), |why| format!("; first of all {why}"));
+        let reason =
+            format!("{lost} of {planned} connections were lost, {remade} made again{first}");
         blame(findings, Rule::ConnectionsLost, reason);
     }
     let mut add = |rule, reason: String| findings.add(rule, Status::Broken, reason);

@@ -199,6 +199,10 @@ fn broken_rules() {
     let mut t = calm();
     t.connections.lost = 1;
     expect(&t, &here(), Status::Broken, "1 of 2 connections were lost");
+    // What the server did stands beside it.
+    t.errors = vec!["mqtt://host: a PUBACK for packet identifier 1001".into()];
+    let first = "0 made again; first of all mqtt://host: a PUBACK for packet identifier 1001";
+    expect(&t, &here(), Status::Broken, first);
     let asked = Circumstances {
         disconnects_allowed: true,
         ..here()
