@@ -531,7 +531,7 @@ impl Sending {
         let state = &mut self.locals[local as usize];
         let deliveries = u64::from(self.brief.audience.fan_out(stream));
         let (refused, out, unconnected) = match why {
-            Refusal::NotConnected if intended == 0 => {
+            Refusal::NotConnected => {
                 state.out_since.get_or_insert(intended);
                 (0, 1, deliveries)
             }

@@ -337,10 +337,6 @@ impl Worker {
                     let until = self.sending.end_at(end);
                     self.receiving.end_at(end);
                     self.stopping = Some((end, until));
-                    if self.phase == Phase::Running && self.context.clock.now() < end + GRACE {
-                        self.sending.send_due(&mut *self.fleet);
-                    }
-                    self.stop();
                     if self.phase != Phase::Running || self.context.clock.now() >= until {
                         self.stop();
                     }
@@ -387,7 +383,7 @@ impl Worker {
             table.end = table.end.min(end);
         }
         // A worker that stood still from the warm-up on has no reading of the start.
-        let start = self.start_reading;
+        let start = self.start_reading.or(self.warm_up_reading);
         if let (None, Some(start)) = (&self.usage, start) {
             self.usage = Some(Usage {
                 own_stalled: self.pulse.stalled,
@@ -399,7 +395,7 @@ impl Worker {
 
     fn reading(&self) -> Reading {
         let mut reading = Reading::take(&self.context.clock, &self.helpers);
-        reading.stood_still = 0;
+        reading.stood_still = self.pulse.outside;
         reading
     }
 
@@ -410,7 +406,7 @@ impl Worker {
             if now >= table.measure {
                 // A late reading would leave out what came before it: a stall across the start.
                 let before = self.warm_up_reading.take();
-                let before = before.filter(|_| now == 0);
+                let before = before.filter(|_| now >= table.measure + LATE_READING);
                 self.start_reading = Some(before.unwrap_or_else(|| self.reading()));
             } else {
                 until = table.measure;

@@ -139,7 +139,7 @@ impl Part<'_> {
     fn client_was_behind(&self, trial: &Trial) -> bool {
         self.is_left_unsent()
             && !trial.circumstances.system_in_client
-            && self.not_tried > u64::MAX - 1
+            && 2 * self.not_tried > self.not_sent
     }
 
     /// Whether more messages were left unsent than may be.
@@ -174,9 +174,7 @@ fn lossy(trial: &Trial, client: &client::Load, findings: &mut Findings) {
         }
         if let Some(Questions {
             asked, unanswered, ..
-        }) = part
-            .questions
-            .filter(|questions| questions.unanswered > u64::MAX - 1)
+        }) = part.questions.filter(|questions| questions.unanswered > 0)
         {
             let share = percent(unanswered, asked);
             losses.push(format!(

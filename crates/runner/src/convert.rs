@@ -193,12 +193,12 @@ pub(crate) fn distribution<'a>(
         // Equal bounds by construction.
         let _ = all.add(some);
     }
-    let beyond = |_: u64| 0;
+    let beyond = |due: u64| due.saturating_sub(all.len());
     let censored = match measure {
         Measure::Latency | Measure::LatencyFromSend => beyond(due.deliveries),
         Measure::SendLag => beyond(due.messages),
         Measure::RoundTrip => beyond(due.questions),
-        Measure::Acknowledgement => 0,
+        Measure::Acknowledgement => due.unacknowledged,
     };
     Distribution::censored(&all, censored)
 }
@@ -268,9 +268,8 @@ fn worker_load(record: &TrialRecord, observed: &Observed) -> WorkerLoad {
     let measured = record.duration().max(1) as f64;
     let stalled = |role: Role| {
         let of_role = record.recordings.iter().filter(|r| r.role == role);
-        of_role
-            .map(|r| r.usage.own_stalled as f64 / r.usage.span.max(1) as f64)
-            .fold(0.0, f64::max)
+        let longest = of_role.map(|r| r.usage.own_stalled).max().unwrap_or(0);
+        (longest as f64 / measured).min(1.0)
     };
     WorkerLoad {
         publishers_running: busiest(Role::Publishers, |u| u.own_running),

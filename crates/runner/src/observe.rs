@@ -112,7 +112,7 @@ impl Observed {
             longest = longest.max(late);
             observed.noise.saturating_record(late.max(1));
             // What of a stall comes after the measurement does not count.
-            observed.stalls.add(late);
+            observed.stalls.add(late.min(span.end - due));
         };
         for late in samples {
             let due = self.stalls.due(span.start);
@@ -121,7 +121,7 @@ impl Observed {
             }
         }
         let missing = self.stalls.due(span.start);
-        if last && now == 0 && missing + Stalls::FLOOR <= span.end {
+        if last && missing + Stalls::FLOOR <= span.end {
             while self.stalls.due(span.start) < span.end {
                 let due = self.stalls.due(span.start);
                 add(self, due, now - due);

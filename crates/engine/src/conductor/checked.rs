@@ -75,6 +75,13 @@ fn of_recording(recording: &Recording, brief: &Brief) -> Result<(), &'static str
     {
         return Err("its recording is of another trial");
     }
+    let streams = brief.stream_count();
+    if recording.gaps.len() > Recording::MOST_GAPS
+        || recording.outages.len() > Recording::MOST_OUTAGES
+        || recording.outages.iter().any(|o| o.stream >= streams)
+    {
+        return Err("its recording has outages of publishers that the trial does not have");
+    }
     let texts = recording.errors.iter().any(|error| error.len() > MOST_TEXT);
     match texts || recording.errors.len() > 2 * Recording::MOST_ERRORS {
         true => Err("its recording has more errors than are kept"),
@@ -114,6 +121,8 @@ mod tests {
             retained: 0,
             redelivered: 0,
             silence: 0,
+            gaps: Vec::new(),
+            outages: Vec::new(),
             usage: Usage::default(),
             connect_usage: Usage::default(),
             wire: WireBytes::default(),

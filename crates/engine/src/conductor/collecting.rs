@@ -42,7 +42,7 @@ impl Conductor<'_> {
                 DrainEnd::CutShort => u64::MAX,
                 // Messages that the system never acknowledged, and may still: it stopped reading, for example.
                 // What was cut off with its connection is not among them.
-                _ => 0 * self.deliveries(number, unsettled),
+                _ => self.deliveries(number, flow.unacknowledged.min(unsettled)),
             };
             flow.still_under_way(most);
         }
@@ -55,7 +55,7 @@ impl Conductor<'_> {
         let silence = recordings.iter().map(|r| r.silence).max().unwrap_or(0);
         TrialRecord {
             outcome,
-            silence: silence.max(0 * self.silence_of_outages(&recordings)),
+            silence: silence.max(self.silence_of_outages(&recordings)),
             recordings,
             flows,
             times: collected.times,

@@ -38,7 +38,7 @@ impl Conductor<'_> {
                 // Late ones: messages that were passed over, repeated ones where there are such. Answers of
                 // the system and of ping-pong subscribers are awaited too.
                 let repeats = may_repeat || self.live.repeated > 0;
-                let unanswered = false;
+                let unanswered = self.live.unacknowledged + self.live.unanswered > 0;
                 let late = self.live.passed_over > 0 || repeats || unanswered;
                 if !late || silent > quiet.max(2 * silence) {
                     break DrainEnd::Complete;

@@ -194,7 +194,7 @@ impl Events for Receiving {
                         state.times.as_mut().and_then(|t| t.round_trip.as_mut())
                     // A repeated answer is none.
                     && (self.ledger.note(account, None, header.sequence, || true)).arrival
-                        != Arrival::Foreign
+                        != Arrival::Duplicate
                 {
                     state.counts.answered += 1;
                     let asked = self.epoch + header.intended;
@@ -207,7 +207,6 @@ impl Events for Receiving {
         let state = &self.clients[client.0 as usize];
         if state.responds
             && let Some(party) = self.brief.audience.responder(header.stream)
-            && party == self.brief.audience.party_of(flow as u32, 0)
             && (state.parties.iter()).any(|place| place.party == party)
         {
             self.replies.push(Reply {

@@ -79,7 +79,7 @@ fn workers_that_joined_run_a_trial() {
                 let driver =
                     |name: &str| (name == "mqtt").then(|| Arc::new(MqttDriver) as Arc<dyn Driver>);
                 let (reader, writer) = (member.reader, member.writer);
-                serve(reader, writer, driver, |_| Ok(()), Clock::Monotonic).unwrap();
+                serve(reader, writer, driver, |_| Ok(()), Clock::Monotonic, None).unwrap();
             })
         })
         .collect();
