@@ -19,8 +19,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::assignment::{Assignment, Brief, Role};
 use crate::context::Context;
-pub use crate::reports::Outbox;
-use crate::reports::{Command, Report};
+use crate::reports::Report;
+pub use crate::reports::{Command, Outbox};
 use crate::worker::Worker;
 
 /// Version of the link's protocol; both sides must have the same.

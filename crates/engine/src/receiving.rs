@@ -104,8 +104,10 @@ pub struct Receiving {
     sentinels: u64,
     /// Of those that close streams.
     closing_received: u64,
-    /// When the measurement begins, since the epoch.
+    /// When the measurement begins, since the epoch; the largest number until the timetable is known.
     measure_from: Nanos,
+    /// Messages that came before the timetable: a publishing worker may know it earlier.
+    early: Vec<Early>,
     /// What happened to clients since it was last taken.
     pub changes: Vec<(ClientId, Change)>,
     /// Answers owed since they were last taken.
@@ -121,6 +123,16 @@ pub struct Receiving {
     /// Deliveries of any kind.
     received: u64,
     repeated: u64,
+}
+
+/// A message that came before the timetable.
+struct Early {
+    client: ClientId,
+    flow: usize,
+    header: Header,
+    payload: Box<[u8]>,
+    /// When it came, since the epoch.
+    at: Nanos,
 }
 
 /// A party with members on this worker.
@@ -281,6 +293,7 @@ impl Receiving {
             sentinels: 0,
             closing_received: 0,
             measure_from: Nanos::MAX,
+            early: Vec::new(),
             changes: Vec::new(),
             replies: Vec::new(),
             answered: Vec::new(),
@@ -344,6 +357,11 @@ impl Receiving {
                     round_trip: ping_pong.then(|| new(Measure::RoundTrip)),
                 });
             }
+        }
+        for early in std::mem::take(&mut self.early) {
+            let now = std::mem::replace(&mut self.now, early.at);
+            self.message(early.client, early.flow, early.header, &early.payload);
+            self.now = now;
         }
     }
 

@@ -132,7 +132,8 @@ fn achieved(axis: &str, trial: &Trial, load: Option<f64>) -> f64 {
     let earlier = trial.at_start;
     let (messages, deliveries) = match trial.published {
         0 => (earlier.published, earlier.delivered + earlier.backlog),
-        published => (published, trial.expected),
+        // Deliveries of messages that were due while their publisher was not connected are expected too.
+        published => (published + trial.not_connected, trial.expected),
     };
     let fan = match messages {
         0 => 1.0,

@@ -99,7 +99,7 @@ mod tests {
     use super::*;
     use crate::assignment::Role;
     use crate::live::{Counters, FlowCounters};
-    use crate::recording::{FlowRecording, Traffic, Usage};
+    use crate::recording::{FlowRecording, Outage, Traffic, Usage};
     use crate::times::{Interval, Measure, histogram};
 
     fn recording() -> Recording {
@@ -201,6 +201,14 @@ mod tests {
             of(|recording| recording.flows.push(FlowRecording::default())),
             of(|recording| recording.series.push(Vec::new())),
             of(|recording| recording.errors = vec![String::new(); 101]),
+            of(|recording| {
+                recording.outages.push(Outage {
+                    stream: 1,
+                    from: 0,
+                    to: 1,
+                })
+            }),
+            of(|recording| recording.gaps = vec![(0, 1); Recording::MOST_GAPS + 1]),
             with(member(1, 0)),
             with(member(0, 1)),
             with(member(0, u32::MAX)),

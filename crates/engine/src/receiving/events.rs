@@ -1,9 +1,9 @@
 //! What a fleet reports, one delivery at a time: the message path.
 
 use pubgauge_driver::header::HEADER_LEN;
-use pubgauge_driver::{Acknowledgement, Change, ClientId, Delivery, Events, Header, Kind};
+use pubgauge_driver::{Acknowledgement, Change, ClientId, Delivery, Events, Header, Kind, Nanos};
 
-use super::{Place, Receiving, Reply, TAG_TIME_BITS, key};
+use super::{Early, Place, Receiving, Reply, TAG_TIME_BITS, key};
 use crate::ledger::{Account, Arrival};
 use crate::times::LONGEST;
 
@@ -13,7 +13,13 @@ const ASKERS: u32 = u32::MAX;
 impl Receiving {
     /// Notes a measured or a warm-up message in the ledger and in the counts.
     #[inline]
-    fn message(&mut self, client: ClientId, flow: usize, header: Header, payload: &[u8]) {
+    pub(super) fn message(
+        &mut self,
+        client: ClientId,
+        flow: usize,
+        header: Header,
+        payload: &[u8],
+    ) {
         let place = self.clients[client.0 as usize].place(&self.brief, header.stream);
         let Some(Place { party, member }) = place else {
             self.foreign += 1;
@@ -96,6 +102,18 @@ impl Receiving {
         }
     }
 
+    /// Keeps a message that came before the timetable, which says where its times and counts belong.
+    #[cold]
+    fn early(&mut self, client: ClientId, flow: usize, header: Header, payload: &[u8]) {
+        self.early.push(Early {
+            client,
+            flow,
+            header,
+            payload: payload.into(),
+            at: self.now,
+        });
+    }
+
     /// Notes a sentinel: it proves that its stream reaches the party, or closes the stream.
     fn sentinel(&mut self, client: ClientId, flow: usize, header: Header) {
         let place = self.clients[client.0 as usize].place(&self.brief, header.stream);
@@ -167,6 +185,9 @@ impl Events for Receiving {
             self.note_silence(&header);
         }
         match header.kind {
+            Kind::Measured | Kind::WarmUp if self.measure_from == Nanos::MAX => {
+                self.early(client, flow, header, delivery.payload);
+            }
             Kind::Measured | Kind::WarmUp => {
                 self.message(client, flow, header, delivery.payload);
             }

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use proptest::prelude::*;
-use pubgauge_driver::{Clock, Driver, Mark, Reliability, Settings};
-use pubgauge_engine::assignment::Brief;
+use pubgauge_driver::{Clock, Driver, DriverError, Mark, Reliability, Settings};
+use pubgauge_engine::assignment::{Brief, Role};
 use pubgauge_engine::conductor::{Nobody, Outcome, TrialRecord, TrialSpec, run};
-use pubgauge_engine::link::{Encoded, Place};
+use pubgauge_engine::link::{Command, Encoded, Link, Order, Outbox, Place, Secrets};
 use pubgauge_engine::times::Measure;
 use pubgauge_simulator::{Behaviour, Bus, SimulatedDriver, Truth, TruthRecord};
-use pubgauge_workload::{Arrivals, Exchange, SECOND, Sizes, Until, Workload};
+use pubgauge_workload::{Arrivals, Exchange, SECOND, Sizes, Until, Window, Workload};
 
 const MARK: Mark = Mark::from_seed(21);
 
@@ -537,4 +537,59 @@ fn real_time_agrees_too() {
             .iter()
             .all(|r| r.usage.span > 900_000_000 && r.usage.running > 0)
     );
+}
+
+/// Where the workers that only subscribe learn of the timetable when traffic has begun.
+struct LateForSubscribers(Arc<dyn Place>);
+
+struct LateLink(Box<dyn Link>);
+
+impl Place for LateForSubscribers {
+    fn start(
+        &self,
+        order: Order,
+        secrets: Secrets,
+        outbox: Outbox,
+    ) -> Result<Box<dyn Link>, DriverError> {
+        let subscribes = order.assignment.role == Role::Subscribers;
+        let link = self.0.start(order, secrets, outbox)?;
+        Ok(match subscribes {
+            true => Box::new(LateLink(link)),
+            false => link,
+        })
+    }
+}
+
+impl Link for LateLink {
+    fn send(&mut self, command: Command) {
+        if let Command::Run(_) = command {
+            std::thread::sleep(std::time::Duration::from_millis(200));
+        }
+        self.0.send(command);
+    }
+
+    fn join(&mut self) {
+        self.0.join();
+    }
+}
+
+/// A subscribing worker on a busy machine may get messages before it looks at its commands.
+#[test]
+fn messages_that_come_before_the_timetable_count_in_full() {
+    let mut w = workload(2, 2, Arrivals::Periodic { per_s: 1000.0 });
+    w.phases.warm_up = Until::Time(0);
+    w.phases.measure = Until::Time(SECOND);
+    w.phases.windows = vec![Window {
+        name: "all".into(),
+        from: 0,
+        to: SECOND,
+    }];
+    let late = |place| Arc::new(LateForSubscribers(place)) as Arc<dyn Place>;
+    let settings = Settings::default();
+    let run = once(&w, &Behaviour::default(), &settings, Clock::Monotonic, late);
+    let (record, sum) = (&run.record, run.record.sum());
+    agree(&run);
+    assert_eq!((sum.published, sum.unique), (1_000, 2_000));
+    assert_eq!(record.all_times(Measure::Latency).len(), 2_000);
+    assert_eq!(record.windows[0].due[0].unique, 2_000);
 }
