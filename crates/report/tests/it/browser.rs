@@ -148,8 +148,8 @@ fn figures_equal_the_results() {
     for row in shown.as_array().unwrap() {
         let found = results.trials.iter().any(|t| {
             row[0] == json!(t.system.name)
-                && row[9] == json!(t.delivered.to_string())
-                && row[10] == json!(t.lost.to_string())
+                && row[10] == json!(t.delivered.to_string())
+                && row[11] == json!(t.lost.to_string())
         });
         assert!(found, "{row}");
     }
@@ -175,8 +175,8 @@ fn flows_stand_below_their_trials() {
                 .find(|row| row[0] == json!(trial.system.name) && row[3] == json!(flow.name));
             let row = row.unwrap_or_else(|| panic!("no row of {}", flow.name));
             assert_eq!(row[5], json!(flow.published.to_string()));
-            assert_eq!(row[9], json!(flow.delivered.to_string()));
-            assert_eq!(row[10], json!(flow.lost.to_string()));
+            assert_eq!(row[10], json!(flow.delivered.to_string()));
+            assert_eq!(row[11], json!(flow.lost.to_string()));
         }
     }
     // A trial of one flow has nothing to add to its own row.

@@ -277,7 +277,10 @@ fn a_system_that_loses_nothing_carries_at_least_the_largest_burst() {
         found.low
     );
     assert!(
-        found.notes.iter().any(|n| n.contains("at least so much")),
+        found
+            .notes
+            .iter()
+            .any(|n| n.contains("the search was given up")),
         "{:?}",
         found.notes
     );

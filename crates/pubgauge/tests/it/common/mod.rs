@@ -470,6 +470,7 @@ pub fn brief(trial: &Value) -> String {
     fields.retain(|name, _| {
         ![
             "mappings",
+            "course",
             "settings",
             "flows",
             "latency_ecdf",
