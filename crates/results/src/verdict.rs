@@ -259,7 +259,7 @@ fn overloaded(
 /// Deliveries that were due when the measurement ended, and had not come.
 fn queue_at_end(trial: &Trial) -> u64 {
     let measured = |record: &&SeriesRecord| record.t_s <= trial.duration_s + 1e-9;
-    let last = trial.series.iter().filter(measured).next_back();
+    let last = trial.series.iter().rfind(measured);
     last.map_or(0, |last| last.backlog.max(0) as u64 + last.waiting)
 }
 

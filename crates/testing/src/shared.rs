@@ -49,6 +49,8 @@ pub fn shared<T: Serialize + DeserializeOwned>(
 }
 
 /// Starts a keeper, and returns when its system serves.
+// The keeper outlives this process, which does not wait for its end.
+#[allow(clippy::zombie_processes)]
 fn begin(owner: i32, told: &Path) {
     let log = told.with_extension("log");
     let said = File::create(&log).unwrap();

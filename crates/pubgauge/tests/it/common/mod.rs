@@ -314,6 +314,17 @@ fn code(status: std::process::ExitStatus) -> i32 {
         .unwrap_or_else(|| -status.signal().unwrap_or_default())
 }
 
+/// The largest resident memory of any child that has ended, bytes.
+pub fn most_memory() -> u64 {
+    // SAFETY: the call writes to a valid local structure.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_CHILDREN, &mut usage);
+        usage
+    };
+    usage.ru_maxrss as u64 * 1024
+}
+
 /// Sends a signal to a process of this test.
 pub fn kill(pid: i32, signal: i32) {
     // SAFETY: kill takes no pointers; the id is that of a process this test has started or found

@@ -302,17 +302,6 @@ fn of_environment(name: &str) -> Option<u64> {
     )
 }
 
-/// The largest resident memory of any child that has ended, bytes.
-fn most_memory() -> u64 {
-    // SAFETY: the call writes to a valid local structure.
-    let usage = unsafe {
-        let mut usage: libc::rusage = std::mem::zeroed();
-        libc::getrusage(libc::RUSAGE_CHILDREN, &mut usage);
-        usage
-    };
-    usage.ru_maxrss as u64 * 1024
-}
-
 #[test]
 fn a_hostile_day() {
     let today = SystemTime::now()
