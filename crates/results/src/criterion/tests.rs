@@ -224,7 +224,7 @@ fn what_was_not_measured_is_not_failed() {
         criterion("delivered_msgs_per_s", Comparison::AtLeast, 0.0),
     ];
     for asked in &asked {
-        let met = |trial: &Trial| evaluate(&[trial.clone()], asked).met;
+        let met = |trial: &Trial| evaluate(std::slice::from_ref(trial), asked).met;
         for trial in &undecided {
             assert_eq!(met(trial), None, "{asked:?}: {:?}", trial.verdict.reasons);
         }
