@@ -16,6 +16,8 @@ use pubgauge_driver::settings::{Reliability, Session, Settings};
 
 /// Longest wait without any progress, ns.
 pub(super) const PATIENCE: Nanos = 10_000_000_000;
+/// For how long a round of sentinels brings nothing more before the next one goes out.
+const ROUND: Nanos = 50_000_000;
 /// How long nothing must come before no more is expected, ns.
 const SILENCE: Nanos = 300_000_000;
 /// Streams from this number on are of sentinels.
@@ -322,28 +324,36 @@ pub(super) struct Pair {
 }
 
 impl Pair {
-    /// Sends sentinels until each subscriber has received one of each publisher, then forgets them.
+    /// Sends sentinels until each subscriber has received one of each publisher, then forgets them. They go out in
+    /// rounds, the next one once the one before brings nothing more: a slow server must not be filled with them.
     pub fn prove(&mut self, subscribers: usize) -> Result<(), String> {
-        let start = self.out.clock.now();
+        let wanted = subscribers * self.senders.len();
         let mut heard: HashSet<(ClientId, u32)> = HashSet::new();
-        while heard.len() < subscribers * self.senders.len() {
-            if self.out.clock.now() - start > PATIENCE {
+        let mut progress = self.out.clock.now();
+        while heard.len() < wanted {
+            if self.out.clock.now() - progress > PATIENCE {
                 return Err(format!(
-                    "only {} of {} paths carried a sentinel within 10 s",
-                    heard.len(),
-                    subscribers * self.senders.len()
+                    "only {} of {wanted} paths carried a sentinel, and none more within 10 s",
+                    heard.len()
                 ));
             }
             for (p, (client, topic)) in self.senders.clone().into_iter().enumerate() {
-                // Those that are proven leave room in the publisher's window to the others.
                 let stream = SENTINELS + p as u32;
                 if heard.iter().filter(|(_, of)| *of == stream).count() < subscribers {
                     self.out.send(client, topic, stream, 64, Kind::Sentinel)?;
                 }
             }
-            self.out.poll(5_000_000)?;
-            self.into.poll(20_000_000)?;
-            heard.extend(self.into.seen.sentinels.iter().copied());
+            let mut last = self.out.clock.now();
+            while heard.len() < wanted && self.out.clock.now() - last < ROUND {
+                self.out.poll(5_000_000)?;
+                self.into.poll(20_000_000)?;
+                let before = heard.len();
+                heard.extend(self.into.seen.sentinels.iter().copied());
+                if heard.len() > before {
+                    last = self.out.clock.now();
+                    progress = last;
+                }
+            }
         }
         // Sentinels that are still under way must not fill the window of later messages.
         self.quiet()?;

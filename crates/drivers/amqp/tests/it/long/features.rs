@@ -287,8 +287,8 @@ fn a_server_short_of_memory_holds_publishers_back() {
     let rabbit = Rabbit::start(|system| {
         for file in &mut system.files {
             file.content = file.content.replace(
-                "vm_memory_high_watermark.relative = 0.5",
-                "vm_memory_high_watermark.absolute = 10MB",
+                "log.console = true\n",
+                "log.console = true\nvm_memory_high_watermark.absolute = 10MB\n",
             );
         }
     });
