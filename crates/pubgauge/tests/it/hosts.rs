@@ -66,37 +66,6 @@ fn three_hosts_count_as_one_process_does() {
     }));
 }
 
-/// Publishers of one host are found by subscribers of the others, with nothing between.
-#[test]
-fn without_a_broker_they_count_as_one_process_does() {
-    for (number, system) in ["zeromq-direct", "fastdds"].into_iter().enumerate() {
-        let place = Place::new();
-        let length = ["--duration", "2s", "--warm-up", "500ms"];
-        let done = place.run(&paced_on(system, "alone", &length));
-        done.ran_to_its_end();
-
-        let hosts = Hosts::make(3, 2 + number as u32);
-        let port = free_port();
-        let at = format!("{}:{port}", hosts.own);
-        let mut more = length.to_vec();
-        more.extend(["--workers-from", "join", "--hosts", "3", "--join-at", &at]);
-        let mut run = place.start(&paced_on(system, "hosts", &more));
-        listens(&mut run, &place);
-        let token = token(&place);
-        let agents = [0, 1, 2].map(|rank| Agent::on(&place, &hosts, rank, port));
-        let done = run.ends();
-        done.ran_to_its_end();
-        for agent in agents {
-            assert_eq!(agent.ends(), Some(0));
-        }
-        nothing_is_left(&place, &token);
-        let several = place.trial("hosts");
-        adds_up(&several);
-        let alone = counts(&place.trial("alone"));
-        assert_eq!(counts(&several), alone, "{system}: {}", brief(&several));
-    }
-}
-
 /// A clock that is 1000 s ahead is converted to that of the run, to within a bound that is told.
 #[test]
 fn another_clock_is_converted() {
@@ -361,6 +330,42 @@ mod long {
         assert_eq!(trials.len(), 2, "the third was not begun");
         for trial in trials {
             is_broken(trial, &["host node-1, rank 1"]);
+        }
+    }
+}
+
+/// What shows on a machine alone that is not busy with other things.
+mod real_time {
+    use super::*;
+
+    /// Publishers of one host are found by subscribers of the others, with nothing between.
+    #[test]
+    fn without_a_broker_they_count_as_one_process_does() {
+        for (number, system) in ["zeromq-direct", "fastdds"].into_iter().enumerate() {
+            let place = Place::new();
+            let length = ["--duration", "2s", "--warm-up", "500ms"];
+            let done = place.run(&paced_on(system, "alone", &length));
+            done.ran_to_its_end();
+
+            let hosts = Hosts::make(3, 2 + number as u32);
+            let port = free_port();
+            let at = format!("{}:{port}", hosts.own);
+            let mut more = length.to_vec();
+            more.extend(["--workers-from", "join", "--hosts", "3", "--join-at", &at]);
+            let mut run = place.start(&paced_on(system, "hosts", &more));
+            listens(&mut run, &place);
+            let token = token(&place);
+            let agents = [0, 1, 2].map(|rank| Agent::on(&place, &hosts, rank, port));
+            let done = run.ends();
+            done.ran_to_its_end();
+            for agent in agents {
+                assert_eq!(agent.ends(), Some(0));
+            }
+            nothing_is_left(&place, &token);
+            let several = place.trial("hosts");
+            adds_up(&several);
+            let alone = counts(&place.trial("alone"));
+            assert_eq!(counts(&several), alone, "{system}: {}", brief(&several));
         }
     }
 }
