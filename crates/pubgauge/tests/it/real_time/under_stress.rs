@@ -400,13 +400,13 @@ fn an_outage_is_told_as_an_outage() {
 /// what has entered and not passed, is under way.
 #[test]
 fn a_publisher_that_is_not_read_loses_nothing() {
-    let bench = bench(|proxy| proxy);
+    let second = Select::ClientId("w-pub-1-*".into());
+    let bench = bench(|proxy| proxy.rules(second.clone(), TO_SERVER, Rules::default()));
     let phases = "warm-up = \"500ms\"\nmeasure = \"3s\"\ndrain-within = \"5s\"";
     let settings = format!("{AT_LEAST_ONCE}\nin-flight = 10");
     let study = study("publishers = 2\nrate = \"400/s\"", phases, &settings);
     let trial = bench.started(&study, |proxy| {
         published(proxy, 800);
-        let second = Select::ClientId("w-pub-1-*".into());
         let forever = Duration::from_secs(3_600);
         proxy.change(&second, TO_SERVER, |rules| rules.delay = forever);
     });
