@@ -83,7 +83,11 @@ pub struct Receiving {
     progress: Progress,
     /// Arrival time of what is being reported, since the epoch.
     now: Nanos,
-    /// How long before that something arrived.
+    /// When the last delivery before that arrived.
+    heard: Nanos,
+    /// The deliveries that there were by the end of the read before.
+    received_before: u64,
+    /// How long before `now` the last delivery arrived.
     gap: Nanos,
     silence: Nanos,
     measured_silence: Nanos,
@@ -279,6 +283,8 @@ impl Receiving {
             ledger: Ledger::default(),
             progress: Progress::default(),
             now: 0,
+            heard: 0,
+            received_before: 0,
             gap: 0,
             silence: 0,
             measured_silence: 0,
@@ -452,12 +458,23 @@ impl Receiving {
             return Vec::new();
         }
         let end = end.saturating_sub(self.epoch);
-        self.note_gap(self.now, end.max(self.now));
+        self.note_heard();
+        self.note_gap(self.heard, end.max(self.heard));
         self.gaps
             .sort_by_key(|(from, to)| std::cmp::Reverse(to - from));
         let clock = |at: Nanos| self.epoch + at;
         let gaps = self.gaps.iter().take(Recording::MOST_GAPS);
         gaps.map(|(from, to)| (clock(*from), clock(*to))).collect()
+    }
+
+    /// Notes when the last delivery came, where the last read had one: a read may have brought
+    /// answers of the server alone (MQTT's CONNACK, SUBACK), and they end no silence.
+    #[inline]
+    fn note_heard(&mut self) {
+        if self.received != self.received_before {
+            self.received_before = self.received;
+            self.heard = self.now;
+        }
     }
 
     /// Notes a gap between arrivals, since the epoch, if it is one of the longest of the measurement.

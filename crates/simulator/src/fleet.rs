@@ -119,11 +119,15 @@ impl SimulatedFleet {
     fn report(&mut self, now: Nanos, events: &mut dyn Events) -> bool {
         let mut any = false;
         self.fall_due(now);
+        let mut first = true;
         while let Some((client, change)) = self.changes.pop_front() {
+            // A server's answer to a login is read as a message is.
+            if std::mem::take(&mut first) {
+                events.arrived();
+            }
             events.changed(client, change);
             any = true;
         }
-        let mut first = true;
         loop {
             let parcel = self.bus.lock().take_due(self.mine, now);
             let Some(parcel) = parcel else { break };

@@ -144,7 +144,7 @@ fn guarded(
         match guard.report(Duration::from_millis(100)) {
             Some(Report::Exited(wait_status)) => status = Some(wait_status),
             Some(Report::Gone) => break,
-            Some(Report::Started(_)) | None => {}
+            Some(Report::Started(_) | Report::Signalled) | None => {}
         }
         if asked.is_none() && !go_on() {
             guard.signal(libc::SIGTERM);

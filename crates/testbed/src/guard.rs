@@ -69,6 +69,8 @@ pub(crate) enum Report {
     Started(i32),
     /// The system itself ended with this wait status; descendants may live on.
     Exited(i32),
+    /// A signal that was asked for has been sent to every process.
+    Signalled,
     /// The system and all its descendants are gone, and so is the guard.
     Gone,
 }
@@ -77,6 +79,7 @@ const STARTED: u8 = 1;
 const EXITED: u8 = 2;
 const SIGNAL: u8 = 3;
 const KILL: u8 = 4;
+const SIGNALLED: u8 = 5;
 const MESSAGE: usize = 5;
 
 /// pubgauge's end of the socket to a guard.
@@ -133,6 +136,7 @@ impl Guard {
             (Ok(0) | Err(Errno::CONNRESET), _) => Some(Report::Gone),
             (Ok(MESSAGE), STARTED) => Some(Report::Started(value)),
             (Ok(MESSAGE), EXITED) => Some(Report::Exited(value)),
+            (Ok(MESSAGE), SIGNALLED) => Some(Report::Signalled),
             _ => None,
         }
     }
@@ -282,6 +286,7 @@ unsafe fn watch(socket: RawFd, system: i32, groups: &[[CString; 2]]) -> ! {
                         if value != libc::SIGSTOP {
                             signal_all(system, lives, libc::SIGCONT);
                         }
+                        say(SIGNALLED, value);
                     }
                     // Also when pubgauge is gone: `recv` then gives 0 or an error.
                     _ => kill_all(system, lives, groups),

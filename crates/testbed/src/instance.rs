@@ -97,6 +97,8 @@ pub(crate) struct Instance {
 struct State {
     system_pid: Option<i32>,
     exited: Option<i32>,
+    /// How many of the signals that were asked for have been sent.
+    signalled: u32,
     gone: bool,
 }
 
@@ -215,6 +217,7 @@ impl Instance {
         match report {
             Some(Report::Started(pid)) => state.system_pid = Some(pid),
             Some(Report::Exited(status)) => state.exited = Some(status),
+            Some(Report::Signalled) => state.signalled += 1,
             Some(Report::Gone) => state.gone = true,
             None => {}
         }
@@ -358,10 +361,15 @@ impl Instance {
         self.guard.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Suspends the processes (SIGSTOP), or lets them continue (SIGCONT).
+    /// Suspends the processes (SIGSTOP), or lets them continue (SIGCONT), and returns once the signal
+    /// has been sent.
     pub fn pause(&self, paused: bool) {
         let signal = if paused { libc::SIGSTOP } else { libc::SIGCONT };
+        let before = self.update(Duration::ZERO).signalled;
         self.tell(|guard| guard.signal(signal));
+        let deadline = Instant::now() + KILL_TIME;
+        let sent = |state: State| state.signalled != before || state.gone;
+        while Instant::now() < deadline && !sent(self.update(Duration::from_millis(50))) {}
     }
 
     fn tell(&self, what: impl FnOnce(&Guard)) {

@@ -130,7 +130,7 @@ impl Piped {
                     let memory = self.share.words_behind_end(self.held(), status);
                     break format!("{}{memory}", describe_exit(status));
                 }
-                Some(Report::Started(_)) => {}
+                Some(Report::Started(_) | Report::Signalled) => {}
                 Some(Report::Gone) => break "ended".into(),
                 None => break "closed its output and lives on".into(),
             }

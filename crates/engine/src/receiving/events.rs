@@ -149,7 +149,7 @@ impl Receiving {
         self.silence = self.silence.max(silence);
         if self.now >= self.measure_from && header.kind != Kind::Sentinel {
             self.measured_silence = self.measured_silence.max(silence);
-            self.note_gap(self.now - self.gap, self.now);
+            self.note_gap(self.heard, self.now);
         }
     }
 }
@@ -159,9 +159,9 @@ impl Events for Receiving {
     fn arrived(&mut self) {
         let now = self.clock.now();
         self.keep_time(now);
-        let now = now.saturating_sub(self.epoch);
-        self.gap = now.saturating_sub(self.now);
-        self.now = now;
+        self.note_heard();
+        self.now = now.saturating_sub(self.epoch);
+        self.gap = self.now.saturating_sub(self.heard);
     }
 
     #[inline]
