@@ -201,7 +201,11 @@ fn subscribed_to_many(setup: &mut Setup<'_>) -> Result<(), String> {
             .push((publisher, advertised.map_err(|e| e.to_string())?));
     }
     for (nth, topic) in topics.iter().enumerate().skip(1) {
-        let subscribed = pair.into.subscribe(ClientId(0), topic);
+        let asked = pair.into.ask(ClientId(0), topic, None);
+        asked.map_err(|why| format!("subscription {} of one client: {why}", nth + 1))?;
+    }
+    for nth in 1..SUBSCRIPTIONS {
+        let subscribed = pair.into.subscribed(ClientId(0));
         subscribed.map_err(|why| format!("subscription {} of one client: {why}", nth + 1))?;
     }
     pair.prove(1)?;

@@ -556,6 +556,11 @@ impl Rig {
         group: Option<&str>,
     ) -> Result<(), String> {
         self.ask(client, filter, group)?;
+        self.subscribed(client)
+    }
+
+    /// Waits for the answer to a subscription.
+    pub fn subscribed(&mut self, client: ClientId) -> Result<(), String> {
         self.await_change(client, "subscribe", |c| matches!(c, Change::Subscribed))
             .map(|_| ())
     }

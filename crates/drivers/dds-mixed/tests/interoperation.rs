@@ -150,7 +150,13 @@ mod long {
 
     #[test]
     fn cyclone_dds_to_fast_dds_reliable() {
-        conforms(&Mixed::SWAPPED, json!({"reliability": "reliable"}), &[]);
+        let exceptions = [Exception::always(
+            "one-client-has-200-subscriptions",
+            "Cyclone DDS does not match a reader again whose partitions change \
+             (https://github.com/eclipse-cyclonedds/cyclonedds/pull/195)",
+        )];
+        let reliable = json!({"reliability": "reliable"});
+        conforms(&Mixed::SWAPPED, reliable, &exceptions);
     }
 
     #[test]

@@ -44,6 +44,8 @@ pub(crate) struct FastddsFleet {
     ready: Vec<u32>,
     samples: Vec<RawSample>,
     news: VecDeque<(ClientId, Change)>,
+    /// Clients with [`Client::asked`].
+    asking: Vec<ClientId>,
     /// Clients whose publish was `Blocked`; since when, and how many datagrams had come by then.
     blocked: Vec<u32>,
     blocked_at: Nanos,
@@ -69,6 +71,8 @@ struct Client {
     /// CLOCK_REALTIME when the reader was created, ns; samples written before are last values.
     reader_since: i64,
     partitions: Vec<String>,
+    /// Subscriptions that are in `partitions` and not in the reader yet.
+    asked: usize,
     topics: Vec<u32>,
     blocked: bool,
     /// Its reader is listed in [`FastddsFleet::flooded`].
@@ -115,6 +119,7 @@ impl FastddsFleet {
             ready: vec![0; 64],
             samples: vec![RawSample::EMPTY; GROUP],
             news: VecDeque::new(),
+            asking: Vec::new(),
             blocked: Vec::new(),
             blocked_at: 0,
             blocked_arrivals: 0,
@@ -160,12 +165,39 @@ impl FastddsFleet {
         client.phase = Phase::Down;
         client.reader = None;
         client.partitions.clear();
+        client.asked = 0;
         client.blocked = false;
         for index in &client.topics {
             self.topics[*index as usize].writer = None;
         }
         self.blocked.retain(|c| *c != id.0);
         self.closing.retain(|c| *c != id.0);
+    }
+
+    /// Makes readers hear what was asked for since the last poll: discovery announces all of a reader's
+    /// partitions with each change, so that one change for each of 200 subscriptions is 200 times as much.
+    fn subscribe_to_what_was_asked(&mut self) -> Result<(), DriverError> {
+        for id in std::mem::take(&mut self.asking) {
+            let client = &mut self.clients[id.0 as usize];
+            let asked = std::mem::take(&mut client.asked);
+            if asked == 0 {
+                continue;
+            }
+            client.partitions.sort_unstable();
+            client.partitions.dedup();
+            match &client.reader {
+                Some(reader) => reader.set_partitions(&client.partitions)?,
+                None => {
+                    let participant = self.participant.as_ref();
+                    let participant = participant.ok_or_else(DriverError::closed)?;
+                    client.reader_since = realtime_ns();
+                    client.reader = Some(participant.reader(id.0, &client.partitions)?);
+                }
+            }
+            let subscribed = std::iter::repeat_n((id, Change::Subscribed), asked);
+            self.news.extend(subscribed);
+        }
+        Ok(())
     }
 
     fn report_news(&mut self, events: &mut dyn Events) -> bool {
@@ -307,8 +339,6 @@ impl Fleet for FastddsFleet {
 
     fn subscribe(&mut self, id: ClientId, asked: &Subscription) -> Result<(), DriverError> {
         let wanted = topic::accept(asked)?;
-        let participant = self.participant.as_ref();
-        let participant = participant.ok_or_else(DriverError::closed)?;
         let client = id.find_mut(&mut self.clients)?;
         if client.phase != Phase::Up {
             return Err(DriverError::new(format!(
@@ -316,19 +346,11 @@ impl Fleet for FastddsFleet {
                 client.spec.name
             )));
         }
-        let mut partitions = client.partitions.clone();
-        partitions.extend(wanted);
-        partitions.sort_unstable();
-        partitions.dedup();
-        match &client.reader {
-            Some(reader) => reader.set_partitions(&partitions)?,
-            None => {
-                client.reader_since = realtime_ns();
-                client.reader = Some(participant.reader(id.0, &partitions)?);
-            }
+        client.partitions.extend(wanted);
+        client.asked += 1;
+        if client.asked == 1 {
+            self.asking.push(id);
         }
-        client.partitions = partitions;
-        self.news.push_back((id, Change::Subscribed));
         Ok(())
     }
 
@@ -386,6 +408,9 @@ impl Fleet for FastddsFleet {
     }
 
     fn poll(&mut self, until: Nanos, events: &mut dyn Events) -> Result<(), DriverError> {
+        if !self.asking.is_empty() {
+            self.subscribe_to_what_was_asked()?;
+        }
         let mut reported = self.report_news(events);
         loop {
             self.gather();
@@ -415,6 +440,7 @@ impl Fleet for FastddsFleet {
             client.phase = Phase::Closing(deadline);
             client.reader = None;
             client.partitions.clear();
+            client.asked = 0;
             self.closing.push(id.0);
         }
     }
