@@ -57,14 +57,21 @@ lint-without-dds:
 check-docs:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --quiet
 
-# Dependencies that nothing uses. With CARGO in its environment cargo-machete expects to be a word of cargo's.
+# Dependencies that nothing uses; licences, sources and advisories of those that are. With CARGO in its environment
+# cargo-machete expects to be a word of cargo's. Where the database of advisories cannot be reached, that is said.
 MACHETE = 0.9.2
-check-dependencies: target/tools/bin/cargo-machete
+DENY = 0.20.2
+check-dependencies: target/tools/bin/cargo-machete target/tools/bin/cargo-deny
 	env -u CARGO target/tools/bin/cargo-machete
+	target/tools/bin/cargo-deny --locked check bans licenses sources
+	@if target/tools/bin/cargo-deny --locked fetch db 2>/dev/null; then target/tools/bin/cargo-deny --locked check advisories; \
+	else echo "advisories not checked: https://github.com/RustSec/advisory-db cannot be reached" >&2; fi
 
-# Unoptimised it is built in half the time, and reads all files within a second all the same.
+# Unoptimised they are built in half the time.
 target/tools/bin/cargo-machete:
 	$(CARGO) install --quiet --locked --debug --root target/tools cargo-machete@$(MACHETE)
+target/tools/bin/cargo-deny:
+	$(CARGO) install --quiet --locked --debug --root target/tools cargo-deny@$(DENY)
 
 # With the oldest Rust that Cargo.toml names, without the DDS drivers. Where rustup is not or does not get it, nobody
 # can tell, and that is said.

@@ -135,7 +135,7 @@ mod tests {
         };
         let seen: Vec<_> = collected
             .iter()
-            .map(|(_, report)| match report {
+            .map(|sent| match sent.report {
                 Report::Interval(i) => (i.number, i.part, counts(&i.values)),
                 other => panic!("{other:?}"),
             })
@@ -164,7 +164,7 @@ mod tests {
         assert_eq!(times.finish(10), 1);
         let intervals: Vec<_> = collected
             .iter()
-            .map(|(_, report)| match report {
+            .map(|sent| match sent.report {
                 Report::Interval(i) => (i.number, i.values.len()),
                 other => panic!("{other:?}"),
             })

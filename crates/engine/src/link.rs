@@ -19,8 +19,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::assignment::{Assignment, Brief, Role};
 use crate::context::Context;
-use crate::reports::Report;
 pub use crate::reports::{Command, Outbox};
+use crate::reports::{Report, Sent};
 use crate::worker::Worker;
 
 /// Version of the link's protocol; both sides must have the same.
@@ -328,14 +328,14 @@ impl Place for Encoded {
 
 struct EncodedLink {
     link: Box<dyn Link>,
-    reports: Receiver<(u32, Report)>,
+    reports: Receiver<Sent>,
     outbox: Outbox,
 }
 
 impl EncodedLink {
     fn pass_on(&mut self) {
-        while let Ok((_, report)) = self.reports.try_recv() {
-            let report = match frames::again(&report) {
+        while let Ok(sent) = self.reports.try_recv() {
+            let report = match frames::again(&sent.report) {
                 Ok(report) => report,
                 Err(error) => Report::Gone(error.to_string()),
             };

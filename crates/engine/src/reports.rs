@@ -1,5 +1,7 @@
 //! Commands of the conductor and reports of workers.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::Sender;
 
 use pubgauge_driver::{Failure, Nanos};
@@ -82,21 +84,68 @@ pub enum Report {
     Gone(String),
 }
 
+/// A report on its way to the conductor.
+#[derive(Debug)]
+pub struct Sent {
+    /// The worker's number.
+    pub worker: u32,
+    /// What it says.
+    pub report: Report,
+    /// What it takes of the worker's room until it is read; `None` where nothing bounds that.
+    pub held: Option<Held>,
+}
+
+/// Bytes of one worker's reports that were not read yet.
+#[derive(Clone, Debug, Default)]
+pub struct Unread(Arc<AtomicUsize>);
+
+/// Bytes of [`Unread`], until this is dropped.
+#[derive(Debug)]
+pub struct Held(Unread, usize);
+
+impl Unread {
+    /// Adds so many bytes; `None` if more than `most` are there already.
+    pub fn hold(&self, bytes: usize, most: usize) -> Option<Held> {
+        if self.0.load(Relaxed) > most {
+            return None;
+        }
+        self.0.fetch_add(bytes, Relaxed);
+        Some(Held(self.clone(), bytes))
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(self.1, Relaxed);
+    }
+}
+
 /// Where a worker's reports go. The conductor knows them by the worker's number.
 #[derive(Clone, Debug)]
 pub struct Outbox {
     worker: u32,
-    sender: Sender<(u32, Report)>,
+    sender: Sender<Sent>,
 }
 
 impl Outbox {
     /// Reports of worker `worker` to `sender`.
-    pub fn new(worker: u32, sender: Sender<(u32, Report)>) -> Self {
+    pub fn new(worker: u32, sender: Sender<Sent>) -> Self {
         Outbox { worker, sender }
     }
 
     /// Reports; false if the conductor no longer takes reports.
     pub fn send(&self, report: Report) -> bool {
-        self.sender.send((self.worker, report)).is_ok()
+        self.pass_on(report, None)
+    }
+
+    /// As [`Outbox::send`], of what takes room until it is read.
+    pub fn pass_on(&self, report: Report, held: Option<Held>) -> bool {
+        let worker = self.worker;
+        let sent = Sent {
+            worker,
+            report,
+            held,
+        };
+        self.sender.send(sent).is_ok()
     }
 }

@@ -90,3 +90,44 @@ fn json(table: &Table, out: &mut dyn Write) -> io::Result<()> {
     }
     out.write_all(b"\n]\n")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::{Column, Kind};
+
+    /// A spreadsheet executes what begins like a formula: names come from others' files. Numbers stay numbers.
+    #[test]
+    fn no_cell_of_a_csv_is_a_formula() {
+        let text = [
+            "=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "plain", "a=1", "",
+        ];
+        let mut row: Vec<Value> = text.into_iter().map(Value::from).collect();
+        row.push(Value::from(-1.5));
+        let column = |nth: usize| Column {
+            name: format!("c{nth}"),
+            kind: Kind::Text,
+        };
+        let table = Table {
+            columns: (0..row.len()).map(column).collect(),
+            rows: vec![row],
+        };
+        let mut out = Vec::new();
+        csv(&table, &mut out).unwrap();
+        let mut read = csv::Reader::from_reader(&out[..]);
+        let cells = read.records().next().unwrap().unwrap();
+        let wanted = [
+            "'=1+1",
+            "'+1",
+            "'-1",
+            "'@SUM(A1)",
+            "'\t=1",
+            "'\r=1",
+            "plain",
+            "a=1",
+            "",
+            "-1.5",
+        ];
+        assert_eq!(cells, csv::StringRecord::from(&wanted[..]));
+    }
+}

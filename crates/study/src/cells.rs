@@ -144,9 +144,12 @@ impl Study {
             let mut next = Vec::with_capacity(cells.len() * values.len());
             for cell in &cells {
                 for value in values {
-                    let mut axes = cell.axes.clone();
+                    let one_more = cell.axes.len() + 1;
+                    let mut axes = Vec::with_capacity(one_more);
+                    axes.extend_from_slice(&cell.axes);
                     axes.push((axis.key.clone(), shown(value)));
-                    let mut set = cell.set.clone();
+                    let mut set = Vec::with_capacity(one_more);
+                    set.extend_from_slice(&cell.set);
                     set.push((path.clone(), value));
                     next.push(Cell {
                         axes,
@@ -306,7 +309,7 @@ pub(crate) fn add_trials<'a>(
                 }
                 trials.push(PlannedTrial {
                     order: 0,
-                    listed: 0,
+                    listed: trials.len() as u32,
                     cell: id,
                     system: system.clone(),
                     settings_name: settings_name.to_owned(),

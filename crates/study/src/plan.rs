@@ -70,7 +70,7 @@ impl Study {
         // would.
         let once = |own: Option<u32>| own.unwrap_or(1);
         let beside = sought.len() < base.workload.len();
-        let mut trials: Vec<PlannedTrial> = Vec::new();
+        let mut trials: Vec<PlannedTrial> = Vec::with_capacity(cells.len());
         let mut held = Vec::new();
         let mut all_notes = BTreeSet::new();
         for (cell, loads) in cells.iter().zip(&loads) {
@@ -296,7 +296,8 @@ impl Study {
 /// Puts trials in order: all first repeats, then all second ones, and so on; shuffled within each.
 /// Drift over time then affects all systems alike, and an interrupted run has complete repeats.
 fn in_order(trials: &mut [PlannedTrial], order: Order, seed: u64) {
-    trials.sort_by_key(|trial| trial.repeat);
+    // In place, unlike a stable sort.
+    trials.sort_unstable_by_key(|trial| (trial.repeat, trial.listed));
     for repeat in trials.chunk_by_mut(|a, b| a.repeat == b.repeat) {
         for (listed, trial) in (0..).zip(repeat) {
             trial.listed = listed;

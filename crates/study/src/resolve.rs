@@ -46,7 +46,8 @@ pub(crate) fn workload(
     }
     let names = flow_names(file);
     let mut devices = Devices::default();
-    let mut flows: Vec<Flow> = Vec::new();
+    // A plan may have 100,000 workloads: no room for what they do not have.
+    let mut flows: Vec<Flow> = Vec::with_capacity(file.flow.len());
     let mut own_settings = 0;
     for (nth, flow_file) in file.flow.iter().enumerate() {
         let mut clashes = clashes.below(&["flow", &nth.to_string()]);
@@ -61,6 +62,7 @@ pub(crate) fn workload(
         }
         flows.push(flow);
     }
+    devices.list.shrink_to_fit();
     own_connections(&devices.list, &flows, &mut clashes);
     subscribe_once(&devices.list, &mut flows, notes);
     let workload = Workload {

@@ -6,8 +6,10 @@
 //! interrupted leaves nothing behind, and two at the same time do not collide.
 
 mod dpkg;
+mod pinned;
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -55,6 +57,8 @@ pub struct Plan {
     pub notes: Vec<String>,
     /// What is executed.
     argvs: Vec<Vec<String>>,
+    /// How many of those, the first ones, only fetch.
+    fetches: usize,
     maven: Option<Maven>,
     file: SystemFile,
 }
@@ -136,6 +140,16 @@ pub enum InstallError {
         system: String,
         /// What is missing.
         reason: String,
+    },
+    /// What was fetched is not what the system's file was written for.
+    #[error(
+        "{system} was not installed: {what}; nothing of it was unpacked or executed\n  hint: it was exchanged on the way or where it is kept; where you trust it, write its hash into [install.maven.sha256] of a system file of your own (--systems DIR)"
+    )]
+    NotAsPinned {
+        /// The system.
+        system: String,
+        /// What differs.
+        what: String,
     },
     /// The user ended it.
     #[error("{system} was not installed: ended by the user; nothing is left of it")]
@@ -259,7 +273,17 @@ impl Plan {
         let prefix = format!(".installing-{}-", maven.folder);
         let work = OwnedFolder::create(&cache, &prefix).map_err(folder_error)?;
         write_files(maven, work.path()).map_err(folder_error)?;
-        self.steps_in(work.path(), watch)?;
+        self.steps_in(work.path(), 0..self.fetches, watch)?;
+        if !maven.sha256.is_empty() {
+            let [archives, lib] = ["archives", "lib"].map(|name| work.path().join(name));
+            pinned::check(&maven.sha256, &[&archives, &lib]).map_err(|what| {
+                InstallError::NotAsPinned {
+                    system: self.system.clone(),
+                    what,
+                }
+            })?;
+        }
+        self.steps_in(work.path(), self.fetches..self.argvs.len(), watch)?;
         let description = description(maven).map_err(folder_error)?;
         std::fs::write(work.path().join(DESCRIPTION), description).map_err(folder_error)?;
         // One at a time from here: another installation may have finished first.
@@ -306,14 +330,16 @@ impl Plan {
         Ok(())
     }
 
-    /// Executes the steps of a Maven installation in its working folder.
+    /// Executes some of the steps of a Maven installation in its working folder.
     fn steps_in(
         &self,
         work: &Path,
+        steps: Range<usize>,
         watch: &mut dyn FnMut(At<'_>) -> bool,
     ) -> Result<(), InstallError> {
         let place = work.display().to_string();
-        for (step, argv) in self.argvs.iter().enumerate() {
+        for step in steps {
+            let argv = &self.argvs[step];
             let argv: Vec<String> = argv.iter().map(|a| a.replace(WORK, &place)).collect();
             let mut go_on = self.progress(step, watch);
             let output = command::run_watched(&argv, work, &mut go_on);
@@ -413,6 +439,7 @@ fn plan_of(
         download_mb: None,
         notes: system.install.note.clone().into_iter().collect(),
         argvs,
+        fetches: 0,
         maven: None,
         file: system.clone(),
     }
@@ -434,6 +461,12 @@ fn by_maven(system: &SystemFile, maven: &Maven) -> Result<Plan, String> {
             "{MVN} {PLUGIN}:copy -Dartifact={archive} -DoutputDirectory={WORK}/archives"
         )));
     }
+    if !maven.jars.is_empty() {
+        argvs.push(words(format!(
+            "{MVN} --file={WORK}/pom.xml {PLUGIN}:copy-dependencies -DoutputDirectory={WORK}/lib"
+        )));
+    }
+    let fetches = argvs.len();
     for archive in &maven.archives {
         let name = archive_name(archive);
         argvs.push(words(format!(
@@ -442,11 +475,6 @@ fn by_maven(system: &SystemFile, maven: &Maven) -> Result<Plan, String> {
     }
     if !maven.archives.is_empty() {
         argvs.push(words(format!("rm -r {WORK}/archives")));
-    }
-    if !maven.jars.is_empty() {
-        argvs.push(words(format!(
-            "{MVN} --file={WORK}/pom.xml {PLUGIN}:copy-dependencies -DoutputDirectory={WORK}/lib"
-        )));
     }
     if !maven.compile.is_empty() {
         let mut javac = words(format!("javac -cp {WORK}/lib/* -d {WORK}/classes"));
@@ -467,6 +495,7 @@ fn by_maven(system: &SystemFile, maven: &Maven) -> Result<Plan, String> {
     Ok(Plan {
         folder: Some(folder),
         download_mb: maven.download_mb,
+        fetches,
         maven: Some(maven.clone()),
         ..plan_of(system, "maven", steps, argvs)
     })

@@ -186,15 +186,16 @@ impl Builder {
     fn finish(mut self, source: &TraceSource) -> Result<Trace, TraceError> {
         // Files may follow one another or overlap in time; the sort is stable and fits both.
         let all = 0..self.readings.len();
-        self.sort(all);
+        let wrong = |message: String| TraceError {
+            file: source.files.first().cloned().unwrap_or_default(),
+            line: Some(1),
+            column: Some(1),
+            message,
+            hint: None,
+        };
+        self.sort(all).map_err(wrong)?;
         let Some(first) = self.readings.first().map(|reading| reading.at) else {
-            return Err(TraceError {
-                file: source.files.first().cloned().unwrap_or_default(),
-                line: Some(1),
-                column: Some(1),
-                message: "there is no reading in the trace".into(),
-                hint: None,
-            });
+            return Err(wrong("there is no reading in the trace".into()));
         };
         let mut below_minimum = 0;
         for reading in &mut self.readings {

@@ -9,10 +9,10 @@ use crate::assignment::Role;
 use crate::link::Link;
 use crate::live::Counters;
 use crate::recording::Recording;
-use crate::reports::{Command, Report};
+use crate::reports::{Command, Sent};
 
 /// Where reports arrive, by the worker's number.
-pub(super) type Inbox = Receiver<(u32, Report)>;
+pub(super) type Inbox = Receiver<Sent>;
 
 /// A worker, as the conductor knows it.
 pub(super) struct WorkerHandle {
@@ -22,6 +22,8 @@ pub(super) struct WorkerHandle {
     /// For how long the conductor has waited for reports since the worker's last.
     pub(super) silent: Duration,
     pub(super) ready: bool,
+    /// Its clock was converted.
+    pub(super) converted: bool,
     pub(super) done: Option<Nanos>,
     pub(super) gone: bool,
     pub(super) closing: bool,
@@ -37,6 +39,7 @@ impl WorkerHandle {
             counters: Counters::default(),
             silent: Duration::ZERO,
             ready: false,
+            converted: false,
             done: None,
             gone: false,
             closing: false,

@@ -12,7 +12,7 @@ use super::{Conductor, Observer, Phase};
 use crate::assignment::Role;
 use crate::live::{Live, ThreadOf};
 use crate::record::{Outcome, TrialRecord};
-use crate::reports::{Command, Positions, Report};
+use crate::reports::{Command, Positions, Report, Sent};
 
 /// How long the conductor waits for reports before it looks at the time again.
 const GLANCE: Duration = Duration::from_millis(2);
@@ -113,8 +113,8 @@ impl Conductor<'_> {
         // Workers that report faster than the conductor reads must not hold up the trial's phases.
         while inline || until.elapsed() < LONGEST_LOOK {
             let left = until.saturating_duration_since(Instant::now());
-            let (worker, report) = match self.inbox.recv_timeout(left) {
-                Ok(report) => report,
+            let Sent { worker, report, .. } = match self.inbox.recv_timeout(left) {
+                Ok(sent) => sent,
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
             };
             if let Err(why) = check(&report, &self.spec.brief) {
@@ -197,8 +197,10 @@ impl Conductor<'_> {
                 self.collected.take(interval, windowed);
             }
             Report::Ready(addresses) => {
-                handle.ready = true;
-                self.addresses.extend(addresses);
+                // Once: a worker that says it again and again adds nothing.
+                if !std::mem::replace(&mut handle.ready, true) {
+                    self.addresses.extend(addresses);
+                }
             }
             Report::Failed(failure) => self.fail(failure),
             Report::Done(at) => handle.done = Some(at),
@@ -215,7 +217,8 @@ impl Conductor<'_> {
             Report::Closing => handle.closing = true,
             Report::Recording(recording) => handle.recording = Some(*recording),
             Report::Clock(conversion) => {
-                if let Some(recording) = &mut handle.recording {
+                let first = !std::mem::replace(&mut handle.converted, true);
+                if let Some(recording) = handle.recording.as_mut().filter(|_| first) {
                     recording.clock_offset = conversion.offset;
                     recording.clock_error = conversion.error.as_ref().ok().copied();
                     recording.errors.extend(conversion.error.err());

@@ -48,6 +48,16 @@ pub(super) fn read_within<T: DeserializeOwned>(
     from: &mut impl Read,
     most: usize,
 ) -> io::Result<Option<T>> {
+    let bytes = read_bytes(from, most)?;
+    let of = |bytes: Vec<u8>| Ok(serde_json::from_slice(&bytes)?);
+    bytes.map(of).transpose()
+}
+
+/// Reads the bytes of one frame of `most` at the most; `None` at the end of the stream between two frames.
+///
+/// # Errors
+/// Those of the reader; a stream that ends within a frame; a frame that is longer.
+pub(super) fn read_bytes(from: &mut impl Read, most: usize) -> io::Result<Option<Vec<u8>>> {
     let mut length = [0; 4];
     let mut got = 0;
     while got < length.len() {
@@ -70,7 +80,7 @@ pub(super) fn read_within<T: DeserializeOwned>(
     if bytes.len() < length {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
-    Ok(Some(serde_json::from_slice(&bytes)?))
+    Ok(Some(bytes))
 }
 
 /// The same, encoded and decoded.

@@ -12,13 +12,17 @@ use serde::{Deserialize, Serialize};
 
 use super::{Here, Link, Order, PrepareThread, Secrets, VERSION, frames};
 use crate::assignment::Brief;
-use crate::reports::{Command, Outbox, Report};
+use crate::reports::{Command, Outbox, Report, Sent, Unread};
 
 /// How long a worker that has given its recording may take to end by itself.
 const LAST_MOMENT: Duration = Duration::from_secs(5);
 
 /// The longest report, bytes: a recording with the series of hundreds of flows has some tens of MB.
 const LONGEST_REPORT: usize = 256 << 20;
+
+/// Bytes of a worker's reports that may wait for the conductor when the next one comes: a worker reports less than
+/// 100 kB/s, and the conductor reads what is there before it does anything else.
+const MOST_UNREAD: usize = 64 << 20;
 
 /// The longest greeting, bytes.
 const LONGEST_GREETING: usize = 4 << 10;
@@ -164,8 +168,13 @@ fn hear(input: impl Read, outbox: &Outbox) -> Result<(), String> {
         return Ok(());
     };
     greeting.check()?;
-    while let Some(report) = frames::read_within(&mut input, LONGEST_REPORT).map_err(strange)? {
-        if !outbox.send(report) {
+    let unread = Unread::default();
+    while let Some(bytes) = frames::read_bytes(&mut input, LONGEST_REPORT).map_err(strange)? {
+        let held = unread
+            .hold(bytes.len().max(size_of::<Sent>()), MOST_UNREAD)
+            .ok_or_else(|| format!("it reports faster than can be read: {MOST_UNREAD} B wait"))?;
+        let report = serde_json::from_slice(&bytes).map_err(|error| strange(error.into()))?;
+        if !outbox.pass_on(report, Some(held)) {
             break;
         }
     }
@@ -243,11 +252,11 @@ pub fn serve(
     let secrets = Secrets {
         password: letter.and_then(|letter| letter.password).map(Secret::new),
     };
-    let (reports, told) = channel::<(u32, Report)>();
+    let (reports, told) = channel::<Sent>();
     let outbox = Outbox::new(order.assignment.worker, reports);
     let writer = std::thread::Builder::new()
         .name("reports".into())
-        .spawn(move || pass_on(&mut output, &told, |(_, report)| report))?;
+        .spawn(move || pass_on(&mut output, &told, |sent| sent.report))?;
     let (sender, commands) = channel();
     std::thread::Builder::new()
         .name("commands".into())
@@ -358,6 +367,41 @@ mod tests {
         };
         more(&mut order);
         order
+    }
+
+    /// A worker that reports without end, and faster than its reports are read, takes no more than its room.
+    #[test]
+    fn reports_that_nobody_reads_have_an_end() {
+        struct Endless(Vec<u8>, usize);
+        impl Read for Endless {
+            fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+                let from = &self.0[self.1..];
+                let n = from.len().min(into.len());
+                into[..n].copy_from_slice(&from[..n]);
+                self.1 = (self.1 + n) % self.0.len();
+                Ok(n)
+            }
+        }
+        let report = |report| {
+            let mut frame = Vec::new();
+            frames::write(&mut frame, &report).unwrap();
+            frame
+        };
+        let mut greeting = Vec::new();
+        frames::write(&mut greeting, &Greeting::own()).unwrap();
+        for one in [Report::Closing, Report::Gone("x".repeat(100_000))] {
+            let one = report(one);
+            let most = MOST_UNREAD / one.len().max(size_of::<Sent>());
+            for (frames, fits) in [(most, true), (2 * most, false)] {
+                let (sender, unread) = channel();
+                let bytes = (frames * one.len()) as u64;
+                let input = greeting.chain(Endless(one.clone(), 0).take(bytes));
+                let outcome = hear(input, &Outbox::new(0, sender));
+                assert_eq!(outcome.is_ok(), fits, "{outcome:?}");
+                let count = unread.try_iter().count();
+                assert!((most..most + 3).contains(&count), "{count} of {most}");
+            }
+        }
     }
 
     /// A host that joins gives a folder, or nothing; the run's own host gives everything.

@@ -413,3 +413,32 @@ time-out-s = 1
     place.run(&args).exits(2).says(said);
     place.is_clean();
 }
+
+/// What this machine does not allow is said before the first trial, and nothing of the run is on disk.
+#[test]
+fn a_priority_that_is_not_allowed_is_refused_before_anything_is_written() {
+    let place = Place::new();
+    let run = [
+        "run",
+        "--realtime",
+        "10",
+        "--on",
+        "simulated",
+        "--out",
+        "run",
+    ];
+    // As a user has it: without CAP_SYS_NICE, and with the usual limit RLIMIT_RTPRIO of 0.
+    let mut command = std::process::Command::new("setpriv");
+    command.args([
+        "--bounding-set=-sys_nice",
+        "--inh-caps=-sys_nice",
+        "prlimit",
+        "--rtprio=0",
+    ]);
+    command.arg(program()).args(run);
+    place.here(&mut command);
+    place.finish(command).exits(3).says("--realtime 10: ");
+    assert!(!place.at("run").exists());
+    place.run(&run).exits(0);
+    assert!(place.at("run/results.json").exists());
+}

@@ -1,5 +1,7 @@
 //! How a system is installed: commands of package managers, or Java archives from Maven Central.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::fault::{Fault, refuse_if};
@@ -60,6 +62,9 @@ pub struct Maven {
     /// Download size in MB, approximately; not known if absent.
     #[serde(default)]
     pub download_mb: Option<u32>,
+    /// SHA-256 of every file that Maven fetches, in hexadecimal, by its name; not checked if there is none.
+    #[serde(default)]
+    pub sha256: BTreeMap<String, String>,
 }
 
 impl Install {
@@ -128,6 +133,15 @@ impl Maven {
                 format!("`{}` would not lie in the folder", file.path),
                 "a relative path without `..`",
                 &file.path,
+            )?;
+        }
+        for hash in self.sha256.values() {
+            let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+            refuse_if(
+                hash.len() != 64 || !hash.bytes().all(is_digit),
+                format!("`{hash}` is no SHA-256"),
+                "64 digits from 0 to 9 and a to f, as sha256sum prints them",
+                hash,
             )?;
         }
         for source in &self.compile {

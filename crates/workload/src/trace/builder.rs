@@ -127,8 +127,22 @@ impl Builder {
         }
     }
 
-    /// Sorts the readings from `range` on.
-    pub(super) fn sort(&mut self, range: Range<usize>) {
-        self.readings[range].sort_by_key(|reading| reading.at);
+    /// Sorts the readings of `range` by their times; the error says that memory is missing.
+    pub(super) fn sort(&mut self, range: Range<usize>) -> Result<(), String> {
+        let readings = &mut self.readings[range];
+        if readings.is_sorted_by_key(|reading| reading.at) {
+            return Ok(());
+        }
+        // The sort holds half of them a second time, and the program would end where there is no memory for that.
+        let mut half: Vec<Reading> = Vec::new();
+        if half.try_reserve_exact(readings.len().div_ceil(2)).is_err() {
+            return Err(format!(
+                "there is no memory to sort {} readings",
+                readings.len()
+            ));
+        }
+        drop(half);
+        readings.sort_by_key(|reading| reading.at);
+        Ok(())
     }
 }

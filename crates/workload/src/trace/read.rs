@@ -69,7 +69,8 @@ pub(super) fn read_file(
     }
     if source.sort {
         let end = builder.readings.len();
-        builder.sort(begin..end);
+        let sorted = builder.sort(begin..end);
+        sorted.map_err(|why| place.wrong(None, None, why, None))?;
     }
     Ok(())
 }

@@ -242,12 +242,11 @@ rate = "200/s"
     place.is_clean();
     for trial in place.results("run")["trials"].as_array().unwrap() {
         adds_up(trial);
-        assert_eq!(count(trial, "published"), 200);
-        assert_eq!(count(trial, "delivered"), 400, "one for each group");
-        assert_eq!(
-            count(trial, "acknowledgement_ns.count"),
-            count(trial, "published")
-        );
+        // On a busy machine some may not leave before the end.
+        assert_eq!(count(trial, "offered"), 200);
+        let published = count(trial, "published");
+        assert_eq!(count(trial, "delivered"), 2 * published, "one for each group");
+        assert_eq!(count(trial, "acknowledgement_ns.count"), published);
     }
 }
 
@@ -264,7 +263,8 @@ fn publishers_alone_and_subscribers_alone_are_allowed() {
         place.trial(run)
     };
     let trial = alone(["--publishers", "2", "--subscribers", "0"], "publishers");
-    assert_eq!(count(&trial, "published"), 200);
+    assert_eq!(count(&trial, "offered"), 200);
+    assert!(count(&trial, "published") > 0);
     assert_eq!(count(&trial, "expected"), 0);
     assert_ne!(verdict(&trial), "broken", "{}", reasons(&trial));
     let trial = alone(["--publishers", "0", "--subscribers", "2"], "subscribers");
