@@ -109,6 +109,7 @@ mod tests {
             kind: Kind::Text,
         };
         let table = Table {
+            name: "t",
             columns: (0..row.len()).map(column).collect(),
             rows: vec![row],
         };

@@ -3,7 +3,7 @@
 //! and those of several runs concatenated.
 
 use hdrhistogram::Histogram;
-use pubgauge_results::counted;
+use pubgauge_results::figure::Figure;
 use pubgauge_results::group::extremes;
 use pubgauge_results::histogram::{Interval, clean_tag, merge};
 use pubgauge_results::model::{FlowFigures, Results, SeriesRecord, Trial};
@@ -70,7 +70,7 @@ impl Run<'_> {
             ("smallest_member_share", Kind::Real),
             ("largest_member_share", Kind::Real),
         ];
-        let counted = counted::FIGURES.map(|name| (name, Kind::Real));
+        let counted = Figure::on_request().map(|of| (&*of.recorded, Kind::Real));
         let mut table = self.table("trials", own.into_iter().chain(counted), &flat);
         for trial in &self.results.trials {
             let step = trial.search;
@@ -85,7 +85,7 @@ impl Run<'_> {
                 members.map(|(smallest, _)| smallest).into(),
                 members.map(|(_, largest)| largest).into(),
             ];
-            let counted = counted::FIGURES.map(|name| Value::from(counted::figure(trial, name)));
+            let counted = Figure::on_request().map(|of| of.of(trial, None, None).ok().into());
             let own = own.into_iter().chain(counted);
             self.row(&mut table, trial, own, &flat, trial);
         }

@@ -90,7 +90,7 @@ pub fn figures(asked: &str, names: &[String]) -> Result<Vec<Figure>, Ending> {
         Figure::named(&study_name(name)).ok_or_else(|| {
             let known = FIGURES
                 .iter()
-                .filter(|figure| figure.of_windows || !name.contains('@'))
+                .filter(|figure| figure.of_windows() || !name.contains('@'))
                 .map(|figure| &*figure.name);
             let known: Vec<&str> = known.collect();
             let list = wrap(&known.join(", "), 4);

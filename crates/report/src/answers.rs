@@ -3,7 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use pubgauge_results::criterion::{Comparison, CriterionSpec, bearing, by_default, figure, show};
+use pubgauge_results::criterion::{Comparison, CriterionSpec, bearing, by_default};
+use pubgauge_results::figure::{Unit, figure};
 use pubgauge_results::verdict::failed;
 use pubgauge_results::{Results, Status, Trial};
 use serde::Serialize;
@@ -165,7 +166,7 @@ fn default_spec(trial: &Trial) -> CriterionSpec {
 
 /// A criterion in a few words: `readings: p99 <= 100 ms`.
 pub(crate) fn demand(spec: &CriterionSpec) -> String {
-    let value = show(&spec.figure, spec.value);
+    let value = spec.show(spec.value);
     let words = format!("{} {} {value}", figure_words(spec), spec.comparison);
     match &spec.filter.systems[..] {
         [] => words,
@@ -332,12 +333,12 @@ fn of_spec(trial: &Trial, spec: &CriterionSpec) -> Said {
         (true, _) => value / limit,
         (false, _) => limit / value,
     });
-    let allowed = show(&spec.figure, limit);
+    let allowed = spec.show(limit);
     let measured = match value {
         // Three digits, unless these would hide on which side of the limit the value lies.
         Some(value) if (used - 1.0).abs() > 0.01 => bearing
             .figure
-            .replace(&show(&spec.figure, value), &short(&spec.figure, value)),
+            .replace(&spec.show(value), &short(spec, value)),
         _ => bearing.figure.clone(),
     };
     let status = trial.verdict.status;
@@ -379,11 +380,11 @@ fn of_spec(trial: &Trial, spec: &CriterionSpec) -> Said {
 }
 
 /// A figure in three digits.
-fn short(name: &str, value: f64) -> String {
-    match name {
-        name if name.contains("_ns") => units::time(value),
-        name if name.ends_with("_msgs_per_s") => units::rate(value),
-        name => show(name, value),
+fn short(spec: &CriterionSpec, value: f64) -> String {
+    match spec.asked().map(|asked| asked.unit) {
+        Some(Unit::Nanoseconds) => units::time(value),
+        Some(Unit::PerSecond) => units::rate(value),
+        _ => spec.show(value),
     }
 }
 

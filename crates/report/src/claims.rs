@@ -8,14 +8,10 @@ use pubgauge_claims::{
 use pubgauge_driver::{Capability, Support};
 use pubgauge_network::{Network, Role, rate};
 use pubgauge_results::claim::{ClaimCurve, ClaimOutcome, ClaimPicture, ClaimPoint, ClaimVerdict};
-use pubgauge_results::criterion::{self, recorded_name};
-use pubgauge_results::figure::capabilities;
-use pubgauge_results::{
-    Axis, CapabilityAnswer, FlowFigures, FlowSeriesRecord, Results, SeriesRecord, Trial,
-};
+use pubgauge_results::criterion;
+use pubgauge_results::figure::{Figure, Unit, capabilities};
+use pubgauge_results::{Axis, CapabilityAnswer, FlowSeriesRecord, Results, SeriesRecord, Trial};
 use pubgauge_results::{network, window};
-
-use crate::compare::{Figure, Unit};
 
 /// Judges all claims of a study by what a run measured. Trials of searches are not repeats of a cell; the results of
 /// searches are the limits. Where a limit is only known as "at least", a trial's true share of it may be smaller, so
@@ -185,26 +181,23 @@ pub fn rule_words(claim: &Claim) -> String {
     words(claim, &show)
 }
 
-/// A value of a figure with its unit.
-fn show(name: &str, value: f64) -> String {
-    match (Figure::named(name), name) {
-        (_, "limit") => digits(value),
-        (None, counted) if capabilities(counted).is_some() => digits(value),
-        (_, bytes) if is_bytes(bytes) => format!("{}B/s", thousands(value)),
-        (_, of_series) if [".cv", ".growth"].iter().any(|of| of_series.ends_with(of)) => {
-            digits(value)
-        }
-        (_, "publishers-cpu-per-message") => format!("{} µs a message", digits(value)),
-        (_, "system-busiest-thread" | "publishers-cpu") => format!("{} cores", digits(value)),
-        (_, quotient) if quotient.contains('/') => digits(value),
-        (Some(figure), name) if name.ends_with("-per-message") => figure.show(value),
-        (_, name) => criterion::show(&recorded_name(name), value),
-    }
+/// The figure of that name; `None` for a quotient, a statistic of a series, and what a system supports.
+fn plain(name: &str) -> Option<&'static Figure> {
+    Some(Figure::in_window(name)?.0)
 }
 
-/// Bytes per second, of the trial or of a window.
-fn is_bytes(name: &str) -> bool {
-    window::split(name).0 == "delivered-bytes-rate" && !name.contains('/')
+/// A value of a figure with its unit.
+fn show(name: &str, value: f64) -> String {
+    let Some(figure) = plain(name) else {
+        return digits(value);
+    };
+    match figure.unit {
+        Unit::BytesPerSecond => format!("{}B/s", thousands(value)),
+        Unit::Cores => format!("{} cores", digits(value)),
+        Unit::MicrosecondsPerMessage => format!("{} µs a message", digits(value)),
+        Unit::Count => digits(value),
+        _ => criterion::show(figure, value),
+    }
 }
 
 fn thousands(value: f64) -> String {
@@ -217,65 +210,17 @@ fn thousands(value: f64) -> String {
 
 /// The unit of a figure, as the end of a column's name; empty for a count or a quotient.
 pub(crate) fn unit(name: &str) -> &'static str {
-    let recorded = recorded_name(name);
-    match name {
-        "delivered-bytes-rate" => "bytes_per_s",
-        "system-busiest-thread" | "publishers-cpu" => "cores",
-        "limit" => "",
-        _ if capabilities(name).is_some() => "",
-        _ if name.ends_with(".cv") || name.ends_with(".growth") => "",
-        _ if name.contains('/') => "",
-        _ if name.ends_with("-per-message") => match Figure::named(name).map(|f| f.unit) {
-            Some(Unit::Count) => "",
-            Some(Unit::Bytes) => "bytes",
-            _ => "us",
-        },
-        _ if recorded.contains("_ns") => "ns",
-        _ if recorded.ends_with("_per_s") => "msgs_per_s",
-        _ if recorded.ends_with("_bytes") => "bytes",
-        _ if recorded.ends_with("_share")
-            || name.ends_with("-share")
-            || name.ends_with("-load") =>
-        {
-            "share"
-        }
-        _ if recorded.ends_with("_s") => "s",
-        _ => "",
-    }
+    plain(name).map_or("", |figure| figure.unit.suffix())
 }
 
 /// The figures of a trial by their names in studies.
 struct OfTrial<'a> {
     trial: &'a Trial,
-    /// The trial without its long lists: to look up a figure by name converts the trial to JSON.
-    short: Trial,
     /// What its system can do.
     capabilities: &'a [CapabilityAnswer],
 }
 
-/// A share of the measurement; `None` where it was not observed.
-fn load(share: f64) -> Option<f64> {
-    (share > 0.0).then_some(share)
-}
-
 impl OfTrial<'_> {
-    /// Processor time that the publishing workers and their libraries' threads used, in processors.
-    fn publishers_cpu(&self) -> Option<f64> {
-        load(self.trial.client_cpu_s.publishers / self.trial.duration_s)
-    }
-
-    /// A quantile of latency without a field of its own: the next larger value whose share of the
-    /// distribution function is stored exactly, of some 200 points spread evenly over the logarithm of the
-    /// value. Deliveries that were still under way count as later ones. `None` where no value lies beyond it.
-    fn quantile(&self, share: f64) -> Option<f64> {
-        if !self.trial.latency_ns.tells(share) {
-            return None;
-        }
-        let points = self.trial.latency_ecdf.iter();
-        let mut reached = points.filter(|(_, at)| *at >= share);
-        reached.next().map(|(ns, _)| *ns as f64)
-    }
-
     /// How many of these the system has itself; `None` where its driver was not asked.
     fn supports(&self, asked: &[Capability]) -> Option<f64> {
         let support = |one: &Capability| {
@@ -295,20 +240,8 @@ impl OfTrial<'_> {
     fn new<'a>(trial: &'a Trial, results: &'a Results) -> OfTrial<'a> {
         let mut systems = results.study.capabilities.iter();
         let system = systems.find(|system| system.system == trial.system.name);
-        let flows = trial.flows.iter().map(|flow| FlowFigures {
-            series: Vec::new(),
-            ..flow.clone()
-        });
-        let short = Trial {
-            flows: flows.collect(),
-            series: Vec::new(),
-            latency_ecdf: Vec::new(),
-            noise_ecdf: Vec::new(),
-            ..trial.clone()
-        };
         OfTrial {
             trial,
-            short,
             capabilities: system.map_or(&[], |system| &system.answers),
         }
     }
@@ -319,42 +252,25 @@ impl Figures for OfTrial<'_> {
         if let Some(Ok(asked)) = capabilities(name) {
             return self.supports(&asked);
         }
-        let named = |name: &str| criterion::figure(&self.short, flow, &recorded_name(name));
-        if flow.is_some() {
-            return named(name);
+        let (figure, window) = Figure::in_window(name)?;
+        if figure.unit != Unit::BytesPerSecond {
+            return figure.of(self.trial, flow, window).ok();
         }
-        match name {
-            // Only with payloads of one size; flows may differ in theirs.
-            name if is_bytes(name) => {
-                let rate = name.replacen("-bytes-rate", "-rate", 1);
-                Some(named(&rate)? * quantity(&self.trial.workload.payload)?)
-            }
-            "system-busiest-thread" => self.trial.system_busiest_thread_cpu,
-            "latency.p70" => self.quantile(0.7),
-            "latency.p97" => self.quantile(0.97),
-            "publishers-load" => load(self.trial.worker_load.publishers_running),
-            "subscribers-load" => load(self.trial.worker_load.subscribers_running),
-            "publishers-cpu" => self.publishers_cpu(),
-            // Per message that the system took in the same time, whenever it was due.
-            "publishers-cpu-per-message" => {
-                let per_s = Some(self.trial.published_msgs_per_s).filter(|per_s| *per_s > 0.0)?;
-                Some(1e6 * self.publishers_cpu()? / per_s)
-            }
-            name if name.ends_with("-per-message") || name == "reordered-share" => {
-                Figure::named(name)?.of(self.trial)
-            }
-            name => named(name),
-        }
+        // Only with payloads of one size; flows may differ in theirs.
+        let rate = Figure::named("delivered-rate").filter(|_| flow.is_none())?;
+        let payload = quantity(&self.trial.workload.payload)?;
+        Some(rate.of(self.trial, None, window).ok()? * payload)
     }
 
     fn is_slowed(&self, name: &str) -> bool {
-        const OF_SPEED: [&str; 6] = ["ns", "us", "s", "msgs_per_s", "bytes_per_s", "cores"];
         let mut parts = name.split('/').map(|part| {
             let part = part.trim();
             let series = part.strip_suffix(".cv").or(part.strip_suffix(".growth"));
             series.unwrap_or(part)
         });
-        let is = |part: &str| OF_SPEED.contains(&unit(part)) || part.ends_with("-cpu-share");
+        let is = |part: &str| {
+            plain(part).is_some_and(|of| of.unit.is_of_speed()) || part.ends_with("-cpu-share")
+        };
         self.trial.system_calls.is_some() && parts.any(is)
     }
 

@@ -4,7 +4,7 @@ use pubgauge_results::{Status, Trial};
 
 use crate::summary::{Cell, Workload};
 use crate::units;
-use crate::wins::per_message;
+use pubgauge_results::figure::per_message;
 
 /// One column.
 pub(crate) struct Column {

@@ -1,6 +1,6 @@
 //! Figures that were counted on request.
 
-use pubgauge_results::counted::figure;
+use pubgauge_results::figure::figure;
 
 use crate::stats::mean;
 use crate::summary::Cell;
@@ -9,7 +9,10 @@ use crate::units;
 /// Means of the counted figures over the trials of a cell, in one sentence; `None` without any.
 pub(crate) fn sentence(cell: &Cell<'_>) -> Option<String> {
     let mean = |name: &str| {
-        let values = cell.trials.iter().filter_map(|trial| figure(trial, name));
+        let values = cell
+            .trials
+            .iter()
+            .filter_map(|trial| figure(trial, None, name));
         mean(values).map(units::digits)
     };
     let mut said = Vec::new();

@@ -9,7 +9,7 @@ use crate::answers;
 use crate::stats::Estimate;
 use crate::summary::{Bound, Carried, Workload};
 use crate::units;
-use crate::wins::per_message;
+use pubgauge_results::figure::per_message;
 
 pub(crate) mod claims;
 mod figure;

@@ -1,5 +1,6 @@
 //! Figures by which systems are compared, and how a figure bounds what a system can do.
 
+use pubgauge_results::figure::figure;
 use pubgauge_results::{Status, Trial};
 use serde::Serialize;
 
@@ -25,21 +26,17 @@ impl Metric {
     /// The figure of a trial; `None` where the trial does not have it (too few messages for the
     /// percentile, a system out of sight).
     pub fn figure(self, trial: &Trial) -> Option<f64> {
+        figure(trial, None, self.name())
+    }
+
+    /// The figure's name.
+    fn name(self) -> &'static str {
         match self {
-            Metric::Throughput => Some(trial.delivered_msgs_per_s),
-            Metric::MedianLatency => Some(trial.latency_ns.quotable(0.5)? as f64),
-            Metric::TailLatency => Some(trial.latency_ns.quotable(0.99)? as f64),
-            Metric::RoundTrip => trial
-                .round_trip_ns
-                .and_then(|d| Some(d.quotable(0.5)? as f64)),
-            Metric::CpuPerMessage => {
-                // A broker out of sight would seem to cost nothing: no figure then. A brokerless
-                // system works inside the client and has no time of its own.
-                let system = trial
-                    .system_cpu_s
-                    .or_else(|| trial.system_in_client().then_some(0.0))?;
-                per_message(trial.client_cpu_s.total() + system, trial)
-            }
+            Metric::Throughput => "delivered-rate",
+            Metric::MedianLatency => "latency.p50",
+            Metric::TailLatency => "latency.p99",
+            Metric::RoundTrip => "round-trip.p50",
+            Metric::CpuPerMessage => "cpu-per-message",
         }
     }
 
@@ -129,16 +126,6 @@ impl Metric {
             Metric::CpuPerMessage => units::time(value * 1e3),
         }
     }
-}
-
-/// Microseconds of processor time per first delivery; without subscribers, per message taken.
-pub fn per_message(seconds: f64, trial: &Trial) -> Option<f64> {
-    let messages = if trial.expected > 0 {
-        trial.unique()
-    } else {
-        trial.published
-    };
-    (messages > 0).then(|| seconds * 1e6 / messages as f64)
 }
 
 /// How a figure bounds the most that a system can do.

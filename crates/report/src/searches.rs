@@ -7,8 +7,8 @@ use crate::lists::grouped;
 use crate::naming;
 use crate::stats::mean;
 use crate::summary::{Cell, Summary, Workload};
-use crate::wins::per_message;
 use crate::{answers, units, workload};
+use pubgauge_results::figure::per_message;
 
 /// The text in place of the confirmed load where no long trial stayed within what was asked.
 const NOT_CONFIRMED: &str = "not confirmed";

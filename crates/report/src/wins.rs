@@ -6,7 +6,7 @@ use pubgauge_results::Trial;
 
 use crate::cell::Cell;
 use crate::metric::Bound;
-pub use crate::metric::{Metric, per_message};
+pub use crate::metric::Metric;
 use crate::stats::{self, Estimate, Ratio};
 use crate::units;
 

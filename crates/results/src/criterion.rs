@@ -2,15 +2,9 @@
 
 pub(crate) mod spec;
 
-use serde_json::Value;
-
-use crate::counted;
-use crate::distribution::{TooFew, quotable};
-use crate::group;
-use crate::model::{Circumstances, CriterionOutcome, Status, Trial, WorkerLoad};
-use crate::processors;
+use crate::figure::{Better, Figure, Unit, figure};
+use crate::model::{CriterionOutcome, Status, Trial};
 use crate::verdict::failed;
-use crate::window::{self, WindowFigures, in_window};
 pub use spec::{Comparison, CriterionSpec, Filter};
 
 impl Filter {
@@ -34,188 +28,17 @@ impl Filter {
     }
 }
 
-/// Figures that are computed from recorded ones, beside those that are [counted](counted::FIGURES).
-pub const DERIVED: [&str; 11] = [
-    "verdict",
-    "unique",
-    "client_cpu_total_s",
-    "client_cpu_share",
-    "system_cpu_share",
-    "lost_share",
-    "system_cpu_us_per_msg",
-    "client_cpu_us_per_msg",
-    "duplicated_share",
-    "smallest_member_share",
-    "largest_member_share",
-];
-
-/// Figures that are counts. They apply to every trial that ran, whatever its verdict, because a
-/// criterion on loss is about lossy trials.
-const COUNTS: [&str; 14] = [
-    "lost",
-    "under_way",
-    "lost_share",
-    "duplicated",
-    "duplicated_share",
-    "reordered",
-    "refused",
-    "not_connected",
-    "not_sent",
-    "delivered",
-    "published",
-    "expected",
-    "smallest_member_share",
-    "largest_member_share",
-];
-
-/// A figure of a trial (or of one of its flows) by its name in `results.json`, with dots between the parts:
-/// `delivered_msgs_per_s`, `latency_ns.p99`, `client_cpu_s.publishers`; or one of [`DERIVED`] or of
-/// [`counted::FIGURES`]. After `@` the name of a window: `latency_ns.p99@during`; a figure of the whole trial, such as
-/// the verdict, has no windows. `None` if there is no figure of that name or the trial has no value for it, as for
-/// percentiles that no value lies beyond.
-pub fn figure(trial: &Trial, flow: Option<&str>, name: &str) -> Option<f64> {
-    look_up(trial, flow, name).ok()
-}
-
-/// A figure as [`figure`] finds it; `Err(Some)` where it is a percentile of too few values.
-fn look_up(trial: &Trial, flow: Option<&str>, name: &str) -> Result<f64, Option<TooFew>> {
-    let (name, window) = window::split(name);
-    let of_flow = |flow: &str| trial.flows.iter().find(|f| f.name == flow);
-    let value = match (flow, window) {
-        (None, None) => serde_json::to_value(trial),
-        (Some(flow), None) => serde_json::to_value(of_flow(flow).ok_or(None)?),
-        (flow, Some(window)) => serde_json::to_value(in_window(trial, flow, window).ok_or(None)?),
+impl CriterionSpec {
+    /// The figure that it asks for; `None` if there is none of that name, as in another version's results.
+    pub fn asked(&self) -> Option<&'static Figure> {
+        Some(Figure::in_window(&self.figure)?.0)
     }
-    .expect("a trial is plain data");
-    let number = |path: &str| {
-        path.split('.')
-            .try_fold(&value, |at, key| at.get(key))?
-            .as_f64()
-    };
-    let ratio = |part: Option<f64>, whole: &str| {
-        let whole = number(whole)?;
-        (whole > 0.0).then_some(part? / whole)
-    };
-    let unique = number("delivered")
-        .zip(number("duplicated"))
-        .map(|(all, again)| all - again);
-    let client_cpu =
-        || Some(number("client_cpu_s.publishers")? + number("client_cpu_s.subscribers")?);
-    let whole = flow.is_none() && window.is_none();
-    let shares = || processors::shares(trial).filter(|_| whole);
-    let members = || group::extremes(&trial.groups).filter(|_| whole);
-    // Microseconds per first delivery.
-    let each = |seconds: Option<f64>| {
-        let unique = unique.filter(|unique| *unique > 0.0)?;
-        Some(seconds? * 1e6 / unique)
-    };
-    let found = match name {
-        // As a number, the place in the list of verdicts, so that `= 0` means valid.
-        "verdict" if window.is_some() => None,
-        "verdict" => Some(f64::from(trial.verdict.status as u8)),
-        "client_cpu_total_s" => client_cpu(),
-        "lost_share" => ratio(number("lost"), "expected"),
-        "duplicated_share" => ratio(number("duplicated"), "delivered"),
-        "unique" => unique,
-        // Figures of the whole trial only, as the following ones are.
-        _ if counted::FIGURES.contains(&name) => counted::figure(trial, name).filter(|_| whole),
-        "client_cpu_share" => shares().map(|of| of.client),
-        "system_cpu_share" => shares().and_then(|of| of.system),
-        "smallest_member_share" => members().map(|of| of.0),
-        "largest_member_share" => members().map(|of| of.1),
-        "system_cpu_us_per_msg" => each(number("system_cpu_s")),
-        "client_cpu_us_per_msg" => each(client_cpu()),
-        _ => {
-            if let Some((distribution, part)) = name.rsplit_once('.')
-                && let Some(distribution) = value.get(distribution)
-            {
-                quotable(distribution, part).map_err(Some)?;
-                // Format 1 has 0 for what an empty distribution does not have.
-                let empty = distribution.get("count") == Some(&Value::from(0));
-                if empty && part != "count" {
-                    return Err(None);
-                }
-            }
-            number(name)
-        }
-    };
-    found.ok_or(None)
-}
 
-/// The name in `results.json` of a figure as studies name it: `latency_ns.p99_9` for `latency.p99.9`,
-/// `delivered_msgs_per_s` for `delivered-rate`. What follows `@`, a window, is kept.
-pub fn recorded_name(name: &str) -> String {
-    if let (name, Some(window)) = window::split(name) {
-        return format!("{}@{window}", recorded_name(name));
+    /// A value of its figure, with the unit.
+    pub fn show(&self, value: f64) -> String {
+        let asked = self.asked();
+        asked.map_or_else(|| number(value), |asked| show(asked, value))
     }
-    let plain = name.replace('-', "_");
-    if let Some((distribution, statistic)) = plain.split_once('.') {
-        return format!("{distribution}_ns.{}", statistic.replace('.', "_"));
-    }
-    match plain.as_str() {
-        "loss_share" => return "lost_share".into(),
-        "client_cpu" => return "client_cpu_total_s".into(),
-        "system_cpu" => return "system_cpu_s".into(),
-        _ => {}
-    }
-    let suffixes = [("_rate", "_msgs_per_s"), ("_memory", "_rss_bytes")];
-    let known = suffixes
-        .into_iter()
-        .find_map(|(suffix, recorded)| Some(format!("{}{recorded}", plain.strip_suffix(suffix)?)));
-    known.unwrap_or(plain)
-}
-
-/// Whether a figure of that name can exist; for the checks of a study file.
-pub fn is_figure(name: &str) -> bool {
-    let mut values = hdrhistogram::Histogram::<u64>::new(3).expect("three digits are in range");
-    // As many as the rarest percentile takes.
-    values.saturating_record_n(1, 10_000);
-    let one = crate::model::Distribution::from_histogram(&values);
-    let probe = Trial {
-        duration_s: 1.0,
-        circumstances: Circumstances {
-            cores: 2,
-            ..Circumstances::default()
-        },
-        worker_load: WorkerLoad {
-            machine_others: Some(0.0),
-            ..WorkerLoad::default()
-        },
-        system_cpu_s: Some(1.0),
-        system_rss_bytes: Some(1),
-        delivered: 1,
-        expected: 1,
-        latency_ns: one,
-        latency_from_send_ns: one,
-        send_lag_ns: one,
-        noise_ns: one,
-        acknowledgement_ns: Some(one),
-        round_trip_ns: Some(one),
-        groups: vec![group::GroupFigures {
-            deliveries: vec![1],
-            ..group::GroupFigures::default()
-        }],
-        ..Trial::default()
-    };
-    let window = WindowFigures {
-        name: window::split(name).1.unwrap_or_default().to_owned(),
-        delivered: 1,
-        expected: 1,
-        lost: Some(0),
-        under_way: Some(0),
-        latency_ns: one,
-        latency_from_send_ns: one,
-        send_lag_ns: one,
-        acknowledgement_ns: Some(one),
-        round_trip_ns: Some(one),
-        system_cpu_s: Some(1.0),
-        ..WindowFigures::default()
-    };
-    let probe = Trial {
-        windows: vec![window],
-        ..counted::everything(probe)
-    };
-    figure(&probe, None, name).is_some()
 }
 
 /// What one trial says of a criterion.
@@ -265,56 +88,51 @@ pub fn by_default(pacing_within_ns: u64) -> CriterionSpec {
 /// - All other trials that are not valid are undecided.
 pub fn bearing(trial: &Trial, criterion: &CriterionSpec) -> Bearing {
     use Comparison::{AtLeast, AtMost, Equal, Greater, Less};
-    let name = criterion.figure.as_str();
+    let said = |met, what: String| Bearing { met, figure: what };
+    let Some((asked, window)) = Figure::in_window(&criterion.figure) else {
+        return said(None, no_such_figure(&criterion.figure));
+    };
     let status = trial.verdict.status;
-    let looked_up = look_up(trial, criterion.filter.flow.as_deref(), name);
-    let value = looked_up.ok();
+    let found = asked.of(trial, criterion.filter.flow.as_deref(), window);
     let compared = |value: f64| Bearing {
         met: Some(criterion.comparison.holds(value, criterion.value)),
-        figure: show(name, value),
+        figure: show(asked, value),
     };
-    let said = |met, what: String| Bearing { met, figure: what };
-    let of = |parts: &[&str]| parts.iter().any(|part| name.contains(part));
-    let counts = COUNTS.contains(&window::split(name).0) || name.starts_with("odd.");
     let upper = matches!(criterion.comparison, Less | AtMost | Equal);
     let lower = matches!(criterion.comparison, Greater | AtLeast);
-    let demands = upper
-        && of(&[
-            "latency",
-            "round_trip",
-            "acknowledgement",
-            "lost",
-            "duplicated",
-        ])
-        || lower && of(&["msgs_per_s"]);
-    let known = match looked_up {
-        Ok(value) => show(name, value),
+    let on_its_better_side = match asked.better {
+        Better::Less => upper,
+        Better::More => lower,
+    };
+    let demands = asked.promised && on_its_better_side;
+    let known = match found {
+        Ok(value) => show(asked, value),
         Err(Some(few)) => few.to_string(),
         Err(None) => "no such figure".to_owned(),
     };
     let not_valid = format!("{known}, {}", status.word());
-    match (status, value) {
-        (Status::Valid, Some(value)) => compared(value),
-        (_, Some(value)) if name == "verdict" => compared(value),
-        (Status::Valid, None) => said(
+    match (status, found) {
+        (Status::Valid, Ok(value)) => compared(value),
+        (_, Ok(value)) if asked.unit == Unit::Verdict => compared(value),
+        (Status::Valid, Err(Some(few))) => said(None, format!("not measured: {few}")),
+        (Status::Valid, Err(None)) => said(
             None,
-            match looked_up {
-                Err(Some(few)) => format!("not measured: {few}"),
-                _ => "not measured: there was none, or it is out of sight".to_owned(),
-            },
+            "not measured: there was none, or it is out of sight".to_owned(),
         ),
         (Status::Broken, _) => said((demands && failed(trial)).then_some(false), "broken".into()),
-        (_, Some(value)) if counts => compared(value),
+        (_, Ok(value)) if asked.of_any_trial => compared(value),
         (Status::Overloaded | Status::Lossy, _) if demands => said(Some(false), not_valid),
-        (Status::ClientBound, Some(value)) if lower && of(&["msgs_per_s"]) => {
+        (Status::ClientBound, Ok(value)) if lower && asked.unit == Unit::PerSecond => {
             let reached = criterion.comparison.holds(value, criterion.value);
-            said(
-                reached.then_some(true),
-                format!("{} or more", show(name, value)),
-            )
+            let more = format!("{} or more", show(asked, value));
+            said(reached.then_some(true), more)
         }
         _ => said(None, not_valid),
     }
+}
+
+fn no_such_figure(name: &str) -> String {
+    format!("there is no figure named {name:?}")
 }
 
 /// Evaluates a criterion over the trials of a run: not met if a trial fails it, undecided if a
@@ -325,9 +143,8 @@ pub fn evaluate(trials: &[Trial], criterion: &CriterionSpec) -> CriterionOutcome
         met,
         figures,
     };
-    if !is_figure(&criterion.figure) {
-        let none = format!("there is no figure named {:?}", criterion.figure);
-        return outcome(None, none);
+    if criterion.asked().is_none() {
+        return outcome(None, no_such_figure(&criterion.figure));
     }
     let matching = trials
         .iter()
@@ -381,33 +198,28 @@ pub fn evaluate(trials: &[Trial], criterion: &CriterionSpec) -> CriterionOutcome
     outcome(Some(true), format!("{all}{closest}"))
 }
 
-/// A figure with its unit: `show("latency_ns.p99", 4.2e6)` is `4.2 ms`.
-pub fn show(name: &str, value: f64) -> String {
-    let (name, _) = window::split(name);
+/// A value of a figure with its unit: 4.2e6 of `latency.p99` is `4.2 ms`.
+pub fn show(figure: &Figure, value: f64) -> String {
     let scaled = |units: &[(f64, &str)]| {
         let fits = units.iter().find(|(size, _)| value.abs() >= *size);
         let (size, unit) = fits.or(units.last()).copied().unwrap_or((1.0, ""));
         format!("{} {unit}", number(value / size))
     };
-    if name == "verdict" {
-        let word = Status::ALL
-            .get(value as usize)
-            .map_or("none", |status| status.word());
-        word.to_owned()
-    } else if name.contains("_ns") {
-        scaled(&[(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")])
-    } else if name.ends_with("_per_s") {
-        scaled(&[(1e6, "M/s"), (1e3, "k/s"), (1.0, "/s")]).replace(" /s", "/s")
-    } else if name.ends_with("_bytes") {
-        scaled(&[(1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")])
-    } else if name.ends_with("_share") {
-        format!("{} %", number(value * 100.0))
-    } else if name.ends_with("_s") {
-        format!("{} s", number(value))
-    } else if name.ends_with("_us_per_msg") {
-        format!("{} µs a message", number(value))
-    } else {
-        number(value)
+    const BYTES: [(f64, &str); 4] = [(1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")];
+    match figure.unit {
+        Unit::Verdict => {
+            let status = Status::ALL.get(value as usize);
+            status.map_or("none", |status| status.word()).to_owned()
+        }
+        Unit::Nanoseconds => scaled(&[(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")]),
+        Unit::PerSecond => scaled(&[(1e6, "M/s"), (1e3, "k/s"), (1.0, "/s")]).replace(" /s", "/s"),
+        Unit::Bytes => scaled(&BYTES),
+        Unit::BytesPerSecond => format!("{}/s", scaled(&BYTES)),
+        Unit::Share => format!("{} %", number(value * 100.0)),
+        Unit::Seconds => format!("{} s", number(value)),
+        Unit::Cores => format!("{} cores", number(value)),
+        Unit::MicrosecondsPerMessage => format!("{} µs a message", number(value)),
+        Unit::Messages | Unit::Count => number(value),
     }
 }
 

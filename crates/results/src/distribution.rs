@@ -20,6 +20,11 @@ fn has_beyond(count: u64, quantile: f64) -> bool {
     count as f64 * (1.0 - quantile) >= 1.0 - 1e-9
 }
 
+/// Values of which one lies beyond a quantile.
+fn needed(quantile: f64) -> u64 {
+    (1.0 / (1.0 - quantile)).round() as u64
+}
+
 /// Why a part of a distribution cannot be quoted: how many values it has, and how many it takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooFew {
@@ -47,7 +52,7 @@ pub fn quotable(distribution: &Value, part: &str) -> Result<(), TooFew> {
     match PERCENTILES.iter().find(|(name, _)| *name == part) {
         Some((_, quantile)) if !has_beyond(count, *quantile) => Err(TooFew {
             count,
-            needed: (1.0 / (1.0 - quantile)).round() as u64,
+            needed: needed(*quantile),
         }),
         _ => Ok(()),
     }
@@ -87,6 +92,20 @@ impl Distribution {
     /// Whether a percentile can be quoted: at least one value lies beyond `quantile`.
     pub fn tells(&self, quantile: f64) -> bool {
         has_beyond(self.count + self.censored, quantile)
+    }
+
+    /// Checks that a percentile can be quoted.
+    ///
+    /// # Errors
+    /// There are too few values.
+    pub fn enough(&self, quantile: f64) -> Result<(), TooFew> {
+        if self.tells(quantile) {
+            return Ok(());
+        }
+        Err(TooFew {
+            count: self.count + self.censored,
+            needed: needed(quantile),
+        })
     }
 
     /// The same counts with other values: what becomes of each time, and of the mean.

@@ -1,16 +1,19 @@
-//! The figures of a trial by their names: what each is measured in, which direction is better, and where it can be
-//! asked for.
+//! The figures of a trial by their names: what each is measured in, which direction is better, where it can be asked
+//! for, and how it comes out of a trial. A new figure is one entry of the catalogue.
 
+mod catalogue;
+mod part;
+
+use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use pubgauge_driver::Capability;
 
-use self::Better::{Less, More};
-use self::Unit::{
-    Bytes, Count, Messages, MicrosecondsPerMessage, PerSecond, Seconds, Share, Verdict,
-};
-use crate::criterion::recorded_name;
-use crate::window;
+pub use self::catalogue::per_message;
+use self::part::Part;
+use crate::distribution::{Distribution, TooFew};
+use crate::model::Trial;
+use crate::window::{self, in_window};
 
 /// What a figure is measured in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,10 +22,14 @@ pub enum Unit {
     Messages,
     /// Messages per second.
     PerSecond,
+    /// Bytes per second.
+    BytesPerSecond,
     /// Nanoseconds.
     Nanoseconds,
     /// Seconds of processor time.
     Seconds,
+    /// Processors: seconds of processor time in a second.
+    Cores,
     /// Microseconds of processor time for a message.
     MicrosecondsPerMessage,
     /// Bytes.
@@ -40,7 +47,12 @@ impl Unit {
     pub fn is_of_speed(self) -> bool {
         matches!(
             self,
-            Unit::Nanoseconds | Unit::PerSecond | Unit::Seconds | Unit::MicrosecondsPerMessage
+            Unit::Nanoseconds
+                | Unit::PerSecond
+                | Unit::BytesPerSecond
+                | Unit::Seconds
+                | Unit::Cores
+                | Unit::MicrosecondsPerMessage
         )
     }
 
@@ -49,10 +61,26 @@ impl Unit {
         match self {
             Unit::Nanoseconds => "ns",
             Unit::PerSecond => "1/s",
+            Unit::BytesPerSecond => "B/s",
             Unit::Seconds => "s",
             Unit::MicrosecondsPerMessage => "us",
             Unit::Bytes => "B",
-            Unit::Messages | Unit::Share | Unit::Count | Unit::Verdict => "1",
+            Unit::Messages | Unit::Cores | Unit::Share | Unit::Count | Unit::Verdict => "1",
+        }
+    }
+
+    /// The end of a column's name; empty for a plain number.
+    pub fn suffix(self) -> &'static str {
+        match self {
+            Unit::Nanoseconds => "ns",
+            Unit::PerSecond => "msgs_per_s",
+            Unit::BytesPerSecond => "bytes_per_s",
+            Unit::Seconds => "s",
+            Unit::Cores => "cores",
+            Unit::MicrosecondsPerMessage => "us",
+            Unit::Bytes => "bytes",
+            Unit::Share => "share",
+            Unit::Messages | Unit::Count | Unit::Verdict => "",
         }
     }
 }
@@ -76,7 +104,7 @@ pub enum Asked {
 }
 
 /// A figure of a trial.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Figure {
     /// Its name in studies, for example `latency.p99.9`, `delivered-rate`.
     pub name: String,
@@ -88,132 +116,69 @@ pub struct Figure {
     pub better: Better,
     /// Where it can be asked for.
     pub asked: Asked,
-    /// Whether a window of the measurement has it, too.
-    pub of_windows: bool,
+    /// What it is, in a few words.
+    pub says: &'static str,
+    /// Whether it holds whatever the verdict, as counts do.
+    pub of_any_trial: bool,
+    /// Whether a system that failed does not meet a bound on its better side.
+    pub promised: bool,
+    value: Value,
 }
 
-/// A figure that is not one of a distribution: name, unit, better direction, and whether windows have it.
-type Plain = (&'static str, Unit, Better, bool);
+/// Where the value of a figure comes from.
+#[derive(Clone, Copy, Debug)]
+enum Value {
+    /// A trial, one of its flows or a window.
+    OfPart(fn(&Part<'_>) -> Option<f64>),
+    /// The same, a statistic of times.
+    Time(for<'a> fn(&Part<'a>) -> Option<&'a Distribution>, Statistic),
+    /// A whole trial alone.
+    OfTrial(fn(&Trial) -> Option<f64>),
+    /// A whole trial alone, where the study had it counted.
+    OnRequest(fn(&Trial) -> Option<f64>),
+    /// More than the trial: its workload, or the search that it belongs to.
+    Elsewhere { of_windows: bool },
+}
 
-/// Those that criteria and claims ask for.
-const OF_CRITERIA: [Plain; 20] = [
-    ("published", Messages, More, true),
-    ("refused", Messages, Less, true),
-    ("not-connected", Messages, Less, true),
-    ("not-sent", Messages, Less, true),
-    ("under-way", Messages, Less, true),
-    ("delivered", Messages, More, true),
-    ("lost", Messages, Less, true),
-    ("duplicated", Messages, Less, true),
-    ("reordered", Messages, Less, true),
-    ("offered-rate", PerSecond, More, true),
-    ("published-rate", PerSecond, More, true),
-    ("delivered-rate", PerSecond, More, true),
-    ("loss-share", Share, Less, true),
-    ("client-cpu", Seconds, Less, false),
-    ("system-cpu", Seconds, Less, true),
-    ("client-memory", Bytes, Less, false),
-    ("system-memory", Bytes, Less, false),
-    ("client-cpu-share", Share, Less, false),
-    ("system-cpu-share", Share, Less, false),
-    ("verdict", Verdict, Less, false),
-];
+/// A statistic of a distribution.
+#[derive(Clone, Copy, Debug)]
+enum Statistic {
+    Min,
+    Mean,
+    Quantile(f64),
+    Max,
+}
 
-/// Those that claims alone ask for.
-const OF_CLAIMS: [Plain; 25] = [
-    ("cpu-per-message", MicrosecondsPerMessage, Less, false),
-    (
-        "client-cpu-per-message",
-        MicrosecondsPerMessage,
-        Less,
-        false,
-    ),
-    (
-        "system-cpu-per-message",
-        MicrosecondsPerMessage,
-        Less,
-        false,
-    ),
-    ("duplicated-share", Share, Less, true),
-    ("reordered-share", Share, Less, false),
-    ("expected", Messages, More, true),
-    ("delivered-bytes-rate", Bytes, More, true),
-    ("system-busiest-thread", Count, Less, false),
-    ("publishers-cpu", Count, Less, false),
-    (
-        "publishers-cpu-per-message",
-        MicrosecondsPerMessage,
-        Less,
-        false,
-    ),
-    ("publishers-load", Share, Less, false),
-    ("subscribers-load", Share, Less, false),
-    ("smallest-member-share", Share, More, false),
-    ("largest-member-share", Share, Less, false),
-    ("client-syscalls-per-message", Count, Less, false),
-    ("system-syscalls-per-message", Count, Less, false),
-    ("client-send-calls-per-message", Count, Less, false),
-    ("client-receive-calls-per-message", Count, Less, false),
-    ("system-sync-calls", Count, Less, false),
-    ("system-sync-calls-per-message", Count, Less, false),
-    ("system-written-bytes", Bytes, Less, false),
-    ("interface-bytes-per-payload-byte", Count, Less, false),
-    ("interface-packets-per-message", Count, Less, false),
-    ("interface-overhead-per-message", Bytes, Less, false),
-    ("limit", Count, More, false),
-];
+impl Statistic {
+    fn of(self, distribution: &Distribution) -> Result<f64, Option<TooFew>> {
+        let time = |ns: Option<u64>| ns.map(|ns| ns as f64);
+        let value = match self {
+            Statistic::Min => time(distribution.min),
+            Statistic::Mean => distribution.mean,
+            Statistic::Max => time(distribution.max),
+            Statistic::Quantile(quantile) => {
+                distribution.enough(quantile).map_err(Some)?;
+                time(distribution.quotable(quantile))
+            }
+        };
+        value.ok_or(None)
+    }
+}
 
-/// Distributions of times, each of which has the statistics below.
-const DISTRIBUTIONS: [&str; 5] = [
-    "latency",
-    "latency-from-send",
-    "send-lag",
-    "round-trip",
-    "acknowledgement",
-];
+static FIGURES: LazyLock<Vec<Figure>> = LazyLock::new(catalogue::all);
 
-const STATISTICS: [&str; 8] = ["min", "mean", "p50", "p90", "p99", "p99.9", "p99.99", "max"];
-
-/// Statistics of times that only claims ask for, and whether windows have them.
-const TIMES_OF_CLAIMS: [(&str, bool); 7] = [
-    ("latency.p70", false),
-    ("latency.p97", false),
-    ("half-round-trip.mean", true),
-    ("half-round-trip.p50", true),
-    ("half-round-trip.p90", true),
-    ("half-round-trip.p99", true),
-    ("half-round-trip.max", true),
-];
-
-static FIGURES: LazyLock<Vec<Figure>> = LazyLock::new(|| {
-    let figure = |name: String, unit, better, asked, of_windows| Figure {
-        recorded: recorded_name(&name),
-        name,
-        unit,
-        better,
-        asked,
-        of_windows,
+static BY_NAME: LazyLock<HashMap<String, usize>> = LazyLock::new(|| {
+    let names = |(nth, figure): (usize, &Figure)| {
+        [&figure.name, &figure.recorded].map(|name| (alike(name), nth))
     };
-    let time = |name, asked, windows| figure(name, Unit::Nanoseconds, Better::Less, asked, windows);
-    let plain = |figures: &'static [Plain], asked| {
-        let figures = figures.iter().copied();
-        figures.map(move |(name, unit, better, windows)| {
-            figure(name.to_owned(), unit, better, asked, windows)
-        })
-    };
-    let names = DISTRIBUTIONS
-        .iter()
-        .flat_map(|of| STATISTICS.map(|statistic| format!("{of}.{statistic}")));
-    let times = names.map(|name| time(name, Asked::InCriteria, true));
-    let of_claims = TIMES_OF_CLAIMS
-        .iter()
-        .map(|(name, windows)| time((*name).to_owned(), Asked::InClaims, *windows));
-    plain(&OF_CRITERIA, Asked::InCriteria)
-        .chain(plain(&OF_CLAIMS, Asked::InClaims))
-        .chain(times)
-        .chain(of_claims)
-        .collect()
+    FIGURES.iter().enumerate().flat_map(names).collect()
 });
+
+impl PartialEq for Figure {
+    fn eq(&self, other: &Figure) -> bool {
+        self.name == other.name
+    }
+}
 
 impl Figure {
     /// All figures.
@@ -223,13 +188,14 @@ impl Figure {
 
     /// The figure of this name, as in studies or as in `results.json`, without a window.
     pub fn named(name: &str) -> Option<&'static Figure> {
-        let name = alike(name);
-        let is = |figure: &&Figure| {
-            [&figure.name, &figure.recorded]
-                .map(|n| alike(n))
-                .contains(&name)
-        };
-        Figure::all().iter().find(is)
+        Some(&FIGURES[*BY_NAME.get(&alike(name))?])
+    }
+
+    /// The figure of this name, and the window after `@`; `None` as well for a quotient of two figures.
+    pub fn in_window(name: &str) -> Option<(&'static Figure, Option<&str>)> {
+        let (base, window) = window::split(name);
+        let figure = Figure::named(base).filter(|_| !name.contains('/'))?;
+        Some((figure, window))
     }
 
     /// The figures that criteria can ask for.
@@ -238,6 +204,55 @@ impl Figure {
             .iter()
             .filter(|figure| figure.asked == Asked::InCriteria)
     }
+
+    /// The figures that are counted where the study asks for it.
+    pub fn on_request() -> impl Iterator<Item = &'static Figure> {
+        let counted = |figure: &&Figure| matches!(figure.value, Value::OnRequest(_));
+        Figure::all().iter().filter(counted)
+    }
+
+    /// Whether a window of the measurement has it, too.
+    pub fn of_windows(&self) -> bool {
+        match self.value {
+            Value::OfPart(_) | Value::Time(..) => true,
+            Value::OfTrial(_) | Value::OnRequest(_) => false,
+            Value::Elsewhere { of_windows } => of_windows,
+        }
+    }
+
+    /// Its value in a trial, or in one of its flows, or in a window of either.
+    ///
+    /// # Errors
+    /// There is none; with the reason, where it is a percentile of too few values.
+    pub fn of(
+        &self,
+        trial: &Trial,
+        flow: Option<&str>,
+        window: Option<&str>,
+    ) -> Result<f64, Option<TooFew>> {
+        let part = match (flow, window) {
+            (None, None) => Part::from(trial),
+            (Some(name), None) => {
+                let flow = trial.flows.iter().find(|flow| flow.name == name);
+                Part::from(flow.ok_or(None)?)
+            }
+            (flow, Some(name)) => Part::from(in_window(trial, flow, name).ok_or(None)?),
+        };
+        let whole = flow.is_none() && window.is_none();
+        match self.value {
+            Value::OfPart(value) => value(&part).ok_or(None),
+            Value::Time(distribution, statistic) => statistic.of(distribution(&part).ok_or(None)?),
+            Value::OfTrial(value) | Value::OnRequest(value) if whole => value(trial).ok_or(None),
+            _ => Err(None),
+        }
+    }
+}
+
+/// A figure of a trial or of one of its flows by its name, as in studies or as in `results.json`, with the window after
+/// `@`. `None` if there is no such figure, or the trial has no value for it.
+pub fn figure(trial: &Trial, flow: Option<&str>, name: &str) -> Option<f64> {
+    let (figure, window) = Figure::in_window(name)?;
+    figure.of(trial, flow, window).ok()
 }
 
 /// The capabilities that the figure `supports A, B` counts: how many of them a system has itself. `None`: the name is
@@ -271,7 +286,6 @@ pub fn study_name(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::criterion::is_figure;
 
     #[test]
     fn names_are_unique_and_stand_for_one_another() {
@@ -313,12 +327,126 @@ mod tests {
         assert_eq!(capabilities("lost"), None);
     }
 
-    #[test]
-    fn criteria_ask_for_what_trials_have_and_windows_for_what_they_have() {
-        for figure in Figure::of_criteria() {
-            assert!(is_figure(&figure.recorded), "{figure:?}");
-            let of_window = is_figure(&format!("{}@during", figure.recorded));
-            assert!(of_window || !figure.of_windows, "{figure:?}");
+    /// A line of the table for each figure; one line for all statistics of a distribution.
+    fn table() -> String {
+        let mut lines = vec!["| figure | unit | better | windows | asked in | what it is |\n|---|---|---|---|---|---|".to_owned()];
+        let mut before: Option<&str> = None;
+        for figure in Figure::all() {
+            let (name, statistics) = match (figure.value, figure.name.split_once('.')) {
+                (Value::Time(..), Some((name, _))) if before == Some(name) => continue,
+                (Value::Time(..), Some((name, _))) => {
+                    before = Some(name);
+                    (name, ".min .mean .p50 .p90 .p99 .p99.9 .p99.99 .max")
+                }
+                _ => (&*figure.name, ""),
+            };
+            let statistics: String = statistics
+                .split(' ')
+                .filter(|s| !s.is_empty())
+                .map(|s| format!(" `{s}`"))
+                .collect();
+            let better = if figure.better == Better::Less {
+                "less"
+            } else {
+                "more"
+            };
+            let windows = if figure.of_windows() { "yes" } else { "" };
+            let asked = if figure.asked == Asked::InCriteria {
+                "criteria, claims"
+            } else {
+                "claims"
+            };
+            let unit = if figure.unit == Unit::Verdict {
+                "verdict"
+            } else {
+                figure.unit.symbol()
+            };
+            lines.push(format!(
+                "| `{name}`{statistics} | {unit} | {better} | {windows} | {asked} | {} |",
+                figure.says
+            ));
         }
+        lines.join("\n")
+    }
+
+    #[test]
+    fn the_documented_table_is_the_catalogue() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/results.md");
+        let page = std::fs::read_to_string(path).unwrap();
+        let (before, rest) = page
+            .split_once("<!-- figures -->")
+            .expect("a mark of the table");
+        let (_, after) = rest
+            .split_once("<!-- end of figures -->")
+            .expect("a mark of its end");
+        let made = format!(
+            "{before}<!-- figures -->\n\n{}\n\n<!-- end of figures -->{after}",
+            table()
+        );
+        if std::env::var_os("PUBGAUGE_RENEW").is_some() {
+            std::fs::write(path, made).unwrap();
+        } else {
+            assert!(
+                made == page,
+                "docs/results.md differs: run this test with PUBGAUGE_RENEW=1"
+            );
+        }
+    }
+
+    /// Every figure comes out of a trial that has everything, under both of its names.
+    #[test]
+    fn criteria_ask_for_what_trials_have() {
+        for figure in Figure::of_criteria() {
+            assert!(
+                !matches!(figure.value, Value::Elsewhere { .. }),
+                "{figure:?}"
+            );
+        }
+        let times = Distribution {
+            count: 20_000,
+            min: Some(1),
+            mean: Some(2.0),
+            p50: Some(2),
+            p90: Some(3),
+            p99: Some(4),
+            p99_9: Some(5),
+            p99_99: Some(6),
+            max: Some(7),
+            ..Distribution::default()
+        };
+        let trial = Trial {
+            latency_ns: times,
+            acknowledgement_ns: Some(times),
+            ..Trial::default()
+        };
+        for (name, wanted) in [
+            ("min", 1.0),
+            ("mean", 2.0),
+            ("p90", 3.0),
+            ("p99.99", 6.0),
+            ("max", 7.0),
+        ] {
+            for of in ["latency", "acknowledgement"] {
+                assert_eq!(
+                    super::figure(&trial, None, &format!("{of}.{name}")),
+                    Some(wanted)
+                );
+            }
+        }
+        let few = Trial {
+            latency_ns: Distribution {
+                count: 999,
+                ..times
+            },
+            ..Trial::default()
+        };
+        let p999 = Figure::named("latency.p99.9").unwrap().of(&few, None, None);
+        assert_eq!(
+            p999,
+            Err(Some(TooFew {
+                count: 999,
+                needed: 1000
+            }))
+        );
     }
 }

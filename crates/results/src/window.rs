@@ -32,9 +32,8 @@ pub fn in_window<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::criterion::{
-        Comparison, CriterionSpec, Filter, evaluate, figure, is_figure, recorded_name,
-    };
+    use crate::criterion::{Comparison, CriterionSpec, Filter, evaluate};
+    use crate::figure::{Figure, figure};
     use crate::model::{Distribution, FlowFigures, Status};
 
     fn window(name: &str, p99: u64, lost: Option<u64>) -> WindowFigures {
@@ -70,7 +69,6 @@ mod tests {
     #[test]
     fn figures_of_windows_are_named_with_their_window() {
         let trial = trial();
-        assert_eq!(recorded_name("latency.p99@during"), "latency_ns.p99@during");
         assert_eq!(figure(&trial, None, "latency_ns.p99@before"), Some(5.0));
         assert_eq!(figure(&trial, None, "latency_ns.p99@during"), Some(70.0));
         assert_eq!(
@@ -87,8 +85,9 @@ mod tests {
             figure(&single, Some("meters"), "latency_ns.p99@during"),
             Some(70.0)
         );
-        assert!(is_figure("latency_ns.p99@during") && is_figure("system_cpu_s@x"));
-        assert!(!is_figure("client_rss_bytes@during"));
+        let of_windows = |name| Figure::named(name).unwrap().of_windows();
+        assert!(of_windows("latency.p99") && of_windows("system-cpu"));
+        assert!(!of_windows("client-memory"));
     }
 
     #[test]

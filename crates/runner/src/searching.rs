@@ -4,7 +4,8 @@
 mod bursts;
 
 use bursts::BURST;
-use pubgauge_results::criterion::{Comparison, CriterionSpec, bearing, figure};
+use pubgauge_results::criterion::{Comparison, CriterionSpec, bearing};
+use pubgauge_results::figure::{Unit, figure};
 use pubgauge_results::model::{Status, Trial, Verdict};
 use pubgauge_results::network::full_link;
 use pubgauge_results::search as stored;
@@ -81,8 +82,8 @@ fn seen(axis: &str, own: &[Told<'_>]) -> Vec<Seen> {
 /// Processor time of client and system for a delivery, s.
 fn cost_s(trial: &Trial) -> Option<f64> {
     let us = |name| figure(trial, None, name).filter(|us| *us > 0.0);
-    let client = us("client_cpu_us_per_msg")?;
-    Some((client + us("system_cpu_us_per_msg").unwrap_or(0.0)) / 1e6)
+    let client = us("client-cpu-per-message")?;
+    Some((client + us("system-cpu-per-message").unwrap_or(0.0)) / 1e6)
 }
 
 /// How long a trial took, s. Where that is not stored, it is about as long as its phases.
@@ -397,7 +398,10 @@ fn gave_way(told: &Told<'_>, criteria: &[CriterionSpec]) -> GaveWay {
                 .iter()
                 .find(|c| bearing(&measured, c).met == Some(false));
             match missed {
-                Some(c) if c.figure.contains("latency") || c.figure.contains("round_trip") => {
+                Some(c)
+                    if c.asked()
+                        .is_some_and(|asked| asked.unit == Unit::Nanoseconds) =>
+                {
                     let ns = figure(trial, c.filter.flow.as_deref(), &c.figure).unwrap_or(0.0);
                     say("latency", ns, "ns", why)
                 }

@@ -226,7 +226,9 @@ fn limit(figure: &Figure, bound: &Bound) -> Result<Limit, String> {
                 Unit::Bytes => "a size in quotes, such as \"100MB\"",
                 Unit::Share => "a share from 0 to 1, or a percentage such as \"0.1%\"",
                 Unit::Verdict => "a verdict in quotes, such as \"valid\"",
-                Unit::Count | Unit::MicrosecondsPerMessage => "a number",
+                Unit::Count | Unit::Cores | Unit::BytesPerSecond | Unit::MicrosecondsPerMessage => {
+                    "a number"
+                }
             };
             return Err(format!("expected {expected}"));
         }

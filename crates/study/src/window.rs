@@ -98,7 +98,7 @@ pub(crate) fn check_figure(figure: &Figure, name: &str) -> Result<(), String> {
     let (name, Some(window)) = split(name) else {
         return Ok(());
     };
-    match figure.of_windows {
+    match figure.of_windows() {
         true => Ok(()),
         false => Err(format!(
             "`{name}` is of the whole measurement; the window `{window}` has counts, rates, times, loss-share and system-cpu"

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use planted::*;
 use pubgauge_driver::{Kind, Settings};
 use pubgauge_engine::assignment::Workers;
-use pubgauge_results::criterion::figure;
+use pubgauge_results::figure::figure;
 use pubgauge_simulator::Behaviour;
 use pubgauge_workload::{Arrivals, SECOND, Until, Workload};
 

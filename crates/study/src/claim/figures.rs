@@ -1,6 +1,6 @@
 //! Figures of claims: their names, and their values with units.
 
-use pubgauge_results::figure::{Figure, capabilities};
+use pubgauge_results::figure::{Figure, Unit, capabilities};
 
 use crate::units::{Rate, Size, Span, did_you_mean};
 use crate::window;
@@ -76,30 +76,25 @@ pub(super) fn percent(text: &str) -> Result<f64, String> {
 /// A value of a figure, with the figure's unit.
 pub(super) fn quantity(figure: &str, text: &str) -> Result<f64, String> {
     let wrong = |e: crate::units::UnitError| e.to_string();
-    let is = |part: &str| window::split(figure).0.contains(part);
-    if figure.contains('/') || series(figure).is_some() || capabilities(figure).is_some() {
-        number(text)
-    } else if is("latency") || is("round-trip") || is("send-lag") || is("acknowledgement") {
-        let sign = if text.starts_with('-') { -1.0 } else { 1.0 };
-        let span = text
-            .trim_start_matches('-')
-            .parse::<Span>()
-            .map_err(wrong)?;
-        Ok(sign * span.0 as f64)
-    } else if is("bytes-rate") {
-        number(text)
-    } else if is("-rate") {
-        match text.parse::<Rate>().map_err(wrong)? {
+    // A quotient, a statistic of a series and a number of capabilities are plain numbers.
+    let Some((figure, _)) = Figure::in_window(figure) else {
+        return number(text);
+    };
+    match figure.unit {
+        Unit::Nanoseconds => {
+            let sign = if text.starts_with('-') { -1.0 } else { 1.0 };
+            let span = text.trim_start_matches('-').parse::<Span>();
+            Ok(sign * span.map_err(wrong)?.0 as f64)
+        }
+        Unit::PerSecond => match text.parse::<Rate>().map_err(wrong)? {
             Rate::All(per_s) => Ok(per_s),
             _ => Err("expected a rate over all, such as \"10k/s\"".into()),
-        }
-    } else if is("-memory") {
-        text.parse::<Size>()
-            .map(|size| size.0 as f64)
-            .map_err(wrong)
-    } else if is("-share") {
-        percent(text)
-    } else {
-        number(text)
+        },
+        Unit::Bytes => match text.parse::<Size>() {
+            Ok(size) => Ok(size.0 as f64),
+            Err(error) => number(text).map_err(|_| wrong(error)),
+        },
+        Unit::Share => percent(text),
+        _ => number(text),
     }
 }

@@ -245,7 +245,11 @@ rate = "200/s"
         // On a busy machine some may not leave before the end.
         assert_eq!(count(trial, "offered"), 200);
         let published = count(trial, "published");
-        assert_eq!(count(trial, "delivered"), 2 * published, "one for each group");
+        assert_eq!(
+            count(trial, "delivered"),
+            2 * published,
+            "one for each group"
+        );
         assert_eq!(count(trial, "acknowledgement_ns.count"), published);
     }
 }

@@ -1,0 +1,659 @@
+//! Every figure of a trial: one entry for each.
+
+use super::part::Part;
+use super::{
+    Asked,
+    Better::{self, Less, More},
+    Figure, Statistic, Unit, Value,
+};
+use crate::distribution::Distribution;
+use crate::model::Trial;
+use crate::{counted, group, processors};
+
+/// A figure that is not a statistic of a distribution.
+struct Entry {
+    name: &'static str,
+    /// Its name in `results.json`, in exports and in a stored criterion.
+    recorded: &'static str,
+    unit: Unit,
+    better: Better,
+    asked: Asked,
+    value: Value,
+    says: &'static str,
+    /// It is a count, or a share of counts: it holds whatever the verdict, because a criterion on loss is about lossy
+    /// trials.
+    of_any_trial: bool,
+    /// A system that failed does not meet a bound on it on its better side.
+    promised: bool,
+}
+
+const fn entry(
+    name: &'static str,
+    recorded: &'static str,
+    (unit, better): (Unit, Better),
+    value: Value,
+    says: &'static str,
+) -> Entry {
+    Entry {
+        name,
+        recorded,
+        unit,
+        better,
+        asked: Asked::InCriteria,
+        value,
+        says,
+        of_any_trial: false,
+        promised: false,
+    }
+}
+
+impl Entry {
+    const fn of_any_trial(self) -> Entry {
+        Entry {
+            of_any_trial: true,
+            ..self
+        }
+    }
+
+    const fn promised(self) -> Entry {
+        Entry {
+            promised: true,
+            ..self
+        }
+    }
+
+    const fn in_claims(self) -> Entry {
+        Entry {
+            asked: Asked::InClaims,
+            ..self
+        }
+    }
+}
+
+const GOOD: (Unit, Better) = (Unit::Messages, More);
+const BAD: (Unit, Better) = (Unit::Messages, Less);
+const RATE: (Unit, Better) = (Unit::PerSecond, More);
+const SHARE: (Unit, Better) = (Unit::Share, Less);
+const COST: (Unit, Better) = (Unit::MicrosecondsPerMessage, Less);
+const CALLS: (Unit, Better) = (Unit::Count, Less);
+
+/// A value of a trial, a flow or a window.
+const fn part(value: fn(&Part<'_>) -> Option<f64>) -> Value {
+    Value::OfPart(value)
+}
+
+/// A value of a whole trial alone.
+const fn whole(value: fn(&Trial) -> Option<f64>) -> Value {
+    Value::OfTrial(value)
+}
+
+/// A value of a whole trial alone that is counted where the study asks for it.
+const fn on_request(value: fn(&Trial) -> Option<f64>) -> Value {
+    Value::OnRequest(value)
+}
+
+const ENTRIES: [Entry; 45] = [
+    entry(
+        "published",
+        "published",
+        GOOD,
+        part(|p| Some(p.published as f64)),
+        "messages that the system took",
+    )
+    .of_any_trial(),
+    entry(
+        "refused",
+        "refused",
+        BAD,
+        part(|p| Some(p.refused as f64)),
+        "messages that the system or its client library refused",
+    )
+    .of_any_trial(),
+    entry(
+        "not-connected",
+        "not_connected",
+        BAD,
+        part(|p| Some(p.not_connected as f64)),
+        "messages that fell due while their publisher was not connected",
+    )
+    .of_any_trial(),
+    entry(
+        "not-sent",
+        "not_sent",
+        BAD,
+        part(|p| Some(p.not_sent as f64)),
+        "messages that were due and not handed over before the end",
+    )
+    .of_any_trial(),
+    entry(
+        "under-way",
+        "under_way",
+        BAD,
+        part(|p| Some(p.under_way? as f64)),
+        "deliveries that were still on their way at the end",
+    )
+    .of_any_trial(),
+    entry(
+        "delivered",
+        "delivered",
+        GOOD,
+        part(|p| Some(p.delivered as f64)),
+        "deliveries to all subscribers, repeated ones included",
+    )
+    .of_any_trial(),
+    entry(
+        "lost",
+        "lost",
+        BAD,
+        part(|p| Some(p.lost? as f64)),
+        "deliveries that never come",
+    )
+    .of_any_trial()
+    .promised(),
+    entry(
+        "duplicated",
+        "duplicated",
+        BAD,
+        part(|p| Some(p.duplicated as f64)),
+        "deliveries of a message that the subscriber (or group) had already",
+    )
+    .of_any_trial()
+    .promised(),
+    entry(
+        "reordered",
+        "reordered",
+        BAD,
+        part(|p| Some(p.reordered as f64)),
+        "deliveries that a later message of the stream overtook",
+    )
+    .of_any_trial(),
+    entry(
+        "offered-rate",
+        "offered_msgs_per_s",
+        RATE,
+        part(|p| p.offered_per_s),
+        "messages due in a second",
+    )
+    .promised(),
+    entry(
+        "published-rate",
+        "published_msgs_per_s",
+        RATE,
+        part(|p| p.published_per_s),
+        "messages that the system took in a second",
+    )
+    .promised(),
+    entry(
+        "delivered-rate",
+        "delivered_msgs_per_s",
+        RATE,
+        part(|p| Some(p.delivered_per_s)),
+        "first deliveries in a second",
+    )
+    .promised(),
+    entry(
+        "loss-share",
+        "lost_share",
+        SHARE,
+        part(|p| share(p.lost?, p.expected)),
+        "lost of the expected deliveries",
+    )
+    .of_any_trial()
+    .promised(),
+    entry(
+        "client-cpu",
+        "client_cpu_total_s",
+        (Unit::Seconds, Less),
+        whole(|t| Some(t.client_cpu_s.total())),
+        "processor time of the client",
+    ),
+    entry(
+        "system-cpu",
+        "system_cpu_s",
+        (Unit::Seconds, Less),
+        part(|p| p.system_cpu_s),
+        "processor time of the system's processes",
+    ),
+    entry(
+        "client-memory",
+        "client_rss_bytes",
+        (Unit::Bytes, Less),
+        whole(|t| Some(t.client_rss_bytes as f64)),
+        "largest resident memory of the client",
+    ),
+    entry(
+        "system-memory",
+        "system_rss_bytes",
+        (Unit::Bytes, Less),
+        whole(|t| Some(t.system_rss_bytes? as f64)),
+        "largest resident memory of the system's processes",
+    ),
+    entry(
+        "client-cpu-share",
+        "client_cpu_share",
+        SHARE,
+        whole(|t| Some(processors::shares(t)?.client)),
+        "processor time of the client, of what the machine has",
+    ),
+    entry(
+        "system-cpu-share",
+        "system_cpu_share",
+        SHARE,
+        whole(|t| processors::shares(t)?.system),
+        "processor time of the system, of what it could have had",
+    ),
+    // As a number, the place in the list of verdicts: 0 is valid.
+    entry(
+        "verdict",
+        "verdict",
+        (Unit::Verdict, Less),
+        whole(|t| Some(f64::from(t.verdict.status as u8))),
+        "whether the figures can be trusted",
+    ),
+    entry(
+        "cpu-per-message",
+        "cpu_per_message",
+        COST,
+        whole(cpu_per_message),
+        "processor time of client and system for each first delivery",
+    )
+    .in_claims(),
+    entry(
+        "client-cpu-per-message",
+        "client_cpu_per_message",
+        COST,
+        whole(|t| per_message(t.client_cpu_s.total(), t)),
+        "processor time of the client for each first delivery",
+    )
+    .in_claims(),
+    entry(
+        "system-cpu-per-message",
+        "system_cpu_per_message",
+        COST,
+        whole(|t| per_message(t.system_cpu_s?, t)),
+        "processor time of the system for each first delivery",
+    )
+    .in_claims(),
+    entry(
+        "duplicated-share",
+        "duplicated_share",
+        SHARE,
+        part(|p| share(p.duplicated, p.delivered)),
+        "repeated ones of all deliveries",
+    )
+    .in_claims()
+    .of_any_trial()
+    .promised(),
+    entry(
+        "reordered-share",
+        "reordered_share",
+        SHARE,
+        part(|p| share(p.reordered, p.delivered)),
+        "overtaken ones of all deliveries",
+    )
+    .in_claims()
+    .of_any_trial(),
+    entry(
+        "expected",
+        "expected",
+        GOOD,
+        part(|p| Some(p.expected as f64)),
+        "deliveries that there should be",
+    )
+    .in_claims()
+    .of_any_trial(),
+    entry(
+        "delivered-bytes-rate",
+        "delivered_bytes_per_s",
+        (Unit::BytesPerSecond, More),
+        Value::Elsewhere { of_windows: true },
+        "payload of first deliveries in a second",
+    )
+    .in_claims(),
+    entry(
+        "system-busiest-thread",
+        "system_busiest_thread_cpu",
+        (Unit::Cores, Less),
+        whole(|t| t.system_busiest_thread_cpu),
+        "processors that the system's busiest thread used",
+    )
+    .in_claims(),
+    entry(
+        "publishers-cpu",
+        "publishers_cpu",
+        (Unit::Cores, Less),
+        whole(publishers_cpu),
+        "processors that the publishing workers used",
+    )
+    .in_claims(),
+    // Per message that the system took in the same time, whenever it was due.
+    entry(
+        "publishers-cpu-per-message",
+        "publishers_cpu_per_message",
+        COST,
+        whole(|t| ratio(1e6 * publishers_cpu(t)?, t.published_msgs_per_s)),
+        "processor time of the publishing workers for each message that the system took",
+    )
+    .in_claims(),
+    entry(
+        "publishers-load",
+        "publishers_load",
+        SHARE,
+        whole(|t| observed(t.worker_load.publishers_running)),
+        "of the measurement in which the busiest publishing worker ran on a processor",
+    )
+    .in_claims(),
+    entry(
+        "subscribers-load",
+        "subscribers_load",
+        SHARE,
+        whole(|t| observed(t.worker_load.subscribers_running)),
+        "of the measurement in which the busiest subscribing worker ran on a processor",
+    )
+    .in_claims(),
+    entry(
+        "smallest-member-share",
+        "smallest_member_share",
+        (Unit::Share, More),
+        whole(|t| Some(group::extremes(&t.groups)?.0)),
+        "of a group's deliveries that the member with the fewest got",
+    )
+    .in_claims()
+    .of_any_trial(),
+    entry(
+        "largest-member-share",
+        "largest_member_share",
+        SHARE,
+        whole(|t| Some(group::extremes(&t.groups)?.1)),
+        "of a group's deliveries that the member with the most got",
+    )
+    .in_claims()
+    .of_any_trial(),
+    entry(
+        "client-syscalls-per-message",
+        "client_syscalls_per_message",
+        CALLS,
+        on_request(|t| each(counted::client(t)?.all, t)),
+        "system calls of the client for each first delivery",
+    )
+    .in_claims(),
+    entry(
+        "system-syscalls-per-message",
+        "system_syscalls_per_message",
+        CALLS,
+        on_request(|t| each(counted::system(t)?.all, t)),
+        "system calls of the system for each first delivery",
+    )
+    .in_claims(),
+    entry(
+        "client-send-calls-per-message",
+        "client_send_calls_per_message",
+        CALLS,
+        on_request(|t| each(counted::client(t)?.sends?, t)),
+        "system calls of the client that send, for each first delivery",
+    )
+    .in_claims(),
+    entry(
+        "client-receive-calls-per-message",
+        "client_receive_calls_per_message",
+        CALLS,
+        on_request(|t| each(counted::client(t)?.receives?, t)),
+        "system calls of the client that receive, for each first delivery",
+    )
+    .in_claims(),
+    entry(
+        "system-sync-calls",
+        "system_sync_calls",
+        CALLS,
+        on_request(|t| Some(counted::system(t)?.syncs as f64)),
+        "system calls of the system that sync to disk",
+    )
+    .in_claims(),
+    entry(
+        "system-sync-calls-per-message",
+        "system_sync_calls_per_message",
+        CALLS,
+        on_request(|t| each(counted::system(t)?.syncs, t)),
+        "system calls of the system that sync to disk, for each first delivery",
+    )
+    .in_claims(),
+    entry(
+        "system-written-bytes",
+        "system_written_bytes",
+        (Unit::Bytes, Less),
+        whole(|t| Some(t.system_written_bytes? as f64)),
+        "bytes that the kernel was to write to disk for the system",
+    )
+    .in_claims(),
+    entry(
+        "interface-bytes-per-payload-byte",
+        "interface_bytes_per_payload_byte",
+        CALLS,
+        on_request(|t| {
+            let traffic = counted::interface(t)?;
+            ratio(traffic.bytes as f64, traffic.payload_bytes? as f64)
+        }),
+        "bytes that crossed the interface for each byte of payload",
+    )
+    .in_claims(),
+    entry(
+        "interface-packets-per-message",
+        "interface_packets_per_message",
+        CALLS,
+        on_request(|t| each(counted::interface(t)?.packets, t)),
+        "packets that crossed the interface for each first delivery",
+    )
+    .in_claims(),
+    // Negative where payloads cross another interface.
+    entry(
+        "interface-overhead-per-message",
+        "interface_overhead_per_message",
+        (Unit::Bytes, Less),
+        on_request(|t| {
+            let traffic = counted::interface(t)?;
+            ratio(
+                traffic.bytes as f64 - traffic.payload_bytes? as f64,
+                deliveries(t),
+            )
+        }),
+        "bytes that crossed the interface and are not payload, for each first delivery",
+    )
+    .in_claims(),
+    entry(
+        "limit",
+        "limit",
+        (Unit::Count, More),
+        Value::Elsewhere { of_windows: false },
+        "what a search found",
+    )
+    .in_claims(),
+];
+
+/// A distribution of times: its name, its name in `results.json`, where it is, what it says, and whether a system that
+/// failed does not meet an upper bound on it.
+type Times = (
+    &'static str,
+    &'static str,
+    for<'a> fn(&Part<'a>) -> Option<&'a Distribution>,
+    &'static str,
+    bool,
+);
+
+const TIMES: [Times; 6] = [
+    (
+        "latency",
+        "latency_ns",
+        |p| Some(p.latency),
+        "from the intended send time to arrival",
+        true,
+    ),
+    (
+        "latency-from-send",
+        "latency_from_send_ns",
+        |p| Some(p.latency_from_send),
+        "from the actual send time to arrival",
+        true,
+    ),
+    (
+        "send-lag",
+        "send_lag_ns",
+        |p| Some(p.send_lag),
+        "from the intended to the actual send time",
+        false,
+    ),
+    (
+        "round-trip",
+        "round_trip_ns",
+        |p| p.round_trip,
+        "from the intended send time of a question to its answer",
+        true,
+    ),
+    (
+        "acknowledgement",
+        "acknowledgement_ns",
+        |p| p.acknowledgement,
+        "from the actual send time to the system's acknowledgement",
+        true,
+    ),
+    (
+        "half-round-trip",
+        "half_round_trip_ns",
+        |p| p.half_round_trip,
+        "half of each round trip",
+        true,
+    ),
+];
+
+/// The last of [`TIMES`] can be asked for in claims alone.
+const IN_CRITERIA: usize = TIMES.len() - 1;
+
+const STATISTICS: [(&str, &str, Statistic); 8] = [
+    ("min", "min", Statistic::Min),
+    ("mean", "mean", Statistic::Mean),
+    ("p50", "p50", Statistic::Quantile(0.5)),
+    ("p90", "p90", Statistic::Quantile(0.9)),
+    ("p99", "p99", Statistic::Quantile(0.99)),
+    ("p99.9", "p99_9", Statistic::Quantile(0.999)),
+    ("p99.99", "p99_99", Statistic::Quantile(0.9999)),
+    ("max", "max", Statistic::Max),
+];
+
+/// Percentiles of latency without a field of their own.
+const OF_ECDF: [(&str, &str, fn(&Trial) -> Option<f64>); 2] = [
+    ("latency.p70", "latency_ns.p70", |t| quantile(t, 0.7)),
+    ("latency.p97", "latency_ns.p97", |t| quantile(t, 0.97)),
+];
+
+pub(super) fn all() -> Vec<Figure> {
+    let time = |name: String, recorded: String, says, asked, promised, value| Figure {
+        name,
+        recorded,
+        unit: Unit::Nanoseconds,
+        better: Less,
+        asked,
+        says,
+        of_any_trial: false,
+        promised,
+        value,
+    };
+    let mut all = Vec::new();
+    for (nth, (of, recorded, distribution, says, promised)) in TIMES.into_iter().enumerate() {
+        let asked = if nth < IN_CRITERIA {
+            Asked::InCriteria
+        } else {
+            Asked::InClaims
+        };
+        all.extend(STATISTICS.map(|(name, field, statistic)| {
+            let value = Value::Time(distribution, statistic);
+            time(
+                format!("{of}.{name}"),
+                format!("{recorded}.{field}"),
+                says,
+                asked,
+                promised,
+                value,
+            )
+        }));
+    }
+    let latency = TIMES[0].3;
+    all.extend(OF_ECDF.map(|(name, recorded, value)| {
+        time(
+            name.into(),
+            recorded.into(),
+            latency,
+            Asked::InClaims,
+            true,
+            whole(value),
+        )
+    }));
+    let plain = ENTRIES.into_iter().map(|entry| Figure {
+        name: entry.name.into(),
+        recorded: entry.recorded.into(),
+        unit: entry.unit,
+        better: entry.better,
+        asked: entry.asked,
+        says: entry.says,
+        of_any_trial: entry.of_any_trial,
+        promised: entry.promised,
+        value: entry.value,
+    });
+    all.extend(plain);
+    all
+}
+
+fn ratio(part: f64, whole: f64) -> Option<f64> {
+    (whole > 0.0).then_some(part / whole)
+}
+
+fn share(part: u64, whole: u64) -> Option<f64> {
+    ratio(part as f64, whole as f64)
+}
+
+/// A share of the measurement; `None` where it was not observed.
+fn observed(share: f64) -> Option<f64> {
+    (share > 0.0).then_some(share)
+}
+
+/// First deliveries that came during the measurement.
+fn deliveries(trial: &Trial) -> f64 {
+    (trial.delivered_msgs_per_s * trial.duration_s).round()
+}
+
+fn each(count: u64, trial: &Trial) -> Option<f64> {
+    ratio(count as f64, deliveries(trial))
+}
+
+/// Microseconds of processor time per first delivery; without subscribers, per message taken.
+pub fn per_message(seconds: f64, trial: &Trial) -> Option<f64> {
+    let messages = if trial.expected > 0 {
+        trial.unique()
+    } else {
+        trial.published
+    };
+    ratio(seconds * 1e6, messages as f64)
+}
+
+/// Of client and system together. A broker out of sight would seem to cost nothing: there is no figure then. A
+/// brokerless system works inside the client and has no time of its own.
+fn cpu_per_message(trial: &Trial) -> Option<f64> {
+    let inside = trial.system_in_client().then_some(0.0);
+    per_message(
+        trial.client_cpu_s.total() + trial.system_cpu_s.or(inside)?,
+        trial,
+    )
+}
+
+fn publishers_cpu(trial: &Trial) -> Option<f64> {
+    observed(trial.client_cpu_s.publishers / trial.duration_s)
+}
+
+/// The next larger latency whose share of the distribution function is stored exactly, of some 200 points spread evenly
+/// over the logarithm of the value. Deliveries that were still under way count as later ones. `None` where no value
+/// lies beyond it.
+fn quantile(trial: &Trial, share: f64) -> Option<f64> {
+    if !trial.latency_ns.tells(share) {
+        return None;
+    }
+    let mut reached = trial.latency_ecdf.iter().filter(|(_, at)| *at >= share);
+    reached.next().map(|(ns, _)| *ns as f64)
+}
