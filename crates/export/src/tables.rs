@@ -79,7 +79,7 @@ impl Run<'_> {
                 step.map(|step| step.search).into(),
                 word(step.map(|step| step.purpose)),
                 step.and_then(|step| step.load).into(),
-                trial.verdict.reasons.join("; ").into(),
+                trial.verdict.words().join("; ").into(),
                 trial.errors.join("; ").into(),
                 share(trial.lost, trial.expected),
                 members.map(|(smallest, _)| smallest).into(),
@@ -225,7 +225,13 @@ impl Run<'_> {
                     "study" => self.results.study.name.as_str().into(),
                     "search" => number.into(),
                     "axes" => axes(&search.axes).into(),
-                    "notes" => search.notes.join("; ").into(),
+                    "notes" => (search
+                        .notes
+                        .iter()
+                        .map(|note| &*note.text)
+                        .collect::<Vec<_>>())
+                    .join("; ")
+                    .into(),
                     "trials" => search.trials.len().into(),
                     _ => record.pointer(path).cloned().unwrap_or_default(),
                 };

@@ -51,7 +51,10 @@ fn trial(id: u32, system: &str, payload: &str, status: Status) -> Trial {
         system_cpu_s: (system != "far").then_some(0.25),
         verdict: Verdict {
             status,
-            reasons: vec!["a \"reason\", with\na line".into()],
+            reasons: vec![pubgauge_results::Reason::new(
+                pubgauge_results::Rule::Lost,
+                "a \"reason\", with\na line",
+            )],
             needs_s: None,
         },
         flows: vec![flow("readings, all"), flow("commands")],
@@ -115,7 +118,14 @@ fn with_a_search() -> Results {
             unit: "share of a core".into(),
             words: "a client thread was busy".into(),
         }),
-        notes: vec!["one".into(), "two".into()],
+        notes: ["one", "two"]
+            .map(|text| {
+                pubgauge_results::search::SearchNote::new(
+                    pubgauge_results::search::NoteOf::Client,
+                    text,
+                )
+            })
+            .into(),
         bursts: Some(BurstFigures {
             messages: 1_000,
             sent: 12,

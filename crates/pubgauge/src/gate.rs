@@ -52,9 +52,9 @@ pub fn of_run(results: &Results) -> Vec<Check> {
             (Status::Broken, _) | (_, false) => Outcome::Undecided,
             _ => Outcome::Aside,
         },
-        words: match &trial.verdict.reasons[..] {
-            [] => status(trial).word().to_owned(),
-            reasons => format!("{}: {}", status(trial).word(), reasons.join("; ")),
+        words: match trial.verdict.words() {
+            none if none.is_empty() => status(trial).word().to_owned(),
+            words => format!("{}: {}", status(trial).word(), words.join("; ")),
         },
     });
     let none = results.trials.is_empty().then(|| Check {

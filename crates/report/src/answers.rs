@@ -257,7 +257,11 @@ fn row(cell: &Cell<'_>, specs: &[CriterionSpec]) -> RowAnswer {
             None => {
                 let verdict = &cell.typical().verdict;
                 let word = verdict.status.word().to_owned();
-                (word.clone(), word, verdict.reasons.first().cloned())
+                (
+                    word.clone(),
+                    word,
+                    verdict.reasons.first().map(|reason| reason.text.clone()),
+                )
             }
         },
     };
@@ -296,7 +300,11 @@ fn of_trial(trial: &Trial, specs: &[CriterionSpec]) -> Vec<Said> {
         used: f64::INFINITY,
         figure: status.word().to_owned(),
         decided_by: status.word().to_owned(),
-        reason: trial.verdict.reasons.first().cloned(),
+        reason: trial
+            .verdict
+            .reasons
+            .first()
+            .map(|reason| reason.text.clone()),
     };
     if said.is_empty() && trial.expected > 0 {
         said.push(of_spec(trial, &default_spec(trial)));
@@ -375,7 +383,7 @@ fn of_spec(trial: &Trial, spec: &CriterionSpec) -> Said {
             .reasons
             .first()
             .filter(|_| by_verdict)
-            .cloned(),
+            .map(|reason| reason.text.clone()),
     }
 }
 

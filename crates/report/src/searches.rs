@@ -323,7 +323,7 @@ pub(crate) fn cost_words(members: &[&Sought<'_>]) -> String {
 pub(crate) fn notes(members: &[&Sought<'_>]) -> Vec<String> {
     let notes = members.iter().flat_map(|sought| {
         let notes = sought.search.notes.iter();
-        notes.map(|note| (note, sought.row.as_str()))
+        notes.map(|note| (&note.text, sought.row.as_str()))
     });
     let words = grouped(notes).into_iter();
     words

@@ -280,7 +280,7 @@ fn not_valid(out: &mut String, summary: &Summary<'_>, width: usize) {
         );
         wrapped(out, "  ", &head, width);
         for reason in group.trials[0].verdict.reasons.iter().take(reasons) {
-            wrapped(out, "    - ", &plain(reason), width);
+            wrapped(out, "    - ", &plain(&reason.text), width);
         }
     }
     if groups.len() > DOUBTS {

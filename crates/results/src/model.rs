@@ -1,6 +1,7 @@
 //! `results.json`: the names that other tools read. Names of measured values contain the unit.
 
 mod parts;
+mod reason;
 mod trial;
 
 use pubgauge_driver::{Answer, Capability, Unsupported};
@@ -15,13 +16,11 @@ pub use crate::distribution::Distribution;
 use crate::search::{NotMeasured, Search};
 use crate::traffic::NetworkInfo;
 pub use parts::*;
+pub use reason::*;
 pub use trial::*;
 
 /// Name and version of the format; raised whenever a reader could misunderstand a newer file.
-pub const FORMAT: &str = "pubgauge-results/2";
-
-/// Formats that are read: fields that an older one lacks get their defaults.
-pub const READ_FORMATS: [&str; 2] = ["pubgauge-results/1", FORMAT];
+pub const FORMAT: &str = "pubgauge-results/1";
 
 /// The file `results.json` of a run.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]

@@ -34,7 +34,7 @@ pub struct Search {
     pub gave_way: Option<GaveWay>,
     /// Sentences on what the interval does not say, and on what would make it better.
     #[serde(default)]
-    pub notes: Vec<String>,
+    pub notes: Vec<SearchNote>,
     /// The bursts at the limit, where the largest burst was searched for: of the longest trial at the
     /// largest burst up to `low` that stayed within.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -54,6 +54,82 @@ pub enum Bound {
     /// The search: its trials or minutes were used up, or the largest load was still carried.
     #[default]
     Budget,
+}
+
+/// What a note of a search is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum NoteOf {
+    /// The bursts at the limit.
+    Bursts,
+    /// Other programs kept the machine busy beyond the limit.
+    OthersBusy,
+    /// The client was the bottleneck beyond the limit.
+    Client,
+    /// The host of the run cannot offer more.
+    HostFull,
+    /// The largest load that is tried was carried.
+    LargestCarried,
+    /// Larger bursts arrive whole, but after the next one began.
+    BurstsLate,
+    /// Trials or time were spent before the interval was narrow.
+    Wide,
+    /// Trials or time were spent before a load that is small enough was tried.
+    AllTooMuch,
+    /// Trials or time were spent before anything could be told.
+    Spent,
+    /// The cost of a delivery varied during the search.
+    CostVaried,
+    /// The system was not started anew between trials.
+    KeepRunning,
+    /// Trials in a row told nothing.
+    GivenUp,
+    /// No load stayed within what was asked for.
+    NoneWithin,
+    /// What short trials promised did not last.
+    LongOnly,
+    /// No long trial near the lower end stayed within.
+    NotConfirmed,
+    /// No long trial was run.
+    NoLongTrial,
+    /// The system ended under a load beyond the limit.
+    SystemEnded,
+    /// What the last trial said.
+    LastTrial,
+}
+
+impl NoteOf {
+    /// Why there is no limit, or none but a lower end, in a few words; `None` where the note does not tell that.
+    pub fn cause(self) -> Option<&'static str> {
+        Some(match self {
+            NoteOf::OthersBusy => "other programs kept the machine busy",
+            NoteOf::Client => "the client was the bottleneck",
+            NoteOf::HostFull => "this host cannot offer more",
+            NoteOf::LargestCarried => "the largest load that is tried was not too much",
+            NoteOf::BurstsLate => "larger bursts arrive late",
+            NoteOf::Wide | NoteOf::AllTooMuch | NoteOf::Spent => "its trials or time were spent",
+            NoteOf::GivenUp => "trials in a row told nothing",
+            NoteOf::NoneWithin => "no load stayed within what was asked for",
+            _ => return None,
+        })
+    }
+}
+
+/// A note of a search.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SearchNote {
+    /// What it is about.
+    pub of: NoteOf,
+    /// The note in words.
+    pub text: String,
+}
+
+impl SearchNote {
+    /// A note in these words.
+    pub fn new(of: NoteOf, text: impl Into<String>) -> SearchNote {
+        let text = text.into();
+        SearchNote { of, text }
+    }
 }
 
 /// What limited the load, with its figure.

@@ -29,7 +29,7 @@ use crate::claim::ClaimOutcome;
 use crate::comparison::Comparison;
 use crate::difference::first_difference;
 use crate::histogram::{self, Interval};
-use crate::model::{CriterionOutcome, FORMAT, Machine, READ_FORMATS, Results, StudyInfo, Trial};
+use crate::model::{CriterionOutcome, FORMAT, Machine, Results, StudyInfo, Trial};
 use crate::network::NetworkInfo;
 use crate::place::{PARTIAL, Place};
 use crate::search::{NotMeasured, Search};
@@ -351,23 +351,13 @@ pub fn load(dir: &Path) -> Result<Results, StoreError> {
         .and_then(Value::as_str)
         .unwrap_or("none")
         .to_owned();
-    if !READ_FORMATS.contains(&found.as_str()) {
+    if found != FORMAT {
         return Err(StoreError::Format { path, found });
     }
-    let mut results: Results =
-        serde_json::from_value(value).map_err(|why| StoreError::Damaged {
-            path,
-            why: why.to_string(),
-        })?;
-    // An older run that is resumed is written in the newer format.
-    results.format = FORMAT.to_owned();
-    for trial in &mut results.trials {
-        // Format 1 had no field for it.
-        if trial.extra.remove("system_in_client") == Some(Value::Bool(true)) {
-            trial.circumstances.system_in_client = true;
-        }
-    }
-    Ok(results)
+    serde_json::from_value(value).map_err(|why| StoreError::Damaged {
+        path,
+        why: why.to_string(),
+    })
 }
 
 /// Reads a histogram log of a stored trial, for example `latency`; empty if the trial has none of

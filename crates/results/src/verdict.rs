@@ -25,8 +25,9 @@ mod series;
 mod tests;
 pub mod thresholds;
 
+use crate::model::Rule;
 use carried::Carried;
-use findings::{Findings, Rule};
+use findings::Findings;
 
 /// Judges a trial by its figures and its circumstances. The verdict that it has already is ignored.
 pub fn judge(trial: &Trial) -> Verdict {

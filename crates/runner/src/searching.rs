@@ -6,10 +6,12 @@ mod bursts;
 use bursts::BURST;
 use pubgauge_results::criterion::{Comparison, CriterionSpec, bearing};
 use pubgauge_results::figure::{Unit, figure};
-use pubgauge_results::model::{Status, Trial, Verdict};
+use pubgauge_results::model::{Reason, Rule, Status, Trial, Verdict};
 use pubgauge_results::network::full_link;
 use pubgauge_results::search as stored;
-use pubgauge_results::search::{GaveWay, Purpose, Search, SearchStep, SearchTrial};
+use pubgauge_results::search::{
+    GaveWay, NoteOf, Purpose, Search, SearchNote, SearchStep, SearchTrial,
+};
 use pubgauge_results::verdict::crowded;
 use pubgauge_results::window;
 use pubgauge_search::{Bound, Finding, Found, Question, Seen, Step, Wander, found};
@@ -160,19 +162,26 @@ fn achieved(axis: &str, trial: &Trial, load: Option<f64>) -> f64 {
 /// Of a search over bursts (`axis`) only this is asked: whether every burst arrived whole and in time. A
 /// client that is busy handing bursts over does not count against it.
 pub fn told(axis: &str, trial: &Trial, criteria: &[CriterionSpec]) -> (Finding, Vec<String>) {
-    let (finding, mut reasons) = of_system(axis, trial, criteria);
-    match crowded(trial).filter(|_| finding == Finding::Beyond) {
-        Some(crowd) => {
-            reasons.retain(|reason| *reason != crowd);
-            reasons.insert(0, crowd);
-            (Finding::Client, reasons)
-        }
-        None => (finding, reasons),
-    }
+    let (finding, why) = of_system(axis, trial, criteria, &trial.verdict.words());
+    let Some(crowd) = crowded(trial).filter(|_| finding == Finding::Beyond) else {
+        return (finding, why);
+    };
+    let others = trial.verdict.reasons.iter();
+    let others = others.filter(|reason| reason.rule != Rule::OthersBusy);
+    let others: Vec<String> = others.map(Reason::to_string).collect();
+    let (_, mut why) = of_system(axis, trial, criteria, &others);
+    why.insert(0, crowd);
+    (Finding::Client, why)
 }
 
-fn of_system(axis: &str, trial: &Trial, criteria: &[CriterionSpec]) -> (Finding, Vec<String>) {
-    let reasons = trial.verdict.reasons.clone();
+/// `reasons` are those of the verdict that count.
+fn of_system(
+    axis: &str,
+    trial: &Trial,
+    criteria: &[CriterionSpec],
+    reasons: &[String],
+) -> (Finding, Vec<String>) {
+    let reasons = reasons.to_vec();
     match trial.verdict.status {
         Status::Valid
         | Status::TooShort
@@ -182,7 +191,7 @@ fn of_system(axis: &str, trial: &Trial, criteria: &[CriterionSpec]) -> (Finding,
         | Status::Lossy
             if axis == BURST =>
         {
-            if let Some(told) = bursts::told(trial) {
+            if let Some(told) = bursts::told(trial, &reasons) {
                 return told;
             }
         }
@@ -449,19 +458,22 @@ fn notes(
     found: &Found,
     gave_in: Option<&Told<'_>>,
     own: &[Told<'_>],
-) -> Vec<String> {
+) -> Vec<SearchNote> {
     let mut notes = Vec::new();
+    let mut note = |of, text: String| notes.push(SearchNote { of, text });
     if let Some(at_limit) = bursts::at_limit(axis, found, own) {
-        notes.push(bursts::words(&at_limit));
+        note(NoteOf::Bursts, bursts::words(&at_limit));
     }
     match found.bound {
         Bound::System => {}
-        Bound::Client if gave_in.is_some_and(|told| crowded(told.trial).is_some()) => notes.push(
+        Bound::Client if gave_in.is_some_and(|told| crowded(told.trial).is_some()) => note(
+            NoteOf::OthersBusy,
             "other programs kept the machine busy above that: the system carries at least so much. A machine \
              that does nothing else would show more"
                 .to_owned(),
         ),
-        Bound::Client => notes.push(
+        Bound::Client => note(
+            NoteOf::Client,
             "the client was the bottleneck above that: the system carries at least so much. More workers \
              (--publisher-workers, --subscriber-workers), processes (--processes) or processors would show \
              more"
@@ -470,24 +482,25 @@ fn notes(
         Bound::Budget if found.given_up => {}
         Bound::Budget => match (found.low, found.high) {
             (Some(low), None) if low >= question.most => {
-                notes.push("the largest load that is tried was not too much".to_owned());
+                note(NoteOf::LargestCarried, "the largest load that is tried was not too much".to_owned());
             }
             (Some(_), None) if bursts::late(own) => {
-                notes.push(bursts::at_least());
+                note(NoteOf::BurstsLate, bursts::at_least());
             }
-            (Some(low), Some(high)) => notes.push(format!(
+            (Some(low), Some(high)) => note(NoteOf::Wide, format!(
                 "the interval is {:.0} % wide: the search's {} trials or {:.0} s were spent before it was \
                  narrower",
                 (high / low - 1.0) * 100.0,
                 question.most_trials,
                 question.most_seconds
             )),
-            (None, Some(high)) => notes.push(format!(
+            (None, Some(high)) => note(NoteOf::AllTooMuch, format!(
                 "no load from {high} on stayed within: the search's {} trials or {:.0} s were spent before a smaller \
                  one was tried",
                 question.most_trials, question.most_seconds
             )),
-            _ => notes.push(
+            _ => note(
+                NoteOf::Spent,
                 "the search's trials or time were spent before anything could be told".to_owned(),
             ),
         },
@@ -497,19 +510,22 @@ fn notes(
             Some(_) => "the interval holds the limits at the slowest and at the fastest",
             None => "the limit was lower then",
         };
-        notes.push(format!(
-            "client and system spent from {:.2} to {:.2} µs for a delivery, {:.0} % more at times: the machine, or the \
+        note(
+            NoteOf::CostVaried,
+            format!(
+                "client and system spent from {:.2} to {:.2} µs for a delivery, {:.0} % more at times: the machine, or the \
              system, was slower for a while; {so}",
-            least * 1e6,
-            most * 1e6,
-            (most / least - 1.0) * 100.0
-        ));
+                least * 1e6,
+                most * 1e6,
+                (most / least - 1.0) * 100.0
+            ),
+        );
     }
     if own
         .iter()
         .any(|told| told.trial.circumstances.earlier_trials > 0)
     {
-        notes.push(
+        note(NoteOf::KeepRunning,
             "the system was not started anew between trials (keep-running): the interval is that of one start, \
              and another start may carry more or less"
                 .to_owned(),
@@ -518,31 +534,48 @@ fn notes(
     if found.given_up {
         let why = own.last().and_then(|told| told.why.first());
         let why = why.map_or(String::new(), |why| format!(": {why}"));
-        notes.push(format!(
-            "the search was given up after trials in a row that told nothing{why}"
-        ));
+        note(
+            NoteOf::GivenUp,
+            format!("the search was given up after trials in a row that told nothing{why}"),
+        );
     }
     if found.low.is_none() && found.bound == Bound::System {
-        notes.push("no load stayed within what was asked for".to_owned());
+        note(
+            NoteOf::NoneWithin,
+            "no load stayed within what was asked for".to_owned(),
+        );
     }
     if found.long_only {
-        notes.push(
+        note(
+            NoteOf::LongOnly,
             "what short trials promised did not last: the interval is that of long trials alone"
                 .to_owned(),
         );
     } else if found.confirmed.is_none() && found.low.is_some() {
         let ran = own.iter().any(|told| told.step.purpose == Purpose::Long);
-        notes.push(match ran {
-            true => "no long trial near the lower end stayed within what was asked for".to_owned(),
-            false => "no long trial was run to confirm it".to_owned(),
-        });
+        if ran {
+            note(
+                NoteOf::NotConfirmed,
+                "no long trial near the lower end stayed within what was asked for".to_owned(),
+            );
+        } else {
+            note(
+                NoteOf::NoLongTrial,
+                "no long trial was run to confirm it".to_owned(),
+            );
+        }
     }
     let died = gave_in.is_some_and(|told| !told.trial.circumstances.system_died.is_empty());
     if died {
-        notes.push("the system ended under a load beyond the limit".to_owned());
+        note(
+            NoteOf::SystemEnded,
+            "the system ended under a load beyond the limit".to_owned(),
+        );
     }
     if found.low.is_none() && found.high.is_none() && !found.given_up {
-        notes.extend(own.last().and_then(|told| told.why.first().cloned()));
+        let why = own.last().and_then(|told| told.why.first());
+        why.into_iter()
+            .for_each(|why| note(NoteOf::LastTrial, why.clone()));
     }
     notes
 }

@@ -254,7 +254,7 @@ fn not_run(record: &TrialRecord, system_died: &[String]) -> Option<String> {
 fn verdict(trial: &Trial) -> Verdict {
     let mut verdict = judge(trial);
     for reason in &mut verdict.reasons {
-        *reason = convert::one_line(reason);
+        reason.text = convert::one_line(&reason.text);
     }
     verdict
 }

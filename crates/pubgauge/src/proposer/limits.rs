@@ -1,7 +1,7 @@
 //! Searches of a plan: their next step, their results, and the loads that are shares of them.
 
 use pubgauge_results::model::{Axis as AxisValue, Trial};
-use pubgauge_results::search::{Bound, LimitShare, NotMeasured, Search};
+use pubgauge_results::search::{Bound, LimitShare, NotMeasured, NoteOf, Search, SearchNote};
 use pubgauge_runner::searching::{self, stored_step};
 use pubgauge_search::{Question, Step};
 use pubgauge_study::{Axis, PlannedTrial};
@@ -91,7 +91,8 @@ impl Proposer<'_> {
             && found.low == Some(*most)
         {
             found.bound = Bound::Client;
-            found.notes = vec![format!("more than {most} does not fit this host: {why}")];
+            let text = format!("more than {most} does not fit this host: {why}");
+            found.notes = vec![SearchNote::new(NoteOf::HostFull, text)];
         }
         Some(found)
     }
@@ -125,11 +126,7 @@ impl Proposer<'_> {
             return Err(format!("{} was not searched", share.of));
         };
         // The cause only: the search's own note has the details.
-        let cause = found.notes.first().and_then(|note| note.split(": ").next());
-        let cause = cause.map(|cause| match found.low {
-            Some(_) => cause,
-            None => cause.trim_end_matches(" above that"),
-        });
+        let cause = found.notes.iter().find_map(|note| note.of.cause());
         let why = |reason: String| match cause {
             Some(cause) => format!("no load is {share}: {reason} ({cause})"),
             None => format!("no load is {share}: {reason}"),

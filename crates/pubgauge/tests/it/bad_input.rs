@@ -322,7 +322,7 @@ fn folders_that_hold_no_run() {
     std::fs::create_dir(place.at("damaged")).unwrap();
     place.write(
         "damaged/results.json",
-        "{\"format\": \"pubgauge-results/2\", ",
+        "{\"format\": \"pubgauge-results/1\", ",
     );
     place
         .run(&["report", "damaged"])

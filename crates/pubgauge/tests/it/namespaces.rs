@@ -198,7 +198,7 @@ fn workers_reach_a_broker_of_the_host_from_within_their_namespace() {
     let mut seen = Seen::default();
     let done = trial(&broker, &name, &mut seen);
     assert_eq!(done.verdict.status, Status::Broken);
-    let why = done.verdict.reasons.join("\n");
+    let why = done.verdict.words().join("\n");
     assert!(
         why.contains(&format!("no network namespace `{name}`")),
         "{why}"

@@ -233,7 +233,7 @@ fn held_to_a_tenth(subscribers: &str, rate: &str) -> (Value, bool) {
 
 #[test]
 fn publishers_that_used_up_their_share_are_client_bound() {
-    let (trial, quota) = held_to_a_tenth("1", "600k/s");
+    let (trial, quota) = held_to_a_tenth("1", "2M/s");
     let unsent = "never offered to the system, because the publishers were behind";
     assert!(
         !quota || count(&trial, "not_sent") > 0 && reasons(&trial).contains(unsent),

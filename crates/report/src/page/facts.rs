@@ -54,7 +54,7 @@ pub(super) fn doubts(out: &mut String, page: &Page<'_>) {
             group.repeats(cell.trials.len())
         );
         for reason in &group.trials[0].verdict.reasons {
-            let _ = write!(out, "<li>{}</li>", escape(reason));
+            let _ = write!(out, "<li>{}</li>", escape(&reason.text));
         }
         out.push_str("</ul></li>\n");
     }

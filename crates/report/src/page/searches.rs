@@ -102,7 +102,8 @@ pub(super) fn section(out: &mut String, page: &Page<'_>, sought: &Sought<'_>) {
             None => String::new(),
         }
     );
-    notes(out, &search.notes);
+    let lines: Vec<String> = search.notes.iter().map(|note| note.text.clone()).collect();
+    notes(out, &lines);
     out.push_str("<div class=\"figures\">\n");
     for figure in &page.search_figures[number] {
         one_figure(out, figure, &sought.label, false);

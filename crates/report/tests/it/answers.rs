@@ -27,7 +27,10 @@ fn trial(system: &str, status: Status, rate: f64, p99: u64) -> Trial {
         repeat: 1,
         verdict: Verdict {
             status,
-            reasons: vec![format!("why it is {}", status.word())],
+            reasons: vec![Reason::new(
+                Rule::NotRun,
+                format!("why it is {}", status.word()),
+            )],
             needs_s: None,
         },
         duration_s: 1.0,

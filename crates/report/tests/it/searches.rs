@@ -5,6 +5,7 @@ use crate::sample;
 
 use chromium::{Browser, SAVED, saved};
 use pubgauge_report::{Logs, page};
+use pubgauge_results::search::{NoteOf, SearchNote};
 use serde_json::{Value, json};
 
 /// Each search has its curves, with a mark of its own shape for each trial, and its table.
@@ -107,7 +108,8 @@ fn every_kind_of_search_is_drawn() {
         for search in &mut results.searches {
             search.axis = axis.into();
             search.settings = format!("{} {hostile}", search.system);
-            search.notes.push(hostile.into());
+            let note = SearchNote::new(NoteOf::LastTrial, hostile);
+            search.notes.push(note);
             search.trials[0].why.push(hostile.into());
             if let Some(way) = &mut search.gave_way {
                 way.what = hostile.into();

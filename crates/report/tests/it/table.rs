@@ -8,7 +8,7 @@ use pubgauge_report::summary::{Cell, Summary};
 use pubgauge_report::wins::{Answer, Metric, answer};
 use pubgauge_report::{page, table};
 use pubgauge_results::model::Broker;
-use pubgauge_results::{Results, Status};
+use pubgauge_results::{Reason, Results, Rule, Status};
 
 fn answer_of(results: &Results, workload: &str, metric: Metric) -> Answer {
     let summary = Summary::of(results);
@@ -343,7 +343,8 @@ proptest! {
         let (mut results, _) = sample::run(1);
         for trial in &mut results.trials {
             trial.system.name = format!("{name}{}", trial.system.name);
-            trial.verdict.reasons.push(reason.clone());
+            let reason = Reason::new(Rule::Lost, &reason);
+            trial.verdict.reasons.push(reason);
         }
         let text = table(&results, width);
         for line in text.lines() {

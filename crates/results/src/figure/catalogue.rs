@@ -77,18 +77,20 @@ const SHARE: (Unit, Better) = (Unit::Share, Less);
 const COST: (Unit, Better) = (Unit::MicrosecondsPerMessage, Less);
 const CALLS: (Unit, Better) = (Unit::Count, Less);
 
+type OfTrial = fn(&Trial) -> Option<f64>;
+
 /// A value of a trial, a flow or a window.
 const fn part(value: fn(&Part<'_>) -> Option<f64>) -> Value {
     Value::OfPart(value)
 }
 
 /// A value of a whole trial alone.
-const fn whole(value: fn(&Trial) -> Option<f64>) -> Value {
+const fn whole(value: OfTrial) -> Value {
     Value::OfTrial(value)
 }
 
 /// A value of a whole trial alone that is counted where the study asks for it.
-const fn on_request(value: fn(&Trial) -> Option<f64>) -> Value {
+const fn on_request(value: OfTrial) -> Value {
     Value::OnRequest(value)
 }
 
@@ -539,7 +541,7 @@ const STATISTICS: [(&str, &str, Statistic); 8] = [
 ];
 
 /// Percentiles of latency without a field of their own.
-const OF_ECDF: [(&str, &str, fn(&Trial) -> Option<f64>); 2] = [
+const OF_ECDF: [(&str, &str, OfTrial); 2] = [
     ("latency.p70", "latency_ns.p70", |t| quantile(t, 0.7)),
     ("latency.p97", "latency_ns.p97", |t| quantile(t, 0.97)),
 ];

@@ -1,5 +1,6 @@
 //! The parts of a trial that are not figures of its traffic: system, client, circumstances, verdict, checks.
 
+use super::reason::{Reason, Rule};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -164,12 +165,24 @@ pub struct WorkloadInfo {
 pub struct Verdict {
     /// The verdict.
     pub status: Status,
-    /// The rules that led to it, each with the figures that decided it.
-    pub reasons: Vec<String>,
+    /// The rules that led to it, worst first.
+    pub reasons: Vec<Reason>,
     /// Seconds for which the measurement would have had to last at least, where it was too short to tell whether the
     /// system carried what it was offered. What it sees then may ask for more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needs_s: Option<f64>,
+}
+
+impl Verdict {
+    /// Whether a rule applied.
+    pub fn has(&self, rule: Rule) -> bool {
+        self.reasons.iter().any(|reason| reason.rule == rule)
+    }
+
+    /// Its reasons in words, in their order.
+    pub fn words(&self) -> Vec<String> {
+        self.reasons.iter().map(Reason::to_string).collect()
+    }
 }
 
 /// The verdicts.

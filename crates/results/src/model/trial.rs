@@ -1,7 +1,5 @@
 //! One trial, as `results.json` has it.
 
-use std::collections::BTreeMap;
-
 use pubgauge_driver::{Mapping, Settings};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -229,8 +227,6 @@ pub struct Trial {
     /// Systems that did not end in order when the trial was over, each with what it did instead.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_in_order: Vec<String>,
-    /// Empty: no version writes figures here since format 2.
-    pub extra: BTreeMap<String, serde_json::Value>,
 }
 
 impl Trial {

@@ -1,7 +1,8 @@
 //! Trials that did not run as planned, and trials that measured nothing.
 
-use super::findings::{Findings, Rule};
+use super::findings::Findings;
 use super::{client, thresholds};
+use crate::model::Rule;
 use crate::model::{Connections, Status, Trial};
 
 /// Rules on the trial itself. Where the client is the reason, the trial is client-bound: the system

@@ -1,8 +1,9 @@
 //! Whether the client, or the machine that it shares with the system, was the limit.
 
-use super::findings::{Findings, Rule};
+use super::findings::Findings;
 use super::series::Growth;
 use super::thresholds;
+use crate::model::Rule;
 use crate::model::Trial;
 use crate::network::full_link;
 

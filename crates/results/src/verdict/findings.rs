@@ -1,43 +1,6 @@
 //! The rules, and what those that applied found.
 
-use crate::model::{Status, Verdict};
-
-/// The rules. Rules whose reasons contradict each other never apply to the same trial, see
-/// [`Rule::contradicts`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Rule {
-    NotRun,
-    SystemDied,
-    Unconnected,
-    ConnectionsLost,
-    Foreign,
-    Corrupt,
-    NothingMeasured,
-    NothingTaken,
-    NothingArrived,
-    Clocks,
-    CountsDiffer,
-    Lost,
-    LostByClient,
-    Repeated,
-    QueueGrew,
-    UnderWay,
-    Unsent,
-    UnsentByClient,
-    Refused,
-    TooShort,
-    RateWanders,
-    LatencyWanders,
-    SystemSilent,
-    PublisherFull,
-    SubscriberFull,
-    LibraryFull,
-    MachineFull,
-    ClientLate,
-    ClientStalled,
-    OthersBusy,
-    LinkFull,
-}
+use crate::model::{Reason, Rule, Status, Verdict};
 
 impl Rule {
     /// Whether it says that the system failed under its load, and not merely that nothing was measured of it.
@@ -131,7 +94,9 @@ impl Findings {
                 .first()
                 .map_or(Status::Valid, |(_, status, _)| *status),
             needs_s: self.needs_s,
-            reasons: self.found.into_iter().map(|(.., reason)| reason).collect(),
+            reasons: (self.found.into_iter())
+                .map(|(rule, _, text)| Reason { rule, text })
+                .collect(),
         }
     }
 }

@@ -162,7 +162,11 @@ fn expect(trial: &Trial, circumstances: &Circumstances, status: Status, part: &s
     let verdict = judge(trial, circumstances);
     assert_eq!(verdict.status, status, "{:#?}", verdict.reasons);
     assert!(
-        part.is_empty() || verdict.reasons.iter().any(|reason| reason.contains(part)),
+        part.is_empty()
+            || verdict
+                .reasons
+                .iter()
+                .any(|reason| reason.text.contains(part)),
         "no reason says {part:?}: {:#?}",
         verdict.reasons
     );

@@ -252,12 +252,12 @@ fn newer_and_damaged_files_are_named() {
     let text = fs::read_to_string(&path).unwrap();
     fs::write(
         &path,
-        text.replace("pubgauge-results/2", "pubgauge-results/9"),
+        text.replace("pubgauge-results/1", "pubgauge-results/9"),
     )
     .unwrap();
     let error = store::load(&root).unwrap_err().to_string();
     assert!(error.contains("newer version; update pubgauge"), "{error}");
-    fs::write(&path, text.replace("pubgauge-results/2", "vegeta")).unwrap();
+    fs::write(&path, text.replace("pubgauge-results/1", "vegeta")).unwrap();
     let error = store::load(&root).unwrap_err().to_string();
     assert!(error.contains("no results file of pubgauge"), "{error}");
     fs::write(&path, &text[..text.len() / 2]).unwrap();
@@ -266,22 +266,6 @@ fn newer_and_damaged_files_are_named() {
         error.contains("damaged") && error.contains("line"),
         "{error}"
     );
-}
-
-/// A run of the first format, as the program wrote it.
-#[test]
-fn an_older_format_is_read() {
-    let dir = tempfile::tempdir().unwrap();
-    let old = include_str!("fixtures/results-1.json");
-    let old = old.replace("\"extra\": {}", "\"extra\": {\"system_in_client\": true}");
-    fs::write(dir.path().join("results.json"), old).unwrap();
-    let results = store::load(dir.path()).unwrap();
-    let trial = &results.trials[0];
-    assert_eq!((trial.published, trial.lost, trial.under_way), (100, 0, 0));
-    assert!(trial.latency_ns.p50.is_some_and(|p50| p50 > 0));
-    assert_eq!(trial.latency_ns.censored, 0);
-    assert!(trial.system_in_client());
-    assert_eq!(results.format, "pubgauge-results/2");
 }
 
 #[test]

@@ -13,7 +13,7 @@ const LATE: &str = "had not arrived whole when the next one began";
 
 /// Why bursts of a trial, or the flows beside them, are beyond the limit or give no finding; `None` if all
 /// bursts arrived whole and in time.
-pub(super) fn told(trial: &Trial) -> Option<(Finding, Vec<String>)> {
+pub(super) fn told(trial: &Trial, reasons: &[String]) -> Option<(Finding, Vec<String>)> {
     let flows = trial.flows.iter();
     let failed = flows.filter_map(|flow| Some((flow, flow.bursts.filter(|b| !b.all_in_time())?)));
     let Some((flow, bursts)) = failed.max_by_key(|(flow, _)| flow.lost + flow.refused) else {
@@ -23,7 +23,7 @@ pub(super) fn told(trial: &Trial) -> Option<(Finding, Vec<String>)> {
             Status::Overloaded => beside,
             _ => false,
         };
-        return suffered.then(|| (Finding::Beyond, trial.verdict.reasons.clone()));
+        return suffered.then(|| (Finding::Beyond, reasons.to_vec()));
     };
     let (lost, refused) = (flow.lost, flow.refused);
     let not_whole = bursts.sent - bursts.whole;
@@ -35,7 +35,7 @@ pub(super) fn told(trial: &Trial) -> Option<(Finding, Vec<String>)> {
             bursts.sent, bursts.messages
         )];
         if of_client {
-            why.extend(trial.verdict.reasons.clone());
+            why.extend_from_slice(reasons);
         }
         let finding = match of_client {
             true => Finding::Client,

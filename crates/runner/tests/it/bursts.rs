@@ -171,7 +171,7 @@ fn a_system_that_holds_publishers_back_is_handed_a_burst_slowly() {
     let (run, figures) = self::run(workload, behaviour, Settings::default());
     assert_eq!((figures.sent, figures.whole, figures.cut_off), (1, 1, 1));
     assert!(run.trial.not_sent > 500, "{}", run.trial.not_sent);
-    let said = run.trial.verdict.reasons.join("; ");
+    let said = run.trial.verdict.words().join("; ");
     assert!(!said.contains("could not be handed over"), "{said}");
 }
 
@@ -264,7 +264,7 @@ fn a_system_that_loses_nothing_carries_at_least_the_largest_burst() {
     let found = largest(None, 4_000.0, blocks);
     assert_eq!((found.low, found.high), (Some(4_000.0), None));
     assert!(
-        found.notes.iter().any(|n| n.contains("was not too much")),
+        found.notes.iter().any(|n| n.text.contains("was not too much")),
         "{:?}",
         found.notes
     );
@@ -280,7 +280,7 @@ fn a_system_that_loses_nothing_carries_at_least_the_largest_burst() {
         found
             .notes
             .iter()
-            .any(|n| n.contains("the search was given up")),
+            .any(|n| n.text.contains("the search was given up")),
         "{:?}",
         found.notes
     );

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use pubgauge_driver::Settings;
 use pubgauge_results::criterion::{Comparison, CriterionSpec, Filter};
 use pubgauge_results::model::{Status, Trial};
-use pubgauge_results::search::{Bound, Finding, Purpose, Search, SearchStep};
+use pubgauge_results::search::{Bound, Finding, Purpose, Search, SearchStep, SearchNote};
 use pubgauge_runner::searching::{conclude, next, told};
 use pubgauge_runner::simulated::{search, search_along, simulate};
 use pubgauge_search::{Question, Step};
@@ -173,7 +173,7 @@ fn what_lasts_half_a_minute_is_no_limit() {
     });
     let (held, ..) = summed(&found, 0.6);
     assert!(held >= 5);
-    let told = |s: &Search| s.notes.iter().any(|note| note.contains("did not last"));
+    let told = |s: &Search| s.notes.iter().any(|note| note.text.contains("did not last"));
     assert!(found.iter().filter(|(_, s)| told(s)).count() >= 5);
 }
 
@@ -190,7 +190,7 @@ fn a_system_that_stays_up_is_one_start() {
         trial.circumstances.earlier_trials = earlier_trials;
         let template = Search::default();
         let found = conclude(&Question::default(), "rate", 0, &[trial], &[], template);
-        found.notes.iter().any(|note| note.contains("of one start"))
+        found.notes.iter().any(|note| note.text.contains("of one start"))
     };
     assert!(says_so(1) && !says_so(0));
 }
@@ -287,7 +287,7 @@ fn a_search_that_had_no_time_to_come_down_says_so() {
         };
         search(&question, &[p99_at_most(100e6)], 45, || takes(20.0)).unwrap()
     };
-    let notes = |found: &Search, words: &str| found.notes.iter().any(|n| n.contains(words));
+    let notes = |found: &Search, words: &str| found.notes.iter().any(|n| n.text.contains(words));
     let cut = searched(25.0, 1.0);
     assert_eq!((cut.low, cut.bound), (None, Bound::Budget), "{cut:?}");
     assert!(
@@ -332,7 +332,7 @@ fn a_search_begins_with_few_messages() {
     // Where they are late, nothing is known: there are too few for the percentile that is asked for.
     let late = searched(SECOND / 5);
     assert_eq!((late.low, late.high), (None, None), "{late:?}");
-    let given_up = |note: &String| note.contains("20 messages are too few, it takes 100");
+    let given_up = |note: &SearchNote| note.text.contains("20 messages are too few, it takes 100");
     assert!(late.notes.iter().any(given_up), "{late:?}");
 }
 

@@ -125,7 +125,7 @@ fn a_freeze_across_the_end_loses_nothing_and_is_not_steady() {
         assert!(p99 > 1_400 * MS, "{p99}");
         assert_eq!(t.verdict.status, Status::Unsteady, "{:#?}", t.verdict);
         assert!(
-            t.verdict.reasons[0].contains("stood still"),
+            t.verdict.reasons[0].text.contains("stood still"),
             "{:?}",
             t.verdict
         );

@@ -400,7 +400,8 @@ pub fn verdict(trial: &Value) -> &str {
 /// The reasons of a trial's verdict, as one text.
 pub fn reasons(trial: &Value) -> String {
     let reasons = trial["verdict"]["reasons"].as_array().unwrap();
-    let texts: Vec<&str> = reasons.iter().map(|r| r.as_str().unwrap()).collect();
+    let text = |reason: &Value| reason["text"].as_str().unwrap().to_owned();
+    let texts: Vec<String> = reasons.iter().map(text).collect();
     texts.join("\n")
 }
 

@@ -503,7 +503,8 @@ pub fn hostile() -> (Results, Logs) {
             trial.workload.name
         );
         trial.mappings[0].native = names[(at + 1) % 5].into();
-        trial.verdict.reasons.push(names[at].into());
+        let reason = Reason::new(Rule::Lost, names[at]);
+        trial.verdict.reasons.push(reason);
     }
     results.study.name = names[0].into();
     results.study.question = Some(names[1].into());

@@ -1,7 +1,10 @@
 //! Three searches: a limit with its interval, a client that stays the limit, and a system that carries
 //! no load at all within what is asked.
 
-use pubgauge_results::search::{Bound, Finding, GaveWay, Purpose, Search, SearchStep, SearchTrial};
+use pubgauge_results::search::{
+    Bound, Finding, GaveWay, NoteOf, Purpose, Search, SearchNote, SearchStep, SearchTrial,
+};
+use pubgauge_results::{Reason, Rule};
 
 use super::*;
 
@@ -80,8 +83,11 @@ pub fn run() -> (Results, Logs) {
                 "the busiest client thread used 97 % of a core",
             )),
             notes: vec![
-                "the client is the limit: more workers or processes would find more".into(),
-                "in trials of 2 s".into(),
+                SearchNote::new(
+                    NoteOf::Client,
+                    "the client is the limit: more workers or processes would find more",
+                ),
+                SearchNote::new(NoteOf::NoLongTrial, "in trials of 2 s"),
             ],
             ..search(&mut all, &mut logs, 2, &ZEROMQ)
         },
@@ -94,7 +100,7 @@ pub fn run() -> (Results, Logs) {
                 "ns",
                 "p99 was 412 ms where 100 ms are allowed",
             )),
-            notes: vec!["in trials of 2 s".into()],
+            notes: vec![SearchNote::new(NoteOf::NoLongTrial, "in trials of 2 s")],
             ..search(&mut all, &mut logs, 4, &RABBITMQ)
         },
     ];
@@ -163,7 +169,9 @@ fn search(all: &mut Results, logs: &mut Logs, at: usize, steps: &Steps) -> Searc
         };
         trial.verdict = Verdict {
             status,
-            reasons: why.clone(),
+            reasons: (why.iter())
+                .map(|why| Reason::new(Rule::QueueGrew, why))
+                .collect(),
             needs_s: None,
         };
         let step = SearchTrial {

@@ -55,7 +55,7 @@ fn other_programs_are_named_where_they_may_be_to_blame() {
         verdict
             .reasons
             .iter()
-            .any(|r| r.contains("other programs kept"))
+            .any(|r| r.text.contains("other programs kept"))
     };
     assert!(said(Some(1.6)), "{:?}", queue(Some(1.6)));
     // Little use by others, on a machine with room; or the use is not known.
@@ -407,7 +407,7 @@ fn a_full_link_is_named_where_the_system_is_blamed() {
         verdict
             .reasons
             .iter()
-            .any(|r| r.contains("the link of publisher-1 was 99 % full"))
+            .any(|r| r.text.contains("the link of publisher-1 was 99 % full"))
     };
     assert_ne!(of(0.99).status, Status::Valid);
     assert!(named(&of(0.99)), "{:?}", of(0.99).reasons);

@@ -18,7 +18,7 @@ fn a_queue_that_grows_without_bound_is_overload() {
     let verdict = judge(&t, &here());
     assert_eq!(verdict.status, Status::Overloaded, "{verdict:?}");
     assert!(
-        verdict.reasons[0].contains("from 10000 to 50000"),
+        verdict.reasons[0].text.contains("from 10000 to 50000"),
         "{verdict:?}"
     );
     // A publisher that outruns the system is not the limit.

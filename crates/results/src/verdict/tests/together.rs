@@ -15,9 +15,9 @@ fn all_reasons_stand_worst_first() {
     let verdict = judge(&t, &here());
     assert_eq!(verdict.status, Status::Lossy);
     assert_eq!(verdict.reasons.len(), 3, "{verdict:#?}");
-    assert!(verdict.reasons[0].contains("lost"));
-    assert!(verdict.reasons[1].contains("handed over"));
-    assert!(verdict.reasons[2].contains("processors was the limit"));
+    assert!(verdict.reasons[0].text.contains("lost"));
+    assert!(verdict.reasons[1].text.contains("handed over"));
+    assert!(verdict.reasons[2].text.contains("processors was the limit"));
 }
 
 /// A change to a trial that makes one rule apply.
@@ -115,7 +115,7 @@ fn reasons_never_contradict_each_other() {
                         assert!(!a.contradicts(*b), "{first:?} with {second:?}: {said:#?}");
                     }
                 }
-                let reasons = crate::verdict::judge(&t).reasons;
+                let reasons = crate::verdict::judge(&t).words();
                 let mut once = reasons.clone();
                 once.sort();
                 once.dedup();
