@@ -337,7 +337,7 @@ fn random_packets_never_stop_the_broker() {
     serves(&broker);
     let counters = broker.stop();
     assert!(
-        counters.protocol_errors > 10 && counters.publish_received > 500,
+        counters.protocol_errors > 10 && counters.publish_received > 100,
         "{counters:?}"
     );
 }

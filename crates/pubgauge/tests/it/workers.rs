@@ -378,32 +378,36 @@ mod long {
     }
 }
 
-/// The whole client stands still across the end of the measurement: it is named, with its share of the measurement.
-#[test]
-fn a_client_that_sleeps_across_the_end_is_named() {
-    for more in [&["--processes", "1"][..], &[]] {
-        let place = Place::new();
-        let mut args = args("reference-broker", &["--rate", "50/s-each"]);
-        args.extend(more);
-        args.extend(["--duration", "5s", "--warm-up", "200ms"]);
-        let mut run = place.start(&args);
-        run.measures();
-        let mut all = workers(&place);
-        all.push(run.pid());
-        all.iter().for_each(|pid| kill(*pid, libc::SIGSTOP));
-        std::thread::sleep(Duration::from_millis(7_000));
-        all.iter().for_each(|pid| kill(*pid, libc::SIGCONT));
-        run.ends_within(NOTICED);
-        let trial = place.trial("run");
-        assert_eq!(verdict(&trial), "client-bound", "{}", reasons(&trial));
-        let load = &trial["worker_load"];
-        for who in ["publishers", "subscribers", "machine"] {
-            let stalled = load[format!("{who}_stalled")].as_f64().unwrap();
-            assert!((0.05..=1.0).contains(&stalled), "{who}: {stalled}");
+mod real_time {
+    use super::*;
+
+    /// The whole client stands still across the end of the measurement: it is named, with its share of the measurement.
+    #[test]
+    fn a_client_that_sleeps_across_the_end_is_named() {
+        for more in [&["--processes", "1"][..], &[]] {
+            let place = Place::new();
+            let mut args = args("reference-broker", &["--rate", "50/s-each"]);
+            args.extend(more);
+            args.extend(["--duration", "5s", "--warm-up", "200ms"]);
+            let mut run = place.start(&args);
+            run.measures();
+            let mut all = workers(&place);
+            all.push(run.pid());
+            all.iter().for_each(|pid| kill(*pid, libc::SIGSTOP));
+            std::thread::sleep(Duration::from_millis(7_000));
+            all.iter().for_each(|pid| kill(*pid, libc::SIGCONT));
+            run.ends_within(NOTICED);
+            let trial = place.trial("run");
+            assert_eq!(verdict(&trial), "client-bound", "{}", reasons(&trial));
+            let load = &trial["worker_load"];
+            for who in ["publishers", "subscribers", "machine"] {
+                let stalled = load[format!("{who}_stalled")].as_f64().unwrap();
+                assert!((0.05..=1.0).contains(&stalled), "{who}: {stalled}");
+            }
+            assert!(load["longest_stall_ns"].as_u64() <= Some(5_000_000_000));
+            // What was due and did not leave is the client's.
+            assert_eq!(count(&trial, "offered"), 5 * 300, "{}", brief(&trial));
+            adds_up(&trial);
         }
-        assert!(load["longest_stall_ns"].as_u64() <= Some(5_000_000_000));
-        // What was due and did not leave is the client's.
-        assert_eq!(count(&trial, "offered"), 5 * 300, "{}", brief(&trial));
-        adds_up(&trial);
     }
 }

@@ -264,7 +264,10 @@ fn a_system_that_loses_nothing_carries_at_least_the_largest_burst() {
     let found = largest(None, 4_000.0, blocks);
     assert_eq!((found.low, found.high), (Some(4_000.0), None));
     assert!(
-        found.notes.iter().any(|n| n.text.contains("was not too much")),
+        found
+            .notes
+            .iter()
+            .any(|n| n.text.contains("was not too much")),
         "{:?}",
         found.notes
     );

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use pubgauge_driver::Settings;
 use pubgauge_results::criterion::{Comparison, CriterionSpec, Filter};
 use pubgauge_results::model::{Status, Trial};
-use pubgauge_results::search::{Bound, Finding, Purpose, Search, SearchStep, SearchNote};
+use pubgauge_results::search::{Bound, Finding, Purpose, Search, SearchNote, SearchStep};
 use pubgauge_runner::searching::{conclude, next, told};
 use pubgauge_runner::simulated::{search, search_along, simulate};
 use pubgauge_search::{Question, Step};
@@ -173,7 +173,11 @@ fn what_lasts_half_a_minute_is_no_limit() {
     });
     let (held, ..) = summed(&found, 0.6);
     assert!(held >= 5);
-    let told = |s: &Search| s.notes.iter().any(|note| note.text.contains("did not last"));
+    let told = |s: &Search| {
+        s.notes
+            .iter()
+            .any(|note| note.text.contains("did not last"))
+    };
     assert!(found.iter().filter(|(_, s)| told(s)).count() >= 5);
 }
 
@@ -190,7 +194,10 @@ fn a_system_that_stays_up_is_one_start() {
         trial.circumstances.earlier_trials = earlier_trials;
         let template = Search::default();
         let found = conclude(&Question::default(), "rate", 0, &[trial], &[], template);
-        found.notes.iter().any(|note| note.text.contains("of one start"))
+        found
+            .notes
+            .iter()
+            .any(|note| note.text.contains("of one start"))
     };
     assert!(says_so(1) && !says_so(0));
 }

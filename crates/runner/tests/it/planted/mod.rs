@@ -115,7 +115,10 @@ impl Run {
     pub fn is(&self, status: Status, part: &str) {
         let verdict = &self.trial.verdict;
         assert_eq!(verdict.status, status, "{:#?}", verdict.reasons);
-        let said = verdict.reasons.iter().any(|reason| reason.text.contains(part));
+        let said = verdict
+            .reasons
+            .iter()
+            .any(|reason| reason.text.contains(part));
         assert!(said || part.is_empty(), "{:#?}", verdict.reasons);
     }
 
