@@ -246,9 +246,8 @@ fn publishers_that_used_up_their_share_are_client_bound() {
 fn subscribers_that_used_up_their_share_are_client_bound() {
     let (trial, quota) = held_to_a_tenth("8", "120k/s");
     let late = "the busiest subscribing worker ran";
-    let drained = trial["drain"]["seconds"].as_f64().unwrap();
     assert!(
-        !quota || drained > 1.0 && reasons(&trial).contains(late),
+        !quota || reasons(&trial).contains(late),
         "{}",
         brief(&trial)
     );
