@@ -19,7 +19,7 @@ fn study(name: &str, repeats: u32, more: &str) -> String {
 }
 
 const CLAIM: &str = "[[claim]]\nid = \"C1\"\nsentence = \"Nothing is lost.\"\nsource = \"example, table 1\"\npapers = \"0\"\n\
-                     figure = \"lost\"\nverdicts = [\"valid\", \"lossy\", \"unsteady\", \"client-bound\", \"overloaded\"]\n\
+                     figure = \"lost\"\nverdicts = [\"valid\", \"lossy\", \"unsteady\", \"client-bound\", \"overloaded\", \"too-short\"]\n\
                      rule = { sides = [\"reference-broker\"], count = \"= 0\", along = \"payload\" }\n";
 const NEVER_MET: &str = "[[criterion]]\nfigure = \"delivered\"\nequals = 1\n";
 
@@ -112,13 +112,10 @@ fn all_studies_of_a_folder_are_one_run() {
     );
     assert_eq!(of(0, "claims")[0]["id"], "C1");
     assert_eq!(of(0, "claims")[0]["papers"], "0");
-    assert_eq!(
-        of(0, "claims")[0]["pictures"][0]["sides"][0]["points"]
-            .as_array()
-            .unwrap()
-            .len(),
-        2
-    );
+    // One for each payload whose trials a neighbour has not spoiled.
+    let points = of(0, "claims")[0]["pictures"][0]["sides"][0]["points"].clone();
+    let points = points.as_array().unwrap().len();
+    assert!((1..=2).contains(&points), "{studies}");
     assert!(
         of(1, "answers")[0]
             .as_str()
