@@ -443,7 +443,7 @@ pub fn adds_up(trial: &Value) {
     accounted(trial);
     // A client that had no processor for all of a second says so.
     let some = count("published") > 0 || verdict(trial) == "client-bound";
-    assert!(some, "{name}: nothing was published");
+    assert!(some, "{name}: nothing was published: {}", brief(trial));
     assert_eq!(count("delivered"), count("expected"), "{name}: expected");
     for zero in [
         "lost",
