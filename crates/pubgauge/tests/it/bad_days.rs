@@ -405,9 +405,12 @@ fn the_broker_hangs_and_goes_on() {
         let trial = stopped_in_the_middle(false, qos, Some(Duration::from_millis(700)));
         assert_ne!(verdict(&trial), "broken", "{}", reasons(&trial));
         adds_up(&trial);
+        // Where some messages did not leave before the end, there is no largest latency.
+        let longest = trial["latency_ns"]["max"].as_u64();
         assert!(
-            count(&trial, "latency_ns.max") >= 600_000_000,
-            "latency runs from when the message should have been sent"
+            longest.map_or(count(&trial, "not_sent") > 0, |ns| ns >= 600_000_000),
+            "latency runs from when the message should have been sent: {}",
+            brief(&trial)
         );
     }
 }
