@@ -1,6 +1,6 @@
 //! The comparisons of a run: those that its plan asks for, in the report's form, and their progress.
 
-use pubgauge_report::compare::{CellOf, Figure, Question, Unit, conclude, next};
+use pubgauge_report::compare::{CellOf, Figure, Question, conclude, next};
 use pubgauge_results::comparison::{Comparison, Ended};
 use pubgauge_results::model::Trial;
 use pubgauge_runner::searching;
@@ -30,7 +30,7 @@ impl Pairs {
             return Ok(None);
         };
         let figures = figures("compare.figures", &asked.figures)?;
-        let share = |figure: &&Figure| figure.unit == Unit::Share;
+        let share = |figure: &&Figure| figure.of_any_trial();
         if let (Some(_), Some(figure)) = (asked.precision, figures.iter().find(share)) {
             return Err(Ending::bad_input(format!(
                 "compare.figures {}: a share is 0 in most trials, and has no relative change that could be precise\n  hint: ask for a rate, a time, a cost or memory, and read shares in the table",

@@ -268,9 +268,7 @@ impl Figures for OfTrial<'_> {
             let series = part.strip_suffix(".cv").or(part.strip_suffix(".growth"));
             series.unwrap_or(part)
         });
-        let is = |part: &str| {
-            plain(part).is_some_and(|of| of.unit.is_of_speed()) || part.ends_with("-cpu-share")
-        };
+        let is = |part: &str| plain(part).is_some_and(Figure::is_of_speed);
         self.trial.system_calls.is_some() && parts.any(is)
     }
 

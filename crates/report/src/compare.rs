@@ -172,7 +172,7 @@ fn values(pair: &Pair<'_>, figure: &Figure) -> Values {
         shown
     };
     let (a, b) = (side("A", &pair.a), side("B", &pair.b));
-    let why = why.or_else(|| counted_apart(pair).filter(|_| figure.unit.is_of_speed()));
+    let why = why.or_else(|| counted_apart(pair).filter(|_| figure.is_of_speed()));
     let paired = pair.interleaved;
     let in_both = |own: &[(u32, f64)], other: &[(u32, f64)]| -> Vec<(u32, f64)> {
         let both = |(repeat, _): &&(u32, f64)| other.iter().any(|(r, _)| r == repeat);
@@ -209,7 +209,7 @@ fn counted_apart(pair: &Pair<'_>) -> Option<String> {
 /// show the system at its limit, because leaving these out would flatter it. Unsteady and
 /// client-bound trials, and those that were too short, are left out.
 fn usable<'a>(trials: &[&'a Trial], figure: &Figure) -> (Vec<&'a Trial>, Option<String>) {
-    let counts = figure.unit == Unit::Share;
+    let counts = figure.of_any_trial();
     for status in [Status::Broken, Status::Overloaded, Status::Lossy] {
         let found = trials.iter().filter(|t| t.verdict.status == status).count();
         // Counts are compared in every trial that ran.
@@ -268,8 +268,12 @@ fn row(figure: Figure, values: Values, confidence: f64, margin: f64) -> Row {
         row.change = Some(Change::default());
         return row;
     }
-    // A share may be 0 in some repeats, where it has no logarithm.
+    // A share may be 0 in some repeats, where it has no logarithm: its difference is in percentage points.
     let relative = a.iter().chain(b).all(|value| *value > 0.0);
+    if !relative && row.figure.unit != Unit::Share {
+        row.why = Some("it is 0 in some repeats, so that there is no relative change".to_owned());
+        return row;
+    }
     let scale = |values: &[f64]| -> Vec<f64> {
         let logs = values.iter().map(|v| if relative { v.ln() } else { *v });
         logs.collect()

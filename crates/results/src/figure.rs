@@ -43,19 +43,6 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// Whether such a figure changes where system calls are slowed by being counted.
-    pub fn is_of_speed(self) -> bool {
-        matches!(
-            self,
-            Unit::Nanoseconds
-                | Unit::PerSecond
-                | Unit::BytesPerSecond
-                | Unit::Seconds
-                | Unit::Cores
-                | Unit::MicrosecondsPerMessage
-        )
-    }
-
     /// Its symbol, for machines.
     pub fn symbol(self) -> &'static str {
         match self {
@@ -205,10 +192,30 @@ impl Figure {
             .filter(|figure| figure.asked == Asked::InCriteria)
     }
 
+    /// Whether it comes out of a trial by itself.
+    pub fn is_of_one_trial(&self) -> bool {
+        !matches!(self.value, Value::Elsewhere { .. })
+    }
+
     /// The figures that are counted where the study asks for it.
     pub fn on_request() -> impl Iterator<Item = &'static Figure> {
         let counted = |figure: &&Figure| matches!(figure.value, Value::OnRequest(_));
         Figure::all().iter().filter(counted)
+    }
+
+    /// Whether it changes where system calls are slowed by being counted: rates, times, processor time and shares of
+    /// it.
+    pub fn is_of_speed(&self) -> bool {
+        match self.unit {
+            Unit::Nanoseconds
+            | Unit::PerSecond
+            | Unit::BytesPerSecond
+            | Unit::Seconds
+            | Unit::Cores
+            | Unit::MicrosecondsPerMessage => true,
+            Unit::Share => !self.of_any_trial,
+            Unit::Messages | Unit::Bytes | Unit::Count | Unit::Verdict => false,
+        }
     }
 
     /// Whether a window of the measurement has it, too.

@@ -409,7 +409,7 @@ fn gave_way(told: &Told<'_>, criteria: &[CriterionSpec]) -> GaveWay {
             match missed {
                 Some(c)
                     if c.asked()
-                        .is_some_and(|asked| asked.unit == Unit::Nanoseconds) =>
+                        .is_some_and(|asked| asked.promised && asked.unit == Unit::Nanoseconds) =>
                 {
                     let ns = figure(trial, c.filter.flow.as_deref(), &c.figure).unwrap_or(0.0);
                     say("latency", ns, "ns", why)

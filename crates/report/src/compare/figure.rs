@@ -59,6 +59,16 @@ impl Figure {
         self.known.of_windows()
     }
 
+    /// Whether it holds whatever the verdict.
+    pub fn of_any_trial(&self) -> bool {
+        self.known.of_any_trial
+    }
+
+    /// Whether it changes where system calls are counted.
+    pub(crate) fn is_of_speed(&self) -> bool {
+        self.known.is_of_speed()
+    }
+
     /// Its value; `None` where a trial does not have it: the system is out of sight, or there are
     /// too few messages for the percentile.
     pub fn of(&self, trial: &Trial) -> Option<f64> {
@@ -84,10 +94,12 @@ impl Figure {
     }
 }
 
-/// All figures that can be compared: those that one trial has by itself, and of which one direction is better.
+/// All figures that can be compared: those that one trial has by itself. Numbers of messages are compared as shares and
+/// rates: how many there are depends on how many were due.
 pub static FIGURES: LazyLock<Vec<Figure>> = LazyLock::new(|| {
-    let compared =
-        |known: &&Known| !matches!(&*known.name, "verdict" | "limit" | "delivered-bytes-rate");
+    let compared = |known: &&Known| {
+        known.is_of_one_trial() && !matches!(known.unit, Unit::Messages | Unit::Verdict)
+    };
     Known::all()
         .iter()
         .filter(compared)

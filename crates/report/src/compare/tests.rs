@@ -527,3 +527,61 @@ fn speeds_of_counted_trials_are_compared_with_those_of_counted_ones_alone() {
         assert_eq!(loss.0, Verdict::Same);
     }
 }
+
+/// Only what holds whatever the verdict is compared where the client was the limit; a worker's load is not.
+#[test]
+fn shares_of_the_client_are_of_valid_trials_alone() {
+    let mut both = run(1, 40, QUIET, SLOWER);
+    for trial in &mut both.trials {
+        trial.verdict.status = Status::ClientBound;
+        trial.worker_load.publishers_running = 0.9;
+    }
+    let figures = ["publishers-load", "client-cpu-share", "loss-share"];
+    let figures = figures.map(|name| Figure::named(name).unwrap());
+    let [a, b] = [of_system("a"), of_system("b")];
+    let pairing = pair([&both, &both], [&a, &b], None).unwrap();
+    let rows = compare(&pairing.pairs, &figures, 0.05).sections.into_iter();
+    let told: Vec<_> = rows.flat_map(|s| s.rows).map(|row| row.verdict).collect();
+    let cannot = Verdict::CannotTell;
+    assert_eq!(told, [cannot, cannot, Verdict::Same]);
+}
+
+/// A figure that is 0 in some repeats has no relative change, and only shares have percentage points.
+#[test]
+fn a_count_that_is_0_in_some_repeats_has_no_change() {
+    use pubgauge_results::counted::{SyscallCounts, SystemCalls};
+    let mut both = run(1, 40, QUIET, SLOWER);
+    for trial in &mut both.trials {
+        trial.lost = u64::from(trial.repeat % 2) * 10;
+        let system = SyscallCounts {
+            syncs: u64::from(trial.repeat % 2),
+            ..SyscallCounts::default()
+        };
+        trial.system_calls = Some(SystemCalls {
+            system: Some(system),
+            ..SystemCalls::default()
+        });
+    }
+    let figures = ["system-sync-calls", "loss-share"].map(|name| Figure::named(name).unwrap());
+    let [a, b] = [of_system("a"), of_system("b")];
+    let pairing = pair([&both, &both], [&a, &b], None).unwrap();
+    let comparison = compare(&pairing.pairs, &figures, 0.05);
+    let shown = text(&comparison);
+    let rows: Vec<_> = comparison
+        .sections
+        .into_iter()
+        .flat_map(|s| s.rows)
+        .collect();
+    assert!(
+        rows[0].change.is_none() && rows[0].why.as_ref().unwrap().contains("0 in some"),
+        "{shown}"
+    );
+    assert!(
+        rows[1].change.is_some_and(|change| !change.relative),
+        "{shown}"
+    );
+    assert!(
+        Figure::named("lost").is_none(),
+        "shares are compared instead"
+    );
+}

@@ -29,28 +29,37 @@ pub(super) struct Part<'a> {
     pub half_round_trip: Option<&'a Distribution>,
 }
 
+/// The fields that all three name alike, and those of its own.
+macro_rules! part {
+    ($of:ident, $($own:tt)*) => {
+        Part {
+            published: $of.published,
+            refused: $of.refused,
+            not_connected: $of.not_connected,
+            not_sent: $of.not_sent,
+            expected: $of.expected,
+            delivered: $of.delivered,
+            duplicated: $of.duplicated,
+            reordered: $of.reordered,
+            delivered_per_s: $of.delivered_msgs_per_s,
+            latency: &$of.latency_ns,
+            latency_from_send: &$of.latency_from_send_ns,
+            send_lag: &$of.send_lag_ns,
+            round_trip: $of.round_trip_ns.as_ref(),
+            $($own)*
+        }
+    };
+}
+
 impl<'a> From<&'a Trial> for Part<'a> {
     fn from(of: &'a Trial) -> Self {
-        Part {
-            published: of.published,
-            refused: of.refused,
-            not_connected: of.not_connected,
-            not_sent: of.not_sent,
-            expected: of.expected,
-            delivered: of.delivered,
-            duplicated: of.duplicated,
-            reordered: of.reordered,
+        part! { of,
             lost: Some(of.lost),
             under_way: Some(of.under_way),
             offered_per_s: Some(of.offered_msgs_per_s),
             published_per_s: Some(of.published_msgs_per_s),
-            delivered_per_s: of.delivered_msgs_per_s,
             system_cpu_s: of.system_cpu_s,
-            latency: &of.latency_ns,
-            latency_from_send: &of.latency_from_send_ns,
-            send_lag: &of.send_lag_ns,
             acknowledgement: of.acknowledgement_ns.as_ref(),
-            round_trip: of.round_trip_ns.as_ref(),
             half_round_trip: of.half_round_trip_ns.as_ref(),
         }
     }
@@ -58,26 +67,13 @@ impl<'a> From<&'a Trial> for Part<'a> {
 
 impl<'a> From<&'a FlowFigures> for Part<'a> {
     fn from(of: &'a FlowFigures) -> Self {
-        Part {
-            published: of.published,
-            refused: of.refused,
-            not_connected: of.not_connected,
-            not_sent: of.not_sent,
-            expected: of.expected,
-            delivered: of.delivered,
-            duplicated: of.duplicated,
-            reordered: of.reordered,
+        part! { of,
             lost: Some(of.lost),
             under_way: Some(of.under_way),
             offered_per_s: None,
             published_per_s: None,
-            delivered_per_s: of.delivered_msgs_per_s,
             system_cpu_s: None,
-            latency: &of.latency_ns,
-            latency_from_send: &of.latency_from_send_ns,
-            send_lag: &of.send_lag_ns,
             acknowledgement: None,
-            round_trip: of.round_trip_ns.as_ref(),
             half_round_trip: None,
         }
     }
@@ -85,26 +81,13 @@ impl<'a> From<&'a FlowFigures> for Part<'a> {
 
 impl<'a> From<&'a WindowFigures> for Part<'a> {
     fn from(of: &'a WindowFigures) -> Self {
-        Part {
-            published: of.published,
-            refused: of.refused,
-            not_connected: of.not_connected,
-            not_sent: of.not_sent,
-            expected: of.expected,
-            delivered: of.delivered,
-            duplicated: of.duplicated,
-            reordered: of.reordered,
+        part! { of,
             lost: of.lost,
             under_way: of.under_way,
             offered_per_s: Some(of.offered_msgs_per_s),
             published_per_s: Some(of.published_msgs_per_s),
-            delivered_per_s: of.delivered_msgs_per_s,
             system_cpu_s: of.system_cpu_s,
-            latency: &of.latency_ns,
-            latency_from_send: &of.latency_from_send_ns,
-            send_lag: &of.send_lag_ns,
             acknowledgement: of.acknowledgement_ns.as_ref(),
-            round_trip: of.round_trip_ns.as_ref(),
             half_round_trip: of.half_round_trip_ns.as_ref(),
         }
     }
