@@ -369,7 +369,9 @@ impl Instance {
         self.tell(|guard| guard.signal(signal));
         let deadline = Instant::now() + KILL_TIME;
         let sent = |state: State| state.signalled != before || state.gone;
-        while Instant::now() < deadline && !sent(self.update(Duration::from_millis(50))) {}
+        // Without a guard there is nothing to signal.
+        let guarded = || self.shared_guard().is_some() && Instant::now() < deadline;
+        while guarded() && !sent(self.update(Duration::from_millis(50))) {}
     }
 
     fn tell(&self, what: impl FnOnce(&Guard)) {

@@ -12,12 +12,13 @@ use std::time::Duration;
 use common::hosts::{Agent, Hosts, counts, listens, nothing_is_left, paced, paced_on, token};
 use common::servers::free_port;
 use common::*;
+use serde_json::Value;
 
 /// Until a lost host is given up, and some time more on a busy machine.
 const GIVEN_UP: Duration = Duration::from_secs(100);
 
-#[test]
-fn three_hosts_count_as_one_process_does() {
+/// The same load from one process and from three hosts: a trial of each, whose parts agree.
+fn alone_and_from_three_hosts() -> [Value; 2] {
     let place = Place::new();
     let length = ["--duration", "2s", "--warm-up", "500ms"];
     let done = place.run(&paced("alone", &length));
@@ -69,6 +70,12 @@ fn three_hosts_count_as_one_process_does() {
         let what = check["counts"].to_string();
         what.contains("mosquitto") && check["not_compared"].is_null()
     }));
+    [alone, several]
+}
+
+#[test]
+fn three_hosts_count_as_one_process_does() {
+    alone_and_from_three_hosts();
 }
 
 /// A clock that is 1000 s ahead is converted to that of the run, to within a bound that is told.
@@ -342,6 +349,13 @@ mod long {
 /// What shows on a machine alone that is not busy with other things.
 mod real_time {
     use super::*;
+
+    /// All that is due leaves where nothing else runs.
+    #[test]
+    fn three_hosts_count_as_one_process_does() {
+        let [alone, several] = alone_and_from_three_hosts();
+        assert_eq!(counts(&several), counts(&alone), "{}", brief(&several));
+    }
 
     /// Publishers of one host are found by subscribers of the others, with nothing between.
     #[test]
