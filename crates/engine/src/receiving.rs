@@ -83,9 +83,9 @@ pub struct Receiving {
     progress: Progress,
     /// Arrival time of what is being reported, since the epoch.
     now: Nanos,
-    /// When the last delivery before that arrived.
+    /// When the last delivery before `now` arrived, since the epoch.
     heard: Nanos,
-    /// The deliveries that there were by the end of the read before.
+    /// `received` after the read before this one.
     received_before: u64,
     /// How long before `now` the last delivery arrived.
     gap: Nanos,

@@ -91,7 +91,7 @@ pub struct Sent {
     pub worker: u32,
     /// What it says.
     pub report: Report,
-    /// What it takes of the worker's room until it is read; `None` where nothing bounds that.
+    /// Its share of the bytes that the worker may have unread; `None` for a worker of this program, which has no such bound.
     pub held: Option<Held>,
 }
 
@@ -138,7 +138,7 @@ impl Outbox {
         self.pass_on(report, None)
     }
 
-    /// As [`Outbox::send`], of what takes room until it is read.
+    /// As [`Outbox::send`]; `held` is given back when the report is read.
     pub fn pass_on(&self, report: Report, held: Option<Held>) -> bool {
         let worker = self.worker;
         let sent = Sent {

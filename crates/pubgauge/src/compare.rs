@@ -4,7 +4,6 @@ use pubgauge_report::compare::{
     self, Change, Choice, Comparison, FIGURES, Figure, Pairing, Verdict,
 };
 use pubgauge_report::stats::Estimate;
-use pubgauge_results::figure::study_name;
 use pubgauge_results::store;
 use serde::Serialize;
 
@@ -87,7 +86,7 @@ fn margin(text: &str) -> Result<f64, Ending> {
 /// Figures by their names, which `asked` asks for.
 pub fn figures(asked: &str, names: &[String]) -> Result<Vec<Figure>, Ending> {
     let figure = |name: &String| {
-        Figure::named(&study_name(name)).ok_or_else(|| {
+        Figure::named(name).ok_or_else(|| {
             let known = FIGURES
                 .iter()
                 .filter(|figure| figure.of_windows() || !name.contains('@'))

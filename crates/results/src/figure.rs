@@ -107,7 +107,8 @@ pub struct Figure {
     pub says: &'static str,
     /// Whether it holds whatever the verdict, as counts do.
     pub of_any_trial: bool,
-    /// Whether a system that failed does not meet a bound on its better side.
+    /// Whether a trial in which the system failed does not meet a criterion that bounds it: from above where less is
+    /// better (latency, loss), from below where more is (rates).
     pub promised: bool,
     value: Value,
 }
@@ -279,17 +280,6 @@ fn alike(name: &str) -> String {
     }
 }
 
-/// A figure's name in studies, also for the one that it has in `results.json`. A window after `@` is kept, and a
-/// name of no figure is returned as it is.
-pub fn study_name(name: &str) -> String {
-    let (base, window) = window::split(name);
-    let base = Figure::named(base).map_or(base, |figure| &figure.name);
-    match window {
-        Some(window) => format!("{base}@{window}"),
-        None => base.to_owned(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -299,7 +289,6 @@ mod tests {
         for (n, figure) in Figure::all().iter().enumerate() {
             assert_eq!(Figure::named(&figure.name), Some(figure));
             assert_eq!(Figure::named(&figure.recorded), Some(figure));
-            assert_eq!(study_name(&figure.recorded), figure.name);
             let before = &Figure::all()[..n];
             assert!(
                 !before.iter().any(|other| other.name == figure.name),
@@ -319,7 +308,8 @@ mod tests {
             ("loss_share", "loss-share"),
             ("latency.p99_9", "latency.p99.9"),
         ] {
-            assert_eq!(study_name(recorded), name);
+            let figure = Figure::in_window(recorded).map(|(figure, _)| &*figure.name);
+            assert_eq!(figure, Some(window::split(name).0));
         }
         assert_eq!(Figure::named("latency"), None);
         assert_eq!(Figure::named("latency_ns"), None);

@@ -174,8 +174,8 @@ impl FastddsFleet {
         self.closing.retain(|c| *c != id.0);
     }
 
-    /// Makes readers hear what was asked for since the last poll: discovery announces all of a reader's
-    /// partitions with each change, so that one change for each of 200 subscriptions is 200 times as much.
+    /// Applies the subscriptions that were asked for since the last poll, in one change of each reader. Discovery
+    /// announces all partitions of a reader with each change: 200 changes announce 200 lists of up to 200.
     fn subscribe_to_what_was_asked(&mut self) -> Result<(), DriverError> {
         for id in std::mem::take(&mut self.asking) {
             let client = &mut self.clients[id.0 as usize];

@@ -22,7 +22,7 @@ pub(super) struct WorkerHandle {
     /// For how long the conductor has waited for reports since the worker's last.
     pub(super) silent: Duration,
     pub(super) ready: bool,
-    /// Its clock was converted.
+    /// Its report on the conversion of its clock has come.
     pub(super) converted: bool,
     pub(super) done: Option<Nanos>,
     pub(super) gone: bool,

@@ -197,7 +197,7 @@ impl Conductor<'_> {
                 self.collected.take(interval, windowed);
             }
             Report::Ready(addresses) => {
-                // Once: a worker that says it again and again adds nothing.
+                // A worker is ready once; what it reports again would only add addresses.
                 if !std::mem::replace(&mut handle.ready, true) {
                     self.addresses.extend(addresses);
                 }

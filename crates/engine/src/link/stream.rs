@@ -172,7 +172,7 @@ fn hear(input: impl Read, outbox: &Outbox) -> Result<(), String> {
     while let Some(bytes) = frames::read_bytes(&mut input, LONGEST_REPORT).map_err(strange)? {
         let held = unread
             .hold(bytes.len().max(size_of::<Sent>()), MOST_UNREAD)
-            .ok_or_else(|| format!("it reports faster than can be read: {MOST_UNREAD} B wait"))?;
+            .ok_or_else(|| format!("its reports come faster than they are read, and {} MiB of them wait: it may be another program or version", MOST_UNREAD >> 20))?;
         let report = serde_json::from_slice(&bytes).map_err(|error| strange(error.into()))?;
         if !outbox.pass_on(report, Some(held)) {
             break;

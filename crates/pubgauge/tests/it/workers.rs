@@ -343,6 +343,23 @@ fn a_worker_is_told_by_a_run_alone() {
     place.run(&args).exits(3).says("leave `processes` out");
 }
 
+/// A trial of `length` whose whole client stands still for a while, from soon after the beginning.
+fn sleeps(more: &[&'static str], length: &'static str, still: Duration) -> Value {
+    let place = Place::new();
+    let mut args = args("reference-broker", &["--rate", "50/s-each"]);
+    args.extend(more);
+    args.extend(["--duration", length, "--warm-up", "200ms"]);
+    let mut run = place.start(&args);
+    run.measures();
+    let mut all = workers(&place);
+    all.push(run.pid());
+    all.iter().for_each(|pid| kill(*pid, libc::SIGSTOP));
+    std::thread::sleep(still);
+    all.iter().for_each(|pid| kill(*pid, libc::SIGCONT));
+    run.ends_within(NOTICED);
+    place.trial("run")
+}
+
 /// What takes long.
 mod long {
     use super::*;
@@ -351,19 +368,7 @@ mod long {
     #[test]
     fn a_client_that_sleeps_has_no_worker_that_hangs() {
         for more in [&["--processes", "1"][..], &[]] {
-            let place = Place::new();
-            let mut args = args("reference-broker", &["--rate", "50/s-each"]);
-            args.extend(more);
-            args.extend(["--duration", "14s", "--warm-up", "200ms"]);
-            let mut run = place.start(&args);
-            run.measures();
-            let mut all = workers(&place);
-            all.push(run.pid());
-            all.iter().for_each(|pid| kill(*pid, libc::SIGSTOP));
-            std::thread::sleep(Duration::from_millis(11_000));
-            all.iter().for_each(|pid| kill(*pid, libc::SIGCONT));
-            run.ends_within(NOTICED);
-            let trial = place.trial("run");
+            let trial = sleeps(more, "14s", Duration::from_millis(11_000));
             assert!(!reasons(&trial).contains("heard of"), "{}", reasons(&trial));
             assert!(
                 ["client-bound", "unsteady"].contains(&verdict(&trial)),
@@ -384,19 +389,7 @@ mod real_time {
     #[test]
     fn a_client_that_sleeps_across_the_end_is_named() {
         for more in [&["--processes", "1"][..], &[]] {
-            let place = Place::new();
-            let mut args = args("reference-broker", &["--rate", "50/s-each"]);
-            args.extend(more);
-            args.extend(["--duration", "5s", "--warm-up", "200ms"]);
-            let mut run = place.start(&args);
-            run.measures();
-            let mut all = workers(&place);
-            all.push(run.pid());
-            all.iter().for_each(|pid| kill(*pid, libc::SIGSTOP));
-            std::thread::sleep(Duration::from_millis(7_000));
-            all.iter().for_each(|pid| kill(*pid, libc::SIGCONT));
-            run.ends_within(NOTICED);
-            let trial = place.trial("run");
+            let trial = sleeps(more, "5s", Duration::from_millis(7_000));
             assert_eq!(verdict(&trial), "client-bound", "{}", reasons(&trial));
             let load = &trial["worker_load"];
             for who in ["publishers", "subscribers", "machine"] {

@@ -39,17 +39,16 @@ impl PartialEq for Figure {
 }
 
 impl Figure {
-    /// The figure of that name.
+    /// The figure of that name, as in studies or as in `results.json`.
     pub fn named(name: &str) -> Option<Figure> {
-        let (base, window) = window::split(name);
-        let known = FIGURES.iter().find(|figure| figure.name == base)?.clone();
+        let (known, window) = Known::in_window(name)?;
+        let figure = FIGURES.iter().find(|figure| figure.known == known)?.clone();
         match window {
-            None => Some(known),
-            // A quotient of two figures is not one of these.
-            Some(window) if !known.of_windows() || window.contains('/') => None,
-            Some(_) => Some(Figure {
-                name: name.to_owned().into(),
-                ..known
+            None => Some(figure),
+            Some(_) if !known.of_windows() => None,
+            Some(window) => Some(Figure {
+                name: format!("{}@{window}", known.name).into(),
+                ..figure
             }),
         }
     }

@@ -23,7 +23,8 @@ struct Entry {
     /// It is a count, or a share of counts: it holds whatever the verdict, because a criterion on loss is about lossy
     /// trials.
     of_any_trial: bool,
-    /// A system that failed does not meet a bound on it on its better side.
+    /// A trial in which the system failed does not meet a criterion that bounds it: from above where less is better
+    /// (latency, loss), from below where more is (rates).
     promised: bool,
 }
 
