@@ -4,6 +4,7 @@ use pubgauge_report::compare::{
     self, Change, Choice, Comparison, FIGURES, Figure, Pairing, Verdict,
 };
 use pubgauge_report::stats::Estimate;
+use pubgauge_results::figure::Figure as Known;
 use pubgauge_results::store;
 use serde::Serialize;
 
@@ -93,13 +94,13 @@ pub fn figures(asked: &str, names: &[String]) -> Result<Vec<Figure>, Ending> {
                 .map(|figure| &*figure.name);
             let known: Vec<&str> = known.collect();
             let list = wrap(&known.join(", "), 4);
+            let problem = match Known::in_window(name) {
+                Some((_, None)) => "this figure is not compared (of numbers of messages their shares and rates are)",
+                Some((_, Some(_))) => "no such figure of a window",
+                None => "no such figure",
+            };
             Ending::bad_input(format!(
-                "{asked} {name}: no such figure{}\n  hint: known are\n{}",
-                if name.contains('@') {
-                    " of a window"
-                } else {
-                    ""
-                },
+                "{asked} {name}: {problem}\n  hint: known are\n{}",
                 list.trim_end()
             ))
         })
