@@ -33,6 +33,8 @@ if [ "$what" = test ]; then
     want_command mvn maven
     want_command ip iproute2
     want_command nft nftables
+    want_command ssh openssh-client
+    want_command sshd openssh-server
     want_command munged munge
     want_command slurmctld slurmctld
     want_command slurmd slurmd

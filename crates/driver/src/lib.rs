@@ -24,7 +24,7 @@ mod words;
 
 pub use address::{Encryption, Scheme, addresses, is_on_loopback};
 pub use capability::{Answer, Capability, Filtering, Support, Topology};
-pub use clock::{Clock, Course, Nanos};
+pub use clock::{Clock, Course, Nanos, monotonic_now};
 pub use driver::Driver;
 pub use drivers::Drivers;
 pub use footprint::{Crowd, Footprint, Ports};

@@ -36,7 +36,15 @@ impl Resolution {
             setting: setting.to_owned(),
             value: value.unwrap_or_else(|| "default".to_owned()),
             native: native.into(),
+            term: None,
         });
+    }
+
+    /// The short term for the setting that was honoured last.
+    pub fn term(&mut self, setting: &str, term: impl Into<String>) {
+        if let Some(row) = self.rows.last_mut().filter(|row| row.setting == setting) {
+            row.term = Some(term.into());
+        }
     }
 
     /// A setting cannot be honoured: why not, and what would do instead.

@@ -249,14 +249,18 @@ pub enum Transport {
 }
 
 /// What one neutral setting became.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Mapping {
     /// The neutral setting's name, or `native.DRIVER.NAME`.
     pub setting: String,
     /// The value asked for, or `default`.
     pub value: String,
-    /// What it is in the system's own terms, for example `QoS 1`.
+    /// What it is in the system's own terms, for example `Clean Start 1`.
     pub native: String,
+    /// The short term for it that a workload's line has beside the neutral settings, for example `QoS 1`; absent where they
+    /// say enough.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub term: Option<String>,
 }
 
 /// A setting that a system cannot honour.

@@ -6,15 +6,14 @@
 pub mod frames;
 pub mod stream;
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
 use pubgauge_driver::{
-    Attempt, Clock, Driver, DriverError, Filler, Nanos, Secret, Settings, Target, Transport,
+    Attempt, Clock, Driver, DriverError, Filler, Nanos, Secret, Settings, Target,
 };
-use pubgauge_workload::{Arrivals, Workload};
+use pubgauge_workload::Workload;
 use serde::{Deserialize, Serialize};
 
 use crate::assignment::{Assignment, Brief, Role};
@@ -24,7 +23,7 @@ use crate::reports::{Report, Sent};
 use crate::worker::Worker;
 
 /// Version of the link's protocol; both sides must have the same.
-pub const VERSION: u32 = 6;
+pub const VERSION: u32 = 7;
 
 /// What a worker is to do, and for which trial.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -45,34 +44,6 @@ pub struct Order {
     pub epoch: Nanos,
     /// For each stream, how many workers have parties that hear it.
     pub spread: Arc<[u16]>,
-}
-
-impl Order {
-    /// What it has the worker read, or make, on the host where that is: recorded traces, certificates, keys, sockets.
-    pub fn files(&self) -> impl Iterator<Item = &Path> {
-        let flows = self.workload.flows.iter();
-        let traces = flows.flat_map(|flow| match &flow.arrivals {
-            Arrivals::Replay(replay) => &replay.source.files[..],
-            _ => &[],
-        });
-        let tls = self.target.tls.iter();
-        let keys = tls.flat_map(|tls| [&tls.ca_file, &tls.cert_file, &tls.key_file]);
-        let endpoints = self.target.endpoints.iter();
-        let sockets = endpoints.filter_map(|endpoint| endpoint.strip_prefix("ipc:"));
-        let local = |settings: &Settings| {
-            matches!(
-                settings.transport,
-                Some(Transport::Ipc | Transport::SharedMemory)
-            )
-        };
-        let scratch = self.settings.iter().any(local);
-        let scratch = scratch.then_some(self.target.scratch.as_path());
-        traces
-            .map(PathBuf::as_path)
-            .chain(keys.flatten().map(PathBuf::as_path))
-            .chain(sockets.map(Path::new))
-            .chain(scratch)
-    }
 }
 
 /// What an order must not contain.

@@ -21,12 +21,6 @@ pub struct Recording {
     /// The broker of its clients, from 0.
     #[serde(default)]
     pub broker: u32,
-    /// How wrong a reading of its clock, converted to the conductor's, is at most, ns; 0 where both have one clock.
-    /// `None`: not known.
-    pub clock_error: Option<Nanos>,
-    /// What was added to the readings of its clock when it began, ns.
-    #[serde(default)]
-    pub clock_offset: i64,
     /// Flow by flow, all flows of the workload.
     pub flows: Vec<FlowRecording>,
     /// Flow by flow, what had happened by each cut, steps included, and by the end of the drain.
@@ -84,15 +78,6 @@ pub struct Recording {
     pub errors: Vec<String>,
     /// Errors beyond that.
     pub more_errors: u64,
-}
-
-/// How the clock of a worker was converted to the conductor's.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Conversion {
-    /// What was added to its readings when it began, ns.
-    pub offset: i64,
-    /// How wrong a converted reading is at most, ns; or why that is not known.
-    pub error: Result<Nanos, String>,
 }
 
 impl Recording {

@@ -8,7 +8,7 @@ use pubgauge_driver::{Failure, Nanos};
 use serde::{Deserialize, Serialize};
 
 use crate::live::Counters;
-use crate::recording::{Conversion, Recording};
+use crate::recording::Recording;
 use crate::times::Interval;
 use crate::timetable::Timetable;
 
@@ -78,8 +78,6 @@ pub enum Report {
     Closing,
     /// Everything it saw.
     Recording(Box<Recording>),
-    /// How its clock was converted; the agent that started it reports this after the recording.
-    Clock(Conversion),
     /// It is gone, and why; ignored after the recording.
     Gone(String),
 }

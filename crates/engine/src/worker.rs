@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, TryRecvError};
 
 use pubgauge_driver::{
-    ClientId, Clock, DriverError, Failure, Fleet, FleetConfig, Nanos, Resource, Traits, shortened,
+    ClientId, DriverError, Failure, Fleet, FleetConfig, Nanos, Resource, Traits, shortened,
 };
 use pubgauge_workload::{Arrivals, Flow, Workload};
 use rustc_hash::FxHashMap;
@@ -492,11 +492,6 @@ impl Worker {
             worker: self.assignment.worker,
             role: self.assignment.role,
             broker: self.assignment.broker,
-            clock_error: match self.context.clock {
-                Clock::Monotonic | Clock::Virtual(_) => Some(0),
-                Clock::Converted(_) => None,
-            },
-            clock_offset: 0,
             flows,
             series,
             bursts,

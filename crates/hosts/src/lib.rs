@@ -1,42 +1,37 @@
-//! Workers on other hosts: how they dial the conductor and are let in.
+//! Other hosts as places for workers.
 //!
-//! The conductor makes an [`Identity`] for the run (a key and a certificate) and [`Credentials`]: the
-//! certificate's fingerprint and a token for each rank, which reach the workers in a file. It starts a
-//! [`Listener`]. A worker finds its rank ([`rank`]) and the conductor ([`conductor`]) from whatever started
-//! it, reads its credentials and [`join`]s: TLS 1.3 with the one certificate that has the fingerprint, then a
-//! [`hello::Hello`] with a proof of its token. The token itself never travels, and a proof is worth nothing on
-//! another connection. Each rank joins once, or again when its connection is in use ([`Options::again`]).
+//! A host is a *command prefix*, such as `ssh loadgen-1` or `kubectl exec -i pod --`: with a program and its arguments
+//! behind it, it runs that program there and passes its standard input and output on. Who may start programs there,
+//! and who can read along, is the affair of ssh, Slurm or Kubernetes.
 //!
-//! Both then have the halves of a stream, [`Reader`] and [`Writer`], for the ends of a link:
-//! [`pubgauge_engine::link::stream::link`] at the conductor's, [`pubgauge_engine::link::stream::serve`] at
-//! the worker's.
+//! For each host the conductor starts one *companion*, `PREFIX pubgauge worker --echo ADDRESS` ([`echo`]), which lives as
+//! long as the run: it says which host that is, echoes the conductor's questions for its clock, and its end shows that
+//! the host is lost ([`Companion`]). The workers of a trial are further processes started by the same prefix
+//! ([`Host::worker`]). Nothing listens but the echo, over UDP; its key travels over the companion's standard input.
+//!
+//! [`clock`] bounds the offset between two clocks from what the echo says.
 
 #![forbid(unsafe_code)]
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-mod admission;
-mod credentials;
-mod dial;
-pub mod hello;
-mod hex;
-mod identity;
-mod kept;
-mod limited;
-mod listener;
+mod ask;
+pub mod clock;
+mod companion;
+pub mod echo;
+mod hello;
+mod host;
+mod hosts;
 mod machine;
-mod place;
-mod stream;
+mod packet;
 
-pub use admission::{Joined, Limits};
-pub use credentials::{Credentials, CredentialsError, FILE_VARIABLE, Fingerprint, Token};
-pub use dial::{Dial, JoinError, Member, join};
-pub use identity::{Identity, IdentityError};
-pub use kept::KeptCredentials;
-pub use listener::{Counts, Listener, Missing, Options, ranks};
+pub use ask::Watch;
+pub use companion::{Companion, HostError};
+pub use hello::Hello;
+pub use host::{Host, PROGRAM, Prefix, PrefixError, Side, read_hosts};
+pub use hosts::{Hosts, HostsError};
 pub use machine::Machine;
-pub use place::{Address, DEFAULT_PORT, PlaceError, Rank, conductor, rank};
-pub use stream::{Connection, Reader, Writer};
+pub use packet::{Key, Packet};
 
 /// What a mutex guards, also after a thread has panicked that held it.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// A host as its processes see it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default)]
 pub struct Machine {
     /// Host name; empty if unknown.
     pub host: String,
@@ -27,6 +27,11 @@ impl Machine {
             boot_id: line("/proc/sys/kernel/random/boot_id"),
             time_namespace: namespace.to_string_lossy().into_owned(),
         }
+    }
+
+    /// All of its names.
+    pub(crate) fn names(&self) -> [&str; 3] {
+        [&self.host, &self.boot_id, &self.time_namespace]
     }
 
     /// Whether both have the same `CLOCK_MONOTONIC`, so that there is no offset to measure: the same kernel

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 pub use calibrate::CalibrateArgs;
 pub use find::FindArgs;
-pub use hosts::{HostsArgs, HostsVerb, RenderArgs, WorkerArgs, WorkersFrom};
+pub use hosts::{HostsArgs, WorkerArgs};
 pub use tools::{ConvertArgs, ServeVerb, TraceVerb};
 
 use crate::exit::{print, print_json, tell};
@@ -95,11 +95,8 @@ pub enum Verb {
         #[arg(long, value_name = "DIR", conflicts_with = "verb")]
         out: Option<PathBuf>,
     },
-    /// Prepare other hosts for the workers of a run (docs/hosts.md).
-    #[command(subcommand)]
-    Hosts(HostsVerb),
-    /// Work for a run of another host: `pubgauge worker --join HOST:PORT` (docs/hosts.md). Without it:
-    /// for a run that says over standard input what to do (used by `run` itself).
+    /// Work for a run that says over standard input what to do (used by `run` itself, here or on other hosts).
+    #[command(hide = true)]
     Worker(WorkerArgs),
     /// Serve as a built-in system, in the foreground (used by `run` itself).
     #[command(subcommand, hide = true)]
@@ -405,7 +402,7 @@ impl ClientArgs {
                 namespace: None,
                 share,
             }),
-            agents: None,
+            hosts: None,
         }
     }
 

@@ -5,10 +5,12 @@ mod list;
 mod runs;
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use pubgauge_export::check::{Check, Outcome};
+use pubgauge_hosts::Hosts;
 use pubgauge_results::model::Results;
 use pubgauge_results::shell::quoted;
 use pubgauge_results::store;
@@ -17,10 +19,9 @@ use pubgauge_study::{Plan, studies_in};
 use crate::args::{GateArgs, RunArgs, Selection};
 use crate::endpoint::Endpoint;
 use crate::exit::{Ending, NOT_VALID, tell};
-use crate::hosts::Gathered;
 use crate::progress::{about, so_many};
-use crate::ready::{Ready, default_folder, gathered};
-use crate::{gate, signals};
+use crate::ready::{Ready, default_folder};
+use crate::{gate, hosts, signals};
 use list::{Listed, StudyList};
 pub use runs::{has_runs, one_run, report, studies};
 use runs::{name_of, of_study, show, write_index};
@@ -195,11 +196,13 @@ impl Several {
         if let Some(out) = &args.out {
             runs::can_be_made(out)?;
         }
-        let studies = self.ready(args)?;
+        let hosts = hosts::given(&args.hosts)?;
+        let studies = self.ready(args, hosts.as_ref())?;
         let endpoint = args.listen.as_deref().map(Endpoint::open).transpose()?;
         let stop = signals::install().map_err(Ending::not_valid)?;
-        let gathered = self.gathered(args, &studies, &stop)?;
-        let agents = gathered.as_ref().map(|gathered| &gathered.agents);
+        if let Some(hosts) = &hosts {
+            hosts::gather(hosts, &stop, &mut |words| args.output.remark(words))?;
+        }
         let out = match &self {
             Several::Again { out, .. } => out.clone(),
             Several::New { folder, .. } => {
@@ -235,7 +238,7 @@ impl Several {
             }
             let own = match one
                 .ready
-                .carry_out(&inner, endpoint.as_ref(), agents, &stop)
+                .carry_out(&inner, endpoint.as_ref(), hosts.as_ref(), &stop)
             {
                 Ok(done) => {
                     worst = worst.max(gate::exit_code(&done.checks));
@@ -270,28 +273,8 @@ impl Several {
         Ok(worst)
     }
 
-    /// The agents, which serve all studies.
-    fn gathered(
-        &self,
-        args: &RunArgs,
-        studies: &[One],
-        stop: &AtomicBool,
-    ) -> Result<Option<Gathered>, Ending> {
-        let hosts = studies.first().and_then(|one| one.ready.hosts);
-        if let Some(other) = studies.iter().find(|one| one.ready.hosts != hosts) {
-            let of = |hosts: Option<u32>| hosts.unwrap_or_default();
-            return Err(Ending::bad_input(format!(
-                "{}: its workers are on {} hosts, those of the first study on {}\n  hint: --hosts N for all, or run them one by one",
-                other.listed.folder,
-                of(other.ready.hosts),
-                of(hosts)
-            )));
-        }
-        gathered(args, hosts, stop)
-    }
-
     /// Every study, checked.
-    fn ready(&self, args: &RunArgs) -> Result<Vec<One>, Ending> {
+    fn ready(&self, args: &RunArgs, hosts: Option<&Arc<Hosts>>) -> Result<Vec<One>, Ending> {
         let alone = |selection: Selection| RunArgs {
             selection,
             out: None,
@@ -301,7 +284,7 @@ impl Several {
         match self {
             Several::New { files, .. } => each(&args.selection, files, |selection| {
                 let args = alone(selection.clone());
-                let ready = Ready::of(&args, None)?;
+                let ready = Ready::of(&args, None, hosts)?;
                 let file = selection.study.as_deref().unwrap_or(Path::new(""));
                 let listed = Listed::new(file, &ready);
                 Ok(One {
@@ -318,7 +301,7 @@ impl Several {
                         true => args.resume = Some(out.join(&listed.folder)),
                         false => args.selection.study = Some(listed.file.clone()),
                     }
-                    let mut ready = Ready::of(&args, Some(&listed.begun))?;
+                    let mut ready = Ready::of(&args, Some(&listed.begun), hosts)?;
                     ready.prepared.given.clone_from(&listed.given);
                     Ok(One {
                         listed: listed.clone(),

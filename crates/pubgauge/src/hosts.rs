@@ -1,37 +1,28 @@
-//! Workers on other hosts: which trials can run there, and the agents of a run.
+//! Workers on other hosts: which trials can run there, and which host has whose workers.
 
-pub mod kubernetes;
-mod starter;
-
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-use clap::ValueEnum;
 use pubgauge_driver::{Transport, Unsupported};
 use pubgauge_engine::assignment::Workers;
-use pubgauge_hosts::{DEFAULT_PORT, FILE_VARIABLE};
-use pubgauge_network::{Hosts, Link, Network, Role};
-use pubgauge_results::shell::quoted;
-use pubgauge_runner::agents::{Agents, AgentsError};
-use pubgauge_study::{PlannedTrial, Span};
+use pubgauge_hosts::{Host, Hosts, HostsError, Side, read_hosts};
+use pubgauge_network::{Link, Network, Role};
+use pubgauge_results::store;
+use pubgauge_runner::hosts::Sides;
+use pubgauge_study::PlannedTrial;
 use pubgauge_testbed::Kind;
 use pubgauge_testbed::template::{HOST, names};
 
-use crate::args::{ClientArgs, HostsArgs, WorkersFrom};
+use crate::args::{ClientArgs, HostsArgs};
 use crate::exit::Ending;
-use crate::prepare::quantity;
 use crate::prepared::Chosen;
-use crate::progress::so_many;
-use starter::{Objects, Srun, Starter};
 
-/// Default time to wait for agents.
-const PATIENCE: Duration = Duration::from_secs(300);
-/// How long a host that was lost may take to join again before the next trial.
-const REJOIN: Duration = Duration::from_secs(30);
-/// Default file for the credentials.
-const FILE: &str = "pubgauge-join";
+/// How long a host that was lost may take to come back before the next trial.
+const AGAIN: Duration = Duration::from_secs(30);
+/// The longest file of hosts, bytes: 1 MiB, some thousands of them.
+const LONGEST_FILE: u64 = 1 << 20;
 
 /// Why a trial cannot have its workers on other hosts.
 pub fn refused(trial: &PlannedTrial, chosen: &Chosen) -> Option<Unsupported> {
@@ -39,7 +30,7 @@ pub fn refused(trial: &PlannedTrial, chosen: &Chosen) -> Option<Unsupported> {
     let reason = reason.or_else(|| of_network(trial.network.as_deref()?));
     let reason = reason.or_else(|| of_counts(trial))?;
     Some(Unsupported {
-        setting: "--workers-from".into(),
+        setting: "--host".into(),
         value: "other hosts".into(),
         reason,
     })
@@ -105,172 +96,201 @@ fn of_counts(trial: &PlannedTrial) -> Option<String> {
     limited.then(|| "[client.limits] hold on the host of the run alone".into())
 }
 
-/// The number of other hosts that have the workers of a run; `None` if they are on this host.
+/// The other hosts that the arguments name; nothing is started there yet. `None`: the workers are on this host.
 ///
 /// # Errors
-/// Bad input: a number of hosts that does not fit a trial, no number at all, or flags that are
-/// about this host.
-pub fn count<'a>(
-    args: &HostsArgs,
+/// Bad input: a command or a file that names no host.
+pub fn given(args: &HostsArgs) -> Result<Option<Arc<Hosts>>, Ending> {
+    let (true, Some(at)) = (args.are_given(), args.at) else {
+        return Ok(None);
+    };
+    if at.is_unspecified() {
+        return Err(Ending::bad_input(format!(
+            "--at {at}: expected the address of one interface of this host, which the others reach"
+        )));
+    }
+    let program = args.host_program.as_deref();
+    let hosts = match &args.hosts {
+        Some(file) => from_file(file, program)?,
+        None => {
+            let hosts = args.host.iter().map(|text| Host::new(text, program));
+            let hosts = hosts.collect::<Result<Vec<_>, _>>();
+            hosts.map_err(|error| Ending::bad_input(format!("--host {error}")))?
+        }
+    };
+    Ok(Some(Arc::new(Hosts::new(hosts, at))))
+}
+
+fn from_file(file: &Path, program: Option<&str>) -> Result<Vec<Host>, Ending> {
+    let failed = |error: &dyn std::fmt::Display| {
+        Ending::bad_input(format!("--hosts {}: {error}", file.display()))
+    };
+    let text = store::read_text(file, LONGEST_FILE).map_err(|e| failed(&e))?;
+    let hosts = read_hosts(&text, program).map_err(|error| failed(&error))?;
+    match hosts.is_empty() {
+        true => Err(failed(&"there is no [[host]] in it")),
+        false => Ok(hosts),
+    }
+}
+
+/// Checks that the workers of all trials have their hosts.
+///
+/// # Errors
+/// Bad input: numbers of hosts that do not fit a trial, or flags that are about this host.
+pub fn check<'a>(
+    hosts: &Hosts,
     client: &ClientArgs,
     trials: impl IntoIterator<Item = &'a PlannedTrial>,
-) -> Result<Option<u32>, Ending> {
-    if args.workers_from.is_none() {
-        return Ok(None);
-    }
+) -> Result<(), Ending> {
     if !client.pin.is_empty() {
         return Err(Ending::bad_input(
             "--pin names processors of this host, and the workers run on others\n  hint: leave it out",
         ));
     }
-    let mut hosts = args.hosts;
     for trial in trials {
-        let Some(network) = trial.network.as_deref() else {
-            continue;
-        };
-        let (publishers, subscribers) = (network.publisher.hosts, network.subscriber.hosts);
-        let both = publishers + subscribers;
-        let there = *hosts.get_or_insert(both);
-        if there != both && (there, there) != (publishers, subscribers) {
-            return Err(Ending::bad_input(format!(
-                "{}: [testbed.network] has {publishers} publisher and {subscribers} subscriber hosts, and the run has {there}\n  hint: --hosts {both}; where both are as many, so many hosts can have both",
-                trial.workload.name
-            )));
-        }
+        sides(hosts, trial)?;
     }
-    hosts.map(Some).ok_or_else(|| {
-        Ending::bad_input(
-            "how many hosts there are is not said\n  hint: --hosts N, or `hosts` of the publisher and subscriber of [testbed.network]",
-        )
-    })
+    Ok(())
 }
 
-/// The workers of a trial on so many hosts: as its network says, else half of the hosts publish; a single
-/// host has both sides.
-pub fn placed(workers: Workers, trial: &PlannedTrial, hosts: u32) -> Workers {
-    let of = |hosts: &Hosts| hosts.hosts.max(1);
-    let (publishers, subscribers) = match trial.network.as_deref() {
-        Some(network) => (of(&network.publisher), of(&network.subscriber)),
-        None => (hosts - hosts / 2, (hosts / 2).max(1)),
+/// Which hosts have the workers of a trial: as the hosts say, else as its network says, else the first half of them, rounded
+/// up, has those of the publishing devices; a single host has both sides.
+///
+/// # Errors
+/// Bad input: numbers of hosts that do not fit.
+pub fn sides(hosts: &Hosts, trial: &PlannedTrial) -> Result<Sides, Ending> {
+    let all: Vec<Option<Side>> = (0..hosts.count())
+        .map(|number| hosts.host(number).side)
+        .collect();
+    let network = trial.network.as_deref();
+    let asked = network.map(|network| (network.publisher.hosts, network.subscriber.hosts));
+    divided(&all, asked).map_err(|why| Ending::bad_input(format!("{}: {why}", trial.workload.name)))
+}
+
+fn divided(all: &[Option<Side>], asked: Option<(u32, u32)>) -> Result<Sides, String> {
+    let count = all.len();
+    let of = |side| {
+        let own = |number: &usize| all[*number].is_none_or(|own| own == side);
+        (0..count).filter(own).collect::<Vec<_>>()
     };
+    let split = |first: usize| Sides {
+        publishers: (0..first).collect(),
+        subscribers: (first..count).collect(),
+    };
+    let both = Sides {
+        publishers: of(Side::Publishers),
+        subscribers: of(Side::Subscribers),
+    };
+    let are_said = all.iter().any(Option::is_some);
+    let asked = asked.map(|(publishers, subscribers)| (publishers as usize, subscribers as usize));
+    let fits = |sides: &Sides| {
+        asked.is_none_or(|asked| asked == (sides.publishers.len(), sides.subscribers.len()))
+    };
+    let found = match asked {
+        _ if are_said || count == 1 => Some(both),
+        None => Some(split(count - count / 2)),
+        Some((publishers, subscribers)) if publishers + subscribers == count => {
+            Some(split(publishers))
+        }
+        Some(_) => Some(both),
+    };
+    let (publishers, subscribers) = asked.unwrap_or_default();
+    match found.filter(fits) {
+        None => Err(format!(
+            "[testbed.network] has {publishers} publisher and {subscribers} subscriber hosts, and the run has {count}\n  hint: --host for each of {}; where both are as many, so many hosts can have both",
+            publishers + subscribers
+        )),
+        Some(sides) if sides.publishers.is_empty() => Err(
+            "no host is for the publishers\n  hint: for = \"publishers\", or leave `for` out"
+                .into(),
+        ),
+        Some(sides) if sides.subscribers.is_empty() => Err(
+            "no host is for the subscribers\n  hint: for = \"subscribers\", or leave `for` out"
+                .into(),
+        ),
+        Some(sides) => Ok(sides),
+    }
+}
+
+/// The workers of a trial on these hosts.
+pub fn placed(workers: Workers, sides: &Sides) -> Workers {
     Workers {
-        publisher_hosts: publishers,
-        subscriber_hosts: subscribers,
+        publisher_hosts: sides.publishers.len() as u32,
+        subscriber_hosts: sides.subscribers.len() as u32,
         ..workers
     }
 }
 
-/// The agents of a run, and what started them. Dropping it tells the agents that the run is over and ends
-/// what started them.
-pub struct Gathered {
-    /// The agents.
-    pub agents: Arc<Agents>,
-    /// What started them, if this run did; dropped last.
-    starter: Option<Starter>,
+/// Starts the companions of all hosts, before the first trial.
+///
+/// # Errors
+/// A host that cannot be used.
+pub fn gather(hosts: &Hosts, stop: &AtomicBool, say: &mut dyn FnMut(&str)) -> Result<(), Ending> {
+    let gathered = hosts.gather(Duration::ZERO, &|| stop.load(Relaxed), say);
+    gathered.map_err(Ending::not_valid)
 }
 
-impl Gathered {
-    /// Listens for the agents of a run, and starts them if the arguments ask for it.
-    ///
-    /// # Errors
-    /// Bad input: an invalid time, an address or a file that cannot be used.
-    pub fn listen(args: &HostsArgs, hosts: u32) -> Result<Gathered, Ending> {
-        patience(args)?;
-        let how = args.workers_from.unwrap_or(WorkersFrom::Join);
-        let at = args.join_at.filter(|at| !at.ip().is_unspecified());
-        if how != WorkersFrom::Join && at.is_none() {
-            let value = how.to_possible_value();
-            let how: String = value.iter().map(|value| value.get_name()).collect();
-            return Err(Ending::bad_input(format!(
-                "--workers-from {how}: where the agents reach this host is not said\n  hint: --join-at ADDRESS:PORT with an address of this host"
-            )));
-        }
-        let loopback = (std::net::Ipv4Addr::LOCALHOST, DEFAULT_PORT).into();
-        let file = args
-            .join_file
-            .clone()
-            .unwrap_or_else(|| PathBuf::from(FILE));
-        let address = args.join_at.unwrap_or(loopback);
-        let file = std::path::absolute(file).map_err(Ending::bad_input)?;
-        let agents = Agents::listen(hosts, address, &file).map_err(Ending::bad_input)?;
-        let starter = match how {
-            WorkersFrom::Join => None,
-            WorkersFrom::Slurm => Some(Starter::Srun(Box::new(Srun::start(&agents)?))),
-            WorkersFrom::Kubernetes => {
-                let image = args.image.as_deref().unwrap_or_default();
-                Some(Starter::Kubernetes(Objects::apply(&agents, image)?))
-            }
-        };
-        Ok(Gathered {
-            agents: Arc::new(agents),
-            starter,
-        })
-    }
-
-    /// Waits for all agents of a run that begins.
-    ///
-    /// # Errors
-    /// Agents that have not joined in time; or what was to start them has ended.
-    pub fn wait(
-        &self,
-        args: &HostsArgs,
-        stop: &AtomicBool,
-        say: &mut dyn FnMut(&str),
-    ) -> Result<(), Ending> {
-        let (patience, agents) = (patience(args)?, &self.agents);
-        let (address, file) = (agents.address(), quoted(agents.file()));
-        let seconds = patience.as_secs();
-        let hosts = so_many(agents.hosts().into(), "host");
-        let waiting = format!("waiting up to {seconds} s for {hosts} at {address}");
-        say(&match &self.starter {
-            Some(starter) => format!("{waiting}, started by {}", starter.name()),
-            None => format!(
-                "{waiting}; on each, with its own rank from 0:\n  {FILE_VARIABLE}={file} pubgauge worker --join {address} --rank 0"
-            ),
-        });
-        let over = || self.starter.as_ref().is_some_and(Starter::is_over);
-        let gathered = agents.gather(patience, &|| stop.load(Relaxed) || over(), say);
-        gathered.map_err(|error| match (&self.starter, error) {
-            (Some(starter), AgentsError::Stopped) if !stop.load(Relaxed) => {
-                Ending::not_valid(format!(
-                    "hosts are missing, and {}, which was to start them, {}",
-                    starter.name(),
-                    starter.ending()
-                ))
-            }
-            (_, error) => Ending::not_valid(error),
-        })
-    }
-}
-
-fn patience(args: &HostsArgs) -> Result<Duration, Ending> {
-    let asked = quantity::<Span>("--join-within", &args.join_within)?;
-    Ok(asked.map_or(PATIENCE, |span| Duration::from_nanos(span.0)))
-}
-
-/// Waits for all agents before the next trial; returns false if the user ends the run.
+/// Waits for all hosts before the next trial; returns false if the user ends the run.
 ///
 /// # Errors
 /// A host that is lost.
 pub fn gather_again(
-    agents: &Agents,
+    hosts: &Hosts,
     stop: &AtomicBool,
     say: &mut dyn FnMut(&str),
 ) -> Result<bool, Ending> {
-    match agents.gather(REJOIN, &|| stop.load(Relaxed), say) {
+    match hosts.gather(AGAIN, &|| stop.load(Relaxed), say) {
         Ok(()) => Ok(true),
-        Err(AgentsError::Stopped) => Ok(false),
-        Err(AgentsError::Missing(missing)) => {
-            let lost = missing.missing.iter().map(|rank| match agents.name(*rank) {
-                Some(host) => format!("host {host}, rank {rank}"),
-                None => format!("rank {rank}"),
-            });
-            Err(Ending::not_valid(format!(
-                "lost: {}; it has not joined again within {} s\n  hint: start its agent again and go on with --resume",
-                lost.collect::<Vec<_>>().join("; "),
-                REJOIN.as_secs()
-            )))
+        Err(HostsError::Stopped) => Ok(false),
+        Err(error) => Err(Ending::not_valid(format!(
+            "lost, and not back within {} s: {error}\n  hint: go on with --resume once it is back",
+            AGAIN.as_secs()
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const P: Option<Side> = Some(Side::Publishers);
+    const S: Option<Side> = Some(Side::Subscribers);
+
+    fn sides(publishers: &[usize], subscribers: &[usize]) -> Result<Sides, String> {
+        Ok(Sides {
+            publishers: publishers.to_vec(),
+            subscribers: subscribers.to_vec(),
+        })
+    }
+
+    #[test]
+    fn hosts_of_publishers_come_first() {
+        assert_eq!(divided(&[None], None), sides(&[0], &[0]));
+        assert_eq!(divided(&[None; 3], None), sides(&[0, 1], &[2]));
+        assert_eq!(divided(&[None; 3], Some((1, 2))), sides(&[0], &[1, 2]));
+        assert_eq!(divided(&[None; 2], Some((2, 2))), sides(&[0, 1], &[0, 1]));
+    }
+
+    #[test]
+    fn what_a_host_is_for_holds() {
+        assert_eq!(divided(&[S, P, None], None), sides(&[1, 2], &[0, 2]));
+        assert_eq!(divided(&[S, P], Some((1, 1))), sides(&[1], &[0]));
+    }
+
+    #[test]
+    fn numbers_that_do_not_fit_are_told() {
+        for (all, asked, says) in [
+            (
+                &[None; 4][..],
+                Some((2, 3)),
+                "2 publisher and 3 subscriber hosts, and the run has 4",
+            ),
+            (&[S, P], Some((2, 1)), "and the run has 2"),
+            (&[S, S], None, "no host is for the publishers"),
+            (&[P], None, "no host is for the subscribers"),
+        ] {
+            let why = divided(all, asked).unwrap_err();
+            assert!(why.contains(says), "{why}");
         }
-        Err(error) => Err(Ending::not_valid(error)),
     }
 }

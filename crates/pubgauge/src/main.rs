@@ -105,7 +105,6 @@ fn act(cli: Cli) -> Result<i32, Ending> {
             exit::print(&format!("{}\n", schema.trim_end()));
             Ok(FINE)
         }
-        Verb::Hosts(verb) => hosts::kubernetes::act(&verb),
         Verb::Worker(args) => worker::worker(&args),
         Verb::Serve(verb) => serve::serve(&verb),
     }

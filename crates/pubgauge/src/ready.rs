@@ -11,12 +11,12 @@ use std::time::{Duration, Instant};
 
 use pubgauge_driver::Tls;
 use pubgauge_export::check::Check;
+use pubgauge_hosts::Hosts;
 use pubgauge_results::counted;
 use pubgauge_results::criterion::evaluate;
 use pubgauge_results::model::{Results, System, Trial};
 use pubgauge_results::search::Search;
 use pubgauge_results::store::RunFolder;
-use pubgauge_runner::agents::Agents;
 use pubgauge_runner::searching::settling_s;
 use pubgauge_runner::{Bench, Client, Counts, Job, Kept, perform};
 use pubgauge_testbed::{Catalog, Kind, Testbed, machine_facts, raise_nofile};
@@ -25,7 +25,6 @@ use crate::args::{ClientArgs, Login, RunArgs};
 use crate::calibrate::Calibration;
 use crate::endpoint::Endpoint;
 use crate::exit::{Ending, tell};
-use crate::hosts::Gathered;
 use crate::invocation::Invocation;
 use crate::networks::{self, Networks};
 use crate::page::write_page;
@@ -48,8 +47,6 @@ pub struct Ready {
     testbed: Testbed,
     tls: Option<Tls>,
     processes: Option<u32>,
-    /// Number of other hosts that have the workers.
-    pub hosts: Option<u32>,
 }
 
 /// The result of a run.
@@ -70,7 +67,11 @@ impl Ready {
     ///
     /// # Errors
     /// Errors in the arguments, the study, the systems or this host.
-    pub fn of(args: &RunArgs, begun: Option<&Invocation>) -> Result<Ready, Ending> {
+    pub fn of(
+        args: &RunArgs,
+        begun: Option<&Invocation>,
+        hosts: Option<&Arc<Hosts>>,
+    ) -> Result<Ready, Ending> {
         let client = match begun {
             Some(begun) => begun.client(&args.client)?,
             None => args.client.clone(),
@@ -89,7 +90,7 @@ impl Ready {
             }
         }
         processors(&client.pin)?;
-        if args.hosts.workers_from.is_none() {
+        if hosts.is_none() {
             realtime(client.realtime)?;
         }
         let testbed = drivers::testbed()
@@ -109,7 +110,7 @@ impl Ready {
             }
             _ => {
                 let mut selection = args.selection.clone();
-                selection.elsewhere = args.hosts.workers_from.is_some();
+                selection.elsewhere = hosts.is_some();
                 prepare(&selection, &testbed)?
             }
         }
@@ -119,16 +120,17 @@ impl Ready {
         let processes = capacity::check(&prepared.plan.trials, &prepared.systems, &client)?;
         capacity::check_limits(&prepared.plan, &prepared.systems, &client, processes)?;
         Proposer::new(&prepared, &client, processes)?;
-        let hosts = hosts::count(&args.hosts, &client, &prepared.plan.trials)?;
+        let count = hosts.map(|hosts| hosts.count() as u32);
         if let Some(begun) = begun {
-            begun.on_hosts(hosts)?;
+            begun.on_hosts(count)?;
         }
-        if hosts.is_none() {
-            networks::check(&prepared.plan.trials)?;
+        match hosts {
+            Some(hosts) => hosts::check(hosts, &client, &prepared.plan.trials)?,
+            None => networks::check(&prepared.plan.trials)?,
         }
         let invocation = match begun {
             Some(begun) => begun.clone(),
-            None => Invocation::new(&prepared, &args.selection, &client, login, hosts)
+            None => Invocation::new(&prepared, &args.selection, &client, login, count)
                 .map_err(Ending::not_valid)?,
         };
         Ok(Ready {
@@ -138,11 +140,10 @@ impl Ready {
             testbed,
             tls,
             processes,
-            hosts,
         })
     }
 
-    /// Runs what is not done yet, on the hosts of `agents` if there are any, and writes results and page. Systems
+    /// Runs what is not done yet, on other hosts if there are any, and writes results and page. Systems
     /// that it has started are stopped at the end.
     ///
     /// # Errors
@@ -151,7 +152,7 @@ impl Ready {
         self,
         args: &RunArgs,
         endpoint: Option<&Endpoint>,
-        agents: Option<&Arc<Agents>>,
+        hosts: Option<&Arc<Hosts>>,
         stop: &Arc<AtomicBool>,
     ) -> Result<Done, Ending> {
         let prepared = self.prepared;
@@ -161,7 +162,7 @@ impl Ready {
         let mut progress = progress(args, &proposer, &folder, endpoint);
         trials(
             &prepared,
-            (self.testbed, agents),
+            (self.testbed, hosts),
             (&self.client, &proposer),
             self.tls,
             &mut folder,
@@ -192,20 +193,6 @@ impl Ready {
     }
 }
 
-/// The agents of a run whose workers are on so many other hosts, once all have joined.
-pub fn gathered(
-    args: &RunArgs,
-    hosts: Option<u32>,
-    stop: &AtomicBool,
-) -> Result<Option<Gathered>, Ending> {
-    let Some(hosts) = hosts else {
-        return Ok(None);
-    };
-    let gathered = Gathered::listen(&args.hosts, hosts)?;
-    gathered.wait(&args.hosts, stop, &mut |words| args.output.remark(words))?;
-    Ok(Some(gathered))
-}
-
 /// Progress over the trials that are not done yet.
 fn progress(
     args: &RunArgs,
@@ -226,7 +213,7 @@ fn progress(
 /// Runs what is not done yet, storing each trial before the next begins.
 fn trials(
     prepared: &Prepared,
-    (testbed, agents): (Testbed, Option<&Arc<Agents>>),
+    (testbed, hosts): (Testbed, Option<&Arc<Hosts>>),
     (client, proposer): (&ClientArgs, &Proposer<'_>),
     tls: Option<Tls>,
     folder: &mut RunFolder,
@@ -264,12 +251,12 @@ fn trials(
         if let Some(until) = settled.remove(&trial.system) {
             settle(until, progress, stop);
         }
-        if let Some(agents) = agents
-            && !hosts::gather_again(agents, stop, &mut |words| progress.say(words))?
+        if let Some(hosts) = hosts
+            && !hosts::gather_again(hosts, stop, &mut |words| progress.say(words))?
         {
             break;
         }
-        let network = match agents {
+        let network = match hosts {
             Some(_) => None,
             None => networks.of(trial, |what| progress.say(what))?,
         };
@@ -280,10 +267,10 @@ fn trials(
             ..client.clone()
         }
         .client(&program, share(&trial.client_limits));
-        if let Some(agents) = agents {
-            let workers = bench.client.workers;
-            bench.client.workers = hosts::placed(workers, trial, agents.hosts());
-            bench.client.agents = Some(agents.clone());
+        if let Some(hosts) = hosts {
+            let sides = hosts::sides(hosts, trial)?;
+            bench.client.workers = hosts::placed(bench.client.workers, &sides);
+            bench.client.hosts = Some((hosts.clone(), sides));
         } else if let Some(network) = &trial.network {
             let workers = &mut bench.client.workers;
             workers.publisher_hosts = network.publisher.hosts;

@@ -11,8 +11,8 @@ use crate::exit::{Ending, NOT_VALID, tell};
 use crate::folder::Several;
 use crate::invocation::Invocation;
 use crate::page::show;
-use crate::ready::{Ready, gathered};
-use crate::{gate, signals};
+use crate::ready::Ready;
+use crate::{gate, hosts, signals};
 
 /// Runs a study, or all studies of a folder.
 pub fn run(args: &RunArgs) -> Result<i32, Ending> {
@@ -21,18 +21,16 @@ pub fn run(args: &RunArgs) -> Result<i32, Ending> {
     }
     let begun = begun(args)?;
     gate::can_be_written(&args.gate)?;
-    let ready = Ready::of(args, begun.as_ref())?;
+    let hosts = hosts::given(&args.hosts)?;
+    let ready = Ready::of(args, begun.as_ref(), hosts.as_ref())?;
     let name = ready.prepared.plan.name.clone();
     let endpoint = args.listen.as_deref().map(Endpoint::open).transpose()?;
     let stop = signals::install().map_err(Ending::not_valid)?;
-    let gathered = gathered(args, ready.hosts, &stop)?;
-    let agents = gathered.as_ref().map(|gathered| &gathered.agents);
-    let result = ready.carry_out(args, endpoint.as_ref(), agents, &stop);
-    pubgauge_testbed::stop_everything();
-    if let Some(refused) = agents.and_then(|agents| agents.counts().refused()) {
-        args.output
-            .remark(&format!("not let in as hosts: {refused}"));
+    if let Some(hosts) = &hosts {
+        hosts::gather(hosts, &stop, &mut |words| args.output.remark(words))?;
     }
+    let result = ready.carry_out(args, endpoint.as_ref(), hosts.as_ref(), &stop);
+    pubgauge_testbed::stop_everything();
     let done = result?;
     show(&done.results, Some(&done.page), args.output.json);
     let study = args.selection.study.as_deref();

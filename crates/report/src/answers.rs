@@ -342,12 +342,10 @@ fn of_spec(trial: &Trial, spec: &CriterionSpec) -> Said {
         (false, _) => limit / value,
     });
     let allowed = spec.show(limit);
-    let measured = match value {
+    let measured = match (used - 1.0).abs() > 0.01 {
         // Three digits, unless these would hide on which side of the limit the value lies.
-        Some(value) if (used - 1.0).abs() > 0.01 => bearing
-            .figure
-            .replace(&spec.show(value), &short(spec, value)),
-        _ => bearing.figure.clone(),
+        true => bearing.figure(|value| short(spec, value)),
+        false => bearing.figure(|value| spec.show(value)),
     };
     let status = trial.verdict.status;
     // A trial that is not valid is decided by its verdict, not by a figure. A client-bound trial
@@ -361,7 +359,7 @@ fn of_spec(trial: &Trial, spec: &CriterionSpec) -> Said {
     let shown = format!("{words} {measured}");
     let decided_by = match (bearing.met, upper) {
         _ if by_verdict => status.word().to_owned(),
-        (None, _) => format!("{words} {}", bearing.figure),
+        (None, _) => format!("{words} {}", bearing.figure(|value| spec.show(value))),
         (Some(true), _) if !used.is_normal() || limit == 0.0 => shown.clone(),
         (Some(true), true) => format!("{shown}, {times} times below the {allowed} allowed"),
         (Some(true), false) => format!("{shown}, {times} times the {allowed} asked for"),

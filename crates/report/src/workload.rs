@@ -65,41 +65,37 @@ pub(crate) fn words_without(workload: &Workload<'_>, sought: &str) -> String {
     format!("{} ({})", workload.name, words.join(", "))
 }
 
-/// The settings that all systems of a workload were asked for, their form in MQTT, and the name of
+/// The settings that all systems of a workload were asked for, the systems' terms for them, and the name of
 /// the settings; then the same for each flow with settings of its own.
 fn settings_words(workload: &Workload<'_>) -> Vec<String> {
     let trials = || workload.cells.iter().map(|cell| cell.trials[0]);
-    let mut words = asked_words(trials().map(|t| (&t.settings, &t.mappings[..])));
-    // `Clean Start` is a term of MQTT 5, `Clean Session` one of earlier versions.
-    let version = |t: &Trial| match native(&t.mappings, "session")? {
-        session if session.starts_with("Clean Start") => Some("MQTT 5".to_owned()),
-        session if session.starts_with("Clean Session") => Some("MQTT 3.1.1".to_owned()),
-        _ => None,
-    };
-    words.extend(alike(trials().filter_map(version)));
+    let mut words = asked_words(trials().map(|t| (&t.settings, &t.mappings[..])), &[]);
     let names = alike(
         trials()
             .map(|t| t.settings_name.clone())
             .filter(|name| !name.is_empty()),
     );
-    words.extend(names.map(|names| format!("settings {names}")));
     let own = || {
         trials()
             .flat_map(|t| &t.flows)
             .filter(|flow| flow.settings.is_some())
     };
     let flows = unique(own().map(|flow| flow.name.as_str()));
-    words.extend(flows.into_iter().map(|name| {
+    let flows = flows.into_iter().map(|name| {
         let of_flow = own().filter(|flow| flow.name == name);
         let pairs = of_flow.filter_map(|flow| Some((flow.settings.as_ref()?, &flow.mappings[..])));
-        format!("{name}: {}", asked_words(pairs).join(" "))
-    }));
+        format!("{name}: {}", asked_words(pairs, &words).join(" "))
+    });
+    let flows: Vec<String> = flows.collect();
+    words.extend(names.map(|names| format!("settings {names}")));
+    words.extend(flows);
     words
 }
 
-/// Settings other than the default, and the QoS of those that speak MQTT.
+/// Settings other than the default, and the systems' terms for all of them but those that are said already.
 fn asked_words<'t>(
     pairs: impl Iterator<Item = (&'t Settings, &'t [Mapping])> + Clone,
+    said: &[String],
 ) -> Vec<String> {
     let asked = Settings::NAMES.iter().filter_map(|name| {
         let values = pairs.clone().map(|(settings, _)| settings.value_of(name));
@@ -109,21 +105,14 @@ fn asked_words<'t>(
             name => Some(format!("{name} = {value}")),
         }
     });
-    let qos = |mappings: &[Mapping]| {
-        let level = native(mappings, "reliability")?.strip_prefix("QoS ")?;
-        Some(format!("QoS {}", level.chars().next()?))
-    };
-    let mut words: Vec<String> = asked.collect();
-    words.extend(alike(
-        pairs.clone().filter_map(|(_, mappings)| qos(mappings)),
-    ));
-    words
-}
-
-/// The form that a setting took in the protocol.
-fn native<'m>(mappings: &'m [Mapping], setting: &str) -> Option<&'m str> {
-    let row = mappings.iter().find(|row| row.setting == setting)?;
-    Some(&row.native)
+    let rows = || pairs.clone().flat_map(|(_, rows)| rows);
+    let terms = Settings::NAMES.iter().filter_map(|name| {
+        let of = rows().filter(|row| row.setting == *name);
+        alike(of.filter_map(|row| row.term.clone()))
+    });
+    asked
+        .chain(terms.filter(|term| !said.contains(term)))
+        .collect()
 }
 
 /// The different words, each once, joined; `None` if there are none.

@@ -46,8 +46,32 @@ impl CriterionSpec {
 pub struct Bearing {
     /// Whether it meets the criterion; `None` if that cannot be decided.
     pub met: Option<bool>,
-    /// The figure with its unit, or why there is none to compare.
-    pub figure: String,
+    told: Told,
+}
+
+/// What is told of a figure.
+#[derive(Clone, Debug, PartialEq)]
+enum Told {
+    /// Its value.
+    Value(f64),
+    /// That it is this or more.
+    AtLeast(f64),
+    /// Its value, and the verdict that decides.
+    Beside(f64, Status),
+    /// Why there is none to compare.
+    Reason(String),
+}
+
+impl Bearing {
+    /// The figure as `show` writes it, or why there is none to compare.
+    pub fn figure(&self, show: impl Fn(f64) -> String) -> String {
+        match &self.told {
+            Told::Value(value) => show(*value),
+            Told::AtLeast(value) => format!("{} or more", show(*value)),
+            Told::Beside(value, status) => format!("{}, {}", show(*value), status.word()),
+            Told::Reason(reason) => reason.clone(),
+        }
+    }
 }
 
 /// Longest span of gathered messages (`pacing-within`) with which latency still counts from the intended time by
@@ -88,16 +112,15 @@ pub fn by_default(pacing_within_ns: u64) -> CriterionSpec {
 /// - All other trials that are not valid are undecided.
 pub fn bearing(trial: &Trial, criterion: &CriterionSpec) -> Bearing {
     use Comparison::{AtLeast, AtMost, Equal, Greater, Less};
-    let said = |met, what: String| Bearing { met, figure: what };
+    let said = |met, told| Bearing { met, told };
+    let because = |reason: String| said(None, Told::Reason(reason));
     let Some((asked, window)) = Figure::in_window(&criterion.figure) else {
-        return said(None, no_such_figure(&criterion.figure));
+        return because(no_such_figure(&criterion.figure));
     };
     let status = trial.verdict.status;
     let found = asked.of(trial, criterion.filter.flow.as_deref(), window);
-    let compared = |value: f64| Bearing {
-        met: Some(criterion.comparison.holds(value, criterion.value)),
-        figure: show(asked, value),
-    };
+    let holds = |value: f64| criterion.comparison.holds(value, criterion.value);
+    let compared = |value: f64| said(Some(holds(value)), Told::Value(value));
     let upper = matches!(criterion.comparison, Less | AtMost | Equal);
     let lower = matches!(criterion.comparison, Greater | AtLeast);
     let on_its_better_side = match asked.better {
@@ -105,29 +128,31 @@ pub fn bearing(trial: &Trial, criterion: &CriterionSpec) -> Bearing {
         Better::More => lower,
     };
     let demands = asked.promised && on_its_better_side;
-    let known = match found {
-        Ok(value) => show(asked, value),
-        Err(Some(few)) => few.to_string(),
-        Err(None) => "no such figure".to_owned(),
+    let beside_verdict = |met| {
+        let told = match found {
+            Ok(value) => Told::Beside(value, status),
+            Err(Some(few)) => Told::Reason(format!("{few}, {}", status.word())),
+            Err(None) => Told::Reason(format!("no such figure, {}", status.word())),
+        };
+        said(met, told)
     };
-    let not_valid = format!("{known}, {}", status.word());
     match (status, found) {
         (Status::Valid, Ok(value)) => compared(value),
         (_, Ok(value)) if asked.unit == Unit::Verdict => compared(value),
-        (Status::Valid, Err(Some(few))) => said(None, format!("not measured: {few}")),
-        (Status::Valid, Err(None)) => said(
-            None,
-            "not measured: there was none, or it is out of sight".to_owned(),
-        ),
-        (Status::Broken, _) => said((demands && failed(trial)).then_some(false), "broken".into()),
-        (_, Ok(value)) if asked.of_any_trial => compared(value),
-        (Status::Overloaded | Status::Lossy, _) if demands => said(Some(false), not_valid),
-        (Status::ClientBound, Ok(value)) if lower && asked.unit == Unit::PerSecond => {
-            let reached = criterion.comparison.holds(value, criterion.value);
-            let more = format!("{} or more", show(asked, value));
-            said(reached.then_some(true), more)
+        (Status::Valid, Err(Some(few))) => because(format!("not measured: {few}")),
+        (Status::Valid, Err(None)) => {
+            because("not measured: there was none, or it is out of sight".to_owned())
         }
-        _ => said(None, not_valid),
+        (Status::Broken, _) => {
+            let fails = (demands && failed(trial)).then_some(false);
+            said(fails, Told::Reason("broken".into()))
+        }
+        (_, Ok(value)) if asked.of_any_trial => compared(value),
+        (Status::Overloaded | Status::Lossy, _) if demands => beside_verdict(Some(false)),
+        (Status::ClientBound, Ok(value)) if lower && asked.unit == Unit::PerSecond => {
+            said(holds(value).then_some(true), Told::AtLeast(value))
+        }
+        _ => beside_verdict(None),
     }
 }
 
@@ -166,7 +191,11 @@ pub fn evaluate(trials: &[Trial], criterion: &CriterionSpec) -> CriterionOutcome
             format!("{name} = {}", axis.value)
         }));
         let words = words.join(", ");
-        format!("{words}, repeat {}: {}", trial.repeat, bearing.figure)
+        format!(
+            "{words}, repeat {}: {}",
+            trial.repeat,
+            bearing.figure(|value| criterion.show(value))
+        )
     };
     for met in [Some(false), None] {
         let some: Vec<String> = said.iter().filter(|s| s.1.met == met).map(show).collect();

@@ -8,6 +8,7 @@ use pubgauge_testbed::shares::Held;
 use pubgauge_testbed::{Count, Counted, Counting, Kind, Running, Stopped, SystemFile};
 
 use crate::counters;
+use crate::hosts::own_host;
 use crate::job::{Bench, Job};
 
 /// The instances of a system, in the order in which brokers are counted. All are stopped, and their
@@ -38,8 +39,8 @@ impl Instances {
                 Kind::External => &at_one_address(system, number),
                 _ => system,
             };
-            let host = match (&bench.client.agents, system.kind) {
-                (Some(agents), Kind::Process | Kind::Builtin) => Some(agents.own_host()?),
+            let host = match (&bench.client.hosts, system.kind) {
+                (Some((hosts, _)), Kind::Process | Kind::Builtin) => Some(own_host(hosts)?),
                 _ => job.network.as_ref().and_then(|n| n.broker(number)),
             };
             let started = bench

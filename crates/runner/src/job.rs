@@ -8,12 +8,13 @@ use pubgauge_driver::{Driver, Mapping, Nanos, Settings, Tls};
 use pubgauge_engine::assignment::Workers;
 use pubgauge_engine::conductor::Phase;
 use pubgauge_engine::live::Live;
+use pubgauge_hosts::Hosts;
 use pubgauge_results::model::Trial;
 use pubgauge_testbed::shares::Share;
 use pubgauge_testbed::{SystemFile, Testbed};
 use pubgauge_workload::Workload;
 
-use crate::agents::Agents;
+use crate::hosts::Sides;
 use crate::kept::Kept;
 use crate::network::TrialNetwork;
 use crate::processes::Processes;
@@ -71,9 +72,9 @@ pub struct Client {
     pub pin: Vec<usize>,
     /// A process for each worker; threads of this program if absent.
     pub processes: Option<Processes>,
-    /// The hosts whose agents start the workers, each in a process: as many hosts as `workers` gives for
-    /// both sides together, or one for both. This host if absent.
-    pub agents: Option<Arc<Agents>>,
+    /// Other hosts that have the workers, each in a process, and which has those of which side: as many as `workers` gives
+    /// for that. This host if absent.
+    pub hosts: Option<(Arc<Hosts>, Sides)>,
 }
 
 /// What all trials of a run have in common.

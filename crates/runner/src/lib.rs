@@ -4,20 +4,18 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-pub mod agent;
-pub mod agents;
 mod bursts;
 pub mod convert;
 mod counted;
 mod counters;
 mod groups;
+pub mod hosts;
 mod instances;
 mod job;
 mod kept;
 pub mod limits;
 pub mod network;
 pub mod observe;
-mod other_clock;
 mod processes;
 pub mod searching;
 mod series;

@@ -36,7 +36,7 @@ impl Shared {
         };
         let started = matches!(system.kind, Kind::Process | Kind::Builtin);
         // Placement by the user or the file is kept; workers on other hosts are separate anyway.
-        let placed = !shared.pin.is_empty() || !limits.cpus.is_empty() || client.agents.is_some();
+        let placed = !shared.pin.is_empty() || !limits.cpus.is_empty() || client.hosts.is_some();
         let Some(cores) = shared.share.cores.filter(|_| started && !placed) else {
             return shared;
         };

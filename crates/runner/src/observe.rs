@@ -31,6 +31,8 @@ pub struct Observed {
     pub noise: Histogram<u64>,
     /// Processes of the system that ended during the trial.
     pub died: Vec<String>,
+    /// The trial was ended because it had.
+    pub ended_by_system: bool,
     /// Stalls of the whole machine during the measurement.
     pub stalls: Stalls,
     /// Processors that other programs than client and system kept busy during the measurement, on
@@ -89,6 +91,7 @@ impl Observed {
         Observed {
             noise: histogram(),
             died: Vec::new(),
+            ended_by_system: false,
             stalls: Stalls::default(),
             others_cores: None,
             system_cpu_at: BTreeMap::new(),
@@ -489,6 +492,7 @@ impl Observer for Watcher<'_> {
             if self.observed.died.is_empty() {
                 self.observed.died.push(how.clone());
             }
+            self.observed.ended_by_system = true;
             return Some(how);
         }
         None

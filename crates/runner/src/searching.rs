@@ -214,7 +214,11 @@ fn of_system(
     let on = criteria.iter().filter(|c| c.filter.lets_through(trial));
     for criterion in on {
         let bearing = bearing(&measured, criterion);
-        let words = format!("{}: {}", criterion.text, bearing.figure);
+        let words = format!(
+            "{}: {}",
+            criterion.text,
+            bearing.figure(|value| criterion.show(value))
+        );
         match bearing.met {
             Some(true) => {}
             Some(false) => missed.push(words),

@@ -16,9 +16,9 @@ use pubgauge_results::verdict::judge;
 use pubgauge_testbed::{Kind, Stopped, SystemFile};
 use pubgauge_workload::{Arrivals, Workload};
 
-use crate::agents::AgentPlace;
 use crate::convert;
 use crate::counted::Counter;
+use crate::hosts::HostsPlace;
 use crate::instances::Instances;
 use crate::job::{Bench, Job, Watch};
 use crate::kept::How;
@@ -84,14 +84,11 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Tria
         let network = job.network.clone();
         Arc::new(ProcessPlace::new(processes, network))
     });
-    let agents = bench.client.agents.as_ref();
     let brokerless = job.system.kind == Kind::Library;
-    let agents = agents.map(|all| {
-        let all = all.clone();
-        Arc::new(AgentPlace::new(all, bench.client.workers, brokerless))
-    });
-    let place: Arc<dyn Place> = match (&agents, &processes) {
-        (Some(agents), _) => agents.clone(),
+    let hosts = bench.client.hosts.clone();
+    let hosts = hosts.map(|(all, sides)| Arc::new(HostsPlace::new(all, sides, brokerless)));
+    let place: Arc<dyn Place> = match (&hosts, &processes) {
+        (Some(hosts), _) => hosts.clone(),
         (None, Some(processes)) => processes.clone(),
         (None, None) => here.place.clone(),
     };
@@ -128,8 +125,9 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Tria
     );
     let counting = running.begin_counting(&spec.settings);
     let record = run(&spec, &mut watcher, &bench.stop);
+    let clocks = hosts.as_ref().map(|hosts| hosts.clocks());
     let (mut asked, mut observed) = watcher.finish();
-    observed.elsewhere = agents.is_some();
+    observed.elsewhere = hosts.is_some();
     counter.quiet();
     if pubgauge_testbed::lies_in_memory(bench.scratch) {
         asked.system_written_bytes = None;
@@ -144,17 +142,18 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Tria
     counter.finish(job.workload, &record, &mut trial);
     trial.limits = shared.held(&running.held());
     let realtime = bench.client.realtime;
-    if let Some(agents) = &agents {
-        trial.hosts = agents.hosts(&record.recordings);
-        if let Some(bound) = agents.one_way(&record.recordings) {
+    if let Some(clocks) = clocks {
+        trial.hosts = clocks.hosts;
+        trial.errors.extend(clocks.errors);
+        if let Some(bound) = clocks.one_way {
             trial.one_way_within(bound);
         }
     }
-    let held_here = processes.filter(|_| agents.is_none());
+    let held_here = processes.filter(|_| hosts.is_none());
     trial.client_limits = held_here.and_then(|place| limits::of_workers(&place, realtime));
     convert::tell_pacing(&mut trial.workload, job.workload, job.pacing_within);
     trial.circumstances = Circumstances {
-        not_run: not_run(&record, &observed.died),
+        not_run: not_run(&record, &observed),
         exhausted: exhausted(&record),
         system_died: observed.died,
         system_in_client: brokerless,
@@ -235,12 +234,12 @@ fn death(running: &Instances, record: &TrialRecord) -> Option<String> {
 
 /// Why the trial did not run as planned: the first error of a client if the system did not end, and
 /// without errors that follow from the system's end.
-fn not_run(record: &TrialRecord, system_died: &[String]) -> Option<String> {
+fn not_run(record: &TrialRecord, observed: &Observed) -> Option<String> {
     match &record.outcome {
-        Outcome::Aborted(why) if system_died.contains(why) => {
+        Outcome::Aborted(_) if observed.ended_by_system => {
             Some("it was ended early, with the system".into())
         }
-        Outcome::Aborted(why) if system_died.is_empty() => {
+        Outcome::Aborted(why) if observed.died.is_empty() => {
             let mut errors = record.recordings.iter().flat_map(|r| &r.errors);
             let first = errors.find(|error| *error != why);
             let first = first.map_or(String::new(), |error| format!("; first of all {error}"));

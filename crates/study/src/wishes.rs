@@ -71,6 +71,7 @@ impl PlannedTrial {
                     setting: wish.setting.clone(),
                     value: wish.value.clone(),
                     native: not_granted,
+                    term: None,
                 }),
             }
         }

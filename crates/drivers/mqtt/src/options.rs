@@ -106,6 +106,7 @@ impl Options {
                 self.qos as u8, self.subscribe_qos as u8
             )),
         });
+        t.term("reliability", format!("QoS {}", self.qos as u8));
         if subscribe_qos == Some(QoS::ExactlyOnce) && target.has("no-qos-2") {
             t.refuse("native.mqtt.subscribe-qos", "2", no_qos_2);
         }
@@ -157,6 +158,7 @@ impl Options {
                 (false, false) => "Clean Session 1",
             },
         );
+        t.term("session", if v5 { "MQTT 5" } else { "MQTT 3.1.1" });
         t.decide("session-expiry-s", s.session_expiry_s, |expiry| {
             match (expiry, self.durable) {
                 (Some(_), _) if !v5 => {

@@ -44,7 +44,7 @@ pub(super) fn check(report: &Report, brief: &Brief) -> Result<(), &'static str> 
             positions.len() <= streams as usize && positions.iter().all(|(s, _)| *s < streams)
         }
         Report::Recording(recording) => return of_recording(recording, brief),
-        Report::Failed(_) | Report::Done(_) | Report::Closing | Report::Clock(_) => true,
+        Report::Failed(_) | Report::Done(_) | Report::Closing => true,
         Report::Gone(_) => true,
     };
     match holds {
@@ -107,8 +107,6 @@ mod tests {
             worker: 0,
             role: Role::Subscribers,
             broker: 0,
-            clock_error: None,
-            clock_offset: 0,
             flows: vec![FlowRecording::default()],
             series: vec![Vec::new()],
             bursts: Vec::new(),

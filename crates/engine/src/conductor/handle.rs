@@ -22,8 +22,6 @@ pub(super) struct WorkerHandle {
     /// For how long the conductor has waited for reports since the worker's last.
     pub(super) silent: Duration,
     pub(super) ready: bool,
-    /// Its report on the conversion of its clock has come.
-    pub(super) converted: bool,
     pub(super) done: Option<Nanos>,
     pub(super) gone: bool,
     pub(super) closing: bool,
@@ -39,7 +37,6 @@ impl WorkerHandle {
             counters: Counters::default(),
             silent: Duration::ZERO,
             ready: false,
-            converted: false,
             done: None,
             gone: false,
             closing: false,

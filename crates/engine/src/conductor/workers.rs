@@ -216,14 +216,6 @@ impl Conductor<'_> {
             }
             Report::Closing => handle.closing = true,
             Report::Recording(recording) => handle.recording = Some(*recording),
-            Report::Clock(conversion) => {
-                let first = !std::mem::replace(&mut handle.converted, true);
-                if let Some(recording) = handle.recording.as_mut().filter(|_| first) {
-                    recording.clock_offset = conversion.offset;
-                    recording.clock_error = conversion.error.as_ref().ok().copied();
-                    recording.errors.extend(conversion.error.err());
-                }
-            }
             Report::Gone(why) => {
                 if handle.recording.is_none() && !handle.gone {
                     handle.gone = true;

@@ -44,7 +44,7 @@ pub fn read<T: DeserializeOwned>(from: &mut impl Read) -> io::Result<Option<T>> 
 ///
 /// # Errors
 /// As [`read`].
-pub(super) fn read_within<T: DeserializeOwned>(
+pub fn read_within<T: DeserializeOwned>(
     from: &mut impl Read,
     most: usize,
 ) -> io::Result<Option<T>> {

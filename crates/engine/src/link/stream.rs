@@ -1,7 +1,6 @@
 //! A link over two streams of bytes, such as a process's standard input and output: both its ends.
 
 use std::io::{self, BufReader, BufWriter, Read, Write};
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
@@ -220,18 +219,8 @@ impl Drop for StreamLink {
     }
 }
 
-/// The worker's end, where there is no worker: reports why it cannot work.
-///
-/// # Errors
-/// If the conductor does not read any more.
-pub fn refuse(output: &mut impl Write, why: String) -> io::Result<()> {
-    frames::put(output, &Greeting::own())?;
-    frames::write(output, &Report::Failed(why.into()))
-}
-
 /// The worker's end: carries out an order from `input`, on `clock`, which has the conductor's time, and reports
-/// to `output`, until the recording is given or the input ends. With `below`, an order that names other files than
-/// those below that folder is refused.
+/// to `output`, until the recording is given or the input ends.
 ///
 /// # Errors
 /// If the conductor does not read any more, or the input is not an order.
@@ -241,7 +230,6 @@ pub fn serve(
     driver_of: impl FnOnce(&str) -> Option<Arc<dyn Driver>>,
     prepare_thread: PrepareThread,
     clock: Clock,
-    below: Option<&Path>,
 ) -> io::Result<()> {
     let (mut input, mut output) = (BufReader::new(input), BufWriter::new(output));
     frames::write(&mut output, &Greeting::own())?;
@@ -268,9 +256,7 @@ pub fn serve(
                 }
             }
         })?;
-    let ready =
-        own_files(&order, below).and_then(|()| ready(&order, driver_of, prepare_thread, clock));
-    match ready {
+    match ready(&order, driver_of, prepare_thread, clock) {
         Ok(here) => here.run(order, secrets, commands, outbox),
         Err(why) => {
             outbox.send(Report::Failed(why.into()));
@@ -278,23 +264,6 @@ pub fn serve(
         }
     }
     writer.join().unwrap_or(Ok(()))
-}
-
-/// Checks that an order of another host names no files but those that this host gives.
-fn own_files(order: &Order, below: Option<&Path>) -> Result<(), String> {
-    let Some(below) = below else {
-        return Ok(());
-    };
-    let folder = below.canonicalize();
-    // Links in it are followed, and what they lead to must lie there too.
-    let given = |file: &Path| matches!((&folder, file.canonicalize()), (Ok(folder), Ok(file)) if file.starts_with(folder));
-    match order.files().find(|file| !given(file)) {
-        None => Ok(()),
-        Some(file) => Err(format!(
-            "the run asks this host for {}, which is not below the folder that this host gives\n  hint: where the run may have it: pubgauge worker --join ... --files DIR",
-            file.display()
-        )),
-    }
 }
 
 fn ready(
@@ -312,62 +281,7 @@ fn ready(
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
-
-    use pubgauge_driver::{Mark, Settings, Target, Tls, Transport};
-    use pubgauge_workload::trace::TraceSource;
-    use pubgauge_workload::{Arrivals, Replay, Workload};
-
     use super::*;
-    use crate::assignment::{Assignment, Role};
-
-    /// An order of another host that would have these files.
-    fn order(trace: Option<&Path>, key: Option<&Path>, more: fn(&mut Order)) -> Order {
-        let replay = |file: &Path| {
-            let source = TraceSource {
-                files: vec![file.to_owned()],
-                ..TraceSource::default()
-            };
-            let replay = Replay {
-                source,
-                ..Replay::default()
-            };
-            Arrivals::Replay(Box::new(replay))
-        };
-        let arrivals = trace.map_or(Arrivals::FlatOut, replay);
-        let key_file = key.map(Path::to_owned);
-        let mut order = Order {
-            version: VERSION,
-            assignment: Assignment {
-                worker: 0,
-                role: Role::Publishers,
-                devices: Vec::new(),
-                settings: 0,
-                broker: 0,
-                host: 0,
-                mark: Mark::from_seed(1),
-                measured_limit: None,
-                default_window: None,
-                pacing_within: 0,
-                realtime: None,
-                pin_to: None,
-            },
-            workload: Arc::new(Workload::fan(1, 1, arrivals)),
-            driver: "mqtt".into(),
-            target: Target {
-                tls: Some(Tls {
-                    key_file,
-                    ..Tls::default()
-                }),
-                ..Target::default()
-            },
-            settings: [Settings::default()].into(),
-            epoch: 0,
-            spread: Vec::new().into(),
-        };
-        more(&mut order);
-        order
-    }
 
     /// A worker that reports without end, and faster than its reports are read, takes no more than its room.
     #[test]
@@ -401,60 +315,6 @@ mod tests {
                 let count = unread.try_iter().count();
                 assert!((most..most + 3).contains(&count), "{count} of {most}");
             }
-        }
-    }
-
-    /// A host that joins gives a folder, or nothing; the run's own host gives everything.
-    #[test]
-    fn an_order_has_no_files_but_those_that_its_host_gives() {
-        let all = tempfile::tempdir().unwrap();
-        let given = all.path().join("given");
-        std::fs::create_dir(&given).unwrap();
-        let (fine, other) = (given.join("tape.csv"), all.path().join("secret"));
-        for file in [&fine, &other] {
-            std::fs::write(file, "").unwrap();
-        }
-        let link = given.join("link");
-        std::os::unix::fs::symlink(&other, &link).unwrap();
-        let around: PathBuf = given.join("../secret");
-        let nothing = |_: &mut Order| {};
-        for (order, is_given) in [
-            (order(None, None, nothing), true),
-            (order(Some(&fine), None, nothing), true),
-            (order(Some(&fine), Some(&fine), nothing), true),
-            (order(Some(&other), None, nothing), false),
-            (order(Some(&around), None, nothing), false),
-            (order(Some(&link), None, nothing), false),
-            (order(Some(&fine), Some(&other), nothing), false),
-            (order(Some(Path::new("/etc/shadow")), None, nothing), false),
-            (
-                order(None, None, |order| {
-                    order.target.endpoints = vec!["ipc:///tmp/x".into()]
-                }),
-                false,
-            ),
-            (
-                order(None, None, |order| {
-                    let transport = Some(Transport::Ipc);
-                    let scratch = PathBuf::from("/tmp");
-                    order.settings = [Settings {
-                        transport,
-                        ..Settings::default()
-                    }]
-                    .into();
-                    order.target.scratch = scratch;
-                }),
-                false,
-            ),
-        ] {
-            assert_eq!(
-                own_files(&order, Some(&given)).is_ok(),
-                is_given,
-                "{order:?}"
-            );
-            let nothing_given = own_files(&order, Some(Path::new("/dev/null")));
-            assert_eq!(nothing_given.is_ok(), order.files().next().is_none());
-            assert_eq!(own_files(&order, None), Ok(()));
         }
     }
 }

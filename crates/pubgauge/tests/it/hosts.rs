@@ -1,48 +1,51 @@
-//! Workers on other hosts: agents that join from network namespaces with names of their own. They count as one
-//! process does; what happens to one of them breaks its trial and is told by name; who has no business here is
-//! refused. Needs root and `ip`.
+//! Workers on other hosts, which are network namespaces with names of their own. They count as one process does; what
+//! happens to one of them breaks its trial and is told by name; a prefix that reaches no host is told with the reason. Needs
+//! root and `ip`.
 
 use crate::common;
 
-use std::io::{Read, Write};
-use std::net::TcpStream;
-use std::process::Command;
+use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
-use common::hosts::{Agent, Hosts, counts, listens, nothing_is_left, paced, paced_on, token};
-use common::servers::free_port;
+use common::hosts::{Hosts, counts, flags, paced, paced_on};
 use common::*;
 use serde_json::Value;
 
 /// Until a lost host is given up, and some time more on a busy machine.
 const GIVEN_UP: Duration = Duration::from_secs(100);
 
+const LENGTH: [&str; 4] = ["--duration", "2s", "--warm-up", "500ms"];
+
+/// These flags and those.
+fn with<S: AsRef<str>>(flags: &[S], more: &[&str]) -> Vec<String> {
+    let flags = flags.iter().map(|flag| flag.as_ref().to_owned());
+    flags.chain(more.iter().map(ToString::to_string)).collect()
+}
+
+/// The names of a trial's hosts.
+fn names(trial: &Value) -> Vec<&str> {
+    let hosts = trial["hosts"].as_array().unwrap().iter();
+    hosts.map(|host| host["name"].as_str().unwrap()).collect()
+}
+
+/// Nothing is left of a run.
+#[track_caller]
+fn nothing_is_left(place: &Place) {
+    place.has_no_process_soon();
+    place.is_clean();
+}
+
 /// The same load from one process and from three hosts: a trial of each, whose parts agree.
 fn alone_and_from_three_hosts() -> [Value; 2] {
     let place = Place::new();
-    let length = ["--duration", "2s", "--warm-up", "500ms"];
-    let done = place.run(&paced("alone", &length));
-    done.ran_to_its_end();
+    place.run(&paced("alone", &LENGTH)).ran_to_its_end();
     let alone = place.trial("alone");
 
     let hosts = Hosts::make(3, 0);
-    let port = free_port();
-    let at = format!("{}:{port}", hosts.own);
-    let mut more = length.to_vec();
-    more.extend(["--workers-from", "join", "--hosts", "3", "--join-at", &at]);
-    let mut run = place.start(&paced("hosts", &more));
-    listens(&mut run, &place);
-    let token = token(&place);
-    let agents: Vec<Agent> = (0..3)
-        .map(|rank| Agent::on(&place, &hosts, rank, port))
-        .collect();
-    let done = run.ends();
+    let done = place.run(&paced("hosts", &with(&hosts.flags(), &LENGTH)));
     done.ran_to_its_end();
-    let said = done.says("waiting up to 300 s for 3 hosts");
-    for agent in agents {
-        assert_eq!(agent.ends(), Some(0), "told that the run is over");
-    }
-    nothing_is_left(&place, &token);
+    let said = done.says("host node-1").says("is there: 3 of 3");
+    nothing_is_left(&place);
     let several = place.trial("hosts");
     adds_up(&alone);
     adds_up(&several);
@@ -53,13 +56,7 @@ fn alone_and_from_three_hosts() -> [Value; 2] {
     if all_left(&alone) && all_left(&several) {
         assert_eq!(counts(&several), counts(&alone), "{}", brief(&several));
     }
-    let names: Vec<&str> = several["hosts"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|host| host["name"].as_str().unwrap())
-        .collect();
-    assert_eq!(names, ["node-0", "node-1", "node-2"]);
+    assert_eq!(names(&several), ["node-0", "node-1", "node-2"]);
     // What the workers cost was told by them; the run's own processes are those of its host.
     for side in ["publishers", "subscribers"] {
         assert!(several["client_cpu_s"][side].as_f64().unwrap() > 0.0);
@@ -78,38 +75,41 @@ fn three_hosts_count_as_one_process_does() {
     alone_and_from_three_hosts();
 }
 
+/// A file says what each host is for: the first has the subscribers alone.
+#[test]
+fn a_file_says_what_hosts_are_for() {
+    let place = Place::new();
+    let hosts = Hosts::make(2, 1);
+    let entry = |rank: usize, side: &str| {
+        let command = hosts.prefix(rank);
+        format!("[[host]]\ncommand = {command:?}\nfor = \"{side}\"\n")
+    };
+    let text = entry(0, "subscribers") + &entry(1, "publishers");
+    place.write("hosts.toml", text);
+    let mut all = flags::<&str>(&hosts.own.to_string(), &[]);
+    all.extend(with(&LENGTH, &["--hosts", "hosts.toml"]));
+    place.run(&paced("run", &all)).ran_to_its_end();
+    nothing_is_left(&place);
+    let trial = place.trial("run");
+    adds_up(&trial);
+    assert_eq!(names(&trial), ["node-0", "node-1"]);
+    place.write(
+        "hosts.toml",
+        "[[host]]\ncommand = \"ssh a\"\nfor = \"both\"\n",
+    );
+    let wrong = place.run(&paced("wrong", &all)).exits(3);
+    wrong.says("--hosts hosts.toml: ").says("line 3, column 7");
+    assert!(!place.at("wrong").exists());
+}
+
 /// A clock that is 1000 s ahead is converted to that of the run, to within a bound that is told.
 #[test]
 fn another_clock_is_converted() {
     let place = Place::new();
-    let port = free_port();
-    let at = format!("127.0.0.1:{port}");
-    let more = [
-        "--workers-from",
-        "join",
-        "--hosts",
-        "2",
-        "--join-at",
-        &at,
-        "--duration",
-        "2s",
-        "--warm-up",
-        "200ms",
-    ];
-    let mut run = place.start(&paced("run", &more));
-    listens(&mut run, &place);
-    let token = token(&place);
-    let own = ["worker", "--join", &at, "--rank", "0", "--quiet"];
-    let own = Agent::start(&place, place.command(&own), "pubgauge-join");
-    let mut ahead = Command::new("unshare");
-    ahead.args(["--time", "--monotonic", "1000", "--fork", "--kill-child"]);
-    ahead.arg(program());
-    ahead.args(["worker", "--join", &at, "--rank", "1", "--quiet"]);
-    let ahead = Agent::start(&place, ahead, "pubgauge-join");
-    let done = run.ends();
-    done.ran_to_its_end();
-    assert_eq!((own.ends(), ahead.ends()), (Some(0), Some(0)));
-    nothing_is_left(&place, &token);
+    let ahead = "unshare --time --monotonic 1000 --fork --kill-child";
+    let all = with(&flags("127.0.0.1", &["env", ahead]), &LENGTH);
+    place.run(&paced("run", &all)).ran_to_its_end();
+    nothing_is_left(&place);
 
     let trial = place.trial("run");
     adds_up(&trial);
@@ -139,156 +139,122 @@ fn another_clock_is_converted() {
     assert!(said, "{}", table.out);
 }
 
+/// Each way in which a prefix reaches no host: told with the host and the reason before anything is begun.
 #[test]
-fn strangers_are_refused_and_counted() {
+fn hosts_that_cannot_be_used_are_told() {
     let place = Place::new();
-    let port = free_port();
-    let at = format!("127.0.0.1:{port}");
-    let more = [
-        "--workers-from",
-        "join",
-        "--hosts",
-        "2",
-        "--join-at",
-        &at,
-        "--duration",
-        "1s",
-        "--warm-up",
-        "200ms",
-    ];
-    let mut run = place.start(&paced("run", &more));
-    listens(&mut run, &place);
-    let credentials = std::fs::read_to_string(place.at("pubgauge-join")).unwrap();
-    let token = token(&place);
-    let agent = |file: &str, rank: &str| {
-        let args = ["worker", "--join", &at, "--rank", rank, "--quiet"];
-        Agent::start(&place, place.command(&args), file)
-    };
-    let private = |name: &str, text: &str| {
-        use std::os::unix::fs::PermissionsExt;
-        let path = place.write(name, text);
-        std::fs::set_permissions(path, PermissionsExt::from_mode(0o600)).unwrap();
-    };
-    // The token of another rank.
-    let swapped = credentials.replace("token 0 ", "token 2 ");
-    private("swapped", &swapped.replace("token 1 ", "token 0 "));
-    assert_eq!(agent("swapped", "0").ends(), Some(2));
-    // Another run's certificate.
-    let digits = credentials.split_whitespace().nth(3).unwrap();
-    private("other", &credentials.replace(digits, &"0".repeat(64)));
-    assert_eq!(agent("other", "0").ends(), Some(2));
-    // Credentials that others may read are not taken.
-    place.write("open", &credentials);
-    assert_eq!(agent("open", "0").ends(), Some(3));
-    for name in ["swapped", "other", "open"] {
-        std::fs::remove_file(place.at(name)).unwrap();
-    }
-    let mut stranger = TcpStream::connect(&at).unwrap();
-    stranger.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
-    let _ = stranger.read_to_end(&mut Vec::new());
-
-    let first = agent("pubgauge-join", "0");
-    run.until_said("1 of 2");
-    // A second host of a rank that is here.
-    assert_eq!(agent("pubgauge-join", "0").ends(), Some(2));
-    let agents = [first, agent("pubgauge-join", "1")];
-    let done = run.ends();
-    done.ran_to_its_end();
-    let done = done.says("1 had a wrong token");
-    let done = done.says("1 had a rank that had joined");
-    done.says("2 left without a word");
-    for agent in agents {
-        assert_eq!(agent.ends(), Some(0));
-    }
-    nothing_is_left(&place, &token);
-    adds_up(&place.trial("run"));
-}
-
-#[test]
-fn hosts_that_do_not_come_are_told_by_rank() {
-    let place = Place::new();
-    let at = format!("127.0.0.1:{}", free_port());
-    let more = ["--workers-from", "join", "--hosts", "3", "--join-at", &at];
-    let mut args = paced("run", &more);
-    args.extend(["--join-within", "1s"]);
-    let done = place.run(&args).exits(2);
-    let done = done.says("3 of 3 workers have not joined within 1 s: rank 0, 1, 2");
-    done.says("hint:");
-    assert!(!place.at("run").exists(), "nothing was begun");
-    assert!(!place.at("pubgauge-join").exists());
-    place.is_clean();
-}
-
-#[test]
-fn what_other_hosts_cannot_do_is_told_before_they_are_waited_for() {
-    let place = Place::new();
-    for (args, says) in [
+    // A greeting of another version: four bytes of length, and JSON.
+    let old = r#"{"link":1,"pubgauge":"0.0.9"}"#;
+    let script = format!("#!/bin/sh\nprintf '\\000\\000\\000\\035%s' '{old}'\ncat >/dev/null\n");
+    assert_eq!(old.len(), 0o35);
+    let program = place.write("old", script);
+    std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+    let old = program.display().to_string();
+    for (prefix, program, says) in [
         (
-            vec![
-                "run",
-                "--on",
-                "zeromq-direct",
-                "--hosts",
-                "2",
-                "--set",
-                "settings.transport=ipc",
+            "no-such-ssh host",
+            None,
+            &["host 0 (no-such-ssh host)", "No such file"][..],
+        ),
+        (
+            "env",
+            Some("no-such-pubgauge"),
+            &["no-such-pubgauge", "exited with status 127"],
+        ),
+        (
+            "sh -c 'echo permission denied >&2; exit 255'",
+            None,
+            &["exited with status 255", "permission denied"],
+        ),
+        (
+            "sh -c 'exec \"$0\" \"$@\" </dev/null'",
+            None,
+            &[
+                "exited with status 0",
+                "standard input on (kubectl exec -i)",
             ],
+        ),
+        (
+            "sh -c 'echo Welcome to node-7; exec \"$0\" \"$@\"'",
+            None,
+            &["Welcome to node-7", "start-up file"],
+        ),
+        (
+            "env",
+            Some(&*old),
+            &["pubgauge 0.0.9", "version 1 of the link", "--host-program"],
+        ),
+    ] {
+        let mut all = flags("127.0.0.1", &[prefix]);
+        if let Some(program) = program {
+            all[3] = program.to_owned();
+        }
+        let mut done = place.run(&paced("run", &all)).exits(2);
+        for part in says {
+            done = done.says(part);
+        }
+        assert!(!place.at("run").exists(), "nothing was begun");
+        nothing_is_left(&place);
+    }
+}
+
+#[test]
+fn what_other_hosts_cannot_do_is_told_before_they_are_started() {
+    let place = Place::new();
+    let two = ["--host", "no-such-ssh a", "--host", "no-such-ssh b"];
+    let network = "testbed.network";
+    for (system, more, says) in [
+        (
+            "zeromq-direct",
+            &["--set", "settings.transport=ipc"][..],
             "stay on one host",
         ),
-        (vec!["run", "--on", "mosquitto"], "--hosts N"),
         (
-            vec!["run", "--on", "mosquitto", "--hosts", "2", "--pin", "0"],
+            "mosquitto",
+            &["--pin", "0"],
             "--pin names processors of this host",
         ),
         (
-            vec![
-                "run",
-                "--on",
-                "mosquitto",
-                "--hosts",
-                "2",
-                "--count-interface",
-                "lo",
-            ],
+            "mosquitto",
+            &["--count-interface", "lo"],
             "counted on the host of the run alone",
         ),
         (
-            vec![
-                "run",
-                "--on",
-                "mosquitto",
+            "mosquitto",
+            &[
                 "--set",
-                "testbed.network.publisher.hosts=2",
+                &format!("{network}.publisher.hosts=2"),
                 "--set",
-                "testbed.network.subscriber.hosts=3",
-                "--hosts",
-                "4",
+                &format!("{network}.subscriber.hosts=3"),
             ],
-            "2 publisher and 3 subscriber hosts, and the run has 4",
+            "2 publisher and 3 subscriber hosts, and the run has 2",
         ),
         (
-            vec![
-                "run",
-                "--on",
-                "mosquitto",
+            "mosquitto",
+            &[
                 "--set",
-                "testbed.network.publisher.rate=95Mbit/s",
+                &format!("{network}.publisher.rate=95Mbit/s"),
                 "--set",
-                "testbed.network.subscriber.hosts=1",
-                "--hosts",
-                "2",
+                &format!("{network}.subscriber.hosts=1"),
             ],
             "leave all but `hosts` out",
         ),
+        ("mosquitto", &["--host", "ssh 'a"], "a quote is not closed"),
+        ("mosquitto", &["--host", ""], "an empty command"),
     ] {
-        let mut args = args;
-        args.extend(["--workers-from", "join", "--out", "run"]);
+        let start = ["run", "--on", system, "--at", "127.0.0.1", "--out", "run"];
+        let args = [&start, &two[..], more].concat();
         place.run(&args).exits(3).says(says);
         assert!(!place.at("run").exists());
     }
-    // An agent that lacks what it needs.
-    let nobody = place.run(&["worker", "--join", "127.0.0.1:1"]);
-    nobody.exits(3).says("PUBGAUGE_JOIN_FILE=FILE");
+    let nowhere = ["run", "--on", "mosquitto", "--host", "ssh a"];
+    place.run(&nowhere).exits(3).says("--at <ADDRESS>");
+    let anywhere = ["--at", "0.0.0.0"];
+    let anywhere = [&nowhere[..], &anywhere].concat();
+    place
+        .run(&anywhere)
+        .exits(3)
+        .says("the address of one interface");
     place.is_clean();
 }
 
@@ -299,50 +265,61 @@ mod long {
     #[test]
     fn a_lost_host_breaks_its_trial_and_may_come_again() {
         let place = Place::new();
-        let hosts = Hosts::make(2, 1);
-        let port = free_port();
-        let at = format!("{}:{port}", hosts.own);
-        let mut run = place.start(&paced(
-            "run",
-            &[
-                "--workers-from",
-                "join",
-                "--hosts",
-                "2",
-                "--join-at",
-                &at,
-                "--repeats",
-                "3",
-                "--duration",
-                "2s",
-                "--warm-up",
-                "200ms",
-            ],
-        ));
-        listens(&mut run, &place);
-        let token = token(&place);
-        let first = Agent::on(&place, &hosts, 0, port);
-        let second = Agent::on(&place, &hosts, 1, port);
+        let hosts = Hosts::make(2, 2);
+        // A host is there as long as its file is.
+        let prefixes: Vec<String> = (0..2)
+            .map(|rank| {
+                let file = place.write(&format!("up-{rank}"), "");
+                let file = file.display();
+                format!(
+                    "sh -c '[ -e {file} ] && exec \"$0\" \"$@\"' {}",
+                    hosts.prefix(rank)
+                )
+            })
+            .collect();
+        let more = ["--repeats", "3", "--duration", "2s", "--warm-up", "200ms"];
+        let all = with(&flags(&hosts.own.to_string(), &prefixes), &more);
+        let mut run = place.start(&paced("run", &all));
+        let ends = |rank: usize| {
+            for process in hosts.processes(rank) {
+                kill(process, libc::SIGKILL);
+            }
+        };
         run.measures();
-        kill(second.pid(), libc::SIGKILL);
-        drop(second);
+        ends(1);
         run.until_said("broken");
-        // It comes again for the next trial, and is lost for good in it.
-        let second = Agent::on(&place, &hosts, 1, port);
+        // It is back for the next trial, and lost for good in it.
         run.measures();
-        kill(second.pid(), libc::SIGKILL);
-        drop(second);
+        std::fs::remove_file(place.at("up-1")).unwrap();
+        ends(1);
         let done = run.ends_within(GIVEN_UP).exits(2);
-        let done = done.says("lost: host node-1, rank 1");
-        done.says("has not joined again within 30 s");
-        assert_eq!(first.ends(), Some(0));
-        nothing_is_left(&place, &token);
+        let done = done.says("lost, and not back within 30 s: host node-1 (");
+        done.says("--resume");
+        nothing_is_left(&place);
         let results = place.results("run");
         let trials = results["trials"].as_array().unwrap();
         assert_eq!(trials.len(), 2, "the third was not begun");
         for trial in trials {
-            is_broken(trial, &["host node-1, rank 1"]);
+            is_broken(trial, &["host node-1 ("]);
         }
+    }
+
+    /// A host that says nothing more, and does not end either, as one without power: its companion and its workers stand
+    /// still.
+    #[test]
+    fn a_host_that_falls_silent_is_lost() {
+        let place = Place::new();
+        let hosts = Hosts::make(2, 3);
+        let more = ["--duration", "30s", "--warm-up", "200ms"];
+        let mut run = place.start(&paced("run", &with(&hosts.flags(), &more)));
+        run.measures();
+        for process in hosts.processes(1) {
+            kill(process, libc::SIGSTOP);
+        }
+        let done = run.ends_within(GIVEN_UP).exits(2);
+        done.says("nothing was heard of it for 10 s");
+        nothing_is_left(&place);
+        is_broken(&place.trial("run"), &["host node-1 ("]);
     }
 }
 
@@ -362,25 +339,13 @@ mod real_time {
     fn without_a_broker_they_count_as_one_process_does() {
         for (number, system) in ["zeromq-direct", "fastdds"].into_iter().enumerate() {
             let place = Place::new();
-            let length = ["--duration", "2s", "--warm-up", "500ms"];
-            let done = place.run(&paced_on(system, "alone", &length));
-            done.ran_to_its_end();
-
-            let hosts = Hosts::make(3, 2 + number as u32);
-            let port = free_port();
-            let at = format!("{}:{port}", hosts.own);
-            let mut more = length.to_vec();
-            more.extend(["--workers-from", "join", "--hosts", "3", "--join-at", &at]);
-            let mut run = place.start(&paced_on(system, "hosts", &more));
-            listens(&mut run, &place);
-            let token = token(&place);
-            let agents = [0, 1, 2].map(|rank| Agent::on(&place, &hosts, rank, port));
-            let done = run.ends();
-            done.ran_to_its_end();
-            for agent in agents {
-                assert_eq!(agent.ends(), Some(0));
-            }
-            nothing_is_left(&place, &token);
+            place
+                .run(&paced_on(system, "alone", &LENGTH))
+                .ran_to_its_end();
+            let hosts = Hosts::make(3, 4 + number as u32);
+            let all = with(&hosts.flags(), &LENGTH);
+            place.run(&paced_on(system, "hosts", &all)).ran_to_its_end();
+            nothing_is_left(&place);
             let several = place.trial("hosts");
             adds_up(&several);
             let alone = counts(&place.trial("alone"));

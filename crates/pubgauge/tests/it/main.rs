@@ -25,6 +25,7 @@ mod real_time;
 mod runs;
 mod scratch;
 mod snapshots;
+mod ssh;
 mod strangers_files;
 mod terminal;
 mod tools;

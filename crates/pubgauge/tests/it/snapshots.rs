@@ -7,7 +7,7 @@ use crate::common;
 use common::*;
 
 /// All verbs, as they are typed.
-const VERBS: [&str; 19] = [
+const VERBS: [&str; 17] = [
     "",
     "run",
     "find",
@@ -23,8 +23,6 @@ const VERBS: [&str; 19] = [
     "trace convert",
     "schema",
     "completions",
-    "hosts",
-    "hosts render",
     "worker",
     "man",
 ];

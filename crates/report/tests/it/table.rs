@@ -194,22 +194,23 @@ fn names_have_room_at_every_width() {
 #[test]
 fn the_header_names_qos_version_and_settings() {
     let (mut results, _) = sample::run(1);
-    let mapping = |setting: &str, native: &str| Mapping {
+    let mapping = |setting: &str, term: &str| Mapping {
         setting: setting.into(),
         value: "default".into(),
-        native: native.into(),
+        native: "in many words".into(),
+        term: Some(term.into()),
     };
     for trial in &mut results.trials {
         trial.settings_name = "default".into();
         if trial.system.name == "mosquitto" {
-            trial.mappings.push(mapping("session", "Clean Start 1"));
+            trial.mappings.push(mapping("session", "MQTT 5"));
         }
         if let [_, readings] = &mut trial.flows[..] {
             readings.settings = Some(Settings {
                 reliability: Some(Reliability::AtLeastOnce),
                 ..Settings::default()
             });
-            readings.mappings = vec![mapping("reliability", "QoS 1 published, QoS 1 subscribed")];
+            readings.mappings = vec![mapping("reliability", "QoS 1")];
         }
     }
     let head = |results: &Results| table(results, 140).lines().next().unwrap().to_owned();
@@ -221,7 +222,7 @@ fn the_header_names_qos_version_and_settings() {
         trial.flows.clear();
         if trial.system.name == "rabbitmq" {
             trial.settings_name = "latency".into();
-            trial.mappings.push(mapping("session", "Clean Session 1"));
+            trial.mappings.push(mapping("session", "MQTT 3.1.1"));
         }
     }
     assert!(

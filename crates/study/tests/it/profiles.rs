@@ -131,6 +131,7 @@ fn wishes_in_vain_are_told_and_promises_are_kept_or_refused() {
         setting: "batching".into(),
         value: "default".into(),
         native: "one by one".into(),
+        term: None,
     };
     let told = trial.mappings(vec![row]);
     assert_eq!(told.len(), 1);

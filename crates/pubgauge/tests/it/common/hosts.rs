@@ -5,11 +5,10 @@ use std::net::Ipv4Addr;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::{Place, Started, count, program};
+use super::{count, program};
 
 /// `ip` with these arguments.
 fn ip(line: &str) {
@@ -28,11 +27,11 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    /// With names and addresses that `of`, a number below 8, of this process alone uses.
+    /// With names and addresses that `of`, a number below 16, of this process alone uses.
     pub fn make(count: u32, of: u32) -> Hosts {
         let pid = std::process::id();
         // 198.18.0.0/15 is set apart for measurements of networks (RFC 2544, appendix C.2.2).
-        let net = u32::from(Ipv4Addr::new(198, 19, 0, 0)) + (pid % (1 << 8) * 8 + of) * 32;
+        let net = u32::from(Ipv4Addr::new(198, 19, 0, 0)) + (pid % (1 << 7) * 16 + of) * 32;
         let mut hosts = Hosts {
             names: Vec::new(),
             bridge: format!("b{of}-{pid}"),
@@ -76,9 +75,20 @@ impl Hosts {
         command
     }
 
-    /// The same of pubgauge.
-    pub fn command(&self, rank: usize, arguments: &str) -> Command {
-        self.start(rank, program(), arguments)
+    /// The command prefix that starts a program there.
+    pub fn prefix(&self, rank: usize) -> String {
+        let namespace = &self.names[rank];
+        format!(
+            "nsenter --net=/run/netns/{namespace} unshare --uts sh -c 'hostname node-{rank} && exec \"$0\" \"$@\"'"
+        )
+    }
+
+    /// The flags of a run on all of them.
+    pub fn flags(&self) -> Vec<String> {
+        let all: Vec<String> = (0..self.names.len())
+            .map(|rank| self.prefix(rank))
+            .collect();
+        flags(&self.own.to_string(), &all)
     }
 
     /// The processes on a host.
@@ -128,19 +138,31 @@ const WORKLOAD: [&str; 10] = [
 ];
 
 /// A paced run on mosquitto that is acknowledged, with these flags more.
-pub fn paced<'a>(out: &'a str, more: &[&'a str]) -> Vec<&'a str> {
-    paced_on("mosquitto", out, &[&["--qos", "1"], more].concat())
+pub fn paced<S: AsRef<str>>(out: &str, more: &[S]) -> Vec<String> {
+    let mut args = paced_on("mosquitto", out, more);
+    args.extend(["--qos", "1"].map(str::to_owned));
+    args
 }
 
 /// A paced run on this system, with these flags more.
-pub fn paced_on<'a>(system: &'a str, out: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+pub fn paced_on<S: AsRef<str>>(system: &str, out: &str, more: &[S]) -> Vec<String> {
     let mut args = vec!["run", "--on", system, "--out", out];
     args.extend(WORKLOAD);
     args.extend(["--set", "phases.ready-within=60s"]);
     args.extend(["--set", "phases.drain-quiet=1s"]);
     args.extend(["--set", "phases.drain-within=60s"]);
-    args.extend(more);
-    args
+    args.extend(more.iter().map(AsRef::as_ref));
+    args.into_iter().map(str::to_owned).collect()
+}
+
+/// The flags of a run on hosts that these prefixes reach, and which reach this one at `at`.
+pub fn flags<S: AsRef<str>>(at: &str, prefixes: &[S]) -> Vec<String> {
+    let mut flags = ["--at", at, "--host-program"].map(str::to_owned).to_vec();
+    flags.push(program().display().to_string());
+    for prefix in prefixes {
+        flags.extend(["--host".to_owned(), prefix.as_ref().to_owned()]);
+    }
+    flags
 }
 
 /// What does not depend on time: how many messages there were, flow by flow.
@@ -158,68 +180,4 @@ pub fn counts(trial: &Value) -> Vec<u64> {
     let all = std::iter::once(trial).chain(flows);
     let counts = all.flat_map(|of| names.map(|name| count(of, name)));
     counts.chain([count(trial, "latency_ns.count")]).collect()
-}
-
-/// An agent; killed if the test gives up.
-pub struct Agent(std::process::Child);
-
-impl Agent {
-    pub fn start(place: &Place, mut command: Command, credentials: &str) -> Agent {
-        place.here(&mut command);
-        command.env("PUBGAUGE_JOIN_FILE", place.at(credentials));
-        Agent(command.spawn().unwrap())
-    }
-
-    pub fn on(place: &Place, hosts: &Hosts, rank: usize, port: u16) -> Agent {
-        let line = format!("worker --join {}:{port} --rank {rank} --quiet", hosts.own);
-        Agent::start(place, hosts.command(rank, &line), "pubgauge-join")
-    }
-
-    pub fn pid(&self) -> i32 {
-        self.0.id() as i32
-    }
-
-    /// Its end by itself, which must come; the exit code.
-    #[track_caller]
-    pub fn ends(mut self) -> Option<i32> {
-        let end = Instant::now() + Duration::from_secs(60);
-        loop {
-            if let Some(status) = self.0.try_wait().unwrap() {
-                return status.code();
-            }
-            assert!(Instant::now() < end, "an agent goes on");
-            std::thread::sleep(Duration::from_millis(10));
-        }
-    }
-}
-
-impl Drop for Agent {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// Waits until agents can join.
-pub fn listens(run: &mut Started<'_>, place: &Place) {
-    let whole = |text: String| text.contains("token 0") && text.ends_with('\n');
-    run.until("somebody to join", || {
-        std::fs::read_to_string(place.at("pubgauge-join")).is_ok_and(whole)
-    });
-}
-
-/// Nothing is left: no process, no credentials, and a token nowhere.
-#[track_caller]
-pub fn nothing_is_left(place: &Place, token: &str) {
-    place.has_no_process_soon();
-    place.is_clean();
-    assert!(!place.at("pubgauge-join").exists());
-    assert_eq!(place.mentions(token), None);
-}
-
-/// The token of rank 0.
-pub fn token(place: &Place) -> String {
-    let text = std::fs::read_to_string(place.at("pubgauge-join")).unwrap();
-    let line = text.lines().find_map(|line| line.strip_prefix("token 0 "));
-    line.unwrap().to_owned()
 }

@@ -1,5 +1,6 @@
-//! Three nodes of Slurm's, which are network namespaces with names of their own: `srun` starts the agents that
-//! join, with a system between them and without; a node that is gone breaks its trial and is told by name. Needs root, `ip`, and Slurm with munge.
+//! Three nodes of Slurm's, which are network namespaces with names of their own: `srun` starts workers on them within an
+//! allocation, with a system between them and without; a node that is gone breaks its trial and is told by name. Needs root,
+//! `ip`, and Slurm with munge.
 
 use crate::common;
 
@@ -8,14 +9,14 @@ use std::path::Path;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
-use common::hosts::{Hosts, counts, named, paced, paced_on};
+use common::hosts::{Hosts, counts, flags, named, paced, paced_on};
 use common::servers::free_port;
 use common::*;
 
 /// Longest time that a part of Slurm takes to start on a busy machine, or to end.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Until a lost host is given up, and some time more.
-const GIVEN_UP: Duration = Duration::from_secs(100);
+const GIVEN_UP: Duration = Duration::from_secs(150);
 
 /// Slurm: munge, a controller on this host and a node on each of the others. All ends when this is dropped, and
 /// what is below `folder` is left to whoever owns that.
@@ -177,14 +178,23 @@ PartitionName=main Nodes=ALL Default=YES State=UP MaxTime=10
         }
     }
 
-    /// A run whose agents Slurm starts.
-    fn run(&self, args: &[&str]) -> Started<'a> {
-        let mut command = self.place.command(args);
+    /// The flags of a run on all nodes.
+    fn flags(&self) -> Vec<String> {
+        let node = |rank| format!("srun --overlap --unbuffered --ntasks=1 --nodelist=node-{rank}");
+        let all: Vec<String> = (0..self.hosts.names.len()).map(node).collect();
+        flags(&self.hosts.own.to_string(), &all)
+    }
+
+    /// A run within an allocation of all nodes.
+    fn run(&self, args: &[String]) -> Started<'a> {
+        let mut command = Command::new("salloc");
+        command.arg(format!("--nodes={}", self.hosts.names.len()));
+        command.arg("--quiet").arg(program()).args(args);
         self.here(&mut command);
         self.place.spawn(command)
     }
 
-    /// Waits until Slurm knows of no job: all agents have ended.
+    /// Waits until Slurm knows of no job.
     fn until_no_job(&mut self) {
         self.until("the end of the job", |slurm| {
             slurm.asked("squeue", &["--noheader"]).is_empty()
@@ -226,30 +236,28 @@ impl Drop for Slurm<'_> {
 #[track_caller]
 fn counts_on_nodes_are_those_of_one_process(system: &str, of: u32, more: &[&str]) {
     let place = Place::new();
-    let length = ["--duration", "2s", "--warm-up", "500ms"];
-    let alone = paced_on(system, "alone", &[&length, more].concat());
-    let done = place.run(&alone);
-    done.ran_to_its_end();
+    let length = [&["--duration", "2s", "--warm-up", "500ms"], more].concat();
+    place
+        .run(&paced_on(system, "alone", &length))
+        .ran_to_its_end();
 
     let hosts = Hosts::make(3, of);
     let mut slurm = Slurm::start(&place, &hosts);
-    let at = format!("{}:{}", hosts.own, free_port());
     let both = [
         "--set",
         "testbed.network.publisher.hosts=3",
         "--set",
         "testbed.network.subscriber.hosts=3",
     ];
-    let flags = ["--workers-from", "slurm", "--hosts", "3", "--join-at", &at];
-    let nodes = paced_on(system, "nodes", &[&length, more, &both, &flags].concat());
-    let done = slurm.run(&nodes).ends();
+    let mut flags = slurm.flags();
+    flags.extend([&length[..], &both].concat().into_iter().map(str::to_owned));
+    let done = slurm.run(&paced_on(system, "nodes", &flags)).ends();
     done.ran_to_its_end();
-    done.says("3 hosts at").says("started by srun");
+    done.says("host node-1 (srun ").says("is there: 3 of 3");
     slurm.until_no_job();
     slurm.ends();
     place.has_no_process_soon();
     place.is_clean();
-    assert!(!place.at("pubgauge-join").exists());
 
     let nodes = place.trial("nodes");
     adds_up(&nodes);
@@ -262,53 +270,57 @@ fn counts_on_nodes_are_those_of_one_process(system: &str, of: u32, more: &[&str]
 
 #[test]
 fn three_nodes_count_as_one_process_does() {
-    counts_on_nodes_are_those_of_one_process("mosquitto", 4, &["--qos", "1"]);
+    counts_on_nodes_are_those_of_one_process("mosquitto", 8, &["--qos", "1"]);
 }
 
 #[test]
 fn three_nodes_without_a_broker_count_as_one_process_does() {
-    // Domain participants find each other by unicast at the addresses that the nodes joined from.
+    // Domain participants find each other by unicast at the addresses by which the nodes reach this host.
     let reliable = ["--set", "settings.reliability=reliable"];
-    counts_on_nodes_are_those_of_one_process("cyclonedds", 7, &reliable);
+    counts_on_nodes_are_those_of_one_process("cyclonedds", 9, &reliable);
 }
 
 #[test]
 fn a_node_that_is_gone_breaks_its_trial() {
     let place = Place::new();
-    let hosts = Hosts::make(3, 5);
+    let hosts = Hosts::make(3, 10);
     let slurm = Slurm::start(&place, &hosts);
-    let at = format!("{}:{}", hosts.own, free_port());
-    let flags = ["--workers-from", "slurm", "--hosts", "3", "--join-at", &at];
-    let length = ["--duration", "3s", "--warm-up", "200ms", "--repeats", "2"];
-    let mut run = slurm.run(&paced("run", &[flags, length].concat()));
-    run.measures();
-    // Its daemon, what that has started, and the agent: the node has lost its power.
+    let mut flags = slurm.flags();
+    let more = ["--duration", "3s", "--warm-up", "200ms", "--repeats", "2"];
+    flags.extend(more.map(str::to_owned));
+    let mut run = slurm.run(&paced("run", &flags));
+    let measures = || {
+        place
+            .processes()
+            .iter()
+            .any(|(pid, _)| Started::is_measuring(*pid))
+    };
+    run.until("a measurement", measures);
+    // Its daemon, what that has started, and the workers: the node has lost its power.
     for process in hosts.processes(1) {
         // SAFETY: kill takes no pointers; the process is in a namespace of this test's.
         unsafe { libc::kill(process, libc::SIGKILL) };
     }
     let done = run.ends_within(GIVEN_UP).exits(2);
-    done.says("lost: host node-1, rank 1");
+    done.says("lost, and not back within 30 s: host node-1 (srun ");
     drop(slurm);
     place.has_no_process_soon();
     place.is_clean();
-    is_broken(&place.trial("run"), &["host node-1, rank 1"]);
+    is_broken(&place.trial("run"), &["host node-1 (srun "]);
 }
 
 #[test]
 fn an_srun_that_ends_early_is_told() {
     let place = Place::new();
-    let hosts = Hosts::make(1, 6);
+    let hosts = Hosts::make(1, 11);
     let slurm = Slurm::start(&place, &hosts);
-    let at = format!("{}:{}", hosts.own, free_port());
-    let flags = ["--workers-from", "slurm", "--hosts", "1", "--join-at", &at];
-    let mut run = place.command(&paced("run", &flags));
+    let nowhere = "srun --partition=nowhere --ntasks=1";
+    let mut run = place.command(&paced("run", &flags("127.0.0.1", &[nowhere])));
     slurm.here(&mut run);
-    run.env("SLURM_PARTITION", "nowhere");
     let done = place.spawn(run).ends().exits(2);
-    done.says("hosts are missing, and srun")
+    done.says("host 0 (srun --partition=nowhere --ntasks=1)")
         .says("Invalid partition name");
     slurm.ends();
     place.is_clean();
-    assert!(!place.at("run").exists() && !place.at("pubgauge-join").exists());
+    assert!(!place.at("run").exists());
 }

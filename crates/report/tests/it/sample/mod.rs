@@ -374,11 +374,13 @@ fn trial(id: u32, at: usize, profile: &Profile, load: &Load, repeat: u32) -> (Tr
                 } else {
                     "QoS 0".into()
                 },
+                term: (!profile.in_client).then(|| "QoS 0".into()),
             },
             Mapping {
                 setting: "transport".into(),
                 value: "tcp".into(),
                 native: "TCP, TCP_NODELAY".into(),
+                term: None,
             },
         ],
         workload: WorkloadInfo {
