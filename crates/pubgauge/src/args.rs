@@ -5,20 +5,18 @@ mod find;
 mod hosts;
 mod tools;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use pubgauge_engine::assignment::Workers;
+use pubgauge_campaign::{ClientOptions, MOST_PROCESSES};
 use pubgauge_study::Axis;
-use pubgauge_testbed::shares::Share;
 use serde::{Deserialize, Serialize};
 
+use crate::exit::{print, print_json, tell};
 pub use calibrate::CalibrateArgs;
 pub use find::FindArgs;
 pub use hosts::{HostsArgs, WorkerArgs};
 pub use tools::{ConvertArgs, ServeVerb, TraceVerb};
-
-use crate::exit::{print, print_json, tell};
 
 /// Runs the same IoT workload over real publish/subscribe middleware and says which carries it,
 /// with which settings, and how far it will go.
@@ -346,12 +344,8 @@ pub struct RunArgs {
     pub output: Output,
 }
 
-/// Most processes on each side.
-pub const MOST_PROCESSES: u32 = 64;
-
 /// How the client works.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Args)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Client")]
 pub struct ClientArgs {
     /// Worker threads for the publishing devices of each broker.
@@ -367,7 +361,6 @@ pub struct ClientArgs {
     /// Without it all are threads of one process, unless that may not open enough files.
     #[arg(long, value_name = "N", conflicts_with_all = ["publisher_workers", "subscriber_workers"],
           value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_PROCESSES)))]
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processes: Option<u32>,
     /// Real-time priority (SCHED_FIFO) for the workers, 1 to 99; needs root or CAP_SYS_NICE.
     #[arg(long, value_name = "PRIORITY", num_args = 0..=1, default_missing_value = "10",
@@ -378,40 +371,15 @@ pub struct ClientArgs {
     pub pin: Vec<usize>,
 }
 
-impl Default for ClientArgs {
-    fn default() -> Self {
-        ClientArgs {
-            publisher_workers: 1,
-            subscriber_workers: 1,
-            processes: None,
-            realtime: None,
-            pin: Vec::new(),
-        }
-    }
-}
-
 impl ClientArgs {
-    /// As a trial takes them; `program` is this one, and each worker process gets `share` at most.
-    pub fn client(&self, program: &Path, share: Share) -> pubgauge_runner::Client {
-        pubgauge_runner::Client {
-            workers: self.workers(),
+    /// The same as plain data.
+    pub fn options(&self) -> ClientOptions {
+        ClientOptions {
+            publisher_workers: self.publisher_workers,
+            subscriber_workers: self.subscriber_workers,
+            processes: self.processes,
             realtime: self.realtime,
             pin: self.pin.clone(),
-            processes: self.processes.map(|_| pubgauge_runner::Processes {
-                program: program.to_owned(),
-                namespace: None,
-                share,
-            }),
-            hosts: None,
-        }
-    }
-
-    /// Workers on each side.
-    pub fn workers(&self) -> Workers {
-        Workers {
-            publishers: self.processes.unwrap_or(self.publisher_workers),
-            subscribers: self.processes.unwrap_or(self.subscriber_workers),
-            ..Workers::default()
         }
     }
 }

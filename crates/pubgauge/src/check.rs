@@ -6,19 +6,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use pubgauge_campaign::Chosen;
 use pubgauge_conformance::{
     self as conformance, Ending as How, Exception, Lifecycle, Outcome, Proof,
 };
 use pubgauge_driver::{
     Answer, Capability, Driver, Reliability, Settings, Support, Target, Topology,
 };
+use pubgauge_report::units::wrap;
 use pubgauge_testbed::{Catalog, Deviation, Kind, Running, SystemFile, Testbed};
 use serde::Serialize;
 
 use crate::args::CheckArgs;
 use crate::exit::{CRITERION, Ending, FINE, print, print_json};
-use crate::prepared::Chosen;
-use crate::terminal::wrap;
 use crate::{drivers, matrix, prepare, signals};
 
 /// The result for one system.

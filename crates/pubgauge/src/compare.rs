@@ -1,17 +1,15 @@
 //! `pubgauge compare`: two runs, or two systems or settings of one.
 
-use pubgauge_report::compare::{
-    self, Change, Choice, Comparison, FIGURES, Figure, Pairing, Verdict,
-};
+use pubgauge_campaign::pairs::figures;
+use pubgauge_report::compare::{self, Change, Choice, Comparison, Pairing, Verdict};
 use pubgauge_report::stats::Estimate;
-use pubgauge_results::figure::Figure as Known;
+use pubgauge_report::units::wrap;
 use pubgauge_results::store;
 use serde::Serialize;
 
 use crate::args::CompareArgs;
 use crate::exit::Ending;
 use crate::gate;
-use crate::terminal::wrap;
 
 /// A comparison as JSON output.
 #[derive(Serialize)]
@@ -82,30 +80,6 @@ fn margin(text: &str) -> Result<f64, Ending> {
             "--margin {text}: expected a percentage, 0% or more\n  hint: for example --margin 5%"
         ))),
     }
-}
-
-/// Figures by their names, which `asked` asks for.
-pub fn figures(asked: &str, names: &[String]) -> Result<Vec<Figure>, Ending> {
-    let figure = |name: &String| {
-        Figure::named(name).ok_or_else(|| {
-            let known = FIGURES
-                .iter()
-                .filter(|figure| figure.of_windows() || !name.contains('@'))
-                .map(|figure| &*figure.name);
-            let known: Vec<&str> = known.collect();
-            let list = wrap(&known.join(", "), 4);
-            let problem = match Known::in_window(name) {
-                Some((_, None)) => "this figure is not compared (of numbers of messages their shares and rates are)",
-                Some((_, Some(_))) => "no such figure of a window",
-                None => "no such figure",
-            };
-            Ending::bad_input(format!(
-                "{asked} {name}: {problem}\n  hint: known are\n{}",
-                list.trim_end()
-            ))
-        })
-    };
-    names.iter().map(figure).collect()
 }
 
 /// The names for A and for B; one name stands for both.

@@ -43,6 +43,15 @@ impl Ending {
     }
 }
 
+impl From<pubgauge_campaign::Error> for Ending {
+    fn from(error: pubgauge_campaign::Error) -> Ending {
+        match error {
+            pubgauge_campaign::Error::Input(message) => Ending::bad_input(message),
+            pubgauge_campaign::Error::NotValid(message) => Ending::not_valid(message),
+        }
+    }
+}
+
 /// The first failed write to standard output.
 static LOST: OnceLock<std::io::Error> = OnceLock::new();
 

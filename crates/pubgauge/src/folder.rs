@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use pubgauge_export::check::{Check, Outcome};
 use pubgauge_hosts::Hosts;
+use pubgauge_report::units::so_many;
 use pubgauge_results::model::Results;
 use pubgauge_results::shell::quoted;
 use pubgauge_results::store;
@@ -19,7 +20,7 @@ use pubgauge_study::{Plan, studies_in};
 use crate::args::{GateArgs, RunArgs, Selection};
 use crate::endpoint::Endpoint;
 use crate::exit::{Ending, NOT_VALID, tell};
-use crate::progress::{about, so_many};
+use crate::progress::about;
 use crate::ready::{Ready, default_folder};
 use crate::{gate, hosts, signals};
 use list::{Listed, StudyList};
@@ -201,7 +202,7 @@ impl Several {
         let endpoint = args.listen.as_deref().map(Endpoint::open).transpose()?;
         let stop = signals::install().map_err(Ending::not_valid)?;
         if let Some(hosts) = &hosts {
-            hosts::gather(hosts, &stop, &mut |words| args.output.remark(words))?;
+            pubgauge_campaign::hosts::gather(hosts, &stop, &mut |words| args.output.remark(words))?;
         }
         let out = match &self {
             Several::Again { out, .. } => out.clone(),

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use pubgauge_report::units::wrap;
 use pubgauge_testbed::install::{At, NoPlan, Plan, sound};
 use pubgauge_testbed::{Catalog, SystemFile};
 use serde::Serialize;
@@ -14,7 +15,6 @@ use crate::args::Output;
 use crate::drivers;
 use crate::exit::{Ending, FINE, NOT_VALID, plain, print, print_json, say, tell};
 use crate::signals;
-use crate::terminal::wrap;
 
 /// Interval of the lines that say that a step still runs, where there is no terminal.
 const LINE_EVERY: Duration = Duration::from_secs(10);

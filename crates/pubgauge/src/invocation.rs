@@ -2,14 +2,14 @@
 
 use std::path::{Path, PathBuf, absolute};
 
+use pubgauge_campaign::{ClientOptions, Found, Prepared};
 use pubgauge_results::shell::quoted;
 use pubgauge_results::store::{self, INVOCATION_FILE as FILE};
 use pubgauge_study::Plan;
 use serde::{Deserialize, Serialize};
 
-use crate::args::{ClientArgs, Login, Selection};
+use crate::args::{Login, Selection};
 use crate::exit::Ending;
-use crate::prepared::{Found, Prepared};
 use crate::whole;
 
 /// Name and version of its format.
@@ -41,7 +41,7 @@ pub struct Invocation {
     /// The systems that there were when the run began.
     pub found: Found,
     /// How the client works.
-    pub client: ClientArgs,
+    pub client: ClientOptions,
     /// How external systems are logged in to.
     pub login: Login,
     /// Number of other hosts that have the workers; absent if they are on the host of the run.
@@ -57,7 +57,7 @@ impl Invocation {
     pub fn new(
         prepared: &Prepared,
         selection: &Selection,
-        client: &ClientArgs,
+        client: &ClientOptions,
         login: &Login,
         hosts: Option<u32>,
     ) -> std::io::Result<Invocation> {
@@ -121,8 +121,8 @@ impl Invocation {
     ///
     /// # Errors
     /// If flags ask for others.
-    pub fn client(&self, given: &ClientArgs) -> Result<ClientArgs, Ending> {
-        if *given == ClientArgs::default() || *given == self.client {
+    pub fn client(&self, given: &ClientOptions) -> Result<ClientOptions, Ending> {
+        if *given == ClientOptions::default() || *given == self.client {
             return Ok(self.client.clone());
         }
         Err(Ending::bad_input(

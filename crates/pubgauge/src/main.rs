@@ -12,11 +12,9 @@ compile_error!(
 
 mod args;
 mod calibrate;
-mod capacity;
 mod check;
 mod compare;
 mod completions;
-mod criteria;
 mod drivers;
 mod endpoint;
 mod exit;
@@ -28,14 +26,10 @@ mod hosts;
 mod install;
 mod invocation;
 mod matrix;
-mod networks;
 mod page;
-mod pairs;
 mod plan;
 mod prepare;
-mod prepared;
 mod progress;
-mod proposer;
 mod ready;
 mod report;
 mod run;

@@ -1,13 +1,13 @@
 //! The matrix of capabilities: what each system can do, by its driver and its file.
 
+use pubgauge_campaign::Chosen;
 use pubgauge_driver::{Answer, Capability, Driver, Support, Target};
+use pubgauge_report::units::wrap;
 use pubgauge_results::model::{CapabilityAnswer, SystemCapabilities};
 use pubgauge_testbed::{Catalog, SystemFile};
 
 use crate::drivers;
 use crate::exit::Ending;
-use crate::prepared::Chosen;
-use crate::terminal::wrap;
 
 /// A column of the matrix: a system in one of its variants.
 pub struct Column {

@@ -4,23 +4,25 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use pubgauge_campaign::capacity;
+use pubgauge_campaign::capacity::{Clients, brokers};
+use pubgauge_campaign::{ClientOptions, Prepared};
 use pubgauge_driver::{Mapping, Settings};
 use pubgauge_report::claims::rule_words;
+use pubgauge_report::units::so_many;
+use pubgauge_report::units::wrap;
+use pubgauge_runner::convert::{arrival_words, describe, size_words};
+use pubgauge_runner::limits::each_once;
 use pubgauge_study::{Axis, Plan, PlannedTrial, Profile, profiles};
 use pubgauge_workload::SECOND;
 use serde::{Serialize, Serializer};
 
-use crate::args::{ClientArgs, PlanArgs, Selection};
-use crate::capacity::{Clients, brokers};
+use crate::args::{PlanArgs, Selection};
 use crate::exit::{Ending, FINE};
 use crate::prepare::prepare;
-use crate::prepared::Prepared;
-use crate::progress::{NOTES, about, lengths, notes, so_many};
+use crate::progress::{NOTES, about, lengths, notes};
 use crate::ready::tls;
-use crate::terminal::wrap;
-use crate::{capacity, drivers, folder};
-use pubgauge_runner::convert::{arrival_words, describe, size_words};
-use pubgauge_runner::limits::each_once;
+use crate::{drivers, folder};
 
 /// A plan as JSON output.
 #[derive(Serialize)]
@@ -105,7 +107,7 @@ fn planned(args: &PlanArgs, selection: &Selection) -> Result<Prepared, Ending> {
     let testbed = drivers::testbed().map_err(Ending::not_valid)?;
     let tls = tls(&args.login)?;
     let prepared = prepare(selection, &testbed)?.reached_by(&tls);
-    let client = ClientArgs::default();
+    let client = ClientOptions::default();
     capacity::check_limits(
         &prepared.plan,
         &prepared.systems,
@@ -209,7 +211,7 @@ fn words(prepared: &Prepared, verbose: bool) -> String {
         out.push_str("\nnetwork\n");
     }
     for network in networks {
-        let words = crate::networks::words(network);
+        let words = pubgauge_campaign::networks::words(network);
         out.extend(words.lines().map(|line| format!("  {line}\n")));
     }
     out.push_str(&match verbose {

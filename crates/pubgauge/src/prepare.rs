@@ -3,23 +3,23 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use pubgauge_campaign::{Chosen, ClientOptions, Found, Prepared};
+use pubgauge_campaign::{capacity, hosts, networks, pairs, share};
 use pubgauge_driver::{Settings, Subscription, Topology, Unsupported};
+use pubgauge_report::units::so_many;
+use pubgauge_runner::convert::one_line;
+use pubgauge_runner::limits::each_once;
 use pubgauge_study::{
-    Axis, DailyFlags, Known, LimitsFile, Plan, PlanOptions, PlannedTrial, Study, UnsupportedTrial,
+    Axis, DailyFlags, Known, Plan, PlanOptions, PlannedTrial, Study, UnsupportedTrial,
 };
-use pubgauge_testbed::shares::{Share, foresee};
+use pubgauge_testbed::shares::foresee;
 use pubgauge_testbed::{Catalog, Kind, SystemFile, Testbed};
 use serde::de::DeserializeOwned;
 
-use crate::args::ClientArgs;
 use crate::args::{Daily, Selection};
 use crate::exit::Ending;
 use crate::invocation::{Invocation, repeat};
-use crate::prepared::{Chosen, Found, Prepared};
-use crate::progress::so_many;
-use crate::{capacity, drivers, hosts, matrix, networks, pairs};
-use pubgauge_runner::convert::one_line;
-use pubgauge_runner::limits::each_once;
+use crate::{drivers, matrix};
 
 /// Reads the study, plans it, and asks every driver what each setting becomes.
 pub fn prepare(selection: &Selection, testbed: &Testbed) -> Result<Prepared, Ending> {
@@ -140,7 +140,7 @@ fn planned(
         }
         return Err(Ending::bad_input(why));
     }
-    let processes = capacity::check(&plan.trials, &systems, &ClientArgs::default())?;
+    let processes = capacity::check(&plan.trials, &systems, &ClientOptions::default())?;
     plan.notes.extend(processes.map(|n| {
         format!(
             "one process may not open enough files for all connections: the publishing devices of each broker run in {}, its others in as many, unless --processes says otherwise",
@@ -254,14 +254,6 @@ fn study(selection: &Selection) -> Result<(Study, String, PathBuf), Ending> {
     }
     let study = flags.study().map_err(Ending::bad_input)?;
     Ok((study, String::new(), PathBuf::new()))
-}
-
-/// A study's limits of each instance of a system, or of each worker process, in the testbed's form.
-pub fn share(limits: &LimitsFile) -> Share {
-    Share {
-        cores: limits.cores,
-        memory_bytes: limits.memory.map(|memory| memory.0),
-    }
 }
 
 /// How this machine enforces the limits of a plan, in words.

@@ -8,10 +8,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use pubgauge_campaign::{Note, pairs};
 use pubgauge_driver::Nanos;
 use pubgauge_engine::conductor::Phase;
 use pubgauge_engine::live::Live;
-use pubgauge_report::units;
+use pubgauge_report::units::{self, so_many};
 use pubgauge_results::model::{Status, Trial};
 use pubgauge_results::search::{Finding, Purpose, Search};
 use pubgauge_runner::Watch;
@@ -32,17 +33,6 @@ const LINE_EVERY: Duration = Duration::from_secs(30);
 
 /// Most notes that are shown without `--verbose`: each connection may have one.
 pub const NOTES: usize = 5;
-
-/// So many of them, in words: `1 trial`, `12 trials`.
-pub fn so_many(count: u64, what: &str) -> String {
-    let (stem, ending) = match what.strip_suffix('y') {
-        _ if count == 1 => (what, ""),
-        Some(stem) => (stem, "ies"),
-        None if what.ends_with(['s', 'h']) => (what, "es"),
-        None => (what, "s"),
-    };
-    format!("{count} {stem}{ending}")
-}
 
 /// About how long, rounded up: `40 s`, `12 min`, `3.5 h`.
 pub fn about(time: Duration) -> String {
@@ -185,7 +175,7 @@ impl Progress {
     }
 
     /// A trial begins.
-    pub fn trial(&mut self, trial: &PlannedTrial) {
+    fn trial(&mut self, trial: &PlannedTrial) {
         let what = self.name(trial);
         let mut view = lock(&self.view);
         view.trial(u64::from(trial.order) + 1, &what, trial, Instant::now());
@@ -210,7 +200,7 @@ impl Progress {
     }
 
     /// The trial is over; its result stays on the screen.
-    pub fn done(&mut self, trial: &Trial) {
+    fn trial_is_over(&mut self, trial: &Trial) {
         let mut view = lock(&self.view);
         self.forecast.done(view.trial_elapsed(Instant::now()));
         let found = found(trial);
@@ -305,6 +295,34 @@ impl Progress {
             in_per_s: per_s(received.saturating_sub(received_before)),
             live: live.clone(),
         })
+    }
+}
+
+impl pubgauge_campaign::Watch for Progress {
+    fn begins(&mut self, trial: &PlannedTrial) {
+        self.trial(trial);
+    }
+
+    fn done(&mut self, trial: &Trial) {
+        self.trial_is_over(trial);
+    }
+
+    fn note(&mut self, note: Note<'_>) {
+        self.say(&match note {
+            Note::Settling(left) => format!(
+                "  waiting {:.0} s for what the last trial left in the system",
+                left.as_secs_f64()
+            ),
+            Note::BareNetwork => "measuring the bare network, some 5 s".to_owned(),
+            Note::HostIsBack(words) | Note::NotCounted(words) | Note::Ended(words) => {
+                words.to_owned()
+            }
+            Note::Compared(comparisons, round) => {
+                format!("  {}", pairs::words(comparisons, round))
+            }
+            Note::Searched(search) => format!("  {}", so_far(search)),
+            Note::NotMeasured(cell) => format!("not measured: {}: {}", cell.cell, cell.reason),
+        });
     }
 }
 

@@ -2,37 +2,27 @@
 
 mod begin;
 
-use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::{Duration, Instant};
 
+use pubgauge_campaign::{Campaign, ClientOptions, Prepared, Proposer, capacity, hosts, networks};
 use pubgauge_driver::Tls;
 use pubgauge_export::check::Check;
 use pubgauge_hosts::Hosts;
-use pubgauge_results::counted;
-use pubgauge_results::criterion::evaluate;
-use pubgauge_results::model::{Results, System, Trial};
-use pubgauge_results::search::Search;
+use pubgauge_results::model::Results;
 use pubgauge_results::store::RunFolder;
-use pubgauge_runner::searching::settling_s;
-use pubgauge_runner::{Bench, Client, Counts, Job, Kept, perform};
-use pubgauge_testbed::{Catalog, Kind, Testbed, machine_facts, raise_nofile};
+use pubgauge_testbed::{Catalog, Testbed, raise_nofile};
 
-use crate::args::{ClientArgs, Login, RunArgs};
+use crate::args::{Login, RunArgs};
 use crate::calibrate::Calibration;
 use crate::endpoint::Endpoint;
 use crate::exit::{Ending, tell};
 use crate::invocation::Invocation;
-use crate::networks::{self, Networks};
 use crate::page::write_page;
-use crate::prepare::{prepare, prepare_again, share};
-use crate::prepared::Prepared;
-use crate::progress::{Progress, so_far};
-use crate::proposer::{Proposer, axes, evaluated};
-use crate::{calibrate, capacity, drivers, gate, hosts, signals};
+use crate::prepare::{prepare, prepare_again};
+use crate::progress::Progress;
+use crate::{calibrate, drivers, gate, signals};
 pub use begin::default_folder;
 use begin::open_folder;
 
@@ -43,7 +33,7 @@ pub struct Ready {
     pub prepared: Prepared,
     /// How it begins, to be stored in its folder.
     pub invocation: Invocation,
-    client: ClientArgs,
+    client: ClientOptions,
     testbed: Testbed,
     tls: Option<Tls>,
     processes: Option<u32>,
@@ -73,8 +63,8 @@ impl Ready {
         hosts: Option<&Arc<Hosts>>,
     ) -> Result<Ready, Ending> {
         let client = match begun {
-            Some(begun) => begun.client(&args.client)?,
-            None => args.client.clone(),
+            Some(begun) => begun.client(&args.client.options())?,
+            None => args.client.options(),
         };
         let (login, on) = (&args.login, &args.selection.on);
         let file = login.password_file.as_deref();
@@ -160,29 +150,21 @@ impl Ready {
         let calibration = calibration(args, &self.testbed, stop);
         let mut folder = open_folder(args, &prepared, &self.invocation, calibration.as_ref())?;
         let mut progress = progress(args, &proposer, &folder, endpoint);
-        trials(
-            &prepared,
-            (self.testbed, hosts),
-            (&self.client, &proposer),
-            self.tls,
-            &mut folder,
-            &mut progress,
+        let scratch = signals::scratch()
+            .map_err(|e| Ending::not_valid(format!("cannot make a private folder: {e}")))?;
+        let campaign = Campaign {
+            prepared: &prepared,
+            proposer: &proposer,
+            client: &self.client,
+            testbed: self.testbed,
+            tls: self.tls,
+            hosts: hosts.cloned(),
+            scratch: scratch.path(),
             stop,
-        )?;
-        let trials = &folder.results().trials;
-        let measured: Cow<'_, [Trial]> = match prepared.plan.search {
-            Some(_) => trials
-                .iter()
-                .filter(|t| t.search.is_none())
-                .cloned()
-                .collect(),
-            None => Cow::Borrowed(trials),
         };
-        let criteria = evaluated(&prepared.plan, &proposer.criteria);
-        let criteria = criteria.map(|spec| evaluate(&measured, spec)).collect();
-        let judged = pubgauge_report::claims::judge(folder.results(), &prepared.plan.claims);
-        folder.judged(judged);
-        folder.finish(criteria).map_err(Ending::not_valid)?;
+        campaign.run(&mut folder, &mut progress)?;
+        progress.finish();
+        pubgauge_campaign::judge(&prepared, &proposer, &mut folder)?;
         let results = folder.results();
         Ok(Done {
             page: write_page(folder.path(), results)?,
@@ -208,197 +190,6 @@ fn progress(
         progress.say(&format!("live figures of {dir}: http://{address}/metrics"));
     }
     progress
-}
-
-/// Runs what is not done yet, storing each trial before the next begins.
-fn trials(
-    prepared: &Prepared,
-    (testbed, hosts): (Testbed, Option<&Arc<Hosts>>),
-    (client, proposer): (&ClientArgs, &Proposer<'_>),
-    tls: Option<Tls>,
-    folder: &mut RunFolder,
-    progress: &mut Progress,
-    stop: &Arc<AtomicBool>,
-) -> Result<(), Ending> {
-    let scratch = signals::scratch()
-        .map_err(|e| Ending::not_valid(format!("cannot make a private folder: {e}")))?;
-    let program = testbed.program().to_owned();
-    let mut bench = Bench {
-        testbed,
-        scratch: scratch.path(),
-        client: Client::default(),
-        tls,
-        stop: stop.clone(),
-        cores: machine_facts().cores,
-        kept: Kept::default(),
-    };
-    // When a system that keeps running has nothing left of its last trial, by system.
-    let mut settled = BTreeMap::<String, Instant>::new();
-    let mut not_counted = BTreeSet::new();
-    let mut networks = Networks::new(&folder.results().networks);
-    while !stop.load(Relaxed) {
-        let begun = Instant::now();
-        let Some(proposal) = proposer.next(&folder.results().trials)? else {
-            break;
-        };
-        let trial = &proposal.trial;
-        let Some(chosen) = prepared.systems.get(&trial.system) else {
-            return Err(Ending::not_valid(format!(
-                "there is no system {}",
-                trial.system
-            )));
-        };
-        if let Some(until) = settled.remove(&trial.system) {
-            settle(until, progress, stop);
-        }
-        if let Some(hosts) = hosts
-            && !hosts::gather_again(hosts, stop, &mut |words| progress.say(words))?
-        {
-            break;
-        }
-        let network = match hosts {
-            Some(_) => None,
-            None => networks.of(trial, |what| progress.say(what))?,
-        };
-        folder.on_networks(networks.infos().to_vec());
-        progress.trial(trial);
-        bench.client = ClientArgs {
-            processes: capacity::processes(trial, chosen, client, proposal.processes),
-            ..client.clone()
-        }
-        .client(&program, share(&trial.client_limits));
-        if let Some(hosts) = hosts {
-            let sides = hosts::sides(hosts, trial)?;
-            bench.client.workers = hosts::placed(bench.client.workers, &sides);
-            bench.client.hosts = Some((hosts.clone(), sides));
-        } else if let Some(network) = &trial.network {
-            let workers = &mut bench.client.workers;
-            workers.publisher_hosts = network.publisher.hosts;
-            workers.subscriber_hosts = network.subscriber.hosts;
-        }
-        let job = Job {
-            asked: Trial {
-                id: trial.order,
-                cell: trial.cell.clone(),
-                system: System {
-                    name: trial.system.clone(),
-                    ..System::default()
-                },
-                settings: (*trial.settings).clone(),
-                settings_name: trial.settings_name.clone(),
-                axes: axes(trial),
-                mappings: prepared.mappings(trial),
-                repeat: trial.repeat,
-                search: proposal.search,
-                limit_share: proposal.limit_share,
-                ..Trial::default()
-            },
-            system: &chosen.file,
-            variant: chosen.variant.as_deref(),
-            driver: chosen.driver.clone(),
-            of_flows: trial
-                .of_flows
-                .iter()
-                .map(|own| (own.clone(), chosen.resolve(own).unwrap_or_default()))
-                .collect(),
-            pacing_within: trial.pacing_within,
-            share: share(&trial.limits),
-            counts: Counts {
-                system_calls: trial.count_system_calls,
-                interface: trial.count_interface.clone(),
-            },
-            keep_running: trial.keep_running,
-            workload: &trial.workload,
-            brokers: trial.brokers,
-            network,
-        };
-        let (mut done, files) = perform(&job, &bench, progress);
-        done.took_s = begun.elapsed().as_secs_f64();
-        // An interrupted trial is not stored: --resume measures it whole.
-        if stop.load(Relaxed) && done.circumstances.not_run.is_some() {
-            break;
-        }
-        progress.done(&done);
-        for why in counted::not_counted(&done) {
-            if not_counted.insert(why.clone()) {
-                progress.say(&why);
-            }
-        }
-        if chosen.file.kind == Kind::External || trial.keep_running {
-            let left = Duration::from_secs_f64(settling_s(&done));
-            settled.insert(trial.system.clone(), Instant::now() + left);
-        }
-        folder
-            .append_trial(done, &files)
-            .map_err(Ending::not_valid)?;
-        if let (Some(_), Some(pairs)) = (prepared.plan.rounds(), &proposer.pairs) {
-            let trials = &folder.results().trials;
-            let (round, next) = (proposal.trial.repeat, pairs.next(trials));
-            let (comparisons, planned) = (pairs.so_far(trials), trials.len() as u32);
-            if next.is_none_or(|(_, next)| next > round) {
-                progress.say(&format!("  {}", crate::pairs::words(&comparisons, round)));
-            }
-            folder
-                .compared(comparisons, planned + 1)
-                .map_err(Ending::not_valid)?;
-        }
-        if prepared.plan.search.is_some() {
-            let searches = tell(proposer, folder)?;
-            if let Some(search) = proposal
-                .search
-                .and_then(|s| searches.get(s.search as usize))
-            {
-                progress.say(&format!("  {}", so_far(search)));
-            }
-        }
-    }
-    if let Some(pairs) = &proposer.pairs {
-        let (trials, study) = (&folder.results().trials, &folder.results().study);
-        let planned = match prepared.plan.rounds() {
-            // One more than there are, until the comparisons end.
-            Some(_) => trials.len() as u32 + u32::from(pairs.next(trials).is_some()),
-            None => study.planned_trials,
-        };
-        let comparisons = pairs.so_far(trials);
-        folder
-            .compared(comparisons, planned)
-            .map_err(Ending::not_valid)?;
-    }
-    if prepared.plan.search.is_some() && !stop.load(Relaxed) {
-        tell(proposer, folder)?;
-        for cell in &folder.results().not_measured {
-            progress.say(&format!("not measured: {}: {}", cell.cell, cell.reason));
-        }
-    }
-    for words in bench.kept.stop() {
-        progress.say(&words);
-    }
-    progress.finish();
-    Ok(())
-}
-
-/// Stores the results of searches so far, with the number of planned trials and the cells not
-/// measured.
-fn tell(proposer: &Proposer<'_>, folder: &mut RunFolder) -> Result<Vec<Search>, Ending> {
-    let trials = &folder.results().trials;
-    let searches = proposer.searches(trials);
-    let (planned, not_measured) = (proposer.planned(trials), proposer.not_measured(trials));
-    let told = folder.tell(searches.clone(), not_measured, planned);
-    told.map_err(Ending::not_valid)?;
-    Ok(searches)
-}
-
-/// Waits until a system that keeps running has, as far as can be known, nothing left of a trial.
-fn settle(until: Instant, progress: &Progress, stop: &Arc<AtomicBool>) {
-    let seconds = until.duration_since(Instant::now()).as_secs_f64();
-    if seconds >= 1.0 {
-        progress.say(&format!(
-            "  waiting {seconds:.0} s for what the last trial left in the system"
-        ));
-    }
-    while Instant::now() < until && !stop.load(Relaxed) {
-        std::thread::sleep(Duration::from_millis(50));
-    }
 }
 
 /// Checks that threads may run on these processors.

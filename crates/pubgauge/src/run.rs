@@ -27,7 +27,7 @@ pub fn run(args: &RunArgs) -> Result<i32, Ending> {
     let endpoint = args.listen.as_deref().map(Endpoint::open).transpose()?;
     let stop = signals::install().map_err(Ending::not_valid)?;
     if let Some(hosts) = &hosts {
-        hosts::gather(hosts, &stop, &mut |words| args.output.remark(words))?;
+        pubgauge_campaign::hosts::gather(hosts, &stop, &mut |words| args.output.remark(words))?;
     }
     let result = ready.carry_out(args, endpoint.as_ref(), hosts.as_ref(), &stop);
     pubgauge_testbed::stop_everything();

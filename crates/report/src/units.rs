@@ -162,6 +162,39 @@ pub fn amount(quantity: &str) -> Option<f64> {
     Some(number * scale / per)
 }
 
+/// So many of them, in words: `1 trial`, `12 trials`.
+pub fn so_many(count: u64, what: &str) -> String {
+    let (stem, ending) = match what.strip_suffix('y') {
+        _ if count == 1 => (what, ""),
+        Some(stem) => (stem, "ies"),
+        None if what.ends_with(['s', 'h']) => (what, "es"),
+        None => (what, "s"),
+    };
+    format!("{count} {stem}{ending}")
+}
+
+/// Wraps a text into indented lines of at most 80 columns.
+pub fn wrap(text: &str, indent: usize) -> String {
+    let mut out = String::new();
+    for paragraph in text.lines() {
+        let mut line = " ".repeat(indent);
+        for word in paragraph.split_whitespace() {
+            if line.len() > indent && line.chars().count() + 1 + word.chars().count() > 80 {
+                out.push_str(line.trim_end());
+                out.push('\n');
+                line = " ".repeat(indent);
+            }
+            if line.len() > indent {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+        out.push_str(line.trim_end());
+        out.push('\n');
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
+use pubgauge_campaign::default_criterion;
 use pubgauge_report::units::count;
 use pubgauge_results::search::{Bound, Purpose};
 use pubgauge_runner::simulated::search;
@@ -16,7 +17,6 @@ use statrs::distribution::{Binomial, DiscreteCDF};
 
 use crate::args::CalibrateArgs;
 use crate::exit::{Ending, FINE, NOT_VALID};
-use crate::proposer::default_criterion;
 use crate::signals;
 
 /// Length of confirming trials, s: that of `pubgauge find`.

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use pubgauge_campaign::Prepared;
+use pubgauge_campaign::specs;
 use pubgauge_results::model::{Machine, StudyInfo, SystemCapabilities, UnsupportedCell};
 use pubgauge_results::store::{self, NewRun, RunFolder, StoreError};
 use pubgauge_runner::trial::now;
@@ -13,8 +15,6 @@ use crate::calibrate::Calibration;
 use crate::exit::Ending;
 use crate::invocation::Invocation;
 use crate::matrix;
-use crate::prepared::Prepared;
-use crate::proposer::specs;
 
 /// Makes the folder of a run, or opens that of a resumed one.
 pub(super) fn open_folder(

@@ -9,7 +9,7 @@ use pubgauge_study::{PlanOptions, Study};
 use pubgauge_workload::Arrivals;
 
 use super::*;
-use crate::prepared::Found;
+use crate::Found;
 
 /// Two systems, a search of each, shares of what it finds, and a workload of its own rate.
 const STUDY: &str = r#"
@@ -45,9 +45,9 @@ fn prepared(text: &str) -> Prepared {
 }
 
 fn proposer(prepared: &Prepared) -> Proposer<'_> {
-    match Proposer::new(prepared, &ClientArgs::default(), None) {
+    match Proposer::new(prepared, &ClientOptions::default(), None) {
         Ok(proposer) => proposer,
-        Err(ending) => panic!("{}", ending.message),
+        Err(error) => panic!("{error}"),
     }
 }
 
@@ -120,7 +120,7 @@ fn run(prepared: &Prepared, truth: impl Fn(&str) -> Truth) -> Vec<Trial> {
         assert!(done.len() < 500, "there is an end");
         let next = |proposer: &Proposer<'_>| match proposer.next(&done) {
             Ok(proposal) => proposal,
-            Err(ending) => panic!("{}", ending.message),
+            Err(error) => panic!("{error}"),
         };
         // Now and then a new proposer, which computes everything anew.
         let resumed = match done.len() % 4 {

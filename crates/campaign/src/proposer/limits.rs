@@ -8,7 +8,7 @@ use pubgauge_study::{Axis, PlannedTrial};
 use pubgauge_workload::SECOND;
 
 use super::{Proposal, Proposer, next_number};
-use crate::exit::Ending;
+use crate::Error;
 
 impl Proposer<'_> {
     /// The next trial of a search; `None` at its end.
@@ -17,7 +17,7 @@ impl Proposer<'_> {
         number: u32,
         template: &PlannedTrial,
         done: &[Trial],
-    ) -> Result<Option<Proposal>, Ending> {
+    ) -> Result<Option<Proposal>, Error> {
         if self.known(number, done).is_some() {
             return Ok(None);
         }
@@ -35,7 +35,7 @@ impl Proposer<'_> {
             _ => template.workload.phases.measure.latest(),
         };
         let trial = template.seeking(stored.load, length);
-        let mut trial = trial.map_err(Ending::bad_input)?;
+        let mut trial = trial.map_err(Error::bad_input)?;
         trial.repeat = done.iter().filter(|other| other.cell == trial.cell).count() as u32 + 1;
         trial.order = next_number(done);
         Ok(Some(Proposal {
@@ -167,7 +167,9 @@ impl Proposer<'_> {
             .entry(key)
             .or_insert_with(|| {
                 let loaded = trial.at(load).map_err(|error| error.to_string())?;
-                let processes = self.processes_for(&loaded).map_err(|error| error.message)?;
+                let processes = self
+                    .processes_for(&loaded)
+                    .map_err(|error| error.to_string())?;
                 Ok((loaded.workload, processes))
             })
             .clone()?;
@@ -234,14 +236,14 @@ impl Proposer<'_> {
 
     /// The largest load of a search that this host can offer, and which resource is short beyond
     /// it.
-    pub(super) fn largest(&self, template: &PlannedTrial) -> Result<(f64, Option<String>), Ending> {
+    pub(super) fn largest(&self, template: &PlannedTrial) -> Result<(f64, Option<String>), Error> {
         let (question, axis) = self.question(template);
         let (least, most) = (question.least, question.most);
         if axis == Axis::Rate {
             return Ok((most, None));
         }
         let fits = |load: f64| {
-            let trial = template.at(load).map_err(Ending::bad_input)?;
+            let trial = template.at(load).map_err(Error::bad_input)?;
             self.processes_for(&trial).map(|_| ())
         };
         let Err(mut why) = fits(most) else {
@@ -256,7 +258,12 @@ impl Proposer<'_> {
                 Err(error) => (high, why) = (middle, error),
             }
         }
-        let why = why.message.lines().next().unwrap_or_default().to_owned();
+        let why = why
+            .to_string()
+            .lines()
+            .next()
+            .unwrap_or_default()
+            .to_owned();
         Ok((low, Some(why)))
     }
 }

@@ -1,15 +1,15 @@
 //! The comparisons of a run: those that its plan asks for, in the report's form, and their progress.
 
-use pubgauge_report::compare::{CellOf, Figure, Question, conclude, next};
+use pubgauge_report::compare::{CellOf, FIGURES, Figure, Question, conclude, next};
+use pubgauge_report::units::{so_many, wrap};
 use pubgauge_results::comparison::{Comparison, Ended};
+use pubgauge_results::figure::Figure as Known;
 use pubgauge_results::model::Trial;
 use pubgauge_runner::searching;
 use pubgauge_study::Plan;
 use pubgauge_workload::SECOND;
 
-use crate::compare::figures;
-use crate::exit::Ending;
-use crate::progress::so_many;
+use crate::Error;
 use crate::proposer::axes;
 
 /// Comparisons, which choose the next trial.
@@ -25,14 +25,14 @@ impl Pairs {
     ///
     /// # Errors
     /// If a figure does not exist, or no two cells can be compared.
-    pub fn of(plan: &Plan) -> Result<Option<Pairs>, Ending> {
+    pub fn of(plan: &Plan) -> Result<Option<Pairs>, Error> {
         let Some(asked) = &plan.compare else {
             return Ok(None);
         };
         let figures = figures("compare.figures", &asked.figures)?;
         let share = |figure: &&Figure| figure.of_any_trial();
         if let (Some(_), Some(figure)) = (asked.precision, figures.iter().find(share)) {
-            return Err(Ending::bad_input(format!(
+            return Err(Error::bad_input(format!(
                 "compare.figures {}: a share is 0 in most trials, and has no relative change that could be precise\n  hint: ask for a rate, a time, a cost or memory, and read shares in the table",
                 figure.name
             )));
@@ -68,7 +68,7 @@ impl Pairs {
             templates,
         };
         if pairs.so_far(&[]).is_empty() {
-            return Err(Ending::bad_input(
+            return Err(Error::bad_input(
                 "there is nothing to compare: each workload and point of the grid has one cell\n  hint: name two systems (--on A,B), two variants of the settings, or an [[ablation]]",
             ));
         }
@@ -96,7 +96,7 @@ fn spent_s(done: &[Trial]) -> f64 {
 ///
 /// # Errors
 /// As [`Pairs::of`].
-pub fn compared(plan: &Plan) -> Result<Option<String>, Ending> {
+pub fn compared(plan: &Plan) -> Result<Option<String>, Error> {
     let Some(pairs) = Pairs::of(plan)? else {
         return Ok(None);
     };
@@ -129,4 +129,27 @@ pub fn words(comparisons: &[Comparison], round: u32) -> String {
         words += &format!(", {given_up} given up");
     }
     words
+}
+
+/// Figures by their names, which `asked` asks for.
+pub fn figures(asked: &str, names: &[String]) -> Result<Vec<Figure>, Error> {
+    let figure = |name: &String| {
+        Figure::named(name).ok_or_else(|| {
+            let known = FIGURES
+                .iter()
+                .filter(|figure| figure.of_windows() || !name.contains('@'))
+                .map(|figure| &*figure.name);
+            let known: Vec<&str> = known.collect();
+            let problem = match Known::in_window(name) {
+                Some((_, None)) => "this figure is not compared (of numbers of messages their shares and rates are)",
+                Some((_, Some(_))) => "no such figure of a window",
+                None => "no such figure",
+            };
+            Error::bad_input(format!(
+                "{asked} {name}: {problem}\n  hint: known are\n{}",
+                wrap(&known.join(", "), 4).trim_end()
+            ))
+        })
+    };
+    names.iter().map(figure).collect()
 }

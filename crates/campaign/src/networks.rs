@@ -13,9 +13,8 @@ use pubgauge_study::PlannedTrial;
 use pubgauge_testbed::Kind;
 
 use crate::capacity::brokers;
-use crate::exit::Ending;
 use crate::hosts::stays_here;
-use crate::prepared::Chosen;
+use crate::{Chosen, Error};
 
 /// How long each kind of traffic is measured on bare links; there are four.
 const BASELINE: Duration = Duration::from_secs(1);
@@ -68,7 +67,7 @@ fn of_roles(network: &Network, trial: &PlannedTrial) -> Option<String> {
 ///
 /// # Errors
 /// Bad input: what a network needs and this machine or user does not have, and what to do.
-pub fn check<'a>(trials: impl IntoIterator<Item = &'a PlannedTrial>) -> Result<(), Ending> {
+pub fn check<'a>(trials: impl IntoIterator<Item = &'a PlannedTrial>) -> Result<(), Error> {
     let trials = trials.into_iter();
     for network in each_once(trials.filter_map(|trial| trial.network.as_deref())) {
         drop(Lab::up(network).map_err(refusal)?);
@@ -76,8 +75,8 @@ pub fn check<'a>(trials: impl IntoIterator<Item = &'a PlannedTrial>) -> Result<(
     Ok(())
 }
 
-fn refusal(error: LabError) -> Ending {
-    Ending::bad_input(format!("[testbed.network]: {error}"))
+fn refusal(error: LabError) -> Error {
+    Error::bad_input(format!("[testbed.network]: {error}"))
 }
 
 /// A network in words: its hosts and links, and whether only its shape can be emulated.
@@ -115,15 +114,15 @@ impl Networks {
     }
 
     /// The network that a trial asks for, up; it stays until a trial asks for another. Before the first trial on
-    /// it, its bare links are measured, which is reported to `say`.
+    /// it, its bare links are measured, of which `measuring` learns.
     ///
     /// # Errors
     /// If it cannot be made or measured.
     pub fn of(
         &mut self,
         trial: &PlannedTrial,
-        say: impl FnOnce(&str),
-    ) -> Result<Option<TrialNetwork>, Ending> {
+        measuring: impl FnOnce(),
+    ) -> Result<Option<TrialNetwork>, Error> {
         let Some(network) = trial.network.as_deref() else {
             self.up = None;
             return Ok(None);
@@ -139,7 +138,7 @@ impl Networks {
             let number = match known {
                 Some(number) => number,
                 None => {
-                    say("measuring the bare network, some 5 s");
+                    measuring();
                     self.infos.push(measured(&lab)?);
                     self.infos.len() - 1
                 }
@@ -153,7 +152,7 @@ impl Networks {
     }
 }
 
-fn measured(lab: &Lab) -> Result<NetworkInfo, Ending> {
+fn measured(lab: &Lab) -> Result<NetworkInfo, Error> {
     let network = lab.network();
     let of = |role: Role| network.hosts().filter(move |host| host.role == role);
     let all: Vec<Host> = network.hosts().collect();
@@ -163,7 +162,7 @@ fn measured(lab: &Lab) -> Result<NetworkInfo, Ending> {
         to = all.iter().copied().filter(|host| *host != from).collect();
     }
     let baseline = lab.baseline(from, &to, BASELINE);
-    let baseline = baseline.map_err(|e| Ending::not_valid(format!("[testbed.network]: {e}")))?;
+    let baseline = baseline.map_err(|e| Error::not_valid(format!("[testbed.network]: {e}")))?;
     Ok(NetworkInfo {
         network: network.clone(),
         shape_only: lab.shape_only(),

@@ -14,11 +14,10 @@ use pubgauge_results::search::{LimitShare, Search, SearchStep};
 use pubgauge_study::{Axis, Plan, PlannedTrial};
 use pubgauge_workload::Workload;
 
-use crate::args::ClientArgs;
-use crate::exit::Ending;
+use crate::ClientOptions;
+use crate::Error;
 use crate::pairs::Pairs;
-use crate::prepared::Prepared;
-use crate::{capacity, criteria};
+use crate::{Prepared, capacity, criteria};
 pub use limits::axes;
 
 /// A trial to run.
@@ -39,7 +38,7 @@ type Loaded = Result<(Arc<Workload>, Option<u32>), String>;
 /// Decides what is measured next.
 pub struct Proposer<'a> {
     prepared: &'a Prepared,
-    client: ClientArgs,
+    client: ClientOptions,
     /// Criteria in the form that trials are evaluated by.
     pub criteria: Vec<CriterionSpec>,
     /// For each trial of the plan whose value is searched for: the largest load that fits this host.
@@ -62,9 +61,9 @@ impl<'a> Proposer<'a> {
     /// are not possible.
     pub fn new(
         prepared: &'a Prepared,
-        client: &ClientArgs,
+        client: &ClientOptions,
         processes: Option<u32>,
-    ) -> Result<Proposer<'a>, Ending> {
+    ) -> Result<Proposer<'a>, Error> {
         let mut proposer = Proposer {
             criteria: specs(&prepared.plan),
             prepared,
@@ -87,7 +86,7 @@ impl<'a> Proposer<'a> {
     ///
     /// # Errors
     /// If a load is not possible.
-    pub fn next(&self, done: &[Trial]) -> Result<Option<Proposal>, Ending> {
+    pub fn next(&self, done: &[Trial]) -> Result<Option<Proposal>, Error> {
         let plan = &self.prepared.plan;
         if let (Some(_), Some(pairs)) = (plan.rounds(), &self.pairs) {
             return Ok(pairs.next(done).map(|(at, round)| {
@@ -159,7 +158,7 @@ impl<'a> Proposer<'a> {
         }
     }
 
-    fn processes_for(&self, trial: &PlannedTrial) -> Result<Option<u32>, Ending> {
+    fn processes_for(&self, trial: &PlannedTrial) -> Result<Option<u32>, Error> {
         capacity::check([trial], &self.prepared.systems, &self.client)
     }
 }

@@ -12,9 +12,7 @@ use pubgauge_testbed::limits::{self, Needs, ServerNeeds, Shortage};
 use pubgauge_testbed::{Kind, Testbed};
 use pubgauge_workload::{Census, Workload};
 
-use crate::args::{ClientArgs, MOST_PROCESSES};
-use crate::exit::Ending;
-use crate::prepared::Chosen;
+use crate::{Chosen, ClientOptions, Error, MOST_PROCESSES};
 
 /// Least memory of a worker for each pair of party and stream that it must hear before a trial
 /// begins, and for each that it has counted messages of, in bytes. Together 133 bytes were measured
@@ -30,8 +28,8 @@ const COUNTED_BYTES: u64 = 73;
 pub fn check<'a>(
     trials: impl IntoIterator<Item = &'a PlannedTrial>,
     systems: &BTreeMap<String, Chosen>,
-    client: &ClientArgs,
-) -> Result<Option<u32>, Ending> {
+    client: &ClientOptions,
+) -> Result<Option<u32>, Error> {
     let available = limits::available();
     let mut needed = None;
     let mut counted: HashMap<*const Workload, Option<Counted>> = HashMap::new();
@@ -50,7 +48,7 @@ pub fn check<'a>(
         let alone = system.driver.lives_here();
         let refused = |why: &dyn Display| {
             let name = &trial.workload.name;
-            Ending::bad_input(format!("{name}, {}: {why}", trial.system))
+            Error::bad_input(format!("{name}, {}: {why}", trial.system))
         };
         if asked.is_some() && alone {
             return Err(refused(
@@ -60,7 +58,7 @@ pub fn check<'a>(
         // The error names what is short without further processes.
         let mut first = None;
         loop {
-            let client = ClientArgs {
+            let client = ClientOptions {
                 processes: asked.or(needed.filter(|_| !alone)),
                 ..client.clone()
             };
@@ -86,7 +84,7 @@ pub fn check<'a>(
 pub fn processes(
     trial: &PlannedTrial,
     system: &Chosen,
-    client: &ClientArgs,
+    client: &ClientOptions,
     enough: Option<u32>,
 ) -> Option<u32> {
     let enough = enough.filter(|_| !system.driver.lives_here());
@@ -104,9 +102,9 @@ pub fn processes(
 pub fn check_limits(
     plan: &Plan,
     systems: &BTreeMap<String, Chosen>,
-    client: &ClientArgs,
+    client: &ClientOptions,
     enough: Option<u32>,
-) -> Result<(), Ending> {
+) -> Result<(), Error> {
     for trial in plan.trials.iter().filter(|t| !t.client_limits.is_empty()) {
         let Some(system) = systems.get(&trial.system) else {
             continue;
@@ -116,7 +114,7 @@ pub fn check_limits(
                 true => "the simulated system lives there too: leave [client.limits] out",
                 false => "add `processes = 1` to [client], or --processes 1 to a run",
             };
-            return Err(Ending::bad_input(format!(
+            return Err(Error::bad_input(format!(
                 "{}, {}: [client.limits] are for worker processes, and its workers are threads of \
                  pubgauge's own process\n  hint: {hint}",
                 trial.workload.name, trial.system
@@ -142,7 +140,12 @@ impl Counted {
     }
 }
 
-fn needs(trial: &PlannedTrial, system: &Chosen, counted: &Counted, client: &ClientArgs) -> Needs {
+fn needs(
+    trial: &PlannedTrial,
+    system: &Chosen,
+    counted: &Counted,
+    client: &ClientOptions,
+) -> Needs {
     let census = &counted.census;
     let brokers = brokers(&trial.workload, trial.brokers);
     let fleets = fleets(&brokers, client.workers());

@@ -1,0 +1,370 @@
+//! The trials of a run, one after the other.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use pubgauge_driver::Tls;
+use pubgauge_hosts::Hosts;
+use pubgauge_results::comparison::Comparison;
+use pubgauge_results::counted;
+use pubgauge_results::criterion::evaluate;
+use pubgauge_results::model::{System, Trial};
+use pubgauge_results::search::{NotMeasured, Search};
+use pubgauge_results::store::{RunFolder, TrialFiles};
+use pubgauge_runner::searching::settling_s;
+use pubgauge_runner::{Bench, Client, Counts, Job, Kept, perform};
+use pubgauge_study::{LimitsFile, PlannedTrial};
+use pubgauge_testbed::shares::Share;
+use pubgauge_testbed::{Kind, Testbed, machine_facts};
+
+use crate::hosts::{gather_again, placed, sides};
+use crate::networks::Networks;
+use crate::proposer::{axes, evaluated};
+use crate::{Chosen, ClientOptions, Error, Prepared, Proposal, Proposer, capacity};
+
+/// Receives the progress of a campaign.
+pub trait Watch: pubgauge_runner::Watch {
+    /// A trial begins.
+    fn begins(&mut self, trial: &PlannedTrial);
+    /// A trial is over, and will be stored.
+    fn done(&mut self, trial: &Trial);
+    /// Something else is worth telling.
+    fn note(&mut self, note: Note<'_>);
+}
+
+/// What is worth telling beside trials.
+#[derive(Clone, Copy, Debug)]
+pub enum Note<'a> {
+    /// The system of the next trial keeps running, and has something left of its last one for so long.
+    Settling(Duration),
+    /// A network comes up for the first time, and its bare links are measured.
+    BareNetwork,
+    /// A host that was lost is back, in words.
+    HostIsBack(&'a str),
+    /// Why something that was to be counted is not; each reason once.
+    NotCounted(&'a str),
+    /// A round is over: the comparisons, and the round's number.
+    Compared(&'a [Comparison], u32),
+    /// A step of a search is over.
+    Searched(&'a Search),
+    /// A cell has no trial.
+    NotMeasured(&'a NotMeasured),
+    /// A system that was kept running has ended, and not in order.
+    Ended(&'a str),
+}
+
+/// What a run needs to lead its trials.
+pub struct Campaign<'a> {
+    /// Plan and systems.
+    pub prepared: &'a Prepared,
+    /// What comes next.
+    pub proposer: &'a Proposer<'a>,
+    /// How the client works.
+    pub client: &'a ClientOptions,
+    /// Starts systems.
+    pub testbed: Testbed,
+    /// How systems are reached by TLS.
+    pub tls: Option<Tls>,
+    /// Other hosts that have the workers.
+    pub hosts: Option<Arc<Hosts>>,
+    /// Folder of the systems' folders.
+    pub scratch: &'a Path,
+    /// Set when the user wants to end.
+    pub stop: &'a Arc<AtomicBool>,
+}
+
+impl<'a> Campaign<'a> {
+    /// Measures what is not done yet, storing each trial before the next begins. Systems that it has started are stopped at
+    /// the end.
+    ///
+    /// # Errors
+    /// If it cannot go on; what was measured is stored.
+    pub fn run(self, folder: &mut RunFolder, watch: &mut dyn Watch) -> Result<(), Error> {
+        let (prepared, proposer, stop) = (self.prepared, self.proposer, self.stop);
+        let mut measuring = Measuring::new(self, folder);
+        let mut not_counted = BTreeSet::new();
+        while !stop.load(Relaxed) {
+            let Some(proposal) = proposer.next(&folder.results().trials)? else {
+                break;
+            };
+            let measured = measuring.measure(&proposal, watch)?;
+            folder.on_networks(measuring.networks.infos().to_vec());
+            let Some((trial, files)) = measured else {
+                break;
+            };
+            watch.done(&trial);
+            for why in counted::not_counted(&trial) {
+                if not_counted.insert(why.clone()) {
+                    watch.note(Note::NotCounted(&why));
+                }
+            }
+            folder
+                .append_trial(trial, &files)
+                .map_err(Error::not_valid)?;
+            after_a_round(prepared, proposer, &proposal, folder, watch)?;
+            after_a_step(prepared, proposer, &proposal, folder, watch)?;
+        }
+        conclude(prepared, proposer, stop.load(Relaxed), folder, watch)?;
+        for words in measuring.bench.kept.stop() {
+            watch.note(Note::Ended(&words));
+        }
+        Ok(())
+    }
+}
+
+/// Evaluates the criteria and claims of a run over its trials, and completes its results.
+///
+/// # Errors
+/// If they cannot be written.
+pub fn judge(
+    prepared: &Prepared,
+    proposer: &Proposer<'_>,
+    folder: &mut RunFolder,
+) -> Result<(), Error> {
+    let trials = &folder.results().trials;
+    let measured: Cow<'_, [Trial]> = match prepared.plan.search {
+        Some(_) => trials
+            .iter()
+            .filter(|t| t.search.is_none())
+            .cloned()
+            .collect(),
+        None => Cow::Borrowed(trials),
+    };
+    let criteria = evaluated(&prepared.plan, &proposer.criteria);
+    let criteria = criteria.map(|spec| evaluate(&measured, spec)).collect();
+    let judged = pubgauge_report::claims::judge(folder.results(), &prepared.plan.claims);
+    folder.judged(judged);
+    folder.finish(criteria).map_err(Error::not_valid)
+}
+
+/// What is up between trials.
+struct Measuring<'a> {
+    prepared: &'a Prepared,
+    client: &'a ClientOptions,
+    hosts: Option<Arc<Hosts>>,
+    bench: Bench<'a>,
+    networks: Networks,
+    /// When a system that keeps running has nothing left of its last trial, by system.
+    settled: BTreeMap<String, Instant>,
+}
+
+impl<'a> Measuring<'a> {
+    fn new(campaign: Campaign<'a>, folder: &RunFolder) -> Measuring<'a> {
+        Measuring {
+            prepared: campaign.prepared,
+            client: campaign.client,
+            hosts: campaign.hosts,
+            bench: Bench {
+                testbed: campaign.testbed,
+                scratch: campaign.scratch,
+                client: Client::default(),
+                tls: campaign.tls,
+                stop: campaign.stop.clone(),
+                cores: machine_facts().cores,
+                kept: Kept::default(),
+            },
+            networks: Networks::new(&folder.results().networks),
+            settled: BTreeMap::new(),
+        }
+    }
+
+    /// Measures one trial; `None` if the user ended the run before it was measured whole.
+    fn measure(
+        &mut self,
+        proposal: &Proposal,
+        watch: &mut dyn Watch,
+    ) -> Result<Option<(Trial, TrialFiles)>, Error> {
+        let begun = Instant::now();
+        let trial = &proposal.trial;
+        let none = || Error::not_valid(format!("there is no system {}", trial.system));
+        let chosen = self.prepared.systems.get(&trial.system).ok_or_else(none)?;
+        if let Some(until) = self.settled.remove(&trial.system) {
+            self.settle(until, watch);
+        }
+        if let Some(hosts) = &self.hosts {
+            let mut say = |words: &str| watch.note(Note::HostIsBack(words));
+            if !gather_again(hosts, &self.bench.stop, &mut say)? {
+                return Ok(None);
+            }
+        }
+        let network = match self.hosts {
+            Some(_) => None,
+            None => self.networks.of(trial, || watch.note(Note::BareNetwork))?,
+        };
+        watch.begins(trial);
+        self.bench.client = self.client_of(proposal, chosen)?;
+        let asked = Trial {
+            id: trial.order,
+            cell: trial.cell.clone(),
+            system: System {
+                name: trial.system.clone(),
+                ..System::default()
+            },
+            settings: (*trial.settings).clone(),
+            settings_name: trial.settings_name.clone(),
+            axes: axes(trial),
+            mappings: self.prepared.mappings(trial),
+            repeat: trial.repeat,
+            search: proposal.search,
+            limit_share: proposal.limit_share.clone(),
+            ..Trial::default()
+        };
+        let of_flows = trial.of_flows.iter();
+        let of_flows = of_flows.map(|own| (own.clone(), chosen.resolve(own).unwrap_or_default()));
+        let job = Job {
+            asked,
+            system: &chosen.file,
+            variant: chosen.variant.as_deref(),
+            driver: chosen.driver.clone(),
+            of_flows: of_flows.collect(),
+            pacing_within: trial.pacing_within,
+            share: share(&trial.limits),
+            counts: Counts {
+                system_calls: trial.count_system_calls,
+                interface: trial.count_interface.clone(),
+            },
+            keep_running: trial.keep_running,
+            workload: &trial.workload,
+            brokers: trial.brokers,
+            network,
+        };
+        let (mut done, files) = perform(&job, &self.bench, watch);
+        done.took_s = begun.elapsed().as_secs_f64();
+        // An interrupted trial is not stored: --resume measures it whole.
+        if self.bench.stop.load(Relaxed) && done.circumstances.not_run.is_some() {
+            return Ok(None);
+        }
+        if chosen.file.kind == Kind::External || trial.keep_running {
+            let left = Duration::from_secs_f64(settling_s(&done));
+            let system = trial.system.clone();
+            self.settled.insert(system, Instant::now() + left);
+        }
+        Ok(Some((done, files)))
+    }
+
+    /// How the client works in a trial, and where.
+    fn client_of(&self, proposal: &Proposal, chosen: &Chosen) -> Result<Client, Error> {
+        let (trial, options) = (&proposal.trial, self.client);
+        let options = ClientOptions {
+            processes: capacity::processes(trial, chosen, options, proposal.processes),
+            ..options.clone()
+        };
+        let program = self.bench.testbed.program();
+        let mut client = options.client(program, share(&trial.client_limits));
+        if let Some(hosts) = &self.hosts {
+            let sides = sides(hosts, trial)?;
+            client.workers = placed(client.workers, &sides);
+            client.hosts = Some((hosts.clone(), sides));
+        } else if let Some(network) = &trial.network {
+            client.workers.publisher_hosts = network.publisher.hosts;
+            client.workers.subscriber_hosts = network.subscriber.hosts;
+        }
+        Ok(client)
+    }
+
+    /// Waits until a system that keeps running has, as far as can be known, nothing left of a trial.
+    fn settle(&self, until: Instant, watch: &mut dyn Watch) {
+        let left = until.saturating_duration_since(Instant::now());
+        if left >= Duration::from_secs(1) {
+            watch.note(Note::Settling(left));
+        }
+        while Instant::now() < until && !self.bench.stop.load(Relaxed) {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+/// A study's limits of each instance of a system, or of each worker process, in the testbed's form.
+pub fn share(limits: &LimitsFile) -> Share {
+    Share {
+        cores: limits.cores,
+        memory_bytes: limits.memory.map(|memory| memory.0),
+    }
+}
+
+/// Stores the comparisons of a run in rounds after each of its trials.
+fn after_a_round(
+    prepared: &Prepared,
+    proposer: &Proposer<'_>,
+    proposal: &Proposal,
+    folder: &mut RunFolder,
+    watch: &mut dyn Watch,
+) -> Result<(), Error> {
+    let (Some(_), Some(pairs)) = (prepared.plan.rounds(), &proposer.pairs) else {
+        return Ok(());
+    };
+    let trials = &folder.results().trials;
+    let (round, next) = (proposal.trial.repeat, pairs.next(trials));
+    let (comparisons, planned) = (pairs.so_far(trials), trials.len() as u32);
+    if next.is_none_or(|(_, next)| next > round) {
+        watch.note(Note::Compared(&comparisons, round));
+    }
+    folder
+        .compared(comparisons, planned + 1)
+        .map_err(Error::not_valid)
+}
+
+/// Stores the results of searches after each of the trials.
+fn after_a_step(
+    prepared: &Prepared,
+    proposer: &Proposer<'_>,
+    proposal: &Proposal,
+    folder: &mut RunFolder,
+    watch: &mut dyn Watch,
+) -> Result<(), Error> {
+    if prepared.plan.search.is_none() {
+        return Ok(());
+    }
+    let searches = tell(proposer, folder)?;
+    let own = proposal
+        .search
+        .and_then(|step| searches.get(step.search as usize));
+    if let Some(search) = own {
+        watch.note(Note::Searched(search));
+    }
+    Ok(())
+}
+
+/// Stores what comparisons and searches came to.
+fn conclude(
+    prepared: &Prepared,
+    proposer: &Proposer<'_>,
+    is_cut_off: bool,
+    folder: &mut RunFolder,
+    watch: &mut dyn Watch,
+) -> Result<(), Error> {
+    if let Some(pairs) = &proposer.pairs {
+        let (trials, study) = (&folder.results().trials, &folder.results().study);
+        let planned = match prepared.plan.rounds() {
+            // One more than there are, until the comparisons end.
+            Some(_) => trials.len() as u32 + u32::from(pairs.next(trials).is_some()),
+            None => study.planned_trials,
+        };
+        let comparisons = pairs.so_far(trials);
+        folder
+            .compared(comparisons, planned)
+            .map_err(Error::not_valid)?;
+    }
+    if prepared.plan.search.is_some() && !is_cut_off {
+        tell(proposer, folder)?;
+        for cell in &folder.results().not_measured {
+            watch.note(Note::NotMeasured(cell));
+        }
+    }
+    Ok(())
+}
+
+/// Stores the results of searches so far, with the number of planned trials and the cells not
+/// measured.
+fn tell(proposer: &Proposer<'_>, folder: &mut RunFolder) -> Result<Vec<Search>, Error> {
+    let trials = &folder.results().trials;
+    let searches = proposer.searches(trials);
+    let (planned, not_measured) = (proposer.planned(trials), proposer.not_measured(trials));
+    let told = folder.tell(searches.clone(), not_measured, planned);
+    told.map_err(Error::not_valid)?;
+    Ok(searches)
+}

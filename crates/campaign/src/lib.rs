@@ -1,0 +1,22 @@
+//! A measurement campaign: which trial comes next, and all of them up to the results of a run.
+//!
+//! A [`Prepared`] plan names trials, searches and rounds, and the systems that they run on. A [`Proposer`] says from the stored
+//! results which trial comes next; a [`Campaign`] measures it, on this host, on emulated networks or on other hosts, stores it and
+//! goes on. Systems and networks stay up between trials that share them. Nothing here prints: a [`Watch`] is told.
+
+mod campaign;
+pub mod capacity;
+mod client;
+mod criteria;
+mod error;
+pub mod hosts;
+pub mod networks;
+pub mod pairs;
+mod prepared;
+mod proposer;
+
+pub use campaign::{Campaign, Note, Watch, judge, share};
+pub use client::{ClientOptions, MOST_PROCESSES};
+pub use error::Error;
+pub use prepared::{Chosen, Found, Prepared};
+pub use proposer::{Proposal, Proposer, default_criterion, specs};
