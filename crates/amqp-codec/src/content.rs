@@ -28,7 +28,6 @@ pub struct Properties<'a> {
 pub struct ContentHeader<'a> {
     /// Length of the body in bytes, over all body frames.
     pub body_size: u64,
-    /// Its properties.
     pub properties: Properties<'a>,
 }
 

@@ -20,13 +20,11 @@ pub(crate) const FRAME_END: u8 = 0xce;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum FrameKind {
-    /// A method.
     Method = 1,
     /// A content header.
     Header = 2,
     /// A piece of a content body.
     Body = 3,
-    /// A heartbeat.
     Heartbeat = 8,
 }
 

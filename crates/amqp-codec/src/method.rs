@@ -151,7 +151,6 @@ methods! {
     }
     /// A further SASL challenge.
     ConnectionSecure 10 20 "connection.secure" {
-        /// The challenge.
         challenge: Long<'a>,
     }
     /// The server proposes limits; 0 means none.
@@ -174,7 +173,6 @@ methods! {
     }
     /// Enters a virtual host.
     ConnectionOpen 10 40 "connection.open" {
-        /// The virtual host.
         virtual_host: &'a [u8],
         /// Empty.
         reserved_1: &'a [u8],
@@ -206,7 +204,6 @@ methods! {
     }
     /// Extension: it takes messages again.
     ConnectionUnblocked 10 61 "connection.unblocked" {}
-    /// Opens a channel.
     ChannelOpen 20 10 "channel.open" {
         /// Empty.
         reserved_1: &'a [u8],
@@ -249,7 +246,6 @@ methods! {
         kind: &'a [u8],
         /// See [`declare`].
         bits: u8,
-        /// Arguments.
         arguments: Table<'a>,
     }
     /// Answer to `exchange.declare`.
@@ -262,7 +258,6 @@ methods! {
         queue: &'a [u8],
         /// See [`declare`].
         bits: u8,
-        /// Arguments.
         arguments: Table<'a>,
     }
     /// Answer to `queue.declare`.
@@ -271,7 +266,6 @@ methods! {
         queue: &'a [u8],
         /// Messages in it, as of now.
         message_count: u32,
-        /// Consumers of it.
         consumer_count: u32,
     }
     /// Binds a queue to an exchange.
@@ -280,13 +274,11 @@ methods! {
         reserved_1: u16,
         /// The queue; empty for the one that was declared last on this channel.
         queue: &'a [u8],
-        /// The exchange.
         exchange: &'a [u8],
         /// Binding key: which messages go to the queue.
         routing_key: &'a [u8],
         /// 1 for no answer.
         no_wait: u8,
-        /// Arguments.
         arguments: Table<'a>,
     }
     /// Answer to `queue.bind`.
@@ -295,7 +287,6 @@ methods! {
     QueueDelete 50 40 "queue.delete" {
         /// 0.
         reserved_1: u16,
-        /// The queue.
         queue: &'a [u8],
         /// 1 only if unused, 2 only if empty, 4 for no answer.
         bits: u8,
@@ -326,7 +317,6 @@ methods! {
         consumer_tag: &'a [u8],
         /// See [`consume`].
         bits: u8,
-        /// Arguments.
         arguments: Table<'a>,
     }
     /// Answer to `basic.consume`.
@@ -350,7 +340,6 @@ methods! {
     BasicPublish 60 40 "basic.publish" {
         /// 0.
         reserved_1: u16,
-        /// The exchange.
         exchange: &'a [u8],
         /// What it routes by.
         routing_key: &'a [u8],
@@ -363,14 +352,12 @@ methods! {
         reply_code: u16,
         /// In words.
         reply_text: &'a [u8],
-        /// The exchange.
         exchange: &'a [u8],
         /// What it routes by.
         routing_key: &'a [u8],
     }
     /// A message for a consumer; header and body follow.
     BasicDeliver 60 60 "basic.deliver" {
-        /// The consumer.
         consumer_tag: &'a [u8],
         /// Delivery tag: its number on this channel.
         delivery_tag: u64,

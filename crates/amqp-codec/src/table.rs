@@ -104,7 +104,6 @@ fn value<'a>(r: &mut Reader<'a>) -> Option<Value<'a>> {
 pub struct TableBuf(Vec<u8>);
 
 impl TableBuf {
-    /// The table.
     pub fn as_table(&self) -> Table<'_> {
         Table(&self.0)
     }

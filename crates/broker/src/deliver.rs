@@ -189,7 +189,6 @@ fn backlog(session: &Session, net: &Net) -> usize {
 /// The session that must drain before a message may take the route.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Full {
-    /// The session.
     pub session: SessionId,
     /// Where the message needs only one member of a group: the group, of which
     /// any may drain first.

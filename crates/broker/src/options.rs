@@ -128,11 +128,8 @@ pub struct Counters {
     pub packets_received: u64,
     /// Packets of all types sent.
     pub packets_sent: u64,
-    /// Bytes received.
     pub bytes_received: u64,
-    /// Bytes sent.
     pub bytes_sent: u64,
-    /// Connections accepted.
     pub connections_accepted: u64,
     /// Times that accepting had to pause because the process or the system had
     /// no file descriptor left. The connection concerned is closed at once.

@@ -9,7 +9,6 @@ use crate::tree::{GroupId, SessionId, Sub, Tree};
 
 /// Index of a route in the cache.
 pub(crate) type RouteId = u32;
-/// No route.
 pub(crate) const NO_ROUTE: RouteId = RouteId::MAX;
 
 /// Most topics in the cache; beyond, it is emptied. At some 200 bytes a topic

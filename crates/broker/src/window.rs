@@ -12,7 +12,6 @@ const IDS: u64 = 65_535;
 /// A message to be delivered to one session, as it must be sent to it.
 #[derive(Debug, Clone)]
 pub(crate) struct Delivery {
-    /// The message.
     pub message: Rc<Message>,
     /// Quality of service of this delivery.
     pub qos: u8,

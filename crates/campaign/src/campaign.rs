@@ -28,7 +28,6 @@ use crate::{Chosen, ClientOptions, Error, Prepared, Proposal, Proposer, capacity
 
 /// Receives the progress of a campaign.
 pub trait Watch: pubgauge_runner::Watch {
-    /// A trial begins.
     fn begins(&mut self, trial: &PlannedTrial);
     /// A trial is over, and will be stored.
     fn done(&mut self, trial: &Trial);

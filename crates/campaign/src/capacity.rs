@@ -204,7 +204,6 @@ fn needs(
 pub struct Clients {
     /// Publishing devices.
     pub publishers: u64,
-    /// The others.
     pub others: u64,
 }
 

@@ -63,11 +63,9 @@ impl Prepared {
 
 /// A system of a plan.
 pub struct Chosen {
-    /// Its file.
     pub file: SystemFile,
     /// The variant that was asked for.
     pub variant: Option<String>,
-    /// Its driver.
     pub driver: Arc<dyn Driver>,
     /// How it is reached by TLS, if the arguments say so.
     pub tls: Option<Tls>,

@@ -22,9 +22,7 @@ pub use limits::axes;
 
 /// A trial to run.
 pub struct Proposal {
-    /// The trial.
     pub trial: PlannedTrial,
-    /// Its step in a search.
     pub search: Option<SearchStep>,
     /// What its load is a share of.
     pub limit_share: Option<LimitShare>,

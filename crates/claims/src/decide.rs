@@ -31,7 +31,6 @@ impl fmt::Display for Outcome {
 /// An outcome with what decided it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
-    /// The outcome.
     pub outcome: Outcome,
     /// What decided, or what would be needed.
     pub reason: String,

@@ -39,7 +39,6 @@ pub struct Part {
 pub struct Group {
     /// How many must hold; absent: all.
     pub least: Option<usize>,
-    /// The parts.
     pub parts: Vec<Part>,
 }
 

@@ -55,7 +55,6 @@ pub struct Lacks {
 pub enum Estimate {
     /// A mean over repeats.
     Mean {
-        /// The mean.
         mean: f64,
         /// Its standard error.
         error: f64,

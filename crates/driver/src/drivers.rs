@@ -38,7 +38,6 @@ impl Drivers {
         Ok(drivers)
     }
 
-    /// The driver of this name.
     pub fn by_name(&self, name: &str) -> Option<Arc<dyn Driver>> {
         self.0.iter().find(|driver| driver.name() == name).cloned()
     }
@@ -55,7 +54,6 @@ impl Drivers {
         self.0.iter().filter_map(own)
     }
 
-    /// Their names.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
         self.0.iter().map(|driver| driver.name())
     }

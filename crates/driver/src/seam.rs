@@ -236,7 +236,6 @@ pub struct Will {
 /// servers: once or twice). The engine asks for neither.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Subscription {
-    /// The filter.
     pub filter: String,
     /// Members of one group share the messages: each goes to exactly one of them.
     pub group: Option<String>,

@@ -94,7 +94,6 @@ impl Default for Workers {
 /// The workload with what every worker derives from it, computed once.
 #[derive(Debug)]
 pub struct Brief {
-    /// The workload.
     pub workload: Arc<Workload>,
     /// Streams and parties.
     pub audience: Audience,
@@ -190,12 +189,10 @@ impl Brief {
         (0..self.flow_starts.len() - 1).find(|&f| stream < self.flow_starts[f + 1])
     }
 
-    /// The streams of a flow.
     pub fn streams_of(&self, flow: usize) -> Range<u32> {
         self.flow_starts[flow]..self.flow_starts[flow + 1]
     }
 
-    /// All streams.
     pub fn stream_count(&self) -> u32 {
         self.flow_starts.last().copied().unwrap_or(0)
     }

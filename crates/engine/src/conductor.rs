@@ -38,7 +38,6 @@ pub const DEFAULT_WINDOW: u32 = 10_000;
 pub struct TrialSpec {
     /// The workload and what follows from it.
     pub brief: Arc<Brief>,
-    /// The driver.
     pub driver: Arc<dyn Driver>,
     /// The system, running: each of its brokers, in the order in which
     /// [`pubgauge_workload::Device::broker`] counts. With simulated time there is one.

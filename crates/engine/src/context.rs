@@ -11,7 +11,6 @@ use crate::assignment::Brief;
 pub struct Context {
     /// The workload and what follows from it.
     pub brief: Arc<Brief>,
-    /// The driver.
     pub driver: Arc<dyn Driver>,
     /// The system.
     pub target: Target,

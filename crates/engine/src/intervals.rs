@@ -10,13 +10,11 @@ use crate::times::Measure;
 /// One interval of one measure of one flow, encoded (HdrHistogram V2).
 #[derive(Clone, Debug, PartialEq)]
 pub struct EncodedInterval {
-    /// The flow.
     pub flow: u32,
     /// What was measured.
     pub measure: Measure,
     /// Which interval of the measurement, from 0.
     pub number: u32,
-    /// The histogram.
     pub histogram: Vec<u8>,
 }
 

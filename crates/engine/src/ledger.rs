@@ -147,9 +147,7 @@ impl Entry {
 /// An account's key: a party, and the messages of one kind of one stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Account {
-    /// The party.
     pub party: u32,
-    /// The stream.
     pub stream: u32,
     /// Warm-up or measured.
     pub kind: Kind,

@@ -28,7 +28,6 @@ pub const VERSION: u32 = 7;
 /// What a worker is to do, and for which trial.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Order {
-    /// [`VERSION`].
     pub version: u32,
     /// The worker's part.
     pub assignment: Assignment,

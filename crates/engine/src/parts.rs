@@ -40,7 +40,6 @@ counts! {
         pub untaken_deliveries: u64,
         /// Of these, those of messages whose publisher was not connected.
         pub unconnected_deliveries: u64,
-        /// Deliveries.
         pub delivered: u64,
         /// Of these, first deliveries.
         pub unique: u64,
@@ -188,7 +187,6 @@ impl Parts {
 /// What a trial gave in one of its windows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WindowRecord {
-    /// Its name.
     pub name: String,
     /// Its beginning, ns from the start of the measurement.
     pub from: Nanos,

@@ -45,7 +45,6 @@ impl Moment {
     }
 }
 
-/// How the drain ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DrainEnd {
     /// Every message has come, or something later of its stream has come instead.
@@ -60,7 +59,6 @@ pub enum DrainEnd {
 /// The drain of a trial.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Drain {
-    /// How it ended.
     pub ended: DrainEnd,
     /// How long it took, ns.
     pub span: Nanos,
@@ -105,7 +103,6 @@ pub struct TrialRecord {
     /// Longest time, from the start of the measurement on, for which nothing came to a worker although something was
     /// under way to it, or fell due for it to a publisher that was not connected, ns.
     pub silence: Nanos,
-    /// The drain.
     pub drain: Drain,
     /// The timetable; `end` is the real end.
     pub table: Option<Timetable>,

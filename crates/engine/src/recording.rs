@@ -14,7 +14,6 @@ use crate::series::Totals;
 /// What one worker saw.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Recording {
-    /// The worker.
     pub worker: u32,
     /// Its side.
     pub role: Role,

@@ -49,12 +49,7 @@ pub enum Command {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Report {
     /// It has started: its process, and the threads that work for it, library threads included.
-    Hello {
-        /// Its process.
-        process: u32,
-        /// Its threads.
-        threads: Vec<u32>,
-    },
+    Hello { process: u32, threads: Vec<u32> },
     /// What it has counted: some hundred times a second while it changes, and at least twice a second.
     Counters(Box<Counters>),
     /// Tokens of a window that come back: (flow, tokens).

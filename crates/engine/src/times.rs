@@ -30,7 +30,6 @@ pub enum Measure {
 /// The values of one measure of one flow in one record of the series.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
-    /// The flow.
     pub flow: u32,
     /// What was measured.
     pub measure: Measure,
@@ -39,7 +38,6 @@ pub struct Interval {
     /// The part of the measurement that the messages belong to ([`crate::parts`]).
     #[serde(default)]
     pub part: u32,
-    /// The values.
     #[serde(with = "encoded")]
     pub values: Histogram<u64>,
 }

@@ -10,7 +10,6 @@ pub struct Check {
     pub group: String,
     /// What was required, for example `latency.p99 below 10ms`.
     pub name: String,
-    /// Its outcome.
     pub outcome: Outcome,
     /// The figures that decided, or why none could.
     pub words: String,

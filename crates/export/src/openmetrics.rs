@@ -6,7 +6,6 @@ use std::fmt::Write as _;
 use pubgauge_results::model::{Axis, Distribution, Results, Status, Trial};
 use pubgauge_results::search::Search;
 
-/// The media type of the text.
 pub const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// The type of a metric family.

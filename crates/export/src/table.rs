@@ -2,18 +2,15 @@
 
 use serde_json::Value;
 
-/// A table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
     /// Its name, for example `trials`.
     pub name: &'static str,
-    /// Its columns.
     pub columns: Vec<Column>,
     /// Its rows, each as long as `columns`; null where nothing was measured or is known.
     pub rows: Vec<Vec<Value>>,
 }
 
-/// A column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
     /// Its name, which ends in the unit.
@@ -25,7 +22,6 @@ pub struct Column {
 /// The type of the cells of a column, except for empty ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A text.
     Text,
     /// A whole number.
     Integer,

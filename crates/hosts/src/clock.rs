@@ -179,7 +179,7 @@ impl Band {
 
     /// The largest error of a reading that was converted by `course`, from its beginning to the band's end, ns.
     pub fn error_of(&self, course: &Course) -> Nanos {
-        let begin = self.points.partition_point(|point| point.at < course.near);
+        let begin = self.points.partition_point(|point| point.at <= course.near);
         let since = &self.points[begin.saturating_sub(1)..];
         let error = |point: &Point| {
             let taken = course.far(point.at) as i64 - point.at as i64;

@@ -36,7 +36,6 @@ pub enum HostError {
         "{how}\n  hint: does `{command} --version` work in a shell, and does the prefix pass standard input on (kubectl exec -i)?"
     )]
     Ended {
-        /// How.
         how: String,
         /// The prefix and the program.
         command: String,

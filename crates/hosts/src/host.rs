@@ -93,7 +93,6 @@ impl Host {
     }
 }
 
-/// A file of hosts.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct HostsFile {

@@ -25,7 +25,6 @@ pub enum HostsError {
     /// A host that cannot be used.
     #[error("{host}: {error}")]
     Host {
-        /// Which.
         host: String,
         /// Why.
         error: HostError,

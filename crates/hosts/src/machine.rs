@@ -29,7 +29,6 @@ impl Machine {
         }
     }
 
-    /// All of its names.
     pub(crate) fn names(&self) -> [&str; 3] {
         [&self.host, &self.boot_id, &self.time_namespace]
     }

@@ -43,7 +43,6 @@ pub enum LabError {
         place: String,
         /// The program with its arguments.
         command: String,
-        /// What it said.
         said: String,
     },
     /// The machine's routes are not known, or overlap with all addresses.
@@ -198,7 +197,6 @@ impl Lab {
         &self.hosts
     }
 
-    /// One host.
     pub fn host(&self, host: Host) -> Option<&LabHost> {
         self.hosts.iter().find(|own| own.host == host)
     }

@@ -20,12 +20,9 @@ pub enum Version {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum QoS {
-    /// At most once.
     #[default]
     AtMostOnce = 0,
-    /// At least once.
     AtLeastOnce = 1,
-    /// Exactly once.
     ExactlyOnce = 2,
 }
 
@@ -75,7 +72,6 @@ macro_rules! packets {
         }
 
         impl Packet<'_> {
-            /// Its type.
             pub fn packet_type(&self) -> PacketType {
                 match self { $(Packet::$name { .. } => PacketType::$name,)* }
             }

@@ -39,7 +39,6 @@ pub struct Calibration {
     pub machine_noise_ns: Distribution,
     /// Lateness of sends on a schedule of [`TIMER_RATE`] messages a second, ns.
     pub send_lag_ns: Distribution,
-    /// Cost of the publish path.
     pub publish: PathCost,
     /// Cost of the receive path, with header check, ledger and histograms.
     pub receive: PathCost,

@@ -57,11 +57,8 @@ pub struct Shown {
 pub struct Current {
     /// Its number, from 1.
     pub number: u32,
-    /// Its system.
     pub system: String,
-    /// Its workload.
     pub workload: String,
-    /// Its settings.
     pub settings: String,
     /// Its repeat, from 1.
     pub repeat: u32,

@@ -135,9 +135,7 @@ pub fn length<'a>(plans: impl Iterator<Item = (&'a Plan, Option<&'a Results>)>) 
 pub enum Several {
     /// All studies of a folder.
     New {
-        /// The folder.
         folder: PathBuf,
-        /// Their files.
         files: Vec<PathBuf>,
     },
     /// A run to be resumed.

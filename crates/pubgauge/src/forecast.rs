@@ -7,9 +7,7 @@ use std::time::Duration;
 /// A trial to come.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ahead {
-    /// Its system.
     pub system: String,
-    /// Its workload.
     pub workload: String,
     /// How long it takes as planned.
     pub planned: Duration,

@@ -23,20 +23,16 @@ const MAX_BYTES: u64 = 16 << 20;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Invocation {
-    /// [`FORMAT`].
     format: String,
     /// The study with all flags applied, as TOML.
     pub study: String,
     /// The folder that the study's relative paths start from.
     pub folder: PathBuf,
-    /// `--on`.
     pub on: Vec<String>,
-    /// `--repeats`.
     pub repeats: Option<u32>,
     /// `--scale`; it is applied to the study already.
     #[serde(default)]
     pub scale: Option<String>,
-    /// `--systems`.
     pub systems: Vec<PathBuf>,
     /// The systems that there were when the run began.
     pub found: Found,

@@ -43,11 +43,8 @@ pub struct Ready {
 pub struct Done {
     /// The checks for a gate.
     pub checks: Vec<Check>,
-    /// Its results.
     pub results: Results,
-    /// Its page.
     pub page: PathBuf,
-    /// Its folder.
     pub folder: PathBuf,
 }
 

@@ -15,7 +15,6 @@ use crate::summary::{Bound, Cell, Summary, Workload};
 use crate::units;
 use crate::wins::{Metric, answer};
 
-/// The answers of one workload.
 #[derive(Clone, Debug, Serialize)]
 pub struct WorkloadAnswer {
     /// Its name.
@@ -47,12 +46,10 @@ pub struct Win {
     pub short: String,
 }
 
-/// The answer of one row.
 #[derive(Clone, Debug, Serialize)]
 pub struct RowAnswer {
     /// The row's name: what was varied.
     pub row: String,
-    /// The system.
     pub system: String,
     /// Whether it carries its load; absent flat out without criteria: `carried` says how much.
     pub carries: Option<Carries>,

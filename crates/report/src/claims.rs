@@ -176,7 +176,6 @@ fn cell_of(trial: &Trial) -> Cell {
     )
 }
 
-/// The rule of a claim in words.
 pub fn rule_words(claim: &Claim) -> String {
     words(claim, &show)
 }

@@ -6,7 +6,6 @@ use crate::summary::{Cell, Workload};
 use crate::units;
 use pubgauge_results::figure::per_message;
 
-/// One column.
 pub(crate) struct Column {
     /// Its name, explained in [`crate::words::FIGURES`].
     pub name: &'static str,
@@ -21,7 +20,6 @@ pub(crate) struct Column {
 
 /// What a column has for a row.
 enum Entries {
-    /// A figure.
     Figure(fn(&Cell<'_>) -> String),
     /// A count of failures over all repeats: such a column is shown only if some count is above 0.
     Failures(fn(&Trial) -> u64),

@@ -45,7 +45,6 @@ pub struct Change {
 /// The comparison of one figure of one pair of cells.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// The figure.
     pub figure: Figure,
     /// Its mean over the repeats of A.
     pub a: Option<Estimate>,
@@ -53,7 +52,6 @@ pub struct Row {
     pub b: Option<Estimate>,
     /// The change from A to B.
     pub change: Option<Change>,
-    /// The verdict.
     pub verdict: Verdict,
     /// Why it is not decided, or a remark on the figure.
     pub why: Option<String>,
@@ -68,7 +66,6 @@ pub struct Row {
 pub struct Section {
     /// What is compared: the workload, and what else the two cells have in common.
     pub title: String,
-    /// The rows.
     pub rows: Vec<Row>,
 }
 

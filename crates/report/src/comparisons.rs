@@ -26,7 +26,6 @@ pub(crate) struct Told {
     pub change: String,
     /// Its interval and the number of pairs: `+9.1 to +17.0, 12 pairs`.
     pub interval: String,
-    /// The verdict.
     pub verdict: Outcome,
     /// Why it is undecided; empty if it is not.
     pub why: String,

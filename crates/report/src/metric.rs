@@ -40,7 +40,6 @@ impl Metric {
         }
     }
 
-    /// More is better.
     pub fn more_is_better(self) -> bool {
         self == Metric::Throughput
     }

@@ -10,7 +10,6 @@ use crate::naming::{self, Point};
 
 /// Everything that ran, workload by workload in the order of the first trial of each.
 pub struct Summary<'a> {
-    /// The workloads.
     pub workloads: Vec<Workload<'a>>,
     /// The systems by name, the reference broker last; the index selects the colour.
     pub systems: Vec<String>,
@@ -18,7 +17,6 @@ pub struct Summary<'a> {
 
 /// One workload over all systems.
 pub struct Workload<'a> {
-    /// Its name.
     pub name: String,
     /// Whether all its traffic is flat out: throughput is then the main figure.
     pub flat_out: bool,

@@ -29,7 +29,6 @@ impl Metric {
 /// Who wins at a metric.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
-    /// The metric.
     pub metric: Metric,
     /// The best, and all that may be as good or better; empty if there is no figure.
     pub winners: Vec<Place>,

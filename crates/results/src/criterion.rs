@@ -52,7 +52,6 @@ pub struct Bearing {
 /// What is told of a figure.
 #[derive(Clone, Debug, PartialEq)]
 enum Told {
-    /// Its value.
     Value(f64),
     /// That it is this or more.
     AtLeast(f64),

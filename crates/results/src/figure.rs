@@ -22,9 +22,7 @@ pub enum Unit {
     Messages,
     /// Messages per second.
     PerSecond,
-    /// Bytes per second.
     BytesPerSecond,
-    /// Nanoseconds.
     Nanoseconds,
     /// Seconds of processor time.
     Seconds,
@@ -32,7 +30,6 @@ pub enum Unit {
     Cores,
     /// Microseconds of processor time for a message.
     MicrosecondsPerMessage,
-    /// Bytes.
     Bytes,
     /// 0 to 1; a count over a count.
     Share,

@@ -61,7 +61,6 @@ pub struct NewRun {
     pub study_toml: String,
     /// The plan, with everything that distinguishes this run from another.
     pub study_resolved: Value,
-    /// The machine.
     pub machine: Machine,
     /// The study in short.
     pub study: StudyInfo,

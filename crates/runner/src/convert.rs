@@ -152,7 +152,6 @@ pub(crate) fn per_second(count: u64, seconds: f64) -> f64 {
 pub(crate) struct Due {
     /// Deliveries of the messages that were due.
     pub(crate) deliveries: u64,
-    /// Messages.
     pub(crate) messages: u64,
     /// Of these, messages that were taken and not acknowledged, where the system acknowledges.
     pub(crate) unacknowledged: u64,
@@ -495,7 +494,6 @@ fn bytes_words(bytes: u32) -> String {
     }
 }
 
-/// Arrivals in words.
 pub fn arrival_words(arrivals: &Arrivals) -> String {
     match arrivals {
         Arrivals::FlatOut => "flat out".into(),

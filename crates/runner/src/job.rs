@@ -33,11 +33,8 @@ pub struct Job<'a> {
     /// (its own, with the variant if one was chosen), settings with what they became, values of the axes, repeat,
     /// place in a search. The rest is filled in.
     pub asked: Trial,
-    /// The system.
     pub system: &'a SystemFile,
-    /// Its variant.
     pub variant: Option<&'a str>,
-    /// The driver.
     pub driver: Arc<dyn Driver>,
     /// Settings of flows that have their own, with what they became; index n has the number n + 1
     /// in [`pubgauge_workload::Flow::settings`].
@@ -52,7 +49,6 @@ pub struct Job<'a> {
     pub counts: Counts,
     /// The system stays up after the trial, and serves the next one if that would start it in the same way.
     pub keep_running: bool,
-    /// The workload.
     pub workload: &'a Arc<Workload>,
     /// Brokers side by side, over which the workload has been placed.
     pub brokers: u32,

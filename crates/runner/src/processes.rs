@@ -16,7 +16,6 @@ use crate::network::TrialNetwork;
 /// [`pubgauge_engine::link::stream::serve`]. It ends with its link, and with this program.
 #[derive(Clone, Debug, Default)]
 pub struct Processes {
-    /// The program.
     pub program: PathBuf,
     /// The network namespace that they run in, as `ip netns` names it; the caller's if absent.
     pub namespace: Option<String>,

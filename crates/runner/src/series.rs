@@ -68,7 +68,6 @@ fn mean_cores(record: &TrialRecord, role: Role) -> f64 {
     busy.sum::<f64>() + 0.0
 }
 
-/// The series of one flow.
 pub fn of_flow(record: &TrialRecord, flow: usize) -> Vec<FlowSeriesRecord> {
     let backlogs = backlogs_of(record, flow);
     let pairs = record.series.windows(2).enumerate();

@@ -114,7 +114,6 @@ impl Step {
 /// What the limit that was found is a limit of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
-    /// The system.
     System,
     /// The client: the system carries at least this much.
     Client,

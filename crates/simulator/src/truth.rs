@@ -9,7 +9,6 @@ use pubgauge_driver::header::Kind;
 /// Counts of what happened to the measured messages of a trial.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Truth {
-    /// Deliveries.
     pub delivered: u64,
     /// First deliveries.
     pub unique: u64,

@@ -11,7 +11,6 @@ pub enum Axis {
     Publishers,
     /// Subscribing devices.
     Subscribers,
-    /// Topics.
     Topics,
     /// Bytes of a message.
     Payload,
@@ -42,7 +41,6 @@ impl Axis {
         }
     }
 
-    /// The axis of this name.
     pub fn named(name: &str) -> Option<Axis> {
         Axis::ALL.into_iter().find(|axis| axis.name() == name)
     }

@@ -11,7 +11,6 @@ use crate::window;
 /// A condition on a figure of some trials.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Criterion {
-    /// The figure.
     pub figure: &'static Figure,
     /// How it is compared.
     pub comparison: Comparison,
@@ -34,7 +33,6 @@ pub enum Comparison {
     Above,
     /// More than or equal to.
     AtLeast,
-    /// Equal to.
     Equals,
 }
 

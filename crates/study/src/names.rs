@@ -12,7 +12,6 @@ use crate::units::not_of_study;
 use crate::window;
 
 impl Study {
-    /// The criteria.
     pub(crate) fn criteria(&self, base: &StudyFile, problems: &mut Vec<Problem>) -> Vec<Criterion> {
         let mut criteria = Vec::new();
         for (nth, file) in base.criterion.iter().enumerate() {
@@ -36,7 +35,6 @@ impl Study {
         criteria
     }
 
-    /// The claims.
     pub(crate) fn claims(&self, base: &StudyFile, problems: &mut Vec<Problem>) -> Vec<Claim> {
         let mut claims: Vec<Claim> = Vec::new();
         for (nth, file) in base.claim.iter().enumerate() {

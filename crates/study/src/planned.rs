@@ -23,7 +23,6 @@ pub(crate) const MAX_TRIALS: usize = 100_000;
 pub struct Plan {
     /// Name of the study.
     pub name: String,
-    /// Its question.
     pub question: Option<String>,
     /// Seed of the order and of all draws.
     pub seed: u64,
@@ -108,9 +107,7 @@ pub struct PlannedTrial {
 /// A cell that a system cannot honour.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UnsupportedTrial {
-    /// The cell.
     pub cell: String,
-    /// The system.
     pub system: String,
     /// The settings it cannot honour, with the reasons.
     pub settings: Vec<Unsupported>,

@@ -78,7 +78,6 @@ pub(crate) fn names() -> &'static [&'static str] {
     &NAMES
 }
 
-/// The profile of this name.
 pub(crate) fn profile(name: &str) -> Option<&'static Profile> {
     profiles().iter().find(|profile| profile.name == name)
 }

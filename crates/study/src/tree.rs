@@ -76,7 +76,6 @@ const SHORT: [(&str, &str); 12] = [
     ("pacing-within", "client.pacing-within"),
 ];
 
-/// The short names.
 pub(crate) fn short_names() -> impl Iterator<Item = &'static str> {
     SHORT.iter().map(|(short, _)| *short)
 }

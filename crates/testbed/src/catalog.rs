@@ -24,7 +24,6 @@ pub enum CatalogError {
     /// A folder of system files cannot be read.
     #[error("the folder of system files {} cannot be read: {error}\n  hint: name a folder that holds NAME.toml files; see docs/add-a-broker.md", folder.display())]
     Folder {
-        /// The folder.
         folder: PathBuf,
         /// Why.
         error: std::io::Error,

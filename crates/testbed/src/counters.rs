@@ -40,7 +40,6 @@ pub struct Counted {
     pub delivered: Option<Count>,
 }
 
-/// One count.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Count {

@@ -46,7 +46,6 @@ impl Domain {
         Err(io::Error::new(io::ErrorKind::AddrInUse, what))
     }
 
-    /// Its number.
     pub fn number(&self) -> u32 {
         self.number
     }

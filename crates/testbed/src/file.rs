@@ -71,7 +71,6 @@ pub struct SystemFile {
     /// How its version is asked for.
     #[serde(default)]
     pub version: VersionQuery,
-    /// How it is installed.
     #[serde(default)]
     pub install: Install,
     /// Addresses handed to the driver (templates), for example `mqtt://127.0.0.1:{port}`.
@@ -243,7 +242,6 @@ impl SystemFile {
     spelling_hint(variant, known)
 )]
 pub struct UnknownVariant {
-    /// The system.
     pub system: String,
     /// The name asked for.
     pub variant: String,

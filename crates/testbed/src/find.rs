@@ -33,7 +33,6 @@ pub struct Found {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{system} is not on this machine: {reason}\n  hint: {hint}")]
 pub struct Missing {
-    /// The system.
     pub system: String,
     /// What was looked for, and where.
     pub reason: String,

@@ -41,7 +41,6 @@ const WORK: &str = "{work}";
 /// What an installation would do.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The system.
     pub system: String,
     /// The package manager.
     pub manager: &'static str,
@@ -69,25 +68,17 @@ pub enum NoPlan {
     /// It is installed already.
     #[error("{system} is installed already{}", version.as_ref().map(|v| format!(": {v}")).unwrap_or_default())]
     Already {
-        /// The system.
         system: String,
         /// Its version, if it tells.
         version: Option<String>,
     },
     /// Nothing can be installed: it runs elsewhere, or is unavailable.
     #[error("{system} cannot be installed: {why}")]
-    NotInstallable {
-        /// The system.
-        system: String,
-        /// Why.
-        why: String,
-    },
+    NotInstallable { system: String, why: String },
     /// A tool is missing.
     #[error("{system} cannot be installed: there is no {tool} on PATH\n  hint: {hint}")]
     NoTool {
-        /// The system.
         system: String,
-        /// The tool.
         tool: String,
         /// The command that adds it.
         hint: String,
@@ -100,9 +91,7 @@ pub enum InstallError {
     /// The cache folder cannot be written.
     #[error("{system} cannot be installed in {}: {error}\n  hint: is there room, and may you write there? another folder: PUBGAUGE_CACHE", folder.display())]
     Folder {
-        /// The system.
         system: String,
-        /// The folder.
         folder: PathBuf,
         /// Why.
         error: std::io::Error,
@@ -110,9 +99,7 @@ pub enum InstallError {
     /// A step cannot be executed.
     #[error("{system}: {step}: {error}")]
     Execute {
-        /// The system.
         system: String,
-        /// The step.
         step: String,
         /// Why.
         error: std::io::Error,
@@ -120,11 +107,8 @@ pub enum InstallError {
     /// A step failed.
     #[error("{system} was not installed: `{step}` {end}; {said}\n  hint: {hint}")]
     Step {
-        /// The system.
         system: String,
-        /// The step.
         step: String,
-        /// How it ended.
         end: String,
         /// Its last lines.
         said: String,
@@ -136,7 +120,6 @@ pub enum InstallError {
         "{system} was installed, but is still not found: {reason}\n  hint: compare [find] and [install] in its file"
     )]
     StillMissing {
-        /// The system.
         system: String,
         /// What is missing.
         reason: String,
@@ -146,27 +129,21 @@ pub enum InstallError {
         "{system} was not installed: {what}; nothing of it was unpacked or executed\n  hint: it was exchanged on the way or where it is kept; where you trust it, write its hash into [install.maven.sha256] of a system file of your own (--systems DIR)"
     )]
     NotAsPinned {
-        /// The system.
         system: String,
         /// What differs.
         what: String,
     },
     /// The user ended it.
     #[error("{system} was not installed: ended by the user; nothing is left of it")]
-    Cancelled {
-        /// The system.
-        system: String,
-    },
+    Cancelled { system: String },
     /// The user ended pubgauge, but not the package manager.
     #[error(
         "{system}: pubgauge was ended by the user; `{step}` (process {process}) finishes in the background, because a package manager that is ended leaves packages half installed\n  hint: when it is done: pubgauge systems --install {system}"
     )]
     InBackground {
-        /// The system.
         system: String,
         /// The step that goes on; those after it do not begin.
         step: String,
-        /// Its process.
         process: u32,
     },
 }

@@ -25,7 +25,6 @@ pub struct Crossed {
 /// Bytes and packets that have crossed an interface in each direction since it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ways {
-    /// What it received.
     pub received: Crossed,
     /// What it sent: a multicast packet counts once, whatever the number of receivers.
     pub sent: Crossed,

@@ -30,7 +30,6 @@ const OWN_THREADS: u64 = 4;
 /// What one trial needs of the client's process and host, at least.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
-    /// Clients.
     pub clients: u64,
     /// Descriptors of clients and their libraries.
     pub files: u64,
@@ -52,7 +51,6 @@ pub struct Needs {
 /// What a server needs that is started with the client's own limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerNeeds {
-    /// Its name.
     pub name: String,
     /// Connections that it must accept.
     pub connections: u64,
@@ -160,7 +158,6 @@ pub enum Shortage {
         "{name} needs {needed} open files for {connections} connections, but may open {limit}\n  hint: plan fewer clients, or raise the hard limit before starting: `ulimit -Hn {needed}` as root; a server that pubgauge starts has pubgauge's limit, unless its file sets limits.open-files"
     )]
     ServerDescriptors {
-        /// Its name.
         name: String,
         /// Connections planned.
         connections: u64,

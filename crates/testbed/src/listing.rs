@@ -13,7 +13,6 @@ use crate::start::Testbed;
 /// A known system and whether it is on this machine.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Listing {
-    /// Its name.
     pub name: String,
     /// One sentence.
     pub description: String,

@@ -51,11 +51,9 @@ pub(crate) struct Life {
 /// What was started, for the results.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Record {
-    /// The system.
     pub system: String,
     /// Its variant, if it has any.
     pub variant: Option<String>,
-    /// The driver.
     pub driver: String,
     /// The command line; empty if nothing was started.
     pub command: Vec<String>,

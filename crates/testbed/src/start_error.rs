@@ -26,9 +26,7 @@ pub enum StartError {
     /// Its private folder or a file in it cannot be written.
     #[error("the private folder of {system} in {} cannot be prepared: {error}\n  hint: is the disk full, or the folder read-only?", folder.display())]
     Folder {
-        /// The system.
         system: String,
-        /// The folder.
         folder: PathBuf,
         /// Why.
         error: std::io::Error,
@@ -36,7 +34,6 @@ pub enum StartError {
     /// The host of a network that it was to run on cannot be entered.
     #[error("the host of a network that {system} was to run on cannot be entered: {error}")]
     Host {
-        /// The system.
         system: String,
         /// Why.
         error: std::io::Error,
@@ -48,9 +45,7 @@ pub enum StartError {
         folder.display()
     )]
     Place {
-        /// The system.
         system: String,
-        /// The folder.
         folder: PathBuf,
         /// The character, in words.
         what: String,
@@ -58,7 +53,6 @@ pub enum StartError {
     /// No free port.
     #[error("no free loopback port or DDS domain for {system}: {error}")]
     Port {
-        /// The system.
         system: String,
         /// Why.
         error: std::io::Error,
@@ -68,7 +62,6 @@ pub enum StartError {
         "{system} found its ports taken {tries} times in a row; {last}\n  hint: does its configuration name a fixed port? use {{port}} and run.ports"
     )]
     PortsTaken {
-        /// The system.
         system: String,
         /// How often it was tried.
         tries: usize,
@@ -78,7 +71,6 @@ pub enum StartError {
     /// Its file sets a limit that this machine cannot hold.
     #[error("{system} cannot be limited as its file says: {what}\n  hint: {hint}")]
     Limits {
-        /// The system.
         system: String,
         /// The limit that is impossible.
         what: String,
@@ -88,9 +80,7 @@ pub enum StartError {
     /// The command cannot be executed.
     #[error("{system} cannot be started: {command}: {error}\n  hint: try that command by hand")]
     Spawn {
-        /// The system.
         system: String,
-        /// The command.
         command: String,
         /// Why.
         error: std::io::Error,
@@ -100,7 +90,6 @@ pub enum StartError {
     Ended {
         /// How it ended and its last lines.
         what: String,
-        /// The command.
         command: String,
     },
     /// It did not become ready in time.
@@ -108,7 +97,6 @@ pub enum StartError {
         "{system} was not ready after {seconds} s: {waiting_for}; {last}\n  hint: raise ready.time-out-s in its file if the machine is slow"
     )]
     NotReady {
-        /// The system.
         system: String,
         /// The time-out.
         seconds: f64,
@@ -120,7 +108,6 @@ pub enum StartError {
     /// A hook failed.
     #[error("{system}: {what}")]
     Hook {
-        /// The system.
         system: String,
         /// What failed.
         what: String,
@@ -129,10 +116,5 @@ pub enum StartError {
     #[error(
         "the file of {system} asks for a probe by the driver {driver}, which this pubgauge was built without\n  hint: use tcp, stdout-line or log-line in [ready]"
     )]
-    NoProbe {
-        /// The system.
-        system: String,
-        /// The driver.
-        driver: String,
-    },
+    NoProbe { system: String, driver: String },
 }

@@ -148,7 +148,6 @@ impl Events for Seen {
 
 /// A fleet and what it reported.
 pub struct Bench {
-    /// The fleet.
     pub fleet: Box<dyn Fleet>,
     /// What it reported.
     pub seen: Seen,

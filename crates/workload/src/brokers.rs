@@ -22,7 +22,6 @@ pub enum PlacementError {
         so_many(*topics, "topic"), brokers - topics
     )]
     TooFewTopics {
-        /// The workload.
         workload: String,
         /// Its distinct topics.
         topics: u32,
@@ -35,11 +34,9 @@ pub enum PlacementError {
          cannot be dealt out to that many connections that send equally often"
     )]
     Uneven {
-        /// The flow.
         flow: String,
         /// The publisher's device.
         device: String,
-        /// Its topics.
         topics: usize,
         /// Brokers that they are on.
         brokers: usize,
@@ -50,7 +47,6 @@ pub enum PlacementError {
          brokers: what was recorded of one device cannot be split"
     )]
     Recorded {
-        /// The flow.
         flow: String,
         /// The publisher's device.
         device: String,

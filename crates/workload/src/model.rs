@@ -145,7 +145,6 @@ pub enum Arrivals {
 /// publisher's own topics, by its number.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Replay {
-    /// The trace.
     pub source: TraceSource,
     /// Recorded seconds per second; 1 is real speed.
     pub speed: f64,
@@ -186,10 +185,7 @@ pub enum ReplayMode {
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Sizes {
     /// Always the same.
-    Fixed {
-        /// Bytes.
-        bytes: u32,
-    },
+    Fixed { bytes: u32 },
     /// Taken in turn.
     List {
         /// Bytes of each; at least one.

@@ -3,7 +3,6 @@
 /// A span or a point in time, in nanoseconds.
 pub type Nanos = u64;
 
-/// One second in [`Nanos`].
 pub const SECOND: Nanos = 1_000_000_000;
 
 /// The smallest message, in bytes: the header has to fit.

@@ -9,7 +9,6 @@ use crate::stats::{Estimate, Lacks};
 
 /// What a run measured.
 pub struct Run<'a> {
-    /// Its trials.
     pub trials: Vec<Observation<'a>>,
     /// What its searches found.
     pub limits: Vec<Limit>,
@@ -59,11 +58,9 @@ impl Run<'_> {
 /// What repeats have in common.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cell {
-    /// The system.
     pub system: String,
     /// Name of the variant of the settings.
     pub settings: String,
-    /// The workload.
     pub workload: String,
     /// Axes of the grid with their values.
     pub axes: Vec<(String, String)>,
@@ -71,13 +68,11 @@ pub struct Cell {
 
 /// One trial.
 pub struct Observation<'a> {
-    /// Its cell.
     pub cell: Cell,
     /// Its number among the repeats.
     pub repeat: u32,
     /// Its verdict, as in `results.json`.
     pub verdict: String,
-    /// Its figures.
     pub figures: &'a dyn Figures,
 }
 

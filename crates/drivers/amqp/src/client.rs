@@ -26,7 +26,6 @@ pub(crate) enum Step {
     Entering,
     /// Channels are being opened.
     Opening,
-    /// All is done.
     Done,
 }
 

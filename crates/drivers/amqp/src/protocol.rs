@@ -244,7 +244,6 @@ fn complete(amqp: &mut Amqp, link: &mut L<'_>, events: &mut dyn Events) -> Resul
     Ok(())
 }
 
-/// Content begins.
 fn begin<'a>(amqp: &mut Amqp, link: &'a mut L<'_>, channel: u16, kind: Content) -> &'a mut Partial {
     let mut partial = amqp.partials.pop().unwrap_or_default();
     partial.kind = kind;

@@ -33,7 +33,6 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// Resolves the settings.
     pub fn resolve(s: &Settings) -> Resolved<Options> {
         let mut table = Resolution::default();
         let t = &mut table;

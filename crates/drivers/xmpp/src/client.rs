@@ -24,7 +24,6 @@ pub(crate) enum Step {
     LoggedIn,
     /// The answer to the first binding of an address is awaited.
     Bind,
-    /// All is done.
     Done,
 }
 
@@ -94,7 +93,6 @@ impl Session {
         id
     }
 
-    /// The request that this is the answer to.
     pub fn answered(&mut self, id: u32) -> Option<(Request, u8)> {
         self.requests.remove(&id)
     }

@@ -105,7 +105,6 @@ impl Element<'_> {
         }
     }
 
-    /// An attribute.
     pub fn attribute(&self, name: &str) -> Result<Option<Cow<'_, str>>, XmlError> {
         self.raw(name).map(text).transpose()
     }

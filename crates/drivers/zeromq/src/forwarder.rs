@@ -60,7 +60,6 @@ impl ForwarderOptions {
     }
 }
 
-/// Counts of a forwarder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ForwarderCounts {
     /// Messages taken from publishers and given to the XPUB socket. Where the settings say to

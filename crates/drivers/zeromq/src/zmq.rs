@@ -13,7 +13,6 @@ use std::sync::Arc;
 use pubgauge_driver::header::HEADER_LEN;
 use zmq_sys as ffi;
 
-/// What a socket is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum SocketType {
@@ -160,7 +159,6 @@ pub(crate) struct Socket {
 }
 
 impl Socket {
-    /// Sets an option.
     pub(crate) fn set(&self, option: IntOption, value: c_int) -> io::Result<()> {
         self.set_bytes(option as u32, &value.to_ne_bytes())
     }
@@ -228,7 +226,6 @@ impl Socket {
         Ok(String::from_utf8_lossy(text).into_owned())
     }
 
-    /// Binds to an address.
     pub(crate) fn bind(&self, address: &str) -> io::Result<()> {
         let address = CString::new(address)?;
         // SAFETY: a live socket and a NUL-terminated string.

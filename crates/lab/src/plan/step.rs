@@ -41,12 +41,10 @@ impl fmt::Display for Place {
     }
 }
 
-/// One step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
     /// Where.
     pub place: Place,
-    /// What.
     pub act: Act,
 }
 

@@ -24,7 +24,6 @@ pub struct Shared {
     pub endpoints: Vec<Endpoint>,
     /// User name, unless the endpoint has one.
     pub username: Option<String>,
-    /// Password.
     pub password: Option<Secret>,
     /// Milliseconds since the fleet was opened, as of the last look at the clock.
     pub now_ms: u32,
@@ -56,7 +55,6 @@ impl Shared {
 pub struct Link<'a, C> {
     /// Its number.
     pub id: ClientId,
-    /// The client.
     pub client: &'a mut Client<C>,
     /// What it shares with the others.
     pub shared: &'a mut Shared,
@@ -123,7 +121,6 @@ impl<'a, C> Link<'a, C> {
         self.client.last_received_ms = self.shared.now_ms;
     }
 
-    /// Reports that it is connected.
     pub fn report_connected(&mut self, events: &mut dyn Events, session_present: bool) {
         let change = Change::Connected {
             session_present,

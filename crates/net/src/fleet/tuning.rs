@@ -16,7 +16,6 @@ pub struct Tuning {
     pub drop_when_full: bool,
     /// Bytes gathered before they are written; 0 means a write for every message.
     pub batch: usize,
-    /// Options of the sockets.
     pub socket: SocketOptions,
 }
 

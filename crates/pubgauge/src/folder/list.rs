@@ -23,7 +23,6 @@ const MAX_BYTES: u64 = 256 << 20;
 #[serde(deny_unknown_fields)]
 pub struct StudyList {
     format: String,
-    /// The studies.
     pub studies: Vec<Listed>,
 }
 
@@ -33,9 +32,7 @@ pub struct StudyList {
 pub struct Listed {
     /// Its folder below that of all: the name of its file without `.toml`.
     pub folder: String,
-    /// Its name.
     pub name: String,
-    /// Its file.
     pub file: PathBuf,
     /// The file's text.
     pub given: String,

@@ -6,7 +6,6 @@ use std::io::Write;
 
 use common::*;
 
-/// A study that is right.
 const STUDY: &str = r#"name = "right"
 systems = ["simulated"]
 seed = 7

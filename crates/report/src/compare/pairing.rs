@@ -52,7 +52,6 @@ pub enum Nothing {
         what: &'static str,
         /// What was asked for.
         name: String,
-        /// What there is.
         there: Vec<String>,
     },
     /// Both sides are the same trials.

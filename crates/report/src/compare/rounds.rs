@@ -55,11 +55,9 @@ pub struct Question {
 pub struct CellOf {
     /// The name that its trials carry.
     pub cell: String,
-    /// The system.
     pub system: String,
     /// Name of the settings.
     pub settings: String,
-    /// The workload.
     pub workload: String,
     /// Values of the grid's axes.
     pub axes: Vec<Axis>,

@@ -9,7 +9,6 @@ use crate::stats::Estimate;
 /// Label of the machine's own noise in figures of latency.
 pub const NOISE: &str = "machine's noise";
 
-/// One figure.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Figure {
     /// Unique on the page; also the name of its files.
@@ -77,11 +76,9 @@ pub struct Mark {
     pub from_s: f64,
     /// Its end.
     pub to_s: f64,
-    /// What it is.
     pub label: String,
 }
 
-/// Names of columns.
 pub(super) fn columns<const N: usize>(names: [&str; N]) -> Vec<String> {
     names.map(str::to_owned).to_vec()
 }

@@ -61,7 +61,6 @@ pub(super) fn row<'h>(
     out.push_str("</tr>\n");
 }
 
-/// The end of a table.
 pub(super) const END_TABLE: &str = "</tbody></table></div>\n";
 
 /// Remarks, each a line of a list; nothing without any.

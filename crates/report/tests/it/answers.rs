@@ -85,7 +85,6 @@ fn labels(trials: Vec<Trial>) -> Vec<(String, String)> {
         .collect()
 }
 
-/// A trial of a cell of its own.
 fn cell(system: &str, settings: &str, axes: &[(&str, &str)]) -> Trial {
     let axis = |(name, value): &(&str, &str)| Axis {
         name: (*name).into(),

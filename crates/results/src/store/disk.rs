@@ -48,7 +48,6 @@ pub enum StoreError {
     NoSpace {
         /// The file that could not be written.
         path: PathBuf,
-        /// The run.
         run: PathBuf,
         /// What the operating system said.
         source: io::Error,
@@ -90,7 +89,6 @@ pub enum StoreError {
         quoted = quoted(run)
     )]
     OtherStudy {
-        /// The run.
         run: PathBuf,
         /// The first difference, as a path into the resolved study.
         difference: String,

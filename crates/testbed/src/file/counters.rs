@@ -68,7 +68,6 @@ impl Counters {
         [self.published.as_ref(), self.delivered.as_ref()]
     }
 
-    /// All templates in it.
     pub(super) fn templates(&self) -> impl Iterator<Item = &String> {
         [&self.http, &self.username, &self.password, &self.update]
             .into_iter()

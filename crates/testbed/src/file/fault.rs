@@ -65,7 +65,6 @@ pub(super) fn check_number<T: PartialOrd + Display>(
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{file}:{line}:{column}: {what}{}", hint.as_ref().map(|h| format!("\n  hint: {h}")).unwrap_or_default())]
 pub struct FileError {
-    /// The file.
     pub file: String,
     /// Line, from 1.
     pub line: usize,

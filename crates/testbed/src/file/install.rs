@@ -26,7 +26,6 @@ pub struct Install {
     pub maven: Option<Maven>,
     /// Rust.
     pub cargo: Vec<String>,
-    /// Go.
     pub go: Vec<String>,
     /// Node.
     pub npm: Vec<String>,

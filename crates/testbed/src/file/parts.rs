@@ -229,7 +229,6 @@ impl Signal {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Hook {
-    /// When.
     pub when: When,
     /// The command (templates).
     pub command: Vec<String>,

@@ -24,7 +24,6 @@ pub struct Available {
     pub threads_bound: &'static str,
     /// Memory that can be allocated without swapping, in bytes.
     pub memory_bytes: u64,
-    /// What bounds it.
     pub memory_bound: &'static str,
 }
 

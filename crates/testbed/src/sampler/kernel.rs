@@ -9,7 +9,6 @@ pub(super) struct Switches {
     pub(super) involuntary: u64,
 }
 
-/// The files of one thread.
 #[derive(Debug)]
 pub(super) struct ThreadFiles {
     schedstat: ProcFile,

@@ -135,7 +135,6 @@ pub fn header(intended: Nanos, sequence: u32) -> [u8; HEADER_LEN] {
     .encode(MARK)
 }
 
-/// The bytes of an MQTT packet.
 pub fn mqtt_bytes(version: Version, packet: Packet<'_>) -> Vec<u8> {
     let mut bytes = Vec::new();
     let encoded = packet.encode(version, &mut bytes);

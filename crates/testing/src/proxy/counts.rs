@@ -39,7 +39,6 @@ impl SubAssign for Amount {
 pub struct Slot {
     /// Its beginning in nanoseconds of `CLOCK_MONOTONIC`, a multiple of [`SLOT_NS`].
     pub start_ns: u64,
-    /// What passed in it.
     pub passed: Amount,
 }
 
@@ -119,7 +118,6 @@ pub struct ConnectionCounts {
 }
 
 impl ConnectionCounts {
-    /// One direction.
     pub fn of(&self, direction: Direction) -> &Traffic {
         match direction {
             Direction::ToServer => &self.to_server,
@@ -144,7 +142,6 @@ pub struct Freeze {
     pub to_ns: u64,
 }
 
-/// A cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cut {
     /// When, in nanoseconds of `CLOCK_MONOTONIC`.
@@ -160,7 +157,6 @@ pub struct Counts {
     pub connections: Vec<ConnectionCounts>,
     /// Freezes that are over.
     pub freezes: Vec<Freeze>,
-    /// Cuts.
     pub cuts: Vec<Cut>,
 }
 

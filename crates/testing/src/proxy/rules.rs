@@ -12,7 +12,6 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// Both.
     pub const BOTH: [Direction; 2] = [Direction::ToServer, Direction::ToClient];
 
     /// The other one.

@@ -206,7 +206,6 @@ impl Tape {
         indices[..last].partition_point(|i| at(i) < start)..last + 1
     }
 
-    /// Draws a gap.
     fn gap(&self, publisher: u32, position: Nanos, interval: Nanos, draws: &mut Draws) -> Nanos {
         let device = self.device_of(publisher);
         let indices = self.trace.indices_of(device);

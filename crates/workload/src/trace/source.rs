@@ -21,7 +21,6 @@ pub struct TraceSource {
 /// What is wrong with a trace, and where.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub struct TraceError {
-    /// The file.
     pub file: PathBuf,
     /// Line, from 1.
     pub line: Option<u64>,

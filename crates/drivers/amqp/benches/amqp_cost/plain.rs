@@ -36,7 +36,6 @@ const DEADLINE: Timespec = Timespec {
 /// Where a client waits for bytes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wait {
-    /// In `recv`.
     Recv,
     /// In `epoll_wait`, before each `recv`.
     Epoll,

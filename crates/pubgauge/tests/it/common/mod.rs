@@ -198,7 +198,6 @@ impl Place {
         self.spawn(self.command(args))
     }
 
-    /// Starts a command.
     pub fn spawn(&self, mut command: Command) -> Started<'_> {
         let file = |name: &str| std::fs::File::create(self.folder.path().join(name)).unwrap();
         let child = command
@@ -392,7 +391,6 @@ pub fn count(of: &Value, name: &str) -> u64 {
         .unwrap_or_else(|| panic!("{name} is {field}, no count"))
 }
 
-/// The verdict of a trial.
 pub fn verdict(trial: &Value) -> &str {
     trial["verdict"]["status"].as_str().unwrap()
 }

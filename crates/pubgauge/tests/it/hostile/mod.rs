@@ -214,7 +214,6 @@ fn mutated_trace(dice: &mut Dice) {
     reads(&place, &["trace", "show", "trace.csv"]);
 }
 
-/// All files below a folder.
 fn files_below(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in folder.read_dir().unwrap().flatten() {

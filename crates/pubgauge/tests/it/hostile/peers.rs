@@ -40,7 +40,6 @@ type Served = (Running, tempfile::TempDir);
 /// The servers of a day, by name and variant. Each is started once, since pubgauge is what is tried.
 static SERVED: Mutex<BTreeMap<(&str, Option<&str>), Served>> = Mutex::new(BTreeMap::new());
 
-/// Ends all servers.
 pub fn end_servers() {
     SERVED
         .lock()

@@ -51,7 +51,6 @@ const RABBITMQ: [(Purpose, Option<f64>, Finding); 6] = [
     (Short, Some(1.0), Beyond),
 ];
 
-/// The run.
 pub fn run() -> (Results, Logs) {
     let (mut all, mut logs) = of(&[], 1, |_| true);
     all.study.name = "how far".into();

@@ -45,7 +45,6 @@ pub struct Traffic {
 /// Where the numbers begin of messages that only try whether they are heard.
 const NONE_OF_THEM: u64 = 1 << 32;
 
-/// What happened.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Happened {
     /// Messages that publishers published, those included that tried whether they are heard.

@@ -85,7 +85,6 @@ impl Mqtt {
         self.stream.write_all(&self.encode(packet)).unwrap();
     }
 
-    /// Publishes a number.
     pub fn publish(&mut self, number: u64, qos: QoS, packet_id: u16) {
         self.send(Packet::Publish(Publish {
             topic: "a/b",

@@ -245,7 +245,6 @@ pub fn payload(text: &[u8]) -> Payload<'_> {
     }
 }
 
-/// The text of a message.
 pub fn text(message: &Message) -> &[u8] {
     assert_eq!(message.payload[..16], [7; 16]);
     &message.payload[16..]
