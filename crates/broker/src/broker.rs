@@ -400,8 +400,9 @@ impl Broker {
 
 /// The reason of an acknowledgement, by whether its packet identifier is known.
 fn if_known(known: bool) -> ReasonCode {
-    match known {
-        true => ReasonCode::SUCCESS,
-        false => ReasonCode::PACKET_IDENTIFIER_NOT_FOUND,
+    if known {
+        ReasonCode::SUCCESS
+    } else {
+        ReasonCode::PACKET_IDENTIFIER_NOT_FOUND
     }
 }

@@ -126,9 +126,10 @@ impl Broker {
         };
         let password = connect.password.unwrap_or_default();
         let mut credentials = self.options.credentials.iter();
-        match credentials.any(|c| c.username == username && c.password == password) {
-            true => Ok(()),
-            false => Err(ReasonCode::BAD_USER_NAME_OR_PASSWORD),
+        if credentials.any(|c| c.username == username && c.password == password) {
+            Ok(())
+        } else {
+            Err(ReasonCode::BAD_USER_NAME_OR_PASSWORD)
         }
     }
 

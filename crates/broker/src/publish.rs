@@ -203,9 +203,10 @@ impl Broker {
             };
             let qos = publish.qos as u8;
             let matched = self.forward(route, from, &outgoing, qos, publish.retain);
-            reason = match matched {
-                true => ReasonCode::SUCCESS,
-                false => ReasonCode::NO_MATCHING_SUBSCRIBERS,
+            reason = if matched {
+                ReasonCode::SUCCESS
+            } else {
+                ReasonCode::NO_MATCHING_SUBSCRIBERS
             };
         }
         if publish.qos == QoS::ExactlyOnce

@@ -175,9 +175,10 @@ impl Server {
             && broker.net.drained.is_empty()
             && broker.net.broken.is_empty();
         let until = broker.timers.next_ms().unwrap_or(u64::MAX);
-        let wait_ms = match idle {
-            true => until.saturating_sub(broker.now_ms).min(STOP_CHECK_MS),
-            false => 0,
+        let wait_ms = if idle {
+            until.saturating_sub(broker.now_ms).min(STOP_CHECK_MS)
+        } else {
+            0
         };
         let timeout = Timespec {
             tv_sec: 0,
@@ -298,9 +299,10 @@ impl Server {
                 debug_assert_eq!(held, conn.partial.len());
                 self.buf[..held].copy_from_slice(&conn.partial[..held]);
                 let small = self.broker.held_bytes > HELD_MUCH || self.cost.is_planted();
-                let most = match small {
-                    true => (held + READ_SMALL).min(self.buf.len()),
-                    false => self.buf.len(),
+                let most = if small {
+                    (held + READ_SMALL).min(self.buf.len())
+                } else {
+                    self.buf.len()
                 };
                 recv(&conn.fd, &mut self.buf[held..most], RecvFlags::empty())
                     .map(|(n, _)| (n, Some(held + n)))

@@ -110,9 +110,10 @@ pub fn check_limits(
             continue;
         };
         if processes(trial, system, client, enough).is_none() {
-            let hint = match system.driver.lives_here() {
-                true => "the simulated system lives there too: leave [client.limits] out",
-                false => "add `processes = 1` to [client], or --processes 1 to a run",
+            let hint = if system.driver.lives_here() {
+                "the simulated system lives there too: leave [client.limits] out"
+            } else {
+                "add `processes = 1` to [client], or --processes 1 to a run"
             };
             return Err(Error::bad_input(format!(
                 "{}, {}: [client.limits] are for worker processes, and its workers are threads of \
@@ -155,9 +156,12 @@ fn needs(
         let most = sides.max().unwrap_or(0);
         most.div_ceil(u64::from(processes))
     });
-    let share = |all: u64| match fullest < census.devices {
-        true => (u128::from(all) * u128::from(fullest)).div_ceil(u128::from(census.devices)) as u64,
-        false => all,
+    let share = |all: u64| {
+        if fullest < census.devices {
+            (u128::from(all) * u128::from(fullest)).div_ceil(u128::from(census.devices)) as u64
+        } else {
+            all
+        }
     };
     let crowd = Crowd {
         fleets,
@@ -223,9 +227,10 @@ pub fn brokers(workload: &Workload, brokers: u32) -> Vec<Clients> {
     let mut clients = vec![Clients::default(); brokers.max(1) as usize];
     for (device, publishes) in workload.devices.iter().zip(publishes) {
         if let Some(broker) = clients.get_mut(device.broker as usize) {
-            match publishes {
-                true => broker.publishers += 1,
-                false => broker.others += 1,
+            if publishes {
+                broker.publishers += 1
+            } else {
+                broker.others += 1
             }
         }
     }
@@ -245,9 +250,10 @@ fn fleets(brokers: &[Clients], workers: Workers) -> u64 {
 fn most_from_one_source(brokers: &[Clients], endpoints: &[String]) -> u64 {
     let endpoint = |nth: usize| endpoints.get(nth).or(endpoints.first());
     let most = brokers.iter().enumerate().filter_map(|(nth, clients)| {
-        Some(match is_on_loopback(endpoint(nth)?) {
-            true => u64::from(PER_SOURCE).min(clients.all()),
-            false => clients.all(),
+        Some(if is_on_loopback(endpoint(nth)?) {
+            u64::from(PER_SOURCE).min(clients.all())
+        } else {
+            clients.all()
         })
     });
     most.max().unwrap_or(0)

@@ -138,9 +138,12 @@ impl<'a> Proposer<'a> {
     /// Whether a trial that is no search is stored. Numbers are those of the plan where nothing is searched for.
     fn is_done(&self, trial: &PlannedTrial, done: &[Trial]) -> bool {
         let numbered = self.prepared.plan.search.is_none();
-        let same = |other: &Trial| match numbered {
-            true => other.id == trial.order,
-            false => other.search.is_none() && other.repeat == trial.repeat,
+        let same = |other: &Trial| {
+            if numbered {
+                other.id == trial.order
+            } else {
+                other.search.is_none() && other.repeat == trial.repeat
+            }
         };
         done.iter()
             .any(|other| same(other) && other.cell == trial.cell)

@@ -71,13 +71,14 @@ pub fn cross_anywhere(ratios: &[Ratio], outer: Ways) -> Finding {
         }
     });
     let signs: Vec<bool> = signs.collect();
-    match signs.windows(2).any(|pair| !pair[0] && pair[1]) {
-        true => Finding {
+    if signs.windows(2).any(|pair| !pair[0] && pair[1]) {
+        Finding {
             outcome: Outcome::CannotTell,
             reason: "it crosses more than once".into(),
             ..ends
-        },
-        false => ends,
+        }
+    } else {
+        ends
     }
 }
 
@@ -200,13 +201,14 @@ fn straight(curves: &[Vec<(f64, f64)>], outer: Ways) -> Finding {
         .iter()
         .map(judged)
         .find(|f| f.outcome == Outcome::DoesNotHold);
-    let found = match furthest.middle().abs() < STRAIGHT {
-        true => Finding {
+    let found = if furthest.middle().abs() < STRAIGHT {
+        Finding {
             outcome: Outcome::Holds,
             repeats_to_tell: None,
             ..judged(furthest)
-        },
-        false => bent.unwrap_or_else(|| judged(furthest)),
+        }
+    } else {
+        bent.unwrap_or_else(|| judged(furthest))
     };
     Finding {
         ours: format!("off the line by {} of the range", found.ours),
@@ -241,9 +243,10 @@ pub fn earlier(a: &[usize], b: &[usize], ours: String, ways: Ways) -> Finding {
     if shown(later, ways.fail) {
         return Finding::new(Outcome::DoesNotHold, "", ours);
     }
-    let (hits, ways) = match earlier >= later {
-        true => (earlier, ways.hold),
-        false => (later, ways.fail),
+    let (hits, ways) = if earlier >= later {
+        (earlier, ways.hold)
+    } else {
+        (later, ways.fail)
     };
     // As many as would decide if the share stayed as it is.
     let tells = |repeats: &usize| {

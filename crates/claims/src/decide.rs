@@ -118,9 +118,12 @@ pub fn inside(estimate: &Estimate, (low, high): (f64, f64), ways: Ways, show: Sh
     let (least, most) = estimate.interval(ways.fail);
     let middle = estimate.middle();
     // The middle of a limit with one end is that end.
-    let end = |end: f64, or: &str| match end == middle {
-        true => or.to_owned(),
-        false => format!("({} {or})", show(end)),
+    let end = |end: f64, or: &str| {
+        if end == middle {
+            or.to_owned()
+        } else {
+            format!("({} {or})", show(end))
+        }
     };
     let (shown, ends) = (show(middle), |a: f64, b: f64| {
         match (a.is_finite(), b.is_finite()) {
@@ -141,9 +144,10 @@ pub fn inside(estimate: &Estimate, (low, high): (f64, f64), ways: Ways, show: Sh
         return found(Outcome::DoesNotHold, least, most);
     }
     let is_inside = middle > low && middle < high;
-    let distance = match is_inside {
-        true => (middle - low).min(high - middle),
-        false => (low - middle).max(middle - high),
+    let distance = if is_inside {
+        (middle - low).min(high - middle)
+    } else {
+        (low - middle).max(middle - high)
     };
     let ways = if is_inside { ways.hold } else { ways.fail };
     // With ever more repeats the known ends approach the middle; an end that is lacking does not.
@@ -221,9 +225,10 @@ pub fn agree(findings: &[(String, Finding)]) -> Finding {
         };
     }
     let decided = |outcome| applicable().any(|(_, f)| f.outcome == outcome);
-    let why = match decided(Outcome::Holds) && decided(Outcome::DoesNotHold) {
-        true => "it differs between implementations".to_owned(),
-        false => "not decided for every implementation".to_owned(),
+    let why = if decided(Outcome::Holds) && decided(Outcome::DoesNotHold) {
+        "it differs between implementations".to_owned()
+    } else {
+        "not decided for every implementation".to_owned()
     };
     let each = applicable().map(|(name, f)| match f.reason.as_str() {
         "" => format!("{name}: {}", f.outcome),
@@ -239,9 +244,10 @@ fn combine(findings: &[(String, Finding)], decides: Outcome, otherwise: Outcome)
         .map(|(name, f)| named(name, &f.reason))
         .collect();
     if left_out.len() == findings.len() {
-        let reason = match left_out.is_empty() {
-            true => "nothing to judge".to_owned(),
-            false => left_out.join("; "),
+        let reason = if left_out.is_empty() {
+            "nothing to judge".to_owned()
+        } else {
+            left_out.join("; ")
         };
         return Finding::new(Outcome::NotApplicable, reason, "");
     }

@@ -235,9 +235,10 @@ impl Judging<'_> {
             Series::of(self.run, self.rule, side.name.clone(), &filter, &points)
         };
         let all: Vec<Series> = sides.iter().map(each).collect();
-        match self.rule.gap && !all.is_empty() {
-            true => vec![gap::series(&all)],
-            false => all,
+        if self.rule.gap && !all.is_empty() {
+            vec![gap::series(&all)]
+        } else {
+            all
         }
     }
 
@@ -259,15 +260,14 @@ impl Judging<'_> {
                 .flat_map(|a| against.iter().map(move |b| pair(a, b)))
                 .collect();
         }
-        match ratios {
-            true => sides.windows(2).map(|two| pair(&two[0], &two[1])).collect(),
-            false => {
-                let one = |side: &'s Series| Line {
-                    name: side.name.clone(),
-                    terms: vec![(1.0, side)],
-                };
-                sides.iter().map(one).collect()
-            }
+        if ratios {
+            sides.windows(2).map(|two| pair(&two[0], &two[1])).collect()
+        } else {
+            let one = |side: &'s Series| Line {
+                name: side.name.clone(),
+                terms: vec![(1.0, side)],
+            };
+            sides.iter().map(one).collect()
         }
     }
 
@@ -396,9 +396,12 @@ impl Judging<'_> {
                 bounds
             }
         };
-        let plain = |value: f64| match self.rule.gap {
-            true => crate::words::digits(value),
-            false => (self.run.show)(&self.rule.figure, value),
+        let plain = |value: f64| {
+            if self.rule.gap {
+                crate::words::digits(value)
+            } else {
+                (self.run.show)(&self.rule.figure, value)
+            }
         };
         let judged = |estimate, range, show: Show<'_>| cells::within(estimate, range, ways, show);
         match self.rule.judge {
@@ -412,10 +415,13 @@ impl Judging<'_> {
             }
             Judge::Difference(bounds) => judged(at(false), (bounds.low, bounds.high), &plain),
             // A share may be 0 in some repeats, and has no logarithm then.
-            Judge::Value(bounds) => match line.terms.iter().all(|(_, s)| s.positive()) {
-                true => judged(at(true), log_range(wide(bounds)), &|log| plain(log.exp())),
-                false => judged(at(false), (bounds.low, bounds.high), &plain),
-            },
+            Judge::Value(bounds) => {
+                if line.terms.iter().all(|(_, s)| s.positive()) {
+                    judged(at(true), log_range(wide(bounds)), &|log| plain(log.exp()))
+                } else {
+                    judged(at(false), (bounds.low, bounds.high), &plain)
+                }
+            }
             _ => unreachable!("judges of points only"),
         }
     }

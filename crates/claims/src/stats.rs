@@ -32,12 +32,13 @@ pub fn t_quantile(confidence: f64, freedom: f64) -> f64 {
             .map(|t| t.inverse_cdf(1.0 - (1.0 - confidence) / 2.0))
             .unwrap_or(f64::INFINITY)
     };
-    match freedom.fract() == 0.0 {
-        true => KNOWN.with_borrow_mut(|known| {
+    if freedom.fract() == 0.0 {
+        KNOWN.with_borrow_mut(|known| {
             let key = (confidence.to_bits(), freedom.to_bits());
             *known.entry(key).or_insert_with(compute)
-        }),
-        false => compute(),
+        })
+    } else {
+        compute()
     }
 }
 
@@ -137,9 +138,10 @@ impl Estimate {
                 ..
             } => {
                 // Repeats that agree to the last bit leave no doubt about the mean.
-                let half = match error == 0.0 {
-                    true => 0.0,
-                    false => error * t_quantile(confidence, freedom),
+                let half = if error == 0.0 {
+                    0.0
+                } else {
+                    error * t_quantile(confidence, freedom)
                 };
                 let end = |lacks, end, open| if lacks { open } else { end };
                 (

@@ -92,29 +92,35 @@ fn names(sides: &[crate::rule::Side], with: &str) -> String {
 fn sentence(rule: &Rule, show: &dyn Fn(&str, f64) -> String) -> String {
     let figure = &rule.figure;
     let wide = |b: Bounds| if rule.wide { b.wide() } else { b };
-    let unit = |value: f64| match rule.gap {
-        true => exact(value),
-        false => show(figure, value),
+    let unit = |value: f64| {
+        if rule.gap {
+            exact(value)
+        } else {
+            show(figure, value)
+        }
     };
     let each = |b: Bounds| bounds(b, &unit);
     // Among themselves, or with others.
-    let compared = |own: &str, other: &str| match rule.against.is_empty() {
-        true => names(&rule.sides, own),
-        false => {
+    let compared = |own: &str, other: &str| {
+        if rule.against.is_empty() {
+            names(&rule.sides, own)
+        } else {
             let against = names(&rule.against, " and ");
             format!("{}{other}{against}", names(&rule.sides, " and "))
         }
     };
-    let sides = match rule.gap {
-        true => format!(
+    let sides = if rule.gap {
+        format!(
             "the largest of {} over the smallest",
             names(&rule.sides, ", ")
-        ),
-        false => compared(" and ", " over "),
+        )
+    } else {
+        compared(" and ", " over ")
     };
-    let pairs = match rule.against.is_empty() {
-        true => names(&rule.sides, " over "),
-        false => sides.clone(),
+    let pairs = if rule.against.is_empty() {
+        names(&rule.sides, " over ")
+    } else {
+        sides.clone()
     };
     let axis = rule.along.as_deref().unwrap_or("the axis");
     let values = rule.along.as_ref().and_then(|axis| rule.filter.get(axis));
@@ -141,9 +147,10 @@ fn sentence(rule: &Rule, show: &dyn Fn(&str, f64) -> String) -> String {
         } else {
             percent(tolerance)
         };
-        let within = match tolerance > 0.0 {
-            true => format!(", no step back by more than {most}"),
-            false => ", each step clearly".to_owned(),
+        let within = if tolerance > 0.0 {
+            format!(", no step back by more than {most}")
+        } else {
+            ", each step clearly".to_owned()
         };
         let (sides, last, ends) = match plain {
             true if rule.against.is_empty() => (sides.clone(), "last minus first", each(ends)),
@@ -158,9 +165,10 @@ fn sentence(rule: &Rule, show: &dyn Fn(&str, f64) -> String) -> String {
         Judge::Ratio(b) if chain && *b == Bounds::above(1.0) => ordered(" > "),
         Judge::Ratio(b) if chain && *b == Bounds::below(1.0) => ordered(" < "),
         Judge::Ratio(b) => {
-            let strict = match rule.wide {
-                true => format!(" (the paper's own machine: {})", bounds(*b, &exact)),
-                false => String::new(),
+            let strict = if rule.wide {
+                format!(" (the paper's own machine: {})", bounds(*b, &exact))
+            } else {
+                String::new()
             };
             format!(
                 "{figure}: {pairs} is {}{at}{strict}",
@@ -193,20 +201,18 @@ fn sentence(rule: &Rule, show: &dyn Fn(&str, f64) -> String) -> String {
                 [first, second] => (&first.name, &second.name),
                 _ => (&sides, &sides),
             };
-            let whether = match rule.wide {
-                true => {
-                    format!("at first and below it at last (the paper: between {from} and {to})")
-                }
-                false => format!("up to {from} and below it from {to} on"),
+            let whether = if rule.wide {
+                format!("at first and below it at last (the paper: between {from} and {to})")
+            } else {
+                format!("up to {from} and below it from {to} on")
             };
             format!("{figure}: {first} is above {second} {whether}{along}")
         }
         Judge::Jump(from, to) => {
-            let place = match rule.wide {
-                true => {
-                    format!("in one place in every repeat (the paper: between {from} and {to})")
-                }
-                false => format!("between {from} and {to} in every repeat"),
+            let place = if rule.wide {
+                format!("in one place in every repeat (the paper: between {from} and {to})")
+            } else {
+                format!("between {from} and {to} in every repeat")
             };
             format!(
                 "{figure} of {sides} has its largest step {place}, and it more than doubles{along}"
@@ -262,8 +268,9 @@ fn conditions(rule: &Rule) -> String {
     if rule.paired {
         words.push("repeat by repeat".to_owned());
     }
-    match words.is_empty() {
-        true => String::new(),
-        false => format!(" ({})", words.join(", ")),
+    if words.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", words.join(", "))
     }
 }

@@ -256,9 +256,10 @@ pub(super) fn lifespan(setup: &mut Setup<'_>) -> Result<Proof, String> {
         let came = pair.into.seen.delivered.len();
         pair.close()?;
         if came != expected {
-            return Err(match late {
-                true => "a message that had expired reached a late subscriber".into(),
-                false => "a message that had not expired did not reach a late subscriber".into(),
+            return Err(if late {
+                "a message that had expired reached a late subscriber".into()
+            } else {
+                "a message that had not expired did not reach a late subscriber".into()
             });
         }
     }

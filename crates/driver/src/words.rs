@@ -7,9 +7,10 @@ const KEPT: [usize; 2] = [1400, 400];
 /// much is missing. Messages may quote topics of 65,535 bytes and long reasons of servers.
 pub fn shortened(text: impl Into<String>) -> String {
     let text = text.into();
-    let count = match text.len() > KEPT[0] + KEPT[1] {
-        true => text.chars().count(),
-        false => return text,
+    let count = if text.len() > KEPT[0] + KEPT[1] {
+        text.chars().count()
+    } else {
+        return text;
     };
     if count <= KEPT[0] + KEPT[1] + 100 {
         return text;

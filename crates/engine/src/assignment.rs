@@ -297,9 +297,10 @@ pub fn divide(brief: &Brief, workers: Workers, mark: Mark) -> Vec<Assignment> {
     }
     let mut kinds: BTreeMap<(u32, u32, Role), Vec<u32>> = BTreeMap::new();
     for (device, first) in (0..).zip(&company) {
-        let role = match publishes[*first as usize] {
-            true => Role::Publishers,
-            false => Role::Subscribers,
+        let role = if publishes[*first as usize] {
+            Role::Publishers
+        } else {
+            Role::Subscribers
         };
         let broker = workload.devices[device as usize].broker;
         let settings = brief.settings_of[device as usize];

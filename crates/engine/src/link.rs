@@ -222,9 +222,10 @@ struct Gone(Outbox);
 
 impl Drop for Gone {
     fn drop(&mut self) {
-        let why = match std::thread::panicking() {
-            true => "a worker ended in a panic; this is a defect of pubgauge",
-            false => "a worker ended before its time",
+        let why = if std::thread::panicking() {
+            "a worker ended in a panic; this is a defect of pubgauge"
+        } else {
+            "a worker ended before its time"
         };
         self.0.send(Report::Gone(why.into()));
     }

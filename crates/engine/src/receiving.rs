@@ -427,9 +427,10 @@ impl Receiving {
     pub fn passed_since(&mut self, all: bool) -> impl Iterator<Item = (u32, u64)> {
         let flows = self.flows.iter_mut().enumerate();
         flows.filter_map(move |(f, flow)| {
-            let worth = match all {
-                true => 1,
-                false => (u64::from(flow.window?) / TOLD_PER_WINDOW).max(1),
+            let worth = if all {
+                1
+            } else {
+                (u64::from(flow.window?) / TOLD_PER_WINDOW).max(1)
             };
             let some = flow.window.is_some() && flow.done >= worth;
             some.then(|| (f as u32, std::mem::take(&mut flow.done)))

@@ -150,20 +150,17 @@ impl Cuts {
 
     /// Passes the next cut or bound, and returns which it was.
     pub fn pass(&mut self) -> Passed {
-        let passed = match self.next < self.next_cut {
-            true => {
-                self.passed += 1;
-                Passed::Bound
-            }
-            false => {
-                let steps = self.table.steps.max(1);
-                let (record, step) = (self.number / steps, self.number % steps);
-                self.number += 1;
-                match (record, step) {
-                    (0, 0) => Passed::Begin,
-                    (begins, 0) => Passed::Record(begins - 1),
-                    _ => Passed::Step,
-                }
+        let passed = if self.next < self.next_cut {
+            self.passed += 1;
+            Passed::Bound
+        } else {
+            let steps = self.table.steps.max(1);
+            let (record, step) = (self.number / steps, self.number % steps);
+            self.number += 1;
+            match (record, step) {
+                (0, 0) => Passed::Begin,
+                (begins, 0) => Passed::Record(begins - 1),
+                _ => Passed::Step,
             }
         };
         self.plan();

@@ -84,9 +84,10 @@ mod encoded {
         };
         let length = head[LENGTH].try_into().map_or(0, u32::from_be_bytes);
         let but_for_length = |head: &[u8]| [&head[..LENGTH.start], &head[LENGTH.end..]].concat();
-        match but_for_length(own) == but_for_length(head) && length as usize == counts.len() {
-            true => Ok(()),
-            false => Err("the histogram has other bounds than those of times, or another length"),
+        if but_for_length(own) == but_for_length(head) && length as usize == counts.len() {
+            Ok(())
+        } else {
+            Err("the histogram has other bounds than those of times, or another length")
         }
     }
 

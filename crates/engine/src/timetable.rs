@@ -23,9 +23,10 @@ impl Timetable {
     /// What a message that is due at `at` belongs to.
     #[inline]
     pub fn kind_at(&self, at: Nanos) -> Kind {
-        match at >= self.measure {
-            true => Kind::Measured,
-            false => Kind::WarmUp,
+        if at >= self.measure {
+            Kind::Measured
+        } else {
+            Kind::WarmUp
         }
     }
 

@@ -42,9 +42,10 @@ impl Flat {
             quotable(parent, last).ok()?;
             let value = parent.get(last)?;
             let is_record = column.kind == Kind::Text && !value.is_string() && !value.is_null();
-            Some(match is_record {
-                true => Value::String(value.to_string()),
-                false => value.clone(),
+            Some(if is_record {
+                Value::String(value.to_string())
+            } else {
+                value.clone()
             })
         };
         self.columns.iter().map(one).map(Option::unwrap_or_default)

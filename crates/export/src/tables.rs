@@ -143,9 +143,10 @@ impl Run<'_> {
         for trial in &self.results.trials {
             let mut before = 0.0;
             for second in &trial.series {
-                let phase = match second.t_s > trial.duration_s + 1e-6 {
-                    true => "drain",
-                    false => "measure",
+                let phase = if second.t_s > trial.duration_s + 1e-6 {
+                    "drain"
+                } else {
+                    "measure"
                 };
                 let length = second.t_s - before;
                 before = second.t_s;

@@ -80,11 +80,12 @@ impl Hello {
         let names = self.machine.names();
         let is_name = |name: &str| name.len() <= LONGEST_NAME && plain(name) == name;
         let interface = &self.interface;
-        match names.iter().all(|name| is_name(name))
+        if names.iter().all(|name| is_name(name))
             && (interface.is_empty() || is_interface(interface))
         {
-            true => Ok(()),
-            false => Err("it gives names that no host has".into()),
+            Ok(())
+        } else {
+            Err("it gives names that no host has".into())
         }
     }
 }

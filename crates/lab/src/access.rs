@@ -58,12 +58,13 @@ fn hint(facts: &Facts) -> String {
         allow.push("kernel.apparmor_restrict_unprivileged_userns=0");
     }
     let start = "start pubgauge as root, or by `unshare --user --map-root-user pubgauge ...`";
-    match allow.is_empty() {
-        true => start.into(),
-        false => format!(
+    if allow.is_empty() {
+        start.into()
+    } else {
+        format!(
             "{start}, which root has to allow first: sysctl {}",
             allow.join(" ")
-        ),
+        )
     }
 }
 

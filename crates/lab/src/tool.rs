@@ -41,8 +41,9 @@ pub(crate) fn within(argv: &[&str], input: &str) -> Result<String, String> {
         .map(str::trim)
         .filter(|l| !l.is_empty())
         .collect();
-    Err(match lines.is_empty() {
-        true => format!("ended with {}", output.status),
-        false => lines.join("; "),
+    Err(if lines.is_empty() {
+        format!("ended with {}", output.status)
+    } else {
+        lines.join("; ")
     })
 }

@@ -176,9 +176,10 @@ fn write_reason(
     out: &mut Vec<u8>,
 ) -> Result<(), EncodeError> {
     if version == Version::V311 {
-        return match reason == ReasonCode::SUCCESS && properties.is_empty() {
-            true => Ok(()),
-            false => Err(EncodeError::OnlyInV5("a reason code or property")),
+        return if reason == ReasonCode::SUCCESS && properties.is_empty() {
+            Ok(())
+        } else {
+            Err(EncodeError::OnlyInV5("a reason code or property"))
         };
     }
     if !reason.is_valid_in(packet_type) {

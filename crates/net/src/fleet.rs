@@ -266,14 +266,15 @@ impl<P: Protocol> TcpFleet<P> {
         protocol: P,
     ) -> Result<Self, DriverError> {
         let target = config.target;
-        let tls = match endpoints.iter().any(|e| e.encryption.is_on()) {
-            true => Some(tls::Setup::new(
+        let tls = if endpoints.iter().any(|e| e.encryption.is_on()) {
+            Some(tls::Setup::new(
                 &target.tls.unwrap_or_default(),
                 &endpoints,
                 |place| protocol.server_name(place, &endpoints[place]),
                 P::ALPN,
-            )?),
-            false => None,
+            )?)
+        } else {
+            None
         };
         Ok(TcpFleet {
             protocol,
@@ -335,9 +336,10 @@ impl<P: Protocol> TcpFleet<P> {
         let closing = state == State::Closing;
         self.drop_connection(id, closing && half_closed);
         // After the client's last bytes any end is in order.
-        let change = match closing {
-            true => Change::Closed,
-            false => Change::Failed(broken.failure),
+        let change = if closing {
+            Change::Closed
+        } else {
+            Change::Failed(broken.failure)
         };
         self.shared.reports.owe(id, change);
     }

@@ -87,9 +87,10 @@ pub fn split(url: &str) -> Option<(String, String)> {
     };
     let (first, second) = authority.split_once(',')?;
     let port_alone = !second.is_empty() && second.bytes().all(|b| b.is_ascii_digit());
-    let second = match port_alone {
-        true => format!("{}:{second}", host_of(first)),
-        false => second.to_owned(),
+    let second = if port_alone {
+        format!("{}:{second}", host_of(first))
+    } else {
+        second.to_owned()
     };
     let url = |place: &str| format!("{scheme}://{user}{place}{path}");
     Some((url(first), url(&second)))

@@ -169,9 +169,10 @@ fn bind_address_no_port(fd: &OwnedFd) -> Result<(), Errno> {
 
 /// Why a connection could not be made or was lost, and what to do.
 pub fn failure(errno: Errno, endpoint: &str, connecting: bool) -> Failure {
-    let attempt = match connecting {
-        true => Attempt::Connect,
-        false => Attempt::Transfer,
+    let attempt = if connecting {
+        Attempt::Connect
+    } else {
+        Attempt::Transfer
     };
     if let Some(resource) = Resource::of_errno(attempt, errno.raw_os_error()) {
         let what = match resource {

@@ -35,13 +35,14 @@ const SYSTEM_AUTHORITIES: [&str; 3] = [
 /// Files that are missing, unreadable or do not belong together.
 pub fn configure(tls: &Tls) -> Result<Arc<ClientConfig>, DriverError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let verifier: Arc<dyn ServerCertVerifier> = match tls.insecure {
-        true => Arc::new(trust::Anybody {
+    let verifier: Arc<dyn ServerCertVerifier> = if tls.insecure {
+        Arc::new(trust::Anybody {
             schemes: provider
                 .signature_verification_algorithms
                 .supported_schemes(),
-        }),
-        false => Arc::new(trust(tls, &provider)?),
+        })
+    } else {
+        Arc::new(trust(tls, &provider)?)
     };
     let builder = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -90,9 +91,10 @@ fn trust(tls: &Tls, provider: &Arc<CryptoProvider>) -> Result<Trust, DriverError
         ));
     };
     let found = certificates(file, "CA certificates")?;
-    let (named, from) = match tls.ca_file.is_some() {
-        true => (found.clone(), file.display().to_string()),
-        false => (Vec::new(), format!("{} (the system's)", file.display())),
+    let (named, from) = if tls.ca_file.is_some() {
+        (found.clone(), file.display().to_string())
+    } else {
+        (Vec::new(), format!("{} (the system's)", file.display()))
     };
     let mut roots = RootCertStore::empty();
     let (added, _) = roots.add_parsable_certificates(found);

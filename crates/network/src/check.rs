@@ -58,9 +58,10 @@ impl Network {
             link.check_delay(&mut problems);
             link.check_chances(&mut problems);
         }
-        match problems.found.is_empty() {
-            true => Ok(()),
-            false => Err(problems.found),
+        if problems.found.is_empty() {
+            Ok(())
+        } else {
+            Err(problems.found)
         }
     }
 

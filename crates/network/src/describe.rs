@@ -163,8 +163,9 @@ fn percent(share: f64) -> String {
 fn short(value: f64) -> String {
     let digits = if value.abs() < 0.001 { 6 } else { 3 };
     let text = format!("{value:.digits$}");
-    match text.contains('.') {
-        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
-        false => text,
+    if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    } else {
+        text
     }
 }

@@ -133,9 +133,10 @@ impl Output {
 
     /// Prints a result, as JSON or in words.
     pub fn show(&self, result: &impl Serialize, words: impl FnOnce() -> String) {
-        match self.json {
-            true => print_json(result),
-            false => print(&words()),
+        if self.json {
+            print_json(result)
+        } else {
+            print(&words())
         }
     }
 }

@@ -28,9 +28,10 @@ pub fn man(verb: &[String], out: Option<&Path>) -> Result<i32, Ending> {
                 let known = visible(command).map(Command::get_name).collect::<Vec<_>>();
                 Ending::bad_input(format!(
                     "no verb `{word}`\n  hint: {}",
-                    match known.is_empty() {
-                        true => format!("`{}` has none", command.get_name()),
-                        false => format!("known are {}", known.join(", ")),
+                    if known.is_empty() {
+                        format!("`{}` has none", command.get_name())
+                    } else {
+                        format!("known are {}", known.join(", "))
                     }
                 ))
             })?;

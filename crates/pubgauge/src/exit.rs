@@ -71,9 +71,10 @@ pub fn plain(text: &str) -> Cow<'_, str> {
     }
     let mut plain = String::with_capacity(text.len() + 16);
     for c in text.chars() {
-        match orders(c) {
-            true => drop(write!(plain, "\\u{:04x}", u32::from(c))),
-            false => plain.push(c),
+        if orders(c) {
+            drop(write!(plain, "\\u{:04x}", u32::from(c)))
+        } else {
+            plain.push(c)
         }
     }
     Cow::Owned(plain)
@@ -87,9 +88,10 @@ pub fn print(text: &str) {
 
 /// Prints data that need not be text: as it is, and made [`plain`] on a terminal.
 pub fn print_bytes(bytes: &[u8]) {
-    match std::io::stdout().is_terminal() {
-        true => print(&String::from_utf8_lossy(bytes)),
-        false => write_out(bytes),
+    if std::io::stdout().is_terminal() {
+        print(&String::from_utf8_lossy(bytes))
+    } else {
+        write_out(bytes)
     }
 }
 

@@ -73,9 +73,10 @@ fn all<T>(done: impl Iterator<Item = (String, Result<T, Ending>)>) -> Result<Vec
             Ok(one) => fine.push(one),
             Err(ending) => {
                 code = code.max(ending.code);
-                wrong.push(match ending.message.starts_with(&name) {
-                    true => ending.message,
-                    false => format!("{name}: {}", ending.message),
+                wrong.push(if ending.message.starts_with(&name) {
+                    ending.message
+                } else {
+                    format!("{name}: {}", ending.message)
                 });
             }
         }
@@ -117,12 +118,13 @@ pub fn length<'a>(plans: impl Iterator<Item = (&'a Plan, Option<&'a Results>)>) 
         }
     }
     let studies = so_many(count, "study");
-    let trials = match open {
-        true => format!(
+    let trials = if open {
+        format!(
             "{} and what searches and rounds take",
             so_many(trials, "trial")
-        ),
-        false => so_many(trials, "trial"),
+        )
+    } else {
+        so_many(trials, "trial")
     };
     let about_or_most = if open { "at most" } else { "about" };
     format!(
@@ -231,9 +233,10 @@ impl Several {
                 .remark(&format!("study {} of {number}: {name}", nth + 1));
             let mut inner = one.args;
             let place = out.join(&name);
-            match inner.resume.is_some() {
-                true => inner.resume = Some(place),
-                false => inner.out = Some(place),
+            if inner.resume.is_some() {
+                inner.resume = Some(place)
+            } else {
+                inner.out = Some(place)
             }
             let own = match one
                 .ready
@@ -296,9 +299,10 @@ impl Several {
                 let one = || {
                     let mut args = alone(args.selection.clone());
                     // A study that has not begun starts from its recorded invocation.
-                    match out.join(&listed.folder).join(store::RESULTS_FILE).exists() {
-                        true => args.resume = Some(out.join(&listed.folder)),
-                        false => args.selection.study = Some(listed.file.clone()),
+                    if out.join(&listed.folder).join(store::RESULTS_FILE).exists() {
+                        args.resume = Some(out.join(&listed.folder))
+                    } else {
+                        args.selection.study = Some(listed.file.clone())
                     }
                     let mut ready = Ready::of(&args, Some(&listed.begun), hosts)?;
                     ready.prepared.given.clone_from(&listed.given);

@@ -136,9 +136,10 @@ pub fn can_be_written(gate: &GateArgs) -> Result<(), Ending> {
             "is a folder\n  hint: name a file, for example results.xml",
         ));
     }
-    match folder.is_none_or(Path::is_dir) {
-        true => Ok(()),
-        false => Err(wrong("its folder does not exist\n  hint: make it first")),
+    if folder.is_none_or(Path::is_dir) {
+        Ok(())
+    } else {
+        Err(wrong("its folder does not exist\n  hint: make it first"))
     }
 }
 
@@ -154,9 +155,10 @@ pub fn tell(
     checks: &[Check],
 ) -> Result<(), Ending> {
     let on_github = || std::env::var_os("GITHUB_ACTIONS").is_some_and(|value| value == "true");
-    let annotations = gate.annotations.unwrap_or(match on_github() {
-        true => Annotations::Github,
-        false => Annotations::None,
+    let annotations = gate.annotations.unwrap_or(if on_github() {
+        Annotations::Github
+    } else {
+        Annotations::None
     });
     if annotations == Annotations::Github {
         let study = study.map(|path| path.display().to_string());

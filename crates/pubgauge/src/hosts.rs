@@ -43,8 +43,9 @@ fn from_file(file: &Path, program: Option<&str>) -> Result<Vec<Host>, Ending> {
         |error: &dyn Display| Ending::bad_input(format!("--hosts {}: {error}", file.display()));
     let text = store::read_text(file, LONGEST_FILE).map_err(|e| failed(&e))?;
     let hosts = read_hosts(&text, program).map_err(|error| failed(&error))?;
-    match hosts.is_empty() {
-        true => Err(failed(&"there is no [[host]] in it")),
-        false => Ok(hosts),
+    if hosts.is_empty() {
+        Err(failed(&"there is no [[host]] in it"))
+    } else {
+        Ok(hosts)
     }
 }

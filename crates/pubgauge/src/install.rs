@@ -31,19 +31,23 @@ pub fn install(
 ) -> Result<i32, Ending> {
     let testbed = drivers::testbed().map_err(Ending::not_valid)?;
     let all = names.iter().any(|name| name == "all");
-    let systems: Vec<SystemFile> = match all {
-        true => catalog.systems().cloned().collect(),
-        false => names
+    let systems: Vec<SystemFile> = if all {
+        catalog.systems().cloned().collect()
+    } else {
+        names
             .iter()
             .map(|name| catalog.get(name).map_err(Ending::bad_input))
-            .collect::<Result<_, _>>()?,
+            .collect::<Result<_, _>>()?
     };
     // A system that is half installed would be found.
     sound(&systems).map_err(Ending::bad_input)?;
     // With JSON output, only the result goes to standard output.
-    let put = |words: &str| match output.json {
-        true => say(format_args!("{words}")),
-        false => print(words),
+    let put = |words: &str| {
+        if output.json {
+            say(format_args!("{words}"))
+        } else {
+            print(words)
+        }
     };
     let say = |words: &str| {
         if !output.quiet {
@@ -78,9 +82,10 @@ pub fn install(
     }
     if !plans.is_empty() {
         // Steps are shown whenever a question follows.
-        match yes {
-            true => say(&words(&plans)),
-            false => put(&words(&plans)),
+        if yes {
+            say(&words(&plans))
+        } else {
+            put(&words(&plans))
         }
     }
     for (system, why) in cannot.iter() {
@@ -89,9 +94,10 @@ pub fn install(
     }
     if plans.is_empty() {
         show(&told, output);
-        return match cannot.is_empty() {
-            true => Ok(FINE),
-            false => Err(Ending::bad_input("nothing was installed")),
+        return if cannot.is_empty() {
+            Ok(FINE)
+        } else {
+            Err(Ending::bad_input("nothing was installed"))
         };
     }
     if !yes {
@@ -119,9 +125,10 @@ pub fn install(
         }
     }
     show(&told, output);
-    match told.iter().any(|told| told.outcome == Done::Failed) {
-        true => Ok(NOT_VALID),
-        false => Ok(FINE),
+    if told.iter().any(|told| told.outcome == Done::Failed) {
+        Ok(NOT_VALID)
+    } else {
+        Ok(FINE)
     }
 }
 
@@ -231,9 +238,10 @@ fn ask(names: &[String]) -> Result<(), Ending> {
     let mut answer = String::new();
     let read = stdin.lock().read_line(&mut answer);
     let yes = ["y", "yes"].contains(&answer.trim().to_lowercase().as_str());
-    match read.is_ok() && yes {
-        true => Ok(()),
-        false => Err(Ending::bad_input("not wanted; nothing was installed")),
+    if read.is_ok() && yes {
+        Ok(())
+    } else {
+        Err(Ending::bad_input("not wanted; nothing was installed"))
     }
 }
 

@@ -58,9 +58,10 @@ impl Invocation {
         hosts: Option<u32>,
     ) -> std::io::Result<Invocation> {
         let file = |path: &Option<PathBuf>| path.as_deref().map(absolute).transpose();
-        let folder = match prepared.folder.as_os_str().is_empty() {
-            true => std::env::current_dir()?,
-            false => absolute(&prepared.folder)?,
+        let folder = if prepared.folder.as_os_str().is_empty() {
+            std::env::current_dir()?
+        } else {
+            absolute(&prepared.folder)?
         };
         let systems = selection.systems.iter().map(absolute);
         Ok(Invocation {
@@ -181,9 +182,10 @@ impl Invocation {
                 true if !otherwise => missing.extend(flags),
                 false if was != is => {
                     let was: Vec<String> = flags.collect();
-                    other.push(match was.is_empty() {
-                        true => format!("this run began without {flag}"),
-                        false => format!("this run began with {}", was.join(" ")),
+                    other.push(if was.is_empty() {
+                        format!("this run began without {flag}")
+                    } else {
+                        format!("this run began with {}", was.join(" "))
                     });
                 }
                 _ => {}
@@ -192,12 +194,13 @@ impl Invocation {
         if was.insecure && !is.insecure && is.ca.is_none() {
             missing.push("--insecure".to_owned());
         }
-        match missing.is_empty() {
-            true => Ok(other),
-            false => Err(Ending::bad_input(format!(
+        if missing.is_empty() {
+            Ok(other)
+        } else {
+            Err(Ending::bad_input(format!(
                 "this run began with more than its folder may decide: what runs or is read on this machine is said on this command line alone\n  hint: add {}, or what is to be taken instead",
                 missing.join(" ")
-            ))),
+            )))
         }
     }
 

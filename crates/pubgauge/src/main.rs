@@ -56,10 +56,11 @@ fn main() {
                 error.kind(),
                 ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
             );
-            match asked {
-                true => drop(error.print()),
+            if asked {
+                drop(error.print());
+            } else {
                 // The text repeats the command line, so it is made plain.
-                false => exit::say(format_args!("{}", error.render())),
+                exit::say(format_args!("{}", error.render()));
             }
             std::process::exit(if asked { FINE } else { BAD_INPUT });
         }

@@ -214,9 +214,10 @@ fn words(prepared: &Prepared, verbose: bool) -> String {
         let words = pubgauge_campaign::networks::words(network);
         out.extend(words.lines().map(|line| format!("  {line}\n")));
     }
-    out.push_str(&match verbose {
-        true => all(prepared),
-        false => one_screen(prepared),
+    out.push_str(&if verbose {
+        all(prepared)
+    } else {
+        one_screen(prepared)
     });
     let unsupported = plan.unsupported.iter().flat_map(|cell| {
         cell.settings.iter().map(|u| {
@@ -227,12 +228,13 @@ fn words(prepared: &Prepared, verbose: bool) -> String {
     section(&mut out, "what cannot be had", by_words(unsupported));
     let claims = plan.claims.iter();
     let claims = claims.map(|c| format!("{}: {} Rule: {}", c.id, c.sentence, rule_words(c)));
-    let claims = match verbose || plan.claims.is_empty() {
-        true => claims.collect(),
-        false => vec![format!(
+    let claims = if verbose || plan.claims.is_empty() {
+        claims.collect()
+    } else {
+        vec![format!(
             "{} judged by what is measured",
             so_many(claims.len() as u64, "claim")
-        )],
+        )]
     };
     section(&mut out, "claims", claims);
     let most = if verbose { usize::MAX } else { NOTES };
@@ -272,9 +274,10 @@ fn workload(trial: &PlannedTrial) -> String {
         let clients = clients(trial);
         let (least, most) = (clients.iter().min(), clients.iter().max());
         let (least, most) = (least.unwrap_or(&0), most.unwrap_or(&0));
-        let of_each = match least == most {
-            true => so_many(*most, "client"),
-            false => format!("{least} to {most} clients"),
+        let of_each = if least == most {
+            so_many(*most, "client")
+        } else {
+            format!("{least} to {most} clients")
         };
         text.push_str(&format!(
             "; over {} brokers with {of_each} each: each topic lives on one of them, the first on the first, the second on the second, and so on in turn; whoever publishes or hears it connects there",

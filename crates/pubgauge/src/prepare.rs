@@ -124,9 +124,12 @@ fn planned(
     plan.split_unsupported(resolve);
     split(&mut plan, &systems, brokers_refused);
     split(&mut plan, &systems, refused);
-    split(&mut plan, &systems, |trial, chosen| match elsewhere {
-        true => hosts::refused(trial, chosen),
-        false => networks::refused(trial, chosen),
+    split(&mut plan, &systems, |trial, chosen| {
+        if elsewhere {
+            hosts::refused(trial, chosen)
+        } else {
+            networks::refused(trial, chosen)
+        }
     });
     if plan.trials.is_empty() {
         let mut why = String::from("no system can do what the study asks for");

@@ -131,9 +131,10 @@ impl Progress {
             planned: Duration::from_nanos(trial.duration_estimate()),
         }));
         // The number of trials of searches and rounds is not known beforehand.
-        let known = match plan.search.is_some() || plan.rounds().is_some() {
-            true => 0,
-            false => plan.trials.len() as u64,
+        let known = if plan.search.is_some() || plan.rounds().is_some() {
+            0
+        } else {
+            plan.trials.len() as u64
         };
         let mut view = View::new(known, Instant::now());
         view.expect(forecast.next(), forecast.rest());
@@ -204,9 +205,10 @@ impl Progress {
         let mut view = lock(&self.view);
         self.forecast.done(view.trial_elapsed(Instant::now()));
         let found = found(trial);
-        let line = match self.lines {
-            true => format!("  {found}"),
-            false => format!("{} {}: {found}", view.number(), view.what()),
+        let line = if self.lines {
+            format!("  {found}")
+        } else {
+            format!("{} {}: {found}", view.number(), view.what())
         };
         let said = view.to_stay(&line, self.columns());
         view.expect(Duration::ZERO, self.forecast.next() + self.forecast.rest());

@@ -84,8 +84,9 @@ fn begun(args: &RunArgs) -> Result<Option<Invocation>, Ending> {
         return Ok(None);
     };
     let begun = Invocation::read(dir)?;
-    match begun.is_none() && args.selection.is_empty() {
-        true => Err(Invocation::missing(dir)),
-        false => Ok(begun),
+    if begun.is_none() && args.selection.is_empty() {
+        Err(Invocation::missing(dir))
+    } else {
+        Ok(begun)
     }
 }

@@ -39,9 +39,10 @@ pub fn scratch() -> std::io::Result<OwnedFolder> {
 /// The exit code of a program that ends normally with `own`: it may have ended only because the
 /// second signal killed its systems.
 pub fn exit_code(own: i32) -> i32 {
-    match AT_ONCE.load(Ordering::SeqCst) {
-        true => INTERRUPTED,
-        false => own,
+    if AT_ONCE.load(Ordering::SeqCst) {
+        INTERRUPTED
+    } else {
+        own
     }
 }
 

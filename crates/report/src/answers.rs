@@ -91,9 +91,10 @@ pub fn answers(results: &Results) -> Vec<WorkloadAnswer> {
 /// Why the default applies.
 pub(crate) fn default_words(results: &Results) -> &'static str {
     let study = &results.study;
-    match study.criterion_specs.is_empty() && !study.criteria.is_empty() {
-        true => "pubgauge's default: these results do not say to what the criteria apply",
-        false => "pubgauge's default: the study asks for nothing",
+    if study.criterion_specs.is_empty() && !study.criteria.is_empty() {
+        "pubgauge's default: these results do not say to what the criteria apply"
+    } else {
+        "pubgauge's default: the study asks for nothing"
     }
 }
 
@@ -339,10 +340,11 @@ fn of_spec(trial: &Trial, spec: &CriterionSpec) -> Said {
         (false, _) => limit / value,
     });
     let allowed = spec.show(limit);
-    let measured = match (used - 1.0).abs() > 0.01 {
+    let measured = if (used - 1.0).abs() > 0.01 {
         // Three digits, unless these would hide on which side of the limit the value lies.
-        true => bearing.figure(|value| short(spec, value)),
-        false => bearing.figure(|value| spec.show(value)),
+        bearing.figure(|value| short(spec, value))
+    } else {
+        bearing.figure(|value| spec.show(value))
     };
     let status = trial.verdict.status;
     // A trial that is not valid is decided by its verdict, not by a figure. A client-bound trial
@@ -398,14 +400,16 @@ fn headroom(cell: &Cell<'_>) -> Vec<String> {
     let load = |trial: &Trial| {
         let load = &trial.worker_load;
         let busiest = load.publishers_running.max(load.subscribers_running);
-        match in_client {
-            true => Some(busiest),
-            false => trial.system_busiest_thread_cpu,
+        if in_client {
+            Some(busiest)
+        } else {
+            trial.system_busiest_thread_cpu
         }
     };
-    let whose = match in_client {
-        true => "the busiest client thread, with the library in it,",
-        false => "its busiest thread",
+    let whose = if in_client {
+        "the busiest client thread, with the library in it,"
+    } else {
+        "its busiest thread"
     };
     let most = cell.quoted().into_iter().filter_map(load);
     let most = most.max_by(f64::total_cmp).into_iter();

@@ -16,9 +16,10 @@ pub(crate) fn sentence(cell: &Cell<'_>) -> Option<String> {
         let values = || all().filter_map(of);
         let (least, most) = (values().reduce(f64::min)?, values().reduce(f64::max)?);
         let (least, most) = (shown(least), shown(most));
-        Some(match least == most {
-            true => format!("{name} {most}"),
-            false => format!("{name} {least} to {most}"),
+        Some(if least == most {
+            format!("{name} {most}")
+        } else {
+            format!("{name} {least} to {most}")
         })
     };
     let figures = [

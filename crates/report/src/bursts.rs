@@ -17,9 +17,10 @@ pub(crate) fn sentences(cell: &Cell<'_>) -> Vec<String> {
         let flows = cell.trials.iter().flat_map(|trial| &trial.flows);
         let named = flows.filter(|flow| flow.name == *name);
         let bursts: Vec<BurstFigures> = named.filter_map(|flow| flow.bursts).collect();
-        let of = match several {
-            true => format!("{}, {name}", cell.row),
-            false => cell.row.clone(),
+        let of = if several {
+            format!("{}, {name}", cell.row)
+        } else {
+            cell.row.clone()
         };
         Some(format!("{of}: {}", words(&bursts)?))
     };

@@ -178,9 +178,10 @@ fn values(pair: &Pair<'_>, figure: &Figure) -> Values {
     let (left, right) = (in_both(&a, &b), in_both(&b, &a));
     let too_few = "fewer than two repeats are valid on both sides";
     let why = why.or((paired && left.len() < 2).then(|| too_few.to_owned()));
-    let (a, b) = match paired && why.is_none() {
-        true => (left, right),
-        false => (a, b),
+    let (a, b) = if paired && why.is_none() {
+        (left, right)
+    } else {
+        (a, b)
     };
     let of = |values: Vec<(u32, f64)>| values.into_iter().map(|(_, value)| value).collect();
     Values {
@@ -287,9 +288,10 @@ fn row(figure: Figure, values: Values, confidence: f64, margin: f64) -> Row {
     row.verdict = if relative && change.low() >= -bound && change.high() <= bound {
         Verdict::Same
     } else if change.low() > 0.0 || change.high() < 0.0 {
-        match (change.effect > 0.0) == (row.figure.better == Better::More) {
-            true => Verdict::Better,
-            false => Verdict::Worse,
+        if (change.effect > 0.0) == (row.figure.better == Better::More) {
+            Verdict::Better
+        } else {
+            Verdict::Worse
         }
     } else {
         Verdict::CannotTell

@@ -142,9 +142,10 @@ fn told(comparison: &Comparison, figure: &ComparedFigure) -> Told {
     };
     Told {
         change,
-        interval: match interval.is_empty() {
-            true => pairs,
-            false => format!("{interval}, {pairs}"),
+        interval: if interval.is_empty() {
+            pairs
+        } else {
+            format!("{interval}, {pairs}")
         },
         verdict: figure.verdict,
         why: figure.why.clone().unwrap_or_default(),

@@ -102,13 +102,10 @@ fn throughput(workload: &Workload<'_>, id: String, lines: &[(Option<String>, Lin
             .chain(interval(estimate));
         rows.push(row(cell, figures.chain([offered.map(|e| e.mean).into()])));
     }
-    let words = match workload.flat_out {
-        true => {
-            " \u{201c}or more\u{201d}: the client was the limit, so this is a lower bound. \u{201c}under overload\u{201d}: carried of an offer that was more than the system could carry."
-        }
-        false => {
-            " The schedule sets the rate here: a system that keeps up delivers what is offered."
-        }
+    let words = if workload.flat_out {
+        " \u{201c}or more\u{201d}: the client was the limit, so this is a lower bound. \u{201c}under overload\u{201d}: carried of an offer that was more than the system could carry."
+    } else {
+        " The schedule sets the rate here: a system that keeps up delivers what is offered."
     };
     Figure {
         id,

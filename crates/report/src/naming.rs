@@ -79,9 +79,12 @@ pub(crate) fn name(cells: &mut [Cell<'_>]) -> Vec<Point> {
     for (cell, (row, point)) in cells.iter_mut().zip(named) {
         let mut label = row.clone();
         label.extend(Some(point.label.clone()).filter(|label| !label.is_empty()));
-        let or_system = |parts: Vec<String>| match parts.is_empty() {
-            true => cell.system.clone(),
-            false => parts.join(", "),
+        let or_system = |parts: Vec<String>| {
+            if parts.is_empty() {
+                cell.system.clone()
+            } else {
+                parts.join(", ")
+            }
         };
         (cell.row, cell.label) = (or_system(row), or_system(label));
         cell.point = points.iter().position(|p| *p == point).unwrap_or(0);

@@ -76,13 +76,14 @@ pub(crate) fn sentence(results: &Results, cell: &Cell<'_>) -> Option<String> {
     let payload = mean(&|trial, _| payload_bits_per_s(trial));
     let bare = info.baseline.as_ref().map(|b| b.tcp.bits_per_s());
     if let (Some(payload), Some(bare)) = (payload, bare.filter(|bits| *bits > 0.0)) {
-        said.push_str(&match info.shape_only {
-            true => "; throughput is not quotable: every packet crosses programs".to_owned(),
-            false => format!(
+        said.push_str(&if info.shape_only {
+            "; throughput is not quotable: every packet crosses programs".to_owned()
+        } else {
+            format!(
                 "; {} Mbit/s of payload, {} of what bare TCP carries",
                 units::digits(payload / 1e6),
                 units::share(payload / bare)
-            ),
+            )
         });
     }
     let fullest = on.iter().filter_map(|(trial, _)| fullest_link(trial));

@@ -107,9 +107,10 @@ fn head(out: &mut String, results: &Results) {
         escape(&started),
         results.trials.len(),
         if results.trials.len() == 1 { "" } else { "s" },
-        match results.trials.len() as u32 == study.planned_trials {
-            true => String::new(),
-            false => format!(" of {}", study.planned_trials),
+        if results.trials.len() as u32 == study.planned_trials {
+            String::new()
+        } else {
+            format!(" of {}", study.planned_trials)
         },
         machine.cores,
         if machine.cores == 1 { "" } else { "s" },

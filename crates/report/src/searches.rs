@@ -148,9 +148,10 @@ pub(crate) fn groups<'s, 'a>(results: &Results, all: &'s [Sought<'a>]) -> Vec<Gr
             asked.insert(0, whole.to_owned());
         }
         Group {
-            words: match workload.cells.is_empty() {
-                true => search.workload.clone(),
-                false => workload::words_without(&workload, &search.axis),
+            words: if workload.cells.is_empty() {
+                search.workload.clone()
+            } else {
+                workload::words_without(&workload, &search.axis)
             },
             asked,
             by_default,
@@ -289,9 +290,10 @@ impl<'a> Sought<'a> {
         };
         let figures = self.tried.iter().filter(fits).filter_map(|tried| {
             let trial = tried.trial?;
-            let seconds = match trial.system_in_client() {
-                true => trial.client_cpu_s.total(),
-                false => trial.system_cpu_s?,
+            let seconds = if trial.system_in_client() {
+                trial.client_cpu_s.total()
+            } else {
+                trial.system_cpu_s?
             };
             Some(per_message(seconds, trial)? * 1e3)
         });

@@ -109,12 +109,11 @@ impl Difference {
 /// the same number.
 pub fn difference(a: &[f64], b: &[f64], paired: bool, confidence: f64) -> Difference {
     let differences: Vec<f64>;
-    let change = match paired {
-        true => {
-            differences = a.iter().zip(b).map(|(a, b)| b - a).collect();
-            claims::Estimate::of(&differences)
-        }
-        false => claims::Estimate::contrast(&[(1.0, b), (-1.0, a)]),
+    let change = if paired {
+        differences = a.iter().zip(b).map(|(a, b)| b - a).collect();
+        claims::Estimate::of(&differences)
+    } else {
+        claims::Estimate::contrast(&[(1.0, b), (-1.0, a)])
     };
     let (low, high) = change.interval_at(confidence);
     Difference {

@@ -41,9 +41,10 @@ pub fn outcome(results: &Results, folder: &str) -> StudyOutcome {
         machine: machine(&results.machine),
         pubgauge_version: results.machine.pubgauge_version.clone(),
         systems: systems.iter().map(|s| s.trim_end().to_owned()).collect(),
-        answers: match results.claims.is_empty() {
-            true => said(results),
-            false => Vec::new(),
+        answers: if results.claims.is_empty() {
+            said(results)
+        } else {
+            Vec::new()
         },
         counts: Counts::of(&results.claims),
         claims: results.claims.clone(),
@@ -254,13 +255,14 @@ pub fn markdown(studies: &Studies, wanted: &[&str]) -> Result<String, String> {
             .reason
             .split("; ")
             .all(|figure| claim.ours.contains(figure));
-        let outcome = match told {
-            true => format!("**{}**", claim.outcome.word()),
-            false => format!(
+        let outcome = if told {
+            format!("**{}**", claim.outcome.word())
+        } else {
+            format!(
                 "**{}**: {}",
                 claim.outcome.word(),
                 cell(&first(&claim.reason))
-            ),
+            )
         };
         out.push_str(&format!(
             "| {} {} | {} ({}) | {} | {} | {outcome} |\n",

@@ -97,9 +97,10 @@ fn question(
     (asked, by_default): (&[String], bool),
     question: &str,
 ) -> Option<String> {
-    let why = match by_default {
-        true => format!(" ({})", answers::default_words(results)),
-        false => String::new(),
+    let why = if by_default {
+        format!(" ({})", answers::default_words(results))
+    } else {
+        String::new()
     };
     let asked = asked.join(", ");
     (!asked.is_empty()).then(|| format!("{question} Asked: {asked}{why}"))
@@ -191,9 +192,10 @@ fn figures(out: &mut String, results: &Results, workload: &Workload<'_>, width: 
                 "!"
             };
             let label = format!("{mark}{}", plain(&cell.row));
-            let judged = match width >= FULL_VERDICTS {
-                true => verdict_words(cell, Status::word),
-                false => verdict_words(cell, short),
+            let judged = if width >= FULL_VERDICTS {
+                verdict_words(cell, Status::word)
+            } else {
+                verdict_words(cell, short)
             };
             let figures = columns.iter().map(|c| (c.show(cell), c.width));
             one_line(out, &label, (&judged, verdict), figures, first, width);
@@ -224,12 +226,11 @@ fn one_line(
     first: usize,
     width: usize,
 ) {
-    let mut line = match name.chars().count() > first {
-        true => {
-            wrapped(out, "", name, width);
-            format!("{:first$}", "")
-        }
-        false => format!("{name:<first$}"),
+    let mut line = if name.chars().count() > first {
+        wrapped(out, "", name, width);
+        format!("{:first$}", "")
+    } else {
+        format!("{name:<first$}")
     };
     let _ = write!(line, " {judged:<verdict$}");
     for (figure, width) in figures {
@@ -242,9 +243,10 @@ fn one_line(
 /// The verdict, with the number of repeats that have it, if not all do.
 fn verdict_words(cell: &Cell<'_>, word: fn(Status) -> &'static str) -> String {
     let (all, valid) = (cell.trials.len(), cell.valid().count());
-    match valid > 0 && valid < all {
-        true => format!("{valid}/{all} ok"),
-        false => word(cell.status()).to_owned(),
+    if valid > 0 && valid < all {
+        format!("{valid}/{all} ok")
+    } else {
+        word(cell.status()).to_owned()
     }
 }
 

@@ -46,9 +46,10 @@ pub fn count(count: u64) -> String {
 pub fn brief(value: f64) -> String {
     let text = scaled(value);
     let (number, thousands) = text.split_once(' ').unwrap_or((&text, ""));
-    let number = match number.contains('.') && !number.contains('e') {
-        true => number.trim_end_matches('0').trim_end_matches('.'),
-        false => number,
+    let number = if number.contains('.') && !number.contains('e') {
+        number.trim_end_matches('0').trim_end_matches('.')
+    } else {
+        number
     };
     format!("{number}{thousands}")
 }
@@ -127,9 +128,10 @@ const QUANTITIES: [(&str, f64); 13] = [
 pub fn spaced(quantity: &str) -> String {
     let (number, unit) = parts(quantity);
     let known = QUANTITIES.iter().any(|(name, _)| *name == unit);
-    match known && !number.is_empty() {
-        true => format!("{number} {unit}"),
-        false => quantity.to_owned(),
+    if known && !number.is_empty() {
+        format!("{number} {unit}")
+    } else {
+        quantity.to_owned()
     }
 }
 
@@ -155,9 +157,10 @@ pub fn amount(quantity: &str) -> Option<f64> {
         "M" => 1e6,
         _ => return None,
     };
-    let per = match per.starts_with(|c: char| c.is_ascii_digit()) {
-        true => amount(per)?,
-        false => amount(&format!("1{per}"))?,
+    let per = if per.starts_with(|c: char| c.is_ascii_digit()) {
+        amount(per)?
+    } else {
+        amount(&format!("1{per}"))?
     };
     Some(number * scale / per)
 }

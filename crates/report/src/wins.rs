@@ -83,16 +83,18 @@ pub fn answer(cells: &[&Cell<'_>], metric: Metric) -> Answer {
             bound,
             to_best: None,
         };
-        match cell.reference {
-            true => ceiling = Some(place),
-            false => places.push((place, values)),
+        if cell.reference {
+            ceiling = Some(place)
+        } else {
+            places.push((place, values))
         }
     }
     places.sort_by(|a, b| {
         let order = a.0.estimate.mean.total_cmp(&b.0.estimate.mean);
-        match metric.more_is_better() {
-            true => order.reverse(),
-            false => order,
+        if metric.more_is_better() {
+            order.reverse()
+        } else {
+            order
         }
     });
     let compared = places.len();
@@ -135,9 +137,10 @@ impl Answer {
     /// How much better the best is than the next one, with the interval: `2.94 times (2.80 to 3.10)`.
     fn times(&self, next: &Place) -> Option<String> {
         let ratio = next.to_best?;
-        let (low, mid, high) = match ratio.ratio < 1.0 {
-            true => (1.0 / ratio.high, 1.0 / ratio.ratio, 1.0 / ratio.low),
-            false => (ratio.low, ratio.ratio, ratio.high),
+        let (low, mid, high) = if ratio.ratio < 1.0 {
+            (1.0 / ratio.high, 1.0 / ratio.ratio, 1.0 / ratio.low)
+        } else {
+            (ratio.low, ratio.ratio, ratio.high)
         };
         let [low, mid, high] = [low, mid, high].map(units::digits);
         Some(match self.winners[0].bound {

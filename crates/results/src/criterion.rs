@@ -81,12 +81,13 @@ const GATHERED_NS: u64 = 10_000_000;
 /// most 100 ms, counted from the intended time. Where messages are gathered for more than 10 ms
 /// (`pacing_within_ns`), it counts from the send: until then they wait because the study asks for it.
 pub fn by_default(pacing_within_ns: u64) -> CriterionSpec {
-    let (figure, text) = match pacing_within_ns > GATHERED_NS {
-        true => (
+    let (figure, text) = if pacing_within_ns > GATHERED_NS {
+        (
             "latency_from_send_ns.p99",
             "latency from send p99 <= 100 ms",
-        ),
-        false => ("latency_ns.p99", "latency p99 <= 100 ms"),
+        )
+    } else {
+        ("latency_ns.p99", "latency p99 <= 100 ms")
     };
     CriterionSpec {
         text: text.to_owned(),

@@ -266,9 +266,10 @@ fn inflated(bytes: &[u8]) -> Result<Vec<u8>, String> {
     reader
         .read_to_end(&mut plain)
         .map_err(|why| why.to_string())?;
-    match plain.len() > MOST_ENCODED {
-        true => Err(format!("it is longer than {MOST_ENCODED} bytes")),
-        false => Ok(plain),
+    if plain.len() > MOST_ENCODED {
+        Err(format!("it is longer than {MOST_ENCODED} bytes"))
+    } else {
+        Ok(plain)
     }
 }
 

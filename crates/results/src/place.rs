@@ -25,9 +25,10 @@ impl Place {
     /// # Errors
     /// That of the file system.
     pub fn open(path: &Path) -> io::Result<Place> {
-        let path = match path.as_os_str().is_empty() {
-            true => Path::new("."),
-            false => path,
+        let path = if path.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            path
         };
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let folder = rustix::fs::open(path, flags, Mode::empty())?;
@@ -152,9 +153,10 @@ impl Place {
     fn at(&self, name: &OsStr, flags: OFlags) -> io::Result<OwnedFd> {
         let name = one(name)?;
         let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let mode = match flags.contains(OFlags::CREATE) {
-            true => Mode::from_raw_mode(0o666),
-            false => Mode::empty(),
+        let mode = if flags.contains(OFlags::CREATE) {
+            Mode::from_raw_mode(0o666)
+        } else {
+            Mode::empty()
         };
         let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
         let opened = match openat2(&self.folder, name, flags, mode, beneath) {

@@ -5,14 +5,16 @@ use std::path::Path;
 /// A path quoted as one word for a POSIX shell, which no command takes for a flag.
 pub fn quoted(path: &Path) -> String {
     let text = path.display().to_string();
-    let text = match text.starts_with('-') {
-        true => format!("./{text}"),
-        false => text,
+    let text = if text.starts_with('-') {
+        format!("./{text}")
+    } else {
+        text
     };
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,:@%=".contains(c);
-    match !text.is_empty() && text.chars().all(is_plain) {
-        true => text,
-        false => format!("'{}'", text.replace('\'', "'\\''")),
+    if !text.is_empty() && text.chars().all(is_plain) {
+        text
+    } else {
+        format!("'{}'", text.replace('\'', "'\\''"))
     }
 }
 

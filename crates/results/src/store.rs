@@ -462,9 +462,10 @@ fn only_begun(dir: &Path) -> Result<bool, StoreError> {
     for entry in fs::read_dir(dir).map_err(io_error("read", dir, dir))? {
         let path = entry.map_err(io_error("read", dir, dir))?.path();
         let name = path.file_name().unwrap_or_default();
-        let is_ours = match name == TRIALS {
-            true => fs::read_dir(&path).is_ok_and(|mut trials| trials.next().is_none()),
-            false => name.to_str().is_some_and(ours),
+        let is_ours = if name == TRIALS {
+            fs::read_dir(&path).is_ok_and(|mut trials| trials.next().is_none())
+        } else {
+            name.to_str().is_some_and(ours)
         };
         if !is_ours {
             return Ok(false);

@@ -121,12 +121,13 @@ impl Studies {
     /// A message, where the text is no such file or one of a newer version.
     pub fn parse(text: &str) -> Result<Studies, String> {
         let studies: Studies = serde_json::from_str(text).map_err(|e| e.to_string())?;
-        match studies.format == FORMAT {
-            true => Ok(studies),
-            false => Err(format!(
+        if studies.format == FORMAT {
+            Ok(studies)
+        } else {
+            Err(format!(
                 "its format is {:?}, and this pubgauge reads {FORMAT:?}",
                 studies.format
-            )),
+            ))
         }
     }
 }

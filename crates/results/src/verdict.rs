@@ -230,11 +230,12 @@ fn overloaded(
     if trial.under_way > 0 && blameless {
         let (under_way, expected) = (trial.under_way, trial.expected);
         let seconds = trial.drain.seconds;
-        let end = match trial.drain.cut_short {
-            true => format!("the drain was cut short after {seconds:.1} s"),
-            false => format!(
+        let end = if trial.drain.cut_short {
+            format!("the drain was cut short after {seconds:.1} s")
+        } else {
+            format!(
                 "the drain ended after {seconds:.1} s: the system never acknowledged their messages"
-            ),
+            )
         };
         let reason = format!(
             "{under_way} of {expected} expected deliveries ({}) were still under way when {end}: \

@@ -141,9 +141,10 @@ fn seconds(spans: impl Iterator<Item = Nanos>) -> f64 {
 
 /// A rate over so many seconds; 0 where there were none.
 pub(crate) fn per_second(count: u64, seconds: f64) -> f64 {
-    match seconds > 0.0 {
-        true => count as f64 / seconds,
-        false => 0.0,
+    if seconds > 0.0 {
+        count as f64 / seconds
+    } else {
+        0.0
     }
 }
 
@@ -306,17 +307,20 @@ fn flows(
         flat_out: flow.is_flat_out(),
         bursts: bursts::figures(flow, &record.bursts[f]),
         cycle_s: flow.arrivals.cycle().map(|ns| ns as f64 / SECOND),
-        series: match several {
-            true => series::of_flow(record, f),
-            false => Vec::new(),
+        series: if several {
+            series::of_flow(record, f)
+        } else {
+            Vec::new()
         },
-        course: match several {
-            true => series::course(record, Some(f)),
-            false => Vec::new(),
+        course: if several {
+            series::course(record, Some(f))
+        } else {
+            Vec::new()
         },
-        windows: match several {
-            true => windows::of_flow(workload, record, f),
-            false => Vec::new(),
+        windows: if several {
+            windows::of_flow(workload, record, f)
+        } else {
+            Vec::new()
         },
         offered: counts.offered,
         published: counts.published,
@@ -537,9 +541,10 @@ fn number(value: f64) -> String {
     }
     let places = (2 - value.abs().log10().floor() as i32).max(0) as usize;
     let text = format!("{value:.places$}");
-    match text.contains('.') {
-        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
-        false => text,
+    if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    } else {
+        text
     }
 }
 

@@ -287,13 +287,15 @@ fn most(traffic: &InterfaceTraffic, record: &TrialRecord, in_client: bool) -> u6
     let delivered = sum.delivered + sum.warm_up_delivered;
     let received = part(|r| r.wire.received, within.unique, delivered);
     // Bytes from a client to a broker cross once; between clients the same bytes are sent and received.
-    let said = match in_client {
-        true => sent.max(received),
-        false => sent + received,
+    let said = if in_client {
+        sent.max(received)
+    } else {
+        sent + received
     };
-    match said > 0.0 {
-        true => (1.1 * said) as u64 + 100 * traffic.packets,
-        false => u64::MAX,
+    if said > 0.0 {
+        (1.1 * said) as u64 + 100 * traffic.packets
+    } else {
+        u64::MAX
     }
 }
 

@@ -105,9 +105,10 @@ impl Instances {
         let several = self.all.len() > 1;
         let mut files = Vec::new();
         for (number, one) in (1..).zip(&self.all) {
-            let prefix = match several {
-                true => format!("broker-{number}-"),
-                false => String::new(),
+            let prefix = if several {
+                format!("broker-{number}-")
+            } else {
+                String::new()
             };
             let record = &one.record;
             let name = |path: &str| format!("{prefix}{}", path.replace('/', "_"));

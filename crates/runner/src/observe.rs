@@ -75,9 +75,10 @@ impl Stalls {
         let within = late >= Self::FLOOR;
         if within {
             // The first sample also counts for the stall's last ones, which are below the floor.
-            self.all += match self.within {
-                true => NOISE_INTERVAL,
-                false => NOISE_INTERVAL + Self::FLOOR,
+            self.all += if self.within {
+                NOISE_INTERVAL
+            } else {
+                NOISE_INTERVAL + Self::FLOOR
             };
             self.longest = self.longest.max(late);
         }

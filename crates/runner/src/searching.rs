@@ -90,15 +90,14 @@ fn cost_s(trial: &Trial) -> Option<f64> {
 
 /// How long a trial took, s. Where that is not stored, it is about as long as its phases.
 pub fn seconds(trial: &Trial) -> f64 {
-    match trial.took_s > 0.0 {
-        true => trial.took_s,
-        false => {
-            AROUND_S
-                + trial.connections.connect_s
-                + trial.connections.ready_s
-                + trial.duration_s
-                + trial.drain.seconds
-        }
+    if trial.took_s > 0.0 {
+        trial.took_s
+    } else {
+        AROUND_S
+            + trial.connections.connect_s
+            + trial.connections.ready_s
+            + trial.duration_s
+            + trial.drain.seconds
     }
 }
 
@@ -142,9 +141,10 @@ fn achieved(axis: &str, trial: &Trial, load: Option<f64>) -> f64 {
         0 => 1.0,
         messages => deliveries as f64 / messages as f64,
     };
-    let taken = match fan > 0.0 {
-        true => trial.delivered_msgs_per_s / fan,
-        false => 0.0,
+    let taken = if fan > 0.0 {
+        trial.delivered_msgs_per_s / fan
+    } else {
+        0.0
     };
     match load.filter(|_| axis != "rate") {
         None => taken,

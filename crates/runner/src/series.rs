@@ -141,9 +141,10 @@ fn lost(counts: &FlowRecording, cut_short: bool) -> u64 {
         .saturating_sub(counts.warm_up_unique);
     // The drain waits only for measured messages. Where none of these came, those of the warm-up
     // may still be under way.
-    let warm_up = match cut_short || counts.unique == 0 {
-        true => missing.min(counts.warm_up_passed_over),
-        false => missing,
+    let warm_up = if cut_short || counts.unique == 0 {
+        missing.min(counts.warm_up_passed_over)
+    } else {
+        missing
     };
     counts.lost() + warm_up
 }
@@ -170,9 +171,10 @@ fn backlog(totals: &[Totals], at: &[Nanos], end: Nanos, lost: u64) -> Vec<u64> {
             passed_over = passed_over.min(t.passed_over);
             let due = t.due - t.rejected;
             let spread = (u128::from(found_late) * u128::from(due) / u128::from(due_in_all)) as u64;
-            let lost_by_then = match *at >= end {
-                true => lost,
-                false => lost.min(passed_over + spread),
+            let lost_by_then = if *at >= end {
+                lost
+            } else {
+                lost.min(passed_over + spread)
             };
             due.saturating_sub(t.unique + lost_by_then)
         })

@@ -106,9 +106,10 @@ impl<'a> View<'a> {
             }
             view.trials += 1;
             view.costs_of.extend(one.step.load().zip(one.cost));
-            match one.step.is_long() {
-                true => view.long_seconds = one.seconds,
-                false => view.short_seconds = one.seconds,
+            if one.step.is_long() {
+                view.long_seconds = one.seconds
+            } else {
+                view.short_seconds = one.seconds
             }
             // A client that is the bottleneck flat out does no harm: the trial shows roughly where the limit
             // is. A system that took messages flat out and delivered none would do so again.
@@ -177,9 +178,12 @@ impl<'a> View<'a> {
         let (within, offered) = (most(|e| e.within), most(|e| !e.client));
         let above = self.evidence.iter().filter(|e| e.client && e.load > within);
         let undisturbed = if above.count() > 1 { within } else { offered };
-        self.evidence.iter().filter(move |e| match e.client {
-            true => e.load > undisturbed,
-            false => !self.long_only || e.long || !e.within,
+        self.evidence.iter().filter(move |e| {
+            if e.client {
+                e.load > undisturbed
+            } else {
+                !self.long_only || e.long || !e.within
+            }
         })
     }
 
@@ -225,9 +229,10 @@ impl<'a> View<'a> {
     /// A load that can be asked for: whole, or with four digits.
     fn rounded(&self, load: f64, round: fn(f64) -> f64) -> f64 {
         let load = load.clamp(self.question.least, self.question.most);
-        let unit = match self.question.whole {
-            true => 1.0,
-            false => 10f64.powf(load.log10().floor() - 3.0),
+        let unit = if self.question.whole {
+            1.0
+        } else {
+            10f64.powf(load.log10().floor() - 3.0)
         };
         let rounded = round(load / unit) * unit;
         // Without the noise of the last binary digits.
@@ -277,9 +282,10 @@ impl<'a> View<'a> {
             Some(_) if keeps_long => costs + long,
             Some(_) => costs,
         };
-        let most = match step.is_long() {
-            true => self.question.most_trials + LONG_AFTER,
-            false => self.question.most_trials,
+        let most = if step.is_long() {
+            self.question.most_trials + LONG_AFTER
+        } else {
+            self.question.most_trials
         };
         self.trials >= most || (self.trials > 0 && !self.has_time_for(step, kept))
     }
@@ -297,9 +303,10 @@ impl<'a> View<'a> {
     }
 
     fn measure(&self, load: f64) -> Step {
-        match self.long_only {
-            true => Step::Long(load),
-            false => Step::Short(load),
+        if self.long_only {
+            Step::Long(load)
+        } else {
+            Step::Short(load)
         }
     }
 
@@ -372,9 +379,10 @@ impl<'a> View<'a> {
         match (COSTS.get(self.costs), base) {
             (Some(share), Some(base)) => {
                 let step = Step::Cost(self.rounded(share * base, f64::round));
-                match self.has_time_for(step, 0.0) {
-                    true => step,
-                    false => Step::End,
+                if self.has_time_for(step, 0.0) {
+                    step
+                } else {
+                    Step::End
                 }
             }
             _ => Step::End,

@@ -44,9 +44,10 @@ fn at_one_load(trials: &[(f64, f64)]) -> Vec<f64> {
         off.map(|(l, c)| of(l, c)).sum()
     };
     let spread = sum(&|l, _| l * l);
-    let exponent = match spread > 0.0 {
-        true => (sum(&|l, c| l * c) / spread).clamp(-1.0, 1.0),
-        false => 0.0,
+    let exponent = if spread > 0.0 {
+        (sum(&|l, c| l * c) / spread).clamp(-1.0, 1.0)
+    } else {
+        0.0
     };
     let same = |(l, c): &(f64, f64)| c / (exponent * (l.ln() - load)).exp();
     trials.iter().map(same).collect()

@@ -78,21 +78,24 @@ impl Axis {
         if self != Axis::Rate {
             // An error in the last binary digits of a product does not count.
             let nearest = load.round();
-            return match (load / nearest - 1.0).abs() < 1e-9 {
-                true => nearest,
-                false => round(load),
+            return if (load / nearest - 1.0).abs() < 1e-9 {
+                nearest
+            } else {
+                round(load)
             };
         }
         let digits = 3 - load.log10().floor() as i32;
         let unit = 10f64.powi(digits);
         let (scaled, nearest) = (load * unit, (load * unit).round());
-        let whole = match (scaled / nearest - 1.0).abs() < 1e-9 {
-            true => nearest,
-            false => round(scaled),
+        let whole = if (scaled / nearest - 1.0).abs() < 1e-9 {
+            nearest
+        } else {
+            round(scaled)
         };
-        match digits < 0 {
-            true => whole * 10f64.powi(-digits),
-            false => whole / unit,
+        if digits < 0 {
+            whole * 10f64.powi(-digits)
+        } else {
+            whole / unit
         }
     }
 }

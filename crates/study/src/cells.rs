@@ -349,9 +349,10 @@ fn path_of(key: &str, own: Option<(usize, &str)>) -> Vec<String> {
     }
     if steps[0] == "workload" {
         let named = steps.len() > 1 && (steps[1] == name || steps[1] == number);
-        match named {
-            true => steps[1] = number,
-            false => steps.insert(1, number),
+        if named {
+            steps[1] = number
+        } else {
+            steps.insert(1, number)
         }
     }
     steps

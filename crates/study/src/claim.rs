@@ -132,9 +132,12 @@ impl<'a> Above<'a> {
                     .unwrap_or_default(),
             };
             let name = file.part.clone().unwrap_or_else(letter);
-            self.part(file, name).map_err(|fault| match many {
-                true => fault.below(&nth.to_string()),
-                false => fault,
+            self.part(file, name).map_err(|fault| {
+                if many {
+                    fault.below(&nth.to_string())
+                } else {
+                    fault
+                }
             })
         };
         files.iter().enumerate().map(part).collect()

@@ -38,9 +38,10 @@ pub struct ComparePlan {
 impl StudyFile {
     /// All settings to run: the variants, or the base and the base with each change.
     pub(crate) fn variants(&self) -> Vec<NamedSettings> {
-        let mut variants = match self.settings.is_empty() {
-            true => vec![NamedSettings::default()],
-            false => self.settings.clone(),
+        let mut variants = if self.settings.is_empty() {
+            vec![NamedSettings::default()]
+        } else {
+            self.settings.clone()
         };
         let base = variants[0].clone();
         variants.extend(self.ablation.iter().map(|change| NamedSettings {

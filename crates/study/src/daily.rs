@@ -74,12 +74,13 @@ impl DailyFlags {
             let native = ask.native.entry("mqtt".into()).or_default();
             native.insert("version".into(), version.clone().into());
         }
-        let settings = match ask == Settings::default() {
-            true => Vec::new(),
-            false => vec![NamedSettings {
+        let settings = if ask == Settings::default() {
+            Vec::new()
+        } else {
+            vec![NamedSettings {
                 ask,
                 ..NamedSettings::default()
-            }],
+            }]
         };
         Ok(StudyFile {
             name: "flags".into(),

@@ -39,9 +39,10 @@ pub(crate) fn no_such_system(name: &str, known: &[String]) -> (String, String) {
         let own = known.iter().filter_map(|k| k.strip_prefix(system));
         let own: Vec<_> = own.filter_map(|k| k.strip_prefix(':')).collect();
         let message = format!("`{system}` has no variant `{variant}`");
-        return match own.is_empty() {
-            true => (format!("{message}: it has none"), lists),
-            false => (message, format!("its variants are `{}`", own.join("`, `"))),
+        return if own.is_empty() {
+            (format!("{message}: it has none"), lists)
+        } else {
+            (message, format!("its variants are `{}`", own.join("`, `")))
         };
     }
     let near = did_you_mean(name, known);

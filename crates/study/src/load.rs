@@ -89,14 +89,15 @@ impl Share {
             return Err(format!("the search of {} found {found}", self.of));
         };
         let load = axis.rounded(self.share * end, above);
-        match axis != Axis::Rate && load < axis.range().0 {
-            true => Err(format!(
+        if axis != Axis::Rate && load < axis.range().0 {
+            Err(format!(
                 "{self} is less than the smallest {}: the search of {} found {}",
                 axis.name(),
                 self.of,
                 axis.written(end)
-            )),
-            false => Ok((load, end)),
+            ))
+        } else {
+            Ok((load, end))
         }
     }
 }

@@ -93,12 +93,13 @@ impl Study {
         let key = place.axis.name();
         if place.text == FIND {
             // A value of a grid is not written in the flow.
-            return match sought.iter().any(|p| p.span == place.span) {
-                true => Ok(None),
-                false => problem(
+            return if sought.iter().any(|p| p.span == place.span) {
+                Ok(None)
+            } else {
+                problem(
                     "a grid does not search".into(),
                     Some(format!("write {key} = \"find\" in the flow")),
-                ),
+                )
             };
         }
         let example = format!(
@@ -164,9 +165,10 @@ impl Study {
                 problems.push(problem);
             }
         }
-        match problems.is_empty() {
-            true => Ok(()),
-            false => Err(StudyError { problems }),
+        if problems.is_empty() {
+            Ok(())
+        } else {
+            Err(StudyError { problems })
         }
     }
 

@@ -41,9 +41,10 @@ pub(crate) fn resolve_phases(study: &PhasesFile, own: &PhasesFile) -> Phases {
 
 /// The windows of a workload: its own, or else the study's.
 fn windows(study: &PhasesFile, own: &PhasesFile) -> Vec<Window> {
-    let windows = match own.window.is_empty() {
-        true => &study.window,
-        false => &own.window,
+    let windows = if own.window.is_empty() {
+        &study.window
+    } else {
+        &own.window
     };
     let window = windows.iter().map(|window| Window {
         name: window.name.clone(),

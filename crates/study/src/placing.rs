@@ -12,9 +12,12 @@ use crate::known::Known;
 /// The number of brokers of a system: as many as the study asks for (`asked`), else as many as run
 /// already.
 pub(crate) fn brokers_of(system: &str, asked: Option<u32>, known: &Known) -> u32 {
-    let running = || match system.contains("://") {
-        true => addresses(system).len() as u32,
-        false => known.brokers.get(system).copied().unwrap_or(1),
+    let running = || {
+        if system.contains("://") {
+            addresses(system).len() as u32
+        } else {
+            known.brokers.get(system).copied().unwrap_or(1)
+        }
     };
     asked.unwrap_or_else(running)
 }

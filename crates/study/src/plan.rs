@@ -31,9 +31,10 @@ impl Study {
     pub fn claims_alone(&self) -> Result<Vec<Claim>, StudyError> {
         let mut problems = Vec::new();
         let claims = self.claims(&self.file()?, &mut problems);
-        match problems.is_empty() {
-            true => Ok(claims),
-            false => Err(StudyError { problems }),
+        if problems.is_empty() {
+            Ok(claims)
+        } else {
+            Err(StudyError { problems })
         }
     }
 
@@ -62,9 +63,12 @@ impl Study {
         }
         let rounds = compare.as_ref().is_some_and(|c| c.precision.is_some());
         // A template for each cell: the run decides how often it is measured.
-        let repeats = |own: Option<u32>| match rounds {
-            true => 1,
-            false => options.repeats.or(own).or(base.repeats).unwrap_or(1),
+        let repeats = |own: Option<u32>| {
+            if rounds {
+                1
+            } else {
+                options.repeats.or(own).or(base.repeats).unwrap_or(1)
+            }
         };
         // Beside other workloads a search is made once by default: its interval shows what repeats
         // would.
@@ -86,9 +90,10 @@ impl Study {
             for index in cell.workloads.iter().copied() {
                 let workload = &file.workload[index];
                 let seeks = sought.contains(&index);
-                let crossed = match seeks && beside {
-                    true => crossed(workload, &systems, &variants, once),
-                    false => crossed(workload, &systems, &variants, repeats),
+                let crossed = if seeks && beside {
+                    crossed(workload, &systems, &variants, once)
+                } else {
+                    crossed(workload, &systems, &variants, repeats)
                 };
                 let crossed = match crossed {
                     Ok(crossed) => crossed,
@@ -160,9 +165,10 @@ impl Study {
                 None,
             )));
         }
-        let order = match rounds {
-            true => Order::Listed,
-            false => base.order.unwrap_or(Order::Random),
+        let order = if rounds {
+            Order::Listed
+        } else {
+            base.order.unwrap_or(Order::Random)
         };
         if let (true, Some(repeats)) = (rounds, base.repeats) {
             all_notes.insert(format!(

@@ -42,9 +42,10 @@ pub struct Tuned {
 impl Tuned {
     /// The settings for workloads that keep to a schedule, or have a flow that is flat out.
     pub fn settings(&self, flat_out: bool) -> Settings {
-        self.always.with(match flat_out {
-            true => &self.flat_out,
-            false => &self.paced,
+        self.always.with(if flat_out {
+            &self.flat_out
+        } else {
+            &self.paced
         })
     }
 }

@@ -33,9 +33,10 @@ impl Study {
         let Some(chosen) = entries.iter().find(|entry| entry.key == name) else {
             let names: Vec<&str> = entries.iter().map(|entry| entry.key.as_str()).collect();
             let near = did_you_mean(name, names.iter().copied().chain([FULL]));
-            let hint = match names.is_empty() {
-                true => "the study has no scales: leave --scale out".to_owned(),
-                false => format!("the study has {}, and {FULL}", names.join(", ")),
+            let hint = if names.is_empty() {
+                "the study has no scales: leave --scale out".to_owned()
+            } else {
+                format!("the study has {}, and {FULL}", names.join(", "))
             };
             let (flag, message) = (
                 format!("--scale {name}"),

@@ -34,9 +34,10 @@ impl Study {
     /// # Errors
     /// If there is no flow.
     pub fn search_for(&mut self, axis: Axis) -> Result<(), StudyError> {
-        match self.seeks() {
-            true => Ok(()),
-            false => self.apply_flag("find", axis.name(), FIND),
+        if self.seeks() {
+            Ok(())
+        } else {
+            self.apply_flag("find", axis.name(), FIND)
         }
     }
 

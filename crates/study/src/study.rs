@@ -291,9 +291,10 @@ impl Study {
                     if let Value::Text(text) = &mut node.value {
                         let own = format!("{text}-{profile}");
                         // A variant without a name has that of its profile.
-                        *text = match named.contains(&own) {
-                            true => own,
-                            false => (*profile).clone(),
+                        *text = if named.contains(&own) {
+                            own
+                        } else {
+                            (*profile).clone()
                         };
                     }
                     node

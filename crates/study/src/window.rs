@@ -20,9 +20,10 @@ pub(crate) fn check_of(
 ) {
     let number = index.to_string();
     let own = ["workload", &number, "phases"];
-    let base = match workload.phases.window.is_empty() {
-        true => &["phases"][..],
-        false => &own,
+    let base = if workload.phases.window.is_empty() {
+        &["phases"][..]
+    } else {
+        &own
     };
     let phases = resolve_phases(study, &workload.phases);
     check(&phases, &mut Clashes::new(base, found));
@@ -98,11 +99,12 @@ pub(crate) fn check_figure(figure: &Figure, name: &str) -> Result<(), String> {
     let (name, Some(window)) = split(name) else {
         return Ok(());
     };
-    match figure.of_windows() {
-        true => Ok(()),
-        false => Err(format!(
+    if figure.of_windows() {
+        Ok(())
+    } else {
+        Err(format!(
             "`{name}` is of the whole measurement; the window `{window}` has counts, rates, times, loss-share and system-cpu"
-        )),
+        ))
     }
 }
 

@@ -35,9 +35,10 @@ pub(crate) fn run(
     time_out: Duration,
 ) -> io::Result<Output> {
     let deadline = Instant::now() + time_out;
-    let env = match env.is_empty() {
-        true => std::env::vars_os().collect(),
-        false => env.to_vec(),
+    let env = if env.is_empty() {
+        std::env::vars_os().collect()
+    } else {
+        env.to_vec()
     };
     let in_time = || Instant::now() < deadline;
     // Hooks write into the folder of a system.

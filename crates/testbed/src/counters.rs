@@ -170,9 +170,10 @@ impl Counting {
             pause = (pause * 2).min(PAUSES[1]);
             // An error after the first reading: the time is over.
             let Ok(counts) = read() else {
-                return match rising && since.elapsed() < SETTLED {
-                    true => counted.still_rising(self.time_out()),
-                    false => counted,
+                return if rising && since.elapsed() < SETTLED {
+                    counted.still_rising(self.time_out())
+                } else {
+                    counted
                 };
             };
             let now = self.counted(&Ok(counts));

@@ -114,9 +114,10 @@ fn broker(address: &str, drivers: &Drivers) -> Result<SystemFile, AddressError> 
         Some((publishers, subscribers)) => {
             let publishers = whole(publishers)?;
             let (host, _) = publishers.rsplit_once(':').unwrap_or_default();
-            let subscribers = match is_number(subscribers) {
-                true => whole(&format!("{host}:{subscribers}"))?,
-                false => whole(subscribers)?,
+            let subscribers = if is_number(subscribers) {
+                whole(&format!("{host}:{subscribers}"))?
+            } else {
+                whole(subscribers)?
             };
             format!("{publishers},{subscribers}")
         }

@@ -207,12 +207,13 @@ fn external_address(
     }
     let there =
         external::from_address(&address, drivers).map_err(|e| format!("{variable}: {e}"))?;
-    match there.driver == system.driver {
-        true => Ok(address),
-        false => Err(format!(
+    if there.driver == system.driver {
+        Ok(address)
+    } else {
+        Err(format!(
             "{variable}: the driver {} does not speak to {address}",
             system.driver
-        )),
+        ))
     }
 }
 
@@ -246,12 +247,13 @@ fn find_executable(
         && let Some(path) = std::env::var_os(variable).filter(|value| !value.is_empty())
     {
         let path = PathBuf::from(path);
-        return match is_executable(&path) {
-            true => Ok(path),
-            false => Err(format!(
+        return if is_executable(&path) {
+            Ok(path)
+        } else {
+            Err(format!(
                 "the environment variable {variable} names {}, which is no executable file",
                 path.display()
-            )),
+            ))
         };
     }
     let candidates = fill_all(&system.find.executables, values);

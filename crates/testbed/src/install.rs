@@ -462,9 +462,10 @@ fn by_maven(system: &SystemFile, maven: &Maven) -> Result<Plan, String> {
     let place = folder.display().to_string();
     let quoted = |argument: &String| {
         let argument = argument.replace(WORK, &place);
-        match argument.contains([' ', '*']) {
-            true => format!("'{argument}'"),
-            false => argument,
+        if argument.contains([' ', '*']) {
+            format!("'{argument}'")
+        } else {
+            argument
         }
     };
     let shown = |argv: &Vec<String>| argv.iter().map(quoted).collect::<Vec<_>>().join(" ");

@@ -170,9 +170,10 @@ impl Instance {
             stderr: stderr.writer()?,
             bounds: Bounds {
                 network: None,
-                cpus: match holding.cpus.is_empty() {
-                    true => limits.cpus.clone(),
-                    false => holding.cpus.clone(),
+                cpus: if holding.cpus.is_empty() {
+                    limits.cpus.clone()
+                } else {
+                    holding.cpus.clone()
                 },
                 address_space_bytes: limits.address_space_mib.map(|mib| mib << 20),
                 open_files: limits.open_files,
@@ -327,10 +328,11 @@ impl Instance {
             let _ = self.hooks(When::BeforeStop);
             self.tell(|guard| guard.signal(self.plan.stop.signal.number()));
         }
-        let orderly = self.wait_gone(match over || way == Way::Kill {
+        let orderly = self.wait_gone(if over || way == Way::Kill {
             // Descendants that outlived the system get no grace period.
-            true => Duration::ZERO,
-            false => Duration::from_secs_f64(self.plan.stop.grace_s),
+            Duration::ZERO
+        } else {
+            Duration::from_secs_f64(self.plan.stop.grace_s)
         });
         if !orderly {
             self.tell(Guard::kill);

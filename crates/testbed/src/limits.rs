@@ -115,12 +115,11 @@ fn check_server(server: &ServerNeeds, limit: u64) -> Result<(), Shortage> {
 /// Descriptors of pubgauge's process beside those of its clients, while a trial runs with `threads`
 /// threads of workers and client libraries under a `limit` of open files.
 fn files_beside(threads: u64, server: bool, limit: u64) -> u64 {
-    let server = match server {
-        false => 0,
-        true => {
-            let kept = kept_threads(limit) as u64;
-            FILES_PER_SERVER_PROCESS * (SERVER_PROCESSES + kept)
-        }
+    let server = if !server {
+        0
+    } else {
+        let kept = kept_threads(limit) as u64;
+        FILES_PER_SERVER_PROCESS * (SERVER_PROCESSES + kept)
     };
     OWN_FILES + FILES_PER_THREAD * threads + server
 }

@@ -114,9 +114,10 @@ pub(crate) fn fresh(path: &Path, skip: u64) -> io::Result<String> {
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     };
     let head: io::Result<String> = part(from);
-    match size.saturating_sub(from) > LIMIT {
-        true => Ok(head? + "\n" + &part((size - LIMIT).max(from + LIMIT))?),
-        false => head,
+    if size.saturating_sub(from) > LIMIT {
+        Ok(head? + "\n" + &part((size - LIMIT).max(from + LIMIT))?)
+    } else {
+        head
     }
 }
 
@@ -131,12 +132,13 @@ pub(crate) fn open_file(path: &Path) -> io::Result<File> {
         .read(true)
         .custom_flags(libc::O_NONBLOCK)
         .open(path)?;
-    match file.metadata()?.is_file() {
-        true => Ok(file),
-        false => Err(io::Error::new(
+    if file.metadata()?.is_file() {
+        Ok(file)
+    } else {
+        Err(io::Error::new(
             io::ErrorKind::InvalidInput,
             "it is a device, a pipe or a folder, not a file",
-        )),
+        ))
     }
 }
 

@@ -113,9 +113,10 @@ impl Shared {
             sleep_until(due);
             let late = monotonic_now().saturating_sub(due);
             let mut samples = lock(&self.samples);
-            match samples.len() < CAPACITY {
-                true => samples.push(late),
-                false => drop(self.dropped.fetch_add(1, Ordering::Relaxed)),
+            if samples.len() < CAPACITY {
+                samples.push(late)
+            } else {
+                drop(self.dropped.fetch_add(1, Ordering::Relaxed))
             }
             drop(samples);
             due += NOISE_INTERVAL;

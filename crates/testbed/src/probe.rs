@@ -98,9 +98,10 @@ impl Attempt {
     fn make(&mut self, what: Probe, publishers_first: bool) -> Result<(), String> {
         // Two clients, because publishers and subscribers may connect to different places.
         let (publisher, address) = self.connect(true, Vec::new())?;
-        let peers = match publishers_first {
-            true => address.into_iter().collect(),
-            false => Vec::new(),
+        let peers = if publishers_first {
+            address.into_iter().collect()
+        } else {
+            Vec::new()
         };
         let (subscriber, _) = self.connect(false, peers)?;
         if what == Probe::Connect {
@@ -170,9 +171,10 @@ impl Attempt {
     }
 
     fn poll_until(&mut self, else_: &str, done: impl Fn(&Seen) -> bool) -> Result<(), String> {
-        match self.poll(self.until, done)? {
-            true => Ok(()),
-            false => Err(else_.to_owned()),
+        if self.poll(self.until, done)? {
+            Ok(())
+        } else {
+            Err(else_.to_owned())
         }
     }
 

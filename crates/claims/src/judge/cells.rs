@@ -343,13 +343,14 @@ impl Series {
     }
 
     fn spreads(&self, values: Vec<(u32, f64)>) -> Result<Measured, String> {
-        match values.iter().all(|(_, spread)| spread.is_finite()) {
-            true => Ok(Measured::Repeats {
+        if values.iter().all(|(_, spread)| spread.is_finite()) {
+            Ok(Measured::Repeats {
                 values,
                 expected: 0.0,
                 windows: Vec::new(),
-            }),
-            false => Err(format!("{}: a repeat does not vary at all", self.name)),
+            })
+        } else {
+            Err(format!("{}: a repeat does not vary at all", self.name))
         }
     }
 }
@@ -377,9 +378,12 @@ fn measured(run: &Run<'_>, rule: &Rule, filter: &Filter) -> Result<Measured, Str
         0 | 1 => {}
         n => return Err(format!("{n} cells fit; name settings, workload or axes")),
     }
-    let counts = |t: &&&Observation<'_>| match rule.verdicts.is_empty() {
-        true => t.verdict == "valid",
-        false => rule.verdicts.contains(&t.verdict),
+    let counts = |t: &&&Observation<'_>| {
+        if rule.verdicts.is_empty() {
+            t.verdict == "valid"
+        } else {
+            rule.verdicts.contains(&t.verdict)
+        }
     };
     // Trials that show the system's limit must not be left out: the rest would flatter it. Those that the client
     // limited may be.
@@ -518,9 +522,10 @@ pub(super) fn estimate(
         .map(|(_, values)| &values[..])
         .unwrap_or_default();
     let sums: Vec<f64> = first.iter().filter_map(|(repeat, _)| of(*repeat)).collect();
-    match sums.len() < FEWEST {
-        true => Err(too_few(sums.len()).reason),
-        false => Ok(Estimate::of(&sums).without(lacks)),
+    if sums.len() < FEWEST {
+        Err(too_few(sums.len()).reason)
+    } else {
+        Ok(Estimate::of(&sums).without(lacks))
     }
 }
 
@@ -537,16 +542,15 @@ pub(super) fn count(measured: &Result<Measured, String>, wanted: Count) -> Findi
     };
     let digits = crate::words::digits;
     let total: f64 = values.iter().map(|(_, value)| value).sum();
-    let ours = match total == 0.0 && expected > 0.0 {
-        true => format!(
+    let ours = if total == 0.0 && expected > 0.0 {
+        format!(
             "0 of {}: a share of at most {}",
             digits(expected),
             digits(3.0 / expected)
-        ),
-        false => {
-            let shown: Vec<String> = values.iter().map(|(_, v)| digits(*v)).collect();
-            shown.join(", ")
-        }
+        )
+    } else {
+        let shown: Vec<String> = values.iter().map(|(_, v)| digits(*v)).collect();
+        shown.join(", ")
     };
     let fits = |value: f64| match wanted {
         Count::Exactly(number) => value == number,
@@ -556,11 +560,12 @@ pub(super) fn count(measured: &Result<Measured, String>, wanted: Count) -> Findi
         let reason = format!("{} in repeat {repeat}", digits(*value));
         return Finding::new(Outcome::DoesNotHold, reason, ours);
     }
-    match values.len() < FEWEST {
-        true => Finding {
+    if values.len() < FEWEST {
+        Finding {
             ours,
             ..too_few(values.len())
-        },
-        false => Finding::new(Outcome::Holds, "", ours),
+        }
+    } else {
+        Finding::new(Outcome::Holds, "", ours)
     }
 }

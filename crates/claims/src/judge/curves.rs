@@ -20,17 +20,19 @@ impl Judging<'_> {
             estimate(&terms.collect::<Vec<_>>(), !asked.plain, self.rule.paired)
         };
         let plain = |value: f64| (self.run.show)(&self.rule.figure, value);
-        let (bound, ends, show): (f64, _, &dyn Fn(f64) -> String) = match asked.plain {
-            true => (asked.tolerance, (asked.ends.low, asked.ends.high), &plain),
-            false => (
+        let (bound, ends, show): (f64, _, &dyn Fn(f64) -> String) = if asked.plain {
+            (asked.tolerance, (asked.ends.low, asked.ends.high), &plain)
+        } else {
+            (
                 (1.0 + asked.tolerance).ln(),
                 log_range(asked.ends),
                 &shown_ratio,
-            ),
+            )
         };
-        let step_range = match up > 0.0 {
-            true => (-bound, f64::INFINITY),
-            false => (f64::NEG_INFINITY, bound),
+        let step_range = if up > 0.0 {
+            (-bound, f64::INFINITY)
+        } else {
+            (f64::NEG_INFINITY, bound)
         };
         let step = |from: usize, to: usize, range| {
             let name = format!("{} to {}", points[from].0, points[to].0);

@@ -156,9 +156,10 @@ impl Protocol for Amqp {
             return Taken::Refused(Refusal::NotConnected);
         };
         let answered = self.options.answers != Answers::Nothing;
-        let number = match answered {
-            true => publisher.window.push(tag),
-            false => 0,
+        let number = if answered {
+            publisher.window.push(tag)
+        } else {
+            0
         };
         let mut full = false;
         if let Answers::Commits(n) = self.options.answers {

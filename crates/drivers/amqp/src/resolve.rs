@@ -333,12 +333,9 @@ impl Options {
                 "a rejection is a negative confirm; set reliability = \"at-least-once\"",
             );
         }
-        t.decide("conflate", s.conflate, |_| match conflate {
-            true => becomes(
-                "x-max-length 1, x-overflow drop-head: the newest of what waits in the queue, not of what is prefetched",
-            ),
-            false => becomes("off"),
-        });
+        t.decide("conflate", s.conflate, |_| if conflate { becomes(
+            "x-max-length 1, x-overflow drop-head: the newest of what waits in the queue, not of what is prefetched",
+        ) } else { becomes("off") });
         if conflate {
             arguments.push(("x-max-length", Value::Int(1)));
             arguments.push(("x-overflow", Value::Long(b"drop-head")));

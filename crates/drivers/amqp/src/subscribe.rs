@@ -126,9 +126,10 @@ impl Amqp {
     }
 
     fn durable_bit(&self) -> u8 {
-        match self.options.persistent {
-            true => declare::DURABLE,
-            false => 0,
+        if self.options.persistent {
+            declare::DURABLE
+        } else {
+            0
         }
     }
 

@@ -71,9 +71,10 @@ pub(crate) fn xml(options: &Options, domain: u32, network: Option<&OnNetwork>) -
 fn escaped(text: &str) -> String {
     let special = |c: char| matches!(c, '&' | '<' | '>' | '"' | '\'') || c.is_control();
     text.chars().fold(String::new(), |mut out, c| {
-        match special(c) {
-            true => out.push_str(&format!("&#{};", u32::from(c))),
-            false => out.push(c),
+        if special(c) {
+            out.push_str(&format!("&#{};", u32::from(c)))
+        } else {
+            out.push(c)
         }
         out
     })

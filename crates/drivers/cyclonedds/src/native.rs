@@ -151,9 +151,10 @@ impl TryFrom<String> for Interface {
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
         let known = |c: char| c.is_ascii_alphanumeric() || "-_.:@".contains(c);
-        match (1..16).contains(&text.len()) && text.chars().all(known) {
-            true => Ok(Interface(text)),
-            false => Err("expected the name of a network interface"),
+        if (1..16).contains(&text.len()) && text.chars().all(known) {
+            Ok(Interface(text))
+        } else {
+            Err("expected the name of a network interface")
         }
     }
 }
@@ -169,9 +170,10 @@ impl TryFrom<String> for Peers {
     fn try_from(text: String) -> Result<Self, Self::Error> {
         let known = |c: char| c.is_ascii_alphanumeric() || "-_.:[]%".contains(c);
         let peers: Vec<String> = text.split(',').map(|p| p.trim().to_owned()).collect();
-        match peers.iter().all(|p| !p.is_empty() && p.chars().all(known)) {
-            true => Ok(Peers(peers)),
-            false => Err("expected addresses with commas between"),
+        if peers.iter().all(|p| !p.is_empty() && p.chars().all(known)) {
+            Ok(Peers(peers))
+        } else {
+            Err("expected addresses with commas between")
         }
     }
 }

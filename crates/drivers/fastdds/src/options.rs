@@ -148,9 +148,10 @@ fn usual_reader_samples(preset: Preset) -> i32 {
 }
 
 fn reader_bytes(reliable: bool) -> usize {
-    match reliable {
-        true => READER_BYTES,
-        false => BEST_EFFORT_READER_BYTES,
+    if reliable {
+        READER_BYTES
+    } else {
+        BEST_EFFORT_READER_BYTES
     }
 }
 
@@ -163,9 +164,10 @@ fn within(samples: i32, bytes: usize, max_payload: usize) -> i32 {
 pub(crate) fn resolve(settings: &Settings, target: &Target) -> Resolved<Options> {
     let mut answer = Resolution::default();
     // The other variant has the feature `preset-tuned`.
-    let variant = match target.has("preset-default") {
-        true => Preset::Default,
-        false => Preset::Tuned,
+    let variant = if target.has("preset-default") {
+        Preset::Default
+    } else {
+        Preset::Tuned
     };
     let native = Native::read(settings, variant, &mut answer);
     let reliable = !best_effort(settings);

@@ -231,12 +231,13 @@ impl Protocol for Mqtt {
             _ => return Taken::Refused(Refusal::TooLarge),
         }
         let at_most_once = self.options.qos == QoS::AtMostOnce;
-        let packet_id = match at_most_once {
-            true => 0,
-            false => match self.take(link, topic_id, payload, tag) {
+        let packet_id = if at_most_once {
+            0
+        } else {
+            match self.take(link, topic_id, payload, tag) {
                 Some(packet_id) => packet_id,
                 None => return Taken::Full,
-            },
+            }
         };
         let (alias_max, epoch) = (link.client.own.alias_max, link.client.epoch);
         let Some(topic) = self.topics.get_mut(topic_id) else {

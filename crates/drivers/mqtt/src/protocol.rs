@@ -258,12 +258,13 @@ pub(crate) fn send_again(mqtt: &mut Mqtt, link: &mut L<'_>) {
 fn refused(mqtt: &Mqtt, link: &L<'_>, connack: &ConnAck<'_>) -> Broken {
     let code = connack.code;
     let v311 = mqtt.options.version == Version::V311;
-    let (words, number) = match v311 {
-        true => (
+    let (words, number) = if v311 {
+        (
             connect_return_code_words(code.0),
             format!("return code {}", code.0),
-        ),
-        false => (code.words(), format!("reason code 0x{:02x}", code.0)),
+        )
+    } else {
+        (code.words(), format!("reason code 0x{:02x}", code.0))
     };
     let hint = match (v311, code.0) {
         (true, 1) | (false, 0x84) => "\n  hint: set native.mqtt.version to what the server speaks",

@@ -49,9 +49,10 @@ impl Options {
     }
 
     fn connection(&self, s: &Settings, t: &mut Resolution) {
-        let on_full = match self.tuning.drop_when_full {
-            true => "refused as dropped while 64 KiB wait",
-            false => "the publisher is held back by TCP",
+        let on_full = if self.tuning.drop_when_full {
+            "refused as dropped while 64 KiB wait"
+        } else {
+            "the publisher is held back by TCP"
         };
         t.row("on-full", spelt(&s.on_full), on_full);
         let keep_alive = match self.keep_alive_s {
@@ -74,12 +75,9 @@ fn delivery(s: &Settings, t: &mut Resolution) {
             "a reply is a message to the asker's inbox subject; use a ping-pong workload, which asks and answers on two topics",
         ),
     });
-    t.decide("reliability", s.reliability, |_| match s.may_lose() {
-        true => becomes("at most once: nothing is acknowledged"),
-        false => cannot(
-            "core NATS keeps nothing and acknowledges nothing; that takes JetStream, which this driver does not speak",
-        ),
-    });
+    t.decide("reliability", s.reliability, |_| if s.may_lose() { becomes("at most once: nothing is acknowledged") } else { cannot(
+        "core NATS keeps nothing and acknowledges nothing; that takes JetStream, which this driver does not speak",
+    ) });
     t.decide("durability", s.durability, |durability| match durability {
         None | Some(Durability::Memory) => becomes("nothing is kept"),
         Some(_) => cannot("core NATS writes nothing to disk"),

@@ -67,9 +67,10 @@ pub(crate) fn message_len(beginning: &[u8]) -> Option<usize> {
 #[inline]
 pub(crate) fn decode(bytes: &[u8], max_payload: usize) -> Result<Option<(Op<'_>, usize)>, String> {
     let Some((line, at)) = line(bytes) else {
-        return match bytes.len() < LINE_MAX {
-            true => Ok(None),
-            false => Err(format!("a line of more than {LINE_MAX} bytes")),
+        return if bytes.len() < LINE_MAX {
+            Ok(None)
+        } else {
+            Err(format!("a line of more than {LINE_MAX} bytes"))
         };
     };
     if let Some((subject, header, total)) = message(line) {

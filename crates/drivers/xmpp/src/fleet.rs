@@ -201,9 +201,10 @@ impl Protocol for Xmpp {
         }
         let direct = self.options.direct;
         check_topic(name, direct)?;
-        let template = match direct {
-            true => Template::direct(&self.receiver(link, name)?),
-            false => Template::publish(&self.service(link), name, self.options.last_value),
+        let template = if direct {
+            Template::direct(&self.receiver(link, name)?)
+        } else {
+            Template::publish(&self.service(link), name, self.options.last_value)
         };
         let topic = Topic { template, ready: 0 };
         let id = self.topics.insert(link.id.0, name, topic);

@@ -39,9 +39,10 @@ impl TryFrom<String> for Service {
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
         let odd = |c: char| "/<>&'\"".contains(c) || c.is_whitespace() || c.is_control();
-        match text.is_empty() || text.len() > 1023 || text.contains(odd) {
-            true => Err("expected the address of a service, such as \"pubsub.example.org\""),
-            false => Ok(Service(text)),
+        if text.is_empty() || text.len() > 1023 || text.contains(odd) {
+            Err("expected the address of a service, such as \"pubsub.example.org\"")
+        } else {
+            Ok(Service(text))
         }
     }
 }

@@ -186,14 +186,11 @@ fn mechanism(asked: Choice, features: &[String], t: &mut Resolution) -> Choice {
 
 /// Reliability, durability, sessions.
 fn delivery(s: &Settings, t: &mut Resolution) {
-    t.decide("reliability", s.reliability, |_| match s.may_lose() {
-        true => becomes(
-            "as TCP delivers: nobody acknowledges a notification, and what a lost connection swallows is gone",
-        ),
-        false => cannot(
-            "XMPP delivers as best it can: the answer to a publish request says that the server has the item, but no subscriber acknowledges a notification (stream management, XEP-0198, is not spoken by this driver); use at-most-once",
-        ),
-    });
+    t.decide("reliability", s.reliability, |_| if s.may_lose() { becomes(
+        "as TCP delivers: nobody acknowledges a notification, and what a lost connection swallows is gone",
+    ) } else { cannot(
+        "XMPP delivers as best it can: the answer to a publish request says that the server has the item, but no subscriber acknowledges a notification (stream management, XEP-0198, is not spoken by this driver); use at-most-once",
+    ) });
     t.decide("durability", s.durability, |durability| match durability {
         None | Some(Durability::Memory) => becomes(
             "notifications are not stored; a last value is where the server keeps its nodes",

@@ -231,11 +231,12 @@ fn bound(
     let actual = actual.to_owned();
     link.client.own.session.jid = Some(jid.into());
     if let Some(report) = report {
-        let change = match as_asked {
-            true => Change::Subscribed,
-            false => Change::SubscriptionRefused(format!(
+        let change = if as_asked {
+            Change::Subscribed
+        } else {
+            Change::SubscriptionRefused(format!(
                 "the server gave the resource {actual:?} instead of {resource:?}, where no sender looks for it"
-            )),
+            ))
         };
         settle(link, report, change);
     }

@@ -100,9 +100,10 @@ impl Login {
         let (username, password) = (account.username.is_some(), account.password.is_some());
         let (what, hint) = login::refused(account.shown, username, password);
         if !offers(name) {
-            let account = match username {
-                true => String::new(),
-                false => format!(", or give the account that the server wants: {hint}"),
+            let account = if username {
+                String::new()
+            } else {
+                format!(", or give the account that the server wants: {hint}")
             };
             return Err(format!(
                 "the server does not offer SASL {name}{why}; it offers {}\n  hint: set native.xmpp.mechanism{account}",
@@ -127,9 +128,10 @@ impl Login {
         };
         let scram = name.starts_with("SCRAM");
         // The library leaves this to its caller (RFC 5802 §5.1, `saslname`).
-        let username = match scram {
-            true => username.replace('=', "=3D").replace(',', "=2C"),
-            false => username.to_owned(),
+        let username = if scram {
+            username.replace('=', "=3D").replace(',', "=2C")
+        } else {
+            username.to_owned()
         };
         let credentials = Credentials::default()
             .with_username(username)
@@ -163,9 +165,10 @@ impl Login {
             let nonce = attribute(&initial, b'r').unwrap_or_default();
             self.nonce = Some(nonce.to_vec());
         }
-        match initial.is_empty() {
-            true => "=".into(),
-            false => STANDARD.encode(initial),
+        if initial.is_empty() {
+            "=".into()
+        } else {
+            STANDARD.encode(initial)
         }
     }
 
@@ -199,12 +202,12 @@ impl Login {
     /// When it does not prove that the server knows the password.
     pub fn success(&mut self, data: &str) -> Result<(), String> {
         let data = decode(data)?;
-        match self.unproven {
-            false => Ok(()),
-            true => self
-                .mechanism
+        if !self.unproven {
+            Ok(())
+        } else {
+            self.mechanism
                 .success(&data)
-                .map_err(|error| error.to_string()),
+                .map_err(|error| error.to_string())
         }
     }
 }

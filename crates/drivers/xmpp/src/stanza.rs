@@ -249,9 +249,10 @@ fn iq<'i>(walk: &mut Walk<'i, '_>, iq: Element<'i>) -> Result<Stanza, XmlError> 
         Some("error") => {
             let mut why = Failure::default();
             while let Some(child) = walk.child(&iq)? {
-                match child.is(Ns::Client, "error") {
-                    true => why = failure(walk, &child, Ns::StanzaErrors)?,
-                    false => walk.skip(&child)?, // What we asked, sent back.
+                if child.is(Ns::Client, "error") {
+                    why = failure(walk, &child, Ns::StanzaErrors)?
+                } else {
+                    walk.skip(&child)?
                 }
             }
             Ok(Stanza::Answer(Err(why)))

@@ -210,11 +210,10 @@ pub(crate) fn reply(out: &mut Vec<u8>, id: &str, to: Option<&str>, ping: bool) {
     if let Some(to) = to {
         fill(out, "' to='{}", &[to]);
     }
-    let end = match ping {
-        true => "'/>",
-        false => {
-            "'><error type='cancel'><service-unavailable xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error></iq>"
-        }
+    let end = if ping {
+        "'/>"
+    } else {
+        "'><error type='cancel'><service-unavailable xmlns='urn:ietf:params:xml:ns:xmpp-stanzas'/></error></iq>"
     };
     fill(out, end, &[]);
 }

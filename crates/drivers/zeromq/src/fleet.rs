@@ -40,9 +40,10 @@ impl ZeromqFleet {
         let forwarders = forwarders(&config.target.endpoints, options.transport)?;
         // Per client: two data sockets, and two ends of a monitor for each. A slot costs 8 bytes.
         // Under point-to-point also a receiver with its monitor, and a queue for each topic.
-        let sockets = match options.point_to_point {
-            false => config.clients.saturating_mul(6).max(MIN_SOCKETS),
-            true => config.clients.saturating_mul(32).max(8 * MIN_SOCKETS),
+        let sockets = if !options.point_to_point {
+            config.clients.saturating_mul(6).max(MIN_SOCKETS)
+        } else {
+            config.clients.saturating_mul(32).max(8 * MIN_SOCKETS)
         };
         // Where it gets too little of these, libzmq ends the process. Each thread, the one that closes
         // sockets among them, has an epoll and a mailbox, a pair of descriptors; so have the context

@@ -44,13 +44,14 @@ pub(crate) fn of(options: &Options, topology: Topology, crowd: &Crowd) -> Footpr
             }
         }
         Topology::Direct => {
-            let (queues, receivers, links) = match options.point_to_point {
-                true => (
+            let (queues, receivers, links) = if options.point_to_point {
+                (
                     crowd.streams,
                     crowd.subscribers,
                     crowd.links + crowd.stream_links,
-                ),
-                false => (0, 0, crowd.links),
+                )
+            } else {
+                (0, 0, crowd.links)
             };
             let bound = crowd.publishers + queues;
             let connecting = crowd.subscribers + receivers;
@@ -72,8 +73,9 @@ pub(crate) fn of(options: &Options, topology: Topology, crowd: &Crowd) -> Footpr
 }
 
 fn ports(over_tcp: bool, taken: u64) -> Ports {
-    match over_tcp {
-        true => Ports::OfOneAddress(taken),
-        false => Ports::Unknown,
+    if over_tcp {
+        Ports::OfOneAddress(taken)
+    } else {
+        Ports::Unknown
     }
 }

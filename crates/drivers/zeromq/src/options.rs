@@ -83,9 +83,10 @@ pub(crate) fn resolve(settings: &Settings, topology: Topology) -> Resolved<Optio
     let queue = queue(settings);
 
     let point_to_point = settings.pattern == Some(MessagingPattern::PointToPoint);
-    let sockets = match point_to_point {
-        false => "PUB/SUB",
-        true => "PUSH/PULL",
+    let sockets = if !point_to_point {
+        "PUB/SUB"
+    } else {
+        "PUSH/PULL"
     };
     answer.decide("pattern", settings.pattern, |p| match (p, topology) {
         (None | Some(MessagingPattern::PublishSubscribe), _) => becomes("PUB/SUB sockets"),

@@ -47,9 +47,10 @@ pub(super) fn check(report: &Report, brief: &Brief) -> Result<(), &'static str> 
         Report::Failed(_) | Report::Done(_) | Report::Closing => true,
         Report::Gone(_) => true,
     };
-    match holds {
-        true => Ok(()),
-        false => Err("it reports of what the trial does not have"),
+    if holds {
+        Ok(())
+    } else {
+        Err("it reports of what the trial does not have")
     }
 }
 
@@ -83,9 +84,10 @@ fn of_recording(recording: &Recording, brief: &Brief) -> Result<(), &'static str
         return Err("its recording has outages of publishers that the trial does not have");
     }
     let texts = recording.errors.iter().any(|error| error.len() > MOST_TEXT);
-    match texts || recording.errors.len() > 2 * Recording::MOST_ERRORS {
-        true => Err("its recording has more errors than are kept"),
-        false => Ok(()),
+    if texts || recording.errors.len() > 2 * Recording::MOST_ERRORS {
+        Err("its recording has more errors than are kept")
+    } else {
+        Ok(())
     }
 }
 

@@ -72,9 +72,10 @@ impl Sending {
                 return now;
             }
         }
-        match self.round.is_empty() {
-            true => Nanos::MAX,
-            false => now + AGAIN,
+        if self.round.is_empty() {
+            Nanos::MAX
+        } else {
+            now + AGAIN
         }
     }
 }

@@ -27,9 +27,10 @@ pub(super) fn script(network: &Network) -> String {
         for host in network.hosts() {
             if let Some(Loss::Independent { share }) = network.link(host).loss {
                 let lost = (share * DRAWS).round();
-                let drawn = match lost < DRAWS {
-                    true => format!(" numgen random mod {DRAWS} < {lost}"),
-                    false => String::new(),
+                let drawn = if lost < DRAWS {
+                    format!(" numgen random mod {DRAWS} < {lost}")
+                } else {
+                    String::new()
                 };
                 script += &format!("    {side} \"{host}\"{drawn} counter drop\n");
             }

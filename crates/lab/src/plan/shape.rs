@@ -63,9 +63,10 @@ impl Means {
     /// Chooses the means; checks that there is everything that the network needs.
     pub fn of(network: &Network, backends: &Backends) -> Result<Means, PlanError> {
         network.check().map_err(PlanError::Network)?;
-        let means = match backends.netem.is_ok() {
-            true => Means::Netem,
-            false => Means::Wirefilter,
+        let means = if backends.netem.is_ok() {
+            Means::Netem
+        } else {
+            Means::Wirefilter
         };
         let mut refusals = Vec::new();
         for (found, name, hint) in [
@@ -80,9 +81,10 @@ impl Means {
         {
             means.check(role, &network.of(role).link, backends, &mut refusals);
         }
-        match refusals.is_empty() {
-            true => Ok(means),
-            false => Err(PlanError::Refused(refusals)),
+        if refusals.is_empty() {
+            Ok(means)
+        } else {
+            Err(PlanError::Refused(refusals))
         }
     }
 

@@ -28,9 +28,10 @@ impl<P: Protocol> TcpFleet<P> {
 
     /// The answer to a publish for which there is no room.
     fn no_room(&mut self, id: ClientId) -> Publish {
-        match self.shared.tuning.drop_when_full {
-            true => Publish::Refused(Refusal::Dropped),
-            false => self.not_yet(id),
+        if self.shared.tuning.drop_when_full {
+            Publish::Refused(Refusal::Dropped)
+        } else {
+            self.not_yet(id)
         }
     }
 

@@ -78,11 +78,12 @@ impl<P: Protocol> TcpFleet<P> {
         if greeting && let Some(failure) = protocol.turned_away(&link, reset) {
             return Broken::told(failure);
         }
-        match reset {
-            true => Broken::told(socket::failure(Errno::CONNRESET, link.shown(), false)),
-            false => link.broken(
-                "the server closed the connection\n  hint: it was stopped, or threw this client out: its log may say why",
-            ),
+        if reset {
+            Broken::told(socket::failure(Errno::CONNRESET, link.shown(), false))
+        } else {
+            link.broken(
+            "the server closed the connection\n  hint: it was stopped, or threw this client out: its log may say why",
+        )
         }
     }
 

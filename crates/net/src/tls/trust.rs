@@ -112,15 +112,12 @@ impl Trust {
                 let names = |c: &Certificate<'_>| !c.names_hosts && c.common_name.is_some();
                 let by_common_name = certificate.as_ref().is_some_and(names);
                 Distrust {
-                    what: match presented.is_empty() {
-                        true => format!(
-                            "the server's certificate is not for {name}: it names no host (no subjectAltName)"
-                        ),
-                        false => format!(
-                            "the server's certificate is not for {name}, but for {}",
-                            presented.iter().map(|n| plain(n)).collect::<Vec<_>>().join(", ")
-                        ),
-                    },
+                    what: if presented.is_empty() { format!(
+                        "the server's certificate is not for {name}: it names no host (no subjectAltName)"
+                    ) } else { format!(
+                        "the server's certificate is not for {name}, but for {}",
+                        presented.iter().map(|n| plain(n)).collect::<Vec<_>>().join(", ")
+                    ) },
                     hint: match (presented.is_empty(), by_common_name) {
                         (true, true) => format!(
                             "its common name does for a certificate that --ca names itself: openssl s_client -showcerts shows it; or make one with -addext subjectAltName=DNS:{name}"
@@ -165,13 +162,13 @@ impl ServerCertVerifier for Trust {
         ocsp: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        let verified = match self.named.contains(end_entity) {
-            true => self.as_named(end_entity, name, now),
-            false => self
-                .web
+        let verified = if self.named.contains(end_entity) {
+            self.as_named(end_entity, name, now)
+        } else {
+            self.web
                 .verify_server_cert(end_entity, intermediates, name, ocsp, now)
                 .map(|_| ())
-                .map_err(of),
+                .map_err(of)
         };
         match verified {
             Ok(()) => Ok(ServerCertVerified::assertion()),
@@ -204,9 +201,10 @@ impl ServerCertVerifier for Trust {
                 && a.verify_signature(key.bits, message, signed.signature())
                     .is_ok()
         });
-        match verified {
-            true => Ok(HandshakeSignatureValid::assertion()),
-            false => Err(CertificateError::BadSignature.into()),
+        if verified {
+            Ok(HandshakeSignatureValid::assertion())
+        } else {
+            Err(CertificateError::BadSignature.into())
         }
     }
 

@@ -90,9 +90,10 @@ pub fn rehearse(searches: u32, args: &CalibrateArgs) -> Result<i32, Ending> {
         each,
     };
     output.show(&rehearsal, || words(&rehearsal));
-    match too_few(rehearsal.held as u64, rehearsal.searches as u64) {
-        true => Ok(NOT_VALID),
-        false => Ok(FINE),
+    if too_few(rehearsal.held as u64, rehearsal.searches as u64) {
+        Ok(NOT_VALID)
+    } else {
+        Ok(FINE)
     }
 }
 

@@ -117,9 +117,10 @@ impl View {
         };
         let expected = self.expected.saturating_sub(self.trial_elapsed(now));
         // Between two trials, no trial runs.
-        let this = match self.expected.is_zero() {
-            true => Duration::ZERO,
-            false => expected.max(planned),
+        let this = if self.expected.is_zero() {
+            Duration::ZERO
+        } else {
+            expected.max(planned)
         };
         this + self.rest
     }

@@ -106,9 +106,12 @@ fn resolved(plan: &Plan) -> serde_json::Value {
 pub fn default_folder(study: &str) -> Result<PathBuf, Ending> {
     let name: String = study
         .chars()
-        .map(|c| match c.is_ascii_alphanumeric() || "-_.".contains(c) {
-            true => c,
-            false => '-',
+        .map(|c| {
+            if c.is_ascii_alphanumeric() || "-_.".contains(c) {
+                c
+            } else {
+                '-'
+            }
         })
         .collect();
     let time = now().strftime("%Y%m%dT%H%M%S");

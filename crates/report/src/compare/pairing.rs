@@ -167,13 +167,15 @@ pub fn pair<'a>(
     let apart = systems[0].len() == 1 && systems[1].len() == 1;
     let key = |trial: &Trial, own: &Choice, other: &Choice| Key {
         workload: trial.workload.name.clone(),
-        system: match apart || own.system != other.system {
-            true => String::new(),
-            false => trial.system.name.clone(),
+        system: if apart || own.system != other.system {
+            String::new()
+        } else {
+            trial.system.name.clone()
         },
-        settings: match own.settings != other.settings {
-            true => String::new(),
-            false => trial.settings_name.clone(),
+        settings: if own.settings != other.settings {
+            String::new()
+        } else {
+            trial.settings_name.clone()
         },
         axes: (trial.axes.iter())
             .map(|axis| format!("{} = {}", axis.name, axis.value))
@@ -200,9 +202,12 @@ pub fn pair<'a>(
             Some(why) => pairing.not_compared.push(format!("{title}: {why}")),
             None => {
                 let interleaved = same_run && in_turns(a, b);
-                let of = |trials: &[&'a Trial]| match interleaved {
-                    true => standing(trials.iter().copied()),
-                    false => trials.to_vec(),
+                let of = |trials: &[&'a Trial]| {
+                    if interleaved {
+                        standing(trials.iter().copied())
+                    } else {
+                        trials.to_vec()
+                    }
                 };
                 pairing.pairs.push(Pair {
                     title,
@@ -243,14 +248,15 @@ fn narrowed<'a>(
 ) -> Result<Vec<&'a Trial>, Nothing> {
     let Some(name) = name else { return Ok(trials) };
     let chosen: Vec<&Trial> = trials.iter().copied().filter(|t| of(t) == name).collect();
-    match chosen.is_empty() {
-        false => Ok(chosen),
-        true => Err(Nothing::NoSuch {
+    if !chosen.is_empty() {
+        Ok(chosen)
+    } else {
+        Err(Nothing::NoSuch {
             side,
             what,
             name: name.to_owned(),
             there: names(trials, of),
-        }),
+        })
     }
 }
 

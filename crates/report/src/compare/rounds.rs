@@ -101,9 +101,10 @@ pub fn next(
     if let Some(next) = left(round) {
         return Some(next);
     }
-    match round >= question.most || spent_s >= question.seconds {
-        true => None,
-        false => left(round + 1),
+    if round >= question.most || spent_s >= question.seconds {
+        None
+    } else {
+        left(round + 1)
     }
 }
 
@@ -195,17 +196,19 @@ fn decisive(question: &Question, pair: &Pair<'_>) -> Vec<Figure> {
         return question.figures.clone();
     }
     let all = || pair.a.iter().chain(&pair.b);
-    let names: &[&str] = match all().any(|t| t.workload.flat_out) {
-        true => &["delivered-rate"],
-        false => &["latency.p50", "round-trip.p50", "system-cpu-per-message"],
+    let names: &[&str] = if all().any(|t| t.workload.flat_out) {
+        &["delivered-rate"]
+    } else {
+        &["latency.p50", "round-trip.p50", "system-cpu-per-message"]
     };
     // A system within its client has no processor time of its own, one-way traffic no round trips.
     let shown = |figure: &Figure| all().all(|t| spoilt(t) || figure.of(t).is_some());
     let figures = names.iter().filter_map(|name| Figure::named(name));
     let figures: Vec<Figure> = figures.filter(shown).collect();
-    match figures.is_empty() {
-        true => figures_of(pair),
-        false => figures,
+    if figures.is_empty() {
+        figures_of(pair)
+    } else {
+        figures
     }
 }
 
@@ -242,9 +245,10 @@ pub fn conclude(
             let of = |t: &&&Trial| t.cell == cells[base].cell || t.cell == cells[other].cell;
             measured.iter().filter(of)
         };
-        let figures = match question.figures.is_empty() && question.precision.is_none() {
-            true => figures_of(&pair),
-            false => decisive(question, &pair),
+        let figures = if question.figures.is_empty() && question.precision.is_none() {
+            figures_of(&pair)
+        } else {
+            decisive(question, &pair)
         };
         let side = |cell: &CellOf| Side {
             system: cell.system.clone(),

@@ -133,9 +133,10 @@ fn percentiles(
 }
 
 fn queueing(workload: &Workload<'_>) -> &'static str {
-    match workload.flat_out {
-        true => " Flat out, latency shows how long the queues are, not how fast a system answers.",
-        false => "",
+    if workload.flat_out {
+        " Flat out, latency shows how long the queues are, not how fast a system answers."
+    } else {
+        ""
     }
 }
 

@@ -21,9 +21,10 @@ const OPEN_ROWS: usize = 12;
 /// Writes the section.
 pub(super) fn section(out: &mut String, page: &Page<'_>) {
     let asked = page.answers.iter().any(|answer| !answer.asked.is_empty());
-    let question = match asked {
-        true => "Does it carry your load?",
-        false => "How much does it carry?",
+    let question = if asked {
+        "Does it carry your load?"
+    } else {
+        "How much does it carry?"
     };
     out.push_str("<section id=\"answer\">");
     if !page.searches.is_empty() {

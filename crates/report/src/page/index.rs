@@ -67,9 +67,10 @@ fn overview(out: &mut String, all: &[Numbered<'_>]) {
     };
     for (study, nth, _) in all {
         let link = format!("<a href=\"#p{nth}\">{}</a>", escape(name(study)));
-        let trials = match study.trials == study.planned_trials {
-            true => study.trials.to_string(),
-            false => format!("{} of {}", study.trials, study.planned_trials),
+        let trials = if study.trials == study.planned_trials {
+            study.trials.to_string()
+        } else {
+            format!("{} of {}", study.trials, study.planned_trials)
         };
         row(out, &link, cells(study.counts, trials));
     }
@@ -142,11 +143,10 @@ fn section(out: &mut String, study: &StudyOutcome, nth: u32, claims: &[Shown<'_>
 fn in_url(folder: &str) -> String {
     let mut out = String::new();
     for byte in folder.bytes() {
-        match byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
-            true => out.push(byte as char),
-            false => {
-                let _ = write!(out, "%{byte:02X}");
-            }
+        if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
+            out.push(byte as char)
+        } else {
+            let _ = write!(out, "%{byte:02X}");
         }
     }
     out

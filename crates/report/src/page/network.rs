@@ -71,9 +71,10 @@ fn drawing(out: &mut String, network: &Network) {
         let drawn = hosts.len().min(DRAWN);
         for (at, host) in hosts.iter().take(drawn).enumerate() {
             let left = hosts.len() - at;
-            let name = match at + 1 == DRAWN && left > 1 {
-                true => format!("{left} more"),
-                false => host.to_string(),
+            let name = if at + 1 == DRAWN && left > 1 {
+                format!("{left} more")
+            } else {
+                host.to_string()
             };
             let (x, y) = match role {
                 Role::Broker => (320.0 - 75.0 * drawn as f64 + 150.0 * at as f64, 5.0),

@@ -93,9 +93,10 @@ fn rows(out: &mut String, workload: &Workload<'_>) {
         }
         for cell in workload.at(nth) {
             let (valid, all) = (cell.valid().count(), cell.trials.len());
-            let some = match valid > 0 && valid < all {
-                true => format!(" {valid} of {all}"),
-                false => String::new(),
+            let some = if valid > 0 && valid < all {
+                format!(" {valid} of {all}")
+            } else {
+                String::new()
             };
             let _ = write!(
                 out,
@@ -110,9 +111,10 @@ fn rows(out: &mut String, workload: &Workload<'_>) {
             );
             for column in &columns {
                 let figure = column.show(cell);
-                let class = match column.is_of_failures() && figure != "0" {
-                    true => "n bad",
-                    false => "n",
+                let class = if column.is_of_failures() && figure != "0" {
+                    "n bad"
+                } else {
+                    "n"
                 };
                 let figure = match &figure[..] {
                     "-" => "–",

@@ -69,9 +69,10 @@ impl Course {
         let swing = self.cycle + lumps;
         let needed = thresholds::CYCLES * swing + lumps;
         if length < thresholds::CYCLES_SLACK * needed {
-            return match self.rests() {
-                true => Carried::All,
-                false => self.unknown(needed, &self.swings()),
+            return if self.rests() {
+                Carried::All
+            } else {
+                self.unknown(needed, &self.swings())
             };
         }
         let span = swing.max((length - lumps) / thresholds::CYCLES);
@@ -102,9 +103,10 @@ impl Course {
             );
             return self.unknown(thresholds::CYCLES * self.end(), &why);
         }
-        match length < self.for_rate {
-            true => self.unknown(self.for_rate, &self.swings()),
-            false => Carried::All,
+        if length < self.for_rate {
+            self.unknown(self.for_rate, &self.swings())
+        } else {
+            Carried::All
         }
     }
 

@@ -88,9 +88,10 @@ impl Load {
 
     /// Why subscribers may not have read in time what was sent to them.
     pub fn subscriber_trouble(&self, trial: &Trial) -> Option<String> {
-        match self.subscribers_full {
-            true => Some(busy_subscriber(trial) + &self.share()),
-            false => self.stalled.clone(),
+        if self.subscribers_full {
+            Some(busy_subscriber(trial) + &self.share())
+        } else {
+            self.stalled.clone()
         }
     }
 
@@ -157,9 +158,10 @@ impl Load {
     /// their waits delay nothing beyond the span that the study asks for, and do not count.
     fn waiting(&self, trial: &Trial, findings: &mut Findings) {
         let load = &trial.worker_load;
-        let publishers = match gathered_in_time(trial) {
-            true => 0.0,
-            false => load.publishers_waiting,
+        let publishers = if gathered_in_time(trial) {
+            0.0
+        } else {
+            load.publishers_waiting
         };
         let worst = publishers.max(load.subscribers_waiting);
         if worst <= thresholds::WAITING {
@@ -285,12 +287,13 @@ fn stood_still(trial: &Trial, link_full: bool) -> Option<Still> {
 }
 
 fn words(still: &Still) -> String {
-    let limit = match still.share >= thresholds::STALLED {
-        true => percent(thresholds::STALLED),
-        false => format!(
+    let limit = if still.share >= thresholds::STALLED {
+        percent(thresholds::STALLED)
+    } else {
+        format!(
             "{} where the longest of these times is half the 99th percentile of latency or more",
             percent(thresholds::STALLED_TAIL)
-        ),
+        )
     };
     format!(
         "{} stood still for {:.1} % of the measurement (limit {limit}), up to {} at a time",

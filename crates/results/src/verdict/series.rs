@@ -161,9 +161,10 @@ fn judged(
         }),
         cycle,
         silence,
-        for_rate: match lumps {
-            true => silence / thresholds::LUMP_OF_RATE,
-            false => 0.0,
+        for_rate: if lumps {
+            silence / thresholds::LUMP_OF_RATE
+        } else {
+            0.0
         },
     };
     match course.carried() {

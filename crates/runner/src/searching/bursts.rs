@@ -37,9 +37,10 @@ pub(super) fn told(trial: &Trial, reasons: &[String]) -> Option<(Finding, Vec<St
         if of_client {
             why.extend_from_slice(reasons);
         }
-        let finding = match of_client {
-            true => Finding::Client,
-            false => Finding::Beyond,
+        let finding = if of_client {
+            Finding::Client
+        } else {
+            Finding::Beyond
         };
         return Some((finding, why));
     }

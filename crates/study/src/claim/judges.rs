@@ -46,9 +46,10 @@ fn read(file: &RuleFile, figure: &str) -> Vec<(&'static str, Result<Judge, Strin
         let plain = !text.trim().ends_with('%');
         let read: &dyn Fn(&str) -> Result<f64, String> = if plain { &unit } else { &number };
         let middle = if plain { 0.0 } else { 1.0 };
-        let usual = match up {
-            true => Bounds::above(middle),
-            false => Bounds::below(middle),
+        let usual = if up {
+            Bounds::above(middle)
+        } else {
+            Bounds::below(middle)
         };
         let ends = file.ends.as_deref();
         Ok(Steps {
@@ -125,9 +126,10 @@ fn bounds(text: &str, read: &dyn Fn(&str) -> Result<f64, String>) -> Result<Boun
         ));
     };
     let (low, high) = (read(low.trim())?, read(high.trim())?);
-    match low < high {
-        true => Ok(Bounds { low, high }),
-        false => Err(format!("`{text}` is no range: the smaller end comes first")),
+    if low < high {
+        Ok(Bounds { low, high })
+    } else {
+        Err(format!("`{text}` is no range: the smaller end comes first"))
     }
 }
 

@@ -155,9 +155,10 @@ fn plain_topics(
     }
     // A topic that was given is used as it is unless several are needed.
     let single = file.topic.is_some() && count == 1;
-    let all: Vec<String> = match single {
-        true => vec![prefix.clone()],
-        false => (0..count).map(|n| format!("{prefix}/{n}")).collect(),
+    let all: Vec<String> = if single {
+        vec![prefix.clone()]
+    } else {
+        (0..count).map(|n| format!("{prefix}/{n}")).collect()
     };
     if let Some(fault) = topic_fault(&prefix) {
         clashes.add("topic", format!("`{prefix}` cannot be used: {fault}"));

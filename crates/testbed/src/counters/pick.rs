@@ -52,9 +52,12 @@ fn in_metrics(body: &str, metric: &str, labels: &BTreeMap<String, String>) -> Re
         let value = value.parse().ok().and_then(whole).ok_or_else(malformed)?;
         sum = Some(sum.unwrap_or(0_u64).saturating_add(value));
     }
-    sum.ok_or_else(|| match labels.is_empty() {
-        true => format!("the answer has no metric {metric}"),
-        false => format!("the answer has no metric {metric} with the labels {labels:?}"),
+    sum.ok_or_else(|| {
+        if labels.is_empty() {
+            format!("the answer has no metric {metric}")
+        } else {
+            format!("the answer has no metric {metric} with the labels {labels:?}")
+        }
     })
 }
 

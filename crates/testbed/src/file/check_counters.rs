@@ -79,9 +79,10 @@ impl Counters {
         };
         refuse_if(
             over_http != self.http.is_some(),
-            match over_http {
-                true => format!("[{table}] names a place in an answer, but nothing is asked"),
-                false => format!("[{table}] names a topic, but [counters] is read over http"),
+            if over_http {
+                format!("[{table}] names a place in an answer, but nothing is asked")
+            } else {
+                format!("[{table}] names a topic, but [counters] is read over http")
             },
             "json and metric need http = \"http://127.0.0.1:{port}/path\" in [counters]; topic goes without it",
             &table,

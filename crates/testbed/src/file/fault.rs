@@ -44,9 +44,10 @@ pub(super) fn refuse_if(
     hint: &str,
     near: &str,
 ) -> Result<(), Fault> {
-    match wrong {
-        true => Err(Fault::new(what, hint, near)),
-        false => Ok(()),
+    if wrong {
+        Err(Fault::new(what, hint, near))
+    } else {
+        Ok(())
     }
 }
 
@@ -116,9 +117,10 @@ impl FileError {
             message.starts_with("unknown field") || message.starts_with("unknown variant");
         match (unknown, quoted.as_slice()) {
             (true, [wrong, known @ ..]) => {
-                let what = match message.starts_with("unknown field") {
-                    true => format!("there is no key `{wrong}` here"),
-                    false => format!("`{wrong}` is not possible here"),
+                let what = if message.starts_with("unknown field") {
+                    format!("there is no key `{wrong}` here")
+                } else {
+                    format!("`{wrong}` is not possible here")
                 };
                 Self::at(file, text, offset, what, Some(spelling_hint(wrong, known)))
             }

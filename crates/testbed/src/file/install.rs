@@ -166,9 +166,10 @@ fn is_plain(byte: u8) -> bool {
 /// The parts of Maven coordinates; none if one of them is not a plain name.
 pub(crate) fn coordinates(text: &str) -> Vec<&str> {
     let parts: Vec<&str> = text.split(':').collect();
-    match parts.iter().all(|part| is_one_name(part)) {
-        true => parts,
-        false => Vec::new(),
+    if parts.iter().all(|part| is_one_name(part)) {
+        parts
+    } else {
+        Vec::new()
     }
 }
 

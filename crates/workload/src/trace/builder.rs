@@ -118,12 +118,13 @@ impl Builder {
             topic: raw.topic.map_or(NONE, |topic| self.topics.number(topic)),
             payload,
         });
-        match self.payload_bytes + self.devices.bytes + self.topics.bytes > MAX_TEXT_BYTES {
-            true => Err(format!(
+        if self.payload_bytes + self.devices.bytes + self.topics.bytes > MAX_TEXT_BYTES {
+            Err(format!(
                 "payloads, devices and topics of the trace take more than {} MiB, the most that are held",
                 MAX_TEXT_BYTES >> 20
-            )),
-            false => Ok(()),
+            ))
+        } else {
+            Ok(())
         }
     }
 

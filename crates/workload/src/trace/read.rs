@@ -79,9 +79,10 @@ pub(super) fn read_file(
 fn unpacked(file: File) -> io::Result<Box<dyn BufRead>> {
     let mut file = BufReader::new(file);
     let gzip = file.fill_buf()?.starts_with(&[0x1f, 0x8b]);
-    Ok(match gzip {
-        true => Box::new(BufReader::new(MultiGzDecoder::new(file))),
-        false => Box::new(file),
+    Ok(if gzip {
+        Box::new(BufReader::new(MultiGzDecoder::new(file)))
+    } else {
+        Box::new(file)
     })
 }
 

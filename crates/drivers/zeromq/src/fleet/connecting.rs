@@ -300,9 +300,10 @@ fn any_port(address: &str) -> bool {
 
 /// Why a socket cannot be bound. Where the kernel was to choose the port, none is free.
 pub(super) fn cannot_bind(address: &str, error: &io::Error) -> DriverError {
-    let attempt = match any_port(address) {
-        true => Attempt::BindAnyPort,
-        false => Attempt::Open,
+    let attempt = if any_port(address) {
+        Attempt::BindAnyPort
+    } else {
+        Attempt::Open
     };
     failed(&format!("cannot bind {address}"), attempt, error)
 }

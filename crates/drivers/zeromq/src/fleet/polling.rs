@@ -35,9 +35,10 @@ impl ZeromqFleet {
             self.report(events);
         }
         let client = &mut self.clients[id as usize];
-        let port = match self.options.point_to_point {
-            false => &client.subscriber,
-            true => &client.receiver,
+        let port = if !self.options.point_to_point {
+            &client.subscriber
+        } else {
+            &client.receiver
         };
         let Some(port) = port else {
             client.flooded = false;
