@@ -216,9 +216,10 @@ mod tests {
         type Error = &'static str;
 
         fn try_from(text: String) -> Result<Self, Self::Error> {
-            match text.contains(' ') {
-                true => Err("expected one word"),
-                false => Ok(Word(text)),
+            if text.contains(' ') {
+                Err("expected one word")
+            } else {
+                Ok(Word(text))
             }
         }
     }

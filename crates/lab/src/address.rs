@@ -127,10 +127,7 @@ mod tests {
             let routes: Vec<Subnet> = targets
                 .into_iter()
                 // Half of the routes lie near the first choices.
-                .map(|(base, prefix, near)| match near {
-                    true => (base % (1 << 20) + 0x0a57_0000, prefix.max(12)),
-                    false => (base, prefix),
-                })
+                .map(|(base, prefix, near)| if near { (base % (1 << 20) + 0x0a57_0000, prefix.max(12)) } else { (base, prefix) })
                 .map(|(base, prefix)| Subnet { base: Ipv4Addr::from(base), prefix })
                 .collect();
             if let Ok(chosen) = Subnet::beside(&routes) {

@@ -72,7 +72,7 @@ pub fn plain(text: &str) -> Cow<'_, str> {
     let mut plain = String::with_capacity(text.len() + 16);
     for c in text.chars() {
         if orders(c) {
-            drop(write!(plain, "\\u{:04x}", u32::from(c)))
+            let _ = write!(plain, "\\u{:04x}", u32::from(c));
         } else {
             plain.push(c)
         }

@@ -225,9 +225,10 @@ fn searches_come_first_and_shares_follow_from_them() {
             (share.load / (share.share * end) - 1.0).abs() < 0.001,
             "{share:?}"
         );
-        match share.share > 1.0 {
-            true => assert!(share.load >= share.share * end && share.load > limit(&found.system)),
-            false => assert!(share.load <= share.share * end && share.load <= limit(&found.system)),
+        if share.share > 1.0 {
+            assert!(share.load >= share.share * end && share.load > limit(&found.system))
+        } else {
+            assert!(share.load <= share.share * end && share.load <= limit(&found.system))
         }
     }
     // The plan's own order, each repeat before the next.

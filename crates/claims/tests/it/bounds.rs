@@ -21,9 +21,10 @@ fn limited(world: &mut World, system: &str, payload: &str, truth: f64, reached: 
 fn pair(a: f64, limited_a: bool, limited_b: bool) -> impl Fn(&mut World) {
     move |world: &mut World| {
         for (system, truth, is_limited) in [("a", a, limited_a), ("b", 1.0, limited_b)] {
-            match is_limited {
-                true => limited(world, system, "64B", truth, 0.8),
-                false => world.plant(system, "64B", truth, 0.03, N),
+            if is_limited {
+                limited(world, system, "64B", truth, 0.8)
+            } else {
+                world.plant(system, "64B", truth, 0.03, N)
             }
         }
     }

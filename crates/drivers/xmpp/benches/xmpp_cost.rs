@@ -349,9 +349,10 @@ fn plain_publish(port: u16, pattern: MessagingPattern) -> f64 {
             }
             out.push_str("<p xmlns='urn:pubgauge:payload:0'>");
             STANDARD.encode_string(payload, &mut out);
-            out.push_str(match direct {
-                true => "</p></message>",
-                false => "</p></item></publish></pubsub></iq>",
+            out.push_str(if direct {
+                "</p></message>"
+            } else {
+                "</p></item></publish></pubsub></iq>"
             });
             sent += 1;
         }

@@ -553,9 +553,10 @@ impl Place for LateForSubscribers {
     ) -> Result<Box<dyn Link>, DriverError> {
         let subscribes = order.assignment.role == Role::Subscribers;
         let link = self.0.start(order, secrets, outbox)?;
-        Ok(match subscribes {
-            true => Box::new(LateLink(link)),
-            false => link,
+        Ok(if subscribes {
+            Box::new(LateLink(link))
+        } else {
+            link
         })
     }
 }

@@ -62,9 +62,10 @@ fn trial(
     let driver: Arc<dyn Driver> = Arc::new(SimulatedDriver);
     let targets = vec![SimulatedDriver::target(bus.clone())];
     let here = TrialSpec::local(brief, driver, targets, clock, |_| Ok(()));
-    let place: Arc<dyn Place> = match encoded {
-        true => Arc::new(Encoded(here.place.clone())),
-        false => here.place.clone(),
+    let place: Arc<dyn Place> = if encoded {
+        Arc::new(Encoded(here.place.clone()))
+    } else {
+        here.place.clone()
     };
     let spec = TrialSpec {
         settings: vec![settings],
@@ -341,10 +342,7 @@ proptest! {
             service_ns: 2 * MS, publish_cost_ns: 100_000, capacity, loss, seed, reordering: 0.02,
             ..Behaviour::default()
         };
-        let arrivals = match flat_out && capacity > 0 {
-            true => Arrivals::FlatOut,
-            false => Arrivals::Periodic { per_s: 600.0 },
-        };
+        let arrivals = if flat_out && capacity > 0 { Arrivals::FlatOut } else { Arrivals::Periodic { per_s: 600.0 } };
         let settings = Settings {
             reliability: acknowledged.then_some(Reliability::AtLeastOnce),
             native: [(SimulatedDriver::NAME.to_owned(), native(&behaviour))].into(),

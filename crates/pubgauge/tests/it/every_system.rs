@@ -150,12 +150,13 @@ mod long {
                 "{name} is not on this machine: pubgauge systems --install {name}"
             );
             let variants = system["variants"].as_array().unwrap();
-            let names: Vec<String> = match variants.is_empty() {
-                true => vec![name.to_owned()],
-                false => variants
+            let names: Vec<String> = if variants.is_empty() {
+                vec![name.to_owned()]
+            } else {
+                variants
                     .iter()
                     .map(|v| format!("{name}:{}", v.as_str().unwrap()))
-                    .collect(),
+                    .collect()
             };
             for name in names {
                 let tested = [SOON_STARTED, OTHERS].concat();
@@ -286,9 +287,10 @@ fn killed(name: &str) {
     let mut run = place.spawn(with_cache(&place, &args));
     run.delivers();
     let processes = run.systems();
-    match processes.is_empty() {
-        true => run.signal(libc::SIGINT),
-        false => processes.iter().for_each(|pid| kill_if_there(*pid)),
+    if processes.is_empty() {
+        run.signal(libc::SIGINT)
+    } else {
+        processes.iter().for_each(|pid| kill_if_there(*pid))
     }
     run.ends_within(SOON).exits(2);
     place.is_clean();

@@ -32,9 +32,10 @@ fn open_to_others(folder: &Path, found: &mut Vec<String>) -> usize {
         if meta.mode() & 0o077 != 0 {
             found.push(format!("{:o} {}", meta.mode() & 0o7777, path.display()));
         }
-        match meta.is_dir() {
-            true => files += open_to_others(&path, found),
-            false => files += 1,
+        if meta.is_dir() {
+            files += open_to_others(&path, found)
+        } else {
+            files += 1
         }
     }
     files

@@ -28,9 +28,10 @@ fn ip(line: &str) -> Result<(), String> {
     let output = Command::new("ip").args(line.split(' ')).output();
     let output = output.map_err(|e| format!("this test needs ip (apt install iproute2): {e}"))?;
     let said = String::from_utf8_lossy(&output.stderr);
-    match output.status.success() {
-        true => Ok(()),
-        false => Err(format!("ip {line} (needs root): {}", said.trim())),
+    if output.status.success() {
+        Ok(())
+    } else {
+        Err(format!("ip {line} (needs root): {}", said.trim()))
     }
 }
 

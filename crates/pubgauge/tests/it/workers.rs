@@ -265,13 +265,14 @@ fn a_worker_that_outgrows_its_memory_says_so() {
     place.run(&args).exits(2);
     place.is_clean();
     let trial = place.trial("run");
-    match trial["client_limits"]["memory_by"].is_string() {
-        true => is_broken(&trial, &["its memory is limited to 4 MiB"]),
-        false => assert!(
+    if trial["client_limits"]["memory_by"].is_string() {
+        is_broken(&trial, &["its memory is limited to 4 MiB"])
+    } else {
+        assert!(
             trial["client_limits"]["not_held"]
                 .to_string()
                 .contains("4 MiB")
-        ),
+        )
     }
 }
 

@@ -137,9 +137,10 @@ fn a_run_that_was_ended_before_it_began_begins_again() {
         .unwrap();
         for later in &written[last + 1..] {
             let path = root.join(later);
-            match path.is_dir() {
-                true => fs::remove_dir(path).unwrap(),
-                false => fs::remove_file(path).unwrap(),
+            if path.is_dir() {
+                fs::remove_dir(path).unwrap()
+            } else {
+                fs::remove_file(path).unwrap()
             }
         }
         // Half of it may be on disk.

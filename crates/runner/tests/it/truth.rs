@@ -436,10 +436,7 @@ proptest! {
     ) {
         let disconnects = outage_ms.map(|at| (at * MS, "pub0".to_owned()));
         let plant = Behaviour { disconnects: disconnects.into_iter().collect(), ..plant };
-        let arrivals = match flat_out {
-            true => Arrivals::FlatOut,
-            false => Arrivals::Periodic { per_s: rate },
-        };
+        let arrivals = if flat_out { Arrivals::FlatOut } else { Arrivals::Periodic { per_s: rate } };
         let mut w = workload(publishers, subscribers, arrivals);
         w.flows[0].window = Some(200);
         w.phases.measure = Until::Time(seconds * SECOND + 250 * MS);
@@ -738,9 +735,10 @@ fn an_outage_is_told_as_an_outage() {
             within(t.longest_silence_ns as f64, 1.2e9, 0.01);
             assert_eq!((t.latency_ns.p90, t.latency_ns.max), (None, None));
             assert!(t.latency_ns.p50.is_some());
-            let status = match losses_allowed {
-                true => Status::Unsteady,
-                false => Status::Lossy,
+            let status = if losses_allowed {
+                Status::Unsteady
+            } else {
+                Status::Lossy
             };
             run.is(
                 status,

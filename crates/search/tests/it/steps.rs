@@ -52,9 +52,10 @@ fn what_little_a_collapsed_system_delivers_is_no_guide() {
             Step::FlatOut => panic!("twice"),
             Step::End => break,
         };
-        let finding = match load <= 3_600.0 {
-            true => Finding::Within,
-            false => Finding::Beyond,
+        let finding = if load <= 3_600.0 {
+            Finding::Within
+        } else {
+            Finding::Beyond
         };
         let achieved = load.min(3_600.0);
         all.push(Seen {
@@ -123,9 +124,10 @@ fn searched(question: &Question, seconds: f64) -> (Vec<Seen>, f64) {
             Step::Long(load) => (load, question.long_seconds),
             Step::End => break,
         };
-        let finding = match load <= 900.0 {
-            true => Finding::Within,
-            false => Finding::Beyond,
+        let finding = if load <= 900.0 {
+            Finding::Within
+        } else {
+            Finding::Beyond
         };
         all.push(Seen {
             achieved: load.min(900.0),

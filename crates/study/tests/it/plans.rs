@@ -339,9 +339,10 @@ fn a_grid_is_every_combination() {
             _ => assert_eq!(flow.arrivals, Arrivals::Periodic { per_s: 5.0 }),
         }
         let measure = trial.workload.phases.measure;
-        match two {
-            true => assert_eq!(measure, Until::Count(100, 60 * SECOND)),
-            false => assert_eq!(measure, Until::Time(3 * SECOND)),
+        if two {
+            assert_eq!(measure, Until::Count(100, 60 * SECOND))
+        } else {
+            assert_eq!(measure, Until::Time(3 * SECOND))
         }
         let safe = trial.settings.reliability == Some(Reliability::AtLeastOnce);
         assert_eq!(safe, trial.settings_name == "safe");

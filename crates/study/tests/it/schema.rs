@@ -150,9 +150,10 @@ fn the_documentation_can_be_read() {
             if !inside_flow {
                 let named = block.starts_with("name = ");
                 let start = if named { "" } else { "name = \"t\"\n" };
-                let workload = match block.contains("[[workload.flow]]") && !named {
-                    true => "[[workload]]\nname = \"w\"\n",
-                    false => "",
+                let workload = if block.contains("[[workload.flow]]") && !named {
+                    "[[workload]]\nname = \"w\"\n"
+                } else {
+                    ""
                 };
                 let text = format!("{start}{workload}{block}");
                 Study::parse(page, &text, Path::new(""))

@@ -245,10 +245,11 @@ fn what_a_process_and_its_ended_children_write_to_disk_is_counted() {
     let written = sampler.sample().written_bytes.unwrap() - before;
     drop(input);
     shell.wait().unwrap();
-    let expected = match lies_in_memory(folder.path()) {
-        true => 0..=0,
+    let expected = if lies_in_memory(folder.path()) {
+        0..=0
+    } else {
         // And what the file system notes of the file.
-        false => 1 << 20..=(1 << 20) + (256 << 10),
+        1 << 20..=(1 << 20) + (256 << 10)
     };
     assert!(expected.contains(&written), "{written}");
 }

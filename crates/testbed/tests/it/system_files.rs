@@ -437,9 +437,10 @@ fn the_documented_examples_are_right() {
     assert_eq!(examples.len(), 4);
     let around = RIGHT.replace("[\"port\"]\n[ready]", "[\"port\", \"monitor\"]\n[ready]");
     for example in examples {
-        let whole = match example.starts_with("[counters]") {
-            true => format!("{around}{example}"),
-            false => example.to_owned(),
+        let whole = if example.starts_with("[counters]") {
+            format!("{around}{example}")
+        } else {
+            example.to_owned()
         };
         SystemFile::parse(&whole, "docs/add-a-broker.md").unwrap();
     }

@@ -68,10 +68,7 @@ proptest! {
     ) {
         let count = brokers * rounds;
         // Each publisher has all topics, or one.
-        let of = |p: u32| match spans {
-            true => topics(0..count),
-            false => topics(std::iter::once(p % count)),
-        };
+        let of = |p: u32| if spans { topics(0..count) } else { topics(std::iter::once(p % count)) };
         let subscribers = filters.iter().map(|n| {
             let filter = match n {
                 0 => "#".to_owned(),

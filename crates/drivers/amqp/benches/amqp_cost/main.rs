@@ -283,21 +283,18 @@ impl Bench {
             .args(["--exchange", "amq.topic", "--type", "topic"])
             .args(["--routing-key", &key, "--size", &PAYLOAD.to_string()]);
         let window = WINDOW.to_string();
-        match consuming {
-            false => {
-                command.args(["-x", "1", "-y", "0", "--pmessages", &count.to_string()]);
-                if mode == Mode::Confirmed {
-                    command.args(["--confirm", &window]);
-                }
+        if !consuming {
+            command.args(["-x", "1", "-y", "0", "--pmessages", &count.to_string()]);
+            if mode == Mode::Confirmed {
+                command.args(["--confirm", &window]);
             }
-            true => {
-                command.args(["-x", "0", "-y", "1", "--cmessages", &count.to_string()]);
-                match mode {
-                    Mode::Automatic => command.arg("--autoack"),
-                    // One acknowledgement for a hundred, as far as it can gather them.
-                    Mode::Confirmed => command.args(["--qos", &window, "--multi-ack-every", "100"]),
-                };
-            }
+        } else {
+            command.args(["-x", "0", "-y", "1", "--cmessages", &count.to_string()]);
+            match mode {
+                Mode::Automatic => command.arg("--autoack"),
+                // One acknowledgement for a hundred, as far as it can gather them.
+                Mode::Confirmed => command.args(["--qos", &window, "--multi-ack-every", "100"]),
+            };
         }
         command
     }

@@ -133,10 +133,7 @@ fn in_flight_limits_what_is_not_acknowledged() {
                             (false, false) => break false,
                         }
                     };
-                    match took {
-                        true => accepted += 1,
-                        false => break,
-                    }
+                    if took { accepted += 1 } else { break }
                 }
             }
         }

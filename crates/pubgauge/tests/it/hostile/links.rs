@@ -45,9 +45,10 @@ fn planted(place: &Place, name: &str, verbs: &[&[&str]]) {
     copied(&place.at("run"), &stranger);
     let link = stranger.join(name);
     std::fs::create_dir_all(link.parent().unwrap()).unwrap();
-    let theirs = match link.is_dir() || name == "export" {
-        true => place.at("theirs"),
-        false => place.at("theirs/file"),
+    let theirs = if link.is_dir() || name == "export" {
+        place.at("theirs")
+    } else {
+        place.at("theirs/file")
     };
     let _ = std::fs::remove_file(&link);
     let _ = std::fs::remove_dir_all(&link);
@@ -76,9 +77,10 @@ fn copied(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in from.read_dir().unwrap().flatten() {
         let (from, to) = (entry.path(), to.join(entry.file_name()));
-        match from.is_dir() {
-            true => copied(&from, &to),
-            false => drop(std::fs::copy(&from, &to).unwrap()),
+        if from.is_dir() {
+            copied(&from, &to)
+        } else {
+            std::fs::copy(&from, &to).unwrap();
         }
     }
 }

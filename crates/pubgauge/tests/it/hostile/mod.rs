@@ -217,9 +217,10 @@ fn mutated_trace(dice: &mut Dice) {
 fn files_below(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in folder.read_dir().unwrap().flatten() {
-        match entry.path().is_dir() {
-            true => found.extend(files_below(&entry.path())),
-            false => found.push(entry.path()),
+        if entry.path().is_dir() {
+            found.extend(files_below(&entry.path()))
+        } else {
+            found.push(entry.path())
         }
     }
     found.sort();

@@ -294,9 +294,10 @@ fn trial(id: u32, at: usize, profile: &Profile, load: &Load, repeat: u32) -> (Tr
         0
     };
     // The drain lasts half a second.
-    let under_way = match too_much {
-        true => published.saturating_sub((rate * (duration_s + 0.5)) as u64),
-        false => 0,
+    let under_way = if too_much {
+        published.saturating_sub((rate * (duration_s + 0.5)) as u64)
+    } else {
+        0
     };
     let delivered = published - lost - under_way;
 

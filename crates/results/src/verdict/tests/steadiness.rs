@@ -40,10 +40,7 @@ fn a_lumpy_schedule_is_not_unsteady() {
 fn no_rate_is_below_none() {
     let mut t = calm();
     for (i, second) in t.series.iter_mut().enumerate() {
-        (second.due, second.delivered) = match i < 5 {
-            true => (10_500, 0),
-            false => (9_500, 20_000),
-        };
+        (second.due, second.delivered) = if i < 5 { (10_500, 0) } else { (9_500, 20_000) };
     }
     let why = crate::verdict::series::rate_unsteady(&t).expect("it is not steady");
     assert!(

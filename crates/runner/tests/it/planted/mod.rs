@@ -221,9 +221,10 @@ impl Run {
     fn warm_up_under_way(&self) -> u64 {
         let sum = self.record.sum();
         let missing = sum.warm_up_expected - sum.warm_up_unique;
-        match self.trial.drain.cut_short || sum.unique == 0 {
-            true => missing.saturating_sub(sum.warm_up_passed_over),
-            false => 0,
+        if self.trial.drain.cut_short || sum.unique == 0 {
+            missing.saturating_sub(sum.warm_up_passed_over)
+        } else {
+            0
         }
     }
 

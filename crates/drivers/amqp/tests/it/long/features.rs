@@ -89,9 +89,10 @@ fn exchanges_route_as_their_names_say() {
         let heard = bench.fleet.advertise(client, topic).unwrap();
         bench.publish(client, heard, 1, 64);
         bench.until("confirmed", |s| s.acknowledged.len() == 1);
-        match hears {
-            true => bench.until("delivered", |s| s.messages.len() == 1),
-            false => bench.poll_for(Duration::from_millis(200)),
+        if hears {
+            bench.until("delivered", |s| s.messages.len() == 1)
+        } else {
+            bench.poll_for(Duration::from_millis(200))
         }
         let topics: Vec<_> = bench
             .seen
