@@ -116,7 +116,7 @@ impl Shared {
             if samples.len() < CAPACITY {
                 samples.push(late)
             } else {
-                drop(self.dropped.fetch_add(1, Ordering::Relaxed))
+                self.dropped.fetch_add(1, Ordering::Relaxed);
             }
             drop(samples);
             due += NOISE_INTERVAL;
