@@ -159,18 +159,18 @@ fn hosts_that_cannot_be_used_are_told() {
         (
             "env",
             Some("no-such-pubgauge"),
-            &["no-such-pubgauge", "exited with status 127"],
+            &["no-such-pubgauge", "ended with exit code 127"],
         ),
         (
             "sh -c 'echo permission denied >&2; exit 255'",
             None,
-            &["exited with status 255", "permission denied"],
+            &["ended with exit code 255", "permission denied"],
         ),
         (
             "sh -c 'exec \"$0\" \"$@\" </dev/null'",
             None,
             &[
-                "exited with status 0",
+                "ended with exit code 0",
                 "standard input on (kubectl exec -i)",
             ],
         ),
