@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use pubgauge_driver::Tls;
 use pubgauge_hosts::Hosts;
 use pubgauge_results::comparison::Comparison;
-use pubgauge_results::counted;
 use pubgauge_results::criterion::evaluate;
 use pubgauge_results::model::{System, Trial};
+use pubgauge_results::on_request;
 use pubgauge_results::search::{NotMeasured, Search};
 use pubgauge_results::store::{RunFolder, TrialFiles};
 use pubgauge_runner::searching::settling_s;
@@ -96,7 +96,7 @@ impl<'a> Campaign<'a> {
                 break;
             };
             watch.done(&trial);
-            for why in counted::not_counted(&trial) {
+            for why in on_request::not_counted(&trial) {
                 if not_counted.insert(why.clone()) {
                     watch.note(Note::NotCounted(&why));
                 }

@@ -14,7 +14,7 @@ pub const FEWEST: usize = 3;
 const WINDOWS: usize = 8;
 
 pub(crate) fn shown_ratio(log: f64) -> String {
-    crate::words::digits(log.exp())
+    crate::sentence::digits(log.exp())
 }
 
 /// How far off a line a curve may be and still be straight, as a share of its range.
@@ -161,7 +161,7 @@ pub fn slope(a: Curves<'_>, b: Curves<'_>, linear: bool, outer: Ways) -> Finding
     let slopes = |curves: &[Vec<(f64, f64)>]| curves.iter().map(|c| line(c).0).collect::<Vec<_>>();
     let (of_a, of_b) = (slopes(a.1), slopes(b.1));
     let difference = Estimate::contrast(&[(1.0, &of_a), (-1.0, &of_b)]);
-    let show = |value: f64| format!("{} a unit", crate::words::digits(value));
+    let show = |value: f64| format!("{} a unit", crate::sentence::digits(value));
     let mut found = vec![(
         "slopes apart".to_owned(),
         inside(&difference, BELOW, ways, &show),
@@ -191,7 +191,7 @@ fn straight(curves: &[Vec<(f64, f64)>], outer: Ways) -> Finding {
     let off = |point: usize| Estimate::of(&of_repeats(&|repeat| residuals[repeat][point] / range));
     let off: Vec<Estimate> = (0..points).map(off).collect();
     let ways = Ways::every(points).within(outer);
-    let show = |share: f64| format!("{} %", crate::words::digits(100.0 * share));
+    let show = |share: f64| format!("{} %", crate::sentence::digits(100.0 * share));
     let judged = |point: &Estimate| inside(point, (-STRAIGHT, STRAIGHT), ways, &show);
     let far = |a: &&Estimate, b: &&Estimate| a.middle().abs().total_cmp(&b.middle().abs());
     let Some(furthest) = off.iter().max_by(far) else {

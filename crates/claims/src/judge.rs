@@ -172,7 +172,7 @@ fn share_of_points(claim: &Claim, choice: &Choice, share: f64, run: &Run<'_>) ->
     let (won, lost) = (count(Outcome::Holds), count(Outcome::DoesNotHold));
     let decided = won + lost;
     let (low, high) = wilson(won, decided);
-    let percent = |share: f64| crate::words::digits(100.0 * share);
+    let percent = |share: f64| crate::sentence::digits(100.0 * share);
     let ours = format!(
         "{won} of {decided} decided points, {} ties or missing ({} % to {} %)",
         points.len() - decided,
@@ -398,7 +398,7 @@ impl Judging<'_> {
         };
         let plain = |value: f64| {
             if self.rule.gap {
-                crate::words::digits(value)
+                crate::sentence::digits(value)
             } else {
                 (self.run.show)(&self.rule.figure, value)
             }

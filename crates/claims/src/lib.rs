@@ -16,8 +16,8 @@ pub mod curve;
 pub mod decide;
 pub mod judge;
 pub mod rule;
+pub mod sentence;
 pub mod stats;
-pub mod words;
 
 pub use decide::{Finding, Outcome};
 pub use judge::{
@@ -26,4 +26,4 @@ pub use judge::{
 pub use rule::{
     Bounds, Claim, Count, Filter, Group, Judge, Needs, Part, Points, Rule, Side, Steps,
 };
-pub use words::words;
+pub use sentence::words;

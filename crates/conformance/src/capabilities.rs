@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::lifecycle::Lifecycle;
 use super::proof::Proof;
 use super::setup::{Heard, Pair, Setup, numbers};
-use super::{kept, limits};
+use super::{limits, retention};
 use pubgauge_driver::Driver;
 use pubgauge_driver::capability::{Capability, Filtering};
 use pubgauge_driver::header::Kind;
@@ -40,12 +40,12 @@ pub fn prove<'a>(
         Capability::Reliability(reliability) => reliable(&mut setup, reliability).map(shown),
         Capability::Durability(durability) => {
             setup.server = server;
-            kept::durable(&mut setup, durability).map(shown)
+            retention::durable(&mut setup, durability).map(shown)
         }
-        Capability::DurableSession => kept::durable_session(&mut setup).map(shown),
-        Capability::LastValue => kept::last_value(&mut setup).map(shown),
-        Capability::Lifespan => kept::lifespan(&mut setup),
-        Capability::Priority => kept::priority(&mut setup),
+        Capability::DurableSession => retention::durable_session(&mut setup).map(shown),
+        Capability::LastValue => retention::last_value(&mut setup).map(shown),
+        Capability::Lifespan => retention::lifespan(&mut setup),
+        Capability::Priority => retention::priority(&mut setup),
         Capability::Multicast => limits::multicast(&mut setup),
         Capability::BatchingOff | Capability::BatchingFixed | Capability::BatchingAdaptive => {
             limits::batching(&mut setup)

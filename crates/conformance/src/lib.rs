@@ -6,11 +6,11 @@
 
 mod capabilities;
 mod checks;
-mod kept;
 mod lifecycle;
 mod limits;
 mod promises;
 mod proof;
+mod retention;
 mod setup;
 
 pub use capabilities::prove;

@@ -19,8 +19,8 @@ pub mod resource;
 pub mod seam;
 pub mod settings;
 pub mod share;
+mod shortened;
 pub mod topic;
-mod words;
 
 pub use address::{Encryption, Scheme, addresses, is_on_loopback};
 pub use capability::{Answer, Capability, Filtering, Support, Topology};
@@ -42,5 +42,5 @@ pub use settings::{
     Batching, Durability, Mapping, MessagingPattern, OnFull, Reliability, Session, Settings,
     Transport, Unsupported,
 };
+pub use shortened::shortened;
 pub use topic::TopicMatch;
-pub use words::shortened;

@@ -13,7 +13,7 @@ use crate::clock::{Clock, Nanos};
 use crate::payload::Payload;
 use crate::resource::{Attempt, Resource};
 use crate::settings::{Mapping, Settings};
-use crate::words::shortened;
+use crate::shortened::shortened;
 
 /// How a system behaves, for the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,6 +3,7 @@
 //! ([`event_loop`]). No protocol is known here: what is written and read between two system calls is the
 //! driver's.
 
+pub mod dotted_topics;
 pub mod endpoint;
 pub mod event_loop;
 pub mod fleet;
@@ -13,4 +14,3 @@ pub mod socket;
 pub mod timers;
 pub mod tls;
 pub mod topics;
-pub mod words;

@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::args::CalibrateArgs;
 use crate::exit::{Ending, FINE, NOT_VALID, tell};
-use crate::{drivers, whole};
+use crate::{drivers, stored_json};
 
 /// What a calibration found.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -155,7 +155,7 @@ pub fn store(calibration: &Calibration) -> Result<PathBuf> {
     std::fs::create_dir_all(folder)
         .with_context(|| format!("cannot create {}", folder.display()))?;
     let text = serde_json::to_string_pretty(calibration)?;
-    whole::write(&path, text).map_err(anyhow::Error::msg)?;
+    stored_json::write(&path, text).map_err(anyhow::Error::msg)?;
     Ok(path)
 }
 

@@ -21,7 +21,7 @@ use crate::args::{GateArgs, RunArgs, Selection};
 use crate::endpoint::Endpoint;
 use crate::exit::{Ending, NOT_VALID, tell};
 use crate::progress::about;
-use crate::ready::{Ready, default_folder};
+use crate::study_run::{Ready, default_folder};
 use crate::{gate, hosts, signals};
 use list::{Listed, StudyList};
 pub use runs::{has_runs, one_run, report, studies};

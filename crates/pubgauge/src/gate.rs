@@ -10,7 +10,7 @@ use pubgauge_results::model::{Results, Status, Trial};
 use crate::args::{Annotations, GateArgs};
 use crate::exit::{CRITERION, Ending, FINE, NOT_VALID, say};
 use crate::progress::so_far;
-use crate::whole;
+use crate::stored_json;
 
 /// The checks of a run: its criteria, and whether its trials can be trusted. A trial that cannot is
 /// no failure as long as another one can, unless it is broken.
@@ -178,5 +178,5 @@ pub fn write(gate: &GateArgs, name: &str, checks: &[Check]) -> Result<(), Ending
         return Ok(());
     };
     let text = junit(&format!("pubgauge {name}"), checks);
-    whole::write(file, text).map_err(Ending::not_valid)
+    stored_json::write(file, text).map_err(Ending::not_valid)
 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::args::{Login, Selection};
 use crate::exit::Ending;
-use crate::whole;
+use crate::stored_json;
 
 /// Name and version of its format.
 const FORMAT: &str = "pubgauge-invocation/1";
@@ -101,7 +101,7 @@ impl Invocation {
         }
         let format: (&str, fn(&Invocation) -> &str) = (FORMAT, |begun| &begun.format);
         let hint = "repeat the command with which the run began, with --resume for --out";
-        whole::read(&dir.join(FILE), MAX_BYTES, format, !has_begun, hint)
+        stored_json::read(&dir.join(FILE), MAX_BYTES, format, !has_begun, hint)
     }
 
     /// The error for a folder without a record of how its run was begun.

@@ -30,15 +30,15 @@ mod page;
 mod plan;
 mod prepare;
 mod progress;
-mod ready;
 mod report;
 mod run;
 mod serve;
 mod signals;
+mod stored_json;
+mod study_run;
 mod systems;
 mod terminal;
 mod traces;
-mod whole;
 mod worker;
 
 use clap::Parser;

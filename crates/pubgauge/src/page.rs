@@ -8,7 +8,7 @@ use pubgauge_results::shell::quoted;
 use pubgauge_results::store;
 
 use crate::exit::{Ending, print};
-use crate::{terminal, whole};
+use crate::{stored_json, terminal};
 
 /// Name of the page in the folder of a run.
 pub const PAGE_FILE: &str = "report.html";
@@ -34,7 +34,7 @@ pub fn write_page(dir: &Path, results: &Results) -> Result<PathBuf, Ending> {
         .collect();
     let path = dir.join(PAGE_FILE);
     let page = pubgauge_report::page(results, &logs);
-    whole::write(&path, page).map_err(|e| {
+    stored_json::write(&path, page).map_err(|e| {
         Ending::not_valid(format!(
             "{e}\n  hint: the results are complete; make room and run: pubgauge report {}",
             quoted(dir)

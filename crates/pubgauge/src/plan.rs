@@ -21,7 +21,7 @@ use crate::args::{PlanArgs, Selection};
 use crate::exit::{Ending, FINE};
 use crate::prepare::prepare;
 use crate::progress::{NOTES, about, lengths, notes};
-use crate::ready::tls;
+use crate::study_run::tls;
 use crate::{drivers, folder};
 
 /// A plan as JSON output.

@@ -11,7 +11,7 @@ use crate::exit::{Ending, NOT_VALID, tell};
 use crate::folder::Several;
 use crate::invocation::Invocation;
 use crate::page::show;
-use crate::ready::Ready;
+use crate::study_run::Ready;
 use crate::{gate, hosts, signals};
 
 /// Runs a study, or all studies of a folder.

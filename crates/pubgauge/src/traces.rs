@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::args::{ConvertArgs, TraceVerb};
 use crate::exit::{Ending, FINE};
 use crate::prepare::quantity;
-use crate::whole;
+use crate::stored_json;
 
 /// `pubgauge trace`.
 pub fn act(verb: &TraceVerb) -> Result<i32, Ending> {
@@ -44,7 +44,7 @@ pub fn act(verb: &TraceVerb) -> Result<i32, Ending> {
 
 /// Writes the whole file or none.
 fn write(trace: &Trace, path: &Path) -> Result<(), Ending> {
-    let written = whole::fill(path, |file| {
+    let written = stored_json::fill(path, |file| {
         let mut out = BufWriter::new(file);
         if path.extension().is_some_and(|e| e == "gz") {
             let mut zipped = GzEncoder::new(&mut out, Compression::default());

@@ -1,7 +1,7 @@
 //! Judges a study's claims by what a run measured.
 
 use pubgauge_claims::rule::quantity;
-use pubgauge_claims::words::digits;
+use pubgauge_claims::sentence::digits;
 use pubgauge_claims::{
     Absent, Cell, Claim, Curve, Figures, Limit, Observation, Outcome, Picture, Point, Run, words,
 };

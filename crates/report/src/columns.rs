@@ -7,7 +7,7 @@ use crate::units;
 use pubgauge_results::figure::per_message;
 
 pub(crate) struct Column {
-    /// Its name, explained in [`crate::words::FIGURES`].
+    /// Its name, explained in [`crate::glossary::FIGURES`].
     pub name: &'static str,
     /// Its heading in the terminal, in two lines.
     pub head: [&'static str; 2],

@@ -5,7 +5,7 @@ use pubgauge_results::{Status, Trial};
 use serde::Serialize;
 
 use crate::stats::Estimate;
-use crate::{units, words};
+use crate::{glossary, units};
 
 /// A figure by which systems are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,9 +58,9 @@ impl Metric {
     /// The figure in one line.
     pub fn meaning(self) -> &'static str {
         match self {
-            Metric::Throughput => words::figure("delivered"),
-            Metric::MedianLatency => words::figure("p50"),
-            Metric::TailLatency => words::figure("p99"),
+            Metric::Throughput => glossary::figure("delivered"),
+            Metric::MedianLatency => glossary::figure("p50"),
+            Metric::TailLatency => glossary::figure("p99"),
             Metric::RoundTrip => {
                 "From when a question should have been sent to the arrival of its answer."
             }

@@ -10,7 +10,7 @@ use crate::columns::{Column, columns};
 use crate::studies::claim_words;
 use crate::summary::{Cell, Summary, Workload};
 use crate::terminal::{plain, wrapped};
-use crate::{brokers, bursts, counted, crowd, hosts, network, shares, windows, workload};
+use crate::{brokers, bursts, crowd, hosts, network, on_request, shares, windows, workload};
 
 mod comparisons;
 mod searches;
@@ -207,7 +207,7 @@ fn figures(out: &mut String, results: &Results, workload: &Workload<'_>, width: 
         .chain(cells().filter_map(brokers::sentence))
         .chain(cells().flat_map(windows::sentences))
         .chain(cells().flat_map(bursts::sentences))
-        .chain(cells().filter_map(counted::sentence))
+        .chain(cells().filter_map(on_request::sentence))
         .chain(cells().filter_map(|cell| network::sentence(results, cell)))
         .chain(cells().filter_map(hosts::sentence))
         .chain(crowd::sentence(workload));

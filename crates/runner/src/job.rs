@@ -15,9 +15,9 @@ use pubgauge_testbed::{SystemFile, Testbed};
 use pubgauge_workload::Workload;
 
 use crate::hosts::Sides;
-use crate::kept::Kept;
 use crate::network::TrialNetwork;
 use crate::processes::Processes;
+use crate::running_system::Kept;
 
 /// Receives the progress of a trial.
 pub trait Watch {

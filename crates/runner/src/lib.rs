@@ -6,17 +6,17 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 mod bursts;
 pub mod convert;
-mod counted;
 mod counters;
 mod groups;
 pub mod hosts;
 mod instances;
 mod job;
-mod kept;
 pub mod limits;
 pub mod network;
 pub mod observe;
+mod on_request;
 mod processes;
+mod running_system;
 pub mod searching;
 mod series;
 pub mod simulated;
@@ -24,8 +24,8 @@ pub mod trial;
 mod windows;
 
 pub use job::{Bench, Client, Counts, Job, Watch};
-pub use kept::Kept;
 pub use processes::{ProcessPlace, Processes};
+pub use running_system::Kept;
 pub use trial::perform;
 
 /// What a mutex guards, also after a thread has panicked that held it.

@@ -19,9 +19,9 @@ use pubgauge_testbed::{
     machine_cpu_ns,
 };
 
-use crate::counted::Counter;
 use crate::instances::Instances;
 use crate::job::Watch;
+use crate::on_request::Counter;
 
 const SECOND: Nanos = 1_000_000_000;
 

@@ -17,14 +17,14 @@ use pubgauge_testbed::{Kind, Stopped, SystemFile};
 use pubgauge_workload::{Arrivals, Workload};
 
 use crate::convert;
-use crate::counted::Counter;
 use crate::hosts::HostsPlace;
 use crate::instances::Instances;
 use crate::job::{Bench, Job, Watch};
-use crate::kept::How;
 use crate::limits;
 use crate::observe::{Observed, Steps, Watcher};
+use crate::on_request::Counter;
 use crate::processes::ProcessPlace;
+use crate::running_system::How;
 
 /// The time of day; of a clock beyond the year 9999, which is as far as it can be written, the end of that.
 pub fn now() -> Timestamp {

@@ -540,7 +540,7 @@ pub(super) fn count(measured: &Result<Measured, String>, wanted: Count) -> Findi
             values, expected, ..
         }) => (values, *expected),
     };
-    let digits = crate::words::digits;
+    let digits = crate::sentence::digits;
     let total: f64 = values.iter().map(|(_, value)| value).sum();
     let ours = if total == 0.0 && expected > 0.0 {
         format!(

@@ -7,7 +7,7 @@
 
 use pubgauge_amqp_codec::PublishTemplate;
 use pubgauge_driver::DriverError;
-use pubgauge_net::words::{escape, restore};
+use pubgauge_net::dotted_topics::{escape, restore};
 
 use crate::client::PUBLISHING;
 use crate::options::{Exchange, Options};

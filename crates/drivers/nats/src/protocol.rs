@@ -13,9 +13,9 @@
 use std::collections::VecDeque;
 
 use pubgauge_driver::{Change, Delivery, Encryption, Events};
+use pubgauge_net::dotted_topics::restore;
 use pubgauge_net::fleet::{Broken, Link};
 use pubgauge_net::topics::Topics;
-use pubgauge_net::words::restore;
 use serde_json::{Value, json};
 
 use crate::options::Options;

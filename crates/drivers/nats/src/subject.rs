@@ -1,10 +1,10 @@
 //! Topics and filters in NATS's words ("Subject-Based Messaging"): `/` becomes `.`, a whole level
 //! `+` becomes `*`, and a last `#` becomes `>`, which, unlike MQTT's, does not match the level
 //! above. Characters of a level that have a meaning in NATS are written `%XX`, and restored on the
-//! way back ([`pubgauge_net::words`]).
+//! way back ([`pubgauge_net::dotted_topics`]).
 
 use pubgauge_driver::{DriverError, Subscription};
-use pubgauge_net::words::escape;
+use pubgauge_net::dotted_topics::escape;
 
 /// Longest subject, in bytes: it has to fit the server's max_control_line (4096) with the rest of
 /// its line.
@@ -101,7 +101,7 @@ mod tests {
             if let Ok(subject) = to_subject(&topic, false) {
                 prop_assert!(!subject.contains([' ', '\t', '*', '>']), "{}", subject);
                 let mut back = String::new();
-                pubgauge_net::words::restore(subject.as_bytes(), &mut back);
+                pubgauge_net::dotted_topics::restore(subject.as_bytes(), &mut back);
                 prop_assert_eq!(back, topic);
             }
         }

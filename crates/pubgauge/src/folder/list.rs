@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::exit::Ending;
 use crate::invocation::Invocation;
-use crate::ready::Ready;
-use crate::whole;
+use crate::stored_json;
+use crate::study_run::Ready;
 
 /// Name of the file.
 pub const FILE: &str = "studies.json";
@@ -81,7 +81,7 @@ impl StudyList {
     pub fn read(out: &Path) -> Result<Option<StudyList>, Ending> {
         let format: (&str, fn(&StudyList) -> &str) = (FORMAT, |list| &list.format);
         let hint = "each study's own folder is whole: go on with it by `pubgauge run --resume`, or start a new run";
-        let list = whole::read(&out.join(FILE), MAX_BYTES, format, false, hint)?;
+        let list = stored_json::read(&out.join(FILE), MAX_BYTES, format, false, hint)?;
         for listed in list.iter().flat_map(|list: &StudyList| &list.studies) {
             let mut parts = Path::new(&listed.folder).components();
             let is_one = matches!(
@@ -102,7 +102,7 @@ impl StudyList {
 
 /// Writes the whole file or none.
 pub fn write(path: &Path, text: &str) -> Result<PathBuf, Ending> {
-    whole::write(path, text).map_err(|e| {
+    stored_json::write(path, text).map_err(|e| {
         Ending::not_valid(format!(
             "{e}\n  hint: what was measured is complete; make room and run: pubgauge report {}",
             quoted(path.parent().unwrap_or(path))

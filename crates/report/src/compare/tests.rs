@@ -494,7 +494,7 @@ fn of_a_round_the_last_trial_counts() {
 
 #[test]
 fn speeds_of_counted_trials_are_compared_with_those_of_counted_ones_alone() {
-    use pubgauge_results::counted::SystemCalls;
+    use pubgauge_results::on_request::SystemCalls;
     let figures =
         ["latency.p50", "delivered-rate", "loss-share"].map(|n| Figure::named(n).unwrap());
     let rows = |which: &[&str]| {
@@ -549,7 +549,7 @@ fn shares_of_the_client_are_of_valid_trials_alone() {
 /// A figure that is 0 in some repeats has no relative change, and only shares have percentage points.
 #[test]
 fn a_count_that_is_0_in_some_repeats_has_no_change() {
-    use pubgauge_results::counted::{SyscallCounts, SystemCalls};
+    use pubgauge_results::on_request::{SyscallCounts, SystemCalls};
     let mut both = run(1, 40, QUIET, SLOWER);
     for trial in &mut both.trials {
         trial.lost = u64::from(trial.repeat % 2) * 10;

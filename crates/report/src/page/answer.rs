@@ -10,7 +10,7 @@ use crate::answers::{Carries, RowAnswer, WorkloadAnswer};
 use crate::lists::{grouped, unique};
 use crate::naming::Point;
 use crate::summary::Workload;
-use crate::{units, words};
+use crate::{glossary, units};
 
 /// The largest number of wins in the first section; with more, they are shown with their workloads.
 const WINS: usize = 12;
@@ -186,7 +186,7 @@ fn mark(carries: Option<Carries>) -> String {
         Carries::No => "no",
         Carries::CannotTell => "open",
     };
-    let meaning = escape(words::carries(carries));
+    let meaning = escape(glossary::carries(carries));
     format!(
         "<span class=\"mark {class}\" title=\"{meaning}\">{}</span> ",
         carries.word()

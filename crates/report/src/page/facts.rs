@@ -9,7 +9,7 @@ use super::html::{END_TABLE, badge, badge_of, begin_table, escape, system_of};
 use crate::answers::Carries;
 use crate::columns::columns;
 use crate::lists::unique;
-use crate::{searches, summary, units, words};
+use crate::{glossary, searches, summary, units};
 
 /// The largest number of groups of doubtful repeats with which they are unfolded.
 const OPEN_DOUBTS: usize = 6;
@@ -225,11 +225,11 @@ pub(super) fn reading(out: &mut String, page: &Page<'_>) {
     let answers = [Carries::Yes, Carries::No, Carries::CannotTell].into_iter();
     let rows = || page.answers.iter().flat_map(|answer| &answer.rows);
     let answers = answers.filter(|carries| rows().any(|row| row.carries == Some(*carries)));
-    let answers = answers.map(|carries| (carries.word(), words::carries(carries)));
+    let answers = answers.map(|carries| (carries.word(), glossary::carries(carries)));
     let verdicts = Status::ALL.into_iter();
     let trials = &page.results.trials;
     let verdicts = verdicts.filter(|status| trials.iter().any(|t| t.verdict.status == *status));
-    let verdicts = verdicts.map(|status| (status.word(), words::verdict(status)));
+    let verdicts = verdicts.map(|status| (status.word(), glossary::verdict(status)));
     let told = searches::FINDINGS.into_iter().filter(|(finding, _, _)| {
         let mut steps = page.searches.iter().flat_map(|sought| &sought.tried);
         steps.any(|tried| tried.step.finding == *finding)
@@ -244,7 +244,7 @@ pub(super) fn reading(out: &mut String, page: &Page<'_>) {
         .into_iter()
         .chain(page.reference().then_some("reference broker"));
     let shown: Vec<&str> = always.chain(shown).collect();
-    let figures = words::FIGURES
+    let figures = glossary::FIGURES
         .into_iter()
         .filter(|(name, _)| shown.contains(name));
     let interval = (

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use pubgauge_results::{Status, Trial};
 
-use crate::words;
+use crate::glossary;
 
 /// Text as it may stand between tags and in quoted attributes.
 pub(super) fn escape(text: &str) -> String {
@@ -77,7 +77,7 @@ pub(super) fn notes(out: &mut String, lines: &[String]) {
 
 /// A verdict as a badge, explained on hover.
 pub(super) fn badge(status: Status) -> String {
-    badge_of(status.word(), words::verdict(status), status.word())
+    badge_of(status.word(), glossary::verdict(status), status.word())
 }
 
 /// A word as a badge of a class, explained on hover.

@@ -10,7 +10,7 @@ use super::figure::one_figure;
 use super::html::{END_TABLE, badge, badge_of, begin_table, escape, notes};
 use super::per_trial::time;
 use crate::searches::{self, Sought, Tried, finding, purpose};
-use crate::{units, words};
+use crate::{glossary, units};
 
 /// Writes all searches of the run in tables, one for each workload and axis.
 pub(super) fn overview(out: &mut String, page: &Page<'_>) {
@@ -136,7 +136,7 @@ fn trials(out: &mut String, sought: &Sought<'_>) {
         "told" => "What the trial told of its load.",
         "achieved" => "What the system delivered of the load.",
         "why" => "Reasons of the verdict, and criteria that were not met.",
-        head => words::figure(head),
+        head => glossary::figure(head),
     };
     let label = format!("What the trials on {} told", sought.label);
     begin_table(

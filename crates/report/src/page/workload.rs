@@ -8,7 +8,7 @@ use super::html::{END_TABLE, badge, begin_table, escape};
 use super::{answer, asked};
 use crate::columns::columns;
 use crate::summary::Workload;
-use crate::{counted, crowd, hosts, network, shares, words, workload};
+use crate::{crowd, glossary, hosts, network, on_request, shares, workload};
 
 /// Number of columns beyond which a table of results is set more closely.
 const MANY: usize = 9;
@@ -37,7 +37,7 @@ pub(super) fn section(out: &mut String, page: &Page<'_>, at: usize) {
     }
     rows(out, workload);
     let shares = workload.cells.iter().filter_map(shares::sentence);
-    let counted = workload.cells.iter().filter_map(counted::sentence);
+    let counted = workload.cells.iter().filter_map(on_request::sentence);
     let on_network =
         (workload.cells.iter()).filter_map(|cell| network::sentence(page.results, cell));
     let on_hosts = workload.cells.iter().filter_map(hosts::sentence);
@@ -72,10 +72,10 @@ pub(super) fn section(out: &mut String, page: &Page<'_>, at: usize) {
 /// The table of results.
 fn rows(out: &mut String, workload: &Workload<'_>) {
     let columns = columns(workload);
-    let heads = [("system", ""), ("verdict", words::figure("verdict"))];
+    let heads = [("system", ""), ("verdict", glossary::figure("verdict"))];
     let heads = heads
         .into_iter()
-        .chain(columns.iter().map(|c| (c.name, words::figure(c.name))));
+        .chain(columns.iter().map(|c| (c.name, glossary::figure(c.name))));
     let class = if columns.len() > MANY {
         "rows fold many"
     } else {

@@ -5,12 +5,12 @@ use std::path::Path;
 use pubgauge_driver::Answer;
 use pubgauge_report::claims::judge;
 use pubgauge_results::claim::{ClaimOutcome, ClaimVerdict};
-use pubgauge_results::counted::{InterfaceTraffic, SyscallCounts, SystemCalls};
 use pubgauge_results::figure::Figure;
 use pubgauge_results::group::GroupFigures;
 use pubgauge_results::model::{
     CapabilityAnswer, Circumstances, ClientCpu, SystemCapabilities, WorkerLoad,
 };
+use pubgauge_results::on_request::{InterfaceTraffic, SyscallCounts, SystemCalls};
 use pubgauge_results::search::{LimitShare, NotMeasured, Search};
 use pubgauge_results::{
     Axis, Distribution, FlowFigures, FlowSeriesRecord, Results, SeriesRecord, Status, System,

@@ -413,7 +413,7 @@ fn other_programs_on_the_machine_are_told_of() {
 
 #[test]
 fn what_was_counted_is_told_of() {
-    use pubgauge_results::counted::{InterfaceTraffic, SyscallCounts, SystemCalls};
+    use pubgauge_results::on_request::{InterfaceTraffic, SyscallCounts, SystemCalls};
     let (mut results, logs) = sample::run(1);
     let said = "system calls were counted, which slows them";
     assert!(!table(&results, 200).contains(said));

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::distribution::Distribution;
 use crate::model::Trial;
-use crate::{counted, group, processors};
+use crate::{group, on_request, processors};
 
 /// A figure that is not a statistic of a distribution.
 struct Entry {
@@ -376,7 +376,7 @@ const ENTRIES: [Entry; 45] = [
         "client-syscalls-per-message",
         "client_syscalls_per_message",
         CALLS,
-        on_request(|t| each(counted::client(t)?.all, t)),
+        on_request(|t| each(on_request::client(t)?.all, t)),
         "system calls of the client for each first delivery",
     )
     .in_claims(),
@@ -384,7 +384,7 @@ const ENTRIES: [Entry; 45] = [
         "system-syscalls-per-message",
         "system_syscalls_per_message",
         CALLS,
-        on_request(|t| each(counted::system(t)?.all, t)),
+        on_request(|t| each(on_request::system(t)?.all, t)),
         "system calls of the system for each first delivery",
     )
     .in_claims(),
@@ -392,7 +392,7 @@ const ENTRIES: [Entry; 45] = [
         "client-send-calls-per-message",
         "client_send_calls_per_message",
         CALLS,
-        on_request(|t| each(counted::client(t)?.sends?, t)),
+        on_request(|t| each(on_request::client(t)?.sends?, t)),
         "system calls of the client that send, for each first delivery",
     )
     .in_claims(),
@@ -400,7 +400,7 @@ const ENTRIES: [Entry; 45] = [
         "client-receive-calls-per-message",
         "client_receive_calls_per_message",
         CALLS,
-        on_request(|t| each(counted::client(t)?.receives?, t)),
+        on_request(|t| each(on_request::client(t)?.receives?, t)),
         "system calls of the client that receive, for each first delivery",
     )
     .in_claims(),
@@ -408,7 +408,7 @@ const ENTRIES: [Entry; 45] = [
         "system-sync-calls",
         "system_sync_calls",
         CALLS,
-        on_request(|t| Some(counted::system(t)?.syncs as f64)),
+        on_request(|t| Some(on_request::system(t)?.syncs as f64)),
         "system calls of the system that sync to disk",
     )
     .in_claims(),
@@ -416,7 +416,7 @@ const ENTRIES: [Entry; 45] = [
         "system-sync-calls-per-message",
         "system_sync_calls_per_message",
         CALLS,
-        on_request(|t| each(counted::system(t)?.syncs, t)),
+        on_request(|t| each(on_request::system(t)?.syncs, t)),
         "system calls of the system that sync to disk, for each first delivery",
     )
     .in_claims(),
@@ -433,7 +433,7 @@ const ENTRIES: [Entry; 45] = [
         "interface_bytes_per_payload_byte",
         CALLS,
         on_request(|t| {
-            let traffic = counted::interface(t)?;
+            let traffic = on_request::interface(t)?;
             ratio(traffic.bytes as f64, traffic.payload_bytes? as f64)
         }),
         "bytes that crossed the interface for each byte of payload",
@@ -443,7 +443,7 @@ const ENTRIES: [Entry; 45] = [
         "interface-packets-per-message",
         "interface_packets_per_message",
         CALLS,
-        on_request(|t| each(counted::interface(t)?.packets, t)),
+        on_request(|t| each(on_request::interface(t)?.packets, t)),
         "packets that crossed the interface for each first delivery",
     )
     .in_claims(),
@@ -453,7 +453,7 @@ const ENTRIES: [Entry; 45] = [
         "interface_overhead_per_message",
         (Unit::Bytes, Less),
         on_request(|t| {
-            let traffic = counted::interface(t)?;
+            let traffic = on_request::interface(t)?;
             ratio(
                 traffic.bytes as f64 - traffic.payload_bytes? as f64,
                 deliveries(t),

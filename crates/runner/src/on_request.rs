@@ -8,8 +8,8 @@ use pubgauge_driver::clock::monotonic_now;
 use pubgauge_engine::conductor::TrialRecord;
 use pubgauge_engine::live::Live;
 use pubgauge_engine::recording::Recording;
-use pubgauge_results::counted::{InterfaceTraffic, SyscallCounts, SystemCalls};
 use pubgauge_results::model::Trial;
+use pubgauge_results::on_request::{InterfaceTraffic, SyscallCounts, SystemCalls};
 use pubgauge_testbed::{Crossed, InterfaceCounter, SyscallCounter, Syscalls, procfs};
 use pubgauge_workload::{Exchange, Sizes, Workload};
 

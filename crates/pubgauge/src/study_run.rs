@@ -1,6 +1,6 @@
 //! A run of one study: checked, then carried out from its first trial to its page.
 
-mod begin;
+mod run_folder;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,8 +23,8 @@ use crate::page::write_page;
 use crate::prepare::{prepare, prepare_again};
 use crate::progress::Progress;
 use crate::{calibrate, drivers, gate, signals};
-pub use begin::default_folder;
-use begin::open_folder;
+pub use run_folder::default_folder;
+use run_folder::open_folder;
 
 /// A run that can begin or be resumed: everything is checked, nothing is started and nothing is changed on
 /// disk.
