@@ -174,21 +174,18 @@ methods! {
     /// Enters a virtual host.
     ConnectionOpen 10 40 "connection.open" {
         virtual_host: &'a [u8],
-        /// Empty.
         reserved_1: &'a [u8],
         /// 0.
         reserved_2: u8,
     }
     /// Answer to `connection.open`.
     ConnectionOpenOk 10 41 "connection.open-ok" {
-        /// Empty.
         reserved_1: &'a [u8],
     }
     /// Ends the connection, and says why.
     ConnectionClose 10 50 "connection.close" {
         /// 200 for an orderly end (§1.2 of the reference for the others).
         reply_code: u16,
-        /// In words.
         reply_text: &'a [u8],
         /// Class of the method that was wrong, or 0.
         class_id: u16,
@@ -199,18 +196,15 @@ methods! {
     ConnectionCloseOk 10 51 "connection.close-ok" {}
     /// Extension: the server is short of memory or disk and takes no more messages.
     ConnectionBlocked 10 60 "connection.blocked" {
-        /// In words.
         reason: &'a [u8],
     }
     /// Extension: it takes messages again.
     ConnectionUnblocked 10 61 "connection.unblocked" {}
     ChannelOpen 20 10 "channel.open" {
-        /// Empty.
         reserved_1: &'a [u8],
     }
     /// Answer to `channel.open`.
     ChannelOpenOk 20 11 "channel.open-ok" {
-        /// Empty.
         reserved_1: Long<'a>,
     }
     /// Stops or resumes the flow of messages.
@@ -227,7 +221,6 @@ methods! {
     ChannelClose 20 40 "channel.close" {
         /// As of [`ConnectionClose`].
         reply_code: u16,
-        /// In words.
         reply_text: &'a [u8],
         /// Class of the method that was wrong, or 0.
         class_id: u16,
@@ -240,7 +233,6 @@ methods! {
     ExchangeDeclare 40 10 "exchange.declare" {
         /// 0.
         reserved_1: u16,
-        /// Its name.
         exchange: &'a [u8],
         /// `topic`, `direct`, `fanout`, ...
         kind: &'a [u8],
@@ -262,7 +254,6 @@ methods! {
     }
     /// Answer to `queue.declare`.
     QueueDeclareOk 50 11 "queue.declare-ok" {
-        /// Its name.
         queue: &'a [u8],
         /// Messages in it, as of now.
         message_count: u32,
@@ -321,19 +312,16 @@ methods! {
     }
     /// Answer to `basic.consume`.
     BasicConsumeOk 60 21 "basic.consume-ok" {
-        /// Its name.
         consumer_tag: &'a [u8],
     }
     /// Ends a consumer; from the server: its queue was deleted (extension).
     BasicCancel 60 30 "basic.cancel" {
-        /// Its name.
         consumer_tag: &'a [u8],
         /// 1 for no answer.
         no_wait: u8,
     }
     /// Answer to `basic.cancel`.
     BasicCancelOk 60 31 "basic.cancel-ok" {
-        /// Its name.
         consumer_tag: &'a [u8],
     }
     /// Publishes a message; header and body follow.
@@ -350,7 +338,6 @@ methods! {
     BasicReturn 60 50 "basic.return" {
         /// 312 for no route.
         reply_code: u16,
-        /// In words.
         reply_text: &'a [u8],
         exchange: &'a [u8],
         /// What it routes by.

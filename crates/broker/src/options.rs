@@ -72,7 +72,6 @@ impl Default for Options {
 /// A user name with its password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credential {
-    /// User name.
     pub username: String,
     /// Password, any bytes.
     pub password: Vec<u8>,

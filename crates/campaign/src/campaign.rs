@@ -23,7 +23,8 @@ use pubgauge_testbed::{Kind, Testbed, machine_facts};
 
 use crate::hosts::{gather_again, placed, sides};
 use crate::networks::Networks;
-use crate::proposer::{axes, evaluated};
+use crate::prepared::axes;
+use crate::proposer::evaluated;
 use crate::{Chosen, ClientOptions, Error, Prepared, Proposal, Proposer, capacity};
 
 /// Receives the progress of a campaign.
@@ -108,7 +109,7 @@ impl<'a> Campaign<'a> {
             after_a_step(prepared, proposer, &proposal, folder, watch)?;
         }
         conclude(prepared, proposer, stop.load(Relaxed), folder, watch)?;
-        for words in measuring.bench.kept.stop() {
+        for words in measuring.kept.stop() {
             watch.note(Note::Ended(&words));
         }
         Ok(())
@@ -146,6 +147,8 @@ struct Measuring<'a> {
     client: &'a ClientOptions,
     hosts: Option<Arc<Hosts>>,
     bench: Bench<'a>,
+    /// The system that the last trial has left running.
+    kept: Kept,
     networks: Networks,
     /// When a system that keeps running has nothing left of its last trial, by system.
     settled: BTreeMap<String, Instant>,
@@ -164,8 +167,8 @@ impl<'a> Measuring<'a> {
                 tls: campaign.tls,
                 stop: campaign.stop.clone(),
                 cores: machine_facts().cores,
-                kept: Kept::default(),
             },
+            kept: Kept::default(),
             networks: Networks::new(&folder.results().networks),
             settled: BTreeMap::new(),
         }
@@ -231,7 +234,7 @@ impl<'a> Measuring<'a> {
             brokers: trial.brokers,
             network,
         };
-        let (mut done, files) = perform(&job, &self.bench, watch);
+        let (mut done, files) = perform(&job, &self.bench, &self.kept, watch);
         done.took_s = begun.elapsed().as_secs_f64();
         // An interrupted trial is not stored: --resume measures it whole.
         if self.bench.stop.load(Relaxed) && done.circumstances.not_run.is_some() {

@@ -212,7 +212,6 @@ pub struct Clients {
 }
 
 impl Clients {
-    /// All of them.
     pub fn all(&self) -> u64 {
         self.publishers + self.others
     }

@@ -10,7 +10,7 @@ use pubgauge_study::Plan;
 use pubgauge_workload::SECOND;
 
 use crate::Error;
-use crate::proposer::axes;
+use crate::prepared::axes;
 
 /// Comparisons, which choose the next trial.
 pub struct Pairs {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use pubgauge_driver::{Driver, Mapping, Settings, Tls, Unsupported};
+use pubgauge_results::model::Axis as AxisValue;
 use pubgauge_runner::limits::each_once;
 use pubgauge_study::{Plan, PlannedTrial};
 use pubgauge_testbed::{SystemFile, Testbed};
@@ -59,6 +60,15 @@ impl Prepared {
         let resolved = chosen.and_then(|chosen| chosen.resolve(settings).ok());
         resolved.unwrap_or_default()
     }
+}
+
+/// The values of the grid in a cell.
+pub fn axes(trial: &PlannedTrial) -> Vec<AxisValue> {
+    let value = |(name, value): &(String, String)| AxisValue {
+        name: name.clone(),
+        value: value.clone(),
+    };
+    trial.axes.iter().map(value).collect()
 }
 
 /// A system of a plan.

@@ -18,7 +18,6 @@ use crate::ClientOptions;
 use crate::Error;
 use crate::pairs::Pairs;
 use crate::{Prepared, capacity, criteria};
-pub use limits::axes;
 
 /// A trial to run.
 pub struct Proposal {

@@ -27,7 +27,6 @@ pub enum Role {
 pub struct Assignment {
     /// Number of the worker, unique within the trial.
     pub worker: u32,
-    /// Its side.
     pub role: Role,
     /// Its devices, as indices into the workload's.
     pub devices: Vec<u32>,

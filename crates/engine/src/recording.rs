@@ -15,7 +15,6 @@ use crate::series::Totals;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Recording {
     pub worker: u32,
-    /// Its side.
     pub role: Role,
     /// The broker of its clients, from 0.
     #[serde(default)]

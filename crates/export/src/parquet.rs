@@ -13,7 +13,6 @@ use serde_json::Value;
 
 use crate::table::{Column, Kind, Table};
 
-/// Writes a table.
 pub fn write(table: &Table, out: &mut (dyn Write + Send)) -> Result<()> {
     let fields = table.columns.iter().map(|c| field(c).map(Arc::new));
     let schema = Type::group_type_builder(table.name)

@@ -24,11 +24,7 @@ pub enum HostsError {
     Stopped,
     /// A host that cannot be used.
     #[error("{host}: {error}")]
-    Host {
-        host: String,
-        /// Why.
-        error: HostError,
-    },
+    Host { host: String, error: HostError },
 }
 
 /// The other hosts of a run, in the order in which they were given. Dropping it ends their companions.

@@ -110,7 +110,6 @@ pub struct Connect<'a> {
     pub client_id: &'a str,
     /// The message that the server publishes if the connection is lost.
     pub will: Option<Will<'a>>,
-    /// User name.
     pub username: Option<&'a str>,
     /// Password; under 3.1.1 only with a user name.
     pub password: Option<&'a [u8]>,
@@ -247,7 +246,6 @@ pub enum RetainHandling {
     Send = 0,
     /// All that match, if the subscription did not exist before.
     SendIfNew = 1,
-    /// None.
     DoNotSend = 2,
 }
 

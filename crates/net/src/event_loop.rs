@@ -100,7 +100,6 @@ impl EventLoop {
 /// How far a client's connection is, as far as the loop must know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// There is none.
     Down,
     /// TCP is connecting.
     Connecting,
@@ -134,7 +133,6 @@ impl Reports {
         events.changed(id, change);
     }
 
-    /// Delivers a message.
     #[inline]
     pub fn deliver(&mut self, events: &mut dyn Events, id: ClientId, delivery: Delivery<'_>) {
         self.reported = true;

@@ -22,7 +22,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::calibrate::thread_cpu;
 use crate::exit::Ending;
-use crate::progress::lock;
+use crate::lock;
 
 /// Longest time that one connection may take.
 const PATIENCE: Duration = Duration::from_secs(2);

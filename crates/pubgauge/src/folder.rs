@@ -142,7 +142,6 @@ pub enum Several {
     },
     /// A run to be resumed.
     Again {
-        /// Its folder.
         out: PathBuf,
         /// Its studies.
         list: StudyList,

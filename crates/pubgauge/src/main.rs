@@ -41,11 +41,18 @@ mod terminal;
 mod traces;
 mod worker;
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use clap::Parser;
 use clap::error::ErrorKind;
 
 use args::{Cli, SchemaOf, Verb};
 use exit::{BAD_INPUT, Ending, FINE, tell};
+
+/// What a mutex guards, also after a thread has panicked that held it.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 fn main() {
     let cli = match Cli::try_parse() {

@@ -4,7 +4,7 @@
 mod view;
 
 use std::io::IsTerminal;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
@@ -21,6 +21,7 @@ use pubgauge_study::{Plan, PlannedTrial};
 use crate::endpoint::{Current, Shown};
 use crate::exit::{plain, tell};
 use crate::forecast::{Ahead, Forecast};
+use crate::lock;
 use crate::terminal;
 use view::{Rates, View};
 
@@ -397,9 +398,4 @@ fn bar(view: Arc<Mutex<View>>) -> ProgressBar {
     // Also redrawn while a system starts, when nothing else redraws it.
     bar.enable_steady_tick(Duration::from_millis(1000 / u64::from(DRAWN_PER_S)));
     bar
-}
-
-/// What a mutex guards, also after a thread has panicked that held it.
-pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -10,7 +10,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
 use crate::exit::{Ending, tell};
-use crate::progress::lock;
+use crate::lock;
 
 /// How long after the first signal systems that have not ended are killed: the program must end
 /// within five seconds.

@@ -17,7 +17,6 @@ use crate::wins::{Metric, answer};
 
 #[derive(Clone, Debug, Serialize)]
 pub struct WorkloadAnswer {
-    /// Its name.
     pub workload: String,
     /// What is asked of it, in words: `p99 <= 100 ms`. Empty flat out without criteria.
     pub asked: Vec<String>,

@@ -20,7 +20,6 @@ const HALF: f64 = 0.7;
 pub(crate) struct Sought<'a> {
     /// Its number in the run, from 0.
     pub number: usize,
-    /// Its result.
     pub search: &'a Search,
     /// Its name among all searches of the run.
     pub label: String,

@@ -20,6 +20,7 @@ mod broken;
 mod carried;
 mod client;
 mod findings;
+mod growth;
 mod series;
 #[cfg(test)]
 mod tests;
@@ -213,7 +214,7 @@ fn lossy(trial: &Trial, client: &client::Load, findings: &mut Findings) {
 fn overloaded(
     trial: &Trial,
     client: &client::Load,
-    growth: Option<&series::Growth>,
+    growth: Option<&growth::Growth>,
     findings: &mut Findings,
 ) {
     // A subscriber that cannot keep up makes a backlog of its own; that says nothing about the

@@ -17,6 +17,7 @@ use pubgauge_results::model::{
 };
 use pubgauge_workload::{Arrivals, Exchange, Flow, Sizes, Workload};
 
+use crate::distribution::{Due, distribution, per_second};
 use crate::observe::Observed;
 use crate::{bursts, groups, series, windows};
 
@@ -137,70 +138,6 @@ fn cpu(record: &TrialRecord, role: Role) -> f64 {
 fn seconds(spans: impl Iterator<Item = Nanos>) -> f64 {
     // In Rust the sum of no values is -0.
     spans.map(|ns| ns as f64 / SECOND).sum::<f64>() + 0.0
-}
-
-/// A rate over so many seconds; 0 where there were none.
-pub(crate) fn per_second(count: u64, seconds: f64) -> f64 {
-    if seconds > 0.0 {
-        count as f64 / seconds
-    } else {
-        0.0
-    }
-}
-
-/// How many times of each measure there would be if all that was due had happened.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Due {
-    /// Deliveries of the messages that were due.
-    pub(crate) deliveries: u64,
-    pub(crate) messages: u64,
-    /// Of these, messages that were taken and not acknowledged, where the system acknowledges.
-    pub(crate) unacknowledged: u64,
-    /// Questions of ping-pong flows.
-    pub(crate) questions: u64,
-}
-
-impl Due {
-    fn of(flow: &Flow, counts: &FlowRecording) -> Due {
-        Due {
-            deliveries: counts.expected + counts.untaken_deliveries,
-            messages: counts.offered,
-            unacknowledged: counts.unacknowledged,
-            questions: match flow.exchange {
-                Exchange::PingPong => counts.offered,
-                Exchange::OneWay => 0,
-            },
-        }
-    }
-
-    pub(crate) fn add(&mut self, other: &Due) {
-        self.deliveries += other.deliveries;
-        self.messages += other.messages;
-        self.unacknowledged += other.unacknowledged;
-        self.questions += other.questions;
-    }
-}
-
-/// The distribution of times of one measure. Those of messages that were due but did not come, or did not even
-/// leave, are larger than all.
-pub(crate) fn distribution<'a>(
-    times: impl IntoIterator<Item = &'a Histogram<u64>>,
-    measure: Measure,
-    due: &Due,
-) -> Distribution {
-    let mut all = histogram();
-    for some in times {
-        // Equal bounds by construction.
-        let _ = all.add(some);
-    }
-    let beyond = |due: u64| due.saturating_sub(all.len());
-    let censored = match measure {
-        Measure::Latency | Measure::LatencyFromSend => beyond(due.deliveries),
-        Measure::SendLag => beyond(due.messages),
-        Measure::RoundTrip => beyond(due.questions),
-        Measure::Acknowledgement => due.unacknowledged,
-    };
-    Distribution::censored(&all, censored)
 }
 
 /// The questions of a ping-pong flow, and their answers.

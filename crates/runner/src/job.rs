@@ -17,7 +17,6 @@ use pubgauge_workload::Workload;
 use crate::hosts::Sides;
 use crate::network::TrialNetwork;
 use crate::processes::Processes;
-use crate::running_system::Kept;
 
 /// Receives the progress of a trial.
 pub trait Watch {
@@ -87,8 +86,6 @@ pub struct Bench<'a> {
     pub stop: Arc<AtomicBool>,
     /// Processors available.
     pub cores: u32,
-    /// The system that the last trial has left running.
-    pub kept: Kept,
 }
 
 /// What is to be counted; by default nothing.

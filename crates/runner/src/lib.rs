@@ -7,6 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 mod bursts;
 pub mod convert;
 mod counters;
+mod distribution;
 mod groups;
 pub mod hosts;
 mod instances;

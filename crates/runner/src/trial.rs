@@ -24,7 +24,7 @@ use crate::limits;
 use crate::observe::{Observed, Steps, Watcher};
 use crate::on_request::Counter;
 use crate::processes::ProcessPlace;
-use crate::running_system::How;
+use crate::running_system::{How, Kept};
 
 /// The time of day; of a clock beyond the year 9999, which is as far as it can be written, the end of that.
 pub fn now() -> Timestamp {
@@ -35,9 +35,14 @@ fn written(time: SystemTime) -> Timestamp {
     Timestamp::try_from(time).unwrap_or(Timestamp::MAX)
 }
 
-/// Runs a trial. A trial that cannot begin is a broken one, with the reason; measurements are
-/// always kept.
-pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Trial, TrialFiles) {
+/// Runs a trial, on the system in `kept` if the trial would start that in the same way, and leaves its own there if it may stay
+/// up. A trial that cannot begin is a broken one, with the reason; what was measured is in the result.
+pub fn perform(
+    job: &Job<'_>,
+    bench: &Bench<'_>,
+    kept: &Kept,
+    watch: &mut dyn Watch,
+) -> (Trial, TrialFiles) {
     let asked = Trial {
         system: System {
             version: "unknown".into(),
@@ -67,7 +72,7 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Tria
     let shared = limits::Shared::new(&mut system, job.share, instances, &bench.client);
     let how = How::of(job, &system);
     let mut not_in_order = Vec::new();
-    let running = bench.kept.take(how.as_ref(), &mut not_in_order);
+    let running = kept.take(how.as_ref(), &mut not_in_order);
     let running = running.and_then(|kept| match kept {
         Some(kept) => Ok(kept.again(job, mark)),
         None => Instances::start(job, &system, bench, mark),
@@ -179,7 +184,7 @@ pub fn perform(job: &Job<'_>, bench: &Bench<'_>, watch: &mut dyn Watch) -> (Tria
     let as_planned = trial.circumstances.not_run.is_none();
     let undisturbed = as_planned && trial.circumstances.system_died.is_empty();
     match how.filter(|_| undisturbed) {
-        Some(how) => bench.kept.put(job, running, how),
+        Some(how) => kept.put(job, running, how),
         None => {
             let (ends, words) = running.stop(&trial.system.name);
             trial.not_in_order.extend(words);

@@ -10,7 +10,7 @@ use pubgauge_results::Distribution;
 use pubgauge_results::window::WindowFigures;
 use pubgauge_workload::{Exchange, Workload};
 
-use crate::convert::{Due, distribution, per_second};
+use crate::distribution::{Due, distribution, per_second};
 use crate::observe::Observed;
 
 const SECOND: f64 = 1e9;

@@ -68,7 +68,6 @@ pub struct Seen {
     pub offered: f64,
     /// What the system delivered, in the unit of the load; used of a flat-out trial and of one beyond.
     pub achieved: f64,
-    /// Its result.
     pub finding: Finding,
     /// How long it took.
     pub seconds: f64,

@@ -19,7 +19,6 @@ pub enum Axis {
 }
 
 impl Axis {
-    /// All of them.
     pub const ALL: [Axis; 6] = [
         Axis::Rate,
         Axis::Publishers,

@@ -25,7 +25,6 @@ pub enum CatalogError {
     #[error("the folder of system files {} cannot be read: {error}\n  hint: name a folder that holds NAME.toml files; see docs/add-a-broker.md", folder.display())]
     Folder {
         folder: PathBuf,
-        /// Why.
         error: std::io::Error,
     },
     /// No system has that name.

@@ -21,7 +21,6 @@ pub struct AddressError {
     pub address: String,
     /// What is wrong with it.
     pub what: String,
-    /// What to do.
     pub hint: String,
 }
 

@@ -93,7 +93,6 @@ pub enum InstallError {
     Folder {
         system: String,
         folder: PathBuf,
-        /// Why.
         error: std::io::Error,
     },
     /// A step cannot be executed.
@@ -101,7 +100,6 @@ pub enum InstallError {
     Execute {
         system: String,
         step: String,
-        /// Why.
         error: std::io::Error,
     },
     /// A step failed.
@@ -112,7 +110,6 @@ pub enum InstallError {
         end: String,
         /// Its last lines.
         said: String,
-        /// What to do.
         hint: String,
     },
     /// All steps were done, and it is still not found.

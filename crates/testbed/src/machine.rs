@@ -14,7 +14,6 @@ use crate::realtime::usable_cpus;
 pub struct MachineFacts {
     /// Kernel name and release.
     pub kernel: String,
-    /// Distribution.
     pub os: String,
     /// Processor model.
     pub cpu_model: String,

@@ -73,7 +73,6 @@ impl OwnedFolder {
         }
     }
 
-    /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -106,7 +106,6 @@ pub(crate) fn list(cpus: &[usize]) -> String {
 pub struct SchedulingError {
     /// What was refused.
     pub what: String,
-    /// What to do.
     pub hint: String,
 }
 

@@ -28,14 +28,12 @@ pub enum StartError {
     Folder {
         system: String,
         folder: PathBuf,
-        /// Why.
         error: std::io::Error,
     },
     /// The host of a network that it was to run on cannot be entered.
     #[error("the host of a network that {system} was to run on cannot be entered: {error}")]
     Host {
         system: String,
-        /// Why.
         error: std::io::Error,
     },
     /// The path of its folder holds a character that configuration files or shells do not take as
@@ -54,7 +52,6 @@ pub enum StartError {
     #[error("no free loopback port or DDS domain for {system}: {error}")]
     Port {
         system: String,
-        /// Why.
         error: std::io::Error,
     },
     /// Other programs took the ports first, again and again.
@@ -82,7 +79,6 @@ pub enum StartError {
     Spawn {
         system: String,
         command: String,
-        /// Why.
         error: std::io::Error,
     },
     /// It ended before it was ready.

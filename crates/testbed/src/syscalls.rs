@@ -22,7 +22,6 @@ use crate::procfs;
 /// Numbers of system calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Syscalls {
-    /// All of them.
     pub all: u64,
     /// Writes of bytes to a socket, by any call; each message of `sendmmsg` counts. `None` before Linux 6.3,
     /// which has no such tracepoint.

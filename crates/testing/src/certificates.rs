@@ -15,7 +15,6 @@ pub enum SelfSigned {
 }
 
 impl SelfSigned {
-    /// All of them.
     pub const ALL: [SelfSigned; 3] = [
         SelfSigned::Authority,
         SelfSigned::EndEntity,

@@ -67,7 +67,6 @@ fn so_many(count: u32, what: &str) -> String {
 }
 
 impl PlacementError {
-    /// What to do.
     pub fn hint(&self) -> String {
         match self {
             PlacementError::Count(_) => {

@@ -1,6 +1,6 @@
 //! Searches of a plan: their next step, their results, and the loads that are shares of them.
 
-use pubgauge_results::model::{Axis as AxisValue, Trial};
+use pubgauge_results::model::Trial;
 use pubgauge_results::search::{Bound, LimitShare, NotMeasured, NoteOf, Search, SearchNote};
 use pubgauge_runner::searching::{self, stored_step};
 use pubgauge_search::{Question, Step};
@@ -9,6 +9,7 @@ use pubgauge_workload::SECOND;
 
 use super::{Proposal, Proposer, next_number};
 use crate::Error;
+use crate::prepared::axes;
 
 impl Proposer<'_> {
     /// The next trial of a search; `None` at its end.
@@ -272,13 +273,4 @@ impl Proposer<'_> {
 fn own(number: u32, done: &[Trial]) -> impl Iterator<Item = &Trial> {
     let mine = move |trial: &&Trial| trial.search.is_some_and(|step| step.search == number);
     done.iter().filter(mine)
-}
-
-/// The values of the grid in a cell.
-pub fn axes(trial: &PlannedTrial) -> Vec<AxisValue> {
-    let value = |(name, value): &(String, String)| AxisValue {
-        name: name.clone(),
-        value: value.clone(),
-    };
-    trial.axes.iter().map(value).collect()
 }

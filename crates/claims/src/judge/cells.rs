@@ -94,7 +94,6 @@ pub trait Figures {
 /// A cell that a run could not measure, or of which it is not known what it measured there.
 #[derive(Clone, Debug)]
 pub struct Absent {
-    /// Where.
     pub cell: Cell,
     /// Why nothing can be decided by it, in a sentence.
     pub reason: String,
@@ -103,7 +102,6 @@ pub struct Absent {
 /// The limit that a search found.
 #[derive(Clone, Debug)]
 pub struct Limit {
-    /// Where.
     pub cell: Cell,
     /// Lower bound of its 95 % interval.
     pub low: f64,

@@ -16,7 +16,7 @@ const RECENT: usize = 4;
 /// Histograms so far.
 #[derive(Default)]
 pub(super) struct Collected {
-    /// Whole ones.
+    /// By flow and measure, over the whole measurement.
     pub(super) times: BTreeMap<(u32, Measure), Histogram<u64>>,
     /// The same by part of the measurement, where it has windows.
     pub(super) by_part: BTreeMap<(u32, u32, Measure), Histogram<u64>>,

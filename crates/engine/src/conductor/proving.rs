@@ -62,8 +62,8 @@ impl Rounds {
 impl Conductor<'_> {
     /// Has publishers send sentinels until every party has heard every stream that it is entitled to, and
     /// waits until none is under way: else the system's queues would hold sentinels when the warm-up begins.
-    /// Lost ones cannot be told from late ones: then it waits until nothing came for 50 ms and for twice the
-    /// longest silence.
+    /// Where a sentinel is missing, that one cannot be told from a late one: the wait ends once nothing came for 50 ms and
+    /// for twice the longest silence.
     ///
     /// # Errors
     /// If that has not happened by `ready_by`.

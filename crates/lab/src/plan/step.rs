@@ -43,7 +43,6 @@ impl fmt::Display for Place {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// Where.
     pub place: Place,
     pub act: Act,
 }

@@ -53,7 +53,6 @@ impl Shared {
 
 /// One client and its connection, as its protocol sees it.
 pub struct Link<'a, C> {
-    /// Its number.
     pub id: ClientId,
     pub client: &'a mut Client<C>,
     /// What it shares with the others.
@@ -209,7 +208,6 @@ impl<'a, C> Link<'a, C> {
         self.shared.reports.owe(self.id, change);
     }
 
-    /// Delivers a message.
     #[inline]
     pub fn deliver(&mut self, events: &mut dyn Events, delivery: Delivery<'_>) {
         self.shared.reports.deliver(events, self.id, delivery);

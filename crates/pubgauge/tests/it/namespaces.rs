@@ -164,9 +164,8 @@ fn trial(broker: &Mosquitto, namespace: &str, seen: &mut Seen) -> Trial {
         tls: None,
         stop: Arc::new(AtomicBool::new(false)),
         cores: 1,
-        kept: Kept::default(),
     };
-    perform(&job, &bench, seen).0
+    perform(&job, &bench, &Kept::default(), seen).0
 }
 
 #[test]

@@ -5,7 +5,7 @@
 //! deliveries together, a system that carries its load comes down to the same level again and again, and one
 //! that does not comes down less each time.
 
-use super::series::{Growth, Kind};
+use super::growth::{Growth, Kind};
 use super::thresholds;
 
 /// What the course of a backlog says.

@@ -1,7 +1,7 @@
 //! Whether the client, or the machine that it shares with the system, was the limit.
 
 use super::findings::Findings;
-use super::series::Growth;
+use super::growth::Growth;
 use super::thresholds;
 use crate::model::Rule;
 use crate::model::Trial;

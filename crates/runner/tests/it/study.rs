@@ -71,7 +71,6 @@ fn a_study_without_the_program() {
         tls: None,
         stop: Arc::new(AtomicBool::new(false)),
         cores: 1,
-        kept: Kept::default(),
     };
     let run = NewRun {
         invocation: String::new(),
@@ -108,7 +107,7 @@ fn a_study_without_the_program() {
             brokers: trial.brokers,
             network: None,
         };
-        let (done, files) = perform(&job, &bench, &mut watched);
+        let (done, files) = perform(&job, &bench, &Kept::default(), &mut watched);
         folder.append_trial(done, &files).unwrap();
     }
     folder.finish(Vec::new()).unwrap();

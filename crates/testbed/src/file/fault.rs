@@ -73,7 +73,6 @@ pub struct FileError {
     pub column: usize,
     /// What is wrong.
     pub what: String,
-    /// What to do.
     pub hint: Option<String>,
 }
 

@@ -93,7 +93,6 @@ pub struct ProcessSample {
 pub struct BusiestThread {
     /// Its process.
     pub pid: i32,
-    /// Its number.
     pub tid: i32,
     /// Nanoseconds on a processor since the last sample (in the first: since the thread began), to
     /// one clock tick.

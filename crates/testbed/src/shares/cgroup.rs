@@ -31,7 +31,6 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    /// Its folder.
     pub fn path(&self) -> &Path {
         self.folder.path()
     }

@@ -52,7 +52,6 @@ impl Process {
         process
     }
 
-    /// Its number.
     pub fn id(&self) -> u32 {
         self.child.id()
     }

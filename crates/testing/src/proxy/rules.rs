@@ -112,7 +112,6 @@ impl Rules {
 /// Some connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Select {
-    /// All of them.
     All,
     /// Those of an MQTT client by the client identifier of its CONNECT; with a `*` at the end, of
     /// all that begin like it.

@@ -62,7 +62,6 @@ struct Head {
     /// Where on the tape it began.
     offset: Nanos,
     begin: usize,
-    /// Where it is.
     index: usize,
     lap: u64,
 }

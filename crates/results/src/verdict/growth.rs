@@ -1,0 +1,73 @@
+//! A queue that grows, in figures and in words.
+
+use std::fmt;
+
+/// A queue that grew by more than chance and by enough to matter, or that would grow without end.
+pub(super) struct Growth {
+    /// The flow whose queue it is, where it is one of several.
+    pub flow: Option<String>,
+    pub kind: Kind,
+    pub from: f64,
+    pub to: f64,
+    pub seconds: f64,
+}
+
+pub(super) enum Kind {
+    /// Growth of the backlog where it was lowest, in messages: as a share of what was due; its end in
+    /// seconds of traffic; and median latency first and last where that rose too.
+    Backlog {
+        share: f64,
+        in_seconds: f64,
+        latency: Option<(f64, f64)>,
+    },
+    /// Growth of the backlog, in messages, that is small but in a straight line.
+    Slow,
+    /// Growth of median latency, in nanoseconds, in a straight line.
+    Latency,
+}
+
+impl fmt::Display for Growth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (from, to, seconds) = (self.from, self.to, self.seconds);
+        // Time until it doubles, after the end, at the rate at which it grew.
+        let twice = to * seconds / (to - from);
+        if let Some(flow) = &self.flow {
+            write!(f, "flow `{flow}`: ")?;
+        }
+        match self.kind {
+            Kind::Backlog {
+                share,
+                in_seconds,
+                latency,
+            } => {
+                write!(
+                    f,
+                    "the backlog grew from {from:.0} to {to:.0} messages in {seconds:.2} s: {:.1} % \
+                     of what was due then, {in_seconds:.2} s of traffic at its end",
+                    share * 100.0,
+                )?;
+                if let Some((first, last)) = latency {
+                    write!(
+                        f,
+                        "; median latency rose from {:.3} to {:.3} ms",
+                        first / 1e6,
+                        last / 1e6
+                    )?;
+                }
+                Ok(())
+            }
+            Kind::Slow => write!(
+                f,
+                "the backlog grew in a straight line from {from:.0} to {to:.0} messages in \
+                 {seconds:.2} s: it would be twice as long in {twice:.0} s"
+            ),
+            Kind::Latency => write!(
+                f,
+                "median latency rose in a straight line from {:.3} to {:.3} ms in {seconds:.2} s: it \
+                 would be twice as long in {twice:.0} s",
+                from / 1e6,
+                to / 1e6
+            ),
+        }
+    }
+}
