@@ -22,8 +22,8 @@ pub use brokers::{MOST_BROKERS, PlacementError};
 pub use census::Census;
 pub use check::WorkloadError;
 pub use model::{
-    Arrivals, Device, Exchange, Flow, Phases, Publisher, Replay, ReplayMode, Sizes, Subscriber,
-    Until, Window, Workload,
+    Arrivals, Device, Exchange, Flow, LastWill, Phases, Publisher, Replay, ReplayMode, Sizes,
+    Subscriber, Until, Window, Workload,
 };
 pub use pubgauge_driver::topic::{self as filter, TopicMatch};
 pub use schedule::{Due, Gate, Schedule, ScheduleError, Shard};

@@ -21,8 +21,8 @@ impl Workload {
         };
         for device in &mut marked.devices {
             device.name = format!("{}-{word}", device.name);
-            if let Some((will, ..)) = &mut device.will {
-                topic(will);
+            if let Some(will) = &mut device.will {
+                topic(&mut will.topic);
             }
         }
         for flow in &mut marked.flows {

@@ -33,8 +33,17 @@ pub struct Device {
     /// brokers: index into [`Workload::devices`].
     #[serde(default)]
     pub connection_of: Option<u32>,
-    /// Last will: topic, payload and whether it is retained.
-    pub will: Option<(String, Vec<u8>, bool)>,
+    /// What the server publishes for it if its connection is lost.
+    pub will: Option<Box<LastWill>>,
+}
+
+/// A last will.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LastWill {
+    pub topic: String,
+    pub payload: Vec<u8>,
+    /// The server keeps it for later subscribers.
+    pub retain: bool,
 }
 
 /// One traffic relation.

@@ -71,10 +71,10 @@ impl Worker {
         let mut spec = ClientSpec {
             name: described.name.clone(),
             source: self.source(device),
-            will: described.will.clone().map(|(topic, payload, retain)| Will {
-                topic,
-                payload,
-                retain,
+            will: described.will.as_deref().map(|will| Will {
+                topic: will.topic.clone(),
+                payload: will.payload.clone(),
+                retain: will.retain,
             }),
             ..ClientSpec::default()
         };

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::tests_support::{flow, workload};
-use crate::{Audience, Schedule, TraceSource, schedule::Replay};
+use crate::{Audience, LastWill, Schedule, TraceSource, schedule::Replay};
 use proptest::prelude::*;
 
 fn periodic(mut flow: Flow, per_s: f64) -> Flow {
@@ -187,7 +187,11 @@ fn what_would_be_another_workload_is_refused() {
         Err(PlacementError::Recorded { .. })
     ));
     let mut willing = plain(spanning.clone());
-    willing.devices[0].will = Some(("gone".into(), Vec::new(), false));
+    willing.devices[0].will = Some(Box::new(LastWill {
+        topic: "gone".into(),
+        payload: Vec::new(),
+        retain: false,
+    }));
     assert!(matches!(willing.over(3), Err(PlacementError::Will(_))));
     for count in [0, MOST_BROKERS + 1] {
         let error = plain(spanning.clone())
