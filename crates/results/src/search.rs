@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use pubgauge_search::{Bound, Finding};
+
 use crate::axis::Axis;
 use crate::bursts::BurstFigures;
 
@@ -41,19 +43,6 @@ pub struct Search {
     pub bursts: Option<BurstFigures>,
     /// What was measured, in its order.
     pub trials: Vec<SearchTrial>,
-}
-
-/// What the limit that was found belongs to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Bound {
-    /// The system.
-    System,
-    /// The client: the system carries at least so much.
-    Client,
-    /// The search: its trials or minutes were used up, or the largest load was still carried.
-    #[default]
-    Budget,
 }
 
 /// What a note of a search is about.
@@ -158,20 +147,6 @@ pub enum Purpose {
     Long,
     /// A load below the limit, to measure its cost.
     Cost,
-}
-
-/// The result of a trial of a search.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Finding {
-    /// It stayed within all that was asked for.
-    Within,
-    /// The system did not.
-    Beyond,
-    /// The client was the bottleneck.
-    Client,
-    /// Nothing: it was broken, or has too few messages for a figure that was asked for.
-    Nothing,
 }
 
 /// The place of a trial in its search; a part of the trial.

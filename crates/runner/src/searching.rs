@@ -8,7 +8,6 @@ use pubgauge_results::criterion::{Comparison, CriterionSpec, bearing};
 use pubgauge_results::figure::{Unit, figure};
 use pubgauge_results::model::{Reason, Rule, Status, Trial, Verdict};
 use pubgauge_results::network::full_link;
-use pubgauge_results::search as stored;
 use pubgauge_results::search::{
     GaveWay, NoteOf, Purpose, Search, SearchNote, SearchStep, SearchTrial,
 };
@@ -288,11 +287,7 @@ pub fn conclude(
         low: found.low,
         high: found.high,
         confirmed: found.confirmed,
-        bound: match found.bound {
-            Bound::System => stored::Bound::System,
-            Bound::Client => stored::Bound::Client,
-            Bound::Budget => stored::Bound::Budget,
-        },
+        bound: found.bound,
         notes: notes(axis, question, &found, gave_in, &own),
         bursts: bursts::at_limit(axis, &found, &own),
         gave_way: gave_in.map(|told| gave_way(told, criteria)),
@@ -303,12 +298,7 @@ pub fn conclude(
                 purpose: told.step.purpose,
                 load: told.step.load,
                 achieved: told.achieved,
-                finding: match told.finding {
-                    Finding::Within => stored::Finding::Within,
-                    Finding::Beyond => stored::Finding::Beyond,
-                    Finding::Client => stored::Finding::Client,
-                    Finding::Nothing => stored::Finding::Nothing,
-                },
+                finding: told.finding,
                 why: told.why.clone(),
             })
             .collect(),

@@ -1,5 +1,8 @@
 //! What is searched for, what trials said of it, what to measure next, and what was found.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use crate::wander::Wander;
 
 /// A system that delivers less than this share of a flat-out load has collapsed under it: how much that was tells
@@ -46,16 +49,17 @@ impl Default for Question {
     }
 }
 
-/// The result of a trial, for the search.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The result of a trial of a search.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum Finding {
-    /// It stayed within all that is asked for.
+    /// It stayed within all that was asked for.
     Within,
     /// The system did not.
     Beyond,
     /// The client was the bottleneck.
     Client,
-    /// None, such as that of a broken trial.
+    /// Nothing: it was broken, or has too few messages for a figure that was asked for.
     Nothing,
 }
 
@@ -110,13 +114,16 @@ impl Step {
     }
 }
 
-/// What the limit that was found is a limit of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What the limit that was found belongs to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum Bound {
+    /// The system.
     System,
-    /// The client: the system carries at least this much.
+    /// The client: the system carries at least so much.
     Client,
-    /// The search: its trials or its time ran out, or no load was too much.
+    /// The search: its trials or minutes were used up, or the largest load was still carried.
+    #[default]
     Budget,
 }
 
