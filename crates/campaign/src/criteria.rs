@@ -1,9 +1,8 @@
 //! A study's criteria in the names and units of `results.json`.
 
-use pubgauge_results::criterion::{Comparison, CriterionSpec, Filter};
+use pubgauge_results::criterion::{CriterionSpec, Filter};
 use pubgauge_results::model::Status;
-use pubgauge_study as study;
-use study::{Criterion, Limit, Plan};
+use pubgauge_study::{Criterion, Limit, Plan};
 
 /// A criterion of `plan` in the form that results are evaluated by.
 pub fn spec(criterion: &Criterion, plan: &Plan) -> CriterionSpec {
@@ -21,13 +20,7 @@ pub fn spec(criterion: &Criterion, plan: &Plan) -> CriterionSpec {
             None => criterion.figure.recorded.clone(),
             Some(window) => format!("{}@{window}", criterion.figure.recorded),
         },
-        comparison: match criterion.comparison {
-            study::Comparison::Below => Comparison::Less,
-            study::Comparison::AtMost => Comparison::AtMost,
-            study::Comparison::Above => Comparison::Greater,
-            study::Comparison::AtLeast => Comparison::AtLeast,
-            study::Comparison::Equals => Comparison::Equal,
-        },
+        comparison: criterion.comparison,
         value,
         filter: Filter {
             systems: one(&criterion.filter.system),

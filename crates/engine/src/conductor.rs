@@ -23,7 +23,7 @@ use crate::assignment::{Assignment, Brief, Role, Workers, divide, spread};
 use crate::bursts::BurstGate;
 use crate::link::{Here, Order, Place, PrepareThread, Secrets, VERSION};
 use crate::live::Live;
-pub use crate::record::{Drain, DrainEnd, IntervalLatency, Moment, Outcome, TrialRecord};
+pub use crate::record::{Drain, DrainEnd, IntervalLatency, Moment, TrialEnd, TrialRecord};
 use crate::reports::{Command, Outbox};
 use crate::series::Cuts;
 use crate::timetable::{Timetable, interval_of, steps_of};
@@ -127,7 +127,7 @@ impl Observer for Nobody {}
 pub fn run(spec: &TrialSpec, observer: &mut dyn Observer, stop: &AtomicBool) -> TrialRecord {
     let mut conductor = Conductor::new(spec);
     let outcome = match conductor.perform(observer, stop) {
-        Ok(()) => Outcome::Completed,
+        Ok(()) => TrialEnd::Completed,
         Err(outcome) => outcome,
     };
     conductor.close(outcome, observer)
@@ -227,7 +227,7 @@ impl<'a> Conductor<'a> {
         self.failure.get_or_insert(failure.why);
     }
 
-    fn perform(&mut self, observer: &mut dyn Observer, stop: &AtomicBool) -> Result<(), Outcome> {
+    fn perform(&mut self, observer: &mut dyn Observer, stop: &AtomicBool) -> Result<(), TrialEnd> {
         let phases = self.spec.brief.workload.phases.clone();
         let began = self.spec.clock.now();
         let ready_by = began + phases.ready_within;
@@ -322,7 +322,7 @@ impl<'a> Conductor<'a> {
         until: Nanos,
         observer: &mut dyn Observer,
         stop: &AtomicBool,
-    ) -> Result<(), Outcome> {
+    ) -> Result<(), TrialEnd> {
         let addresses = self.addresses.clone();
         self.tell(role, &Command::Connect(addresses));
         while self
@@ -332,7 +332,7 @@ impl<'a> Conductor<'a> {
         {
             if self.spec.clock.now() > until {
                 let connected = self.live.connected;
-                return Err(Outcome::NotReady(format!(
+                return Err(TrialEnd::NotReady(format!(
                     "only {connected} of {} clients were connected and subscribed within {} s",
                     self.spec.brief.workload.devices.len(),
                     self.spec.brief.workload.phases.ready_within as f64 / SECOND as f64

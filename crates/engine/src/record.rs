@@ -15,7 +15,7 @@ use crate::timetable::Timetable;
 
 /// How a trial ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Outcome {
+pub enum TrialEnd {
     /// As planned.
     #[default]
     Completed,
@@ -79,7 +79,7 @@ pub struct IntervalLatency {
 #[derive(Debug, Default)]
 pub struct TrialRecord {
     /// How it ended.
-    pub outcome: Outcome,
+    pub outcome: TrialEnd,
     /// Worker by worker.
     pub recordings: Vec<Recording>,
     /// The sums, flow by flow.
@@ -127,7 +127,7 @@ impl TrialRecord {
     }
 
     /// The record of a trial of `flows` flows that did not begin.
-    pub fn nothing(outcome: Outcome, flows: usize) -> Self {
+    pub fn nothing(outcome: TrialEnd, flows: usize) -> Self {
         TrialRecord {
             outcome,
             flows: vec![FlowRecording::default(); flows],

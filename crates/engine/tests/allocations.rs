@@ -11,7 +11,7 @@ use std::time::Instant;
 use pubgauge_driver::{Clock, Driver, Mark, Reliability, Settings, Target};
 use pubgauge_driver_mqtt::MqttDriver;
 use pubgauge_engine::assignment::Brief;
-use pubgauge_engine::conductor::{Nobody, Outcome, TrialSpec, run};
+use pubgauge_engine::conductor::{Nobody, TrialEnd, TrialSpec, run};
 use pubgauge_workload::{Arrivals, SECOND, Until, Workload};
 
 struct Counting;
@@ -92,7 +92,7 @@ fn allocations(arrivals: Arrivals, messages: u64, reliability: Reliability) -> (
     };
     let (before, begun) = (ALLOCATIONS.load(Relaxed), Instant::now());
     let record = run(&spec, &mut Nobody, &AtomicBool::new(false));
-    assert_eq!(record.outcome, Outcome::Completed);
+    assert_eq!(record.outcome, TrialEnd::Completed);
     assert_eq!(record.sum().unique, messages);
     let seconds = begun.elapsed().as_secs_f64();
     stop.store(true, Relaxed);

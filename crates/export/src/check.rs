@@ -10,14 +10,14 @@ pub struct Check {
     pub group: String,
     /// What was required, for example `latency.p99 below 10ms`.
     pub name: String,
-    pub outcome: Outcome,
+    pub outcome: CheckOutcome,
     /// The figures that decided, or why none could.
     pub words: String,
 }
 
-/// The outcome of a check. A gate passes if all are [`Outcome::Passed`] or [`Outcome::Aside`].
+/// The outcome of a check. A gate passes if all are [`CheckOutcome::Passed`] or [`CheckOutcome::Aside`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum CheckOutcome {
     /// It holds.
     Passed,
     /// It does not.
@@ -29,16 +29,16 @@ pub enum Outcome {
 }
 
 /// The checks as JUnit XML in the form that CI servers share: a `testsuite` for each group;
-/// `failure` for failed ones, `error` for undecided ones, `skipped` for [`Outcome::Aside`].
+/// `failure` for failed ones, `error` for undecided ones, `skipped` for [`CheckOutcome::Aside`].
 pub fn junit(name: &str, checks: &[Check]) -> String {
     let count = |of: &[&Check], outcome| of.iter().filter(|c| c.outcome == outcome).count();
     let totals = |of: &[&Check]| {
         format!(
             "tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\"",
             of.len(),
-            count(of, Outcome::Failed),
-            count(of, Outcome::Undecided),
-            count(of, Outcome::Aside)
+            count(of, CheckOutcome::Failed),
+            count(of, CheckOutcome::Undecided),
+            count(of, CheckOutcome::Aside)
         )
     };
     let all: Vec<&Check> = checks.iter().collect();
@@ -73,10 +73,10 @@ fn one(out: &mut String, name: &str, check: &Check) {
         format!("<{element} type=\"{kind}\" message=\"{words}\">{words}</{element}>")
     };
     let body = match check.outcome {
-        Outcome::Passed => format!("<system-out>{words}</system-out>"),
-        Outcome::Failed => of("failure", "not met"),
-        Outcome::Undecided => of("error", "undecided"),
-        Outcome::Aside => format!("<skipped message=\"{words}\"/>"),
+        CheckOutcome::Passed => format!("<system-out>{words}</system-out>"),
+        CheckOutcome::Failed => of("failure", "not met"),
+        CheckOutcome::Undecided => of("error", "undecided"),
+        CheckOutcome::Aside => format!("<skipped message=\"{words}\"/>"),
     };
     // Writing to a string cannot fail.
     let _ = writeln!(
@@ -108,16 +108,16 @@ fn xml(text: &str) -> String {
 }
 
 /// The checks that did not pass as workflow commands of GitHub Actions, one per line: `error` for
-/// failed and undecided ones, `notice` for [`Outcome::Aside`]. `file` is the file that they refer
+/// failed and undecided ones, `notice` for [`CheckOutcome::Aside`]. `file` is the file that they refer
 /// to, relative to the repository.
 pub fn github(name: &str, file: Option<&str>, checks: &[Check]) -> String {
     let mut out = String::new();
     for check in checks {
         let (command, said) = match check.outcome {
-            Outcome::Passed => continue,
-            Outcome::Failed => ("error", "not met: "),
-            Outcome::Undecided => ("error", "undecided: "),
-            Outcome::Aside => ("notice", ""),
+            CheckOutcome::Passed => continue,
+            CheckOutcome::Failed => ("error", "not met: "),
+            CheckOutcome::Undecided => ("error", "undecided: "),
+            CheckOutcome::Aside => ("notice", ""),
         };
         let file = file.map_or(String::new(), |file| format!("file={},", property(file)));
         // Writing to a string cannot fail.

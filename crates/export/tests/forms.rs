@@ -3,7 +3,7 @@
 use hdrhistogram::Histogram;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
-use pubgauge_export::check::{Check, Outcome, github, junit};
+use pubgauge_export::check::{Check, CheckOutcome, github, junit};
 use pubgauge_export::tables::Run;
 use pubgauge_export::{Format, Table, openmetrics};
 use pubgauge_results::bursts::BurstFigures;
@@ -441,15 +441,25 @@ fn checks() -> Vec<Check> {
         words: words.into(),
     };
     vec![
-        check("criteria", "lost equals 0", Outcome::Passed, "all 3 trials"),
+        check(
+            "criteria",
+            "lost equals 0",
+            CheckOutcome::Passed,
+            "all 3 trials",
+        ),
         check(
             "criteria",
             "latency.p99 < 10ms",
-            Outcome::Failed,
+            CheckOutcome::Failed,
             "a: 50 % more\nb, too: \u{1b}[31m",
         ),
-        check("criteria", "\"x\" & y", Outcome::Undecided, "cannot tell"),
-        check("trials", "mosquitto", Outcome::Aside, "client-bound"),
+        check(
+            "criteria",
+            "\"x\" & y",
+            CheckOutcome::Undecided,
+            "cannot tell",
+        ),
+        check("trials", "mosquitto", CheckOutcome::Aside, "client-bound"),
     ]
 }
 

@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail};
 use pubgauge_driver::{Clock, Driver, Mark, Settings, Target};
 use pubgauge_driver_mqtt::MqttDriver;
 use pubgauge_engine::assignment::{Brief, Role};
-use pubgauge_engine::conductor::{Nobody, Outcome, TrialRecord, TrialSpec, run};
+use pubgauge_engine::conductor::{Nobody, TrialEnd, TrialRecord, TrialSpec, run};
 use pubgauge_engine::times::{Measure, histogram};
 use pubgauge_results::model::Distribution;
 use pubgauge_results::verdict::thresholds;
@@ -254,11 +254,11 @@ fn carried_out(
     };
     let record = run(&spec, &mut Nobody, stop);
     match &record.outcome {
-        Outcome::Completed => Ok(record),
-        Outcome::NotReady(why) | Outcome::Aborted(why) => {
+        TrialEnd::Completed => Ok(record),
+        TrialEnd::NotReady(why) | TrialEnd::Aborted(why) => {
             bail!("a part of the calibration failed: {why}")
         }
-        Outcome::Interrupted => bail!("interrupted"),
+        TrialEnd::Interrupted => bail!("interrupted"),
     }
 }
 

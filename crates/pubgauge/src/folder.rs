@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use pubgauge_export::check::{Check, Outcome};
+use pubgauge_export::check::{Check, CheckOutcome};
 use pubgauge_hosts::Hosts;
 use pubgauge_report::units::so_many;
 use pubgauge_results::model::Results;
@@ -322,7 +322,7 @@ fn not_run(why: String) -> Check {
     Check {
         group: "run".into(),
         name: "the run".into(),
-        outcome: Outcome::Undecided,
+        outcome: CheckOutcome::Undecided,
         words: why,
     }
 }

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use pubgauge_export::check::{Check, Outcome, github, junit};
+use pubgauge_export::check::{Check, CheckOutcome, github, junit};
 use pubgauge_report::compare::{Comparison, Row, Verdict};
 use pubgauge_results::model::{Results, Status, Trial};
 
@@ -19,9 +19,9 @@ pub fn of_run(results: &Results) -> Vec<Check> {
         group: "criteria".into(),
         name: criterion.criterion.clone(),
         outcome: match criterion.met {
-            Some(true) => Outcome::Passed,
-            Some(false) => Outcome::Failed,
-            None => Outcome::Undecided,
+            Some(true) => CheckOutcome::Passed,
+            Some(false) => CheckOutcome::Failed,
+            None => CheckOutcome::Undecided,
         },
         words: criterion.figures.clone(),
     });
@@ -39,8 +39,8 @@ pub fn of_run(results: &Results) -> Vec<Check> {
         group: "searches".into(),
         name: format!("{}, {}, {}", search.system, search.workload, search.axis),
         outcome: match search.low {
-            Some(_) => Outcome::Passed,
-            None => Outcome::Undecided,
+            Some(_) => CheckOutcome::Passed,
+            None => CheckOutcome::Undecided,
         },
         words: so_far(search),
     });
@@ -48,9 +48,9 @@ pub fn of_run(results: &Results) -> Vec<Check> {
         group: "trials".into(),
         name: format!("{}, repeat {}", trial.cell, trial.repeat),
         outcome: match (status(trial), trusted) {
-            (Status::Valid, _) => Outcome::Passed,
-            (Status::Broken, _) | (_, false) => Outcome::Undecided,
-            _ => Outcome::Aside,
+            (Status::Valid, _) => CheckOutcome::Passed,
+            (Status::Broken, _) | (_, false) => CheckOutcome::Undecided,
+            _ => CheckOutcome::Aside,
         },
         words: match trial.verdict.words() {
             none if none.is_empty() => status(trial).word().to_owned(),
@@ -60,14 +60,14 @@ pub fn of_run(results: &Results) -> Vec<Check> {
     let none = results.trials.is_empty().then(|| Check {
         group: "trials".into(),
         name: "some trial".into(),
-        outcome: Outcome::Undecided,
+        outcome: CheckOutcome::Undecided,
         words: "no trial has been measured".into(),
     });
     // A load that no limit is known for is reported with the search.
     let not_measured = results.not_measured.iter().map(|cell| Check {
         group: "trials".into(),
         name: cell.cell.clone(),
-        outcome: Outcome::Aside,
+        outcome: CheckOutcome::Aside,
         words: format!("not measured: {}", cell.reason),
     });
     let trials = trials.chain(not_measured);
@@ -83,9 +83,9 @@ pub fn of_comparison(comparison: &Comparison) -> Vec<Check> {
                 group: section.title.clone(),
                 name: row.figure.name.to_string(),
                 outcome: match row.verdict {
-                    Verdict::Better | Verdict::Same => Outcome::Passed,
-                    Verdict::Worse => Outcome::Failed,
-                    Verdict::CannotTell => Outcome::Undecided,
+                    Verdict::Better | Verdict::Same => CheckOutcome::Passed,
+                    Verdict::Worse => CheckOutcome::Failed,
+                    Verdict::CannotTell => CheckOutcome::Undecided,
                 },
                 words: words(row),
             })
@@ -114,7 +114,7 @@ fn words(row: &Row) -> String {
 /// The exit code: 1 if a check failed, else 2 if one is undecided, else 0.
 pub fn exit_code(checks: &[Check]) -> i32 {
     let some = |outcome| checks.iter().any(|check| check.outcome == outcome);
-    match (some(Outcome::Failed), some(Outcome::Undecided)) {
+    match (some(CheckOutcome::Failed), some(CheckOutcome::Undecided)) {
         (true, _) => CRITERION,
         (_, true) => NOT_VALID,
         _ => FINE,

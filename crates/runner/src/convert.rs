@@ -7,7 +7,7 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 use pubgauge_driver::{Mapping, Nanos, Settings};
 use pubgauge_engine::assignment::Role;
-use pubgauge_engine::conductor::{DrainEnd, Outcome, TrialRecord};
+use pubgauge_engine::conductor::{DrainEnd, TrialEnd, TrialRecord};
 use pubgauge_engine::recording::{FlowRecording, Recording, Usage};
 use pubgauge_engine::times::{Measure, histogram};
 use pubgauge_results::histogram::{ECDF_POINTS, Interval, ecdf, write_log};
@@ -283,15 +283,15 @@ fn flows(
 }
 
 /// Why a trial did not run as planned; `None` if it did.
-pub fn not_run(outcome: &Outcome) -> Option<String> {
+pub fn not_run(outcome: &TrialEnd) -> Option<String> {
     match outcome {
-        Outcome::Completed => None,
-        Outcome::NotReady(why) => Some(format!(
+        TrialEnd::Completed => None,
+        TrialEnd::NotReady(why) => Some(format!(
             "it was never ready to be measured: {}",
             one_line(why)
         )),
-        Outcome::Aborted(why) => Some(format!("it was ended early: {}", one_line(why))),
-        Outcome::Interrupted => Some("it was interrupted by the user".into()),
+        TrialEnd::Aborted(why) => Some(format!("it was ended early: {}", one_line(why))),
+        TrialEnd::Interrupted => Some("it was interrupted by the user".into()),
     }
 }
 

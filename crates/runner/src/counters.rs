@@ -1,7 +1,7 @@
 //! The system's own counts, compared with those of its clients.
 
 use pubgauge_engine::assignment::Brief;
-use pubgauge_engine::conductor::{Outcome, TrialRecord};
+use pubgauge_engine::conductor::{TrialEnd, TrialRecord};
 use pubgauge_engine::recording::{FlowRecording, Recording, Traffic};
 use pubgauge_results::model::CountCheck;
 use pubgauge_testbed::{Count, Counted};
@@ -103,7 +103,7 @@ fn check(
 /// Why the counts of a trial may differ without a fault.
 fn incomparable(record: &TrialRecord) -> Option<String> {
     let sum = |of: fn(&Recording) -> u64| -> u64 { record.recordings.iter().map(of).sum() };
-    if record.outcome != Outcome::Completed {
+    if record.outcome != TrialEnd::Completed {
         return Some("the trial was not run to its end".into());
     }
     if sum(|r| r.lost) > 0 {
@@ -130,7 +130,7 @@ mod tests {
     /// Counts of the warm-up may differ by messages under way that the drain did not wait for.
     #[test]
     fn a_warm_up_that_never_ended_is_not_compared() {
-        let mut record = TrialRecord::nothing(Outcome::Completed, 1);
+        let mut record = TrialRecord::nothing(TrialEnd::Completed, 1);
         assert_eq!(incomparable(&record), None);
         let flow = &mut record.flows[0];
         (flow.warm_up_expected, flow.warm_up_unique) = (66_881, 65_518);

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime};
 use jiff::Timestamp;
 use pubgauge_driver::{Clock, Mark};
 use pubgauge_engine::assignment::{Assignment, Brief};
-use pubgauge_engine::conductor::{Outcome, TrialRecord, TrialSpec, run};
+use pubgauge_engine::conductor::{TrialEnd, TrialRecord, TrialSpec, run};
 use pubgauge_engine::link::Place;
 use pubgauge_engine::parts::bounds;
 use pubgauge_engine::timetable::interval_of;
@@ -241,10 +241,10 @@ fn death(running: &Instances, record: &TrialRecord) -> Option<String> {
 /// without errors that follow from the system's end.
 fn not_run(record: &TrialRecord, observed: &Observed) -> Option<String> {
     match &record.outcome {
-        Outcome::Aborted(_) if observed.ended_by_system => {
+        TrialEnd::Aborted(_) if observed.ended_by_system => {
             Some("it was ended early, with the system".into())
         }
-        Outcome::Aborted(why) if observed.died.is_empty() => {
+        TrialEnd::Aborted(why) if observed.died.is_empty() => {
             let mut errors = record.recordings.iter().flat_map(|r| &r.errors);
             let first = errors.find(|error| *error != why);
             let first = first.map_or(String::new(), |error| format!("; first of all {error}"));
@@ -265,7 +265,7 @@ fn verdict(trial: &Trial) -> Verdict {
 
 /// A trial that did not begin.
 fn broken(job: &Job<'_>, asked: Trial, why: String) -> Trial {
-    let record = TrialRecord::nothing(Outcome::NotReady(why.clone()), job.workload.flows.len());
+    let record = TrialRecord::nothing(TrialEnd::NotReady(why.clone()), job.workload.flows.len());
     let nothing = Observed::nothing();
     let mut trial = convert::trial(asked, &job.of_flows, job.workload, &record, &nothing);
     trial.circumstances.not_run = convert::not_run(&record.outcome);

@@ -137,7 +137,7 @@ fn system_cpu(observed: &Observed, window: &WindowRecord) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pubgauge_engine::conductor::Outcome;
+    use pubgauge_engine::conductor::TrialEnd;
     use pubgauge_workload::Arrivals;
 
     fn window(from: Nanos, to: Nanos) -> WindowRecord {
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn losses_are_told_where_they_can_be() {
-        let mut record = TrialRecord::nothing(Outcome::Completed, 1);
+        let mut record = TrialRecord::nothing(TrialEnd::Completed, 1);
         record.windows = vec![window(0, 1_000_000_000)];
         let mut told = |missing, under_way| {
             record.flows[0] = FlowRecording {

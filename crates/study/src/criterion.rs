@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use pubgauge_results::criterion::Comparison;
 use pubgauge_results::figure::{Asked, Figure, Unit};
 
 use crate::file::{Bound, CriterionFile};
@@ -20,20 +21,6 @@ pub struct Criterion {
     pub filter: Filter,
     /// As written in the study, for display.
     pub text: String,
-}
-
-/// How a figure is compared with its limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Comparison {
-    /// Less than.
-    Below,
-    /// Less than or equal to.
-    AtMost,
-    /// More than.
-    Above,
-    /// More than or equal to.
-    AtLeast,
-    Equals,
 }
 
 /// What a figure is compared with.
@@ -67,19 +54,6 @@ impl Filter {
         fits(&self.system, system)
             && fits(&self.workload, workload)
             && fits(&self.settings, settings)
-    }
-}
-
-impl Comparison {
-    /// Whether `figure` has this relation to `limit`.
-    pub fn holds(self, figure: f64, limit: f64) -> bool {
-        match self {
-            Comparison::Below => figure < limit,
-            Comparison::AtMost => figure <= limit,
-            Comparison::Above => figure > limit,
-            Comparison::AtLeast => figure >= limit,
-            Comparison::Equals => figure == limit,
-        }
     }
 }
 
@@ -122,11 +96,11 @@ impl Criterion {
         })?;
         window::check_figure(figure, &file.figure).map_err(|message| fault("figure", message))?;
         let bounds = [
-            ("below", Comparison::Below, &file.below),
+            ("below", Comparison::Less, &file.below),
             ("at-most", Comparison::AtMost, &file.at_most),
-            ("above", Comparison::Above, &file.above),
+            ("above", Comparison::Greater, &file.above),
             ("at-least", Comparison::AtLeast, &file.at_least),
-            ("equals", Comparison::Equals, &file.equals),
+            ("equals", Comparison::Equal, &file.equals),
         ];
         let mut given = bounds
             .into_iter()
@@ -144,7 +118,7 @@ impl Criterion {
             ));
         }
         let value = limit(figure, bound).map_err(|message| fault(key, message))?;
-        if figure.unit == Unit::Verdict && comparison != Comparison::Equals {
+        if figure.unit == Unit::Verdict && comparison != Comparison::Equal {
             return Err(fault(
                 key,
                 "a verdict can only be compared by `equals`".into(),
@@ -273,9 +247,9 @@ mod tests {
 
     #[test]
     fn comparisons_and_filters() {
-        assert!(Comparison::Below.holds(1.0, 2.0) && !Comparison::Below.holds(2.0, 2.0));
-        assert!(Comparison::AtMost.holds(2.0, 2.0) && !Comparison::Above.holds(2.0, 2.0));
-        assert!(Comparison::AtLeast.holds(2.0, 2.0) && !Comparison::Equals.holds(f64::NAN, 2.0));
+        assert!(Comparison::Less.holds(1.0, 2.0) && !Comparison::Less.holds(2.0, 2.0));
+        assert!(Comparison::AtMost.holds(2.0, 2.0) && !Comparison::Greater.holds(2.0, 2.0));
+        assert!(Comparison::AtLeast.holds(2.0, 2.0) && !Comparison::Equal.holds(f64::NAN, 2.0));
         let lost = criterion("lost", "equals", Bound::Number(0.0));
         assert!(lost.filter.admits("mosquitto", "w", "default"));
         assert!(!lost.filter.admits("zeromq", "w", "default"));

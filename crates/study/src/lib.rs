@@ -36,7 +36,7 @@ mod wishes;
 
 pub use axis::Axis;
 pub use compare::ComparePlan;
-pub use criterion::{Comparison, Criterion, Filter, Limit, VERDICTS};
+pub use criterion::{Criterion, Filter, Limit, VERDICTS};
 pub use daily::DailyFlags;
 pub use file::*;
 pub use folder::studies_in;

@@ -9,13 +9,13 @@ use super::{Conductor, assignments};
 use crate::bursts::BurstRecording;
 use crate::counts::{add_all, add_each};
 use crate::parts::{FlowParts, windows};
-use crate::record::{DrainEnd, Moment, Outcome, TrialRecord};
+use crate::record::{DrainEnd, Moment, TrialEnd, TrialRecord};
 use crate::recording::{FlowRecording, Outage, Recording};
 use crate::series::{Cuts, Totals, add_up};
 
 impl Conductor<'_> {
     /// Adds everything up.
-    pub(super) fn record(mut self, outcome: Outcome) -> TrialRecord {
+    pub(super) fn record(mut self, outcome: TrialEnd) -> TrialRecord {
         let recordings: Vec<Recording> = self
             .workers
             .iter_mut()

@@ -6,7 +6,7 @@ use pubgauge_driver::Nanos;
 
 use super::{Conductor, Observer, Phase, SECOND};
 use crate::assignment::Role;
-use crate::record::Outcome;
+use crate::record::TrialEnd;
 use crate::reports::Command;
 
 /// How long nothing must have moved before the second round; twice as long before each further one.
@@ -72,7 +72,7 @@ impl Conductor<'_> {
         ready_by: Nanos,
         observer: &mut dyn Observer,
         stop: &AtomicBool,
-    ) -> Result<(), Outcome> {
+    ) -> Result<(), TrialEnd> {
         let began = self.spec.clock.now();
         if self.live.unproven == 0 || self.workers.iter().all(|h| h.role != Role::Publishers) {
             return Ok(());
@@ -93,7 +93,7 @@ impl Conductor<'_> {
                 self.tell(None, &Command::Prove);
             }
             if now > ready_by {
-                return Err(Outcome::NotReady(self.unready(missing, left)));
+                return Err(TrialEnd::NotReady(self.unready(missing, left)));
             }
             self.pass_time(observer, stop)?;
         }

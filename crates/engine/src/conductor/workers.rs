@@ -11,7 +11,7 @@ use super::handle::WorkerHandle;
 use super::{Conductor, Observer, Phase};
 use crate::assignment::Role;
 use crate::live::{Live, ThreadOf};
-use crate::record::{Outcome, TrialRecord};
+use crate::record::{TrialEnd, TrialRecord};
 use crate::reports::{Command, Positions, Report, Sent};
 
 /// How long the conductor waits for reports before it looks at the time again.
@@ -47,10 +47,10 @@ impl Conductor<'_> {
         &mut self,
         observer: &mut dyn Observer,
         stop: &AtomicBool,
-    ) -> Result<(), Outcome> {
+    ) -> Result<(), TrialEnd> {
         self.hear();
         if stop.load(Relaxed) {
-            return Err(Outcome::Interrupted);
+            return Err(TrialEnd::Interrupted);
         }
         let trouble = observer.tick(self.phase, &self.live, self.spec.clock.now());
         let trouble = trouble
@@ -58,8 +58,8 @@ impl Conductor<'_> {
             .or_else(|| self.silent());
         if let Some(why) = trouble.or_else(|| self.all_lost()) {
             return Err(match self.phase {
-                Phase::Connect | Phase::Prove => Outcome::NotReady(why),
-                _ => Outcome::Aborted(why),
+                Phase::Connect | Phase::Prove => TrialEnd::NotReady(why),
+                _ => TrialEnd::Aborted(why),
             });
         }
         Ok(())
@@ -255,10 +255,10 @@ impl Conductor<'_> {
     }
 
     /// Ends all connections, gets the recordings and adds everything up.
-    pub(super) fn close(mut self, outcome: Outcome, observer: &mut dyn Observer) -> TrialRecord {
+    pub(super) fn close(mut self, outcome: TrialEnd, observer: &mut dyn Observer) -> TrialRecord {
         self.enter(Phase::Close, observer);
         let now = self.spec.clock.now();
-        if let (Some(table), true) = (&mut self.table, outcome != Outcome::Completed) {
+        if let (Some(table), true) = (&mut self.table, outcome != TrialEnd::Completed) {
             // Cut off: what was planned after this moment did not happen.
             table.end = table.end.min(now).max(table.measure);
         }
@@ -278,7 +278,7 @@ impl Conductor<'_> {
         }
         // Before those that hang are ended.
         let outcome = match (outcome, self.unheard()) {
-            (Outcome::Completed, Some(why)) => Outcome::Aborted(why),
+            (TrialEnd::Completed, Some(why)) => TrialEnd::Aborted(why),
             (outcome, _) => outcome,
         };
         for handle in &mut self.workers {

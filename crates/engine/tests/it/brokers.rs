@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use pubgauge_driver::{Clock, Driver, Mark, Target};
 use pubgauge_engine::assignment::{Brief, Role, Workers, divide};
-use pubgauge_engine::conductor::{Nobody, Outcome, TrialRecord, TrialSpec, run};
+use pubgauge_engine::conductor::{Nobody, TrialEnd, TrialRecord, TrialSpec, run};
 use pubgauge_engine::link::Encoded;
 use pubgauge_simulator::{Behaviour, Bus, SimulatedDriver, Truth};
 use pubgauge_workload::{Arrivals, SECOND, Until, Workload};
@@ -92,7 +92,7 @@ fn a_group_with_members_on_both_sides_is_with_one_worker() {
 
     let (record, _) = over_in_time(&workload, 1, 3);
     let sum = record.sum();
-    assert_eq!(record.outcome, Outcome::Completed);
+    assert_eq!(record.outcome, TrialEnd::Completed);
     assert_eq!((sum.published, sum.unique, sum.lost()), (300, 300, 0));
 }
 
@@ -117,7 +117,7 @@ fn counts_over_several_brokers_are_those_over_one() {
     for brokers in [1, 2, 3] {
         let (record, truth) = over_in_time(&workload, brokers, 2);
         let sum = record.sum();
-        assert_eq!(record.outcome, Outcome::Completed);
+        assert_eq!(record.outcome, TrialEnd::Completed);
         assert_eq!(
             (
                 sum.offered,
@@ -142,7 +142,7 @@ fn flat_out_reaches_every_broker() {
     workload.flows[0].window = Some(50);
     let (record, truth) = over(&workload, 3, 1);
     let sum = record.sum();
-    assert_eq!(record.outcome, Outcome::Completed);
+    assert_eq!(record.outcome, TrialEnd::Completed);
     assert_eq!((sum.unique, sum.lost()), (2 * sum.published, 0));
     let delivered: u64 = truth.iter().map(|truth| truth.delivered).sum();
     assert_eq!(delivered, sum.unique);
@@ -162,7 +162,7 @@ fn a_broker_that_is_not_there_is_said() {
         ..TrialSpec::local(brief, driver, targets, clock, |_| Ok(()))
     };
     let record = run(&spec, &mut Nobody, &AtomicBool::new(false));
-    let Outcome::NotReady(why) = &record.outcome else {
+    let TrialEnd::NotReady(why) = &record.outcome else {
         panic!("{:?}", record.outcome);
     };
     assert!(why.contains("there is no broker 2"), "{why}");

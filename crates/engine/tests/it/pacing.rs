@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use pubgauge_driver::{Clock, Driver, Kind, Mark, Nanos};
 use pubgauge_engine::assignment::Brief;
-use pubgauge_engine::conductor::{Nobody, Outcome, TrialRecord, TrialSpec, run};
+use pubgauge_engine::conductor::{Nobody, TrialEnd, TrialRecord, TrialSpec, run};
 use pubgauge_engine::times::Measure;
 use pubgauge_simulator::{Behaviour, Bus, SimulatedDriver, Truth, TruthRecord};
 use pubgauge_workload::{Arrivals, SECOND, Until, Workload};
@@ -41,7 +41,7 @@ fn paced(workload: &Workload, pacing_within: Nanos) -> (TrialRecord, Vec<TruthRe
         ..TrialSpec::local(brief, driver, targets, clock, |_| Ok(()))
     };
     let record = run(&spec, &mut Nobody, &AtomicBool::new(false));
-    assert_eq!(record.outcome, Outcome::Completed);
+    assert_eq!(record.outcome, TrialEnd::Completed);
     (record, bus.truth())
 }
 

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use proptest::prelude::*;
 use pubgauge_driver::{Clock, Driver, DriverError, Mark, Reliability, Settings};
 use pubgauge_engine::assignment::{Brief, Role};
-use pubgauge_engine::conductor::{Nobody, Outcome, TrialRecord, TrialSpec, run};
+use pubgauge_engine::conductor::{Nobody, TrialEnd, TrialRecord, TrialSpec, run};
 use pubgauge_engine::link::{Command, Encoded, Link, Order, Outbox, Place, Secrets};
 use pubgauge_engine::times::Measure;
 use pubgauge_simulator::{Behaviour, Bus, SimulatedDriver, Truth, TruthRecord};
@@ -105,7 +105,7 @@ fn with_behaviour(mut settings: Settings, behaviour: &Behaviour) -> Settings {
 fn agree(run: &Run) {
     let truth = Truth::of(&run.truth, run.record.epoch);
     let sum = run.record.sum();
-    assert_eq!(run.record.outcome, Outcome::Completed);
+    assert_eq!(run.record.outcome, TrialEnd::Completed);
     assert_eq!(
         (
             sum.delivered,
@@ -487,7 +487,7 @@ fn nobody_may_publish_or_subscribe() {
             Settings::default(),
             Clock::virtual_at(SECOND),
         );
-        assert_eq!(run.record.outcome, Outcome::Completed);
+        assert_eq!(run.record.outcome, TrialEnd::Completed);
         assert_eq!(run.record.sum().published, u64::from(publishers > 0) * 200);
         assert_eq!(run.record.sum().lost(), 0);
     }

@@ -7,7 +7,7 @@ use hdrhistogram::Histogram;
 use proptest::prelude::*;
 use pubgauge_driver::{Clock, Driver, Kind, Mark, Nanos, Reliability, Settings};
 use pubgauge_engine::assignment::{Brief, Workers};
-use pubgauge_engine::conductor::{Nobody, Outcome, TrialRecord, TrialSpec, run};
+use pubgauge_engine::conductor::{Nobody, TrialEnd, TrialRecord, TrialSpec, run};
 use pubgauge_engine::link::{Encoded, Place};
 use pubgauge_engine::parts::{PartRecording, WindowRecord};
 use pubgauge_engine::series::Totals;
@@ -79,7 +79,7 @@ fn trial(
         ..here
     };
     let record = run(&spec, &mut Nobody, &AtomicBool::new(false));
-    assert_eq!(record.outcome, Outcome::Completed);
+    assert_eq!(record.outcome, TrialEnd::Completed);
     (record, bus.truth())
 }
 

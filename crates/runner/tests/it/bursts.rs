@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pubgauge_driver::{Clock, Mark, OnFull, Settings};
 use pubgauge_engine::assignment::Workers;
-use pubgauge_engine::conductor::Outcome;
+use pubgauge_engine::conductor::TrialEnd;
 use pubgauge_results::bursts::BurstFigures;
 use pubgauge_results::model::Status;
 use pubgauge_results::search::{Bound, Finding, Search};
@@ -27,7 +27,7 @@ fn bursts(publishers: u32, subscribers: u32, messages: u32, every: Option<u64>) 
 
 fn run(workload: Workload, behaviour: Behaviour, settings: Settings) -> (Run, BurstFigures) {
     let run = simulate(workload, behaviour, settings).expect("a sound workload");
-    assert_eq!(run.record.outcome, Outcome::Completed);
+    assert_eq!(run.record.outcome, TrialEnd::Completed);
     let figures = run.trial.flows[0].bursts.expect("bursts");
     (run, figures)
 }
@@ -196,7 +196,7 @@ fn all_workers_begin_a_burst_together() {
     };
     let run = on(workload, &behaviour, Settings::default(), there, client);
     let run = run.expect("a sound workload");
-    assert_eq!(run.record.outcome, Outcome::Completed);
+    assert_eq!(run.record.outcome, TrialEnd::Completed);
     let begun = run.record.bursts[0].iter().filter(|burst| burst.due > 0);
     let begun: Vec<_> = begun.collect();
     assert!(begun.len() > 1, "one after the other");

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use pubgauge_driver::{Clock, Mark, Settings, Target};
 use pubgauge_engine::assignment::{Brief, Workers};
-use pubgauge_engine::conductor::{Nobody, Outcome, TrialSpec, run};
+use pubgauge_engine::conductor::{Nobody, TrialEnd, TrialSpec, run};
 use pubgauge_engine::link::VERSION;
 use pubgauge_runner::{ProcessPlace, Processes};
 use pubgauge_simulator::SimulatedDriver;
@@ -41,7 +41,7 @@ fn refused(program: PathBuf, namespace: Option<&str>, says: &str) {
     };
     let record = run(&spec, &mut Nobody, &AtomicBool::new(false));
     // A worker that is ready before it goes mad has its trial begun or not, by chance.
-    let (Outcome::NotReady(why) | Outcome::Aborted(why)) = &record.outcome else {
+    let (TrialEnd::NotReady(why) | TrialEnd::Aborted(why)) = &record.outcome else {
         panic!("{:?}", record.outcome);
     };
     assert!(why.contains(says), "{why}");

@@ -1,7 +1,7 @@
 //! Readiness: that every subscriber receives is proven before anything is measured, whatever the system.
 
 use pubgauge_driver::{Clock, Kind, Reliability, Settings};
-use pubgauge_engine::conductor::Outcome;
+use pubgauge_engine::conductor::TrialEnd;
 use pubgauge_simulator::Behaviour;
 use pubgauge_workload::{Arrivals, SECOND, Workload};
 
@@ -119,7 +119,7 @@ fn a_system_too_slow_to_be_ready_in_time_is_told() {
         ..Behaviour::default()
     };
     let run = simulate(w, behaviour, Settings::default(), Clock::virtual_at(SECOND));
-    let Outcome::NotReady(why) = &run.record.outcome else {
+    let TrialEnd::NotReady(why) = &run.record.outcome else {
         panic!("{:?}", run.record.outcome)
     };
     assert!(why.contains("carried no sentinel"), "{why}");
@@ -138,7 +138,7 @@ fn sentinels_that_have_not_come_in_time_are_told() {
         ..Behaviour::default()
     };
     let run = simulate(w, behaviour, Settings::default(), Clock::virtual_at(SECOND));
-    let Outcome::NotReady(why) = &run.record.outcome else {
+    let TrialEnd::NotReady(why) = &run.record.outcome else {
         panic!("{:?}", run.record.outcome)
     };
     assert!(why.contains("2000 sentinels"), "{why}");
@@ -154,7 +154,7 @@ fn a_subscriber_that_never_hears_is_not_measured() {
     let mut w = workload(1, 1, Arrivals::Periodic { per_s: 100.0 });
     w.phases.ready_within = 3 * SECOND;
     let run = simulate(w, behaviour, Settings::default(), Clock::virtual_at(SECOND));
-    let Outcome::NotReady(why) = &run.record.outcome else {
+    let TrialEnd::NotReady(why) = &run.record.outcome else {
         panic!("{:?}", run.record.outcome)
     };
     assert!(why.contains("sentinel"), "{why}");

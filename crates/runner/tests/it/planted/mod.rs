@@ -8,7 +8,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use pubgauge_driver::{Clock, Kind, Mark, Settings};
 use pubgauge_engine::assignment::Workers;
-use pubgauge_engine::conductor::Outcome;
+use pubgauge_engine::conductor::TrialEnd;
 use pubgauge_results::model::{SeriesRecord, Status};
 use pubgauge_runner::simulated::{self, Client, START};
 use pubgauge_simulator::{Behaviour, Bus, Truth};
@@ -134,7 +134,7 @@ impl Run {
     pub fn agrees_to(&self, share: f64) {
         let truth = Truth::of(&self.truth, self.record.epoch);
         let t = &self.trial;
-        assert_eq!(self.record.outcome, Outcome::Completed);
+        assert_eq!(self.record.outcome, TrialEnd::Completed);
         assert_eq!(
             (
                 t.delivered,
