@@ -134,12 +134,22 @@ fn a_system_that_counts_otherwise_makes_the_trial_broken() {
     let place = Place::new();
     let bytes = [("publish/messages/received", "publish/bytes/received")];
     place.system("mosquitto", "liar", &bytes);
-    let mut args = vec!["run", "--systems", "mine", "--on", "liar", "--out", "run"];
+    let mut args = vec!["run", "--systems", "mine", "--on", "liar"];
     args.extend(["--publishers", "1", "--subscribers", "3", "--rate", "500/s"]);
     args.extend(SHORT);
-    place.run(&args).exits(2);
-    place.is_clean();
-    let trial = place.trial("run");
+    // Where the broker gets no processor, its counts come too late to be compared.
+    let trial = (1..=20).find_map(|number| {
+        let out = format!("run-{number}");
+        let done = place.run(&[&args[..], &["--out", &out]].concat());
+        place.is_clean();
+        let trial = place.trial(&out);
+        let theirs = with_the_system(&trial, "liar");
+        assert!(!theirs.is_empty(), "{}", trial["checks"]);
+        let are_read = theirs.iter().any(|check| check["not_compared"].is_null());
+        are_read.then(|| done.exits(2))?;
+        Some(trial)
+    });
+    let trial = trial.expect("counts that are read");
     let checks = &trial["checks"];
     assert_eq!(verdict(&trial), "broken", "{} {checks}", reasons(&trial));
     let published = count(&trial, "published")
