@@ -1,7 +1,7 @@
 //! Whether what a paper says holds for measured cells: repeats in, one of four outcomes out.
 //!
 //! - [`rule`]: what a claim says, as plain data: figure, sides, axis, judge.
-//! - [`mod@words`]: the same as a sentence.
+//! - [`mod@sentence`]: the same as a sentence.
 //! - [`mod@judge`]: the judgement of a claim by a run.
 //! - [`decide`]: whether a quantity lies in a range, and how findings are combined.
 //! - [`curve`]: judges of a curve over an axis: crossing, jump, slope, spread.

@@ -7,7 +7,7 @@
 //! - [`compare`]: two runs, systems or settings: effect, interval and verdict for each figure.
 //! - [`answers()`]: which rows carry their load, and who [wins] at what.
 //! - [`claims`]: whether what a study claims holds for what a run measured.
-//! - [`words`]: one line for each verdict and figure.
+//! - [`glossary`]: one line for each verdict and figure.
 //! - [`table()`]: the result table of the terminal.
 //! - [`figures`]: the data of every figure as plain tables, from which chart, CSV and the
 //!   readable table under each figure all come.

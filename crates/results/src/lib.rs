@@ -7,7 +7,7 @@
 //! - [`claim`]: the outcomes of a study's claims.
 //! - [`criterion`]: whether a run met its study's criteria.
 //! - [`figure`]: the figures of a trial by their names.
-//! - [`counted`]: system calls, and what crossed an interface.
+//! - [`on_request`]: system calls, and what crossed an interface.
 //! - [`group`]: how members of groups shared messages.
 //! - [`host`]: hosts that workers ran on; [`one_way`]: which one-way times between them can be quoted.
 //! - [`place`]: files below a folder, written whole and through no link.
