@@ -19,6 +19,9 @@ cargo_deb=$(command -v cargo-deb || echo target/tools/bin/cargo-deb)
     # Unoptimised it is built in half a minute and packs within seconds all the same.
     "$cargo" install cargo-deb --version "$cargo_deb_version" --locked --debug --root target/tools >&2
 
+# One of an earlier version would be taken for this one.
+rm -f target/debian/pubgauge_*.deb
+
 # What stands in usr/share: documentation with its links intact, manual pages, completions.
 share=target/package/share
 rm -rf "$share"
