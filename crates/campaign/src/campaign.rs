@@ -84,7 +84,7 @@ impl<'a> Campaign<'a> {
     /// # Errors
     /// If it cannot go on; what was measured is stored.
     pub fn run(self, folder: &mut RunFolder, watch: &mut dyn Watch) -> Result<(), Error> {
-        let (prepared, proposer, stop) = (self.prepared, self.proposer, self.stop);
+        let (proposer, stop) = (self.proposer, self.stop);
         let mut measuring = Measuring::new(self, folder);
         let mut not_counted = BTreeSet::new();
         while !stop.load(Relaxed) {
@@ -105,10 +105,10 @@ impl<'a> Campaign<'a> {
             folder
                 .append_trial(trial, &files)
                 .map_err(Error::not_valid)?;
-            after_a_round(prepared, proposer, &proposal, folder, watch)?;
-            after_a_step(prepared, proposer, &proposal, folder, watch)?;
+            after_a_round(proposer, &proposal, folder, watch)?;
+            after_a_step(proposer, &proposal, folder, watch)?;
         }
-        conclude(prepared, proposer, stop.load(Relaxed), folder, watch)?;
+        conclude(proposer, stop.load(Relaxed), folder, watch)?;
         for words in measuring.kept.stop() {
             watch.note(Note::Ended(&words));
         }
@@ -120,13 +120,9 @@ impl<'a> Campaign<'a> {
 ///
 /// # Errors
 /// If they cannot be written.
-pub fn judge(
-    prepared: &Prepared,
-    proposer: &Proposer<'_>,
-    folder: &mut RunFolder,
-) -> Result<(), Error> {
+pub fn judge(proposer: &Proposer<'_>, folder: &mut RunFolder) -> Result<(), Error> {
     let trials = &folder.results().trials;
-    let measured: Cow<'_, [Trial]> = match prepared.plan.search {
+    let measured: Cow<'_, [Trial]> = match proposer.plan().search {
         Some(_) => trials
             .iter()
             .filter(|t| t.search.is_none())
@@ -134,9 +130,9 @@ pub fn judge(
             .collect(),
         None => Cow::Borrowed(trials),
     };
-    let criteria = evaluated(&prepared.plan, &proposer.criteria);
+    let criteria = evaluated(proposer.plan(), &proposer.criteria);
     let criteria = criteria.map(|spec| evaluate(&measured, spec)).collect();
-    let judged = pubgauge_report::claims::judge(folder.results(), &prepared.plan.claims);
+    let judged = pubgauge_report::claims::judge(folder.results(), &proposer.plan().claims);
     folder.judged(judged);
     folder.finish(criteria).map_err(Error::not_valid)
 }
@@ -290,13 +286,12 @@ pub fn share(limits: &LimitsFile) -> Share {
 
 /// Stores the comparisons of a run in rounds after each of its trials.
 fn after_a_round(
-    prepared: &Prepared,
     proposer: &Proposer<'_>,
     proposal: &Proposal,
     folder: &mut RunFolder,
     watch: &mut dyn Watch,
 ) -> Result<(), Error> {
-    let (Some(_), Some(pairs)) = (prepared.plan.rounds(), &proposer.pairs) else {
+    let (Some(_), Some(pairs)) = (proposer.plan().rounds(), &proposer.pairs) else {
         return Ok(());
     };
     let trials = &folder.results().trials;
@@ -312,13 +307,12 @@ fn after_a_round(
 
 /// Stores the results of searches after each of the trials.
 fn after_a_step(
-    prepared: &Prepared,
     proposer: &Proposer<'_>,
     proposal: &Proposal,
     folder: &mut RunFolder,
     watch: &mut dyn Watch,
 ) -> Result<(), Error> {
-    if prepared.plan.search.is_none() {
+    if proposer.plan().search.is_none() {
         return Ok(());
     }
     let searches = tell(proposer, folder)?;
@@ -333,7 +327,6 @@ fn after_a_step(
 
 /// Stores what comparisons and searches came to.
 fn conclude(
-    prepared: &Prepared,
     proposer: &Proposer<'_>,
     is_cut_off: bool,
     folder: &mut RunFolder,
@@ -341,7 +334,7 @@ fn conclude(
 ) -> Result<(), Error> {
     if let Some(pairs) = &proposer.pairs {
         let (trials, study) = (&folder.results().trials, &folder.results().study);
-        let planned = match prepared.plan.rounds() {
+        let planned = match proposer.plan().rounds() {
             // One more than there are, until the comparisons end.
             Some(_) => trials.len() as u32 + u32::from(pairs.next(trials).is_some()),
             None => study.planned_trials,
@@ -351,7 +344,7 @@ fn conclude(
             .compared(comparisons, planned)
             .map_err(Error::not_valid)?;
     }
-    if prepared.plan.search.is_some() && !is_cut_off {
+    if proposer.plan().search.is_some() && !is_cut_off {
         tell(proposer, folder)?;
         for cell in &folder.results().not_measured {
             watch.note(Note::NotMeasured(cell));

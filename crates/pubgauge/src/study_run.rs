@@ -161,7 +161,7 @@ impl Ready {
         };
         campaign.run(&mut folder, &mut progress)?;
         progress.finish();
-        pubgauge_campaign::judge(&prepared, &proposer, &mut folder)?;
+        pubgauge_campaign::judge(&proposer, &mut folder)?;
         let results = folder.results();
         Ok(Done {
             page: write_page(folder.path(), results)?,

@@ -140,6 +140,9 @@ pub fn bearing(trial: &Trial, criterion: &CriterionSpec) -> Bearing {
         (Status::Valid, Ok(value)) => compared(value),
         (_, Ok(value)) if asked.unit == Unit::Verdict => compared(value),
         (Status::Valid, Err(Some(few))) => because(format!("not measured: {few}")),
+        (Status::Valid, Err(None)) if trial.one_way.is_some() => because(
+            "not measured: there was none, it is out of sight, or the clocks of the hosts are not known well enough for it".to_owned(),
+        ),
         (Status::Valid, Err(None)) => {
             because("not measured: there was none, or it is out of sight".to_owned())
         }
