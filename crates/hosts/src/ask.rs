@@ -116,7 +116,7 @@ impl Watch {
         self.band(is_later).map(|band| band.error_of(course))
     }
 
-    /// What is known once `enough` holds, or after some patience.
+    /// What is known once `enough` holds, or after [`PATIENCE`].
     fn band(&self, enough: impl Fn(&Seen) -> bool) -> Result<Band, ClockError> {
         let until = Instant::now() + PATIENCE;
         let mut seen = lock(&self.shared.seen);

@@ -89,7 +89,7 @@ impl Starting {
         let key = Key::random()?;
         let (process, streams) = start(&command)?;
         let (mut input, output) = (streams.input, streams.output);
-        // One that does not read ends, which is told.
+        // A process that does not read its input has ended: its output shows that.
         let _ = frames::write(&mut input, key.bytes());
         let process = Arc::new(process);
         let state = Arc::<Mutex<State>>::default();
@@ -240,7 +240,7 @@ impl Reading {
             let command = self.command.clone();
             return Err(HostError::Ended { how, command });
         }
-        // The length of a hello begins with a zero; whatever else comes is for people.
+        // A hello begins with its length, whose first byte is 0; a text, such as a login banner, does not.
         if first[0] != 0 {
             let mut said = [0; 80];
             let length = self.output.read(&mut said).unwrap_or(0);

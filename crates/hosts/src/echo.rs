@@ -58,7 +58,7 @@ pub fn serve(
                 break;
             }
         }
-        // Nothing more is said to it: there is the end, or something strange.
+        // The conductor says nothing after the key: the input has ended, or has bytes that mean nothing.
         if is_told && input.read(&mut [0; 64])? == 0 {
             return Ok(());
         }

@@ -88,7 +88,7 @@ impl Hosts {
     }
 
     /// Starts the companions of those that have none, or have lost theirs, and waits until all are there; calls `say` with
-    /// words on each that comes. A host that cannot be started is tried again for so long.
+    /// words on each that comes. A host that cannot be used is tried again until `again` is over.
     ///
     /// # Errors
     /// A host that cannot be used; that `stop` returned `true`.

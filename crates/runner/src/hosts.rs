@@ -47,8 +47,8 @@ pub struct HostsPlace {
 /// A host with workers.
 struct Used {
     companion: Arc<Companion>,
-    /// How its clock is converted; one for all of its workers, so that times between them are exact. `None`: it is the
-    /// conductor's.
+    /// How its clock is converted: the same for all of its workers, so that the bound is no error between them. `None`: it is
+    /// the conductor's clock.
     course: Option<Course>,
     roles: Vec<Role>,
 }
