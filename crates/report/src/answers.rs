@@ -329,6 +329,7 @@ fn of_spec(trial: &Trial, spec: &CriterionSpec) -> Said {
     let bearing = bearing(trial, spec);
     let words = figure_words(spec);
     let value = figure(trial, spec.filter.flow.as_deref(), &spec.figure);
+    let value = value.or(bearing.below());
     let (limit, upper) = (
         spec.value,
         !matches!(spec.comparison, Comparison::Greater | Comparison::AtLeast),

@@ -55,6 +55,8 @@ enum Told {
     Value(f64),
     /// That it is this or more.
     AtLeast(f64),
+    /// That it is less than this.
+    Below(f64),
     /// Its value, and the verdict that decides.
     Beside(f64, Status),
     /// Why there is none to compare.
@@ -67,8 +69,17 @@ impl Bearing {
         match &self.told {
             Told::Value(value) => show(*value),
             Told::AtLeast(value) => format!("{} or more", show(*value)),
+            Told::Below(value) => format!("below {}", show(*value)),
             Told::Beside(value, status) => format!("{}, {}", show(*value), status.word()),
             Told::Reason(reason) => reason.clone(),
+        }
+    }
+
+    /// What the figure is below, where no more than that is known of it.
+    pub fn below(&self) -> Option<f64> {
+        match self.told {
+            Told::Below(value) => Some(value),
+            _ => None,
         }
     }
 }
@@ -102,7 +113,8 @@ pub fn by_default(pacing_within_ns: u64) -> CriterionSpec {
 ///
 /// - The verdict is compared in every trial.
 /// - A valid trial is compared; undecided where it lacks the figure (too few messages for a
-///   percentile).
+///   percentile). A one-way time that clocks of two hosts are known too badly for meets an upper bound that it is below at
+///   all events.
 /// - A broken trial in which the system [failed] fails an upper bound on latency (also of round trips and
 ///   acknowledgements), loss or duplicates, and a lower bound on a rate; any other broken one measured nothing that
 ///   can be compared, and is undecided.
@@ -128,6 +140,8 @@ pub fn bearing(trial: &Trial, criterion: &CriterionSpec) -> Bearing {
         Better::More => lower,
     };
     let demands = asked.promised && on_its_better_side;
+    let below = asked.unquoted_at_most(trial, criterion.filter.flow.as_deref(), window);
+    let below = below.filter(|most| matches!(criterion.comparison, Less | AtMost) && holds(*most));
     let beside_verdict = |met| {
         let told = match found {
             Ok(value) => Told::Beside(value, status),
@@ -140,12 +154,11 @@ pub fn bearing(trial: &Trial, criterion: &CriterionSpec) -> Bearing {
         (Status::Valid, Ok(value)) => compared(value),
         (_, Ok(value)) if asked.unit == Unit::Verdict => compared(value),
         (Status::Valid, Err(Some(few))) => because(format!("not measured: {few}")),
-        (Status::Valid, Err(None)) if trial.one_way.is_some() => because(
-            "not measured: there was none, it is out of sight, or the clocks of the hosts are not known well enough for it".to_owned(),
-        ),
-        (Status::Valid, Err(None)) => {
-            because("not measured: there was none, or it is out of sight".to_owned())
-        }
+        (Status::Valid, Err(None)) => match (below, trial.one_way) {
+            (Some(most), _) => said(Some(true), Told::Below(most)),
+            (None, Some(_)) => because("not measured: there was none, it is out of sight, or the clocks of the hosts are not known well enough for it".to_owned()),
+            (None, None) => because("not measured: there was none, or it is out of sight".to_owned()),
+        },
         (Status::Broken, _) => {
             let fails = (demands && failed(trial)).then_some(false);
             said(fails, Told::Reason("broken".into()))

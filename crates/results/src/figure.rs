@@ -235,14 +235,7 @@ impl Figure {
         flow: Option<&str>,
         window: Option<&str>,
     ) -> Result<f64, Option<TooFew>> {
-        let part = match (flow, window) {
-            (None, None) => Part::from(trial),
-            (Some(name), None) => {
-                let flow = trial.flows.iter().find(|flow| flow.name == name);
-                Part::from(flow.ok_or(None)?)
-            }
-            (flow, Some(name)) => Part::from(in_window(trial, flow, name).ok_or(None)?),
-        };
+        let part = part_of(trial, flow, window).ok_or(None)?;
         let whole = flow.is_none() && window.is_none();
         match self.value {
             Value::OfPart(value) => value(&part).ok_or(None),
@@ -251,6 +244,35 @@ impl Figure {
             _ => Err(None),
         }
     }
+
+    /// What a time is at most that is absent because the clocks of two hosts are not known well enough to quote it, ns; `None`
+    /// for all other figures.
+    pub fn unquoted_at_most(
+        &self,
+        trial: &Trial,
+        flow: Option<&str>,
+        window: Option<&str>,
+    ) -> Option<f64> {
+        let Value::Time(distribution, statistic) = self.value else {
+            return None;
+        };
+        let part = part_of(trial, flow, window)?;
+        let times = distribution(&part)?;
+        // Of what did not come nothing is known.
+        let is_whole = times.count > 0 && times.censored == 0;
+        (is_whole && statistic.of(times) == Err(None))
+            .then(|| trial.one_way?.unquoted_at_most())
+            .flatten()
+    }
+}
+
+/// A trial, one of its flows, or a window of either.
+fn part_of<'t>(trial: &'t Trial, flow: Option<&str>, window: Option<&str>) -> Option<Part<'t>> {
+    Some(match (flow, window) {
+        (None, None) => Part::from(trial),
+        (Some(name), None) => Part::from(trial.flows.iter().find(|flow| flow.name == name)?),
+        (flow, Some(name)) => Part::from(in_window(trial, flow, name)?),
+    })
 }
 
 /// A figure of a trial or of one of its flows by its name, as in studies or as in `results.json`, with the window after

@@ -11,6 +11,15 @@ fn is_quotable(value: f64, bound_ns: Option<u64>) -> bool {
     bound_ns.is_some_and(|bound| value > 0.0 && bound as f64 <= value * QUOTABLE_SHARE)
 }
 
+impl OneWay {
+    /// What a one-way time that is not quoted is at most, the error of the clocks included, ns: less than ten times their bound
+    /// was measured. `None`: the bound is not known.
+    pub fn unquoted_at_most(&self) -> Option<f64> {
+        self.bound_ns
+            .map(|bound| bound as f64 * (1.0 / QUOTABLE_SHARE + 1.0))
+    }
+}
+
 impl Distribution {
     /// The one-way times that can be quoted between clocks that agree to within `bound_ns`: values of which that
     /// is at most [`QUOTABLE_SHARE`]. Others are absent; all are where the bound is not known.

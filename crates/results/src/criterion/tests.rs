@@ -306,3 +306,39 @@ fn figures_by_name() {
         assert_eq!(figure(&t, None, none), None, "{none}");
     }
 }
+
+/// Clocks that are known to 200 us: what is not quoted for that is below 2.2 ms.
+#[test]
+fn a_time_that_clocks_hide_is_below_what_they_can_hide() {
+    let mut valid = trial("a", Status::Valid, 150_000, 0);
+    valid.one_way_within(Some(200_000));
+    assert_eq!(valid.latency_ns.p99, None);
+    let says = |trial: &Trial, comparison, limit: f64| {
+        let bearing = bearing(trial, &criterion("latency.p99", comparison, limit));
+        (bearing.met, bearing.figure(|value| format!("{value}")))
+    };
+    let (met, words) = says(&valid, Comparison::AtMost, 100e6);
+    assert_eq!((met, &*words), (Some(true), "below 2200000"));
+    assert_eq!(says(&valid, Comparison::AtMost, 2.2e6).0, Some(true));
+    // It may be less or more than these.
+    for (comparison, limit) in [
+        (Comparison::AtMost, 2.1e6),
+        (Comparison::Less, 2.2e6),
+        (Comparison::AtLeast, 1e6),
+        (Comparison::Equal, 2.2e6),
+    ] {
+        let (met, words) = says(&valid, comparison, limit);
+        assert_eq!(met, None, "{comparison} {limit}");
+        assert!(words.contains("clocks of the hosts"), "{words}");
+    }
+    // What did not come is larger than all; too few messages tell nothing; nothing is known of the clocks.
+    let mut lost = valid.clone();
+    lost.latency_ns.censored = 1;
+    let mut few = valid.clone();
+    few.latency_ns.count = 10;
+    let mut unknown = valid.clone();
+    unknown.one_way_within(None);
+    for trial in [lost, few, unknown] {
+        assert_eq!(says(&trial, Comparison::AtMost, 100e6).0, None);
+    }
+}
