@@ -11,12 +11,12 @@ use pubgauge_driver::Tls;
 use pubgauge_hosts::Hosts;
 use pubgauge_results::comparison::Comparison;
 use pubgauge_results::criterion::evaluate;
-use pubgauge_results::model::{System, Trial};
+use pubgauge_results::model::Trial;
 use pubgauge_results::on_request;
 use pubgauge_results::search::{NotMeasured, Search};
 use pubgauge_results::store::{RunFolder, TrialFiles};
 use pubgauge_runner::searching::settling_s;
-use pubgauge_runner::{Bench, Client, Counts, Job, Kept, perform};
+use pubgauge_runner::{Asked, Bench, Client, Counts, Job, Kept, Resolved, perform};
 use pubgauge_study::{LimitsFile, PlannedTrial};
 use pubgauge_testbed::shares::Share;
 use pubgauge_testbed::{Kind, Testbed, machine_facts};
@@ -195,30 +195,28 @@ impl<'a> Measuring<'a> {
         };
         watch.begins(trial);
         self.bench.client = self.client_of(proposal, chosen)?;
-        let asked = Trial {
+        let of_flows = trial.of_flows.iter();
+        let asked = Asked {
             id: trial.order,
             cell: trial.cell.clone(),
-            system: System {
-                name: trial.system.clone(),
-                ..System::default()
+            system: trial.system.clone(),
+            settings: Resolved {
+                settings: (*trial.settings).clone(),
+                mappings: self.prepared.mappings(trial),
             },
-            settings: (*trial.settings).clone(),
+            of_flows: of_flows.map(|own| chosen.resolved(own)).collect(),
             settings_name: trial.settings_name.clone(),
             axes: axes(trial),
-            mappings: self.prepared.mappings(trial),
             repeat: trial.repeat,
             search: proposal.search,
             limit_share: proposal.limit_share.clone(),
-            ..Trial::default()
         };
-        let of_flows = trial.of_flows.iter();
-        let of_flows = of_flows.map(|own| (own.clone(), chosen.resolve(own).unwrap_or_default()));
         let job = Job {
             asked,
+            begun,
             system: &chosen.file,
             variant: chosen.variant.as_deref(),
             driver: chosen.driver.clone(),
-            of_flows: of_flows.collect(),
             pacing_within: trial.pacing_within,
             share: share(&trial.limits),
             counts: Counts {
@@ -230,8 +228,7 @@ impl<'a> Measuring<'a> {
             brokers: trial.brokers,
             network,
         };
-        let (mut done, files) = perform(&job, &self.bench, &self.kept, watch);
-        done.took_s = begun.elapsed().as_secs_f64();
+        let (done, files) = perform(&job, &self.bench, &self.kept, watch);
         // An interrupted trial is not stored: --resume measures it whole.
         if self.bench.stop.load(Relaxed) && done.circumstances.not_run.is_some() {
             return Ok(None);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use pubgauge_driver::{Driver, Mapping, Settings, Tls, Unsupported};
 use pubgauge_results::model::Axis as AxisValue;
+use pubgauge_runner::Resolved;
 use pubgauge_runner::limits::each_once;
 use pubgauge_study::{Plan, PlannedTrial};
 use pubgauge_testbed::{SystemFile, Testbed};
@@ -82,6 +83,14 @@ pub struct Chosen {
 }
 
 impl Chosen {
+    /// Settings with what they become; of those that the system does not have nothing.
+    pub fn resolved(&self, settings: &Settings) -> Resolved {
+        Resolved {
+            settings: settings.clone(),
+            mappings: self.resolve(settings).unwrap_or_default(),
+        }
+    }
+
     /// What settings become on this system, and whether its certificate goes unchecked.
     pub fn resolve(&self, settings: &Settings) -> Result<Vec<Mapping>, Vec<Unsupported>> {
         let mut target =

@@ -11,7 +11,7 @@ use pubgauge_driver::{Mapping, Settings};
 use pubgauge_report::claims::rule_words;
 use pubgauge_report::units::so_many;
 use pubgauge_report::units::wrap;
-use pubgauge_runner::convert::{arrival_words, describe, size_words};
+use pubgauge_runner::describe::{arrival_words, describe, size_words};
 use pubgauge_runner::limits::each_once;
 use pubgauge_study::{Axis, Plan, PlannedTrial, Profile, profiles};
 use pubgauge_workload::SECOND;
@@ -246,7 +246,7 @@ fn words(prepared: &Prepared, verbose: bool) -> String {
 }
 
 fn workload(trial: &PlannedTrial) -> String {
-    let info = describe(&trial.workload);
+    let info = describe(&trial.workload, 0);
     let mut text = format!(
         "{}: {}, {}, {}",
         info.name,

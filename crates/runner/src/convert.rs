@@ -1,37 +1,72 @@
 //! Converts the engine's record and the observations beside it to one trial of `results.json`.
 
-use std::collections::BTreeSet;
-use std::time::Duration;
-
-use hdrhistogram::Histogram;
-use hdrhistogram::serialization::Deserializer;
-use pubgauge_driver::{Mapping, Nanos, Settings};
+use pubgauge_driver::Nanos;
 use pubgauge_engine::assignment::Role;
 use pubgauge_engine::conductor::{DrainEnd, TrialEnd, TrialRecord};
 use pubgauge_engine::recording::{FlowRecording, Recording, Usage};
-use pubgauge_engine::times::{Measure, histogram};
-use pubgauge_results::histogram::{ECDF_POINTS, Interval, ecdf, write_log};
+use pubgauge_engine::times::Measure;
+use pubgauge_results::histogram::{ECDF_POINTS, ecdf};
 use pubgauge_results::model::{
-    ClientCpu, Connections, ContextSwitches, CountCheck, Distribution, Drain, FlowFigures,
-    OddCounts, PhaseCounts, Questions, Trial, WorkerLoad, WorkloadInfo,
+    Circumstances, ClientCpu, Connections, ContextSwitches, CountCheck, Distribution, Drain,
+    FlowFigures, HeldLimits, OddCounts, PhaseCounts, Questions, System, Trial, Verdict, WorkerLoad,
 };
-use pubgauge_workload::{Arrivals, Exchange, Flow, Sizes, Workload};
+use pubgauge_results::verdict::judge;
+use pubgauge_workload::{Exchange, Flow, Workload};
 
+use crate::describe::describe;
 use crate::distribution::{Due, distribution, per_second};
+use crate::hosts::Clocks;
+use crate::job::{Asked, Resolved};
 use crate::observe::Observed;
+use crate::on_request::Counted;
 use crate::{bursts, groups, series, windows};
 
 const SECOND: f64 = 1e9;
 
-/// What was `asked` for, and seen of its processes, with the figures of its traffic, without a verdict yet.
-/// `of_flows` are the settings of flows that have their own, with what they became.
-pub fn trial(
-    asked: Trial,
-    of_flows: &[(Settings, Vec<Mapping>)],
-    workload: &Workload,
-    record: &TrialRecord,
-    observed: &Observed,
-) -> Trial {
+/// What is known of a trial beside the engine's record, once it is over.
+pub struct Beside {
+    /// RFC 3339.
+    pub started: String,
+    /// From the end of the trial before to the end of this one, s.
+    pub took_s: f64,
+    /// Of the system, where it tells.
+    pub version: Option<String>,
+    pub observed: Observed,
+    pub counted: Counted,
+    pub limits: Option<HeldLimits>,
+    pub client_limits: Option<HeldLimits>,
+    /// Of other hosts that had the workers.
+    pub clocks: Option<Clocks>,
+    /// The system's own counts beside those of its clients.
+    pub checks: Vec<CountCheck>,
+    pub circumstances: Circumstances,
+    /// Beside those of the clients, in words.
+    pub errors: Vec<String>,
+    pub not_in_order: Vec<String>,
+}
+
+impl Beside {
+    /// Nothing is known but the circumstances.
+    pub fn nothing(circumstances: Circumstances) -> Beside {
+        Beside {
+            started: String::new(),
+            took_s: 0.0,
+            version: None,
+            observed: Observed::nothing(),
+            counted: Counted::default(),
+            limits: None,
+            client_limits: None,
+            clocks: None,
+            checks: Vec::new(),
+            circumstances,
+            errors: Vec::new(),
+            not_in_order: Vec::new(),
+        }
+    }
+}
+
+/// The trial: what was `asked` for, what the engine recorded and what was seen beside it, with its verdict.
+pub fn trial(asked: Asked, workload: &Workload, record: &TrialRecord, beside: Beside) -> Trial {
     let sum = record.sum();
     let duration_s = record.duration() as f64 / SECOND;
     let per_s = |count| per_second(count, duration_s);
@@ -51,8 +86,31 @@ pub fn trial(
         errors.push(format!("and {more} more"));
     }
     let latency = record.all_times(Measure::Latency);
-    Trial {
-        workload: describe(workload),
+    let observed = &beside.observed;
+    let clocks = beside.clocks.unwrap_or_default();
+    errors.extend(clocks.errors);
+    errors.extend(beside.errors);
+    let mut checks = checks(record, &sum);
+    checks.extend(beside.checks);
+    let seen = observed.processes.clone();
+    let mut trial = Trial {
+        id: asked.id,
+        cell: asked.cell,
+        system: System {
+            name: asked.system,
+            version: beside.version.unwrap_or_else(|| "unknown".into()),
+        },
+        settings: asked.settings.settings,
+        mappings: asked.settings.mappings,
+        settings_name: asked.settings_name,
+        axes: asked.axes,
+        search: asked.search,
+        limit_share: asked.limit_share,
+        repeat: asked.repeat,
+        verdict: Verdict::default(),
+        started: beside.started,
+        took_s: beside.took_s,
+        workload: describe(workload, beside.circumstances.pacing_within_ns),
         duration_s,
         offered: sum.offered,
         published: sum.published,
@@ -93,6 +151,20 @@ pub fn trial(
             publishers: cpu(record, Role::Publishers),
             subscribers: cpu(record, Role::Subscribers),
         },
+        client_processes: seen.client_processes,
+        client_rss_bytes: seen.client_rss_bytes,
+        system_cpu_s: seen.system_cpu_s,
+        system_rss_bytes: seen.system_rss_bytes,
+        system_context_switches: seen.system_context_switches,
+        system_busiest_thread_cpu: seen.system_busiest_thread_cpu,
+        system_processes: seen.system_processes,
+        system_written_bytes: seen.system_written_bytes,
+        brokers: seen.brokers,
+        system_calls: beside.counted.system_calls,
+        interface: beside.counted.interface,
+        network: beside.counted.network,
+        hosts: clocks.hosts,
+        one_way: None,
         worker_load: worker_load(record, observed),
         client_context_switches: ContextSwitches {
             voluntary: total(|r| r.usage.voluntary_switches),
@@ -114,8 +186,11 @@ pub fn trial(
             cut_short: record.drain.ended == DrainEnd::CutShort,
         },
         longest_silence_ns: record.silence,
-        checks: checks(record, &sum),
-        flows: flows(of_flows, workload, record, per_s),
+        circumstances: beside.circumstances,
+        limits: beside.limits,
+        client_limits: beside.client_limits,
+        checks,
+        flows: flows(&asked.of_flows, workload, record, per_s),
         groups: groups::of_trial(workload, record),
         windows: windows::of_trial(workload, record, observed),
         at_start: series::at_start(record),
@@ -125,8 +200,22 @@ pub fn trial(
         latency_ecdf: shared_by_all(ecdf(&latency, ECDF_POINTS), latency.len(), due.deliveries),
         noise_ecdf: ecdf(&observed.noise, ECDF_POINTS),
         errors,
-        ..asked
+        not_in_order: beside.not_in_order,
+    };
+    if let Some(bound) = clocks.one_way {
+        trial.one_way_within(bound);
     }
+    trial.verdict = verdict(&trial);
+    trial
+}
+
+/// The verdict, with each reason on one line.
+fn verdict(trial: &Trial) -> Verdict {
+    let mut verdict = judge(trial);
+    for reason in &mut verdict.reasons {
+        reason.text = one_line(&reason.text);
+    }
+    verdict
 }
 
 fn cpu(record: &TrialRecord, role: Role) -> f64 {
@@ -224,7 +313,7 @@ fn worker_load(record: &TrialRecord, observed: &Observed) -> WorkerLoad {
 }
 
 fn flows(
-    of_flows: &[(Settings, Vec<Mapping>)],
+    of_flows: &[Resolved],
     workload: &Workload,
     record: &TrialRecord,
     per_s: impl Fn(u64) -> f64,
@@ -239,8 +328,8 @@ fn flows(
     let own = |flow: &Flow| of_flows.get((flow.settings as usize).checked_sub(1)?);
     let figures = |(f, (flow, counts)): (usize, (&Flow, &FlowRecording))| FlowFigures {
         name: flow.name.clone(),
-        settings: own(flow).map(|(settings, _)| settings.clone()),
-        mappings: own(flow).map_or(Vec::new(), |(_, mappings)| mappings.clone()),
+        settings: own(flow).map(|own| own.settings.clone()),
+        mappings: own(flow).map_or(Vec::new(), |own| own.mappings.clone()),
         flat_out: flow.is_flat_out(),
         bursts: bursts::figures(flow, &record.bursts[f]),
         cycle_s: flow.arrivals.cycle().map(|ns| ns as f64 / SECOND),
@@ -311,221 +400,9 @@ pub fn one_line(message: &str) -> String {
     line
 }
 
-/// The histograms of a trial as logs: one per measure, one interval per flow and step of the series. `of` names the
-/// trial in their comments.
-///
-/// # Errors
-/// The histograms of a record are missing, or cannot be encoded.
-pub fn logs(
-    workload: &Workload,
-    record: &TrialRecord,
-    of: &str,
-) -> Result<Vec<(String, String)>, String> {
-    let names = [
-        (Measure::Latency, "latency"),
-        (Measure::LatencyFromSend, "latency-from-send"),
-        (Measure::SendLag, "send-lag"),
-        (Measure::Acknowledgement, "acknowledgement"),
-        (Measure::RoundTrip, "round-trip"),
-    ];
-    let mut files = Vec::new();
-    let at = |n: u32| {
-        let moment = record.series.get(n as usize).or(record.series.last());
-        Duration::from_nanos(moment.map_or(0, |moment| moment.at))
-    };
-    for (measure, name) in names {
-        let mut lost = None;
-        // One histogram at a time is in memory.
-        let mut intervals = (record.intervals.each_of(measure))
-            .map_while(|interval| interval.map_err(|error| lost = Some(error)).ok())
-            .map(|i| Interval {
-                tag: Some(workload.flows[i.flow as usize].name.clone()),
-                start: at(i.number),
-                length: at(i.number + 1).saturating_sub(at(i.number)),
-                histogram: decode(&i.histogram),
-            })
-            .peekable();
-        if intervals.peek().is_none() {
-            continue;
-        }
-        let head = format!("{name} of {of}").replace(['\r', '\n'], " ");
-        let log = write_log(&[&head], intervals).map_err(|error| error.to_string())?;
-        if let Some(error) = lost {
-            return Err(format!(
-                "the histograms of single records are lost: {error}"
-            ));
-        }
-        files.push((name.to_owned(), log));
-    }
-    Ok(files)
-}
-
-fn decode(encoded: &[u8]) -> Histogram<u64> {
-    // The conductor wrote them with the same library.
-    Deserializer::new()
-        .deserialize(&mut &encoded[..])
-        .unwrap_or_else(|_| histogram())
-}
-
-/// A workload in words.
-pub fn describe(workload: &Workload) -> WorkloadInfo {
-    let publishers = workload.flows.iter().flat_map(|f| &f.publishers);
-    let topics: BTreeSet<&String> = publishers.flat_map(|p| &p.topics).collect();
-    // A device with connections to several brokers counts once.
-    let whole = |device: u32| {
-        workload.devices[device as usize]
-            .connection_of
-            .unwrap_or(device)
-    };
-    let devices = |of: fn(&Flow) -> Vec<u32>| {
-        let all: BTreeSet<u32> = workload.flows.iter().flat_map(of).map(whole).collect();
-        all.len() as u32
-    };
-    let joined = |words: fn(&Flow) -> String| {
-        let sending = workload.flows.iter().filter(|f| f.publishes());
-        let mut all: Vec<String> = sending.map(words).collect();
-        all.dedup();
-        all.join(" + ")
-    };
-    WorkloadInfo {
-        name: workload.name.clone(),
-        publishers: devices(|f| f.publishers.iter().map(|p| p.device).collect()),
-        subscribers: devices(|f| f.subscribers.iter().map(|s| s.device).collect()),
-        topics: topics.len() as u32,
-        payload: joined(|f| size_words(&f.size)),
-        arrivals: joined(|f| arrival_words(&f.arrivals)),
-        flat_out: workload.flows.iter().any(Flow::is_flat_out),
-    }
-}
-
-/// Adds to the description of the arrivals that scheduled messages leave within a span of their due
-/// time, ns; 0 adds nothing.
-pub fn tell_pacing(info: &mut WorkloadInfo, workload: &Workload, pacing_within: Nanos) {
-    let mut sending = workload.flows.iter().filter(|f| f.publishes());
-    let scheduled = sending.any(|f| !f.is_flat_out());
-    if pacing_within > 0 && scheduled {
-        let ms = number(pacing_within as f64 / 1e6);
-        info.arrivals.push_str(&format!(", within {ms} ms"));
-    }
-}
-
-/// A payload size in words.
-pub fn size_words(size: &Sizes) -> String {
-    match size {
-        Sizes::Fixed { bytes } => bytes_words(*bytes),
-        Sizes::List { bytes } => bytes
-            .iter()
-            .map(|b| bytes_words(*b))
-            .collect::<Vec<_>>()
-            .join(", "),
-        Sizes::Uniform { min, max } => format!("{} to {}", bytes_words(*min), bytes_words(*max)),
-        Sizes::Normal { mean, sd, .. } => format!("normal, {mean:.0} B \u{b1} {sd:.0} B"),
-        Sizes::LogNormal { median, sigma, .. } => {
-            format!("log-normal, median {median:.0} B, sigma {}", number(*sigma))
-        }
-        Sizes::Recorded => "as recorded".into(),
-    }
-}
-
-fn bytes_words(bytes: u32) -> String {
-    match bytes {
-        b if b >= 1 << 20 && b % (1 << 20) == 0 => format!("{} MiB", b >> 20),
-        b if b >= 1 << 10 && b % (1 << 10) == 0 => format!("{} KiB", b >> 10),
-        b => format!("{b} B"),
-    }
-}
-
-pub fn arrival_words(arrivals: &Arrivals) -> String {
-    match arrivals {
-        Arrivals::FlatOut => "flat out".into(),
-        Arrivals::Periodic { per_s } => rate_words(*per_s),
-        Arrivals::Poisson { per_s } => format!("Poisson {}", rate_words(*per_s)),
-        Arrivals::OnOff { per_s, on, off } => format!(
-            "bursts of {} s every {} s, {}",
-            number(*on as f64 / SECOND),
-            number((*on + *off) as f64 / SECOND),
-            per_s.map_or("flat out".into(), rate_words),
-        ),
-        Arrivals::Bursts { messages, every } => format!(
-            "bursts of {messages} each, {}",
-            every.map_or("one after the other".into(), |every| format!(
-                "every {} s",
-                number(every as f64 / SECOND)
-            )),
-        ),
-        Arrivals::Replay(_) => "replayed trace".into(),
-    }
-}
-
-/// A rate: `1000/s`, `3.33/s`; less than one a second as the interval: `1 every 15 min`.
-fn rate_words(per_s: f64) -> String {
-    if per_s >= 1.0 || per_s <= 0.0 {
-        return format!("{}/s", number(per_s));
-    }
-    let (between, unit) = match 1.0 / per_s {
-        s if s < 119.5 => (s, "s"),
-        s if s < 119.5 * 60.0 => (s / 60.0, "min"),
-        s => (s / 3600.0, "h"),
-    };
-    format!("1 every {} {unit}", number(between))
-}
-
-/// Whole numbers as they are, others in three digits without zeros at the end.
-fn number(value: f64) -> String {
-    let nearest = value.round();
-    if (value - nearest).abs() < 1e-9 * nearest.abs().max(1.0) {
-        return format!("{:.0}", nearest + 0.0);
-    }
-    let places = (2 - value.abs().log10().floor() as i32).max(0) as usize;
-    let text = format!("{value:.places$}");
-    if text.contains('.') {
-        text.trim_end_matches('0').trim_end_matches('.').to_owned()
-    } else {
-        text
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// A paced flow beside one that only subscribes is one paced load.
-    #[test]
-    fn subscribing_is_no_load() {
-        let mut workload = Workload::fan(2, 1, Arrivals::Periodic { per_s: 2000.0 });
-        let mut listening = workload.flows[0].clone();
-        workload.flows[0].subscribers.clear();
-        (listening.publishers, listening.arrivals) = (Vec::new(), Arrivals::FlatOut);
-        listening.size = Sizes::Fixed { bytes: 16 };
-        let payload = describe(&workload).payload;
-        workload.flows.push(listening);
-        let mut told = describe(&workload);
-        assert_eq!((told.arrivals.as_str(), told.flat_out), ("2000/s", false));
-        assert_eq!(told.payload, payload);
-        tell_pacing(&mut told, &workload, 1_000_000);
-        assert_eq!(told.arrivals, "2000/s, within 1 ms");
-        workload.flows[0].arrivals = Arrivals::FlatOut;
-        let mut told = describe(&workload);
-        tell_pacing(&mut told, &workload, 1_000_000);
-        assert_eq!((told.arrivals.as_str(), told.flat_out), ("flat out", true));
-    }
-
-    #[test]
-    fn rates_are_read_by_people() {
-        for (per_s, words) in [
-            (1000.0, "1000/s"),
-            (10.0 / 3.0, "3.33/s"),
-            (1234.5, "1234/s"),
-            (0.1, "1 every 10 s"),
-            (1.0 / 900.0, "1 every 15 min"),
-            (100.0 / 900.0, "1 every 9 s"),
-            (1.0 / 86_400.0, "1 every 24 h"),
-        ] {
-            assert_eq!(rate_words(per_s), words);
-            assert_eq!(arrival_words(&Arrivals::Periodic { per_s }), words);
-        }
-        assert_eq!(number(0.3333333333333333), "0.333");
-    }
 
     #[test]
     fn reasons_stand_on_one_line() {

@@ -50,7 +50,7 @@ impl Instances {
             if bench.tls.is_some() {
                 running.target.tls.clone_from(&bench.tls);
             }
-            running.target.shared = job.driver.shared(&job.asked.settings, mark);
+            running.target.shared = job.driver.shared(&job.asked.settings.settings, mark);
             all.push(running);
         }
         Ok(Instances {
@@ -62,7 +62,7 @@ impl Instances {
     /// The same for another trial.
     pub fn again(mut self, job: &Job<'_>, mark: Mark) -> Instances {
         for running in &mut self.all {
-            running.target.shared = job.driver.shared(&job.asked.settings, mark);
+            running.target.shared = job.driver.shared(&job.asked.settings.settings, mark);
         }
         self.earlier_trials += 1;
         self
@@ -136,7 +136,7 @@ impl Instances {
         (brief, record): (&Brief, &TrialRecord),
         brokers: &mut [Broker],
     ) -> Vec<CountCheck> {
-        let shown_as = &job.asked.system.name;
+        let shown_as = &job.asked.system;
         let mut sum: Option<Counted> = None;
         let mut alone = Vec::new();
         for (number, (one, counting)) in (0..).zip(self.all.iter().zip(counting)) {

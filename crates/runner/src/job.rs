@@ -3,13 +3,15 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Instant;
 
 use pubgauge_driver::{Driver, Mapping, Nanos, Settings, Tls};
 use pubgauge_engine::assignment::Workers;
 use pubgauge_engine::conductor::Phase;
 use pubgauge_engine::live::Live;
 use pubgauge_hosts::Hosts;
-use pubgauge_results::model::Trial;
+use pubgauge_results::model::Axis;
+use pubgauge_results::search::{LimitShare, SearchStep};
 use pubgauge_testbed::shares::Share;
 use pubgauge_testbed::{SystemFile, Testbed};
 use pubgauge_workload::Workload;
@@ -26,18 +28,62 @@ pub trait Watch {
     fn tick(&mut self, live: &Live, now: Nanos);
 }
 
+/// Settings, and what the driver makes of each.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Resolved {
+    pub settings: Settings,
+    pub mappings: Vec<Mapping>,
+}
+
+impl From<Settings> for Resolved {
+    /// Settings of which nobody asked what they become.
+    fn from(settings: Settings) -> Resolved {
+        Resolved {
+            settings,
+            mappings: Vec::new(),
+        }
+    }
+}
+
+/// What a trial is to be, as its result stores it.
+#[derive(Clone, Debug, Default)]
+pub struct Asked {
+    /// Position in the plan.
+    pub id: u32,
+    /// Identifies the cell.
+    pub cell: String,
+    /// The name under which the system is shown: its own, with the variant if one was chosen.
+    pub system: String,
+    /// Of flows without their own.
+    pub settings: Resolved,
+    /// Of flows with their own; index n has the number n + 1 in [`pubgauge_workload::Flow::settings`].
+    pub of_flows: Vec<Resolved>,
+    pub settings_name: String,
+    pub axes: Vec<Axis>,
+    /// From 1.
+    pub repeat: u32,
+    pub search: Option<SearchStep>,
+    pub limit_share: Option<LimitShare>,
+}
+
+impl Asked {
+    /// Those of the trial, then those of flows with their own, in the order of their numbers.
+    pub fn all_settings(&self) -> impl Iterator<Item = &Settings> {
+        let of_flows = self.of_flows.iter();
+        std::iter::once(&self.settings)
+            .chain(of_flows)
+            .map(|resolved| &resolved.settings)
+    }
+}
+
 /// A trial to run.
 pub struct Job<'a> {
-    /// What is asked for, as the trial stores it: position in the plan, cell, name under which the system is shown
-    /// (its own, with the variant if one was chosen), settings with what they became, values of the axes, repeat,
-    /// place in a search. The rest is filled in.
-    pub asked: Trial,
+    pub asked: Asked,
+    /// The end of the trial before: this one has taken the time since then.
+    pub begun: Instant,
     pub system: &'a SystemFile,
     pub variant: Option<&'a str>,
     pub driver: Arc<dyn Driver>,
-    /// Settings of flows that have their own, with what they became; index n has the number n + 1
-    /// in [`pubgauge_workload::Flow::settings`].
-    pub of_flows: Vec<(Settings, Vec<Mapping>)>,
     /// The share of the machine that each instance of the system gets; absent parts: that in its
     /// file.
     pub share: Share,

@@ -13,7 +13,7 @@ use pubgauge_engine::assignment::Role;
 use pubgauge_engine::conductor::{Observer, Phase};
 use pubgauge_engine::live::Live;
 use pubgauge_engine::times::histogram;
-use pubgauge_results::model::{ContextSwitches, SeriesRecord, Trial};
+use pubgauge_results::model::{Broker, ContextSwitches, SeriesRecord};
 use pubgauge_testbed::{
     BusiestThread, NOISE_INTERVAL, NoiseMeter, ProcessSample, ProcessSampler, ThreadSampler,
     machine_cpu_ns,
@@ -25,8 +25,24 @@ use crate::on_request::Counter;
 
 const SECOND: Nanos = 1_000_000_000;
 
-/// Observations beside a trial, as far as they are no figures of it.
+/// Figures of the processes of client and system over the measurement; of the system `None` where it is out of sight.
+#[derive(Clone, Debug, Default)]
+pub struct ProcessFigures {
+    pub client_processes: Option<u32>,
+    pub client_rss_bytes: u64,
+    pub system_cpu_s: Option<f64>,
+    pub system_rss_bytes: Option<u64>,
+    pub system_context_switches: Option<ContextSwitches>,
+    pub system_busiest_thread_cpu: Option<f64>,
+    pub system_processes: Option<u32>,
+    pub system_written_bytes: Option<u64>,
+    /// Each of several brokers; empty where there is one.
+    pub brokers: Vec<Broker>,
+}
+
+/// What was seen while a trial ran.
 pub struct Observed {
+    pub processes: ProcessFigures,
     /// How late a thread that only sleeps woke up during the measurement, ns.
     pub noise: Histogram<u64>,
     /// Processes of the system that ended during the trial.
@@ -90,6 +106,7 @@ impl Observed {
     /// Without any observations.
     pub fn nothing() -> Self {
         Observed {
+            processes: ProcessFigures::default(),
             noise: histogram(),
             died: Vec::new(),
             ended_by_system: false,
@@ -157,8 +174,6 @@ pub struct Watcher<'a> {
     watch: &'a mut dyn Watch,
     stop: Arc<AtomicBool>,
     measuring: Option<Measuring>,
-    /// The figures of the processes of client and system are filled in.
-    trial: Trial,
     observed: Observed,
     next_check: Nanos,
     steps: Steps,
@@ -258,12 +273,11 @@ fn switches(from: &ProcessSample, to: &ProcessSample) -> ContextSwitches {
 }
 
 impl<'a> Watcher<'a> {
-    /// Observes the trial on `running`, filling in the figures of the processes in `trial`, calling `watch`, in a
-    /// series of `steps`, with `counter` for what else is counted. `in_client`: the system works inside the
-    /// client's processes.
+    /// Observes the trial on `running`, of which `brokers` are several, calling `watch`, in a series of `steps`, with
+    /// `counter` for what else is counted. `in_client`: the system works inside the client's processes.
     pub fn new(
         running: &'a Instances,
-        trial: Trial,
+        brokers: Vec<Broker>,
         watch: &'a mut dyn Watch,
         stop: Arc<AtomicBool>,
         steps: Steps,
@@ -281,8 +295,13 @@ impl<'a> Watcher<'a> {
             watch,
             stop,
             measuring: None,
-            trial,
-            observed: Observed::nothing(),
+            observed: Observed {
+                processes: ProcessFigures {
+                    brokers,
+                    ..ProcessFigures::default()
+                },
+                ..Observed::nothing()
+            },
             next_check: 0,
             steps,
             in_client,
@@ -290,9 +309,8 @@ impl<'a> Watcher<'a> {
         }
     }
 
-    /// The trial, and the other observations.
-    pub fn finish(self) -> (Trial, Observed) {
-        (self.trial, self.observed)
+    pub fn finish(self) -> Observed {
+        self.observed
     }
 
     fn sample(&mut self, now: Nanos) -> Sample {
@@ -324,7 +342,7 @@ impl<'a> Watcher<'a> {
         let mut processes = BTreeSet::from([std::process::id() as i32]);
         processes.extend(live.threads.iter().map(|thread| thread.process as i32));
         let processes: Vec<_> = processes.into_iter().collect();
-        self.trial.client_processes = Some(processes.len() as u32);
+        self.observed.processes.client_processes = Some(processes.len() as u32);
         self.client = ProcessSampler::only(&processes);
         self.counter.begin();
         let last = self.sample(now);
@@ -398,23 +416,29 @@ impl<'a> Watcher<'a> {
             return;
         };
         let last = std::mem::replace(&mut measuring.last, sample.clone());
-        let (observed, trial) = (&mut self.observed, &mut self.trial);
+        let observed = &mut self.observed;
         let began = measuring.began;
+        let mut noise_max_ns = 0;
+        if let Some(meter) = &self.noise_meter {
+            let span = meter.began()..now.min(began + self.steps.length);
+            noise_max_ns = observed.take_noise(&meter.drain(), &span, now, last_turn);
+        }
+        let figures = &mut observed.processes;
         if let Some((first, system)) = measuring.first.system.as_ref().zip(sample.system.as_ref()) {
             let cpu_ns = system.cpu_ns.saturating_sub(first.cpu_ns);
-            trial.system_cpu_s = Some(cpu_ns as f64 / SECOND as f64);
-            trial.system_context_switches = Some(switches(first, system));
-            trial.system_processes = Some(system.processes);
+            figures.system_cpu_s = Some(cpu_ns as f64 / SECOND as f64);
+            figures.system_context_switches = Some(switches(first, system));
+            figures.system_processes = Some(system.processes);
             let written = first.written_bytes.zip(system.written_bytes);
-            trial.system_written_bytes = written.map(|(from, to)| to.saturating_sub(from));
+            figures.system_written_bytes = written.map(|(from, to)| to.saturating_sub(from));
             measuring.busiest_ns += system.busiest.as_ref().map_or(0, |b| b.cpu_ns);
             let span = (sample.at - measuring.first.at).max(1);
-            trial.system_busiest_thread_cpu = Some(measuring.busiest_ns as f64 / span as f64);
+            figures.system_busiest_thread_cpu = Some(measuring.busiest_ns as f64 / span as f64);
         }
         let whole = (sample.at - measuring.first.at).max(1) as f64;
         observed.others_cores =
             others(&measuring.first, &sample, self.in_client).map(|ns| ns / whole);
-        for (number, broker) in trial.brokers.iter_mut().enumerate() {
+        for (number, broker) in figures.brokers.iter_mut().enumerate() {
             let (Some(first), Some(now)) = (&measuring.first.each[number], &sample.each[number])
             else {
                 continue;
@@ -427,15 +451,10 @@ impl<'a> Watcher<'a> {
         }
         let span = (sample.at - last.at).max(1) as f64;
         let share = |to: u64, from: u64| to.saturating_sub(from) as f64 / span;
-        let mut noise_max_ns = 0;
-        if let Some(meter) = &self.noise_meter {
-            let span = meter.began()..now.min(began + self.steps.length);
-            noise_max_ns = observed.take_noise(&meter.drain(), &span, now, last_turn);
-        }
         let systems = last.system.as_ref().zip(sample.system.as_ref());
         let system_rss_bytes = sample.system.as_ref().map(|s| s.rss_bytes);
-        trial.client_rss_bytes = trial.client_rss_bytes.max(sample.client.rss_bytes);
-        trial.system_rss_bytes = trial.system_rss_bytes.max(system_rss_bytes);
+        figures.client_rss_bytes = figures.client_rss_bytes.max(sample.client.rss_bytes);
+        figures.system_rss_bytes = figures.system_rss_bytes.max(system_rss_bytes);
         observed.seconds.push(SeriesRecord {
             t_s: (now - began) as f64 / SECOND as f64,
             publishers_cpu: share(sample.publishers_ns, last.publishers_ns),

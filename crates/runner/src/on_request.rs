@@ -8,7 +8,7 @@ use pubgauge_driver::clock::monotonic_now;
 use pubgauge_engine::conductor::TrialRecord;
 use pubgauge_engine::live::Live;
 use pubgauge_engine::recording::Recording;
-use pubgauge_results::model::Trial;
+use pubgauge_results::network::NetworkTraffic;
 use pubgauge_results::on_request::{InterfaceTraffic, SyscallCounts, SystemCalls};
 use pubgauge_testbed::{Crossed, InterfaceCounter, SyscallCounter, Syscalls, procfs};
 use pubgauge_workload::{Exchange, Sizes, Workload};
@@ -22,6 +22,14 @@ const QUIET: Duration = Duration::from_millis(500);
 
 /// The largest delay of both readings together, as a share of the measurement.
 const LATE: f64 = 0.02;
+
+/// What was counted beside one trial, as far as it was asked for.
+#[derive(Default)]
+pub struct Counted {
+    pub system_calls: Option<SystemCalls>,
+    pub interface: Option<InterfaceTraffic>,
+    pub network: Option<NetworkTraffic>,
+}
 
 /// Counts system calls and traffic beside one trial.
 pub struct Counter {
@@ -206,11 +214,11 @@ impl Counter {
         }
     }
 
-    /// Fills in what was counted of a trial.
-    pub fn finish(self, workload: &Workload, record: &TrialRecord, trial: &mut Trial) {
+    /// What was counted of a trial.
+    pub fn finish(self, workload: &Workload, record: &TrialRecord) -> Counted {
         let late = late(self.read, record);
-        trial.network = self.links.map(|links| links.finish(late.clone()));
-        trial.system_calls = self.calls.map(|sides| {
+        let network = self.links.map(|links| links.finish(late.clone()));
+        let system_calls = self.calls.map(|sides| {
             let [client, system] = sides.map(|side| match (side, &late) {
                 (Side::Counted(_), Some(late)) => Side::Not(late.clone()),
                 (side, _) => side,
@@ -222,7 +230,7 @@ impl Counter {
                 not_counted,
             }
         });
-        trial.interface = self.interface.map(|interface| {
+        let interface = self.interface.map(|interface| {
             let mut traffic = interface.traffic;
             let seconds = record.duration() as f64 / 1e9;
             let quiet = (interface.foreign_per_s * seconds).round() as u64;
@@ -237,6 +245,11 @@ impl Counter {
             traffic.not_told = told.or(late).or(why).or_else(|| crowded(&traffic));
             traffic
         });
+        Counted {
+            system_calls,
+            interface,
+            network,
+        }
     }
 }
 

@@ -73,7 +73,7 @@ impl Kept {
     /// Leaves a system running for the next trial.
     pub(crate) fn put(&self, job: &Job<'_>, instances: Instances, how: How) {
         *lock(&self.up) = Some(Up {
-            name: job.asked.system.name.clone(),
+            name: job.asked.system.clone(),
             instances,
             how,
             _network: job.network.clone(),

@@ -6,19 +6,19 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use pubgauge_driver::{Clock, Driver, Mark, Nanos, Settings};
-use pubgauge_engine::assignment::{Brief, Workers};
+use pubgauge_engine::assignment::{Brief, Role, Workers};
 use pubgauge_engine::conductor::{Nobody, TrialRecord, TrialSpec, run};
 use pubgauge_engine::link::Encoded;
+use pubgauge_engine::recording::Recording;
 use pubgauge_results::criterion::CriterionSpec;
 use pubgauge_results::model::{Circumstances, Trial};
 use pubgauge_results::search::Search;
-use pubgauge_results::verdict::judge;
 use pubgauge_search::{Question, Step};
 use pubgauge_simulator::{Behaviour, Bus, SimulatedDriver, TruthRecord};
 use pubgauge_workload::{Arrivals, SECOND, Until, Workload};
 
-use crate::convert;
-use crate::observe::Observed;
+use crate::convert::{self, Beside};
+use crate::job::Asked;
 use crate::searching::{conclude, next, stored_step};
 use crate::trial::{circumstances, exhausted};
 
@@ -73,6 +73,22 @@ pub fn on(
     workload: Workload,
     behaviour: &Behaviour,
     settings: Settings,
+    there: (Clock, Mark, Arc<Bus>),
+    client: Client,
+) -> Result<Run, String> {
+    let asked = Asked {
+        cell: "cell".into(),
+        settings: settings.into(),
+        repeat: 1,
+        ..Asked::default()
+    };
+    run_as(asked, workload, behaviour, there, client)
+}
+
+fn run_as(
+    asked: Asked,
+    workload: Workload,
+    behaviour: &Behaviour,
     (clock, mark, bus): (Clock, Mark, Arc<Bus>),
     client: Client,
 ) -> Result<Run, String> {
@@ -81,7 +97,7 @@ pub fn on(
     let targets = vec![SimulatedDriver::target(bus.clone())];
     let here = TrialSpec::local(brief, driver, targets, clock, |_| Ok(()));
     let spec = TrialSpec {
-        settings: vec![with_behaviour(settings.clone(), behaviour)],
+        settings: vec![with_behaviour(asked.settings.settings.clone(), behaviour)],
         workers: client.workers,
         pacing_within: client.pacing_within,
         mark,
@@ -89,25 +105,26 @@ pub fn on(
         place: Arc::new(Encoded(here.place.clone())),
         ..here
     };
-    let record = run(&spec, &mut Nobody, &AtomicBool::new(false));
-    let asked = Trial {
-        cell: "cell".into(),
-        settings,
-        repeat: 1,
-        ..Trial::default()
-    };
-    let mut trial = convert::trial(asked, &[], &workload, &record, &Observed::nothing());
-    trial.circumstances = Circumstances {
+    let mut record = run(&spec, &mut Nobody, &AtomicBool::new(false));
+    let (published, span) = (record.sum().published, record.duration());
+    let publishers = |r: &&mut Recording| r.role == Role::Publishers;
+    let planted = behaviour.publish_cpu_ns > 0;
+    if let Some(busy) = record
+        .recordings
+        .iter_mut()
+        .find(publishers)
+        .filter(|_| planted)
+    {
+        busy.usage.span = span;
+        busy.usage.own_running = (behaviour.publish_cpu_ns * published).min(span);
+    }
+    let beside = Beside::nothing(Circumstances {
         not_run: convert::not_run(&record.outcome),
         exhausted: exhausted(&record),
         pacing_within_ns: client.pacing_within,
         ..circumstances(&workload)
-    };
-    if behaviour.publish_cpu_ns > 0 {
-        let used_ns = behaviour.publish_cpu_ns as f64 * trial.published as f64;
-        trial.worker_load.publishers_running = (used_ns / (1e9 * trial.duration_s)).min(1.0);
-    }
-    trial.verdict = judge(&trial);
+    });
+    let trial = convert::trial(asked, &workload, &record, beside);
     Ok(Run {
         trial,
         record,
@@ -179,9 +196,14 @@ pub fn search_along(
         let bus = Bus::new(behaviour.clone(), clock.clone(), mark).without_truth();
         let there = (clock, mark, Arc::new(bus));
         let client = Client::default();
-        let mut trial = on(workload, &behaviour, Settings::default(), there, client)?.trial;
-        trial.id = trials.len() as u32;
-        trial.search = Some(stored);
+        let asked = Asked {
+            id: trials.len() as u32,
+            cell: "cell".into(),
+            repeat: 1,
+            search: Some(stored),
+            ..Asked::default()
+        };
+        let mut trial = run_as(asked, workload, &behaviour, there, client)?.trial;
         // Parts that are not used again are dropped, to save memory.
         trial.series.clear();
         trials.push(trial);

@@ -10,17 +10,17 @@ use pubgauge_engine::conductor::{TrialEnd, TrialRecord, TrialSpec, run};
 use pubgauge_engine::link::Place;
 use pubgauge_engine::parts::bounds;
 use pubgauge_engine::timetable::interval_of;
-use pubgauge_results::model::{Circumstances, System, Trial, Verdict};
+use pubgauge_results::model::{Circumstances, HeldLimits, Trial};
 use pubgauge_results::store::TrialFiles;
-use pubgauge_results::verdict::judge;
 use pubgauge_testbed::{Kind, Stopped, SystemFile};
 use pubgauge_workload::{Arrivals, Workload};
 
-use crate::convert;
-use crate::hosts::HostsPlace;
+use crate::convert::{self, Beside};
+use crate::hosts::{Clocks, HostsPlace};
 use crate::instances::Instances;
 use crate::job::{Bench, Job, Watch};
 use crate::limits;
+use crate::logs::logs;
 use crate::observe::{Observed, Steps, Watcher};
 use crate::on_request::Counter;
 use crate::processes::ProcessPlace;
@@ -43,21 +43,49 @@ pub fn perform(
     kept: &Kept,
     watch: &mut dyn Watch,
 ) -> (Trial, TrialFiles) {
-    let asked = Trial {
-        system: System {
-            version: "unknown".into(),
-            ..job.asked.system.clone()
-        },
-        started: now().to_string(),
-        ..job.asked.clone()
+    let started = now().to_string();
+    let (record, beside, files) = match measure(job, bench, kept, watch) {
+        Ok(measured) => measured,
+        Err(why) => not_begun(job, &why),
     };
-    let broken = |why| (broken(job, asked.clone(), why), TrialFiles::default());
+    let beside = Beside {
+        started,
+        took_s: job.begun.elapsed().as_secs_f64(),
+        ..beside
+    };
+    let trial = convert::trial(job.asked.clone(), job.workload, &record, beside);
+    (trial, files)
+}
+
+/// What the engine recorded of a trial, what was seen beside it, and its files.
+type Measured = (TrialRecord, Beside, TrialFiles);
+
+/// A trial that did not begin.
+fn not_begun(job: &Job<'_>, why: &str) -> Measured {
+    let record = TrialRecord::nothing(TrialEnd::NotReady(why.into()), job.workload.flows.len());
+    let beside = Beside {
+        errors: vec![convert::one_line(why)],
+        ..Beside::nothing(Circumstances {
+            not_run: convert::not_run(&record.outcome),
+            ..Circumstances::default()
+        })
+    };
+    (record, beside, TrialFiles::default())
+}
+
+/// Runs a trial to its end.
+///
+/// # Errors
+/// Why it cannot begin.
+fn measure(
+    job: &Job<'_>,
+    bench: &Bench<'_>,
+    kept: &Kept,
+    watch: &mut dyn Watch,
+) -> Result<Measured, String> {
     // The mark distinguishes this run from others on the same system, and its clients from theirs.
     let mark = Mark::random();
-    let brief = match Brief::new(job.workload.marked(&mark.word())) {
-        Ok(brief) => brief,
-        Err(why) => return broken(why),
-    };
+    let brief = Brief::new(job.workload.marked(&mark.word()))?;
     // Memory that an earlier trial has freed must not count for this one.
     #[cfg(target_env = "gnu")]
     // SAFETY: gives free pages back to the kernel; no pointer is affected.
@@ -65,59 +93,41 @@ pub fn perform(
         libc::malloc_trim(0);
     }
     let mut system = SystemFile {
-        settings: serde_json::to_string(&job.asked.settings).ok(),
+        settings: serde_json::to_string(&job.asked.settings.settings).ok(),
         ..job.system.clone()
     };
     let instances = job.brokers.max(1) as usize;
     let shared = limits::Shared::new(&mut system, job.share, instances, &bench.client);
     let how = How::of(job, &system);
     let mut not_in_order = Vec::new();
-    let running = kept.take(how.as_ref(), &mut not_in_order);
-    let running = running.and_then(|kept| match kept {
-        Some(kept) => Ok(kept.again(job, mark)),
-        None => Instances::start(job, &system, bench, mark),
-    });
-    let running = match running {
-        Ok(running) => running,
-        Err(why) => return broken(why),
+    let running = match kept.take(how.as_ref(), &mut not_in_order)? {
+        Some(kept) => kept.again(job, mark),
+        None => Instances::start(job, &system, bench, mark)?,
     };
-    let targets = running.targets();
-    let clock = Clock::Monotonic;
-    let here = TrialSpec::local(brief, job.driver.clone(), targets, clock, prepare_thread);
-    let processes = bench.client.processes.clone();
-    let processes = processes.map(|processes| {
-        let network = job.network.clone();
-        Arc::new(ProcessPlace::new(processes, network))
-    });
     let brokerless = job.system.kind == Kind::Library;
-    let hosts = bench.client.hosts.clone();
-    let hosts = hosts.map(|(all, sides)| Arc::new(HostsPlace::new(all, sides, brokerless)));
-    let place: Arc<dyn Place> = match (&hosts, &processes) {
-        (Some(hosts), _) => hosts.clone(),
-        (None, Some(processes)) => processes.clone(),
-        (None, None) => here.place.clone(),
-    };
+    let workers = WorkersPlace::of(job, bench, brokerless);
+    let here = TrialSpec::local(
+        brief,
+        job.driver.clone(),
+        running.targets(),
+        Clock::Monotonic,
+        prepare_thread,
+    );
     let spec = TrialSpec {
-        settings: std::iter::once(&job.asked.settings)
-            .chain(job.of_flows.iter().map(|(settings, _)| settings))
-            .cloned()
-            .collect(),
+        settings: job.asked.all_settings().cloned().collect(),
         workers: bench.client.workers,
         mark,
         pacing_within: job.pacing_within,
         realtime: bench.client.realtime,
         pin_to: shared.pin.clone(),
-        place,
+        place: workers.place().unwrap_or_else(|| here.place.clone()),
         ..here
     };
     let mut counter = Counter::new(&job.counts, job.network.as_ref(), brokerless);
     counter.quiet();
     let mut watcher = Watcher::new(
         &running,
-        Trial {
-            brokers: running.brokers(&spec.brief),
-            ..asked
-        },
+        running.brokers(&spec.brief),
         watch,
         bench.stop.clone(),
         Steps {
@@ -130,72 +140,118 @@ pub fn perform(
     );
     let counting = running.begin_counting(&spec.settings);
     let record = run(&spec, &mut watcher, &bench.stop);
-    let clocks = hosts.as_ref().map(|hosts| hosts.clocks());
-    let (mut asked, mut observed) = watcher.finish();
-    observed.elsewhere = hosts.is_some();
+    let clocks = workers.clocks();
+    let mut observed = watcher.finish();
+    observed.elsewhere = workers.are_elsewhere();
     counter.quiet();
     if pubgauge_testbed::lies_in_memory(bench.scratch) {
-        asked.system_written_bytes = None;
+        observed.processes.system_written_bytes = None;
     }
     if observed.died.is_empty() {
         observed.died.extend(death(&running, &record));
     }
-    if let Some(version) = running.version().or_else(|| job.driver.library()) {
-        asked.system.version = version;
-    }
-    let mut trial = convert::trial(asked, &job.of_flows, job.workload, &record, &observed);
-    counter.finish(job.workload, &record, &mut trial);
-    trial.limits = shared.held(&running.held());
-    let realtime = bench.client.realtime;
-    if let Some(clocks) = clocks {
-        trial.hosts = clocks.hosts;
-        trial.errors.extend(clocks.errors);
-        if let Some(bound) = clocks.one_way {
-            trial.one_way_within(bound);
-        }
-    }
-    let held_here = processes.filter(|_| hosts.is_none());
-    trial.client_limits = held_here.and_then(|place| limits::of_workers(&place, realtime));
-    convert::tell_pacing(&mut trial.workload, job.workload, job.pacing_within);
-    trial.circumstances = Circumstances {
+    let version = running.version().or_else(|| job.driver.library());
+    let counted = counter.finish(job.workload, &record);
+    let limits = shared.held(&running.held());
+    let ours = (&*spec.brief, &record);
+    let brokers = &mut observed.processes.brokers;
+    let checks = running.finish_counting(&counting, job, ours, brokers);
+    let of = format!("trial {}, cell {}", job.asked.id, job.asked.cell);
+    let (logs, errors) = match logs(job.workload, &record, &of) {
+        Ok(logs) => (logs, Vec::new()),
+        Err(why) => (Vec::new(), vec![why]),
+    };
+    let files = TrialFiles {
+        logs,
+        configs: running.configs(),
+    };
+    let mut circumstances = Circumstances {
         not_run: not_run(&record, &observed),
         exhausted: exhausted(&record),
-        system_died: observed.died,
+        system_died: observed.died.clone(),
         system_in_client: brokerless,
         cores: bench.cores,
         pacing_within_ns: job.pacing_within,
         earlier_trials: running.earlier_trials,
         ..circumstances(job.workload)
     };
-    let ours = (&*spec.brief, &record);
-    let checks = running.finish_counting(&counting, job, ours, &mut trial.brokers);
-    trial.checks.extend(checks);
-    trial.verdict = verdict(&trial);
-    let of = format!("trial {}, cell {}", trial.id, trial.cell);
-    let logs = convert::logs(job.workload, &record, &of);
-    let files = TrialFiles {
-        logs: logs.unwrap_or_else(|why| {
-            trial.errors.push(why);
-            Vec::new()
-        }),
-        configs: running.configs(),
-    };
-    trial.not_in_order = not_in_order;
-    let as_planned = trial.circumstances.not_run.is_none();
-    let undisturbed = as_planned && trial.circumstances.system_died.is_empty();
+    let undisturbed = circumstances.not_run.is_none() && observed.died.is_empty();
     match how.filter(|_| undisturbed) {
         Some(how) => kept.put(job, running, how),
         None => {
-            let (ends, words) = running.stop(&trial.system.name);
-            trial.not_in_order.extend(words);
+            let (ends, words) = running.stop(&job.asked.system);
+            not_in_order.extend(words);
             // One that is still running would disturb all later trials.
             if ends.contains(&Stopped::Stuck) {
-                trial.circumstances.not_run = trial.not_in_order.last().cloned();
-                trial.verdict = verdict(&trial);
+                circumstances.not_run = not_in_order.last().cloned();
             }
         }
     }
-    (trial, files)
+    let beside = Beside {
+        version,
+        observed,
+        counted,
+        limits,
+        client_limits: workers.limits(bench.client.realtime),
+        clocks,
+        checks,
+        errors,
+        not_in_order,
+        ..Beside::nothing(circumstances)
+    };
+    Ok((record, beside, files))
+}
+
+/// Where the workers of a trial are.
+enum WorkersPlace {
+    /// Threads of this program.
+    Here,
+    /// Processes on this host.
+    Processes(Arc<ProcessPlace>),
+    /// Processes on other hosts.
+    Hosts(Arc<HostsPlace>),
+}
+
+impl WorkersPlace {
+    fn of(job: &Job<'_>, bench: &Bench<'_>, brokerless: bool) -> WorkersPlace {
+        let client = &bench.client;
+        if let Some((all, sides)) = client.hosts.clone() {
+            WorkersPlace::Hosts(Arc::new(HostsPlace::new(all, sides, brokerless)))
+        } else if let Some(processes) = client.processes.clone() {
+            let network = job.network.clone();
+            WorkersPlace::Processes(Arc::new(ProcessPlace::new(processes, network)))
+        } else {
+            WorkersPlace::Here
+        }
+    }
+
+    fn place(&self) -> Option<Arc<dyn Place>> {
+        match self {
+            WorkersPlace::Here => None,
+            WorkersPlace::Processes(place) => Some(place.clone()),
+            WorkersPlace::Hosts(place) => Some(place.clone()),
+        }
+    }
+
+    fn are_elsewhere(&self) -> bool {
+        matches!(self, WorkersPlace::Hosts(_))
+    }
+
+    /// The clocks of other hosts until now.
+    fn clocks(&self) -> Option<Clocks> {
+        match self {
+            WorkersPlace::Hosts(place) => Some(place.clocks()),
+            _ => None,
+        }
+    }
+
+    /// How the limits of processes on this host were held.
+    fn limits(&self, realtime: Option<u8>) -> Option<HeldLimits> {
+        match self {
+            WorkersPlace::Processes(place) => limits::of_workers(place, realtime),
+            _ => None,
+        }
+    }
 }
 
 /// The resource that the client ran out of, in words.
@@ -252,26 +308,6 @@ fn not_run(record: &TrialRecord, observed: &Observed) -> Option<String> {
         }
         outcome => convert::not_run(outcome),
     }
-}
-
-/// The verdict, with each reason on one line.
-fn verdict(trial: &Trial) -> Verdict {
-    let mut verdict = judge(trial);
-    for reason in &mut verdict.reasons {
-        reason.text = convert::one_line(&reason.text);
-    }
-    verdict
-}
-
-/// A trial that did not begin.
-fn broken(job: &Job<'_>, asked: Trial, why: String) -> Trial {
-    let record = TrialRecord::nothing(TrialEnd::NotReady(why.clone()), job.workload.flows.len());
-    let nothing = Observed::nothing();
-    let mut trial = convert::trial(asked, &job.of_flows, job.workload, &record, &nothing);
-    trial.circumstances.not_run = convert::not_run(&record.outcome);
-    trial.errors.push(convert::one_line(&why));
-    trial.verdict = verdict(&trial);
-    trial
 }
 
 /// Sets timer slack, processor and priority of a worker's thread.

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Instant;
 
 use common::program;
 use common::servers::Mosquitto;
@@ -18,7 +19,7 @@ use pubgauge_engine::assignment::Workers;
 use pubgauge_engine::conductor::Phase;
 use pubgauge_engine::live::Live;
 use pubgauge_results::model::{Status, Trial};
-use pubgauge_runner::{Bench, Client, Job, Kept, Processes, Watch, perform};
+use pubgauge_runner::{Asked, Bench, Client, Job, Kept, Processes, Watch, perform};
 use pubgauge_testbed::shares::Share;
 use pubgauge_testbed::{Testbed, from_address, procfs};
 use pubgauge_workload::{Arrivals, SECOND, Until, Workload};
@@ -125,17 +126,17 @@ fn trial(broker: &Mosquitto, namespace: &str, seen: &mut Seen) -> Trial {
         ..Settings::default()
     };
     let job = Job {
-        asked: Trial {
+        asked: Asked {
             id: 1,
             cell: "cell".into(),
-            settings,
+            settings: settings.into(),
             repeat: 1,
-            ..Trial::default()
+            ..Asked::default()
         },
+        begun: Instant::now(),
         system: &system,
         variant: None,
         driver: Arc::new(MqttDriver),
-        of_flows: Vec::new(),
         share: Share::default(),
         pacing_within: 0,
         counts: Default::default(),

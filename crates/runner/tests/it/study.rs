@@ -3,14 +3,15 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Instant;
 
 use pubgauge_driver::{Driver, Nanos};
 use pubgauge_driver_mqtt::MqttDriver;
 use pubgauge_engine::conductor::Phase;
 use pubgauge_engine::live::Live;
-use pubgauge_results::model::{Machine, Status, StudyInfo, Trial};
+use pubgauge_results::model::{Machine, Status, StudyInfo};
 use pubgauge_results::store::{NewRun, RunFolder, load};
-use pubgauge_runner::{Bench, Client, Job, Kept, Watch, perform};
+use pubgauge_runner::{Asked, Bench, Client, Job, Kept, Watch, perform};
 use pubgauge_study::{Known, PlanOptions, Study};
 use pubgauge_testbed::shares::Share;
 use pubgauge_testbed::{Catalog, Testbed};
@@ -88,17 +89,17 @@ fn a_study_without_the_program() {
     for trial in &plan.trials {
         let system = catalog.get(&trial.system).unwrap();
         let job = Job {
-            asked: Trial {
+            asked: Asked {
                 id: trial.order,
                 cell: trial.cell.clone(),
-                settings: (*trial.settings).clone(),
+                settings: (*trial.settings).clone().into(),
                 repeat: trial.repeat,
-                ..Trial::default()
+                ..Asked::default()
             },
+            begun: Instant::now(),
             system: &system,
             variant: None,
             driver: driver.clone(),
-            of_flows: Vec::new(),
             share: Share::default(),
             pacing_within: trial.pacing_within,
             counts: Default::default(),

@@ -1,0 +1,164 @@
+//! A workload in words.
+
+use std::collections::BTreeSet;
+
+use pubgauge_driver::Nanos;
+use pubgauge_results::model::WorkloadInfo;
+use pubgauge_workload::{Arrivals, Flow, Sizes, Workload};
+
+const SECOND: f64 = 1e9;
+
+/// A workload in words, whose scheduled messages leave within a span of their due time, ns; 0: each at its own.
+pub fn describe(workload: &Workload, pacing_within: Nanos) -> WorkloadInfo {
+    let publishers = workload.flows.iter().flat_map(|f| &f.publishers);
+    let topics: BTreeSet<&String> = publishers.flat_map(|p| &p.topics).collect();
+    // A device with connections to several brokers counts once.
+    let whole = |device: u32| {
+        workload.devices[device as usize]
+            .connection_of
+            .unwrap_or(device)
+    };
+    let devices = |of: fn(&Flow) -> Vec<u32>| {
+        let all: BTreeSet<u32> = workload.flows.iter().flat_map(of).map(whole).collect();
+        all.len() as u32
+    };
+    let joined = |words: fn(&Flow) -> String| {
+        let sending = workload.flows.iter().filter(|f| f.publishes());
+        let mut all: Vec<String> = sending.map(words).collect();
+        all.dedup();
+        all.join(" + ")
+    };
+    let mut arrivals = joined(|f| arrival_words(&f.arrivals));
+    let scheduled = |f: &Flow| f.publishes() && !f.is_flat_out();
+    if pacing_within > 0 && workload.flows.iter().any(scheduled) {
+        let ms = number(pacing_within as f64 / 1e6);
+        arrivals.push_str(&format!(", within {ms} ms"));
+    }
+    WorkloadInfo {
+        name: workload.name.clone(),
+        publishers: devices(|f| f.publishers.iter().map(|p| p.device).collect()),
+        subscribers: devices(|f| f.subscribers.iter().map(|s| s.device).collect()),
+        topics: topics.len() as u32,
+        payload: joined(|f| size_words(&f.size)),
+        arrivals,
+        flat_out: workload.flows.iter().any(Flow::is_flat_out),
+    }
+}
+
+/// A payload size in words.
+pub fn size_words(size: &Sizes) -> String {
+    match size {
+        Sizes::Fixed { bytes } => bytes_words(*bytes),
+        Sizes::List { bytes } => bytes
+            .iter()
+            .map(|b| bytes_words(*b))
+            .collect::<Vec<_>>()
+            .join(", "),
+        Sizes::Uniform { min, max } => format!("{} to {}", bytes_words(*min), bytes_words(*max)),
+        Sizes::Normal { mean, sd, .. } => format!("normal, {mean:.0} B \u{b1} {sd:.0} B"),
+        Sizes::LogNormal { median, sigma, .. } => {
+            format!("log-normal, median {median:.0} B, sigma {}", number(*sigma))
+        }
+        Sizes::Recorded => "as recorded".into(),
+    }
+}
+
+fn bytes_words(bytes: u32) -> String {
+    match bytes {
+        b if b >= 1 << 20 && b % (1 << 20) == 0 => format!("{} MiB", b >> 20),
+        b if b >= 1 << 10 && b % (1 << 10) == 0 => format!("{} KiB", b >> 10),
+        b => format!("{b} B"),
+    }
+}
+
+pub fn arrival_words(arrivals: &Arrivals) -> String {
+    match arrivals {
+        Arrivals::FlatOut => "flat out".into(),
+        Arrivals::Periodic { per_s } => rate_words(*per_s),
+        Arrivals::Poisson { per_s } => format!("Poisson {}", rate_words(*per_s)),
+        Arrivals::OnOff { per_s, on, off } => format!(
+            "bursts of {} s every {} s, {}",
+            number(*on as f64 / SECOND),
+            number((*on + *off) as f64 / SECOND),
+            per_s.map_or("flat out".into(), rate_words),
+        ),
+        Arrivals::Bursts { messages, every } => format!(
+            "bursts of {messages} each, {}",
+            every.map_or("one after the other".into(), |every| format!(
+                "every {} s",
+                number(every as f64 / SECOND)
+            )),
+        ),
+        Arrivals::Replay(_) => "replayed trace".into(),
+    }
+}
+
+/// A rate: `1000/s`, `3.33/s`; less than one a second as the interval: `1 every 15 min`.
+fn rate_words(per_s: f64) -> String {
+    if per_s >= 1.0 || per_s <= 0.0 {
+        return format!("{}/s", number(per_s));
+    }
+    let (between, unit) = match 1.0 / per_s {
+        s if s < 119.5 => (s, "s"),
+        s if s < 119.5 * 60.0 => (s / 60.0, "min"),
+        s => (s / 3600.0, "h"),
+    };
+    format!("1 every {} {unit}", number(between))
+}
+
+/// Whole numbers as they are, others in three digits without zeros at the end.
+fn number(value: f64) -> String {
+    let nearest = value.round();
+    if (value - nearest).abs() < 1e-9 * nearest.abs().max(1.0) {
+        return format!("{:.0}", nearest + 0.0);
+    }
+    let places = (2 - value.abs().log10().floor() as i32).max(0) as usize;
+    let text = format!("{value:.places$}");
+    if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    } else {
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A paced flow beside one that only subscribes is one paced load.
+    #[test]
+    fn subscribing_is_no_load() {
+        let mut workload = Workload::fan(2, 1, Arrivals::Periodic { per_s: 2000.0 });
+        let mut listening = workload.flows[0].clone();
+        workload.flows[0].subscribers.clear();
+        (listening.publishers, listening.arrivals) = (Vec::new(), Arrivals::FlatOut);
+        listening.size = Sizes::Fixed { bytes: 16 };
+        let payload = describe(&workload, 0).payload;
+        workload.flows.push(listening);
+        let told = describe(&workload, 0);
+        assert_eq!((told.arrivals.as_str(), told.flat_out), ("2000/s", false));
+        assert_eq!(told.payload, payload);
+        let within = describe(&workload, 1_000_000).arrivals;
+        assert_eq!(within, "2000/s, within 1 ms");
+        workload.flows[0].arrivals = Arrivals::FlatOut;
+        let told = describe(&workload, 1_000_000);
+        assert_eq!((told.arrivals.as_str(), told.flat_out), ("flat out", true));
+    }
+
+    #[test]
+    fn rates_are_read_by_people() {
+        for (per_s, words) in [
+            (1000.0, "1000/s"),
+            (10.0 / 3.0, "3.33/s"),
+            (1234.5, "1234/s"),
+            (0.1, "1 every 10 s"),
+            (1.0 / 900.0, "1 every 15 min"),
+            (100.0 / 900.0, "1 every 9 s"),
+            (1.0 / 86_400.0, "1 every 24 h"),
+        ] {
+            assert_eq!(rate_words(per_s), words);
+            assert_eq!(arrival_words(&Arrivals::Periodic { per_s }), words);
+        }
+        assert_eq!(number(0.3333333333333333), "0.333");
+    }
+}
