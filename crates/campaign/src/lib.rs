@@ -5,18 +5,25 @@
 //! goes on. Systems and networks stay up between trials that share them. Nothing here prints: a [`Watch`] is told.
 
 mod campaign;
+pub mod capabilities;
 pub mod capacity;
 mod client;
 mod criteria;
 mod error;
 pub mod hosts;
 pub mod networks;
+mod new_run;
 pub mod pairs;
+mod prepare;
 mod prepared;
 mod proposer;
+mod systems_here;
 
 pub use campaign::{Campaign, Note, Watch, judge, share};
 pub use client::{ClientOptions, MOST_PROCESSES};
 pub use error::Error;
+pub use new_run::{new_run, resolved};
+pub use prepare::{Given, prepare};
 pub use prepared::{Chosen, Found, Prepared};
 pub use proposer::{Proposal, Proposer, default_criterion, specs};
+pub use systems_here::{SystemsHere, split};

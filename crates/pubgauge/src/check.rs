@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use pubgauge_campaign::Chosen;
+use pubgauge_campaign::capabilities::answer;
+use pubgauge_campaign::{Chosen, SystemsHere};
 use pubgauge_conformance::{
     self as conformance, Ending as How, Exception, Lifecycle, Outcome, Proof,
 };
@@ -19,7 +20,7 @@ use serde::Serialize;
 
 use crate::args::CheckArgs;
 use crate::exit::{CRITERION, Ending, FINE, print, print_json};
-use crate::{drivers, matrix, prepare, signals};
+use crate::{drivers, signals};
 
 /// The result for one system.
 #[derive(Debug, Serialize)]
@@ -59,12 +60,16 @@ enum Finding {
 pub fn check(args: &CheckArgs) -> Result<i32, Ending> {
     let catalog = Catalog::load(&args.systems).map_err(Ending::bad_input)?;
     let testbed = drivers::testbed().map_err(Ending::not_valid)?;
-    let names = prepare::names(&catalog, &args.on, &testbed)?;
+    let here = SystemsHere {
+        catalog: &catalog,
+        testbed: &testbed,
+    };
+    let names = here.names(&args.on)?;
     let stop = signals::install().map_err(Ending::not_valid)?;
     let scratch = signals::scratch().map_err(Ending::not_valid)?;
     let mut reports = Vec::new();
     for name in &names {
-        let chosen = prepare::choose(&catalog, name, &testbed)?;
+        let chosen = here.choose(name)?;
         args.output.remark(&format!("checking {name}"));
         let report = one(name, &chosen, &testbed, scratch.path(), args, &stop)?;
         if !args.output.json {
@@ -181,7 +186,7 @@ fn one(
         if stop.load(Relaxed) || server.0.check().is_err() {
             break;
         }
-        let answer = matrix::answer(&file, &target, driver, capability);
+        let answer = answer(&file, &target, driver, capability);
         let mut found = capable(answer, file.deviation(capability), || {
             let lifecycle = killable.then_some(&mut server as &mut dyn Lifecycle);
             prove(driver, &target, &file, capability, lifecycle)

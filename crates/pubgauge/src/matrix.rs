@@ -1,7 +1,8 @@
 //! The matrix of capabilities: what each system can do, by its driver and its file.
 
-use pubgauge_campaign::Chosen;
-use pubgauge_driver::{Answer, Capability, Driver, Support, Target};
+use pubgauge_campaign::capabilities::of_system;
+use pubgauge_campaign::split;
+use pubgauge_driver::{Capability, Support};
 use pubgauge_report::units::wrap;
 use pubgauge_results::model::{CapabilityAnswer, SystemCapabilities};
 use pubgauge_testbed::{Catalog, SystemFile};
@@ -15,51 +16,6 @@ pub struct Column {
     pub system: SystemCapabilities,
     /// Why there are no answers.
     pub missing: Option<String>,
-}
-
-/// One answer of a system: its driver's, unless its file says that a check fails on it.
-pub fn answer(
-    file: &SystemFile,
-    target: &Target,
-    driver: &dyn Driver,
-    capability: Capability,
-) -> Answer {
-    let mut answer = driver.capability(capability, target);
-    if let Some(remark) = file.remarks.get(&capability.to_string()) {
-        answer.words = format!("{}; measured: {remark}", answer.words);
-    }
-    match file.deviation(capability) {
-        Some(measured) if answer.support != Support::Unsupported => Answer {
-            support: Support::Broken,
-            words: measured.to_string(),
-        },
-        _ => answer,
-    }
-}
-
-/// The column of a system that was chosen for a run.
-pub fn of(name: &str, chosen: &Chosen) -> Column {
-    let variant = chosen.variant.as_deref();
-    let file = chosen.file.variant(variant);
-    let file = file.unwrap_or_else(|_| chosen.file.clone());
-    filled(name.to_owned(), &file, chosen.driver.as_ref())
-}
-
-fn filled(system: String, file: &SystemFile, driver: &dyn Driver) -> Column {
-    let target = Target {
-        endpoints: file.endpoints.clone(),
-        features: file.features.clone(),
-        ..Target::default()
-    };
-    let one = |capability| CapabilityAnswer {
-        capability,
-        answer: answer(file, &target, driver, capability),
-    };
-    let answers = Capability::ALL.into_iter().map(one).collect();
-    Column {
-        system: SystemCapabilities { system, answers },
-        missing: None,
-    }
 }
 
 /// The columns of all systems whose name or `NAME:VARIANT` is in `only`; of all, if it is empty.
@@ -92,14 +48,6 @@ pub fn columns(catalog: &Catalog, only: &[String]) -> Result<Vec<Column>, Ending
     Ok(columns)
 }
 
-/// A name and its variant.
-pub fn split(name: &str) -> (&str, Option<&str>) {
-    match name.split_once(':') {
-        Some((name, variant)) => (name, Some(variant)),
-        None => (name, None),
-    }
-}
-
 fn column(system: &SystemFile, variant: Option<&str>) -> Result<Column, Ending> {
     let name = match variant {
         Some(variant) => format!("{}:{variant}", system.name),
@@ -107,7 +55,10 @@ fn column(system: &SystemFile, variant: Option<&str>) -> Result<Column, Ending> 
     };
     let file = system.variant(variant).map_err(Ending::bad_input)?;
     Ok(match drivers::all().by_name(&file.driver) {
-        Some(driver) => filled(name, &file, driver.as_ref()),
+        Some(driver) => Column {
+            system: of_system(&name, &file, driver.as_ref()),
+            missing: None,
+        },
         None => Column {
             system: SystemCapabilities {
                 system: name,

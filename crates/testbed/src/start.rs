@@ -63,6 +63,11 @@ impl Testbed {
         self
     }
 
+    /// The drivers that it speaks to systems through.
+    pub fn known_drivers(&self) -> &Drivers {
+        &self.drivers
+    }
+
     /// Uses `password` for external systems with a user name.
     #[must_use]
     pub fn password(mut self, password: Option<Secret>) -> Self {

@@ -2,19 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use pubgauge_campaign::Prepared;
-use pubgauge_campaign::specs;
-use pubgauge_results::model::{Machine, StudyInfo, SystemCapabilities, UnsupportedCell};
-use pubgauge_results::store::{self, NewRun, RunFolder, StoreError};
+use pubgauge_campaign::{Prepared, new_run, resolved};
+use pubgauge_results::store::{self, RunFolder, StoreError};
 use pubgauge_runner::trial::now;
-use pubgauge_study::Plan;
-use pubgauge_testbed::{load_average, machine_facts};
 
 use crate::args::RunArgs;
 use crate::calibrate::Calibration;
 use crate::exit::Ending;
 use crate::invocation::Invocation;
-use crate::matrix;
 
 /// Makes the folder of a run, or opens that of a resumed one.
 pub(super) fn open_folder(
@@ -39,36 +34,8 @@ pub(super) fn open_folder(
             error => Ending::bad_input(error),
         });
     }
-    let run = NewRun {
-        invocation: invocation.to_json(),
-        study_toml: if prepared.given.is_empty() {
-            plan.resolved.clone()
-        } else {
-            prepared.given.clone()
-        },
-        study_resolved: resolved,
-        machine: machine(calibration),
-        study: StudyInfo {
-            name: plan.name.clone(),
-            question: plan.question.clone(),
-            started: now().to_string(),
-            planned_trials: plan.trials.len() as u32,
-            criteria: Vec::new(),
-            criterion_specs: specs(plan),
-            unsupported: plan
-                .unsupported
-                .iter()
-                .map(|u| UnsupportedCell {
-                    system: u.system.clone(),
-                    settings: u.settings.clone(),
-                })
-                .collect(),
-            capabilities: capabilities(prepared),
-            scale: plan.scale.clone(),
-            seed: plan.seed,
-            cut_off: true,
-        },
-    };
+    let calibration = calibration.and_then(|c| serde_json::to_value(c).ok());
+    let run = new_run(prepared, invocation.to_json(), calibration);
     let Some(dir) = again.or(args.out.as_ref()) else {
         let dir = default_folder(&plan.name)?;
         return RunFolder::create(&dir, run).map_err(|error| {
@@ -77,28 +44,6 @@ pub(super) fn open_folder(
         });
     };
     RunFolder::create(dir, run).map_err(Ending::bad_input)
-}
-
-/// What each system of the plan can do.
-fn capabilities(prepared: &Prepared) -> Vec<SystemCapabilities> {
-    let chosen = prepared.systems.iter();
-    let columns = chosen.map(|(name, chosen)| matrix::of(name, chosen));
-    columns.map(|column| column.system).collect()
-}
-
-/// Everything that must be the same for a run to be resumed.
-fn resolved(plan: &Plan) -> serde_json::Value {
-    let trials: Vec<serde_json::Value> = plan
-        .trials
-        .iter()
-        .map(|t| {
-            serde_json::json!({
-                "id": t.order, "cell": t.cell, "system": t.system, "settings": t.settings,
-                "of_flows": t.of_flows, "repeat": t.repeat,
-            })
-        })
-        .collect();
-    serde_json::json!({ "study": plan.resolved, "seed": plan.seed, "repeats": plan.repeats, "trials": trials })
 }
 
 /// Makes a folder of its own for a run, `results/STUDY-TIME`; with a number after it if another run
@@ -141,22 +86,6 @@ fn new_folder(parent: &Path, name: &str) -> std::io::Result<PathBuf> {
             }
             Err(e) => return Err(e),
         }
-    }
-}
-
-fn machine(calibration: Option<&Calibration>) -> Machine {
-    let facts = machine_facts();
-    Machine {
-        kernel: facts.kernel,
-        os: facts.os,
-        cpu_model: facts.cpu_model,
-        cores: facts.cores,
-        memory_bytes: facts.memory_bytes,
-        governor: facts.governor,
-        max_open_files: facts.max_open_files,
-        load_average_1min: load_average(),
-        pubgauge_version: env!("CARGO_PKG_VERSION").into(),
-        calibration: calibration.and_then(|c| serde_json::to_value(c).ok()),
     }
 }
 

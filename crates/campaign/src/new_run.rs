@@ -1,0 +1,70 @@
+//! What is known of a run before its first trial.
+
+use pubgauge_results::model::{Machine, StudyInfo, UnsupportedCell};
+use pubgauge_results::store::NewRun;
+use pubgauge_runner::trial::now;
+use pubgauge_study::Plan;
+use pubgauge_testbed::{load_average, machine_facts};
+use serde_json::{Value, json};
+
+use crate::{Prepared, capabilities, specs};
+
+/// A run that begins now on this machine. `invocation` says how, as JSON.
+pub fn new_run(prepared: &Prepared, invocation: String, calibration: Option<Value>) -> NewRun {
+    let plan = &prepared.plan;
+    let unsupported = plan.unsupported.iter().map(|cell| UnsupportedCell {
+        system: cell.system.clone(),
+        settings: cell.settings.clone(),
+    });
+    NewRun {
+        invocation,
+        study_toml: if prepared.given.is_empty() {
+            plan.resolved.clone()
+        } else {
+            prepared.given.clone()
+        },
+        study_resolved: resolved(plan),
+        machine: machine(calibration),
+        study: StudyInfo {
+            name: plan.name.clone(),
+            question: plan.question.clone(),
+            started: now().to_string(),
+            planned_trials: plan.trials.len() as u32,
+            criteria: Vec::new(),
+            criterion_specs: specs(plan),
+            unsupported: unsupported.collect(),
+            capabilities: capabilities::of_plan(prepared),
+            scale: plan.scale.clone(),
+            seed: plan.seed,
+            cut_off: true,
+        },
+    }
+}
+
+/// Everything that must be the same for a run to be resumed.
+pub fn resolved(plan: &Plan) -> Value {
+    let trials = plan.trials.iter().map(|trial| {
+        json!({
+            "id": trial.order, "cell": trial.cell, "system": trial.system, "settings": trial.settings,
+            "of_flows": trial.of_flows, "repeat": trial.repeat,
+        })
+    });
+    let trials: Vec<Value> = trials.collect();
+    json!({ "study": plan.resolved, "seed": plan.seed, "repeats": plan.repeats, "trials": trials })
+}
+
+fn machine(calibration: Option<Value>) -> Machine {
+    let facts = machine_facts();
+    Machine {
+        kernel: facts.kernel,
+        os: facts.os,
+        cpu_model: facts.cpu_model,
+        cores: facts.cores,
+        memory_bytes: facts.memory_bytes,
+        governor: facts.governor,
+        max_open_files: facts.max_open_files,
+        load_average_1min: load_average(),
+        pubgauge_version: env!("CARGO_PKG_VERSION").into(),
+        calibration,
+    }
+}

@@ -1,0 +1,266 @@
+//! From a study to a plan over real systems.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use pubgauge_driver::{Settings, Subscription, Topology, Unsupported};
+use pubgauge_report::units::so_many;
+use pubgauge_runner::convert::one_line;
+use pubgauge_runner::limits::each_once;
+use pubgauge_study::{Axis, Plan, PlanOptions, PlannedTrial, Study, UnsupportedTrial};
+use pubgauge_testbed::shares::foresee;
+use pubgauge_testbed::{Kind, Testbed};
+
+use crate::campaign::share;
+use crate::{Chosen, ClientOptions, Error, Found, Prepared, SystemsHere};
+use crate::{capacity, hosts, networks, pairs};
+
+/// A study as given.
+pub struct Given {
+    pub study: Study,
+    /// The file's text, or what the flags stand for; empty where that is all in `study`.
+    pub text: String,
+    /// The folder that its relative paths start from.
+    pub folder: PathBuf,
+}
+
+/// Plans a study over the systems here, and asks every driver what each setting becomes; starts nothing. `elsewhere`: the
+/// workers are to be on other hosts.
+///
+/// # Errors
+/// What of the study is not possible here.
+pub fn prepare(
+    given: Given,
+    options: PlanOptions,
+    here: &SystemsHere<'_>,
+    elsewhere: bool,
+) -> Result<Prepared, Error> {
+    let mut plan = given.study.plan(&options).map_err(Error::bad_input)?;
+    let mut systems = BTreeMap::new();
+    for name in each_once(plan.trials.iter().map(|trial| &trial.system)) {
+        systems.insert(name.clone(), here.choose(name)?);
+    }
+    take_fitting_variants(&mut plan, &mut systems, here)?;
+    plan.tune(|system| Some(systems.get(system)?.driver.name().to_owned()));
+    let resolve = |system: &str, settings: &Settings| match systems.get(system) {
+        Some(chosen) => chosen.resolve(settings).map(|_| ()),
+        None => Ok(()),
+    };
+    plan.grant_wishes(resolve);
+    plan.split_unsupported(resolve);
+    split(&mut plan, &systems, brokers_refused);
+    split(&mut plan, &systems, refused);
+    split(&mut plan, &systems, |trial, chosen| {
+        if elsewhere {
+            hosts::refused(trial, chosen)
+        } else {
+            networks::refused(trial, chosen)
+        }
+    });
+    if plan.trials.is_empty() {
+        let mut why = String::from("no system can do what the study asks for");
+        for cell in &plan.unsupported {
+            for u in &cell.settings {
+                why.push_str(&format!(
+                    "\n  {}: {} = {}: {}",
+                    cell.system, u.setting, u.value, u.reason
+                ));
+            }
+        }
+        return Err(Error::bad_input(why));
+    }
+    let processes = capacity::check(&plan.trials, &systems, &ClientOptions::default())?;
+    plan.notes.extend(processes.map(|n| {
+        format!(
+            "one process may not open enough files for all connections: the publishing devices of each broker run in {}, its others in as many, unless --processes says otherwise",
+            so_many(n.into(), "process")
+        )
+    }));
+    plan.notes.extend(limits(&plan));
+    plan.notes.extend(searched(&plan));
+    plan.notes.extend(pairs::compared(&plan)?);
+    Ok(Prepared {
+        given: given.text,
+        plan,
+        systems,
+        folder: given.folder,
+        found: Found {
+            plain: options.known.found,
+            variants: options.known.found_variants,
+            first_look: options.known.first_look,
+        },
+        processes,
+    })
+}
+
+/// What is searched for, and when a search ends.
+fn searched(plan: &Plan) -> Option<String> {
+    let search = plan.search.as_ref()?;
+    let names = each_once(plan.searches().map(|trial| {
+        let axis = trial.seeks().map_or("load", Axis::name);
+        match plan.plain().next() {
+            Some(_) => format!("{axis} of {}", trial.workload.name),
+            None => axis.to_owned(),
+        }
+    }));
+    let first = match plan.plain().next() {
+        Some(_) => ", before all else",
+        None => "",
+    };
+    Some(format!(
+        "the highest {} that stays within what is asked for is searched for{first}: each search takes {} trials or {:.0} s at most",
+        names.join(", "),
+        search.trials,
+        search.budget as f64 / 1e9,
+    ))
+}
+
+/// Where a profile requires what only a server's configuration can give, takes a variant of the
+/// system that gives it, unless the user named a variant.
+fn take_fitting_variants(
+    plan: &mut Plan,
+    systems: &mut BTreeMap<String, Chosen>,
+    here: &SystemsHere<'_>,
+) -> Result<(), Error> {
+    let mut notes = Vec::new();
+    for trial in plan.trials.iter_mut().filter(|t| t.profile.is_some()) {
+        let asked: Vec<Settings> = trial.all_settings().cloned().collect();
+        let fits = |chosen: &Chosen| asked.iter().all(|s| chosen.resolve(s).is_ok());
+        let Some(chosen) = systems.get(&trial.system) else {
+            continue;
+        };
+        if chosen.variant.is_some() || trial.system.contains("://") || fits(chosen) {
+            continue;
+        }
+        let variants = chosen.file.variants.keys();
+        let names: Vec<String> = variants.map(|v| format!("{}:{v}", trial.system)).collect();
+        let driver = chosen.driver.name().to_owned();
+        for name in names {
+            let other = here.choose(&name)?;
+            if other.driver.name() != driver || !fits(&other) {
+                continue;
+            }
+            notes.push(format!(
+                "{} is run as {name}, which keeps what the profile `{}` asks for",
+                trial.system,
+                trial.profile.as_deref().unwrap_or_default()
+            ));
+            trial.cell = trial.cell.replacen(&trial.system, &name, 1);
+            trial.system.clone_from(&name);
+            systems.entry(name).or_insert(other);
+            break;
+        }
+    }
+    notes.sort();
+    notes.dedup();
+    plan.notes.extend(notes);
+    Ok(())
+}
+
+/// How this machine enforces the limits of a plan, in words.
+fn limits(plan: &Plan) -> Vec<String> {
+    let all = plan.trials.iter().flat_map(|t| {
+        [
+            ("each instance of a system", share(&t.limits)),
+            ("each worker process", share(&t.client_limits)),
+        ]
+    });
+    let notes = all.flat_map(|(who, share)| {
+        let held = foresee(&share);
+        let by = |how: &Option<String>| how.clone().unwrap_or("not by the kernel".into());
+        let cores = share
+            .cores
+            .map(|cores| format!("{cores} cores ({})", by(&held.cores_by)));
+        let memory = share
+            .memory_bytes
+            .map(|b| format!("{} MiB of memory ({})", b >> 20, by(&held.memory_by)));
+        let all: Vec<String> = cores.into_iter().chain(memory).collect();
+        let mut notes = Vec::new();
+        if !all.is_empty() {
+            notes.push(format!("{who} gets {}", all.join(" and ")));
+            let not = held.not_held.iter();
+            notes.extend(not.map(|what| format!("cannot be held here: {what}")));
+        }
+        notes
+    });
+    each_once(notes)
+}
+
+/// Moves the trials that a system cannot run to the unsupported ones.
+fn split(
+    plan: &mut Plan,
+    systems: &BTreeMap<String, Chosen>,
+    refused: impl Fn(&PlannedTrial, &Chosen) -> Option<Unsupported>,
+) {
+    let unsupported = &mut plan.unsupported;
+    // In place: there may be 100,000.
+    plan.trials.retain(|trial| {
+        let chosen = systems.get(&trial.system);
+        let Some(setting) = chosen.and_then(|chosen| refused(trial, chosen)) else {
+            return true;
+        };
+        if !unsupported.iter().any(|u| u.cell == trial.cell) {
+            unsupported.push(UnsupportedTrial {
+                cell: trial.cell.clone(),
+                system: trial.system.clone(),
+                settings: vec![setting],
+            });
+        }
+        false
+    });
+    for (order, trial) in (0..).zip(&mut plan.trials) {
+        trial.order = order;
+    }
+}
+
+/// Why a system cannot run as many brokers as a trial asks for.
+fn brokers_refused(trial: &PlannedTrial, chosen: &Chosen) -> Option<Unsupported> {
+    let target = Testbed::planned_target(&chosen.file, chosen.variant.as_deref()).ok()?;
+    let there = target.endpoints.len() as u32;
+    let reason = match chosen.file.kind {
+        Kind::External if trial.brokers != there => format!(
+            "it runs already and has addresses of {there} of them; those of several are joined by `+`"
+        ),
+        _ if trial.brokers > 1 && chosen.driver.topology(&target) == Topology::Brokerless => {
+            "its clients reach each other directly: there is no broker to have several of".into()
+        }
+        _ => return None,
+    };
+    Some(Unsupported {
+        setting: "topology.brokers".into(),
+        value: trial.brokers.to_string(),
+        reason,
+    })
+}
+
+/// The first subscription of a trial that its system does not support, and why.
+fn refused(trial: &PlannedTrial, chosen: &Chosen) -> Option<Unsupported> {
+    let target = Testbed::planned_target(&chosen.file, chosen.variant.as_deref()).ok()?;
+    let all: Vec<&Settings> = trial.all_settings().collect();
+    let flows = trial.workload.flows.iter();
+    let subscribers =
+        flows.flat_map(|f| f.subscribers.iter().map(|s| (all[f.settings as usize], s)));
+    for (settings, subscriber) in subscribers {
+        for filter in &subscriber.filters {
+            let subscription = Subscription {
+                filter: filter.clone(),
+                group: subscriber.group.clone(),
+            };
+            let Err(error) = chosen
+                .driver
+                .check_subscription(settings, &target, &subscription)
+            else {
+                continue;
+            };
+            return Some(Unsupported {
+                setting: "subscription".into(),
+                value: match &subscription.group {
+                    Some(group) => format!("{filter} in group {group}"),
+                    None => filter.clone(),
+                },
+                reason: one_line(&error.to_string()),
+            });
+        }
+    }
+    None
+}
