@@ -8,10 +8,13 @@ use pubgauge_driver::header::{HEADER_LEN, MAX_STREAMS};
 use pubgauge_driver::{Mark, Nanos};
 use pubgauge_workload::audience::covering;
 use pubgauge_workload::trace::Trace;
-use pubgauge_workload::{Arrivals, Audience, Exchange, Flow, Sizes, Workload};
+use pubgauge_workload::{
+    Arrivals, Audience, AudienceError, Exchange, Flow, Sizes, TraceError, Workload,
+};
 use serde::{Deserialize, Serialize};
 
-use crate::bursts;
+/// Most bursts of one flow that a measurement may have: each has an account of its own.
+const MOST_BURSTS: u64 = 1_000_000;
 
 /// Which side of the traffic a worker's processor time is charged to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -122,12 +125,36 @@ pub struct Link {
     pub index: u32,
 }
 
+/// Why a workload cannot be run.
+#[derive(Debug, thiserror::Error)]
+pub enum BriefError {
+    /// Streams have numbers in the header.
+    #[error(
+        "the workload has {0} streams (publishers times topics), but at most {MAX_STREAMS} can be told apart"
+    )]
+    TooManyStreams(u32),
+    #[error(
+        "flow `{flow}` has {bursts} bursts in the measurement, but at most {MOST_BURSTS} can be told apart\n  hint: a longer time between bursts, or a shorter measurement"
+    )]
+    TooManyBursts { flow: String, bursts: u64 },
+    /// A connection has one set of settings.
+    #[error("connection `{0}` is used by flows with different settings")]
+    ConnectionOfTwo(String),
+    /// No fleet could have the settings of all members.
+    #[error("members of group `{0}` belong to flows with different settings")]
+    GroupOfTwo(String),
+    #[error(transparent)]
+    Audience(#[from] AudienceError),
+    #[error(transparent)]
+    Trace(#[from] TraceError),
+}
+
 impl Brief {
     /// Derives everything from a workload.
     ///
     /// # Errors
-    /// What makes the workload impossible to run, in words.
-    pub fn new(workload: impl Into<Arc<Workload>>) -> Result<Arc<Self>, String> {
+    /// What makes the workload impossible to run.
+    pub fn new(workload: impl Into<Arc<Workload>>) -> Result<Arc<Self>, BriefError> {
         let workload = workload.into();
         let mut max_payload = HEADER_LEN;
         let mut checked = Vec::with_capacity(workload.flows.len());
@@ -136,16 +163,14 @@ impl Brief {
             max_payload = max_payload.max(largest as usize);
             checked.push(!contents);
         }
-        let audience = Audience::new(&workload).map_err(|e| e.to_string())?;
+        let audience = Audience::new(&workload)?;
         let streams = audience.streams.len() as u32;
         if streams > MAX_STREAMS {
-            return Err(format!(
-                "the workload has {streams} streams (publishers times topics), but at most {MAX_STREAMS} can be told apart"
-            ));
+            return Err(BriefError::TooManyStreams(streams));
         }
         let settings_of = settings_of(&workload)?;
         groups_are_whole(&workload, &audience)?;
-        bursts::check(&workload)?;
+        bursts_are_told_apart(&workload)?;
         let flows = workload.flows.len() as u32;
         let starts = (0..flows).map(|f| audience.streams.partition_point(|s| s.flow < f) as u32);
         let flow_starts = starts.chain([streams]).collect();
@@ -214,17 +239,15 @@ impl Brief {
 }
 
 /// The settings of each device.
-fn settings_of(workload: &Workload) -> Result<Vec<u32>, String> {
+fn settings_of(workload: &Workload) -> Result<Vec<u32>, BriefError> {
     let mut settings: Vec<Option<u32>> = vec![None; workload.devices.len()];
     for flow in &workload.flows {
         let publishers = flow.publishers.iter().map(|p| p.device);
         for device in publishers.chain(flow.subscribers.iter().map(|s| s.device)) {
             let known = settings[device as usize].get_or_insert(flow.settings);
             if *known != flow.settings {
-                return Err(format!(
-                    "connection `{}` is used by flows with different settings",
-                    workload.devices[device as usize].name
-                ));
+                let name = workload.devices[device as usize].name.clone();
+                return Err(BriefError::ConnectionOfTwo(name));
             }
         }
     }
@@ -235,7 +258,7 @@ fn settings_of(workload: &Workload) -> Result<Vec<u32>, String> {
 }
 
 /// Refuses a group whose members ask for different settings: no fleet could have them all.
-fn groups_are_whole(workload: &Workload, audience: &Audience) -> Result<(), String> {
+fn groups_are_whole(workload: &Workload, audience: &Audience) -> Result<(), BriefError> {
     let settings = |member: &(u32, u32)| workload.flows[member.0 as usize].settings;
     for party in &audience.parties {
         if let Some(group) = &party.group
@@ -244,9 +267,20 @@ fn groups_are_whole(workload: &Workload, audience: &Audience) -> Result<(), Stri
                 .iter()
                 .any(|m| settings(m) != settings(&party.members[0]))
         {
-            return Err(format!(
-                "members of group `{group}` belong to flows with different settings"
-            ));
+            return Err(BriefError::GroupOfTwo(group.clone()));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a workload with more bursts in its measurement than can be kept apart.
+fn bursts_are_told_apart(workload: &Workload) -> Result<(), BriefError> {
+    for flow in &workload.flows {
+        let period = flow.arrivals.burst_period().filter(|period| *period > 0);
+        let bursts = period.map_or(0, |period| workload.phases.measure.latest() / period);
+        if bursts > MOST_BURSTS {
+            let flow = flow.name.clone();
+            return Err(BriefError::TooManyBursts { flow, bursts });
         }
     }
     Ok(())
@@ -358,9 +392,9 @@ pub fn spread(brief: &Brief, assignments: &[Assignment]) -> Arc<[u16]> {
 }
 
 /// The largest payload of a flow in bytes, and whether it sends recorded contents.
-fn payloads(flow: &Flow) -> Result<(u32, bool), String> {
+fn payloads(flow: &Flow) -> Result<(u32, bool), BriefError> {
     let trace = match &flow.arrivals {
-        Arrivals::Replay(replay) => Some(Trace::open(&replay.source).map_err(|e| e.to_string())?),
+        Arrivals::Replay(replay) => Some(Trace::open(&replay.source)?),
         _ => None,
     };
     let largest = match &flow.size {
@@ -375,4 +409,21 @@ fn payloads(flow: &Flow) -> Result<(u32, bool), String> {
             .unwrap_or(0),
     };
     Ok((largest, trace.is_some_and(|t| t.has_payloads())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pubgauge_workload::{SECOND, Until};
+
+    #[test]
+    fn more_bursts_than_can_be_kept_apart_are_refused() {
+        let every = Some(SECOND / 1_000);
+        let mut workload = Workload::fan(1, 1, Arrivals::Bursts { messages: 3, every });
+        workload.phases.measure = Until::Time(1_000 * SECOND);
+        Brief::new(workload.clone()).unwrap();
+        workload.phases.measure = Until::Count(1, 1_001 * SECOND);
+        let why = Brief::new(workload).unwrap_err().to_string();
+        assert!(why.contains("1001000 bursts"), "{why}");
+    }
 }

@@ -2,13 +2,11 @@
 //! the one before.
 
 use pubgauge_driver::Nanos;
-use pubgauge_workload::{BURST_SLOT, Flow, Workload};
+use pubgauge_workload::{BURST_SLOT, Flow};
 use serde::{Deserialize, Serialize};
 
 use crate::timetable::Timetable;
 
-/// Most bursts of one flow that a measurement may have: each has an account of its own.
-const MOST_BURSTS: u64 = 1_000_000;
 /// How long before it begins a burst is announced: a worker looks for commands at least every 10 ms.
 const NOTICE: Nanos = 12_000_000;
 
@@ -53,25 +51,6 @@ impl BurstRecording {
     pub fn is_whole(&self) -> bool {
         self.taken == self.due && self.unique == self.expected
     }
-}
-
-/// Refuses a workload with more bursts in its measurement than can be kept apart.
-///
-/// # Errors
-/// How many there are and may be, in words.
-pub fn check(workload: &Workload) -> Result<(), String> {
-    for flow in &workload.flows {
-        let period = flow.arrivals.burst_period().filter(|period| *period > 0);
-        let bursts = period.map_or(0, |period| workload.phases.measure.latest() / period);
-        if bursts > MOST_BURSTS {
-            return Err(format!(
-                "flow `{}` has {bursts} bursts in the measurement, but at most {MOST_BURSTS} can be told apart\n  \
-                 hint: a longer time between bursts, or a shorter measurement",
-                flow.name
-            ));
-        }
-    }
-    Ok(())
 }
 
 /// The bursts of one flow in the measurement, by when they begin.
@@ -172,8 +151,7 @@ impl BurstGate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::assignment::Brief;
-    use pubgauge_workload::{Arrivals, SECOND, Until, Workload};
+    use pubgauge_workload::{Arrivals, SECOND, Workload};
 
     #[test]
     fn a_burst_is_over_when_all_have_sent_and_all_came_back() {
@@ -189,18 +167,6 @@ mod tests {
         assert_eq!(at % BURST_SLOT, 3);
         assert!((SECOND + NOTICE..SECOND + NOTICE + BURST_SLOT).contains(&at));
         assert_eq!(gate.next(SECOND, 3), None, "told once");
-    }
-
-    #[test]
-    fn more_bursts_than_can_be_kept_apart_are_refused() {
-        let every = Some(SECOND / 1_000);
-        let mut workload = Workload::fan(1, 1, Arrivals::Bursts { messages: 3, every });
-        workload.phases.measure = Until::Time(1_000 * SECOND);
-        check(&workload).unwrap();
-        workload.phases.measure = Until::Count(1, 1_001 * SECOND);
-        let why = check(&workload).unwrap_err();
-        assert!(why.contains("1001000 bursts"), "{why}");
-        assert_eq!(Brief::new(workload).err(), Some(why));
     }
 
     #[test]

@@ -115,7 +115,7 @@ pub struct Here {
 
 /// Called on each worker's thread before it opens its fleet: timer slack, processor, priority as the
 /// assignment says.
-pub type PrepareThread = fn(&Assignment) -> Result<(), String>;
+pub type PrepareThread = fn(&Assignment) -> Result<(), DriverError>;
 
 impl Here {
     /// A place for the workers of one trial, whose system has these brokers.

@@ -14,7 +14,7 @@ use pubgauge_engine::link::frames;
 use pubgauge_testbed::{Confinement, Piped, Streams};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::{Hello, Host, Key, Machine, Watch, lock};
+use crate::{Hello, Host, HostError, Key, Machine, Watch, lock};
 
 /// How long a companion may take to say hello.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -24,34 +24,6 @@ const LOST: Duration = Duration::from_secs(10);
 const ENDING: Duration = Duration::from_secs(2);
 /// Starts what a prefix says: it finds the program as a shell does.
 const ENV: &str = "/usr/bin/env";
-
-/// Why a host cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum HostError {
-    /// Nothing could be started here.
-    #[error("cannot be started here: {0}")]
-    Start(#[from] io::Error),
-    /// What was started ended without a word.
-    #[error(
-        "{how}\n  hint: does `{command} --version` work in a shell, and does the prefix pass standard input on (kubectl exec -i)?"
-    )]
-    Ended {
-        how: String,
-        /// The prefix and the program.
-        command: String,
-    },
-    /// It says something else.
-    #[error(
-        "what was started says {0:?} before its greeting\n  hint: a start-up file of the shell there may print it"
-    )]
-    Strange(String),
-    /// Nothing was said in time.
-    #[error("nothing was heard of it within {} s", PATIENCE.as_secs())]
-    Silent,
-    /// It cannot be used, in words.
-    #[error("{0}")]
-    Unfit(String),
-}
 
 /// A host whose companion runs. Dropping it ends the companion.
 pub struct Companion {
@@ -231,7 +203,7 @@ impl Reading {
 
     fn greeting(&mut self) -> Result<Hello, HostError> {
         let of = |error: io::Error| match error.kind() {
-            io::ErrorKind::TimedOut => HostError::Silent,
+            io::ErrorKind::TimedOut => HostError::Silent(PATIENCE),
             _ => HostError::Strange(error.to_string()),
         };
         let mut first = [0; 1];
@@ -251,8 +223,8 @@ impl Reading {
         }
         let mut whole = first.chain(&mut self.output);
         let hello = Hello::read(&mut whole).map_err(of)?;
-        let hello = hello.ok_or(HostError::Silent)?;
-        hello.check().map_err(HostError::Unfit)?;
+        let hello = hello.ok_or(HostError::Silent(PATIENCE))?;
+        hello.check()?;
         Ok(hello)
     }
 }

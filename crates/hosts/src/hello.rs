@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use pubgauge_engine::link::{self, frames};
 use serde::{Deserialize, Serialize};
 
-use crate::Machine;
+use crate::{HostError, Machine};
 
 /// The longest hello, bytes.
 const LONGEST: usize = 4 << 10;
@@ -68,14 +68,12 @@ impl Hello {
 
     /// # Errors
     /// Why the program there cannot be used, or says what no companion does.
-    pub fn check(&self) -> Result<(), String> {
+    pub fn check(&self) -> Result<(), HostError> {
         if self.link != link::VERSION {
-            return Err(format!(
-                "its program is pubgauge {} and speaks version {} of the link, not {}\n  hint: install the pubgauge that runs the study there, or name one with --host-program",
-                plain(&self.pubgauge),
-                self.link,
-                link::VERSION
-            ));
+            return Err(HostError::OtherVersion {
+                pubgauge: plain(&self.pubgauge),
+                link: self.link,
+            });
         }
         let names = self.machine.names();
         let is_name = |name: &str| name.len() <= LONGEST_NAME && plain(name) == name;
@@ -85,7 +83,7 @@ impl Hello {
         {
             Ok(())
         } else {
-            Err("it gives names that no host has".into())
+            Err(HostError::Names)
         }
     }
 }
@@ -118,7 +116,7 @@ mod tests {
     fn this_host_says_who_it_is() {
         let own = Hello::own(Ipv4Addr::LOCALHOST.into(), 7);
         assert_eq!(own.interface, "lo");
-        assert_eq!(own.check(), Ok(()));
+        own.check().unwrap();
     }
 
     #[test]
@@ -128,7 +126,7 @@ mod tests {
             pubgauge: "0.0.9\x1b[2J".into(),
             ..Hello::default()
         };
-        let why = hello.check().unwrap_err();
+        let why = hello.check().unwrap_err().to_string();
         for part in ["pubgauge 0.0.9[2J ", "version 1", "--host-program"] {
             assert!(why.contains(part), "{why}");
         }
@@ -154,6 +152,6 @@ mod tests {
         ] {
             assert!(of(host, interface).check().is_err(), "{host} {interface}");
         }
-        assert_eq!(of("node-1", "").check(), Ok(()));
+        of("node-1", "").check().unwrap();
     }
 }

@@ -8,24 +8,13 @@ use std::time::{Duration, Instant};
 
 use pubgauge_driver::OnNetwork;
 
-use crate::companion::{Companion, HostError, Starting};
-use crate::{Host, lock};
+use crate::companion::{Companion, Starting};
+use crate::{Host, HostError, HostsError, lock};
 
 /// Pause between two attempts to start a host's companion.
 const PAUSE: Duration = Duration::from_millis(500);
 /// How long to wait for one host before looking at the next.
 const GLANCE: Duration = Duration::from_millis(20);
-
-/// Why the hosts of a run cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum HostsError {
-    /// The user ended the wait.
-    #[error("ended by the user while hosts were waited for")]
-    Stopped,
-    /// A host that cannot be used.
-    #[error("{host}: {error}")]
-    Host { host: String, error: HostError },
-}
 
 /// The other hosts of a run, in the order in which they were given. Dropping it ends their companions.
 pub struct Hosts {
@@ -154,25 +143,23 @@ impl Hosts {
     /// The addresses by which clients on a host find those of the other hosts.
     ///
     /// # Errors
-    /// A message, if a host has no IPv4 address towards this one, or its interface is not known.
-    pub fn on_network(&self, number: usize) -> Result<OnNetwork, String> {
+    /// A host that has no IPv4 address towards this one, or whose interface is not known.
+    pub fn on_network(&self, number: usize) -> Result<OnNetwork, HostsError> {
+        let of_host = |number: usize, error| HostsError::Host {
+            host: self.label(number),
+            error,
+        };
         let known = |number| {
             let companion = self.companion(number);
-            companion.ok_or_else(|| format!("{} is not there", self.label(number)))
+            companion.ok_or_else(|| of_host(number, HostError::NotThere))
         };
         let of = |number: usize| match known(number)?.hello().address.to_canonical() {
             IpAddr::V4(address) => Ok(address),
-            IpAddr::V6(address) => Err(format!(
-                "{} has {address} towards this host, and systems without a broker have IPv4 addresses only\n  hint: --at with an IPv4 address of this host",
-                self.label(number)
-            )),
+            IpAddr::V6(address) => Err(of_host(number, HostError::NoIpv4(address))),
         };
         let interface = known(number)?.hello().interface.clone();
         if interface.is_empty() {
-            return Err(format!(
-                "{} does not say at which network interface it reaches this host",
-                self.label(number)
-            ));
+            return Err(of_host(number, HostError::NoInterface));
         }
         let mut hosts = (0..self.count())
             .map(of)

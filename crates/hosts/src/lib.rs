@@ -19,6 +19,7 @@ mod ask;
 pub mod clock;
 mod companion;
 pub mod echo;
+mod error;
 mod hello;
 mod host;
 mod hosts;
@@ -26,10 +27,11 @@ mod machine;
 mod packet;
 
 pub use ask::Watch;
-pub use companion::{Companion, HostError};
+pub use companion::Companion;
+pub use error::{HostError, HostsError};
 pub use hello::Hello;
 pub use host::{Host, PROGRAM, Prefix, PrefixError, Side, read_hosts};
-pub use hosts::{Hosts, HostsError};
+pub use hosts::Hosts;
 pub use machine::Machine;
 pub use packet::{Key, Packet};
 

@@ -245,7 +245,7 @@ fn carried_out(
     mark: Mark,
     stop: &AtomicBool,
 ) -> Result<TrialRecord> {
-    let brief = Brief::new(workload).map_err(anyhow::Error::msg)?;
+    let brief = Brief::new(workload)?;
     let (targets, clock) = (vec![target], Clock::Monotonic);
     let spec = TrialSpec {
         settings: vec![settings],

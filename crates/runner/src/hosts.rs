@@ -167,7 +167,8 @@ impl Place for HostsPlace {
         let role = order.assignment.role;
         let (companion, course) = self.begin(number, role).map_err(DriverError::new)?;
         if self.brokerless {
-            let on = self.hosts.on_network(number).map_err(DriverError::new)?;
+            let on = self.hosts.on_network(number);
+            let on = on.map_err(|error| DriverError::new(error.to_string()))?;
             order.target.network = Some(on);
         }
         let course = course.map(|course| course.to_string());

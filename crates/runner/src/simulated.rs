@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use pubgauge_driver::{Clock, Driver, Mark, Nanos, Settings};
-use pubgauge_engine::assignment::{Brief, Role, Workers};
+use pubgauge_engine::assignment::{Brief, BriefError, Role, Workers};
 use pubgauge_engine::conductor::{Nobody, TrialRecord, TrialSpec, run};
 use pubgauge_engine::link::Encoded;
 use pubgauge_engine::recording::Recording;
@@ -44,7 +44,7 @@ pub fn simulate(
     workload: Workload,
     behaviour: Behaviour,
     settings: Settings,
-) -> Result<Run, String> {
+) -> Result<Run, BriefError> {
     let (clock, mark) = (Clock::virtual_at(START), Mark::from_seed(behaviour.seed));
     let bus = Arc::new(Bus::new(behaviour.clone(), clock.clone(), mark));
     on(
@@ -75,7 +75,7 @@ pub fn on(
     settings: Settings,
     there: (Clock, Mark, Arc<Bus>),
     client: Client,
-) -> Result<Run, String> {
+) -> Result<Run, BriefError> {
     let asked = Asked {
         cell: "cell".into(),
         settings: settings.into(),
@@ -91,7 +91,7 @@ fn run_as(
     behaviour: &Behaviour,
     (clock, mark, bus): (Clock, Mark, Arc<Bus>),
     client: Client,
-) -> Result<Run, String> {
+) -> Result<Run, BriefError> {
     let brief = Brief::new(workload.clone())?;
     let driver: Arc<dyn Driver> = Arc::new(SimulatedDriver);
     let targets = vec![SimulatedDriver::target(bus.clone())];
@@ -155,7 +155,7 @@ pub fn search(
     criteria: &[CriterionSpec],
     confirm_s: u64,
     behaves: impl FnMut() -> Behaviour,
-) -> Result<Search, String> {
+) -> Result<Search, BriefError> {
     let arrivals = |load: Option<f64>| match load {
         Some(per_s) => Arrivals::Periodic { per_s },
         None => Arrivals::FlatOut,
@@ -176,7 +176,7 @@ pub fn search_along(
     criteria: &[CriterionSpec],
     confirm_s: u64,
     mut behaves: impl FnMut() -> Behaviour,
-) -> Result<Search, String> {
+) -> Result<Search, BriefError> {
     let mut trials: Vec<Trial> = Vec::new();
     loop {
         let step = next(question, axis, 0, &trials, criteria);

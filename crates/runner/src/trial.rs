@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use jiff::Timestamp;
-use pubgauge_driver::{Clock, Mark};
+use pubgauge_driver::{Clock, DriverError, Mark};
 use pubgauge_engine::assignment::{Assignment, Brief};
 use pubgauge_engine::conductor::{TrialEnd, TrialRecord, TrialSpec, run};
 use pubgauge_engine::link::Place;
@@ -85,7 +85,8 @@ fn measure(
 ) -> Result<Measured, String> {
     // The mark distinguishes this run from others on the same system, and its clients from theirs.
     let mark = Mark::random();
-    let brief = Brief::new(job.workload.marked(&mark.word()))?;
+    let brief = Brief::new(job.workload.marked(&mark.word()));
+    let brief = brief.map_err(|error| error.to_string())?;
     // Memory that an earlier trial has freed must not count for this one.
     #[cfg(target_env = "gnu")]
     // SAFETY: gives free pages back to the kernel; no pointer is affected.
@@ -311,13 +312,15 @@ fn not_run(record: &TrialRecord, observed: &Observed) -> Option<String> {
 }
 
 /// Sets timer slack, processor and priority of a worker's thread.
-pub fn prepare_thread(assignment: &Assignment) -> Result<(), String> {
-    pubgauge_testbed::set_timer_slack(1).map_err(|e| format!("cannot set the timer slack: {e}"))?;
+pub fn prepare_thread(assignment: &Assignment) -> Result<(), DriverError> {
+    let slack = pubgauge_testbed::set_timer_slack(1);
+    slack.map_err(|e| DriverError::new(format!("cannot set the timer slack: {e}")))?;
     if let Some(cpu) = assignment.pin_to {
-        pubgauge_testbed::pin_to(cpu).map_err(|e| e.to_string())?;
+        pubgauge_testbed::pin_to(cpu).map_err(|e| DriverError::new(e.to_string()))?;
     }
     if let Some(priority) = assignment.realtime {
-        pubgauge_testbed::set_realtime(priority).map_err(|e| e.to_string())?;
+        let set = pubgauge_testbed::set_realtime(priority);
+        set.map_err(|e| DriverError::new(e.to_string()))?;
     }
     Ok(())
 }

@@ -271,10 +271,11 @@ fn ready(
     driver_of: impl FnOnce(&str) -> Option<Arc<dyn Driver>>,
     prepare_thread: PrepareThread,
     clock: Clock,
-) -> Result<Here, String> {
-    let driver = driver_of(&order.driver)
-        .ok_or_else(|| format!("the workers' program has no driver `{}`", order.driver))?;
-    let brief = Brief::new(order.workload.clone())?;
+) -> Result<Here, DriverError> {
+    let none = || format!("the workers' program has no driver `{}`", order.driver);
+    let driver = driver_of(&order.driver).ok_or_else(|| DriverError::new(none()))?;
+    let brief = Brief::new(order.workload.clone());
+    let brief = brief.map_err(|error| DriverError::new(error.to_string()))?;
     // A process shares nothing with others: the order says it all.
     Ok(Here::new(brief, driver, [], clock, prepare_thread))
 }

@@ -108,7 +108,7 @@ fn a_group_of_two_settings_is_refused() {
         flow.subscribers[0].group = Some("team".into());
     }
     let error = Brief::new(workload).expect_err("no fleet has both");
-    assert!(error.contains("group `team`"), "{error}");
+    assert!(error.to_string().contains("group `team`"), "{error}");
 }
 
 #[test]

@@ -111,7 +111,7 @@ fn all(
     stop: &Arc<AtomicBool>,
 ) -> Result<Vec<Rehearsed>, Ending> {
     let (next, over) = (AtomicU32::new(0), AtomicU32::new(0));
-    let worker = || -> Result<Vec<Rehearsed>, String> {
+    let worker = || -> Result<Vec<Rehearsed>, Ending> {
         let mut own = Vec::new();
         while !stop.load(Relaxed) {
             let number = next.fetch_add(1, Relaxed);
@@ -125,13 +125,13 @@ fn all(
         Ok(own)
     };
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let done: Result<Vec<_>, String> = std::thread::scope(|scope| {
+    let done: Result<Vec<_>, Ending> = std::thread::scope(|scope| {
         let workers: Vec<_> = (0..threads).map(|_| scope.spawn(worker)).collect();
         let ended = workers.into_iter().map(|worker| worker.join());
         let ended = ended.map(|own| own.expect("a search does not panic"));
         ended.collect()
     });
-    let mut done = done.map_err(Ending::not_valid)?.concat();
+    let mut done = done?.concat();
     if stop.load(Relaxed) {
         return Err(Ending::not_valid("ended by the user"));
     }
@@ -140,12 +140,12 @@ fn all(
 }
 
 /// A search over a system whose limit is the `number`-th of `of`, evenly over orders of magnitude.
-fn one(number: u32, of: u32, args: &CalibrateArgs) -> Result<Rehearsed, String> {
+fn one(number: u32, of: u32, args: &CalibrateArgs) -> Result<Rehearsed, Ending> {
     let (least, most) = args.limits;
     let place = (f64::from(number) + 0.5) / f64::from(of);
     let limit = least * (most / least).powf(place);
     let mut draws = StdRng::seed_from_u64(u64::from(number));
-    let noise = Normal::new(0.0, args.noise).map_err(|e| e.to_string())?;
+    let noise = Normal::new(0.0, args.noise).map_err(Ending::not_valid)?;
     let behaves = || {
         let takes: f64 = limit * f64::exp(noise.sample(&mut draws));
         Behaviour {
@@ -154,12 +154,9 @@ fn one(number: u32, of: u32, args: &CalibrateArgs) -> Result<Rehearsed, String> 
             ..Behaviour::default()
         }
     };
-    let found = search(
-        &Question::default(),
-        &[default_criterion(0)],
-        CONFIRM_S,
-        behaves,
-    )?;
+    let criteria = [default_criterion(0)];
+    let found = search(&Question::default(), &criteria, CONFIRM_S, behaves);
+    let found = found.map_err(Ending::not_valid)?;
     let deciding = found.trials.iter().filter(|t| t.purpose != Purpose::Cost);
     Ok(Rehearsed {
         limit,
