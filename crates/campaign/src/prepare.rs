@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use pubgauge_driver::{Settings, Subscription, Topology, Unsupported};
+use pubgauge_hosts::Hosts;
 use pubgauge_report::units::so_many;
 use pubgauge_runner::convert::one_line;
 use pubgauge_runner::limits::each_once;
@@ -12,7 +13,7 @@ use pubgauge_testbed::shares::foresee;
 use pubgauge_testbed::{Kind, Testbed};
 
 use crate::campaign::share;
-use crate::{Chosen, ClientOptions, Error, Found, Prepared, SystemsHere};
+use crate::{Chosen, ClientOptions, Error, Found, Prepared, Proposer, SystemsHere};
 use crate::{capacity, hosts, networks, pairs};
 
 /// A study as given.
@@ -91,6 +92,29 @@ pub fn prepare(
         },
         processes,
     })
+}
+
+impl Prepared {
+    /// Checks that this machine, its networks or the other hosts can carry the plan with such a client. Returns how many
+    /// processes each side needs, where one is not enough.
+    ///
+    /// # Errors
+    /// What they cannot carry.
+    pub fn check(
+        &self,
+        client: &ClientOptions,
+        others: Option<&Hosts>,
+    ) -> Result<Option<u32>, Error> {
+        let trials = &self.plan.trials;
+        let processes = capacity::check(trials, &self.systems, client)?;
+        capacity::check_limits(&self.plan, &self.systems, client, processes)?;
+        Proposer::new(self, client, processes)?;
+        match others {
+            Some(others) => hosts::check(others, client, trials)?,
+            None => networks::check(trials)?,
+        }
+        Ok(processes)
+    }
 }
 
 /// What is searched for, and when a search ends.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use pubgauge_campaign::{Campaign, ClientOptions, Prepared, Proposer, capacity, hosts, networks};
+use pubgauge_campaign::{Campaign, ClientOptions, Prepared, Proposer};
 use pubgauge_driver::Tls;
 use pubgauge_export::check::Check;
 use pubgauge_hosts::Hosts;
@@ -104,16 +104,10 @@ impl Ready {
         .reached_by(&tls);
         raise_nofile()
             .map_err(|e| Ending::not_valid(format!("cannot raise the limit of open files: {e}")))?;
-        let processes = capacity::check(&prepared.plan.trials, &prepared.systems, &client)?;
-        capacity::check_limits(&prepared.plan, &prepared.systems, &client, processes)?;
-        Proposer::new(&prepared, &client, processes)?;
+        let processes = prepared.check(&client, hosts.map(|hosts| &**hosts))?;
         let count = hosts.map(|hosts| hosts.count() as u32);
         if let Some(begun) = begun {
             begun.on_hosts(count)?;
-        }
-        match hosts {
-            Some(hosts) => hosts::check(hosts, &client, &prepared.plan.trials)?,
-            None => networks::check(&prepared.plan.trials)?,
         }
         let invocation = match begun {
             Some(begun) => begun.clone(),
