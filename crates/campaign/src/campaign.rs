@@ -16,7 +16,7 @@ use pubgauge_results::on_request;
 use pubgauge_results::search::{NotMeasured, Search};
 use pubgauge_results::store::{RunFolder, TrialFiles};
 use pubgauge_runner::searching::settling_s;
-use pubgauge_runner::{Asked, Bench, Client, Counts, Job, Kept, Resolved, perform};
+use pubgauge_runner::{Asked, Client, Counts, Environment, Job, Kept, Resolved, perform};
 use pubgauge_study::{LimitsFile, PlannedTrial};
 use pubgauge_testbed::shares::Share;
 use pubgauge_testbed::{Kind, Testbed, machine_facts};
@@ -142,7 +142,7 @@ struct Measuring<'a> {
     prepared: &'a Prepared,
     client: &'a ClientOptions,
     hosts: Option<Arc<Hosts>>,
-    bench: Bench<'a>,
+    environment: Environment<'a>,
     /// The system that the last trial has left running.
     kept: Kept,
     networks: Networks,
@@ -156,7 +156,7 @@ impl<'a> Measuring<'a> {
             prepared: campaign.prepared,
             client: campaign.client,
             hosts: campaign.hosts,
-            bench: Bench {
+            environment: Environment {
                 testbed: campaign.testbed,
                 scratch: campaign.scratch,
                 client: Client::default(),
@@ -185,7 +185,7 @@ impl<'a> Measuring<'a> {
         }
         if let Some(hosts) = &self.hosts {
             let mut say = |words: &str| watch.note(Note::HostIsBack(words));
-            if !gather_again(hosts, &self.bench.stop, &mut say)? {
+            if !gather_again(hosts, &self.environment.stop, &mut say)? {
                 return Ok(None);
             }
         }
@@ -194,7 +194,7 @@ impl<'a> Measuring<'a> {
             None => self.networks.of(trial, || watch.note(Note::BareNetwork))?,
         };
         watch.begins(trial);
-        self.bench.client = self.client_of(proposal, chosen)?;
+        self.environment.client = self.client_of(proposal, chosen)?;
         let of_flows = trial.of_flows.iter();
         let asked = Asked {
             id: trial.order,
@@ -228,9 +228,9 @@ impl<'a> Measuring<'a> {
             brokers: trial.brokers,
             network,
         };
-        let (done, files) = perform(&job, &self.bench, &self.kept, watch);
+        let (done, files) = perform(&job, &self.environment, &self.kept, watch);
         // An interrupted trial is not stored: --resume measures it whole.
-        if self.bench.stop.load(Relaxed) && done.circumstances.not_run.is_some() {
+        if self.environment.stop.load(Relaxed) && done.circumstances.not_run.is_some() {
             return Ok(None);
         }
         if chosen.file.kind == Kind::External || trial.keep_running {
@@ -248,7 +248,7 @@ impl<'a> Measuring<'a> {
             processes: capacity::processes(trial, chosen, options, proposal.processes),
             ..options.clone()
         };
-        let program = self.bench.testbed.program();
+        let program = self.environment.testbed.program();
         let mut client = options.client(program, share(&trial.client_limits));
         if let Some(hosts) = &self.hosts {
             let sides = sides(hosts, trial)?;
@@ -267,7 +267,7 @@ impl<'a> Measuring<'a> {
         if left >= Duration::from_secs(1) {
             watch.note(Note::Settling(left));
         }
-        while Instant::now() < until && !self.bench.stop.load(Relaxed) {
+        while Instant::now() < until && !self.environment.stop.load(Relaxed) {
             std::thread::sleep(Duration::from_millis(50));
         }
     }

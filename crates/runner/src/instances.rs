@@ -9,7 +9,7 @@ use pubgauge_testbed::{Count, Counted, Counting, Kind, Running, Stopped, SystemF
 
 use crate::counters;
 use crate::hosts::own_host;
-use crate::job::{Bench, Job};
+use crate::job::{Environment, Job};
 
 /// The instances of a system, in the order in which brokers are counted. All are stopped, and their
 /// folders removed, when this is dropped.
@@ -28,7 +28,7 @@ impl Instances {
     pub fn start(
         job: &Job<'_>,
         system: &SystemFile,
-        bench: &Bench<'_>,
+        environment: &Environment<'_>,
         mark: Mark,
     ) -> Result<Instances, String> {
         let count = job.brokers.max(1) as usize;
@@ -39,16 +39,19 @@ impl Instances {
                 Kind::External => &at_one_address(system, number),
                 _ => system,
             };
-            let host = match (&bench.client.hosts, system.kind) {
+            let host = match (&environment.client.hosts, system.kind) {
                 (Some((hosts, _)), Kind::Process | Kind::Builtin) => Some(own_host(hosts)?),
                 _ => job.network.as_ref().and_then(|n| n.broker(number)),
             };
-            let started = bench
-                .testbed
-                .start_on(host.as_ref(), system, job.variant, bench.scratch);
+            let started = environment.testbed.start_on(
+                host.as_ref(),
+                system,
+                job.variant,
+                environment.scratch,
+            );
             let mut running = started.map_err(|error| at(error.to_string()))?;
-            if bench.tls.is_some() {
-                running.target.tls.clone_from(&bench.tls);
+            if environment.tls.is_some() {
+                running.target.tls.clone_from(&environment.tls);
             }
             running.target.shared = job.driver.shared(&job.asked.settings.settings, mark);
             all.push(running);

@@ -119,7 +119,7 @@ pub struct Client {
 }
 
 /// What all trials of a run have in common.
-pub struct Bench<'a> {
+pub struct Environment<'a> {
     /// Starts systems.
     pub testbed: Testbed,
     /// Folder of the systems' folders.

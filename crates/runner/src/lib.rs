@@ -26,7 +26,7 @@ pub mod simulated;
 pub mod trial;
 mod windows;
 
-pub use job::{Asked, Bench, Client, Counts, Job, Resolved, Watch};
+pub use job::{Asked, Client, Counts, Environment, Job, Resolved, Watch};
 pub use processes::{ProcessPlace, Processes};
 pub use running_system::Kept;
 pub use trial::perform;

@@ -18,7 +18,7 @@ use pubgauge_workload::{Arrivals, Workload};
 use crate::convert::{self, Beside};
 use crate::hosts::{Clocks, HostsPlace};
 use crate::instances::Instances;
-use crate::job::{Bench, Job, Watch};
+use crate::job::{Environment, Job, Watch};
 use crate::limits;
 use crate::logs::logs;
 use crate::observe::{Observed, Steps, Watcher};
@@ -39,12 +39,12 @@ fn written(time: SystemTime) -> Timestamp {
 /// up. A trial that cannot begin is a broken one, with the reason; what was measured is in the result.
 pub fn perform(
     job: &Job<'_>,
-    bench: &Bench<'_>,
+    environment: &Environment<'_>,
     kept: &Kept,
     watch: &mut dyn Watch,
 ) -> (Trial, TrialFiles) {
     let started = now().to_string();
-    let (record, beside, files) = match measure(job, bench, kept, watch) {
+    let (record, beside, files) = match measure(job, environment, kept, watch) {
         Ok(measured) => measured,
         Err(why) => not_begun(job, &why),
     };
@@ -79,7 +79,7 @@ fn not_begun(job: &Job<'_>, why: &str) -> Measured {
 /// Why it cannot begin.
 fn measure(
     job: &Job<'_>,
-    bench: &Bench<'_>,
+    environment: &Environment<'_>,
     kept: &Kept,
     watch: &mut dyn Watch,
 ) -> Result<Measured, String> {
@@ -98,15 +98,15 @@ fn measure(
         ..job.system.clone()
     };
     let instances = job.brokers.max(1) as usize;
-    let shared = limits::Shared::new(&mut system, job.share, instances, &bench.client);
+    let shared = limits::Shared::new(&mut system, job.share, instances, &environment.client);
     let how = How::of(job, &system);
     let mut not_in_order = Vec::new();
     let running = match kept.take(how.as_ref(), &mut not_in_order)? {
         Some(kept) => kept.again(job, mark),
-        None => Instances::start(job, &system, bench, mark)?,
+        None => Instances::start(job, &system, environment, mark)?,
     };
     let brokerless = job.system.kind == Kind::Library;
-    let workers = WorkersPlace::of(job, bench, brokerless);
+    let workers = WorkersPlace::of(job, environment, brokerless);
     let here = TrialSpec::local(
         brief,
         job.driver.clone(),
@@ -116,10 +116,10 @@ fn measure(
     );
     let spec = TrialSpec {
         settings: job.asked.all_settings().cloned().collect(),
-        workers: bench.client.workers,
+        workers: environment.client.workers,
         mark,
         pacing_within: job.pacing_within,
-        realtime: bench.client.realtime,
+        realtime: environment.client.realtime,
         pin_to: shared.pin.clone(),
         place: workers.place().unwrap_or_else(|| here.place.clone()),
         ..here
@@ -130,7 +130,7 @@ fn measure(
         &running,
         running.brokers(&spec.brief),
         watch,
-        bench.stop.clone(),
+        environment.stop.clone(),
         Steps {
             interval: interval_of(job.workload.phases.measure.latest()),
             bounds: bounds(&job.workload.phases),
@@ -140,12 +140,12 @@ fn measure(
         &mut counter,
     );
     let counting = running.begin_counting(&spec.settings);
-    let record = run(&spec, &mut watcher, &bench.stop);
+    let record = run(&spec, &mut watcher, &environment.stop);
     let clocks = workers.clocks();
     let mut observed = watcher.finish();
     observed.elsewhere = workers.are_elsewhere();
     counter.quiet();
-    if pubgauge_testbed::lies_in_memory(bench.scratch) {
+    if pubgauge_testbed::lies_in_memory(environment.scratch) {
         observed.processes.system_written_bytes = None;
     }
     if observed.died.is_empty() {
@@ -171,7 +171,7 @@ fn measure(
         exhausted: exhausted(&record),
         system_died: observed.died.clone(),
         system_in_client: brokerless,
-        cores: bench.cores,
+        cores: environment.cores,
         pacing_within_ns: job.pacing_within,
         earlier_trials: running.earlier_trials,
         ..circumstances(job.workload)
@@ -193,7 +193,7 @@ fn measure(
         observed,
         counted,
         limits,
-        client_limits: workers.limits(bench.client.realtime),
+        client_limits: workers.limits(environment.client.realtime),
         clocks,
         checks,
         errors,
@@ -214,8 +214,8 @@ enum WorkersPlace {
 }
 
 impl WorkersPlace {
-    fn of(job: &Job<'_>, bench: &Bench<'_>, brokerless: bool) -> WorkersPlace {
-        let client = &bench.client;
+    fn of(job: &Job<'_>, environment: &Environment<'_>, brokerless: bool) -> WorkersPlace {
+        let client = &environment.client;
         if let Some((all, sides)) = client.hosts.clone() {
             WorkersPlace::Hosts(Arc::new(HostsPlace::new(all, sides, brokerless)))
         } else if let Some(processes) = client.processes.clone() {

@@ -19,7 +19,7 @@ use pubgauge_engine::assignment::Workers;
 use pubgauge_engine::conductor::Phase;
 use pubgauge_engine::live::Live;
 use pubgauge_results::model::{Status, Trial};
-use pubgauge_runner::{Asked, Bench, Client, Job, Kept, Processes, Watch, perform};
+use pubgauge_runner::{Asked, Client, Environment, Job, Kept, Processes, Watch, perform};
 use pubgauge_testbed::shares::Share;
 use pubgauge_testbed::{Testbed, from_address, procfs};
 use pubgauge_workload::{Arrivals, SECOND, Until, Workload};
@@ -146,7 +146,7 @@ fn trial(broker: &Mosquitto, namespace: &str, seen: &mut Seen) -> Trial {
         network: None,
     };
     let scratch = tempfile::tempdir().unwrap();
-    let bench = Bench {
+    let environment = Environment {
         testbed: Testbed::with_program(program()),
         scratch: scratch.path(),
         client: Client {
@@ -166,7 +166,7 @@ fn trial(broker: &Mosquitto, namespace: &str, seen: &mut Seen) -> Trial {
         stop: Arc::new(AtomicBool::new(false)),
         cores: 1,
     };
-    perform(&job, &bench, &Kept::default(), seen).0
+    perform(&job, &environment, &Kept::default(), seen).0
 }
 
 #[test]

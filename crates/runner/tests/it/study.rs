@@ -11,7 +11,7 @@ use pubgauge_engine::conductor::Phase;
 use pubgauge_engine::live::Live;
 use pubgauge_results::model::{Machine, Status, StudyInfo};
 use pubgauge_results::store::{NewRun, RunFolder, load};
-use pubgauge_runner::{Asked, Bench, Client, Job, Kept, Watch, perform};
+use pubgauge_runner::{Asked, Client, Environment, Job, Kept, Watch, perform};
 use pubgauge_study::{Known, PlanOptions, Study};
 use pubgauge_testbed::shares::Share;
 use pubgauge_testbed::{Catalog, Testbed};
@@ -65,7 +65,7 @@ fn a_study_without_the_program() {
     let place = tempfile::tempdir().unwrap();
     let scratch = tempfile::tempdir().unwrap();
     let driver: Arc<dyn Driver> = Arc::new(MqttDriver);
-    let bench = Bench {
+    let environment = Environment {
         testbed: Testbed::new().unwrap(),
         scratch: scratch.path(),
         client: Client::default(),
@@ -108,7 +108,7 @@ fn a_study_without_the_program() {
             brokers: trial.brokers,
             network: None,
         };
-        let (done, files) = perform(&job, &bench, &Kept::default(), &mut watched);
+        let (done, files) = perform(&job, &environment, &Kept::default(), &mut watched);
         folder.append_trial(done, &files).unwrap();
     }
     folder.finish(Vec::new()).unwrap();
