@@ -259,7 +259,12 @@ fn a_search_finds_the_link_and_names_it() {
     let results = place.results("run");
     let search = &results["searches"][0];
     let truth = 10e6 / 8.0 * 1448.0 / 1514.0 / 1009.0;
-    let (low, high) = (number(&search["low"]), number(&search["high"]));
+    let end = |name: &str| {
+        search[name]
+            .as_f64()
+            .unwrap_or_else(|| panic!("no {name}: {search}"))
+    };
+    let (low, high) = (end("low"), end("high"));
     // A busy machine takes from the lower end, never adds to the upper one.
     assert!(
         low <= 1.02 * truth && low >= 0.7 * truth,
