@@ -166,9 +166,8 @@ fn conflate_delivers_only_the_newest() {
     }
     // The library's thread may still be carrying them over when the subscriber looks.
     let (subscribing, to) = (&mut pair.subscribing, pair.to);
-    subscribing.until("the newest", |seen| {
-        seen.sequences(to).last() == Some(&9_999)
-    });
+    let newest = |seen: &Recorder| seen.sequences(to).last() == Some(&9_999);
+    assert!(subscribing.poll_until(60 * SECOND, newest));
     let got = subscribing.seen.sequences(to);
     assert!(got.is_sorted() && got.len() < 1_000, "{got:?}");
     let second = pair
