@@ -1,6 +1,6 @@
 //! What the tests of drivers share: a fleet whose events are recorded and that is polled until
-//! something has happened, free ports, counts of connections, a proxy that injects known faults,
-//! and what benches do alike ([`mod@bench`]).
+//! something has happened, free ports, counts of connections, a throttle that plants a known rate, delay
+//! and loss, and what benches do alike ([`mod@bench`]).
 //!
 //! It is for tests and benches only, and panics where a condition does not hold.
 
@@ -17,8 +17,8 @@ pub mod certificates;
 pub mod confined;
 pub mod exhaustion;
 mod places;
-pub mod proxy;
 mod shared;
+pub mod throttle;
 
 pub use places::{connections_to, separate_places};
 pub use shared::shared;

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use common::servers::{Mosquitto, Scripted, free_port};
 use common::*;
+use pubgauge_testing::throttle::Rules;
 use serde_json::Value;
 
 /// Longer than any test waits: a run on a dead system must end by itself.
@@ -255,14 +256,13 @@ fn spoilt_in_the_middle() -> Value {
 #[test]
 fn the_connections_are_closed_in_the_middle() {
     let broker = Mosquitto::start();
-    let cut = Arc::new(AtomicBool::new(false));
-    let server = Scripted::between(broker.port, cut.clone());
+    let throttle = broker.throttled(Rules::default(), Rules::default());
     let place = Place::new();
-    let address = server.address();
+    let address = format!("mqtt://{}", throttle.address());
     let mut run = place.start(&long_run(&address));
     run.measures();
     works(broker.pid());
-    cut.store(true, Ordering::Relaxed);
+    assert_eq!(throttle.cut(""), 2);
     run.ends_within(SOON).exits(2);
     place.is_clean();
     kept_and_marked(

@@ -2,13 +2,10 @@
 
 use crate::common;
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
-
-use common::servers::{Mosquitto, Scripted};
+use common::servers::Mosquitto;
 use common::*;
 use pubgauge_testing::certificates::SelfSigned;
+use pubgauge_testing::throttle::Rules;
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, KeyUsagePurpose,
 };
@@ -247,8 +244,7 @@ mod real_time {
     fn lost_connections_are_made_again_where_the_study_says_so() {
         let place = Place::new();
         let broker = Mosquitto::start();
-        let cut = Arc::new(AtomicBool::new(false));
-        let server = Scripted::between(broker.port, cut.clone());
+        let throttle = broker.throttled(Rules::default(), Rules::default());
         place.write(
             "again.toml",
             r#"
@@ -264,13 +260,11 @@ mod real_time {
     rate = "200/s"
     "#,
         );
-        let address = server.address();
+        let address = format!("mqtt://{}", throttle.address());
         let mut run = place.start(&["run", "again.toml", "--on", &address, "--out", "run"]);
         run.measures();
         works(broker.pid());
-        cut.store(true, Ordering::Relaxed);
-        std::thread::sleep(Duration::from_millis(200));
-        cut.store(false, Ordering::Relaxed);
+        assert_eq!(throttle.cut(""), 2);
         run.ends();
         place.is_clean();
         let trial = place.trial("run");

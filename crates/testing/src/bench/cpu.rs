@@ -1,6 +1,5 @@
 //! Processor time, user and system together.
 
-use std::path::Path;
 use std::process::Child;
 use std::time::Duration;
 
@@ -65,22 +64,8 @@ pub fn of_process(pid: i32) -> f64 {
 
 /// Of another process's first thread so far, to the nanosecond.
 pub fn of_first_thread(pid: u32) -> Duration {
-    scheduled(format!("/proc/{pid}").as_ref()).expect("the process runs")
-}
-
-/// Of the thread of this process that has the name, so far; 0 if there is none.
-pub fn of_thread_named(name: &str) -> Duration {
-    let tasks = std::fs::read_dir("/proc/self/task").expect("Linux");
-    let named = tasks.flatten().map(|task| task.path()).find(|task| {
-        let its = std::fs::read_to_string(task.join("comm")).unwrap_or_default();
-        its.trim() == name
-    });
-    named.and_then(|task| scheduled(&task)).unwrap_or_default()
-}
-
-/// What a task has run, from its folder in `/proc`.
-fn scheduled(task: &Path) -> Option<Duration> {
-    let text = std::fs::read_to_string(task.join("schedstat")).ok()?;
-    let ns = text.split(' ').next()?.parse().ok()?;
-    Some(Duration::from_nanos(ns))
+    let text = std::fs::read_to_string(format!("/proc/{pid}/schedstat"));
+    let text = text.expect("the process runs");
+    let (ns, _) = text.split_once(' ').expect("figures");
+    Duration::from_nanos(super::parse(ns))
 }

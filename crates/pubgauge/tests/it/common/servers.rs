@@ -9,6 +9,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use pubgauge_testing::throttle::{Rules, Throttle};
+
 /// A port of the loopback that nobody listens on at the moment.
 pub fn free_port() -> u16 {
     pubgauge_testbed::free_port().unwrap()
@@ -116,6 +118,11 @@ impl Mosquitto {
         format!("mqtt://{}:{}", self.host, self.port)
     }
 
+    /// A throttle in front of it.
+    pub fn throttled(&self, to_server: Rules, to_client: Rules) -> Throttle {
+        Throttle::start((self.host, self.port).into(), to_server, to_client)
+    }
+
     pub fn pid(&self) -> i32 {
         self.child.id() as i32
     }
@@ -194,35 +201,6 @@ impl Scripted {
                 let _ = connection.write_all(&bytes);
             }
             while !then_close && hears(&mut connection, stop).is_some() {}
-        })
-    }
-
-    /// Stands between clients and a server, until the flag is set: then it closes every
-    /// connection.
-    pub fn between(port: u16, cut: Arc<AtomicBool>) -> Scripted {
-        Scripted::start(move |mut client, stop| {
-            let mut server = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
-            let mut back = server.try_clone().unwrap();
-            let mut answers = client.try_clone().unwrap();
-            let other = std::thread::spawn(move || {
-                let _ = std::io::copy(&mut back, &mut answers);
-            });
-            let mut bytes = [0; 65536];
-            while !stop.load(Ordering::Relaxed) && !cut.load(Ordering::Relaxed) {
-                match client.read(&mut bytes) {
-                    Ok(0) => break,
-                    Ok(n) => {
-                        if server.write_all(&bytes[..n]).is_err() {
-                            break;
-                        }
-                    }
-                    Err(e) if waits(&e) => {}
-                    Err(_) => break,
-                }
-            }
-            let _ = client.shutdown(Shutdown::Both);
-            let _ = server.shutdown(Shutdown::Both);
-            let _ = other.join();
         })
     }
 

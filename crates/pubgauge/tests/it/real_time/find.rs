@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use common::servers::Mosquitto;
 use common::*;
-use pubgauge_testing::proxy::{Direction, Proxy, Rate};
+use pubgauge_testing::throttle::Rules;
 use serde_json::Value;
 
 /// What the link takes, messages a second.
@@ -79,16 +79,14 @@ fn is_whole(place: &Place, run: &str) -> Value {
 fn behind_a_link() -> Option<(f64, Value)> {
     let place = Place::new();
     let broker = Mosquitto::start();
-    let server = ([127, 0, 0, 1], broker.port).into();
-    let rate = Rate::MessagesPerS(LINK);
-    // A link's buffer is short: what a flat-out trial leaves in it is gone when the next begins.
-    let link = || {
-        Proxy::to(server)
-            .rate(Direction::ToServer, rate)
-            .buffer(Direction::ToServer, 64 * 1024)
+    let link = Rules {
+        per_s: Some(LINK),
+        // What a flat-out trial leaves in a link is gone when the next begins.
+        longest_wait: Some(Duration::from_millis(70)),
+        ..Rules::default()
     };
-    let proxy = link().realtime(10).start().or_else(|_| link().start());
-    let address = format!("mqtt://{}", proxy.as_ref().unwrap().address());
+    let throttle = broker.throttled(link, Rules::default());
+    let address = format!("mqtt://{}", throttle.address());
     let done = place
         .start(&short(&address, "run"))
         .ends_within(Duration::from_secs(300));

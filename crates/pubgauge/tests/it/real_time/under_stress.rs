@@ -1,5 +1,5 @@
-//! A real broker behind a proxy that plants what happens when a system is at its end: what pubgauge
-//! reports of it against what was planted, and against the proxy's own count.
+//! A real broker, stopped for a while or behind a throttle that plants what happens when a system is at its end: what
+//! pubgauge reports of it against what was planted, and against the throttle's record.
 
 use crate::common;
 
@@ -9,11 +9,8 @@ use std::time::{Duration, Instant};
 
 use common::servers::Mosquitto;
 use common::*;
-use pubgauge_testing::proxy::{Direction, Duplicate, Proxy, ProxyBuilder, Rate, Rules, Select};
+use pubgauge_testing::throttle::{Direction, Direction::*, Passage, Rules, Throttle};
 use serde_json::Value;
-
-const TO_CLIENT: Direction = Direction::ToClient;
-const TO_SERVER: Direction = Direction::ToServer;
 
 /// Rates and delays are planted in real time: one test after the other.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -22,45 +19,49 @@ fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A mosquitto behind a proxy.
+/// So many messages a second.
+fn rate(per_s: f64) -> Rules {
+    Rules {
+        per_s: Some(per_s),
+        ..Rules::default()
+    }
+}
+
+/// A mosquitto behind a throttle.
 struct Bench {
     place: Place,
-    proxy: Proxy,
-    _broker: Mosquitto,
+    throttle: Throttle,
+    broker: Mosquitto,
     _alone: MutexGuard<'static, ()>,
 }
 
-fn bench(plant: impl Fn(ProxyBuilder) -> ProxyBuilder) -> Bench {
+fn bench(to_server: Rules, to_client: Rules) -> Bench {
     let alone = alone();
     let broker = Mosquitto::start();
-    let server = ([127, 0, 0, 1], broker.port).into();
-    // With real-time priority where that is allowed: what is planted is then exact on a busy machine.
-    let proxy = plant(Proxy::to(server)).realtime(10).start();
-    let proxy = proxy.or_else(|_| plant(Proxy::to(server)).start());
     Bench {
         place: Place::new(),
-        proxy: proxy.expect("a proxy"),
-        _broker: broker,
+        throttle: broker.throttled(to_server, to_client),
+        broker,
         _alone: alone,
     }
 }
 
 /// A trial on a machine that does not stand still itself, for which the verdict would say so
 /// instead: tried again, on a bench of its own, until it does not.
-fn on_calm_bench(plant: impl Fn(ProxyBuilder) -> ProxyBuilder, study: &str) -> (Bench, Value) {
-    on_bench_that(|_| true, plant, study)
+fn on_calm_bench(to_server: Rules, to_client: Rules, study: &str) -> (Bench, Value) {
+    on_bench_that(|_| true, [to_server, to_client], study)
 }
 
-/// The same, where what was planted also came to pass by the proxy's own record.
+/// The same, where what was planted also came to pass by the throttle's own record.
 fn on_bench_that(
-    was_so: impl Fn(&Proxy) -> bool,
-    plant: impl Fn(ProxyBuilder) -> ProxyBuilder,
+    was_so: impl Fn(&Bench) -> bool,
+    [to_server, to_client]: [Rules; 2],
     study: &str,
 ) -> (Bench, Value) {
     for _ in 0..5 {
-        let bench = bench(&plant);
+        let bench = bench(to_server, to_client);
         let trial = bench.trial(study);
-        if !crowded(&trial) && was_so(&bench.proxy) {
+        if !crowded(&trial) && was_so(&bench) {
             return (bench, trial);
         }
     }
@@ -70,18 +71,18 @@ fn on_bench_that(
 impl Bench {
     /// A trial of this study, which ends with exit code 0 (valid), or 2.
     fn trial(&self, study: &str) -> Value {
-        self.started(study, |_| ())
+        self.started(study, || ())
     }
 
     /// The same, with something that happens meanwhile.
-    fn started(&self, study: &str, meanwhile: impl FnOnce(&Proxy)) -> Value {
+    fn started(&self, study: &str, meanwhile: impl FnOnce()) -> Value {
         std::fs::write(self.place.at("study.toml"), study).unwrap();
-        let address = format!("mqtt://{}", self.proxy.address());
+        let address = format!("mqtt://{}", self.throttle.address());
         let args = ["run", "study.toml", "--on", &address, "--out", "run"];
         let command = self.place.command(&args);
         let done = std::thread::scope(|scope| {
             let run = scope.spawn(|| self.place.finish(command));
-            meanwhile(&self.proxy);
+            meanwhile();
             run.join().unwrap()
         });
         done.ran_to_its_end();
@@ -90,9 +91,31 @@ impl Bench {
         trial
     }
 
-    /// What the proxy saw of PUBLISH packets in one direction: let through.
+    /// How many messages came to the throttle.
+    fn came(&self, direction: Direction) -> u64 {
+        self.throttle.record(direction).len() as u64
+    }
+
+    /// How many it let through.
     fn passed(&self, direction: Direction) -> u64 {
-        self.proxy.counts().total(direction).passed.publishes
+        let record = self.throttle.record(direction);
+        record.iter().filter(|of| of.passed_ns.is_some()).count() as u64
+    }
+
+    /// Waits until so many have gone through to the server.
+    fn published(&self, messages: u64) {
+        let patience = Instant::now() + Duration::from_secs(60);
+        while self.passed(ToServer) < messages {
+            assert!(Instant::now() < patience, "the run publishes nothing");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Stops the broker for a while.
+    fn freeze(&self, span: Duration) {
+        self.broker.signal(libc::SIGSTOP);
+        std::thread::sleep(span);
+        self.broker.signal(libc::SIGCONT);
     }
 }
 
@@ -111,15 +134,6 @@ fn in_processes(study: &str) -> String {
 
 const AT_LEAST_ONCE: &str = "reliability = \"at-least-once\"";
 
-/// Waits until so many messages have gone through to the server.
-fn published(proxy: &Proxy, messages: u64) {
-    let patience = Instant::now() + Duration::from_secs(60);
-    while proxy.counts().total(TO_SERVER).passed.publishes < messages {
-        assert!(Instant::now() < patience, "the run publishes nothing");
-        std::thread::sleep(Duration::from_millis(1));
-    }
-}
-
 #[track_caller]
 fn within(figure: f64, truth: f64, share: f64) {
     let off = (figure - truth).abs();
@@ -137,22 +151,23 @@ fn delivered_per_s(trial: &Value) -> f64 {
 fn three_times_what_a_link_takes_is_overload_without_loss() {
     let phases = "warm-up = \"1s\"\nmeasure = \"4s\"\ndrain-within = \"2s\"";
     let (bench, trial) = on_calm_bench(
-        |proxy| proxy.rate(TO_SERVER, Rate::MessagesPerS(2_000.0)),
+        rate(2_000.0),
+        Rules::default(),
         &in_processes(&study("rate = \"6k/s\"", phases, "")),
     );
     assert_eq!(verdict(&trial), "overloaded", "{}", reasons(&trial));
     assert_eq!(count(&trial, "lost"), 0, "{}", brief(&trial));
     assert!(count(&trial, "under_way") > 4_000, "{}", brief(&trial));
     within(delivered_per_s(&trial), 2_000.0, 0.02);
-    // What came, by the proxy's count, which goes on for the 2 s at most that closing may take.
+    // What came, by the throttle's count, which goes on for the 2 s at most that closing may take.
     let came = count(&trial, "delivered") + count(&trial, "warm_up.delivered");
-    let passed = bench.passed(TO_CLIENT);
+    let passed = bench.passed(ToClient);
     assert!(
         (came..=came + 4_200).contains(&passed),
         "{came} came of {passed}"
     );
     let sent = count(&trial, "published") + count(&trial, "warm_up.published");
-    let taken = bench.proxy.counts().total(TO_SERVER).received.publishes;
+    let taken = bench.came(ToServer);
     assert_eq!(taken, sent + count(&trial, "sentinels"));
     // Two thirds of the latencies are not known.
     assert_eq!(trial["latency_ns"]["p99"], Value::Null);
@@ -169,7 +184,8 @@ fn three_times_what_a_link_takes_is_overload_without_loss() {
 fn sentinels_on_many_topics_leave_no_backlog() {
     let phases = "warm-up = \"200ms\"\nmeasure = \"3s\"";
     let (_bench, trial) = on_calm_bench(
-        |proxy| proxy.rate(TO_SERVER, Rate::MessagesPerS(1_000.0)),
+        rate(1_000.0),
+        Rules::default(),
         &study("topics = 2000\nrate = \"500/s\"", phases, ""),
     );
     assert_eq!(verdict(&trial), "valid", "{}", reasons(&trial));
@@ -181,12 +197,15 @@ fn sentinels_on_many_topics_leave_no_backlog() {
 #[test]
 fn flat_out_into_a_narrow_link_is_not_broken() {
     let phases = "warm-up = \"500ms\"\nmeasure = \"3s\"\ndrain-within = \"1s\"";
-    let narrow = |proxy: ProxyBuilder| {
-        proxy
-            .rate(TO_SERVER, Rate::MessagesPerS(2_000.0))
-            .buffer(TO_SERVER, 256 * 1024)
+    let narrow = Rules {
+        longest_wait: Some(Duration::from_millis(1_400)),
+        ..rate(2_000.0)
     };
-    let (_bench, trial) = on_calm_bench(narrow, &study("rate = \"max\"", phases, ""));
+    let (_bench, trial) = on_calm_bench(
+        narrow,
+        Rules::default(),
+        &study("rate = \"max\"", phases, ""),
+    );
     // The buffers hold seconds of traffic: what was measured stands behind the warm-up's, or was not
     // even taken. The link's rate shows all the same.
     assert_eq!(count(&trial, "lost"), 0, "{}", brief(&trial));
@@ -200,13 +219,13 @@ fn flat_out_into_a_narrow_link_is_not_broken() {
 #[test]
 fn one_slow_subscriber_of_four_loses_nothing_at_qos_1() {
     let slow = Rules {
-        rate: Some(Rate::MessagesPerS(300.0)),
-        ..Rules::default()
+        clients: "w-sub-3-",
+        ..rate(300.0)
     };
-    let third = Select::ClientId("w-sub-3-*".into());
     let phases = "warm-up = \"1s\"\nmeasure = \"4s\"\ndrain-within = \"2s\"";
     let (_bench, trial) = on_calm_bench(
-        |proxy| proxy.rules(third.clone(), TO_CLIENT, slow),
+        Rules::default(),
+        slow,
         &in_processes(&study(
             "subscribers = 4\nrate = \"600/s\"",
             phases,
@@ -221,12 +240,12 @@ fn one_slow_subscriber_of_four_loses_nothing_at_qos_1() {
 
 #[test]
 fn a_freeze_across_the_end_loses_nothing() {
-    let bench = bench(|proxy| proxy);
+    let bench = bench(Rules::default(), Rules::default());
     let study = study("rate = \"1k/s\"", "warm-up = \"1s\"\nmeasure = \"4s\"", "");
-    let trial = bench.started(&study, |proxy| {
+    let trial = bench.started(&study, || {
         // 0.6 s before the end of the measurement.
-        published(proxy, 4_400);
-        proxy.freeze(Duration::from_secs(2));
+        bench.published(4_400);
+        bench.freeze(Duration::from_secs(2));
     });
     let lost = count(&trial, "lost") + count(&trial, "under_way");
     assert_eq!(
@@ -242,15 +261,15 @@ fn a_freeze_across_the_end_loses_nothing() {
 /// A message belongs to the window it was due in, however late it came.
 #[test]
 fn windows_tell_a_freeze_from_what_was_before_and_after() {
-    let bench = bench(|proxy| proxy);
+    let bench = bench(Rules::default(), Rules::default());
     let windows = "window = [{ name = \"before\", from = \"0s\", to = \"2s\" }, { name = \"during\", from = \"2s\", to = \"4s\" }, \
                    { name = \"after\", from = \"4s\", to = \"5s\" }]";
     let phases = format!("warm-up = \"1s\"\nmeasure = \"5s\"\n{windows}");
     let study = study("rate = \"1k/s\"", &phases, "");
-    let trial = bench.started(&study, |proxy| {
+    let trial = bench.started(&study, || {
         // 2.2 s after the start of the measurement, up to 3.2 s.
-        published(proxy, 3_200);
-        proxy.freeze(Duration::from_secs(1));
+        bench.published(3_200);
+        bench.freeze(Duration::from_secs(1));
     });
     let windows = trial["windows"].as_array().unwrap();
     let of = |field: &str| -> Vec<u64> { windows.iter().map(|w| count(w, field)).collect() };
@@ -277,40 +296,20 @@ fn windows_tell_a_freeze_from_what_was_before_and_after() {
 }
 
 #[test]
-fn doubled_deliveries_are_counted_beside_the_rate() {
-    for late in [0, 500] {
-        let twice = Duplicate {
-            share: 1.0,
-            late: Duration::from_millis(late),
-        };
-        let bench = bench(|proxy| proxy.duplicate(TO_CLIENT, twice));
-        let phases = "warm-up = \"1s\"\nmeasure = \"3s\"";
-        let study = study("rate = \"500/s\"", phases, AT_LEAST_ONCE);
-        let trial = match late {
-            0 => bench.trial(&study),
-            _ => bench.trial(&in_processes(&study)),
-        };
-        assert_eq!(count(&trial, "published"), 1_500);
-        let unique = count(&trial, "delivered") - count(&trial, "duplicated");
-        assert_eq!(
-            (unique, count(&trial, "duplicated")),
-            (1_500, 1_500),
-            "{late} ms"
-        );
-        within(delivered_per_s(&trial), 500.0, 0.02);
-    }
-}
-
-#[test]
 fn what_a_link_drops_is_lost_to_the_message() {
     let phases = "warm-up = \"500ms\"\nmeasure = \"2s\"";
     let (bench, trial) = on_calm_bench(
-        |proxy| proxy.lose(TO_CLIENT, 0.05),
+        Rules::default(),
+        Rules {
+            loss: 0.05,
+            ..Rules::default()
+        },
         &study("subscribers = 2\nrate = \"1k/s\"", phases, ""),
     );
     assert_eq!(verdict(&trial), "lossy", "{}", reasons(&trial));
     assert_eq!(count(&trial, "under_way"), 0);
-    let dropped = bench.proxy.counts().total(TO_CLIENT).dropped;
+    let record = bench.throttle.record(ToClient);
+    let dropped = record.iter().filter(|of| of.due_ns.is_none()).count() as u64;
     let warm_up = 2 * count(&trial, "warm_up.published") - count(&trial, "warm_up.delivered");
     let known = count(&trial, "lost") + warm_up;
     // Sentinels are dropped too, and are not counted one by one.
@@ -324,11 +323,17 @@ fn what_a_link_drops_is_lost_to_the_message() {
 #[test]
 fn a_window_of_one_is_kept() {
     let delay = Duration::from_millis(5);
-    let bench = bench(|proxy| proxy.delay(TO_SERVER, delay).traced());
+    let bench = bench(
+        Rules {
+            delay,
+            ..Rules::default()
+        },
+        Rules::default(),
+    );
     let phases = "warm-up = \"500ms\"\nmeasure = \"3s\"";
     for window in [1, 2, 7] {
         let flow = format!("rate = \"max\"\nwindow = {window}");
-        let before = bench.proxy.trace().len();
+        let before = bench.throttle.record(ToServer).len();
         let study = study(&flow, phases, "");
         let trial = match window {
             2 => bench.trial(&in_processes(&study)),
@@ -337,12 +342,10 @@ fn a_window_of_one_is_kept() {
         let per_s = delivered_per_s(&trial);
         let most = f64::from(window) * 200.0;
         assert!(per_s <= most && per_s > 0.6 * most, "{per_s} of {most}");
-        // By the proxy: never more inside it than the window.
-        let trace = &bench.proxy.trace()[before..];
-        let to_server = trace
-            .iter()
-            .filter(|p| p.direction == TO_SERVER && p.amount.publishes > 0);
-        let spans: Vec<(u64, u64)> = to_server.map(|p| (p.entered_ns, p.passed_ns)).collect();
+        // By the throttle: never more inside it than the window.
+        let record = &bench.throttle.record(ToServer)[before..];
+        let passed = |of: &Passage| Some((of.entered_ns, of.passed_ns?));
+        let spans: Vec<(u64, u64)> = record.iter().filter_map(passed).collect();
         let mut steps: Vec<(u64, i32)> = spans.iter().map(|span| (span.0, 1)).collect();
         steps.extend(spans.iter().map(|span| (span.1, -1)));
         steps.sort_unstable();
@@ -357,13 +360,13 @@ fn a_window_of_one_is_kept() {
 
 #[test]
 fn a_cut_on_purpose_is_no_breakage() {
-    let bench = bench(|proxy| proxy);
+    let bench = bench(Rules::default(), Rules::default());
     let phases = "warm-up = \"500ms\"\nmeasure = \"3s\"\nreconnect-after = \"200ms\"\n\
                   allow-disconnects = true\nallow-losses = true";
     let study = study("publishers = 2\nrate = \"500/s\"", phases, "");
-    let trial = bench.started(&study, |proxy| {
-        published(proxy, 1_000);
-        assert!(proxy.cut(Select::ClientId("w-pub-1-*".into())) == 1);
+    let trial = bench.started(&study, || {
+        bench.published(1_000);
+        assert_eq!(bench.throttle.cut("w-pub-1-"), 1);
     });
     assert_eq!(count(&trial, "connections.lost"), 1, "{}", brief(&trial));
     assert_eq!(count(&trial, "connections.remade"), 1, "{}", brief(&trial));
@@ -373,13 +376,13 @@ fn a_cut_on_purpose_is_no_breakage() {
 /// nobody, percentiles are those of all that was due, and the silence is as long as the outage.
 #[test]
 fn an_outage_is_told_as_an_outage() {
-    let bench = bench(|proxy| proxy);
+    let bench = bench(Rules::default(), Rules::default());
     let phases = "warm-up = \"500ms\"\nmeasure = \"5s\"\nreconnect-after = \"1200ms\"\n\
                   allow-disconnects = true";
     let study = study("publishers = 2\nrate = \"1k/s\"", phases, "");
-    let trial = bench.started(&study, |proxy| {
-        published(proxy, 1_500);
-        assert_eq!(proxy.cut(Select::All), 3);
+    let trial = bench.started(&study, || {
+        bench.published(1_500);
+        assert_eq!(bench.throttle.cut(""), 3);
     });
     let out = count(&trial, "not_connected");
     assert_eq!(count(&trial, "refused"), 0, "{}", brief(&trial));
@@ -396,22 +399,26 @@ fn an_outage_is_told_as_an_outage() {
     assert!(reasons(&trial).contains(&told), "{}", reasons(&trial));
 }
 
-/// The server's side stops reading from one publisher of two, QoS 1: what it never acknowledged, by the proxy's count
-/// what has entered and not passed, is under way.
+/// The server's side stops reading from one publisher of two, QoS 1: what it never acknowledged, by the throttle's
+/// count what has entered and not passed, is under way.
 #[test]
 fn a_publisher_that_is_not_read_loses_nothing() {
-    let second = Select::ClientId("w-pub-1-*".into());
-    let bench = bench(|proxy| proxy.rules(second.clone(), TO_SERVER, Rules::default()));
+    let second = Rules {
+        clients: "w-pub-1-",
+        ..Rules::default()
+    };
+    let bench = bench(second, Rules::default());
     let phases = "warm-up = \"500ms\"\nmeasure = \"3s\"\ndrain-within = \"5s\"";
     let settings = format!("{AT_LEAST_ONCE}\nin-flight = 10");
     let study = study("publishers = 2\nrate = \"400/s\"", phases, &settings);
-    let trial = bench.started(&study, |proxy| {
-        published(proxy, 800);
+    let trial = bench.started(&study, || {
+        bench.published(800);
         let forever = Duration::from_secs(3_600);
-        proxy.change(&second, TO_SERVER, |rules| rules.delay = forever);
+        bench
+            .throttle
+            .change(ToServer, |rules| rules.delay = forever);
     });
-    let seen = bench.proxy.counts().total(TO_SERVER);
-    let inside = seen.received.publishes - seen.passed.publishes;
+    let inside = bench.came(ToServer) - bench.passed(ToServer);
     assert_eq!(inside, 10, "{}", brief(&trial));
     assert_eq!(count(&trial, "lost"), 0, "{}", brief(&trial));
     assert_eq!(count(&trial, "under_way"), inside, "{}", brief(&trial));
@@ -428,11 +435,11 @@ fn what_is_gathered_leaves_whole() {
         "{}\n[client]\npacing-within = \"100ms\"\n",
         study("rate = \"20k/s\"", phases, "")
     );
-    let (bench, trial) = on_calm_bench(|proxy| proxy, &gathered);
+    let (bench, trial) = on_calm_bench(Rules::default(), Rules::default(), &gathered);
     assert_eq!(count(&trial, "not_sent"), 0, "{}", brief(&trial));
     assert_eq!(count(&trial, "published"), 20_000, "{}", brief(&trial));
     let sent = count(&trial, "published") + count(&trial, "warm_up.published");
-    let taken = bench.proxy.counts().total(TO_SERVER).received.publishes;
+    let taken = bench.came(ToServer);
     assert_eq!(taken, sent + count(&trial, "sentinels"));
 }
 
@@ -440,18 +447,19 @@ fn what_is_gathered_leaves_whole() {
 #[test]
 fn two_runs_at_once_do_not_count_each_other() {
     for topic in ["", "topic = \"site/meter\""] {
-        let (first, second) = (bench(|proxy| proxy), Place::new());
+        let (_alone, broker) = (alone(), Mosquitto::start());
+        let places = [Place::new(), Place::new()];
         let phases = "warm-up = \"500ms\"\nmeasure = \"3s\"";
         let text = study(&format!("rate = \"500/s\"\n{topic}"), phases, AT_LEAST_ONCE);
-        std::fs::write(second.at("study.toml"), &text).unwrap();
-        std::fs::write(first.place.at("study.toml"), &text).unwrap();
-        let address = format!("mqtt://{}", first.proxy.address());
+        let address = broker.address();
         let args = ["run", "study.toml", "--on", &address, "--out", "run"];
         let trials = std::thread::scope(|scope| {
-            let places = [&first.place, &second];
-            let runs = places.map(|place| scope.spawn(move || place.run(&args)));
+            let runs = places.each_ref().map(|place| {
+                place.write("study.toml", &text);
+                scope.spawn(move || place.run(&args))
+            });
             runs.into_iter().for_each(|run| drop(run.join().unwrap()));
-            places.map(|place| place.trial("run"))
+            places.each_ref().map(|place| place.trial("run"))
         });
         for trial in &trials {
             assert_eq!(count(trial, "published"), 1_500);
@@ -527,12 +535,8 @@ fn slightly_too_much_is_told_from_slightly_too_little() {
     for (rate, overloaded) in [(2_014.0, true), (1_980.0, false)] {
         let phases = "warm-up = \"1s\"\nmeasure = \"10s\"";
         let (_bench, trial) = on_bench_that(
-            |proxy| waits_as_planted(proxy, rate),
-            |proxy| {
-                proxy
-                    .rate(TO_SERVER, Rate::MessagesPerS(LINK_PER_S))
-                    .traced()
-            },
+            |bench| waits_as_planted(bench, rate),
+            [self::rate(LINK_PER_S), Rules::default()],
             &study(&format!("rate = \"{rate}/s\""), phases, ""),
         );
         let said = verdict(&trial) == "overloaded";
@@ -545,16 +549,12 @@ const LINK_PER_S: f64 = 2_000.0;
 
 /// Whether messages waited before this link as one waits whose excess alone has to: to 10 ms. A
 /// sender or a link that stood still for a moment plants a step of its own.
-fn waits_as_planted(proxy: &Proxy, per_s: f64) -> bool {
-    let trace = proxy.trace();
-    let messages: Vec<_> = trace
-        .iter()
-        .filter(|p| p.direction == TO_SERVER && p.amount.publishes > 0)
-        .collect();
+fn waits_as_planted(bench: &Bench, per_s: f64) -> bool {
+    let record = bench.throttle.record(ToServer);
     let excess = (per_s / LINK_PER_S - 1.0).max(0.0);
-    messages.iter().all(|message| {
-        let since = (message.entered_ns - messages[0].entered_ns) as f64;
-        let waited = (message.passed_ns - message.entered_ns) as f64;
-        (waited - excess * since).abs() < 10e6
+    record.iter().all(|of| {
+        let since = (of.entered_ns - record[0].entered_ns) as f64;
+        let passed = of.passed_ns.map(|at| (at - of.entered_ns) as f64);
+        passed.is_some_and(|waited| (waited - excess * since).abs() < 10e6)
     })
 }

@@ -1,0 +1,295 @@
+//! A throttle between MQTT clients and a real server: what is planted in a connection is a known rate, a known delay
+//! and a known loss.
+//!
+//! Rates and losses are of PUBLISH packets of MQTT 3.1.1 and 5 without TLS. All throttled clients share the rate of a
+//! direction, first come, first served; within a connection and direction the order is always kept. A loss must not
+//! hit a topic alias that is used later.
+//!
+//! Nothing passes early, by `CLOCK_MONOTONIC`. Threads that get no processor in time pass late what is due, and catch
+//! up at once; the record of every PUBLISH packet shows it ([`Throttle::record`]).
+
+mod lane;
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use pubgauge_driver::{Nanos, clock::monotonic_now};
+use pubgauge_mqtt_codec::{MAX_PACKET_LEN, Packet, Version, decode, packet_len};
+use rustix::net::sockopt::set_socket_recv_buffer_size;
+
+use lane::{Lane, Waiting};
+pub use lane::{Passage, Rules};
+
+/// The kernel's buffer of what clients sent and the throttle has not read, in bytes. TCP over the loopback, whose
+/// segments have up to 64 KiB, stalls below 16 KiB.
+const RECEIVE_BUFFER: usize = 32 << 10;
+
+/// A real-time priority, from 1 to 99, that is enough to be on time on a busy machine.
+const PRIORITY: u8 = 10;
+
+/// A direction of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// From the client to the server.
+    ToServer,
+    /// From the server to the client.
+    ToClient,
+}
+
+/// A running throttle. Dropping it ends its connections and its threads.
+pub struct Throttle {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    acceptor: Option<JoinHandle<()>>,
+}
+
+impl Throttle {
+    /// Listens on a free port of 127.0.0.1, for clients of this server. Its threads have a real-time priority where
+    /// that is allowed.
+    ///
+    /// # Panics
+    /// If it cannot listen.
+    pub fn start(server: SocketAddr, to_server: Rules, to_client: Rules) -> Throttle {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+        let address = listener.local_addr().expect("it is bound");
+        // Connections inherit it.
+        set_socket_recv_buffer_size(&listener, RECEIVE_BUFFER).expect("a socket");
+        let shared = Arc::new(Shared {
+            server,
+            lanes: [to_server, to_client].map(Lane::new),
+            connections: Mutex::default(),
+            ended: Mutex::new(false),
+            wake: Condvar::new(),
+        });
+        let accepting = shared.clone();
+        let acceptor = std::thread::spawn(move || {
+            // The threads of the connections inherit both.
+            pubgauge_testbed::set_timer_slack(1).expect("a thread may set its timer slack");
+            let _ = pubgauge_testbed::set_realtime(PRIORITY);
+            accepting.accept(&listener);
+        });
+        Throttle {
+            address,
+            shared,
+            acceptor: Some(acceptor),
+        }
+    }
+
+    /// Where clients connect to.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Changes the rules for what is read from then on.
+    pub fn change(&self, direction: Direction, edit: impl FnOnce(&mut Rules)) {
+        self.shared.lane(direction).change(edit);
+    }
+
+    /// Every PUBLISH packet that has come so far, in the order of coming.
+    pub fn record(&self, direction: Direction) -> Vec<Passage> {
+        self.shared.lane(direction).record()
+    }
+
+    /// Ends the connections of the clients whose identifier begins so, and returns how many they were.
+    pub fn cut(&self, clients: &str) -> usize {
+        self.shared.cut(clients)
+    }
+}
+
+impl Drop for Throttle {
+    fn drop(&mut self) {
+        *self.shared.ended.lock().unwrap() = true;
+        self.shared.wake.notify_all();
+        // Wakes the thread that accepts.
+        let _ = TcpStream::connect(self.address);
+        let ended = self.acceptor.take().expect("it runs").join();
+        let fine = ended.is_ok() || std::thread::panicking();
+        assert!(fine, "a thread of the throttle panicked");
+    }
+}
+
+/// What the threads of a throttle share.
+struct Shared {
+    server: SocketAddr,
+    lanes: [Lane; 2],
+    /// Open connections, in the order of connecting.
+    connections: Mutex<BTreeMap<usize, Connection>>,
+    ended: Mutex<bool>,
+    /// Notified when `ended` becomes true.
+    wake: Condvar,
+}
+
+struct Connection {
+    /// Empty until its CONNECT has come.
+    client_id: String,
+    /// The client's, the server's.
+    sockets: [TcpStream; 2],
+}
+
+impl Shared {
+    fn lane(&self, direction: Direction) -> &Lane {
+        &self.lanes[direction as usize]
+    }
+
+    /// Serves connections until the end, and ends them then.
+    fn accept(&self, listener: &TcpListener) {
+        std::thread::scope(|scope| {
+            for (order, client) in listener.incoming().enumerate() {
+                if *self.ended.lock().unwrap() {
+                    break;
+                }
+                // A client whose server is not there finds its connection closed.
+                if let Ok(client) = client
+                    && let Ok(server) = TcpStream::connect(self.server)
+                {
+                    let sockets = [client, server];
+                    let again = |socket: &TcpStream| socket.try_clone().expect("a descriptor");
+                    let connection = Connection {
+                        client_id: String::new(),
+                        sockets: sockets.each_ref().map(again),
+                    };
+                    self.connections.lock().unwrap().insert(order, connection);
+                    scope.spawn(move || self.serve(order, &sockets));
+                }
+            }
+            self.cut("");
+        });
+    }
+
+    fn cut(&self, clients: &str) -> usize {
+        let mut connections = self.connections.lock().unwrap();
+        let before = connections.len();
+        connections.retain(|_, connection| {
+            let chosen = connection.client_id.starts_with(clients);
+            for socket in connection.sockets.iter().filter(|_| chosen) {
+                // It fails if the other side has ended it.
+                let _ = socket.shutdown(Shutdown::Both);
+            }
+            !chosen
+        });
+        before - connections.len()
+    }
+
+    /// Relays between the two ends of a connection until both have ended.
+    fn serve(&self, order: usize, sockets: &[TcpStream; 2]) {
+        let [client, server] = sockets;
+        for socket in sockets {
+            let _ = socket.set_nodelay(true);
+        }
+        let [mut sent, answered] = [client, server].map(|stream| Packets {
+            stream,
+            read: Vec::new(),
+        });
+        // A server says nothing before its client does.
+        if let Some(client_id) = sent.client_id() {
+            if let Some(this) = self.connections.lock().unwrap().get_mut(&order) {
+                this.client_id.clone_from(&client_id);
+            }
+            std::thread::scope(|scope| {
+                let answers = || self.relay(Direction::ToClient, &client_id, answered, client);
+                scope.spawn(answers);
+                self.relay(Direction::ToServer, &client_id, sent, server);
+            });
+        }
+        self.connections.lock().unwrap().remove(&order);
+    }
+
+    /// Relays packets in one direction until either side ends.
+    fn relay(&self, direction: Direction, client_id: &str, mut from: Packets<'_>, to: &TcpStream) {
+        let lane = self.lane(direction);
+        let (queue, waiting) = channel();
+        let source = from.stream;
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                self.pass(lane, &waiting, to);
+                // They fail if the other side has ended.
+                let _ = to.shutdown(Shutdown::Write);
+                let _ = source.shutdown(Shutdown::Read);
+            });
+            while let Some(packet) = from.next() {
+                let Some((waiting, read_on)) = lane.admit(client_id, packet, monotonic_now())
+                else {
+                    continue;
+                };
+                if queue.send(waiting).is_err() || !self.sleep_until(read_on) {
+                    break;
+                }
+            }
+            drop(queue);
+        });
+    }
+
+    /// Writes packets when they are due, those that are due together at once.
+    fn pass(&self, lane: &Lane, waiting: &Receiver<Waiting>, mut to: &TcpStream) {
+        let mut later = None;
+        while let Some(next) = later.take().or_else(|| waiting.recv().ok())
+            && self.sleep_until(next.due_ns)
+        {
+            let now = monotonic_now();
+            let mut due = vec![next];
+            while let Ok(next) = waiting.try_recv() {
+                if next.due_ns > now {
+                    later = Some(next);
+                    break;
+                }
+                due.push(next);
+            }
+            let bytes = due.iter().map(|packet| &*packet.bytes);
+            let bytes = bytes.collect::<Vec<_>>().concat();
+            if to.write_all(&bytes).is_err() {
+                return;
+            }
+            lane.passed(&due, now);
+        }
+    }
+
+    /// Waits for this moment; false if the throttle ends before.
+    fn sleep_until(&self, at: Nanos) -> bool {
+        let span = Duration::from_nanos(at.saturating_sub(monotonic_now()));
+        let ended = self.ended.lock().unwrap();
+        let woken = self.wake.wait_timeout_while(ended, span, |ended| !*ended);
+        !*woken.unwrap().0
+    }
+}
+
+/// The packets of a stream.
+struct Packets<'a> {
+    stream: &'a TcpStream,
+    /// What was read and not taken.
+    read: Vec<u8>,
+}
+
+impl Packets<'_> {
+    /// Waits for the client identifier of the CONNECT that begins the stream; `None` if it ends before.
+    fn client_id(&mut self) -> Option<String> {
+        self.await_packet()?;
+        match decode(&self.read, Version::V5, MAX_PACKET_LEN) {
+            Ok(Some((Packet::Connect(connect), _))) => Some(connect.client_id.to_owned()),
+            other => panic!("a client begins with {other:?}, not with an MQTT CONNECT"),
+        }
+    }
+
+    /// Waits for the next packet; `None` at the end of the stream.
+    fn next(&mut self) -> Option<Vec<u8>> {
+        let len = self.await_packet()?;
+        Some(self.read.drain(..len).collect())
+    }
+
+    /// Reads until there is a whole packet, and says how long it is.
+    fn await_packet(&mut self) -> Option<usize> {
+        loop {
+            let len = packet_len(&self.read, MAX_PACKET_LEN).expect("MQTT without TLS");
+            if let Some(len) = len.filter(|len| *len <= self.read.len()) {
+                return Some(len);
+            }
+            let mut chunk = [0; 8 << 10];
+            let n = self.stream.read(&mut chunk).ok().filter(|n| *n > 0)?;
+            self.read.extend_from_slice(&chunk[..n]);
+        }
+    }
+}
