@@ -22,7 +22,7 @@ fn silent() -> (TcpListener, u16) {
 /// With 40 open files: a client that gets no descriptor fails with [`Resource::Descriptors`], also
 /// when it reconnects; and clients connect once there are some again.
 ///
-/// `test` is the name of the calling test; `target` makes a target from a port.
+/// `target` makes a target from a port.
 ///
 /// # Panics
 /// If the driver says anything else.
@@ -164,8 +164,6 @@ const DOMAIN: u16 = 77;
 /// Opens fleets of a DDS library, with sockets and threads of its own, with 0, 1, 2 ... descriptors
 /// left, and with no UDP port left in its domain: the error names what is missing, nothing crashes,
 /// and a fleet that does open has all of its threads.
-///
-/// `test` is the name of the calling test.
 ///
 /// # Panics
 /// If the driver says anything else.

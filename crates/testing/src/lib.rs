@@ -20,7 +20,7 @@ mod places;
 mod shared;
 pub mod throttle;
 
-pub use places::{connections_to, separate_places};
+pub use places::separate_places;
 pub use shared::shared;
 
 /// Runs these tests by name, as a program of tests that has its own `main` because it starts itself again in another
@@ -192,7 +192,7 @@ impl Bench {
     /// Polls until the condition holds.
     ///
     /// # Panics
-    /// After 20 s, with the text `what`.
+    /// After 60 s, with the text `what`.
     #[track_caller]
     pub fn until(&mut self, what: &str, mut holds: impl FnMut(&Seen) -> bool) {
         let end = clock::monotonic_now() + 60 * SECOND;
@@ -224,7 +224,7 @@ impl Bench {
     /// Connects a client and waits until it is.
     ///
     /// # Panics
-    /// If it has not connected after 20 s.
+    /// If it has not connected after 60 s.
     #[track_caller]
     pub fn client(&mut self, spec: &ClientSpec) -> ClientId {
         let before = self.seen.connected.len();
@@ -257,7 +257,7 @@ impl Bench {
     /// The same, in a group.
     ///
     /// # Panics
-    /// If it is not established after 20 s.
+    /// If it is not established after 60 s.
     #[track_caller]
     pub fn subscribe_shared(&mut self, client: ClientId, filter: &str, group: Option<&str>) {
         let before = self.seen.subscribed.len();
@@ -272,7 +272,7 @@ impl Bench {
     /// Publishes `len` bytes with `sequence` as their number and tag, polling while it is blocked.
     ///
     /// # Panics
-    /// If it is refused, or blocked for 20 s.
+    /// If it is refused, or blocked for 60 s.
     #[track_caller]
     pub fn publish(&mut self, client: ClientId, topic: TopicId, sequence: u64, len: usize) {
         let head = head(sequence);

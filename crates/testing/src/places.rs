@@ -5,10 +5,7 @@ use pubgauge_driver::{ClientSpec, Clock, Driver, Settings, Target};
 use crate::Bench;
 
 /// How many sockets of this host are connected to this port of 127.0.0.1.
-///
-/// # Panics
-/// If the kernel does not tell.
-pub fn connections_to(port: u16) -> usize {
+fn connections_to(port: u16) -> usize {
     let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
     // "sl: local-address rem-address state ..."; 01 is ESTABLISHED.
     let there = format!("0100007F:{port:04X}");

@@ -4,7 +4,7 @@
 use crate::common;
 
 use std::io::Write;
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -183,62 +183,19 @@ fn a_check_whose_broker_is_killed_tells_the_death() {
     assert!(failed.count() <= 2, "{}", done.out);
 }
 
-/// A trial through a proxy that spoils what the broker sends from the middle on.
+/// A trial of which what the broker sends is spoilt from the middle on.
 fn spoilt_in_the_middle() -> Value {
     let broker = Mosquitto::start();
     let spoil = Arc::new(AtomicBool::new(false));
-    let (port, flag) = (broker.port, spoil.clone());
-    // Forwards what the server says until it is told to spoil it.
-    let server = Scripted::start(move |client, stop| {
-        use std::io::Read;
-        let mut server = std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
-        let (mut from, mut to) = (client.try_clone().unwrap(), server.try_clone().unwrap());
-        let other = std::thread::spawn(move || {
-            let mut bytes = [0; 65536];
-            loop {
-                match from.read(&mut bytes) {
-                    Ok(0) => break,
-                    Ok(n) if to.write_all(&bytes[..n]).is_err() => break,
-                    Err(e)
-                        if !matches!(
-                            e.kind(),
-                            std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut
-                        ) =>
-                    {
-                        break;
-                    }
-                    _ => {}
-                }
+    let flag = spoil.clone();
+    let server = Scripted::meddling(broker.port, move || {
+        let flag = flag.clone();
+        move |bytes: &[u8], client: &mut TcpStream, _: &AtomicBool| {
+            if flag.load(Ordering::Relaxed) {
+                return client.write_all(&vec![0xff; bytes.len()]);
             }
-            let _ = to.shutdown(std::net::Shutdown::Both);
-        });
-        server
-            .set_read_timeout(Some(Duration::from_millis(50)))
-            .unwrap();
-        let mut client = client;
-        let mut bytes = [0; 65536];
-        while !stop.load(Ordering::Relaxed) {
-            match server.read(&mut bytes) {
-                Ok(0) => break,
-                Ok(n) => {
-                    if flag.load(Ordering::Relaxed) {
-                        bytes[..n].fill(0xff);
-                    }
-                    if client.write_all(&bytes[..n]).is_err() {
-                        break;
-                    }
-                }
-                Err(e)
-                    if matches!(
-                        e.kind(),
-                        std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut
-                    ) => {}
-                Err(_) => break,
-            }
+            client.write_all(bytes)
         }
-        let _ = client.shutdown(std::net::Shutdown::Both);
-        let _ = server.shutdown(std::net::Shutdown::Both);
-        let _ = other.join();
     });
     let place = Place::new();
     let address = server.address();
