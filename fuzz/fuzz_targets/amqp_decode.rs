@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use pubgauge_amqp_codec::{
+use pubgauge_driver_amqp::codec::{
     ContentHeader, FrameKind, Method, PublishTemplate, decode_delivery, decode_frame,
 };
 

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use pubgauge_amqp_codec::Method;
+use crate::codec::Method;
 use pubgauge_driver::ClientSpec;
 use pubgauge_net::fleet::{Broken, Link};
 
@@ -140,7 +140,7 @@ impl AmqpClient {
             publishes: spec.publishes,
             subscribes: spec.subscribes,
             heartbeat_s: 0,
-            frame_max: pubgauge_amqp_codec::FRAME_MIN as u32,
+            frame_max: crate::codec::FRAME_MIN as u32,
             partial: None,
             publisher: None,
             consumer: None,

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::hash::{BuildHasher, Hasher, RandomState};
 
-use pubgauge_amqp_codec::method::{ConnectionClose, TxCommit};
-use pubgauge_amqp_codec::{HEARTBEAT, Method, PROTOCOL_HEADER};
+use crate::codec::method::{ConnectionClose, TxCommit};
+use crate::codec::{HEARTBEAT, Method, PROTOCOL_HEADER};
 use pubgauge_driver::{
     ClientSpec, DriverError, Encryption, Events, Failure, FleetConfig, Nanos, Payload, Refusal,
     Scheme, Subscription, TopicId, accepted,

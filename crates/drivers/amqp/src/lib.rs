@@ -1,6 +1,6 @@
 //! AMQP 0-9-1, over TCP and TLS; its server is RabbitMQ.
 //!
-//! The driver has its own codec, over the fleet of [`pubgauge_net::fleet`], because that is the
+//! The driver has its own [`codec`], over the fleet of [`pubgauge_net::fleet`], because that is the
 //! message path: no allocation, lock or system call for a single message when publishing flat out. `basic.publish`
 //! with its header is put together from a template made when the topic is advertised; messages
 //! gather in the connection's buffer and go out with one write. All connections are read into one
@@ -25,6 +25,7 @@
 //! there, its subscriptions are too, and consuming begins at once.
 
 mod client;
+pub mod codec;
 mod fleet;
 mod login;
 mod native;

@@ -2,11 +2,11 @@
 
 use std::collections::VecDeque;
 
-use pubgauge_amqp_codec::method::{
+use crate::codec::method::{
     ConnectionCloseOk, ConnectionOpen, ConnectionStart, ConnectionStartOk, ConnectionTune,
     ConnectionTuneOk, Long,
 };
-use pubgauge_amqp_codec::{FRAME_MIN, Method, TableBuf, Value};
+use crate::codec::{FRAME_MIN, Method, TableBuf, Value};
 use pubgauge_driver::Events;
 use pubgauge_net::fleet::{Broken, State};
 
@@ -106,7 +106,7 @@ fn greet(amqp: &mut Amqp, link: &mut L<'_>, start: &ConnectionStart<'_>) -> Resu
     }
     let mut capabilities = TableBuf::default();
     let mut properties = TableBuf::default();
-    let mut fill = || -> Result<(), pubgauge_amqp_codec::EncodeError> {
+    let mut fill = || -> Result<(), crate::codec::EncodeError> {
         for name in [
             "publisher_confirms",
             "basic.nack",

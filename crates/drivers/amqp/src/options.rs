@@ -1,6 +1,6 @@
 //! The settings as the fleet uses them.
 
-use pubgauge_amqp_codec::{Properties, TableBuf};
+use crate::codec::{Properties, TableBuf};
 use pubgauge_net::fleet::Tuning;
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -1,5 +1,5 @@
+use crate::codec::Value;
 use proptest::prelude::*;
-use pubgauge_amqp_codec::Value;
 use pubgauge_driver::*;
 use serde_json::json;
 

@@ -16,8 +16,8 @@
 
 use std::collections::VecDeque;
 
-use pubgauge_amqp_codec::method::{BasicAck, ChannelCloseOk, ChannelFlowOk, MULTIPLE};
-use pubgauge_amqp_codec::{
+use crate::codec::method::{BasicAck, ChannelCloseOk, ChannelFlowOk, MULTIPLE};
+use crate::codec::{
     ContentHeader, DecodeError, Frame, FrameKind, Method, PublishTemplate, decode_delivery,
     decode_frame,
 };

@@ -1,6 +1,6 @@
 //! What the neutral settings become in AMQP 0-9-1, and which of them it cannot honour.
 
-use pubgauge_amqp_codec::{FRAME_MIN, TableBuf, Value};
+use crate::codec::{FRAME_MIN, TableBuf, Value};
 use pubgauge_driver::{
     Durability, MessagingPattern, OnFull, Reliability, Resolution, Resolved, Session, Settings,
     becomes, cannot, spelt,

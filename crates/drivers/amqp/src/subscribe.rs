@@ -1,7 +1,7 @@
 //! Channels, queues and bindings: what a client asks for before messages flow.
 
-use pubgauge_amqp_codec::Method;
-use pubgauge_amqp_codec::method::{
+use crate::codec::Method;
+use crate::codec::method::{
     BasicCancel, BasicConsume, BasicQos, ChannelOpen, ConfirmSelect, ExchangeDeclare, QueueBind,
     QueueDeclare, QueueDelete, TxSelect, consume, declare, delete,
 };

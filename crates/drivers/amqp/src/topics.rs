@@ -5,7 +5,7 @@
 //! characters `.` `*` `#` `%` within a level would mean something else in a routing key, and are
 //! written `%2E` `%2A` `%23` `%25`; the way back restores them.
 
-use pubgauge_amqp_codec::PublishTemplate;
+use crate::codec::PublishTemplate;
 use pubgauge_driver::DriverError;
 use pubgauge_net::dotted_topics::{escape, restore};
 

@@ -9,14 +9,14 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::fd::OwnedFd;
 
-use pubgauge_amqp_codec::method::{
+use pubgauge_driver::{Filler, Header};
+use pubgauge_driver_amqp::codec::method::{
     BasicAck, BasicConsume, BasicQos, ChannelOpen, ConfirmSelect, ConnectionClose, ConnectionOpen,
     ConnectionStartOk, ConnectionTuneOk, Long, MULTIPLE, consume as consume_bits,
 };
-use pubgauge_amqp_codec::{
+use pubgauge_driver_amqp::codec::{
     Method, PROTOCOL_HEADER, Properties, PublishTemplate, decode_delivery, decode_frame,
 };
-use pubgauge_driver::{Filler, Header};
 use pubgauge_testing::bench::{MARK, PAYLOAD, header};
 use rustix::event::{Timespec, epoll};
 

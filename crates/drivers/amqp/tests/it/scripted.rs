@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use common::peer::*;
 use common::*;
-use pubgauge_amqp_codec::method::*;
-use pubgauge_amqp_codec::{HEARTBEAT, Method, Properties};
 use pubgauge_driver::*;
+use pubgauge_driver_amqp::codec::method::*;
+use pubgauge_driver_amqp::codec::{HEARTBEAT, Method, Properties};
 
 fn spec(publishes: bool) -> ClientSpec {
     ClientSpec {
@@ -559,7 +559,7 @@ mod real_time {
             while let Some((kind, channel, _)) = peer.frame() {
                 assert_eq!(
                     (kind, channel),
-                    (pubgauge_amqp_codec::FrameKind::Heartbeat, 0)
+                    (pubgauge_driver_amqp::codec::FrameKind::Heartbeat, 0)
                 );
                 signs += 1;
             }

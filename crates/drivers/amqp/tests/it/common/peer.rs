@@ -5,9 +5,9 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use pubgauge_amqp_codec::method::*;
-use pubgauge_amqp_codec::{ContentHeader, FrameKind, Method, PROTOCOL_HEADER, Properties};
-use pubgauge_amqp_codec::{begin_frame, decode_frame, end_frame};
+use pubgauge_driver_amqp::codec::method::*;
+use pubgauge_driver_amqp::codec::{ContentHeader, FrameKind, Method, PROTOCOL_HEADER, Properties};
+use pubgauge_driver_amqp::codec::{begin_frame, decode_frame, end_frame};
 
 /// The server's side of one connection.
 pub struct Peer {

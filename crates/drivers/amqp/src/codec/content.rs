@@ -1,9 +1,9 @@
 //! Content: headers with properties (§4.2.6.1), and whole deliveries in one call.
 
-use crate::error::{DecodeError, EncodeError};
-use crate::frame::{FRAME_END, FRAME_OVERHEAD};
-use crate::table::Table;
-use crate::wire::{Field, Reader, put_short};
+use super::error::{DecodeError, EncodeError};
+use super::frame::{FRAME_END, FRAME_OVERHEAD};
+use super::table::Table;
+use super::wire::{Field, Reader, put_short};
 
 /// Class of all content.
 const BASIC: u16 = 60;
@@ -134,7 +134,7 @@ pub struct Delivered<'a> {
 /// Reads a `basic.deliver` with header and body if all three frames are complete at the start of
 /// `bytes`, the body in one frame; returns it and its length.
 ///
-/// `None` for anything else, valid or not: use [`crate::decode_frame`] then.
+/// `None` for anything else, valid or not: use [`super::decode_frame`] then.
 #[inline]
 pub fn decode_delivery(bytes: &[u8], frame_max: usize) -> Option<(Delivered<'_>, usize)> {
     let (channel, method, rest) = frame(bytes, 1, frame_max)?;

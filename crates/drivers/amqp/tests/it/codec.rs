@@ -1,8 +1,8 @@
 //! What is encoded is decoded to the same, whatever it holds; what is not AMQP never panics.
 
 use proptest::prelude::*;
-use pubgauge_amqp_codec::method::*;
-use pubgauge_amqp_codec::{
+use pubgauge_driver_amqp::codec::method::*;
+use pubgauge_driver_amqp::codec::{
     ContentHeader, DecodeError, FrameKind, Method, Properties, PublishTemplate, Table, TableBuf,
     Value, decode_delivery, decode_frame, end_frame,
 };
@@ -209,7 +209,7 @@ proptest! {
         prop_assert_eq!(delivered.routing_key, key.as_bytes());
         prop_assert_eq!(delivered.body, &body[..]);
         // A heartbeat in between is legal, and for the long way.
-        wire.splice(method_len..method_len, pubgauge_amqp_codec::HEARTBEAT);
+        wire.splice(method_len..method_len, pubgauge_driver_amqp::codec::HEARTBEAT);
         prop_assert_eq!(decode_delivery(&wire, 4096), None);
     }
 

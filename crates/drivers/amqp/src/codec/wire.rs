@@ -1,6 +1,6 @@
 //! Fields of methods (§4.2.5): numbers in network order, short and long strings, tables.
 
-use crate::error::EncodeError;
+use super::error::EncodeError;
 
 /// Reads fields one after the other; `None` where the bytes end.
 #[derive(Clone, Copy, Debug)]

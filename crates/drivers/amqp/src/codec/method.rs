@@ -1,11 +1,11 @@
 //! Methods (§1.2 to §1.8 of the reference), each with its fields in their order.
 
-use crate::error::{DecodeError, EncodeError};
-use crate::frame::{FrameKind, begin_frame, end_frame};
-use crate::table::Table;
-use crate::wire::{Field, Reader};
+use super::error::{DecodeError, EncodeError};
+use super::frame::{FrameKind, begin_frame, end_frame};
+use super::table::Table;
+use super::wire::{Field, Reader};
 
-pub use crate::wire::Long;
+pub use super::wire::Long;
 
 /// Bits of [`QueueDeclare::bits`]; the first two also of [`ExchangeDeclare::bits`].
 pub mod declare {
@@ -53,7 +53,7 @@ macro_rules! methods {
             }
         )*
 
-        /// Any method that this crate decodes.
+        /// Any method that this module decodes.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Method<'a> {
             $($(#[$doc])* $name($name<'a>),)*

@@ -1,7 +1,7 @@
 //! Field tables (§4.2.5.5): named values of many types.
 
-use crate::error::EncodeError;
-use crate::wire::{Field, Reader, put_long, put_short};
+use super::error::EncodeError;
+use super::wire::{Field, Reader, put_long, put_short};
 
 /// A table in wire form, without its length.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]

@@ -20,7 +20,7 @@ pub enum DecodeError {
     /// A frame that does not end with 0xCE (§2.3.5).
     #[error("a frame without its end octet (§2.3.5)")]
     NoFrameEnd,
-    /// A method that does not exist, or that this crate does not decode.
+    /// A method that does not exist, or that this module does not decode.
     #[error("method {0}.{1}, which is not known here")]
     UnknownMethod(u16, u16),
     /// A frame's payload ends before its fields do.

@@ -1,6 +1,6 @@
 //! Frames (§2.3.5): type, channel, length, payload, end.
 
-use crate::error::DecodeError;
+use super::error::DecodeError;
 
 /// What a client sends first (§2.2.4).
 pub const PROTOCOL_HEADER: [u8; 8] = *b"AMQP\x00\x00\x09\x01";

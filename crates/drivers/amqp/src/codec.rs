@@ -9,12 +9,12 @@
 //! that does not change from one message to the next, and [`decode_delivery`] reads a whole
 //! `basic.deliver` with its header and its only body frame in one call.
 //!
-//! Section numbers in this crate are those of "AMQP Advanced Message Queuing Protocol,
+//! Section numbers in this module are those of "AMQP Advanced Message Queuing Protocol,
 //! Protocol Specification, Version 0-9-1" (13 November 2008); methods marked as extensions are
 //! RabbitMQ's.
 //!
 //! ```
-//! use pubgauge_amqp_codec::{decode_frame, FrameKind, Method, method::QueueDeclare};
+//! use pubgauge_driver_amqp::codec::{decode_frame, FrameKind, Method, method::QueueDeclare};
 //!
 //! let mut wire = Vec::new();
 //! let declare = Method::QueueDeclare(QueueDeclare { queue: b"q", ..Default::default() });

@@ -1,9 +1,9 @@
 //! The message path: a `basic.publish` whose unchanging part is encoded once.
 
-use crate::content::{ContentHeader, Properties};
-use crate::error::EncodeError;
-use crate::frame::{FRAME_END, FRAME_OVERHEAD, FrameKind, begin_frame, end_frame};
-use crate::method::{BasicPublish, MANDATORY, Method};
+use super::content::{ContentHeader, Properties};
+use super::error::EncodeError;
+use super::frame::{FRAME_END, FRAME_OVERHEAD, FrameKind, begin_frame, end_frame};
+use super::method::{BasicPublish, MANDATORY, Method};
 
 /// Length of the identifiers that [`PublishTemplate::append`] fills in.
 const ID_LEN: usize = 16;
