@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::lifecycle::Lifecycle;
 use super::proof::Proof;
 use super::setup::{Heard, Pair, Setup, numbers};
+use super::violation::Violation;
 use super::{limits, retention};
 use pubgauge_driver::Driver;
 use pubgauge_driver::capability::{Capability, Filtering};
@@ -22,7 +23,7 @@ pub fn prove<'a>(
     target: &'a Target,
     capability: Capability,
     server: Option<&'a mut dyn Lifecycle>,
-) -> Result<Proof, String> {
+) -> Result<Proof, Violation> {
     let settings = capability.settings(driver, target).unwrap_or_default();
     let mut setup = Setup::new(driver, target, settings);
     setup.next();
@@ -80,7 +81,7 @@ pub fn prove<'a>(
     }
 }
 
-fn publish_subscribe(setup: &mut Setup<'_>) -> Result<(), String> {
+fn publish_subscribe(setup: &mut Setup<'_>) -> Result<(), Violation> {
     let mut pair = setup.pair(1, 2, &setup.topic("t0"))?;
     pair.send_all(0, 50, 64)?;
     pair.until("50 messages for each of 2", |p| {
@@ -95,7 +96,7 @@ fn publish_subscribe(setup: &mut Setup<'_>) -> Result<(), String> {
     pair.close()
 }
 
-fn point_to_point(setup: &mut Setup<'_>) -> Result<(), String> {
+fn point_to_point(setup: &mut Setup<'_>) -> Result<(), Violation> {
     let mut pair = setup.pair(1, 1, &setup.topic("t0"))?;
     let receiver = |setup: &Setup<'_>, pair: &mut Pair, who: &str| {
         let (client, _) = pair.into.connect(ClientSpec {
@@ -105,7 +106,7 @@ fn point_to_point(setup: &mut Setup<'_>) -> Result<(), String> {
             peers: pair.out.addresses.clone(),
             ..ClientSpec::default()
         })?;
-        Ok::<_, String>(client)
+        Ok::<_, Violation>(client)
     };
     // A second receiver at the same address gets some of the messages, or is not let in.
     let second = receiver(setup, &mut pair, "second")?;
@@ -124,7 +125,8 @@ fn point_to_point(setup: &mut Setup<'_>) -> Result<(), String> {
             "50 messages to one address arrived {} times{}",
             heard.len(),
             if shares { " at its two receivers" } else { "" }
-        ));
+        )
+        .into());
     }
     if heard.iter().any(|m| m.client == other) {
         return Err("a message reached another address than it was sent to".into());
@@ -132,7 +134,7 @@ fn point_to_point(setup: &mut Setup<'_>) -> Result<(), String> {
     pair.close()
 }
 
-fn request_reply(setup: &mut Setup<'_>) -> Result<(), String> {
+fn request_reply(setup: &mut Setup<'_>) -> Result<(), Violation> {
     let mut there = setup.pair(1, 1, &setup.topic("t0"))?;
     // The reverse path: the requester subscribes to answers, the responder publishes them.
     setup.next();
@@ -144,14 +146,14 @@ fn request_reply(setup: &mut Setup<'_>) -> Result<(), String> {
         back.send_all(0, 1, 64)?;
         back.until("an answer", |p| p.into.seen.delivered.len() > n)?;
         if back.into.seen.delivered[n].sequence != asked {
-            return Err(format!("question {asked} got another question's answer"));
+            return Err(format!("question {asked} got another question's answer").into());
         }
     }
     there.close()?;
     back.close()
 }
 
-fn filters(setup: &mut Setup<'_>, filter: Filtering) -> Result<(), String> {
+fn filters(setup: &mut Setup<'_>, filter: Filtering) -> Result<(), Violation> {
     let base = setup.base();
     let (asked, inside, outside): (String, &[&str], &[&str]) = match filter {
         Filtering::Exact => (setup.topic("t0"), &["t0"], &["t0x", "t", "t0/a"]),
@@ -172,7 +174,7 @@ fn filters(setup: &mut Setup<'_>, filter: Filtering) -> Result<(), String> {
     let mut topics = Vec::new();
     for topic in inside.iter().chain(outside) {
         let id = out.fleet.advertise(publisher.client, &setup.topic(topic));
-        topics.push(id.map_err(|e| e.to_string())?);
+        topics.push(id?);
     }
     let mut into = setup.open(1)?;
     let (client, _) = into.connect(ClientSpec {
@@ -194,7 +196,7 @@ fn filters(setup: &mut Setup<'_>, filter: Filtering) -> Result<(), String> {
     let heard = |p: &Pair, n: usize| p.into.seen.delivered.iter().any(|m| m.stream == n as u32);
     while !(0..inside.len()).all(|n| heard(&pair, n)) {
         if pair.out.clock.now() - start > crate::setup::PATIENCE {
-            return Err(format!("{asked} did not bring all of {inside:?}"));
+            return Err(format!("{asked} did not bring all of {inside:?}").into());
         }
         for (n, topic) in topics.iter().enumerate() {
             pair.out
@@ -205,18 +207,15 @@ fn filters(setup: &mut Setup<'_>, filter: Filtering) -> Result<(), String> {
     }
     pair.quiet()?;
     match (inside.len()..topics.len()).find(|n| heard(&pair, *n)) {
-        Some(n) => Err(format!("{asked} brought {} too", outside[n - inside.len()])),
+        Some(n) => Err(format!("{asked} brought {} too", outside[n - inside.len()]).into()),
         None => pair.close(),
     }
 }
 
-fn group(setup: &mut Setup<'_>) -> Result<(), String> {
+fn group(setup: &mut Setup<'_>) -> Result<(), Violation> {
     let mut out = setup.open(1)?;
     let publisher = setup.client(&mut out, "p", true)?;
-    let topic = out
-        .fleet
-        .advertise(publisher.client, &setup.topic("t0"))
-        .map_err(|e| e.to_string())?;
+    let topic = out.fleet.advertise(publisher.client, &setup.topic("t0"))?;
     let mut into = setup.open(2)?;
     for member in ["m0", "m1"] {
         let (client, _) = into.connect(ClientSpec {
@@ -252,14 +251,12 @@ fn group(setup: &mut Setup<'_>) -> Result<(), String> {
         return Err("a message did not go to exactly one member of the group".into());
     }
     if members.len() != 2 {
-        return Err(format!(
-            "one member of the group got all of {sent} messages"
-        ));
+        return Err(format!("one member of the group got all of {sent} messages").into());
     }
     pair.close()
 }
 
-fn reliable(setup: &mut Setup<'_>, reliability: Reliability) -> Result<(), String> {
+fn reliable(setup: &mut Setup<'_>, reliability: Reliability) -> Result<(), Violation> {
     let lossless = !setup.settings.may_lose();
     // Where sessions can be kept, the promise must outlive the subscriber's connection. A session
     // of another reliability does not show it.
@@ -297,14 +294,14 @@ fn reliable(setup: &mut Setup<'_>, reliability: Reliability) -> Result<(), Strin
     }
     let repeated = pair.into.seen.delivered.len() - numbers(&pair.into.seen.delivered).len();
     if repeated > 0 && reliability != Reliability::AtLeastOnce {
-        return Err(format!("{repeated} of {sent} messages came twice"));
+        return Err(format!("{repeated} of {sent} messages came twice").into());
     }
     pair.close()
 }
 
 /// While both ends live each message arrives, also at a subscriber that does not read for a while: more than the
 /// 64 MB after which servers give up on one that is slow.
-fn unread(setup: &mut Setup<'_>) -> Result<(), String> {
+fn unread(setup: &mut Setup<'_>) -> Result<(), Violation> {
     const LEN: usize = 100_000;
     let mut pair = setup.pair(1, 1, &setup.topic("t0"))?;
     let (client, topic) = pair.senders[0];
@@ -314,7 +311,7 @@ fn unread(setup: &mut Setup<'_>) -> Result<(), String> {
         match pair.out.send(client, topic, 0, LEN, Kind::Measured)? {
             Publish::Accepted => sent += 1,
             Publish::Blocked => pair.out.poll(5_000_000)?,
-            Publish::Refused(why) => return Err(format!("refused: {why:?}")),
+            Publish::Refused(why) => return Err(format!("refused: {why:?}").into()),
         }
         pair.out.poll(0)?;
     }
@@ -324,7 +321,7 @@ fn unread(setup: &mut Setup<'_>) -> Result<(), String> {
     pair.close()
 }
 
-fn payloads(setup: &mut Setup<'_>) -> Result<(), String> {
+fn payloads(setup: &mut Setup<'_>) -> Result<(), Violation> {
     // 64 KiB of the filler hold every value of a byte; the setup compares each with what was sent.
     let mut pair = setup.pair(1, 1, &setup.topic("t0"))?;
     pair.send_all(0, 20, 65_536)?;

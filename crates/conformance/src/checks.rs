@@ -5,13 +5,14 @@ use std::collections::{HashMap, HashSet};
 use super::lifecycle::Ending;
 use super::promises;
 use super::setup::{LARGEST, PATIENCE, Pair, Setup};
+use super::violation::Violation;
 use pubgauge_driver::clock::Clock;
 use pubgauge_driver::header::Kind;
 use pubgauge_driver::seam::{Change, ClientId, ClientSpec, Publish, Refusal};
 use pubgauge_driver::settings::{Reliability, Settings};
 
 /// What is done to find out whether a system passes; the error says how it behaved otherwise.
-pub(super) type Check = fn(&mut Setup<'_>) -> Result<(), String>;
+pub(super) type Check = fn(&mut Setup<'_>) -> Result<(), Violation>;
 
 /// The checks that every running system must pass, by name; see
 /// [`check_names`](super::check_names).
@@ -47,7 +48,7 @@ pub(super) const OF_A_SERVER: [(&str, Check); 2] = [
     ("clients-come-back-after-a-kill", killed),
 ];
 
-fn resolve_answers(setup: &mut Setup<'_>) -> Result<(), String> {
+fn resolve_answers(setup: &mut Setup<'_>) -> Result<(), Violation> {
     let answers = setup
         .driver
         .resolve(&setup.settings, setup.target)
@@ -59,11 +60,11 @@ fn resolve_answers(setup: &mut Setup<'_>) -> Result<(), String> {
     if missing.is_empty() {
         Ok(())
     } else {
-        Err(format!("no answer for {}", missing.join(", ")))
+        Err(format!("no answer for {}", missing.join(", ")).into())
     }
 }
 
-fn refuses_before_connected(setup: &mut Setup<'_>) -> Result<(), String> {
+fn refuses_before_connected(setup: &mut Setup<'_>) -> Result<(), Violation> {
     let mut rig = setup.open(1)?;
     let spec = ClientSpec {
         name: setup.name("early"),
@@ -71,21 +72,18 @@ fn refuses_before_connected(setup: &mut Setup<'_>) -> Result<(), String> {
         ..ClientSpec::default()
     };
     let (client, _) = rig.connect(spec)?;
-    let topic = rig
-        .fleet
-        .advertise(client, &setup.topic("early"))
-        .map_err(|e| e.to_string())?;
+    let topic = rig.fleet.advertise(client, &setup.topic("early"))?;
     rig.fleet.abort(client);
     match rig.send(client, topic, 0, 64, Kind::Measured)? {
         Publish::Refused(Refusal::NotConnected) => {
             rig.fleet.close(rig.clock.now());
             Ok(())
         }
-        other => Err(format!("publishing without a connection gave {other:?}")),
+        other => Err(format!("publishing without a connection gave {other:?}").into()),
     }
 }
 
-fn delivers_in_order(setup: &mut Setup<'_>) -> Result<(), String> {
+fn delivers_in_order(setup: &mut Setup<'_>) -> Result<(), Violation> {
     let mut pair = setup.pair(1, 1, &setup.topic("t0"))?;
     // Many, but no more than a slow system takes in a few seconds.
     let start = pair.out.clock.now();
@@ -97,14 +95,14 @@ fn delivers_in_order(setup: &mut Setup<'_>) -> Result<(), String> {
     pair.until("all messages", |p| p.into.seen.delivered.len() >= sent)?;
     for (n, heard) in pair.into.seen.delivered.iter().enumerate() {
         if heard.sequence != n as u32 {
-            return Err(format!("message {} came in place of {n}", heard.sequence));
+            return Err(format!("message {} came in place of {n}", heard.sequence).into());
         }
     }
     pair.are_named(setup)?;
     pair.close()
 }
 
-fn sizes(setup: &mut Setup<'_>) -> Result<(), String> {
+fn sizes(setup: &mut Setup<'_>) -> Result<(), Violation> {
     let mut pair = setup.pair(1, 1, &setup.topic("t0"))?;
     let sizes = [
         16, 17, 64, 127, 128, 1000, 1024, 16_383, 16_384, 65_536, 300_000, LARGEST,
@@ -114,21 +112,17 @@ fn sizes(setup: &mut Setup<'_>) -> Result<(), String> {
         pair.until("one message", |p| p.into.seen.delivered.len() > n)?;
         let got = pair.into.seen.delivered[n].len;
         if got != len {
-            return Err(format!("{len} B were sent and {got} B came"));
+            return Err(format!("{len} B were sent and {got} B came").into());
         }
     }
     pair.close()
 }
 
-fn other_topics(setup: &mut Setup<'_>) -> Result<(), String> {
+fn other_topics(setup: &mut Setup<'_>) -> Result<(), Violation> {
     // The subscriber subscribes to `t0` only; the second publisher's topic has the same prefix.
     let mut pair = setup.pair(1, 1, &setup.topic("t0"))?;
     let (client, _) = pair.senders[0];
-    let other = pair
-        .out
-        .fleet
-        .advertise(client, &setup.topic("t0x"))
-        .map_err(|e| e.to_string())?;
+    let other = pair.out.fleet.advertise(client, &setup.topic("t0x"))?;
     pair.out.send(client, other, 7, 64, Kind::Measured)?;
     pair.send_all(0, 1, 64)?;
     pair.until("the wanted message", |p| !p.into.seen.delivered.is_empty())?;
@@ -139,7 +133,7 @@ fn other_topics(setup: &mut Setup<'_>) -> Result<(), String> {
     pair.close()
 }
 
-fn many(setup: &mut Setup<'_>) -> Result<(), String> {
+fn many(setup: &mut Setup<'_>) -> Result<(), Violation> {
     let mut pair = setup.pair(3, 2, &format!("{}/#", setup.base()))?;
     for sender in 0..3 {
         pair.send_all(sender, 500, 64)?;
@@ -155,15 +149,13 @@ fn many(setup: &mut Setup<'_>) -> Result<(), String> {
             return Err(format!(
                 "stream {}: message {} came in place of {expected}",
                 heard.stream, heard.sequence
-            ));
+            )
+            .into());
         }
         *expected += 1;
     }
     if next.len() != 6 || next.values().any(|n| *n != 500) {
-        return Err(format!(
-            "unequal shares: {:?}",
-            next.values().collect::<Vec<_>>()
-        ));
+        return Err(format!("unequal shares: {:?}", next.values().collect::<Vec<_>>()).into());
     }
     pair.are_named(setup)?;
     pair.close()
@@ -175,7 +167,7 @@ const SUBSCRIPTIONS: usize = 200;
 
 /// One client subscribes to each topic by its name, where the system can with QoS 1 if a reliability was asked for at
 /// all, and gets a message of each.
-fn many_subscriptions(setup: &mut Setup<'_>) -> Result<(), String> {
+fn many_subscriptions(setup: &mut Setup<'_>) -> Result<(), Violation> {
     let asked = setup.settings.clone();
     let acknowledged = Settings {
         reliability: Some(Reliability::AtLeastOnce),
@@ -189,7 +181,7 @@ fn many_subscriptions(setup: &mut Setup<'_>) -> Result<(), String> {
     outcome
 }
 
-fn subscribed_to_many(setup: &mut Setup<'_>) -> Result<(), String> {
+fn subscribed_to_many(setup: &mut Setup<'_>) -> Result<(), Violation> {
     let topics: Vec<String> = (0..SUBSCRIPTIONS)
         .map(|n| setup.topic(&format!("t{n}")))
         .collect();
@@ -197,8 +189,7 @@ fn subscribed_to_many(setup: &mut Setup<'_>) -> Result<(), String> {
     let (publisher, _) = pair.senders[0];
     for topic in &topics[1..] {
         let advertised = pair.out.fleet.advertise(publisher, topic);
-        pair.senders
-            .push((publisher, advertised.map_err(|e| e.to_string())?));
+        pair.senders.push((publisher, advertised?));
     }
     for (nth, topic) in topics.iter().enumerate().skip(1) {
         let asked = pair.into.ask(ClientId(0), topic, None);
@@ -223,7 +214,7 @@ fn subscribed_to_many(setup: &mut Setup<'_>) -> Result<(), String> {
     pair.close()
 }
 
-fn late_subscriber(setup: &mut Setup<'_>) -> Result<(), String> {
+fn late_subscriber(setup: &mut Setup<'_>) -> Result<(), Violation> {
     // `pair` publishes sentinels before and after the subscription: those before it must not
     // prevent the delivery of those after it, and all later messages arrive.
     let mut pair = setup.pair(1, 1, &setup.topic("t0"))?;
@@ -231,14 +222,14 @@ fn late_subscriber(setup: &mut Setup<'_>) -> Result<(), String> {
     pair.until("100 messages", |p| p.into.seen.delivered.len() >= 100)?;
     let first = pair.into.seen.delivered[0].sequence;
     if first != 0 {
-        return Err(format!(
-            "the first message after readiness was lost: {first} came first"
-        ));
+        return Err(
+            format!("the first message after readiness was lost: {first} came first").into(),
+        );
     }
     pair.close()
 }
 
-fn back_pressure(setup: &mut Setup<'_>) -> Result<(), String> {
+fn back_pressure(setup: &mut Setup<'_>) -> Result<(), Violation> {
     if !setup.driver.traits(&setup.settings).back_pressure {
         return Ok(());
     }
@@ -257,7 +248,7 @@ fn back_pressure(setup: &mut Setup<'_>) -> Result<(), String> {
                     pair.out.poll(2_000_000)?;
                 }
             }
-            Publish::Refused(why) => return Err(format!("refused: {why:?}")),
+            Publish::Refused(why) => return Err(format!("refused: {why:?}").into()),
         }
     }
     pair.until("everything that was accepted", |p| {
@@ -280,7 +271,7 @@ fn back_pressure(setup: &mut Setup<'_>) -> Result<(), String> {
     pair.close()
 }
 
-fn acknowledges(setup: &mut Setup<'_>) -> Result<(), String> {
+fn acknowledges(setup: &mut Setup<'_>) -> Result<(), Violation> {
     let promised = setup.driver.traits(&setup.settings).acknowledges;
     let mut pair = setup.pair(1, 1, &setup.topic("t0"))?;
     pair.send_all(0, 300, 64)?;
@@ -308,12 +299,13 @@ fn acknowledges(setup: &mut Setup<'_>) -> Result<(), String> {
         return Err(format!(
             "{} acknowledgements with other tags than were given",
             tags.len()
-        ));
+        )
+        .into());
     }
     pair.close()
 }
 
-fn poll_keeps_time(setup: &mut Setup<'_>) -> Result<(), String> {
+fn poll_keeps_time(setup: &mut Setup<'_>) -> Result<(), Violation> {
     let mut pair = setup.pair(1, 1, &setup.topic("t0"))?;
     // A crowded machine may delay either, but not each time.
     let mut last = Ok(());
@@ -328,15 +320,12 @@ fn poll_keeps_time(setup: &mut Setup<'_>) -> Result<(), String> {
 }
 
 /// Compares the median lateness of polls with that of plain sleeps, the machine's own noise.
-fn keeps_time(pair: &mut Pair) -> Result<(), String> {
+fn keeps_time(pair: &mut Pair) -> Result<(), Violation> {
     let (mut late, mut noise) = (Vec::new(), Vec::new());
     for _ in 0..40 {
         let until = pair.out.clock.now() + 1_500_000;
         while pair.out.clock.now() < until {
-            pair.out
-                .fleet
-                .poll(until, &mut pair.out.seen)
-                .map_err(|e| e.to_string())?;
+            pair.out.fleet.poll(until, &mut pair.out.seen)?;
         }
         late.push(pair.out.clock.now() - until);
         let until = pair.out.clock.now() + 1_500_000;
@@ -351,12 +340,13 @@ fn keeps_time(pair: &mut Pair) -> Result<(), String> {
             "the median wake-up was {} us late, and that of a plain sleep {} us",
             late[20] / 1000,
             noise[20] / 1000
-        ));
+        )
+        .into());
     }
     Ok(())
 }
 
-fn publisher_crash(setup: &mut Setup<'_>) -> Result<(), String> {
+fn publisher_crash(setup: &mut Setup<'_>) -> Result<(), Violation> {
     let mut pair = setup.pair(1, 1, &setup.topic("t0"))?;
     let (client, topic) = pair.senders[0];
     pair.out.fleet.abort(client);
@@ -384,7 +374,7 @@ fn publisher_crash(setup: &mut Setup<'_>) -> Result<(), String> {
     pair.close()
 }
 
-fn subscriber_crash(setup: &mut Setup<'_>) -> Result<(), String> {
+fn subscriber_crash(setup: &mut Setup<'_>) -> Result<(), Violation> {
     let mut pair = setup.pair(1, 1, &setup.topic("t0"))?;
     pair.send_all(0, 10, 64)?;
     pair.until("10 messages", |p| p.into.seen.delivered.len() >= 10)?;
@@ -397,13 +387,15 @@ fn subscriber_crash(setup: &mut Setup<'_>) -> Result<(), String> {
     pair.close()
 }
 
-fn killed(setup: &mut Setup<'_>) -> Result<(), String> {
+fn killed(setup: &mut Setup<'_>) -> Result<(), Violation> {
     let mut pair = setup.pair(1, 1, &setup.topic("t0"))?;
     let (client, _) = pair.senders[0];
     pair.send_all(0, 10, 64)?;
     pair.until("10 messages", |p| p.into.seen.delivered.len() >= 10)?;
     let server = setup.server.as_mut().ok_or("there is no server to kill")?;
-    server.restart(Ending::Killed)?;
+    server
+        .restart(Ending::Killed)
+        .map_err(|error| error.to_string())?;
     for rig in [&mut pair.out, &mut pair.into] {
         let start = rig.clock.now();
         let noticed = |c: &(ClientId, Change)| matches!(c.1, Change::Failed(_));
@@ -425,19 +417,19 @@ fn killed(setup: &mut Setup<'_>) -> Result<(), String> {
 }
 
 /// Subscribes to `t0` again.
-fn resubscribe(setup: &Setup<'_>, pair: &mut Pair) -> Result<(), String> {
+fn resubscribe(setup: &Setup<'_>, pair: &mut Pair) -> Result<(), Violation> {
     let client = ClientId(0);
     pair.into.reconnect(client)?;
     pair.into.subscribe(client, &setup.topic("t0"))
 }
 
-fn closes(setup: &mut Setup<'_>) -> Result<(), String> {
+fn closes(setup: &mut Setup<'_>) -> Result<(), Violation> {
     let pair = setup.pair(2, 2, &format!("{}/#", setup.base()))?;
     let start = pair.out.clock.now();
     pair.close()?;
     let took = Clock::Monotonic.now() - start;
     if took > 5_000_000_000 {
-        Err(format!("closing took {} ms", took / 1_000_000))
+        Err(format!("closing took {} ms", took / 1_000_000).into())
     } else {
         Ok(())
     }

@@ -12,10 +12,12 @@ mod promises;
 mod proof;
 mod retention;
 mod setup;
+mod violation;
 
 pub use capabilities::prove;
 pub use lifecycle::{Ending, Lifecycle};
 pub use proof::Proof;
+pub use violation::Violation;
 
 use checks::Check;
 use pubgauge_driver::Driver;
@@ -117,7 +119,7 @@ fn run<'a>(
             (Err(why), Some(exception)) => {
                 Outcome::Excepted(format!("{}; this time: {why}", exception.reason))
             }
-            (Err(why), None) => Outcome::Failed(why),
+            (Err(why), None) => Outcome::Failed(why.to_string()),
             (Ok(()), Some(exception)) => Outcome::Failed(format!(
                 "it holds, although an exception says it does not ({}): remove the exception",
                 exception.reason

@@ -15,8 +15,8 @@ pub trait Lifecycle {
     /// when it is ready.
     ///
     /// # Errors
-    /// Why it did not come back, in words.
-    fn restart(&mut self, how: Ending) -> Result<(), String>;
+    /// Why it did not come back.
+    fn restart(&mut self, how: Ending) -> Result<(), Box<dyn std::error::Error>>;
 
     /// Suspends the server's processes (SIGSTOP), or lets them continue (SIGCONT): messages sent
     /// meanwhile stay where they are. Returns whether that was done. The default does nothing; how

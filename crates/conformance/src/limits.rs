@@ -2,6 +2,7 @@
 
 use super::proof::Proof;
 use super::setup::{PATIENCE, Pair, Setup};
+use super::violation::Violation;
 use pubgauge_driver::header::Kind;
 use pubgauge_driver::seam::Publish;
 use pubgauge_driver::settings::{Batching, OnFull};
@@ -11,7 +12,7 @@ use pubgauge_driver::settings::{Batching, OnFull};
 const MESSAGES: u32 = 400;
 const BYTES: usize = 1000;
 
-pub(super) fn rate(setup: &mut Setup<'_>) -> Result<(), String> {
+pub(super) fn rate(setup: &mut Setup<'_>) -> Result<(), Violation> {
     let limit = setup
         .settings
         .rate_limit_bytes_per_s
@@ -26,19 +27,17 @@ pub(super) fn rate(setup: &mut Setup<'_>) -> Result<(), String> {
     let least = f64::from(MESSAGES) * BYTES as f64 / limit as f64;
     // The first burst may pass at once; headers are not counted here.
     if took < least * 0.8 {
-        return Err(format!(
-            "400 kB at {limit} B/s came within {took:.2} s, not {least:.2} s"
-        ));
+        return Err(
+            format!("400 kB at {limit} B/s came within {took:.2} s, not {least:.2} s").into(),
+        );
     }
     if took > least * 2.5 {
-        return Err(format!(
-            "400 kB at {limit} B/s took {took:.2} s, not {least:.2} s"
-        ));
+        return Err(format!("400 kB at {limit} B/s took {took:.2} s, not {least:.2} s").into());
     }
     pair.close()
 }
 
-pub(super) fn in_flight(setup: &mut Setup<'_>) -> Result<Proof, String> {
+pub(super) fn in_flight(setup: &mut Setup<'_>) -> Result<Proof, Violation> {
     let window = setup.settings.in_flight.ok_or("no window was asked for")?;
     let mut pair = setup.pair(1, 1, &setup.topic("t0"))?;
     if pair.out.fleet.has_threads() {
@@ -58,7 +57,8 @@ pub(super) fn in_flight(setup: &mut Setup<'_>) -> Result<Proof, String> {
     if accepted != window {
         return Err(format!(
             "{accepted} messages were taken before the first was acknowledged, not {window}"
-        ));
+        )
+        .into());
     }
     pair.until("the release", |p| p.out.fleet.unsettled() == 0)?;
     pair.send_all(0, 1, 64)?;
@@ -68,13 +68,13 @@ pub(super) fn in_flight(setup: &mut Setup<'_>) -> Result<Proof, String> {
 /// Messages to three subscribers, each in a fleet of its own, are sent once for all; as the control, once for
 /// each without the setting. Heartbeats add datagrams, the more the longer the messages take on a busy machine:
 /// one of three attempts must show it.
-pub(super) fn multicast(setup: &mut Setup<'_>) -> Result<Proof, String> {
+pub(super) fn multicast(setup: &mut Setup<'_>) -> Result<Proof, Violation> {
     (0..2)
         .find_map(|_| multicast_once(setup).ok())
         .map_or_else(|| multicast_once(setup), Ok)
 }
 
-fn multicast_once(setup: &mut Setup<'_>) -> Result<Proof, String> {
+fn multicast_once(setup: &mut Setup<'_>) -> Result<Proof, Violation> {
     const COUNT: u64 = 100;
     let mut writes = [0; 2];
     for (asked, writes) in [true, false].into_iter().zip(&mut writes) {
@@ -126,13 +126,13 @@ fn multicast_once(setup: &mut Setup<'_>) -> Result<Proof, String> {
     if each < 5 * COUNT / 2 || 8 * once > 5 * each {
         return Err(format!(
             "{COUNT} messages to 3 subscribers went out in {once} datagrams, and in {each} without multicast"
-        ));
+        ).into());
     }
     Ok(Proof::Shown)
 }
 
 /// Many messages in a row, and the number of system calls for them.
-pub(super) fn batching(setup: &mut Setup<'_>) -> Result<Proof, String> {
+pub(super) fn batching(setup: &mut Setup<'_>) -> Result<Proof, Violation> {
     const ROW: u32 = 50;
     const ROWS: u32 = 40;
     const COUNT: u32 = ROW * ROWS;
@@ -167,9 +167,9 @@ pub(super) fn batching(setup: &mut Setup<'_>) -> Result<Proof, String> {
         _ => writes <= u64::from(COUNT) / 2,
     };
     if !fine {
-        return Err(format!(
-            "{COUNT} messages ({bytes} B) went out in {writes} system calls"
-        ));
+        return Err(
+            format!("{COUNT} messages ({bytes} B) went out in {writes} system calls").into(),
+        );
     }
     pair.close().map(|()| Proof::Shown)
 }
@@ -186,7 +186,7 @@ struct Flood {
 }
 
 /// Sends until the limit was reached fifty times, 30,000 messages were taken, or 8 s passed.
-fn flood(pair: &mut Pair) -> Result<Flood, String> {
+fn flood(pair: &mut Pair) -> Result<Flood, Violation> {
     let (client, topic) = pair.senders[0];
     let mut flood = Flood::default();
     let start = pair.out.clock.now();
@@ -210,7 +210,7 @@ fn flood(pair: &mut Pair) -> Result<Flood, String> {
 }
 
 /// The subscriber does not read: the limit must be reached, and the system then do `what`.
-pub(super) fn queue(setup: &mut Setup<'_>, what: Option<OnFull>) -> Result<(), String> {
+pub(super) fn queue(setup: &mut Setup<'_>, what: Option<OnFull>) -> Result<(), Violation> {
     let mut pair = setup.pair(1, 1, &setup.topic("t0"))?;
     let mut pause = |paused| {
         if let Some(server) = setup.server.as_mut() {
@@ -242,13 +242,13 @@ pub(super) fn queue(setup: &mut Setup<'_>, what: Option<OnFull>) -> Result<(), S
     match what {
         None if blocked == 0 && dropped == 0 && lost == 0 => Err(format!(
             "{accepted} messages were taken and delivered although nobody read: there is no limit"
-        )),
+        ).into()),
         Some(OnFull::Block) if blocked == 0 || lost > 0 || dropped > 0 => Err(format!(
             "of {accepted} messages {lost} were lost, {dropped} were refused, and the publisher was held back {blocked} times"
-        )),
+        ).into()),
         Some(OnFull::Drop) if lost == 0 && dropped == 0 => Err(format!(
             "none of {accepted} messages was dropped, and the publisher was held back {blocked} times"
-        )),
+        ).into()),
         _ => pair.close(),
     }
 }

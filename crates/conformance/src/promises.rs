@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::setup::{PATIENCE, Pair, Rig, Setup};
+use super::violation::Violation;
 use pubgauge_driver::Nanos;
 use pubgauge_driver::header::Kind;
 use pubgauge_driver::seam::{Change, ClientId, ClientSpec, Publish};
@@ -13,7 +14,7 @@ const SECOND: Nanos = 1_000_000_000;
 /// An accepted message is sent without a further call ([`Publish::Accepted`]): an orderly end of its client does
 /// not take it back. Under exactly once it may: a system delivers when the client has answered, and
 /// [`Fleet::unsettled`](pubgauge_driver::Fleet::unsettled) says what is still unanswered.
-pub(super) fn disconnect(setup: &mut Setup<'_>) -> Result<(), String> {
+pub(super) fn disconnect(setup: &mut Setup<'_>) -> Result<(), Violation> {
     ends(setup, "disconnect", |out, client| {
         out.fleet.disconnect(client);
         let closed = |c: &Change| *c == Change::Closed;
@@ -22,7 +23,7 @@ pub(super) fn disconnect(setup: &mut Setup<'_>) -> Result<(), String> {
 }
 
 /// The same for the end of the whole fleet.
-pub(super) fn close(setup: &mut Setup<'_>) -> Result<(), String> {
+pub(super) fn close(setup: &mut Setup<'_>) -> Result<(), Violation> {
     ends(setup, "close", |out, _| {
         out.fleet.close(out.clock.now() + 2 * SECOND);
         Ok(())
@@ -32,8 +33,8 @@ pub(super) fn close(setup: &mut Setup<'_>) -> Result<(), String> {
 fn ends(
     setup: &mut Setup<'_>,
     how: &str,
-    end: impl FnOnce(&mut Rig, ClientId) -> Result<(), String>,
-) -> Result<(), String> {
+    end: impl FnOnce(&mut Rig, ClientId) -> Result<(), Violation>,
+) -> Result<(), Violation> {
     if setup.settings.reliability == Some(Reliability::ExactlyOnce) {
         return Ok(());
     }
@@ -57,7 +58,7 @@ fn ends(
                 "{} of {accepted} messages came that were accepted before {how}; {} B came over the wire",
                 into.seen.delivered.len(),
                 into.fleet.wire_bytes().received - before
-            ));
+            ).into());
         }
         into.poll(20_000_000)?;
     }
@@ -68,20 +69,21 @@ fn ends(
 }
 
 /// A fleet's bytes on the wire are at least those of the messages.
-pub(super) fn bytes(setup: &mut Setup<'_>) -> Result<(), String> {
+pub(super) fn bytes(setup: &mut Setup<'_>) -> Result<(), Violation> {
     let (sent, received) = carried(setup)?;
     for (what, bytes) in [("sent", sent), ("received", received)] {
         if bytes < MESSAGES * LEN as u64 {
             return Err(format!(
                 "{MESSAGES} messages of {LEN} B, and {bytes} B were counted as {what}"
-            ));
+            )
+            .into());
         }
     }
     Ok(())
 }
 
 /// Properties that are asked for are sent with every message.
-pub(super) fn user_properties(setup: &mut Setup<'_>) -> Result<(), String> {
+pub(super) fn user_properties(setup: &mut Setup<'_>) -> Result<(), Violation> {
     const PROPERTY: usize = 500;
     let with = Settings {
         user_properties: Some(BTreeMap::from([("site".to_owned(), "x".repeat(PROPERTY))])),
@@ -97,7 +99,7 @@ pub(super) fn user_properties(setup: &mut Setup<'_>) -> Result<(), String> {
     if sent < without + MESSAGES * PROPERTY as u64 {
         return Err(format!(
             "{MESSAGES} messages took {sent} B with a property of {PROPERTY} B, and {without} B without"
-        ));
+        ).into());
     }
     Ok(())
 }
@@ -107,7 +109,7 @@ const MESSAGES: u64 = 100;
 const LEN: usize = 1000;
 
 /// Bytes that the publisher sent and the subscriber received for [`MESSAGES`] messages.
-fn carried(setup: &mut Setup<'_>) -> Result<(u64, u64), String> {
+fn carried(setup: &mut Setup<'_>) -> Result<(u64, u64), Violation> {
     let mut pair = setup.pair(1, 1, &setup.topic("t0"))?;
     let wire = |p: &Pair| (p.out.fleet.wire_bytes(), p.into.fleet.wire_bytes());
     let before = wire(&pair);
@@ -124,7 +126,7 @@ fn carried(setup: &mut Setup<'_>) -> Result<(u64, u64), String> {
 }
 
 /// A message that a lost connection cut off does not become part of the next connection's data.
-pub(super) fn clean_start(setup: &mut Setup<'_>) -> Result<(), String> {
+pub(super) fn clean_start(setup: &mut Setup<'_>) -> Result<(), Violation> {
     const LONG: usize = 400_000;
     let mut pair = setup.pair(1, 1, &setup.topic("t0"))?;
     for _ in 0..4 {
@@ -144,7 +146,7 @@ pub(super) fn clean_start(setup: &mut Setup<'_>) -> Result<(), String> {
 
 /// Idle clients keep their connections for three times the keep-alive time, after which the other side may close
 /// them.
-pub(super) fn idle(setup: &mut Setup<'_>) -> Result<(), String> {
+pub(super) fn idle(setup: &mut Setup<'_>) -> Result<(), Violation> {
     setup.settings.keep_alive_s = Some(1);
     if setup.driver.resolve(&setup.settings, setup.target).is_err() {
         setup.settings.keep_alive_s = None;
@@ -162,7 +164,7 @@ pub(super) fn idle(setup: &mut Setup<'_>) -> Result<(), String> {
     last
 }
 
-fn idles(setup: &mut Setup<'_>) -> Result<(), String> {
+fn idles(setup: &mut Setup<'_>) -> Result<(), Violation> {
     let mut pair = setup.pair(1, 1, &setup.topic("t0"))?;
     let until = pair.out.clock.now() + 3 * SECOND;
     while pair.out.clock.now() < until {
@@ -172,7 +174,7 @@ fn idles(setup: &mut Setup<'_>) -> Result<(), String> {
     for rig in [&pair.out, &pair.into] {
         for (_, change) in &rig.seen.changes {
             if let Change::Failed(failure) = change {
-                return Err(format!("an idle client lost its connection: {failure}"));
+                return Err(format!("an idle client lost its connection: {failure}").into());
             }
         }
     }
@@ -181,7 +183,7 @@ fn idles(setup: &mut Setup<'_>) -> Result<(), String> {
 }
 
 /// [`Change::Subscribed`] is the system's answer: none can come from a stopped server.
-pub(super) fn subscribed(setup: &mut Setup<'_>) -> Result<(), String> {
+pub(super) fn subscribed(setup: &mut Setup<'_>) -> Result<(), Violation> {
     let mut rig = setup.open(1)?;
     let (client, _) = rig.connect(ClientSpec {
         name: setup.name("asks"),

@@ -4,12 +4,13 @@
 use super::lifecycle::Ending;
 use super::proof::Proof;
 use super::setup::{Heard, Pair, Setup, numbers};
+use super::violation::Violation;
 use pubgauge_driver::Nanos;
 use pubgauge_driver::header::Kind;
 use pubgauge_driver::seam::{Change, ClientId, ClientSpec, Publish};
 use pubgauge_driver::settings::{Durability, Reliability, Settings};
 
-pub(super) fn durable(setup: &mut Setup<'_>, durability: Durability) -> Result<(), String> {
+pub(super) fn durable(setup: &mut Setup<'_>, durability: Durability) -> Result<(), Violation> {
     match (setup.with_session(), durability) {
         (Some(session), _) => setup.settings = session,
         (None, Durability::Memory) => return forgets(setup),
@@ -32,7 +33,7 @@ pub(super) fn durable(setup: &mut Setup<'_>, durability: Durability) -> Result<(
         .server
         .as_mut()
         .ok_or("there is no server to restart")?;
-    server.restart(how)?;
+    server.restart(how).map_err(|error| error.to_string())?;
     setup.come_back(&mut pair)?;
     match durability {
         Durability::Memory => wait(&mut pair, 1_500_000_000)?,
@@ -47,9 +48,10 @@ pub(super) fn durable(setup: &mut Setup<'_>, durability: Durability) -> Result<(
     match durability {
         Durability::Memory if came > 0 => Err(format!(
             "{came} of 20 messages survived a kill: they were not kept in memory only"
-        )),
+        )
+        .into()),
         Durability::Disk | Durability::DiskSynced if came < 20 => {
-            Err(format!("{came} of 20 messages survived"))
+            Err(format!("{came} of 20 messages survived").into())
         }
         _ => pair.close(),
     }
@@ -57,14 +59,16 @@ pub(super) fn durable(setup: &mut Setup<'_>, durability: Durability) -> Result<(
 
 /// Where no session can wait, messages published before an end do not come after it. A system
 /// without a server ends with its publisher.
-fn forgets(setup: &mut Setup<'_>) -> Result<(), String> {
+fn forgets(setup: &mut Setup<'_>) -> Result<(), Violation> {
     let mut pair = setup.pair(1, 1, &setup.topic("t0"))?;
     pair.send_all(0, 20, 64)?;
     pair.until("20 messages", |p| p.into.seen.delivered.len() >= 20)?;
     let (publisher, _) = pair.senders[0];
     pair.into.fleet.abort(ClientId(0));
     match setup.server.as_mut() {
-        Some(server) => server.restart(Ending::Killed)?,
+        Some(server) => server
+            .restart(Ending::Killed)
+            .map_err(|error| error.to_string())?,
         None => pair.out.fleet.abort(publisher),
     }
     pair.out.poll(50_000_000)?;
@@ -95,11 +99,11 @@ fn forgets(setup: &mut Setup<'_>) -> Result<(), String> {
     let before = pair.into.seen.delivered.iter().filter(|m| m.sequence < 20);
     match before.count() {
         0 => pair.close(),
-        n => Err(format!("{n} of 20 messages came again after the end")),
+        n => Err(format!("{n} of 20 messages came again after the end").into()),
     }
 }
 
-pub(super) fn durable_session(setup: &mut Setup<'_>) -> Result<(), String> {
+pub(super) fn durable_session(setup: &mut Setup<'_>) -> Result<(), Violation> {
     setup.settings = setup.with_session().ok_or("no settings keep a session")?;
     let mut pair = setup.pair(1, 1, &setup.topic("t0"))?;
     setup.leave(&mut pair)?;
@@ -118,7 +122,7 @@ pub(super) fn durable_session(setup: &mut Setup<'_>) -> Result<(), String> {
 /// Time after which a system has dropped what an early subscriber had to acknowledge, ns.
 const ACKNOWLEDGED: Nanos = 3_000_000_000;
 
-pub(super) fn last_value(setup: &mut Setup<'_>) -> Result<(), String> {
+pub(super) fn last_value(setup: &mut Setup<'_>) -> Result<(), Violation> {
     let topic = setup.topic("t0");
     let mut pair = setup.pair(1, 1, &topic)?;
     pair.send_all(0, 3, 64)?;
@@ -162,7 +166,7 @@ pub(super) fn last_value(setup: &mut Setup<'_>) -> Result<(), String> {
             _ if pair.out.clock.now() < until => {}
             ref other => {
                 let numbers: Vec<u32> = other.iter().map(|m| m.sequence).collect();
-                return Err(format!("a late subscriber got {numbers:?} in place of [2]"));
+                return Err(format!("a late subscriber got {numbers:?} in place of [2]").into());
             }
         }
     }
@@ -182,7 +186,7 @@ pub(super) fn last_value(setup: &mut Setup<'_>) -> Result<(), String> {
 /// second; ns.
 const EXPIRED: u64 = 2_600_000_000;
 
-pub(super) fn lifespan(setup: &mut Setup<'_>) -> Result<Proof, String> {
+pub(super) fn lifespan(setup: &mut Setup<'_>) -> Result<Proof, Violation> {
     if let Some(session) = setup.with_session() {
         setup.settings = session;
         let mut pair = setup.pair(1, 1, &setup.topic("t0"))?;
@@ -207,9 +211,9 @@ pub(super) fn lifespan(setup: &mut Setup<'_>) -> Result<Proof, String> {
             .collect();
         came.sort_unstable();
         if came != [5, 6, 7, 8, 9] {
-            return Err(format!(
-                "of messages 0 to 9, of which 0 to 4 expired, {came:?} came"
-            ));
+            return Err(
+                format!("of messages 0 to 9, of which 0 to 4 expired, {came:?} came").into(),
+            );
         }
         return pair.close().map(|()| Proof::Shown);
     }
@@ -266,7 +270,7 @@ pub(super) fn lifespan(setup: &mut Setup<'_>) -> Result<Proof, String> {
     Ok(Proof::Shown)
 }
 
-fn wait(pair: &mut Pair, ns: u64) -> Result<(), String> {
+fn wait(pair: &mut Pair, ns: u64) -> Result<(), Violation> {
     let until = pair.out.clock.now() + ns;
     while pair.out.clock.now() < until {
         pair.out.poll(20_000_000)?;
@@ -275,7 +279,7 @@ fn wait(pair: &mut Pair, ns: u64) -> Result<(), String> {
     Ok(())
 }
 
-pub(super) fn priority(setup: &mut Setup<'_>) -> Result<Proof, String> {
+pub(super) fn priority(setup: &mut Setup<'_>) -> Result<Proof, Violation> {
     let Some(session) = setup.with_session() else {
         return Ok(Proof::Unseen(
             "no backlog can be made that a message could overtake",
@@ -294,8 +298,7 @@ pub(super) fn priority(setup: &mut Setup<'_>) -> Result<Proof, String> {
     let publisher = setup.client(&mut urgent, "urgent", true)?;
     let topic = urgent
         .fleet
-        .advertise(publisher.client, &setup.topic("t0"))
-        .map_err(|e| e.to_string())?;
+        .advertise(publisher.client, &setup.topic("t0"))?;
     for _ in 0..5 {
         while urgent.send(publisher.client, topic, 77, 64, Kind::Measured)? != Publish::Accepted {
             urgent.poll(5_000_000)?;
@@ -311,9 +314,9 @@ pub(super) fn priority(setup: &mut Setup<'_>) -> Result<Proof, String> {
         .count();
     urgent.fleet.close(urgent.clock.now() + 1_000_000_000);
     if first != 5 {
-        return Err(format!(
-            "{first} of 5 messages of high priority overtook a backlog of 200"
-        ));
+        return Err(
+            format!("{first} of 5 messages of high priority overtook a backlog of 200").into(),
+        );
     }
     pair.close().map(|()| Proof::Shown)
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::lifecycle::Lifecycle;
+use super::violation::Violation;
 use pubgauge_driver::Driver;
 use pubgauge_driver::clock::{Clock, Nanos};
 use pubgauge_driver::header::{Header, Kind, Mark};
@@ -152,20 +153,17 @@ impl<'a> Setup<'a> {
 }
 
 impl Setup<'_> {
-    pub fn open(&mut self, clients: usize) -> Result<Rig, String> {
+    pub fn open(&mut self, clients: usize) -> Result<Rig, Violation> {
         self.fleets += 1;
         let clock = Clock::Monotonic;
-        let fleet = self
-            .driver
-            .open(FleetConfig {
-                target: self.target.clone(),
-                settings: self.settings.clone(),
-                clock: clock.clone(),
-                max_payload: LARGEST,
-                clients,
-                worker: self.number * 10 + self.fleets,
-            })
-            .map_err(|e| e.to_string())?;
+        let fleet = self.driver.open(FleetConfig {
+            target: self.target.clone(),
+            settings: self.settings.clone(),
+            clock: clock.clone(),
+            max_payload: LARGEST,
+            clients,
+            worker: self.number * 10 + self.fleets,
+        })?;
         let filler = Filler::new(LARGEST);
         let seen = Seen {
             filler: Some(filler.clone()),
@@ -203,7 +201,7 @@ impl Setup<'_> {
         publishers: usize,
         subscribers: usize,
         filter: &str,
-    ) -> Result<Pair, String> {
+    ) -> Result<Pair, Violation> {
         let traits = self.driver.traits(&self.settings);
         let (mut out, mut into) = (self.open(publishers)?, self.open(subscribers)?);
         let mut peers = Vec::new();
@@ -214,10 +212,7 @@ impl Setup<'_> {
                 publishes: true,
                 ..ClientSpec::default()
             })?;
-            let topic = out
-                .fleet
-                .advertise(client, &self.topic(&format!("t{p}")))
-                .map_err(|e| e.to_string())?;
+            let topic = out.fleet.advertise(client, &self.topic(&format!("t{p}")))?;
             senders.push((client, topic));
             peers.extend(address);
         }
@@ -244,7 +239,7 @@ impl Setup<'_> {
         rig: &mut Rig,
         who: &str,
         publishes: bool,
-    ) -> Result<Joined, String> {
+    ) -> Result<Joined, Violation> {
         let (client, address) = rig.connect(ClientSpec {
             name: self.name(who),
             publishes,
@@ -272,7 +267,7 @@ impl Setup<'_> {
     }
 
     /// Disconnects the subscriber; its session stays.
-    pub(super) fn leave(&self, pair: &mut Pair) -> Result<(), String> {
+    pub(super) fn leave(&self, pair: &mut Pair) -> Result<(), Violation> {
         pair.into.fleet.disconnect(ClientId(0));
         pair.into
             .await_change(ClientId(0), "disconnect", |c| *c == Change::Closed)?;
@@ -281,7 +276,7 @@ impl Setup<'_> {
 
     /// Connects the subscriber again, which subscribes again only if its session is gone; returns
     /// whether the session was there.
-    pub(super) fn come_back(&self, pair: &mut Pair) -> Result<bool, String> {
+    pub(super) fn come_back(&self, pair: &mut Pair) -> Result<bool, Violation> {
         let into = &mut pair.into;
         let back = into.reconnect(ClientId(0))?;
         let present = matches!(
@@ -298,7 +293,7 @@ impl Setup<'_> {
     }
 
     /// Waits until the system has taken everything that was accepted.
-    pub(super) fn settle(&self, pair: &mut Pair) -> Result<(), String> {
+    pub(super) fn settle(&self, pair: &mut Pair) -> Result<(), Violation> {
         pair.until("acknowledgements", |p| p.out.fleet.unsettled() == 0)?;
         pair.quiet()
     }
@@ -326,7 +321,7 @@ pub(super) struct Pair {
 impl Pair {
     /// Sends sentinels until each subscriber has received one of each publisher, then forgets them. They go out in
     /// rounds, the next one once the one before brings nothing more: a slow server must not be filled with them.
-    pub fn prove(&mut self, subscribers: usize) -> Result<(), String> {
+    pub fn prove(&mut self, subscribers: usize) -> Result<(), Violation> {
         let wanted = subscribers * self.senders.len();
         let mut heard: HashSet<(ClientId, u32)> = HashSet::new();
         let mut progress = self.out.clock.now();
@@ -335,7 +330,8 @@ impl Pair {
                 return Err(format!(
                     "only {} of {wanted} paths carried a sentinel, and none more within 10 s",
                     heard.len()
-                ));
+                )
+                .into());
             }
             for (p, (client, topic)) in self.senders.clone().into_iter().enumerate() {
                 let stream = SENTINELS + p as u32;
@@ -362,7 +358,7 @@ impl Pair {
         Ok(())
     }
 
-    pub fn quiet(&mut self) -> Result<(), String> {
+    pub fn quiet(&mut self) -> Result<(), Violation> {
         let mut count = usize::MAX;
         let heard = |seen: &Seen| seen.delivered.len() + seen.sentinels.len();
         while count != heard(&self.into.seen) {
@@ -377,7 +373,11 @@ impl Pair {
     }
 
     /// Polls both fleets until `done`, or until [`PATIENCE`] has passed without progress.
-    pub fn until(&mut self, what: &str, mut done: impl FnMut(&Pair) -> bool) -> Result<(), String> {
+    pub fn until(
+        &mut self,
+        what: &str,
+        mut done: impl FnMut(&Pair) -> bool,
+    ) -> Result<(), Violation> {
         let mut progress = (self.out.clock.now(), 0);
         while !done(self) {
             let events = self.into.seen.delivered.len() + self.out.seen.acknowledged.len();
@@ -388,13 +388,14 @@ impl Pair {
                 return Err(format!(
                     "{what}: nothing more came for 10 s ({} delivered)",
                     self.into.seen.delivered.len()
-                ));
+                )
+                .into());
             }
             self.out.poll(1_000_000)?;
             self.into.poll(1_000_000)?;
         }
         if let Some(damage) = self.into.seen.damaged.first() {
-            return Err(damage.clone());
+            return Err(damage.as_str().into());
         }
         if self.into.seen.before_read {
             return Err("a message was reported before any `arrived`".into());
@@ -404,25 +405,25 @@ impl Pair {
 
     /// Checks that deliveries that name a topic name that of their stream: streams 0, 1 and so on are published on
     /// `t0`, `t1` and so on.
-    pub fn are_named(&self, setup: &Setup<'_>) -> Result<(), String> {
+    pub fn are_named(&self, setup: &Setup<'_>) -> Result<(), Violation> {
         for (stream, topics) in &self.into.seen.named {
             let expected = setup.topic(&format!("t{stream}"));
             if let Some(other) = topics.iter().find(|topic| **topic != expected) {
-                return Err(format!(
-                    "a message on {expected} was delivered as one on {other}"
-                ));
+                return Err(
+                    format!("a message on {expected} was delivered as one on {other}").into(),
+                );
             }
         }
         Ok(())
     }
 
     /// Sends until the subscriber receives a message, and an undamaged one.
-    pub fn hears_again(&mut self) -> Result<(), String> {
+    pub fn hears_again(&mut self) -> Result<(), Violation> {
         let (client, topic) = self.senders[0];
         let start = self.out.clock.now();
         while self.into.seen.delivered.is_empty() {
             if let Some(damage) = self.into.seen.damaged.first() {
-                return Err(damage.clone());
+                return Err(damage.as_str().into());
             }
             if self.out.clock.now() - start > PATIENCE {
                 return Err("nothing came to a subscriber that had come back".into());
@@ -432,12 +433,12 @@ impl Pair {
             self.into.poll(20_000_000)?;
         }
         match self.into.seen.damaged.first() {
-            Some(damage) => Err(damage.clone()),
+            Some(damage) => Err(damage.as_str().into()),
             None => Ok(()),
         }
     }
 
-    pub fn close(mut self) -> Result<(), String> {
+    pub fn close(mut self) -> Result<(), Violation> {
         for rig in [&mut self.out, &mut self.into] {
             let until = rig.clock.now() + 2_000_000_000;
             rig.fleet.close(until);
@@ -446,7 +447,7 @@ impl Pair {
     }
 
     /// Sends `count` messages, polling both sides while blocked.
-    pub fn send_all(&mut self, sender: usize, count: u32, len: usize) -> Result<(), String> {
+    pub fn send_all(&mut self, sender: usize, count: u32, len: usize) -> Result<(), Violation> {
         let (client, topic) = self.senders[sender];
         let mut progress = self.out.clock.now();
         let mut sent = 0;
@@ -463,12 +464,12 @@ impl Pair {
                     self.out.poll(1_000_000)?;
                     self.into.poll(1_000_000)?;
                 }
-                Publish::Refused(why) => return Err(format!("refused: {why:?}")),
+                Publish::Refused(why) => return Err(format!("refused: {why:?}").into()),
             }
             if self.out.clock.now() - progress > PATIENCE {
-                return Err(format!(
-                    "after {sent} of {count} messages none was accepted for 10 s"
-                ));
+                return Err(
+                    format!("after {sent} of {count} messages none was accepted for 10 s").into(),
+                );
             }
         }
         Ok(())
@@ -476,11 +477,9 @@ impl Pair {
 }
 
 impl Rig {
-    pub fn poll(&mut self, at_most: Nanos) -> Result<(), String> {
+    pub fn poll(&mut self, at_most: Nanos) -> Result<(), Violation> {
         let until = self.clock.now() + at_most;
-        self.fleet
-            .poll(until, &mut self.seen)
-            .map_err(|e| e.to_string())
+        Ok(self.fleet.poll(until, &mut self.seen)?)
     }
 
     pub fn await_change(
@@ -488,7 +487,7 @@ impl Rig {
         client: ClientId,
         what: &str,
         wanted: fn(&Change) -> bool,
-    ) -> Result<Change, String> {
+    ) -> Result<Change, Violation> {
         let start = self.clock.now();
         loop {
             if let Some(index) = self
@@ -505,10 +504,10 @@ impl Rig {
                 _ => None,
             };
             if let Some(why) = self.seen.changes.iter().find_map(failed) {
-                return Err(format!("{what}: failed: {why}"));
+                return Err(format!("{what}: failed: {why}").into());
             }
             if self.clock.now() - start > PATIENCE {
-                return Err(format!("{what}: not within 10 s"));
+                return Err(format!("{what}: not within 10 s").into());
             }
             self.poll(20_000_000)?;
         }
@@ -516,10 +515,10 @@ impl Rig {
 
     /// Connects a client again. A server that has just restarted may refuse it at first, as
     /// applications experience: this tries again until [`PATIENCE`] has passed.
-    pub fn reconnect(&mut self, client: ClientId) -> Result<Change, String> {
+    pub fn reconnect(&mut self, client: ClientId) -> Result<Change, Violation> {
         let start = self.clock.now();
         loop {
-            self.fleet.reconnect(client).map_err(|e| e.to_string())?;
+            self.fleet.reconnect(client)?;
             let connected = |c: &Change| matches!(c, Change::Connected { .. });
             match self.await_change(client, "reconnect", connected) {
                 Err(why) if self.clock.now() - start > PATIENCE => return Err(why),
@@ -534,8 +533,8 @@ impl Rig {
         }
     }
 
-    pub fn connect(&mut self, spec: ClientSpec) -> Result<(ClientId, Option<String>), String> {
-        let client = self.fleet.connect(&spec).map_err(|e| e.to_string())?;
+    pub fn connect(&mut self, spec: ClientSpec) -> Result<(ClientId, Option<String>), Violation> {
+        let client = self.fleet.connect(&spec)?;
         match self.await_change(client, "connect", |c| matches!(c, Change::Connected { .. }))? {
             Change::Connected { address, .. } => {
                 self.addresses.extend(address.clone());
@@ -545,7 +544,7 @@ impl Rig {
         }
     }
 
-    pub fn subscribe(&mut self, client: ClientId, filter: &str) -> Result<(), String> {
+    pub fn subscribe(&mut self, client: ClientId, filter: &str) -> Result<(), Violation> {
         self.subscribe_in(client, filter, None)
     }
 
@@ -554,13 +553,13 @@ impl Rig {
         client: ClientId,
         filter: &str,
         group: Option<&str>,
-    ) -> Result<(), String> {
+    ) -> Result<(), Violation> {
         self.ask(client, filter, group)?;
         self.subscribed(client)
     }
 
     /// Waits for the answer to a subscription.
-    pub fn subscribed(&mut self, client: ClientId) -> Result<(), String> {
+    pub fn subscribed(&mut self, client: ClientId) -> Result<(), Violation> {
         self.await_change(client, "subscribe", |c| matches!(c, Change::Subscribed))
             .map(|_| ())
     }
@@ -571,13 +570,12 @@ impl Rig {
         client: ClientId,
         filter: &str,
         group: Option<&str>,
-    ) -> Result<(), String> {
+    ) -> Result<(), Violation> {
         let subscription = Subscription {
             filter: filter.into(),
             group: group.map(str::to_owned),
         };
-        let asked = self.fleet.subscribe(client, &subscription);
-        asked.map_err(|e| e.to_string())
+        Ok(self.fleet.subscribe(client, &subscription)?)
     }
 
     pub fn send(
@@ -587,7 +585,7 @@ impl Rig {
         stream: u32,
         len: usize,
         kind: Kind,
-    ) -> Result<Publish, String> {
+    ) -> Result<Publish, Violation> {
         let next = self.next.entry(stream).or_default();
         let head = Header {
             kind,

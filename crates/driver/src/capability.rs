@@ -348,20 +348,21 @@ impl fmt::Display for Capability {
     }
 }
 
-impl FromStr for Capability {
-    type Err = String;
+/// A text that names no capability.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no capability `{0}`; there are {all}", all = names().join(", "))]
+pub struct UnknownCapability(String);
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        Self::ALL
-            .into_iter()
-            .find(|c| c.to_string() == text)
-            .ok_or_else(|| {
-                let names: Vec<String> = Self::ALL.iter().map(ToString::to_string).collect();
-                format!(
-                    "there is no capability `{text}`; there are {}",
-                    names.join(", ")
-                )
-            })
+fn names() -> Vec<String> {
+    Capability::ALL.iter().map(ToString::to_string).collect()
+}
+
+impl FromStr for Capability {
+    type Err = UnknownCapability;
+
+    fn from_str(text: &str) -> Result<Self, UnknownCapability> {
+        let named = Self::ALL.into_iter().find(|c| c.to_string() == text);
+        named.ok_or_else(|| UnknownCapability(text.to_owned()))
     }
 }
 
@@ -384,8 +385,7 @@ impl JsonSchema for Capability {
     }
 
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        let names: Vec<String> = Self::ALL.iter().map(ToString::to_string).collect();
-        schemars::json_schema!({ "type": "string", "enum": names })
+        schemars::json_schema!({ "type": "string", "enum": names() })
     }
 }
 
@@ -425,7 +425,7 @@ mod tests {
 
     #[test]
     fn names_are_unique_and_read_back() {
-        let mut names: Vec<String> = Capability::ALL.iter().map(ToString::to_string).collect();
+        let mut names = names();
         for name in &names {
             assert_eq!(
                 name.parse::<Capability>().map(|c| c.to_string()),

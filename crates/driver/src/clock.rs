@@ -77,11 +77,16 @@ impl fmt::Display for Course {
     }
 }
 
-impl FromStr for Course {
-    type Err = String;
+/// A text that is no course of a clock.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is no course of a clock; expected NEAR,FAR,DRIFT")]
+pub struct NoCourse(String);
 
-    fn from_str(text: &str) -> Result<Course, String> {
-        let wrong = || format!("{text:?} is no course of a clock; expected NEAR,FAR,DRIFT");
+impl FromStr for Course {
+    type Err = NoCourse;
+
+    fn from_str(text: &str) -> Result<Course, NoCourse> {
+        let wrong = || NoCourse(text.to_owned());
         let mut parts = text.split(',');
         let mut reading = || {
             let reading: Option<Nanos> = parts.next()?.parse().ok();

@@ -23,15 +23,15 @@ mod shortened;
 pub mod topic;
 
 pub use address::{Encryption, Scheme, addresses, is_on_loopback};
-pub use capability::{Answer, Capability, Filtering, Support, Topology};
-pub use clock::{Clock, Course, Nanos, monotonic_now};
+pub use capability::{Answer, Capability, Filtering, Support, Topology, UnknownCapability};
+pub use clock::{Clock, Course, Nanos, NoCourse, monotonic_now};
 pub use driver::Driver;
 pub use drivers::Drivers;
 pub use footprint::{Crowd, Footprint, Ports};
 pub use header::{Header, Kind, Mark};
 pub use native::NativeSettings;
 pub use payload::{Filler, Payload};
-pub use resolution::{Resolution, Resolved, accepted, becomes, cannot, spelt};
+pub use resolution::{Cannot, Resolution, Resolved, accepted, becomes, cannot, spelt};
 pub use resource::{Attempt, Resource};
 pub use seam::{
     Acknowledgement, Change, ClientId, ClientSpec, Delivery, DriverError, Events, Failure, Fleet,

@@ -61,12 +61,12 @@ impl Resolution {
         &mut self,
         setting: &str,
         value: Option<T>,
-        native: impl FnOnce(Option<T>) -> Result<String, String>,
+        native: impl FnOnce(Option<T>) -> Result<String, Cannot>,
     ) {
         let shown = spelt(&value);
         match native(value) {
             Ok(native) => self.row(setting, shown, native),
-            Err(reason) => {
+            Err(Cannot(reason)) => {
                 self.refuse(
                     setting,
                     shown.unwrap_or_else(|| "default".to_owned()),
@@ -107,14 +107,18 @@ impl Resolution {
     }
 }
 
+/// Why a setting cannot be honoured, and what would do instead.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cannot(String);
+
 /// What a setting becomes, in the system's own terms: an answer in [`Resolution::decide`].
-pub fn becomes(native: impl Into<String>) -> Result<String, String> {
+pub fn becomes(native: impl Into<String>) -> Result<String, Cannot> {
     Ok(native.into())
 }
 
 /// Why a setting cannot be honoured, and what would do instead: an answer in [`Resolution::decide`].
-pub fn cannot(reason: impl Into<String>) -> Result<String, String> {
-    Err(reason.into())
+pub fn cannot(reason: impl Into<String>) -> Result<String, Cannot> {
+    Err(Cannot(reason.into()))
 }
 
 /// A setting's value as a study file spells it; `None` if it was not given.
@@ -134,7 +138,7 @@ mod tests {
     fn rows_come_in_the_order_of_the_settings_and_refusals_alone() {
         let mut resolution = Resolution::default();
         resolution.row("native.x.depth", Some("7".into()), "depth: 7");
-        resolution.decide("on-full", Some(OnFull::Drop), |_| Ok("drops".into()));
+        resolution.decide("on-full", Some(OnFull::Drop), |_| becomes("drops"));
         resolution.absent("priority", &None::<u8>, "none", "there is none");
         resolution.absent("multicast", &Some(false), "off", "there is none");
         resolution.row("pattern", None, "topics");
@@ -156,7 +160,7 @@ mod tests {
         let mut resolution = Resolution::default();
         resolution.row("pattern", None, "topics");
         resolution.absent("multicast", &Some(true), "off", "there is none");
-        resolution.decide("on-full", Some(OnFull::Block), |_| Err("never".into()));
+        resolution.decide("on-full", Some(OnFull::Block), |_| cannot("never"));
         let refused = accepted("X", resolution.finish(())).unwrap_err();
         assert_eq!(
             refused.what,

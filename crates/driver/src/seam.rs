@@ -480,7 +480,7 @@ pub trait Fleet {
 }
 
 /// Why a driver could not do what it was asked, and what the user can do about it.
-#[derive(Clone, Debug, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{what}{}", hint.as_ref().map(|h| format!("\n  hint: {h}")).unwrap_or_default())]
 pub struct DriverError {
     /// What was wrong.

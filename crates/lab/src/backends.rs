@@ -1,24 +1,24 @@
 //! The backends that networks are made with on this machine.
 
-use crate::tool;
+use crate::tool::{self, ToolError};
 use pubgauge_testbed::{Namespace, on_path};
 
 /// Whether a backend works here: what came of trying it.
-pub type Found = Result<(), String>;
+pub type Tried = Result<(), ToolError>;
 
 /// The backends that networks are made with, and whether each works here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Backends {
     /// `ip` and `bridge`, with a kernel that has bridges and pairs of interfaces (veth): hosts, links, switch.
-    pub ip: Found,
+    pub ip: Tried,
     /// `nft` on bridged packets: independent loss, partitions.
-    pub nft: Found,
+    pub nft: Tried,
     /// Token bucket filter of `tc`: rates.
-    pub tbf: Found,
+    pub tbf: Tried,
     /// Network emulator of `tc`: delay, jitter, loss in bursts, duplicates, reordering.
-    pub netem: Found,
+    pub netem: Tried,
     /// `vde_switch` and `wirefilter`: replace netem in user space where the kernel has none.
-    pub wirefilter: Found,
+    pub wirefilter: Tried,
 }
 
 /// What to install for a backend that is missing.
@@ -71,21 +71,21 @@ const NFT_TRIAL: &str = "table bridge lab {
 }
 ";
 
-fn links(place: &Namespace) -> Found {
+fn links(place: &Namespace) -> Tried {
     let lines = "link add switch0 type bridge\nlink add left type veth peer name right\n";
     tool::run(place, &["ip", "-batch", "-"], lines)?;
     tool::run(place, &["bridge", "-batch", "-"], "fdb show\n")
 }
 
-fn wirefilter() -> Found {
+fn wirefilter() -> Tried {
     for program in ["vde_switch", "wirefilter"] {
         if on_path(program).is_none() {
-            return Err(format!("there is no program `{program}`"));
+            return Err(format!("there is no program `{program}`").into());
         }
     }
     let mut options = std::fs::OpenOptions::new();
     match options.read(true).write(true).open("/dev/net/tun") {
         Ok(_) => Ok(()),
-        Err(error) => Err(format!("/dev/net/tun: {error}")),
+        Err(error) => Err(format!("/dev/net/tun: {error}").into()),
     }
 }

@@ -111,10 +111,8 @@ impl LabHost {
     /// If they cannot be opened.
     pub fn counter(&self) -> Result<InterfaceCounter, LabError> {
         let path = self.namespace.path();
-        InterfaceCounter::open(INTERFACE, Some(path)).map_err(|why| {
-            let what = format!("counters of {}", self.host);
-            LabError::io(what)(io::Error::other(why))
-        })
+        let opened = InterfaceCounter::open(INTERFACE, Some(path));
+        opened.map_err(LabError::io(format!("counters of {}", self.host)))
     }
 }
 
@@ -249,10 +247,10 @@ impl Lab {
     }
 
     fn run(&self, place: Place, argv: &[&str], input: &str) -> Result<(), LabError> {
-        tool::run(self.at(place)?, argv, input).map_err(|said| LabError::Step {
+        tool::run(self.at(place)?, argv, input).map_err(|error| LabError::Step {
             place: place.to_string(),
             command: argv.join(" "),
-            said,
+            said: error.to_string(),
         })
     }
 
@@ -392,8 +390,10 @@ impl Ready {
 /// A range that overlaps with none of the machine's routes.
 fn free_subnet() -> Result<Subnet, LabError> {
     let argv = ["ip", "-json", "-4", "route", "show", "table", "all"];
-    let subnet = tool::within(&argv, "")
-        .and_then(|said| address::routes(&said))
-        .and_then(|routes| Subnet::beside(&routes));
-    subnet.map_err(LabError::Addresses)
+    let listed = tool::within(&argv, "").map_err(|error| LabError::Addresses(error.to_string()))?;
+    let routes = address::routes(&listed).map_err(LabError::Addresses)?;
+    Subnet::beside(&routes).ok_or_else(|| {
+        let taken = "the machine's routes leave no private range free (10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16)";
+        LabError::Addresses(taken.to_owned())
+    })
 }

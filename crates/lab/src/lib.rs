@@ -20,9 +20,10 @@ mod plan;
 mod tool;
 
 pub use address::Subnet;
-pub use backends::{Backends, Found};
+pub use backends::{Backends, Tried};
 pub use lab::{Lab, LabError, LabHost};
 pub use plan::{
     Act, Bucket, INTERFACE, Names, Place, Plan, PlanError, Ready, Refusal, Step, possible,
     states_script,
 };
+pub use tool::ToolError;

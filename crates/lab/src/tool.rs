@@ -5,8 +5,19 @@ use std::process::{Command, Stdio};
 
 use pubgauge_testbed::{Namespace, on_path};
 
-/// Runs a program in a namespace with this input; the error is its output.
-pub(crate) fn run(place: &Namespace, argv: &[&str], input: &str) -> Result<(), String> {
+/// Why a program failed: what it said.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ToolError(String);
+
+impl<S: Into<String>> From<S> for ToolError {
+    fn from(said: S) -> ToolError {
+        ToolError(said.into())
+    }
+}
+
+/// Runs a program in a namespace with this input.
+pub(crate) fn run(place: &Namespace, argv: &[&str], input: &str) -> Result<(), ToolError> {
     place
         .run(|| Ok(within(argv, input)))
         .map_err(|error| format!("the namespace cannot be entered: {error}"))?
@@ -14,7 +25,7 @@ pub(crate) fn run(place: &Namespace, argv: &[&str], input: &str) -> Result<(), S
 }
 
 /// Runs a program in the network namespace of this thread; returns its standard output.
-pub(crate) fn within(argv: &[&str], input: &str) -> Result<String, String> {
+pub(crate) fn within(argv: &[&str], input: &str) -> Result<String, ToolError> {
     let (program, arguments) = (argv[0], &argv[1..]);
     let file = on_path(program).ok_or_else(|| format!("there is no program `{program}`"))?;
     let run = || -> io::Result<std::process::Output> {
@@ -41,9 +52,9 @@ pub(crate) fn within(argv: &[&str], input: &str) -> Result<String, String> {
         .map(str::trim)
         .filter(|l| !l.is_empty())
         .collect();
-    Err(if lines.is_empty() {
+    Err(ToolError(if lines.is_empty() {
         format!("ended with {}", output.status)
     } else {
         lines.join("; ")
-    })
+    }))
 }

@@ -162,11 +162,12 @@ impl Setup {
     ///
     /// # Errors
     /// If TLS is not set up for that endpoint, or rustls refuses.
-    pub fn begin(&self, place: usize) -> Result<Box<ClientConnection>, String> {
+    pub fn begin(&self, place: usize) -> Result<Box<ClientConnection>, DriverError> {
         let Some(Some((config, name))) = self.places.get(place) else {
-            return Err("TLS is not set up".to_owned());
+            return Err(DriverError::new("TLS is not set up"));
         };
-        connect(config, name.clone()).map_err(|error| format!("TLS cannot begin: {error}"))
+        connect(config, name.clone())
+            .map_err(|error| DriverError::new(format!("TLS cannot begin: {error}")))
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use pubgauge_campaign::capabilities::answer;
 use pubgauge_campaign::{Chosen, SystemsHere};
 use pubgauge_conformance::{
-    self as conformance, Ending as How, Exception, Lifecycle, Outcome, Proof,
+    self as conformance, Ending as How, Exception, Lifecycle, Outcome, Proof, Violation,
 };
 use pubgauge_driver::{
     Answer, Capability, Driver, Reliability, Settings, Support, Target, Topology,
@@ -95,12 +95,13 @@ pub fn check(args: &CheckArgs) -> Result<i32, Ending> {
 struct Server(Running);
 
 impl Lifecycle for Server {
-    fn restart(&mut self, how: How) -> Result<(), String> {
+    fn restart(&mut self, how: How) -> Result<(), Box<dyn std::error::Error>> {
         match how {
             How::Killed => self.0.kill(),
             How::Stopped => self.0.halt(),
         };
-        self.0.restart().map(|_| ()).map_err(|e| e.to_string())
+        self.0.restart()?;
+        Ok(())
     }
 
     fn pause(&mut self, paused: bool) -> bool {
@@ -112,7 +113,7 @@ impl Lifecycle for Server {
         // Connections end with a process, a moment before its parent is notified.
         let patience = Instant::now() + Duration::from_millis(500);
         loop {
-            let end = self.0.check().err();
+            let end = self.0.ended();
             if end.is_some() || Instant::now() >= patience {
                 return end;
             }
@@ -151,7 +152,7 @@ fn one(
     };
     if !args.capabilities_only {
         for (words, settings) in grid(driver, &target) {
-            if stop.load(Relaxed) || server.0.check().is_err() {
+            if stop.load(Relaxed) || server.0.ended().is_some() {
                 break;
             }
             let exceptions: Vec<_> = file
@@ -183,7 +184,7 @@ fn one(
         }
     }
     for capability in Capability::ALL {
-        if stop.load(Relaxed) || server.0.check().is_err() {
+        if stop.load(Relaxed) || server.0.ended().is_some() {
             break;
         }
         let answer = answer(&file, &target, driver, capability);
@@ -202,7 +203,7 @@ fn one(
         told(capability.to_string(), found);
     }
     // A system that ended between two checks, or while it was stopped on purpose and did not come back.
-    if let Err(how) = server.0.check() {
+    if let Some(how) = server.0.ended() {
         let words = format!("it is not there any more, and was asked nothing more: {how}");
         told("stays-up".to_owned(), (Finding::Failed, words));
     }
@@ -240,7 +241,7 @@ fn grid(driver: &dyn Driver, target: &Target) -> Vec<(&'static str, Settings)> {
 fn capable(
     answer: Answer,
     deviation: Option<&Deviation>,
-    prove: impl FnOnce() -> Result<Proof, String>,
+    prove: impl FnOnce() -> Result<Proof, Violation>,
 ) -> (Finding, String) {
     let Answer { support, words } = answer;
     if support == Support::Unsupported {
@@ -256,7 +257,7 @@ fn capable(
         (Ok(Proof::Shown), _) => (Finding::Shown, words),
         (Ok(Proof::Unseen(why)), _) => (Finding::Unseen, why.to_owned()),
         (Err(why), true) => (Finding::Broken, format!("{words} ({why})")),
-        (Err(why), false) => (Finding::Failed, why),
+        (Err(why), false) => (Finding::Failed, why.to_string()),
     }
 }
 
@@ -266,7 +267,7 @@ fn prove<'a>(
     file: &SystemFile,
     capability: Capability,
     server: Option<&'a mut dyn Lifecycle>,
-) -> Result<Proof, String> {
+) -> Result<Proof, Violation> {
     if let Capability::Topology(topology) = capability {
         // Whether messages go through a process of the system follows from what was started.
         let brokered = file.kind != Kind::Library;

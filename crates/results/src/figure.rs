@@ -7,7 +7,7 @@ mod part;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use pubgauge_driver::Capability;
+use pubgauge_driver::{Capability, UnknownCapability};
 
 pub use self::catalogue::per_message;
 use self::part::Part;
@@ -284,7 +284,7 @@ pub fn figure(trial: &Trial, flow: Option<&str>, name: &str) -> Option<f64> {
 
 /// The capabilities that the figure `supports A, B` counts: how many of them a system has itself. `None`: the name is
 /// that of another figure. An error: one of them does not exist; the text names those that do.
-pub fn capabilities(name: &str) -> Option<Result<Vec<Capability>, String>> {
+pub fn capabilities(name: &str) -> Option<Result<Vec<Capability>, UnknownCapability>> {
     let list = name.strip_prefix("supports ")?;
     Some(list.split(',').map(|one| one.trim().parse()).collect())
 }

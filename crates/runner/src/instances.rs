@@ -97,8 +97,9 @@ impl Instances {
     /// Which one ended, how, and its last lines.
     pub fn check(&self) -> Result<(), String> {
         for (number, one) in self.all.iter().enumerate() {
-            one.check()
-                .map_err(|how| named(number, self.all.len(), &how))?;
+            if let Some(how) = one.ended() {
+                return Err(named(number, self.all.len(), &how));
+            }
         }
         Ok(())
     }

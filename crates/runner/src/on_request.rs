@@ -53,10 +53,11 @@ enum Side {
 }
 
 impl Side {
-    fn of(counter: Result<SyscallCounter, String>) -> Side {
-        counter.map_or_else(Side::Not, |counter| {
-            Side::From(counter, Syscalls::default())
-        })
+    fn of(counter: std::io::Result<SyscallCounter>) -> Side {
+        match counter {
+            Ok(counter) => Side::From(counter, Syscalls::default()),
+            Err(error) => Side::Not(error.to_string()),
+        }
     }
 
     /// Reads the counter; with `over` it replaces the first count by the difference.
@@ -109,7 +110,9 @@ impl Interface {
             ..InterfaceTraffic::default()
         };
         let opened = InterfaceCounter::open(name, namespace);
-        let counter = opened.map_err(|why| traffic.not_told = Some(why)).ok();
+        let counter = opened
+            .map_err(|error| traffic.not_told = Some(error.to_string()))
+            .ok();
         Interface {
             traffic,
             counter,

@@ -147,7 +147,7 @@ impl Counting {
             let why = "the system was started again meanwhile, which sets its counts to 0";
             return self.counted(&Err(why.into()));
         }
-        if let Err(end) = running.check() {
+        if let Some(end) = running.ended() {
             return self.counted(&Err(end));
         }
         let until = Instant::now() + self.time_out();

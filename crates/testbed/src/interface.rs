@@ -58,15 +58,19 @@ impl InterfaceCounter {
     ///
     /// # Errors
     /// There is no such namespace, this program may not enter it, or there is no such interface in it.
-    pub fn open(name: &str, namespace: Option<&str>) -> Result<InterfaceCounter, String> {
+    pub fn open(name: &str, namespace: Option<&str>) -> io::Result<InterfaceCounter> {
         let counters = || File::open("/proc/thread-self/net/dev");
         let file = match namespace {
             None => counters(),
             Some(namespace) => Namespace::open(namespace).and_then(|own| own.run(counters)),
         };
         let place = namespace.map_or(String::new(), |n| format!(" of network namespace `{n}`"));
+        let told = |what: String, error: io::Error| {
+            io::Error::new(error.kind(), format!("{what}: {error}"))
+        };
         let file = file.map_err(|error| {
-            format!("the counters of the interfaces{place} cannot be read: {error}")
+            let what = format!("the counters of the interfaces{place} cannot be read");
+            told(what, error)
         })?;
         let counter = InterfaceCounter {
             name: name.to_owned(),
@@ -74,7 +78,7 @@ impl InterfaceCounter {
         };
         match counter.read() {
             Ok(_) => Ok(counter),
-            Err(error) => Err(format!("interface `{name}`{place}: {error}")),
+            Err(error) => Err(told(format!("interface `{name}`{place}"), error)),
         }
     }
 
@@ -159,12 +163,12 @@ mod tests {
     fn what_is_not_there_is_named() {
         let error = InterfaceCounter::open("none7", None).err().unwrap();
         assert!(
-            error.contains("`none7`") && error.contains("no such"),
+            error.to_string().contains("`none7`: there is no such"),
             "{error}"
         );
         let error = InterfaceCounter::open("lo", Some("nowhere7"))
             .err()
             .unwrap();
-        assert!(error.contains("`nowhere7`"), "{error}");
+        assert!(error.to_string().contains("`nowhere7`"), "{error}");
     }
 }

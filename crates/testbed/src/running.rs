@@ -68,17 +68,12 @@ pub struct Record {
 }
 
 impl Running {
-    /// Checks that the system still runs. To be called about once a second: it also keeps the
-    /// system's log files short.
-    ///
-    /// # Errors
-    /// How it ended, and its last lines.
-    pub fn check(&self) -> Result<(), String> {
-        let Some(instance) = self.instance() else {
-            return Ok(());
-        };
+    /// How the system ended, in words with its last lines; `None` while it runs. To be called about once a second: it
+    /// also keeps the system's log files short.
+    pub fn ended(&self) -> Option<String> {
+        let instance = self.instance()?;
         instance.trim_logs();
-        instance.describe_end().map_or(Ok(()), Err)
+        instance.describe_end()
     }
 
     /// The system's own process; `None` if nothing was started.

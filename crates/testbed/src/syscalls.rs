@@ -62,7 +62,7 @@ impl SyscallCounter {
     ///
     /// # Errors
     /// Why the kernel does not let this program count.
-    pub fn of_threads(threads: impl IntoIterator<Item = i32>) -> Result<SyscallCounter, String> {
+    pub fn of_threads(threads: impl IntoIterator<Item = i32>) -> io::Result<SyscallCounter> {
         let kinds = kinds()?;
         let mut counted = Vec::new();
         for thread in threads {
@@ -80,7 +80,7 @@ impl SyscallCounter {
     ///
     /// # Errors
     /// Why the kernel does not let this program count; or threads begin so fast that no two lists agree.
-    pub fn of_processes(list: impl Fn() -> Vec<i32>) -> Result<SyscallCounter, String> {
+    pub fn of_processes(list: impl Fn() -> Vec<i32>) -> io::Result<SyscallCounter> {
         let threads = || -> BTreeSet<i32> {
             let processes = list().into_iter();
             processes.flat_map(procfs::threads).collect()
@@ -94,7 +94,9 @@ impl SyscallCounter {
                 return Ok(counter);
             }
         }
-        Err("threads of the processes begin so fast that they cannot be listed".to_owned())
+        Err(io::Error::other(
+            "threads of the processes begin so fast that they cannot be listed",
+        ))
     }
 
     /// The number of system calls since the counter was made.
@@ -102,10 +104,7 @@ impl SyscallCounter {
     /// # Errors
     /// If the kernel returns no number.
     pub fn read(&mut self) -> io::Result<Syscalls> {
-        let mut sum = kinds()
-            .map_err(io::Error::other)?
-            .each_ref()
-            .map(|kind| kind.as_ref().map(|_| 0));
+        let mut sum = kinds()?.each_ref().map(|kind| kind.as_ref().map(|_| 0));
         for counters in &mut self.threads {
             for (sum, counter) in sum.iter_mut().zip(counters) {
                 if let (Some(sum), Some(counter)) = (sum, counter) {
@@ -165,7 +164,7 @@ fn counter(id: u64, thread: i32, filter: &CString) -> io::Result<Counter> {
     Ok(counter)
 }
 
-fn refused(error: &io::Error) -> String {
+fn refused(error: &io::Error) -> io::Error {
     let hint = match error.raw_os_error() {
         Some(libc::EACCES | libc::EPERM) => {
             "; run as root, or with the capabilities CAP_PERFMON and CAP_SYS_ADMIN; a container may forbid it"
@@ -173,11 +172,12 @@ fn refused(error: &io::Error) -> String {
         Some(libc::EMFILE) => "; each thread takes 4 open files: raise `ulimit -n`",
         _ => "",
     };
-    format!("the kernel refuses to count system calls: {error}{hint}")
+    let what = format!("the kernel refuses to count system calls: {error}{hint}");
+    io::Error::new(error.kind(), what)
 }
 
 /// The kinds of counters. The numbers of tracepoints stay the same until the machine restarts.
-fn kinds() -> Result<&'static Kinds, String> {
+fn kinds() -> io::Result<&'static Kinds> {
     static KINDS: OnceLock<Result<Kinds, String>> = OnceLock::new();
     let find = || {
         let why = |error: io::Error| {
@@ -198,7 +198,8 @@ fn kinds() -> Result<&'static Kinds, String> {
             Some(kind(enter, &syncs.join(" || "))),
         ])
     };
-    KINDS.get_or_init(find).as_ref().map_err(String::clone)
+    let found = KINDS.get_or_init(find).as_ref();
+    found.map_err(|why| io::Error::other(why.as_str()))
 }
 
 /// The file system in which the kernel lists its tracepoints.

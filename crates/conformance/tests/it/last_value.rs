@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use pubgauge_conformance::{Proof, prove};
+use pubgauge_conformance::{Proof, Violation, prove};
 use pubgauge_driver::*;
 
 /// From the hand-over of a message until the server has taken it in, ns.
@@ -195,7 +195,7 @@ impl Fleet for KeeperFleet {
     }
 }
 
-fn tried(keeps: Keeps) -> Result<Proof, String> {
+fn tried(keeps: Keeps) -> Result<Proof, Violation> {
     let server = Server {
         keeps,
         fleets: 0,
@@ -214,8 +214,8 @@ fn a_slow_server_that_keeps_the_last_value_passes() {
 
 #[test]
 fn a_server_that_keeps_nothing_or_does_not_say_so_is_found_out() {
-    let why = tried(Keeps::LastUnmarked).unwrap_err();
+    let why = tried(Keeps::LastUnmarked).unwrap_err().to_string();
     assert!(why.contains("not marked"), "{why}");
-    let why = tried(Keeps::Nothing).unwrap_err();
+    let why = tried(Keeps::Nothing).unwrap_err().to_string();
     assert!(why.contains("the last value: nothing more came"), "{why}");
 }

@@ -342,7 +342,7 @@ impl Fleet for Connections {
 struct Server(Arc<AtomicBool>);
 
 impl Lifecycle for Server {
-    fn restart(&mut self, _: Ending) -> Result<(), String> {
+    fn restart(&mut self, _: Ending) -> Result<(), Box<dyn std::error::Error>> {
         Err("the simulated system has no process".into())
     }
 

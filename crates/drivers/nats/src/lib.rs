@@ -83,6 +83,7 @@ impl Driver for NatsDriver {
 /// # Errors
 /// When it is not NATS.
 #[doc(hidden)]
-pub fn operation_len(bytes: &[u8], max_payload: usize) -> Result<Option<usize>, String> {
-    Ok(wire::decode(bytes, max_payload)?.map(|(_, len)| len))
+pub fn operation_len(bytes: &[u8], max_payload: usize) -> Result<Option<usize>, DriverError> {
+    let operation = wire::decode(bytes, max_payload).map_err(DriverError::new)?;
+    Ok(operation.map(|(_, len)| len))
 }

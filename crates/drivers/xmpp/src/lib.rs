@@ -133,26 +133,27 @@ impl Driver for XmppDriver {
 /// # Errors
 /// When it is no XMPP stream.
 #[doc(hidden)]
-pub fn read_stream(pieces: &[&[u8]]) -> Result<(usize, usize), String> {
+pub fn read_stream(pieces: &[&[u8]]) -> Result<(usize, usize), DriverError> {
+    let no_stream = |error: &dyn std::fmt::Display| DriverError::new(error.to_string());
     let mut framer = frame::Framer::default();
     let mut scratch = element::Scratch::default();
     let (mut stanzas, mut items) = (0, 0);
     let mut buf: Vec<u8> = Vec::new();
     for piece in pieces {
         buf.extend_from_slice(piece);
-        while let Some(unit) = framer.next(&buf).map_err(|error| error.to_string())? {
+        while let Some(unit) = framer.next(&buf).map_err(|error| no_stream(&error))? {
             let (frame::Unit::Blank(n)
             | frame::Unit::Header(n)
             | frame::Unit::Stanza(n)
             | frame::Unit::Close(n)) = unit;
-            let text = std::str::from_utf8(&buf[..n]).map_err(|error| error.to_string())?;
+            let text = std::str::from_utf8(&buf[..n]).map_err(|error| no_stream(&error))?;
             match unit {
                 frame::Unit::Header(_) => {
-                    stanza::header(text, &mut scratch).map_err(|error| error.to_string())?;
+                    stanza::header(text, &mut scratch).map_err(|error| no_stream(&error))?;
                 }
                 frame::Unit::Stanza(_) => {
                     let mut walk = element::Walk::new(text, &mut scratch, "stream");
-                    let read = stanza::next(&mut walk).map_err(|error| error.to_string())?;
+                    let read = stanza::next(&mut walk).map_err(|error| no_stream(&error))?;
                     stanzas += 1;
                     if let Some(stanza::Stanza::Items { .. }) = read {
                         items += walk.scratch.bodies.len();

@@ -6,7 +6,7 @@ use super::error::{PlanError, Refusal};
 use super::links::{All, run};
 use super::step::{INTERFACE, Place, Step};
 use super::wires::{MILLISECOND, percent};
-use crate::backends::{Backends, Found, hint};
+use crate::backends::{Backends, Tried, hint};
 use pubgauge_network::{Link, Loss, Nanos, Network, Reordering, Role};
 
 /// A token bucket: the parameters of `tbf`.
@@ -108,7 +108,8 @@ impl Means {
         }
         let wanted = wanted(link).join(", ");
         if let Err(why) = &backends.wirefilter {
-            let netem = backends.netem.as_ref().err().map_or("", String::as_str);
+            let netem = backends.netem.as_ref().err();
+            let netem = netem.map_or(String::new(), ToString::to_string);
             refusals.push(Refusal {
                 wanted: of(&wanted),
                 missing: format!("neither netem ({netem}) nor wirefilter ({why})"),
@@ -130,7 +131,7 @@ impl Means {
     }
 }
 
-fn refused(found: &Found, wanted: &str, name: &str, hint: &str) -> Option<Refusal> {
+fn refused(found: &Tried, wanted: &str, name: &str, hint: &str) -> Option<Refusal> {
     let why = found.as_ref().err()?;
     Some(Refusal {
         wanted: wanted.into(),

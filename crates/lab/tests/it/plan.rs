@@ -31,7 +31,7 @@ fn plan(network: &Network, backends: &Backends) -> Plan {
 
 fn without(names: &[&str]) -> Backends {
     let mut backends = Backends::all();
-    let no = |why: &str| Err(why.to_owned());
+    let no = |why: &str| Err(why.into());
     for name in names {
         match *name {
             "ip" => backends.ip = no("there is no program `ip`"),

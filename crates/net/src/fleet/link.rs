@@ -191,7 +191,7 @@ impl<'a, C> Link<'a, C> {
     pub fn start_tls(&mut self) -> Result<(), Broken> {
         let begun = match self.tls {
             Some(setup) => setup.begin(usize::from(self.client.place)),
-            None => Err("TLS is not set up".to_owned()),
+            None => return Err(self.broken("TLS is not set up")),
         };
         self.client.tls = Some(begun.map_err(|error| self.broken(error))?);
         Ok(())

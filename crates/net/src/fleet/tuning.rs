@@ -1,6 +1,6 @@
 //! How a fleet over TCP is opened, and the settings that mean the same for every protocol.
 
-use pubgauge_driver::{Batching, OnFull, Resolution, Settings, Transport, spelt};
+use pubgauge_driver::{Batching, OnFull, Resolution, Settings, Transport, becomes, cannot, spelt};
 
 use crate::out::OUT_CAP;
 use crate::socket::SocketOptions;
@@ -66,8 +66,8 @@ impl Tuning {
             "transport",
             settings.transport,
             |transport| match transport {
-                None | Some(Transport::Tcp) => Ok(terms.tcp.to_owned()),
-                Some(_) => Err(terms.not_tcp.to_owned()),
+                None | Some(Transport::Tcp) => becomes(terms.tcp),
+                Some(_) => cannot(terms.not_tcp),
             },
         );
         Tuning {

@@ -26,7 +26,7 @@ fn series(name: &str) -> Option<&str> {
 
 pub(super) fn check_figure(name: &str) -> Result<(), String> {
     if let Some(named) = capabilities(name) {
-        return named.map(drop);
+        return named.map(drop).map_err(|error| error.to_string());
     }
     for one in name.split('/').map(str::trim) {
         if one == "verdict" {

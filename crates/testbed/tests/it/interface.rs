@@ -133,7 +133,7 @@ fn every_datagram_is_counted_with_its_headers() {
 
     let gone = InterfaceCounter::open("cross1", Some(a)).err().unwrap();
     assert!(
-        gone.contains("`cross1`") && gone.contains(a.as_str()),
+        gone.to_string().contains("`cross1`") && gone.to_string().contains(a.as_str()),
         "{gone}"
     );
 }

@@ -53,13 +53,14 @@ impl Drop for Server {
 }
 
 impl Lifecycle for Server {
-    fn restart(&mut self, how: Ending) -> Result<(), String> {
+    fn restart(&mut self, how: Ending) -> Result<(), Box<dyn std::error::Error>> {
         let running = self.running.as_mut().unwrap();
         match how {
             Ending::Killed => running.kill(),
             Ending::Stopped => running.halt(),
         };
-        running.restart().map(drop).map_err(|e| e.to_string())
+        running.restart()?;
+        Ok(())
     }
 
     fn pause(&mut self, paused: bool) -> bool {

@@ -123,13 +123,14 @@ impl Rabbit {
 }
 
 impl Lifecycle for Rabbit {
-    fn restart(&mut self, how: Ending) -> Result<(), String> {
+    fn restart(&mut self, how: Ending) -> Result<(), Box<dyn std::error::Error>> {
         let running = self.running();
         match how {
             Ending::Killed => running.kill(),
             Ending::Stopped => running.halt(),
         };
-        running.restart().map(drop).map_err(|e| e.to_string())
+        running.restart()?;
+        Ok(())
     }
 }
 

@@ -46,7 +46,7 @@ fn conforms(
             }
         }
     }
-    running.check().unwrap();
+    assert_eq!(running.ended(), None);
     let (pids, output) = (running.pids(), running.output());
     let port = port_of(&running);
     assert_eq!(running.stop(), Stopped::Orderly, "{output:?}");

@@ -68,15 +68,13 @@ impl Ejabberd {
 }
 
 impl Lifecycle for Ejabberd {
-    fn restart(&mut self, how: Ending) -> Result<(), String> {
+    fn restart(&mut self, how: Ending) -> Result<(), Box<dyn std::error::Error>> {
         match how {
             Ending::Killed => self.running.kill(),
             Ending::Stopped => self.running.halt(),
         };
-        self.running
-            .restart()
-            .map(|_| ())
-            .map_err(|error| error.to_string())
+        self.running.restart()?;
+        Ok(())
     }
 }
 
