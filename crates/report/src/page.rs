@@ -1,8 +1,8 @@
 //! The page: one HTML file that needs no other file, and no scripts for its text and tables.
 
-use std::fmt::Write as _;
-
+use maud::{Markup, html};
 use pubgauge_results::Results;
+use pubgauge_results::model::StudyInfo;
 use serde_json::{Value, json};
 
 use crate::Logs;
@@ -10,6 +10,7 @@ use crate::answers;
 use crate::figures;
 use crate::searches::Sought;
 use crate::summary::Summary;
+use crate::units;
 
 mod answer;
 mod asked;
@@ -32,8 +33,7 @@ mod workload;
 pub use index::index;
 
 use content::Page;
-use frame::{begin, embed, minute};
-use html::escape;
+use frame::Document;
 
 /// The page of a run. `logs` make the distribution functions exact over repeats; without them
 /// the points stored in `results.json` are drawn.
@@ -56,108 +56,100 @@ pub fn page(results: &Results, logs: &Logs) -> String {
             .collect(),
         summary,
     };
-    let mut out = String::with_capacity(1 << 20);
-    head(&mut out, results);
-    out.push_str("<main>\n");
-    answer::section(&mut out, &page);
-    contents(&mut out, &page);
-    comparisons::section(&mut out, results);
-    facts::doubts(&mut out, &page);
-    facts::criteria(&mut out, results);
-    claims::section(&mut out, results);
-    for sought in &page.searches {
-        searches::section(&mut out, &page, sought);
-    }
-    for at in 0..page.summary.workloads.len() {
-        workload::section(&mut out, &page, at);
-    }
-    network::section(&mut out, results);
-    facts::settings(&mut out, &page);
-    facts::unsupported(&mut out, results);
-    matrix::section(&mut out, results);
-    trials::section(&mut out, &page);
-    facts::machine(&mut out, results);
-    facts::reading(&mut out, &page);
-    out.push_str("</main>\n");
-    data(&mut out, &page);
-    out
+    let study = &results.study;
+    let document = Document {
+        name: &heading(study),
+        started: &study.started,
+        first: "answer",
+        header: header(results),
+        sections: sections(&page),
+        workloads: data(&page),
+    };
+    document.text()
 }
 
-fn head(out: &mut String, results: &Results) {
-    let study = &results.study;
-    let name = escape(if study.name.is_empty() {
-        "run"
-    } else {
-        &study.name
-    });
-    let name = match &study.scale {
-        Some(scale) => format!("{name}, at scale {}", escape(scale)),
-        None => name.to_string(),
-    };
-    let started = minute(&study.started);
-    begin(out, &name, &escape(&started), "answer");
-    if let Some(question) = &study.question {
-        let _ = writeln!(out, "<p class=\"question\">{}</p>", escape(question));
+/// The name of the study, with its scale.
+fn heading(study: &StudyInfo) -> String {
+    let name = html::some(&study.name).unwrap_or("run");
+    match &study.scale {
+        Some(scale) => format!("{name}, at scale {scale}"),
+        None => name.to_owned(),
     }
-    let machine = &results.machine;
-    let _ = write!(
-        out,
-        "<p class=\"where\"><time datetime=\"{}\">{}</time> · {} trial{}{} · {} processor{}, {}<span id=\"file\"></span></p>\n</header>\n",
-        escape(&study.started),
-        escape(&started),
-        results.trials.len(),
-        if results.trials.len() == 1 { "" } else { "s" },
-        if results.trials.len() as u32 == study.planned_trials {
-            String::new()
-        } else {
-            format!(" of {}", study.planned_trials)
-        },
-        machine.cores,
-        if machine.cores == 1 { "" } else { "s" },
-        escape(&machine.cpu_model),
-    );
-    if study.cut_off {
-        out.push_str("<p class=\"notice\" role=\"note\">The run was cut off: this page shows what was measured until then.</p>\n");
+}
+
+fn header(results: &Results) -> Markup {
+    let (study, machine) = (&results.study, &results.machine);
+    let (trials, planned) = (results.trials.len() as u64, u64::from(study.planned_trials));
+    html! {
+        @if let Some(question) = &study.question { p class="question" { (question) } }
+        p class="where" {
+            (frame::time(&study.started)) " · " (units::so_many(trials, "trial"))
+            @if trials != planned { " of " (planned) }
+            " · " (units::so_many(machine.cores.into(), "processor")) ", " (machine.cpu_model)
+            span id="file" {}
+        }
+    }
+}
+
+fn sections(page: &Page<'_>) -> Markup {
+    let results = page.results;
+    html! {
+        @if results.study.cut_off {
+            p class="notice" role="note" { "The run was cut off: this page shows what was measured until then." }
+        }
+        (answer::section(page))
+        (contents(page))
+        (comparisons::section(results))
+        (facts::doubts(page))
+        (facts::criteria(results))
+        (claims::section(results))
+        @for sought in &page.searches { (searches::section(page, sought)) }
+        @for at in 0..page.summary.workloads.len() { (workload::section(page, at)) }
+        (network::section(results))
+        (facts::settings(page))
+        (facts::unsupported(results))
+        (matrix::section(results))
+        (trials::section(page))
+        (facts::machine(results))
+        (facts::reading(page))
     }
 }
 
 /// The table of contents.
-fn contents(out: &mut String, page: &Page<'_>) {
+fn contents(page: &Page<'_>) -> Markup {
     let results = page.results;
-    out.push_str("<nav class=\"contents\" aria-label=\"Contents\"><ul>\n");
-    let mut add = |shown: bool, id: &str, words: &str| {
-        if shown {
-            let _ = writeln!(out, "<li><a href=\"#{id}\">{}</a></li>", escape(words));
+    let study = &results.study;
+    let searches = page.searches.iter().map(|sought| {
+        let words = format!("How far: {}", sought.label);
+        (format!("s{}", sought.number + 1), words)
+    });
+    let workloads = page.summary.workloads.iter().zip(1..);
+    let workloads = workloads.map(|(workload, nth)| (format!("w{nth}"), workload.name.clone()));
+    let not_possible = !(study.unsupported.is_empty() && results.not_measured.is_empty());
+    let link = |shown: bool, id: &str, words: &str| {
+        html! {
+            @if shown { li { a href={ "#" (id) } { (words) } } }
         }
     };
-    add(true, "answer", "The answer");
-    add(!results.comparisons.is_empty(), "compared", "Compared");
-    add(true, "validity", "What is not valid");
-    add(!results.study.criteria.is_empty(), "criteria", "Criteria");
-    add(!results.claims.is_empty(), "claims", "Claims");
-    for sought in &page.searches {
-        let words = format!("How far: {}", sought.label);
-        add(true, &format!("s{}", sought.number + 1), &words);
+    html! {
+        nav class="contents" aria-label="Contents" {
+            ul {
+                (link(true, "answer", "The answer"))
+                (link(!results.comparisons.is_empty(), "compared", "Compared"))
+                (link(true, "validity", "What is not valid"))
+                (link(!study.criteria.is_empty(), "criteria", "Criteria"))
+                (link(!results.claims.is_empty(), "claims", "Claims"))
+                @for (id, words) in searches.chain(workloads) { (link(true, &id, &words)) }
+                (link(!results.networks.is_empty(), "network", "Network"))
+                (link(true, "settings", "Settings"))
+                (link(not_possible, "unsupported", "Not possible"))
+                (link(!study.capabilities.is_empty(), "matrix", "Capabilities"))
+                (link(true, "trials", "Every trial"))
+                (link(true, "machine", "Machine and versions"))
+                (link(true, "reading", "How to read this"))
+            }
+        }
     }
-    for (at, workload) in page.summary.workloads.iter().enumerate() {
-        add(true, &format!("w{}", at + 1), &workload.name);
-    }
-    add(!results.networks.is_empty(), "network", "Network");
-    add(true, "settings", "Settings");
-    add(
-        !(results.study.unsupported.is_empty() && results.not_measured.is_empty()),
-        "unsupported",
-        "Not possible",
-    );
-    add(
-        !results.study.capabilities.is_empty(),
-        "matrix",
-        "Capabilities",
-    );
-    add(true, "trials", "Every trial");
-    add(true, "machine", "Machine and versions");
-    add(true, "reading", "How to read this");
-    out.push_str("</ul></nav>\n");
 }
 
 /// A row of charts, as `page.js` reads it.
@@ -165,9 +157,8 @@ fn row(label: &str, row: &str, point: usize, colour: usize, reference: bool) -> 
     json!({ "label": label, "row": row, "point": point, "colour": colour, "reference": reference })
 }
 
-/// The data for the charts. JSON in a script element: characters that could end the element or a
-/// line are escaped, so that no name can inject markup.
-fn data(out: &mut String, page: &Page<'_>) {
+/// The data for the charts.
+fn data(page: &Page<'_>) -> Vec<Value> {
     let workloads = page
         .summary
         .workloads
@@ -187,5 +178,5 @@ fn data(out: &mut String, page: &Page<'_>) {
         json!({ "flatOut": false, "cells": [cell], "figures": figures })
     });
     let claims = claims::data(&claims::shown(&page.results.claims, ""));
-    embed(out, workloads.chain(searches).chain(claims).collect());
+    workloads.chain(searches).chain(claims).collect()
 }

@@ -1,13 +1,12 @@
 //! Claims about the systems, and their outcomes: on the page of a study, and on that of several.
 
-use std::fmt::Write as _;
-
+use maud::{Markup, html};
 use pubgauge_results::Results;
 use pubgauge_results::claim::{ClaimOutcome, ClaimVerdict};
 use serde_json::{Value, json};
 
 use super::figure::one_figure;
-use super::html::{badge_of, escape};
+use super::html::{badge_of, text};
 use crate::figures::Figure;
 use crate::figures::claims::of_claim;
 use crate::lists::unique;
@@ -36,7 +35,7 @@ pub(super) fn anchor(id: &str) -> String {
 }
 
 /// An outcome as a badge, explained on hover.
-pub(super) fn badge(outcome: ClaimVerdict) -> String {
+fn badge(outcome: ClaimVerdict) -> Markup {
     let (class, meaning) = match outcome {
         ClaimVerdict::Holds => (
             "valid",
@@ -53,48 +52,46 @@ pub(super) fn badge(outcome: ClaimVerdict) -> String {
 }
 
 /// The study's claims: each sentence, its rule, both figures, and the chart that decides.
-pub(super) fn section(out: &mut String, results: &Results) {
-    if results.claims.is_empty() {
-        return;
+pub(super) fn section(results: &Results) -> Markup {
+    html! {
+        @if !results.claims.is_empty() {
+            section id="claims" {
+                h2 { "Claims" }
+                @for shown in shown(&results.claims, "") {
+                    @let id = &shown.claim.id;
+                    (article(&shown, &anchor(id), text(id)))
+                }
+            }
+        }
     }
-    out.push_str("<section id=\"claims\"><h2>Claims</h2>\n");
-    for shown in shown(&results.claims, "") {
-        let id = anchor(&shown.claim.id);
-        let name = escape(&shown.claim.id);
-        article(out, &shown, &id, &name);
-    }
-    out.push_str("</section>\n");
 }
 
-/// One claim. `name` is HTML.
-pub(super) fn article(out: &mut String, shown: &Shown<'_>, id: &str, name: &str) {
+/// One claim.
+pub(super) fn article(shown: &Shown<'_>, id: &str, name: Markup) -> Markup {
     let claim = shown.claim;
-    let _ = write!(
-        out,
-        "<article class=\"claim\" id=\"{}\"><div>\n<h3>{name} {}</h3>\n<p>{} <small>{}</small></p>\n<dl>",
-        escape(id),
-        badge(claim.outcome),
-        escape(&claim.sentence),
-        escape(&claim.source)
-    );
     let said = [
         ("papers", &claim.papers),
         ("ours", &claim.ours),
         ("why", &claim.reason),
         ("rule", &claim.rule),
     ];
-    for (what, words) in said.into_iter().filter(|(_, words)| !words.is_empty()) {
-        let _ = write!(out, "<dt>{what}</dt><dd>{}</dd>", escape(words));
-    }
-    out.push_str("</dl>\n</div>\n");
-    if !shown.figures.is_empty() {
-        out.push_str("<div>\n");
-        for figure in &shown.figures {
-            one_figure(out, figure, &claim.id, false);
+    html! {
+        article class="claim" id=(id) {
+            div {
+                h3 { (name) " " (badge(claim.outcome)) }
+                p { (claim.sentence) " " small { (claim.source) } }
+                dl {
+                    @for (what, words) in said.into_iter().filter(|(_, words)| !words.is_empty()) {
+                        dt { (what) }
+                        dd { (words) }
+                    }
+                }
+            }
+            @if !shown.figures.is_empty() {
+                div { @for figure in &shown.figures { (one_figure(figure, &claim.id, false)) } }
+            }
         }
-        out.push_str("</div>\n");
     }
-    out.push_str("</article>\n");
 }
 
 /// The data of the charts, as `page.js` draws it: each as a workload whose cells are the sides.

@@ -1,45 +1,49 @@
 //! Comparisons that the study asked for, on the page.
 
-use std::fmt::Write as _;
-
+use maud::{Markup, html};
 use pubgauge_results::Results;
 use pubgauge_results::comparison::Outcome;
 
-use super::html::{END_TABLE, badge_of, begin_table, escape, notes, row};
-use crate::comparisons::{Told, boards, legend};
+use super::html::{badge_of, notes, row, table, text};
+use crate::comparisons::{Board, Told, boards, legend};
 
-/// Writes the section of all comparisons.
-pub(super) fn section(out: &mut String, results: &Results) {
-    if results.comparisons.is_empty() {
-        return;
-    }
-    out.push_str("<section id=\"compared\"><h2>Compared</h2>\n");
-    for board in boards(results) {
-        let _ = writeln!(out, "<h3>{}</h3>", escape(&board.title));
-        let heads = std::iter::once(board.corner).chain(board.heads.iter().map(String::as_str));
-        let heads = heads.map(|head| (head, ""));
-        begin_table(out, "limits fold", &board.title, heads);
-        for (name, cells) in &board.rows {
-            let heads = board.heads.iter().map(String::as_str);
-            row(out, &escape(name), heads.zip(cells.iter().map(entry)));
+/// The section of all comparisons.
+pub(super) fn section(results: &Results) -> Markup {
+    html! {
+        @if !results.comparisons.is_empty() {
+            section id="compared" {
+                h2 { "Compared" }
+                @for board in boards(results) {
+                    h3 { (board.title) }
+                    (entries(&board))
+                    (notes(&board.notes))
+                }
+                p class="where" { (legend(results)) }
+            }
         }
-        out.push_str(END_TABLE);
-        notes(out, &board.notes);
     }
-    let _ = writeln!(
-        out,
-        "<p class=\"where\">{}</p>\n</section>",
-        escape(&legend(results))
-    );
 }
 
-fn entry(told: &Option<Told>) -> String {
-    let Some(told) = told else {
-        return "–".to_owned();
+fn entries(board: &Board) -> Markup {
+    let heads = || board.heads.iter().map(String::as_str);
+    let rows = html! {
+        @for (name, entries) in &board.rows {
+            (row(text(name), heads().zip(entries.iter().map(entry))))
+        }
     };
-    let badge = badge_of(class(told.verdict), &told.why, &told.verdict.to_string());
-    let (change, interval) = (escape(&told.change), escape(&told.interval));
-    format!("{change} {badge}<br>{interval}")
+    let all = std::iter::once(board.corner).chain(heads());
+    table("limits fold", &board.title, all, rows)
+}
+
+fn entry(told: &Option<Told>) -> Markup {
+    let Some(told) = told else {
+        return text("–");
+    };
+    html! {
+        (told.change) " "
+        (badge_of(class(told.verdict), &told.why, &told.verdict.to_string()))
+        br; (told.interval)
+    }
 }
 
 /// The CSS class of an outcome: that of a similar verdict.

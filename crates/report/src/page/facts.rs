@@ -2,110 +2,103 @@
 
 use std::fmt::Write as _;
 
+use maud::{Markup, html};
+use pubgauge_results::model::Machine;
 use pubgauge_results::{Results, Status, Trial};
 
 use super::content::Page;
-use super::html::{END_TABLE, badge, badge_of, begin_table, escape, system_of};
+use super::html::{badge, badge_of, system_of, table};
 use crate::answers::Carries;
 use crate::columns::columns;
 use crate::lists::unique;
+use crate::summary::{Cell, Doubt, Workload};
 use crate::{glossary, searches, summary, units};
 
 /// The largest number of groups of doubtful repeats with which they are unfolded.
 const OPEN_DOUBTS: usize = 6;
 
 /// The trials that are not valid, and why.
-pub(super) fn doubts(out: &mut String, page: &Page<'_>) {
+pub(super) fn doubts(page: &Page<'_>) -> Markup {
     let compared = |t: &&Trial| !summary::is_of_search(page.results, t);
     let trials = || page.results.trials.iter().filter(compared);
     let valid = trials().filter(|t| t.verdict.status == Status::Valid);
     let (valid, all) = (valid.count(), trials().count());
-    out.push_str("<section id=\"validity\"><h2>What is not valid, and why</h2>\n");
-    if !page.searches.is_empty() {
-        out.push_str("<p>Trials of a search are not counted here: what each told stands with the search.</p>\n");
-    }
-    if all == 0 && !page.searches.is_empty() {
-        out.push_str("</section>\n");
-        return;
-    }
-    if valid == all {
-        let words = match all {
-            1 => "The one trial is valid.".into(),
-            _ => format!("All {all} trials are valid."),
-        };
-        let _ = writeln!(out, "<p>{words}</p></section>");
-        return;
-    }
-    let groups = page.summary.doubtful();
-    let few = groups.len() <= OPEN_DOUBTS;
-    let _ = write!(
-        out,
-        "<p>{valid} of {all} trials are valid. Figures of the others are marked wherever they stand and win nothing.</p>\n\
-         <details{}><summary>The reasons</summary>\n<ul class=\"doubts\">\n",
-        if few { " open" } else { "" }
-    );
-    for (workload, cell, group) in groups {
-        let _ = write!(
-            out,
-            "<li>{} <strong>{}</strong>, {}{}<ul>",
-            badge(group.status),
-            escape(&cell.label),
-            escape(&workload.name),
-            group.repeats(cell.trials.len())
-        );
-        for reason in &group.trials[0].verdict.reasons {
-            let _ = write!(out, "<li>{}</li>", escape(&reason.text));
+    html! {
+        section id="validity" {
+            h2 { "What is not valid, and why" }
+            @if !page.searches.is_empty() {
+                p { "Trials of a search are not counted here: what each told stands with the search." }
+            }
+            @match (valid, all) {
+                (_, 0) if !page.searches.is_empty() => {}
+                (1, 1) => p { "The one trial is valid." },
+                _ if valid == all => p { "All " (all) " trials are valid." },
+                _ => {
+                    p {
+                        (valid) " of " (all) " trials are valid. "
+                        "Figures of the others are marked wherever they stand and win nothing."
+                    }
+                    (reasons(&page.summary.doubtful()))
+                }
+            }
         }
-        out.push_str("</ul></li>\n");
     }
-    out.push_str("</ul></details></section>\n");
+}
+
+fn reasons(groups: &[(&Workload<'_>, &Cell<'_>, Doubt<'_>)]) -> Markup {
+    html! {
+        details open[groups.len() <= OPEN_DOUBTS] {
+            summary { "The reasons" }
+            ul class="doubts" {
+                @for (workload, cell, group) in groups {
+                    li {
+                        (badge(group.status)) " " strong { (cell.label) } ", "
+                        (workload.name) (group.repeats(cell.trials.len()))
+                        ul {
+                            @for reason in &group.trials[0].verdict.reasons { li { (reason.text) } }
+                        }
+                    }
+                }
+            }
+        }
+    }
 }
 
 /// The study's criteria and their outcomes.
-pub(super) fn criteria(out: &mut String, results: &Results) {
-    if results.study.criteria.is_empty() {
-        return;
+pub(super) fn criteria(results: &Results) -> Markup {
+    let badge = |met: Option<bool>| match met {
+        Some(true) => badge_of("valid", "Every trial that it bears on meets it.", "met"),
+        Some(false) => {
+            let meaning = "At least one trial that it bears on fails it.";
+            badge_of("broken", meaning, "not met")
+        }
+        None => {
+            let meaning = "No trial fails it, and at least one cannot tell.";
+            badge_of("unsteady", meaning, "undecided")
+        }
+    };
+    let rows = html! {
+        @for outcome in &results.study.criteria {
+            tr {
+                th scope="row" { (outcome.criterion) }
+                td { (badge(outcome.met)) }
+                td class="wrap" { (outcome.figures) }
+            }
+        }
+    };
+    let heads = ["criterion", "outcome", "figures"];
+    html! {
+        @if !results.study.criteria.is_empty() {
+            section id="criteria" {
+                h2 { "Criteria" }
+                (table("fold", "Criteria", heads, rows))
+            }
+        }
     }
-    out.push_str("<section id=\"criteria\"><h2>Criteria</h2>\n");
-    begin_table(
-        out,
-        "fold",
-        "Criteria",
-        ["criterion", "outcome", "figures"].map(plain),
-    );
-    for outcome in &results.study.criteria {
-        let (class, word, meaning) = match outcome.met {
-            Some(true) => ("valid", "met", "Every trial that it bears on meets it."),
-            Some(false) => (
-                "broken",
-                "not met",
-                "At least one trial that it bears on fails it.",
-            ),
-            None => (
-                "unsteady",
-                "undecided",
-                "No trial fails it, and at least one cannot tell.",
-            ),
-        };
-        let _ = writeln!(
-            out,
-            "<tr><th scope=\"row\">{}</th><td>{}</td><td class=\"wrap\">{}</td></tr>",
-            escape(&outcome.criterion),
-            badge_of(class, meaning, word),
-            escape(&outcome.figures)
-        );
-    }
-    let _ = writeln!(out, "{END_TABLE}</section>");
-}
-
-/// A table's heading that needs no explanation.
-fn plain(head: &str) -> (&str, &str) {
-    (head, "")
 }
 
 /// The settings asked for and what they became, folded: one table for each system and settings.
-pub(super) fn settings(out: &mut String, page: &Page<'_>) {
-    out.push_str("<section id=\"settings\"><h2>What each setting became</h2>\n");
+pub(super) fn settings(page: &Page<'_>) -> Markup {
     let cells = page.measured().flat_map(|workload| &workload.cells);
     let shown = unique(cells.map(|cell| {
         let trial = cell.trials[0];
@@ -115,68 +108,85 @@ pub(super) fn settings(out: &mut String, page: &Page<'_>) {
         }
         (name, &trial.mappings)
     }));
-    for (nth, (label, mappings)) in shown.iter().enumerate() {
-        let label = escape(label);
-        let _ = writeln!(out, "<details><summary>{label}</summary>");
-        if mappings.is_empty() {
-            out.push_str("<p>Nothing was asked for but the defaults.</p>");
-        } else {
-            let name = format!("Settings {} of {label}", nth + 1);
-            begin_table(
-                out,
-                "",
-                &name,
-                ["setting", "asked for", "became"].map(plain),
-            );
-            for mapping in *mappings {
-                let _ = writeln!(
-                    out,
-                    "<tr><td>{}</td><td>{}</td><td class=\"wrap\">{}</td></tr>",
-                    escape(&mapping.setting),
-                    escape(&mapping.value),
-                    escape(&mapping.native)
-                );
+    let rows = |mappings: &[pubgauge_driver::Mapping]| {
+        html! {
+            @for mapping in mappings {
+                tr {
+                    td { (mapping.setting) }
+                    td { (mapping.value) }
+                    td class="wrap" { (mapping.native) }
+                }
             }
-            out.push_str(END_TABLE);
         }
-        out.push_str("</details>\n");
+    };
+    let heads = ["setting", "asked for", "became"];
+    html! {
+        section id="settings" {
+            h2 { "What each setting became" }
+            @for ((label, mappings), nth) in shown.iter().zip(1..) {
+                details {
+                    summary { (label) }
+                    @if mappings.is_empty() {
+                        p { "Nothing was asked for but the defaults." }
+                    } @else {
+                        (table("", &format!("Settings {nth} of {label}"), heads, rows(mappings)))
+                    }
+                }
+            }
+        }
     }
-    out.push_str("</section>\n");
 }
 
 /// Cells of the grid that a system cannot honour, and those whose load no search found.
-pub(super) fn unsupported(out: &mut String, results: &Results) {
-    if results.study.unsupported.is_empty() && results.not_measured.is_empty() {
-        return;
-    }
-    out.push_str("<section id=\"unsupported\"><h2>What could not be had</h2>\n<ul>\n");
-    for cell in &results.study.unsupported {
-        for setting in &cell.settings {
-            let _ = writeln!(
-                out,
-                "<li><strong>{}</strong>: {} = {}: {}</li>",
-                escape(&cell.system),
-                escape(&setting.setting),
-                escape(&setting.value),
-                escape(&setting.reason)
-            );
+pub(super) fn unsupported(results: &Results) -> Markup {
+    let unsupported = &results.study.unsupported;
+    let settings = unsupported.iter().flat_map(|cell| {
+        let settings = cell.settings.iter();
+        settings.map(move |setting| (&cell.system, setting))
+    });
+    html! {
+        @if !(unsupported.is_empty() && results.not_measured.is_empty()) {
+            section id="unsupported" {
+                h2 { "What could not be had" }
+                ul {
+                    @for (system, setting) in settings {
+                        li {
+                            strong { (system) } ": " (setting.setting) " = " (setting.value) ": " (setting.reason)
+                        }
+                    }
+                    @for cell in &results.not_measured {
+                        li { strong { (cell.cell) } ": not measured: " (cell.reason) }
+                    }
+                }
+            }
         }
     }
-    for cell in &results.not_measured {
-        let (name, why) = (escape(&cell.cell), escape(&cell.reason));
-        let _ = writeln!(out, "<li><strong>{name}</strong>: not measured: {why}</li>");
-    }
-    out.push_str("</ul></section>\n");
 }
 
 /// The machine and all versions.
-pub(super) fn machine(out: &mut String, results: &Results) {
-    let machine = &results.machine;
+pub(super) fn machine(results: &Results) -> Markup {
+    let calibration = results.machine.calibration.as_ref();
+    let calibration = calibration.map(|c| serde_json::to_string_pretty(c).unwrap_or_default());
+    html! {
+        section id="machine" {
+            h2 { "Machine and versions" }
+            (list(facts(results, &results.machine)))
+            @if let Some(text) = calibration {
+                details {
+                    summary { "Calibration of this machine" }
+                    pre tabindex="0" { (text) }
+                }
+            }
+        }
+    }
+}
+
+fn facts(results: &Results, machine: &Machine) -> [(&'static str, String); 10] {
     let mut systems: Vec<String> = results.trials.iter().map(system_of).collect();
     systems.sort();
     systems.dedup();
     let governor = machine.governor.clone();
-    let facts = [
+    [
         ("systems", systems.join(", ")),
         ("pubgauge", machine.pubgauge_version.clone()),
         (
@@ -199,29 +209,11 @@ pub(super) fn machine(out: &mut String, results: &Results) {
         ),
         ("results format", results.format.clone()),
         ("seed", results.study.seed.to_string()),
-    ];
-    out.push_str("<section id=\"machine\"><h2>Machine and versions</h2>\n");
-    list(
-        out,
-        facts.iter().map(|(name, value)| (*name, value.as_str())),
-    );
-    if let Some(calibration) = &machine.calibration {
-        let text = serde_json::to_string_pretty(calibration).unwrap_or_default();
-        let _ = writeln!(
-            out,
-            "<details><summary>Calibration of this machine</summary><pre tabindex=\"0\">{}</pre></details>",
-            escape(&text)
-        );
-    }
-    out.push_str("</section>\n");
+    ]
 }
 
 /// Every term on the page, explained in one line each.
-pub(super) fn reading(out: &mut String, page: &Page<'_>) {
-    out.push_str(
-        "<section id=\"reading\"><h2>How to read this</h2>\n<p class=\"paper\">Folded in the file, and not on \
-         paper: what each setting became, what each system can do, every trial, distribution functions, and the data of every figure.</p>\n",
-    );
+pub(super) fn reading(page: &Page<'_>) -> Markup {
     let answers = [Carries::Yes, Carries::No, Carries::CannotTell].into_iter();
     let rows = || page.answers.iter().flat_map(|answer| &answer.rows);
     let answers = answers.filter(|carries| rows().any(|row| row.carries == Some(*carries)));
@@ -235,15 +227,9 @@ pub(super) fn reading(out: &mut String, page: &Page<'_>) {
         steps.any(|tried| tried.step.finding == *finding)
     });
     let told = told.map(|(_, word, meaning)| (word, meaning));
-    let shown: Vec<&str> = page
-        .measured()
-        .flat_map(columns)
-        .map(|column| column.name)
-        .collect();
-    let always = ["latency"]
-        .into_iter()
-        .chain(page.reference().then_some("reference broker"));
-    let shown: Vec<&str> = always.chain(shown).collect();
+    let columns = page.measured().flat_map(columns).map(|column| column.name);
+    let mut shown: Vec<&str> = columns.chain(["latency"]).collect();
+    shown.extend(page.reference().then_some("reference broker"));
     let figures = glossary::FIGURES
         .into_iter()
         .filter(|(name, _)| shown.contains(name));
@@ -252,26 +238,25 @@ pub(super) fn reading(out: &mut String, page: &Page<'_>) {
         "95 % confidence interval of the mean over repeats (Student's t). Two rows are called apart only if the interval of \
          their ratio leaves out 1 (Welch, on logarithms, Bonferroni); one repeat has no interval.",
     );
-    list(
-        out,
-        answers
-            .chain(told)
-            .chain(verdicts)
-            .chain(figures)
-            .chain([interval]),
-    );
-    out.push_str("</section>\n");
+    let terms = answers.chain(told).chain(verdicts).chain(figures);
+    html! {
+        section id="reading" {
+            h2 { "How to read this" }
+            p class="paper" {
+                "Folded in the file, and not on paper: what each setting became, what each system can do, every trial, "
+                "distribution functions, and the data of every figure."
+            }
+            (list(terms.chain([interval])))
+        }
+    }
 }
 
-fn list<'t>(out: &mut String, facts: impl Iterator<Item = (&'t str, &'t str)>) {
-    out.push_str("<dl class=\"facts\">\n");
-    for (name, value) in facts {
-        let _ = writeln!(
-            out,
-            "<div><dt>{}</dt><dd>{}</dd></div>",
-            escape(name),
-            escape(value)
-        );
+fn list<T: AsRef<str>>(facts: impl IntoIterator<Item = (&'static str, T)>) -> Markup {
+    html! {
+        dl class="facts" {
+            @for (name, value) in facts {
+                div { dt { (name) } dd { (value.as_ref()) } }
+            }
+        }
     }
-    out.push_str("</dl>\n");
 }

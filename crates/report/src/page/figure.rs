@@ -1,61 +1,63 @@
 //! A figure with its readable table.
 
-use std::fmt::Write as _;
+use maud::{Markup, html};
+use serde_json::Value;
 
-use super::html::{END_TABLE, begin_table, escape};
+use super::html::table;
 use crate::figures::{Figure, Kind};
 use crate::units;
 
 /// Rows of a figure's readable table; longer ones are cut with a note. The CSV has all.
 const TABLE_ROWS: usize = 40;
 
-/// Writes a figure of a workload.
-pub(super) fn one_figure(out: &mut String, figure: &Figure, workload: &str, flat_out: bool) {
-    let (id, title) = (&figure.id, escape(&figure.title));
+/// A figure of a workload.
+pub(super) fn one_figure(figure: &Figure, workload: &str, flat_out: bool) -> Markup {
+    let Figure { id, title, .. } = figure;
     let class = match (figure.wide, figure.kind) {
-        (true, _) => " class=\"wide\"",
+        (true, _) => Some("wide"),
         // Other tables show it already: that of percentiles, and that of results.
-        (_, Kind::Ecdf | Kind::Throughput) => " class=\"screen\"",
+        (_, Kind::Ecdf | Kind::Throughput) => Some("screen"),
         // Latency flat out is that of queues, the less important figure.
-        (_, Kind::Percentiles) if flat_out => " class=\"screen\"",
-        _ => "",
+        (_, Kind::Percentiles) if flat_out => Some("screen"),
+        _ => None,
     };
-    let described = escape(&figure.description);
-    let of = escape(workload);
-    let _ = write!(
-        out,
-        "<figure id=\"{id}\"{class} aria-labelledby=\"{id}-title\">\n<h3 id=\"{id}-title\">{title}</h3>\n\
-         <div class=\"chart\" role=\"img\" aria-label=\"{title} of {of}: {described}\"></div>\n\
-         <figcaption>{described}</figcaption>\n\
-         <details class=\"data\"><summary>Data</summary>\n\
-         <p class=\"tools\"><button type=\"button\" data-save=\"svg\" aria-label=\"Save SVG: {title} of {of}\">Save SVG</button> \
-         <button type=\"button\" data-save=\"csv\" aria-label=\"Save CSV: the data of {title} of {of}\">Save CSV</button></p>\n",
-    );
-    begin_table(
-        out,
-        "",
-        &format!("Data of {} of {workload}", figure.title),
-        figure.columns.iter().map(|column| (column.as_str(), "")),
-    );
-    for row in figure.rows.iter().take(TABLE_ROWS) {
-        out.push_str("<tr>");
-        for value in row {
-            let _ = match (value.as_str(), value.as_f64()) {
-                (Some(text), _) => write!(out, "<td>{}</td>", escape(text)),
-                (None, Some(number)) => {
-                    write!(out, "<td class=\"n\">{}</td>", number_words(number))
-                }
-                (None, None) => write!(out, "<td class=\"n\">–</td>"),
-            };
+    let of = format!("{title} of {workload}");
+    let heads = figure.columns.iter().map(String::as_str);
+    let rows = html! {
+        @for row in figure.rows.iter().take(TABLE_ROWS) {
+            tr { @for value in row { (entry(value)) } }
         }
-        out.push_str("</tr>\n");
+    };
+    html! {
+        figure id=(id) class=[class] aria-labelledby={ (id) "-title" } {
+            h3 id={ (id) "-title" } { (title) }
+            div class="chart" role="img" aria-label={ (of) ": " (figure.description) } {}
+            figcaption { (figure.description) }
+            details class="data" {
+                summary { "Data" }
+                p class="tools" {
+                    button type="button" data-save="svg" aria-label={ "Save SVG: " (of) } { "Save SVG" }
+                    " "
+                    button type="button" data-save="csv" aria-label={ "Save CSV: the data of " (of) } { "Save CSV" }
+                }
+                (table("", &format!("Data of {of}"), heads, rows))
+                @if figure.rows.len() > TABLE_ROWS {
+                    p { (figure.rows.len() - TABLE_ROWS) " more rows stand in the CSV." }
+                }
+            }
+        }
     }
-    out.push_str(END_TABLE);
-    if figure.rows.len() > TABLE_ROWS {
-        let left = figure.rows.len() - TABLE_ROWS;
-        let _ = write!(out, "<p>{left} more rows stand in the CSV.</p>");
+}
+
+/// An entry of its table.
+fn entry(value: &Value) -> Markup {
+    html! {
+        @match (value.as_str(), value.as_f64()) {
+            (Some(text), _) => td { (text) },
+            (None, Some(number)) => td class="n" { (number_words(number)) },
+            (None, None) => td class="n" { "–" },
+        }
     }
-    out.push_str("</details>\n</figure>\n");
 }
 
 /// A number of a figure as its table shows it.

@@ -1,8 +1,9 @@
-//! The beginning and the end of a page, with its style and its script.
+//! The whole document around its sections, with its style and its script.
 
 use std::fmt::Write as _;
 
-use serde_json::json;
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use serde_json::{Value, json};
 
 use crate::figures::NOISE;
 
@@ -10,41 +11,98 @@ const STYLE: &str = include_str!("../../assets/page.css");
 
 const SCRIPT: &str = include_str!("../../assets/page.js");
 
-/// The beginning of a page up to its heading. `name` and `started` are HTML, `first` is the id of the main
-/// section.
-pub(super) fn begin(out: &mut String, name: &str, started: &str, first: &str) {
-    let _ = write!(
-        out,
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta name=\"color-scheme\" content=\"light dark\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:\">\n\
-         <title>{name} {started} pubgauge</title>\n<style>{STYLE}</style>\n</head>\n<body>\n\
-         <a class=\"skip\" href=\"#{first}\">Skip to the answer</a>\n<header>\n<p class=\"brand\">pubgauge</p>\n<h1>{name}</h1>\n",
-    );
+/// A page needs no other file, and loads none.
+const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:";
+
+/// The parts of a document.
+pub(super) struct Document<'a> {
+    pub(super) name: &'a str,
+    /// When what it shows began, as it is stored.
+    pub(super) started: &'a str,
+    /// The id of the first section.
+    pub(super) first: &'a str,
+    /// What stands below the heading.
+    pub(super) header: Markup,
+    pub(super) sections: Markup,
+    /// The data of the charts: a workload each.
+    pub(super) workloads: Vec<Value>,
+}
+
+impl Document<'_> {
+    /// The document as text.
+    pub(super) fn text(self) -> String {
+        let Document { name, first, .. } = self;
+        let document = html! {
+            (DOCTYPE)
+            html lang="en" {
+                head {
+                    meta charset="utf-8";
+                    meta name="viewport" content="width=device-width, initial-scale=1";
+                    meta name="color-scheme" content="light dark";
+                    meta http-equiv="Content-Security-Policy" content=(POLICY);
+                    title { (name) " " (minute(self.started)) " pubgauge" }
+                    style { (PreEscaped(STYLE)) }
+                }
+                body {
+                    a class="skip" href={ "#" (first) } { "Skip to the answer" }
+                    header {
+                        p class="brand" { "pubgauge" }
+                        h1 { (name) }
+                        (self.header)
+                    }
+                    main { (self.sections) }
+                    script type="application/json" id="data" { (PreEscaped(data(self.workloads))) }
+                    script { (PreEscaped(SCRIPT)) }
+                }
+            }
+        };
+        visible(&document.into_string())
+    }
 }
 
 /// A time in words: here in UTC; the script replaces it by the reader's local time.
-pub(super) fn minute(started: &str) -> String {
+pub(super) fn time(started: &str) -> Markup {
+    html! { time datetime=(started) { (minute(started)) } }
+}
+
+fn minute(started: &str) -> String {
     match (started.get(..16), started.ends_with('Z')) {
         (Some(minute), true) => format!("{} UTC", minute.replace('T', " ")),
         _ => started.to_owned(),
     }
 }
 
-/// Writes the data of charts and the script that draws them.
-pub(super) fn embed(out: &mut String, workloads: Vec<serde_json::Value>) {
+/// The data of the charts as JSON for a script element: characters that could end the element or a line, and those that
+/// [`visible`] replaces, are escaped, so that no name can inject markup.
+fn data(workloads: Vec<Value>) -> String {
     let text = serde_json::to_string(&json!({ "workloads": workloads, "noise": NOISE }))
         .expect("figures are plain data");
-    out.push_str("<script type=\"application/json\" id=\"data\">");
+    let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
             '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
                 let _ = write!(out, "\\u{:04x}", c as u32);
             }
+            c if is_hidden(c) => {
+                let _ = write!(out, "\\u{:04x}", c as u32);
+            }
             c => out.push(c),
         }
     }
-    let _ = writeln!(out, "</script>\n<script>{SCRIPT}</script>");
-    out.push_str("</body>\n</html>\n");
+    out
+}
+
+/// A text without the characters that could hide or reorder what is read.
+fn visible(text: &str) -> String {
+    let shown = |c| if is_hidden(c) { '\u{fffd}' } else { c };
+    text.chars().map(shown).collect()
+}
+
+/// Whether it is a control character, or one of direction.
+fn is_hidden(c: char) -> bool {
+    match c {
+        '\n' => false,
+        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => true,
+        c => c.is_control(),
+    }
 }

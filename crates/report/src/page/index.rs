@@ -2,52 +2,70 @@
 
 use std::fmt::Write as _;
 
+use maud::{Markup, html};
 use pubgauge_results::studies::{Counts, Studies, StudyOutcome};
 
 use super::claims::{Shown, anchor, article, data, shown};
-use super::frame::{begin, embed, minute};
-use super::html::{END_TABLE, begin_table, escape, row};
+use super::frame::{self, Document};
+use super::html::{row, some, table, text};
 use crate::studies::{name, state, title};
 
 /// Name of the page of each run, beside its results.
 const PAGE: &str = "report.html";
 
+/// A study with its place on the page.
+struct Numbered<'a> {
+    study: &'a StudyOutcome,
+    id: String,
+    claims: Vec<Shown<'a>>,
+}
+
 /// The page: what papers say, and what holds here; of studies without claims, their answers. One HTML file that
 /// needs no other file. It links to the pages of the studies, which are in folders beside it.
 pub fn index(studies: &Studies) -> String {
-    let mut out = String::with_capacity(1 << 18);
     let begun = studies.studies.iter().map(|study| study.started.as_str());
     let started = begun.filter(|s| !s.is_empty()).min().unwrap_or_default();
-    let shown_start = escape(&minute(started));
-    begin(&mut out, &escape(&title(studies)), &shown_start, "studies");
     let mut machines: Vec<&str> = studies.studies.iter().map(|s| s.machine.as_str()).collect();
     machines.retain(|machine| !machine.is_empty());
     machines.dedup();
-    let _ = writeln!(
-        out,
-        "<p class=\"where\"><time datetime=\"{}\">{shown_start}</time> · {}<span id=\"file\"></span></p>\n</header>\n<main>",
-        escape(started),
-        escape(&machines.join("; ")),
-    );
-    let each = studies.studies.iter().zip(1..);
-    let all: Vec<(&StudyOutcome, u32, Vec<Shown<'_>>)> = each
-        .map(|(study, nth)| (study, nth, shown(&study.claims, &format!("p{nth}-"))))
-        .collect();
-    overview(&mut out, &all);
-    contents(&mut out, &all);
-    for (study, nth, claims) in &all {
-        section(&mut out, study, *nth, claims);
-    }
-    out.push_str("</main>\n");
-    embed(&mut out, data(all.iter().flat_map(|(_, _, claims)| claims)));
-    out
+    let numbered = |(study, nth): (_, u32)| numbered(study, nth);
+    let all: Vec<Numbered<'_>> = studies.studies.iter().zip(1..).map(numbered).collect();
+    let document = Document {
+        name: &title(studies),
+        started,
+        first: "studies",
+        header: html! {
+            p class="where" {
+                (frame::time(started)) " · " (machines.join("; ")) span id="file" {}
+            }
+        },
+        sections: html! {
+            (overview(&all))
+            (contents(&all))
+            @for study in &all { (section(study)) }
+        },
+        workloads: data(all.iter().flat_map(|study| &study.claims)),
+    };
+    document.text()
 }
 
-type Numbered<'a> = (&'a StudyOutcome, u32, Vec<Shown<'a>>);
+fn numbered(study: &StudyOutcome, nth: u32) -> Numbered<'_> {
+    let id = format!("p{nth}");
+    Numbered {
+        study,
+        claims: shown(&study.claims, &format!("{id}-")),
+        id,
+    }
+}
+
+impl Numbered<'_> {
+    fn link(&self) -> Markup {
+        html! { a href={ "#" (self.id) } { (name(self.study)) } }
+    }
+}
 
 /// How many claims of each study have each outcome.
-fn overview(out: &mut String, all: &[Numbered<'_>]) {
-    out.push_str("<section id=\"studies\"><h2>Studies</h2>\n");
+fn overview(all: &[Numbered<'_>]) -> Markup {
     let heads = [
         "study",
         "holds",
@@ -56,87 +74,75 @@ fn overview(out: &mut String, all: &[Numbered<'_>]) {
         "not applicable",
         "trials",
     ];
-    let heads = heads.map(|head| (head, ""));
-    begin_table(out, "fold limits", "Studies", heads);
-    let cells = |counts: Counts, trials: String| {
+    let entries = |counts: Counts, trials: String| {
         let words = counts.words().map(|(word, count)| match counts.all() {
-            0 => (word, "–".to_owned()),
-            _ => (word, count.to_string()),
+            0 => (word, text("–")),
+            _ => (word, text(count.to_string())),
         });
-        words.into_iter().chain([("trials", trials)])
+        words.into_iter().chain([("trials", text(trials))])
     };
-    for (study, nth, _) in all {
-        let link = format!("<a href=\"#p{nth}\">{}</a>", escape(name(study)));
-        let trials = if study.trials == study.planned_trials {
-            study.trials.to_string()
-        } else {
-            format!("{} of {}", study.trials, study.planned_trials)
-        };
-        row(out, &link, cells(study.counts, trials));
+    let trials = |study: &StudyOutcome| match (study.trials, study.planned_trials) {
+        (all, planned) if all == planned => all.to_string(),
+        (some, planned) => format!("{some} of {planned}"),
+    };
+    let rows = html! {
+        @for of in all {
+            (row(of.link(), entries(of.study.counts, trials(of.study))))
+        }
+        @if all.len() > 1 {
+            @let counts = Counts::of(all.iter().flat_map(|of| &of.study.claims));
+            @let trials: u32 = all.iter().map(|of| of.study.trials).sum();
+            (row(text("all"), entries(counts, trials.to_string())))
+        }
+    };
+    html! {
+        section id="studies" {
+            h2 { "Studies" }
+            (table("fold limits", "Studies", heads, rows))
+        }
     }
-    if all.len() > 1 {
-        let counts = Counts::of(all.iter().flat_map(|(study, _, _)| &study.claims));
-        let trials: u32 = all.iter().map(|(study, _, _)| study.trials).sum();
-        row(out, "all", cells(counts, trials.to_string()));
-    }
-    let _ = writeln!(out, "{END_TABLE}</section>");
 }
 
-fn contents(out: &mut String, all: &[Numbered<'_>]) {
-    out.push_str("<nav class=\"contents\" aria-label=\"Contents\"><ul>\n<li><a href=\"#studies\">Studies</a></li>\n");
-    for (study, nth, _) in all {
-        let _ = writeln!(
-            out,
-            "<li><a href=\"#p{nth}\">{}</a></li>",
-            escape(name(study))
-        );
+fn contents(all: &[Numbered<'_>]) -> Markup {
+    html! {
+        nav class="contents" aria-label="Contents" {
+            ul {
+                li { a href="#studies" { "Studies" } }
+                @for study in all { li { (study.link()) } }
+            }
+        }
     }
-    out.push_str("</ul></nav>\n");
 }
 
 /// A study: its claims with links into its own page, or its answers.
-fn section(out: &mut String, study: &StudyOutcome, nth: u32, claims: &[Shown<'_>]) {
-    let _ = writeln!(
-        out,
-        "<section id=\"p{nth}\"><h2>{}</h2>",
-        escape(name(study))
-    );
-    if let Some(question) = &study.question {
-        let _ = writeln!(out, "<p>{}</p>", escape(question));
-    }
-    let state = state(study);
-    if !state.is_empty() {
-        let _ = writeln!(
-            out,
-            "<p class=\"failed\" role=\"note\">{}</p>",
-            escape(&state)
-        );
-    }
+fn section(Numbered { study, id, claims }: &Numbered<'_>) -> Markup {
     // A study that has not begun has no page.
     let page = (!study.started.is_empty()).then(|| format!("{}/{PAGE}", in_url(&study.folder)));
-    if let Some(page) = &page {
-        let _ = writeln!(
-            out,
-            "<p class=\"where\">{} · <a href=\"{page}\">page of this study</a></p>",
-            escape(&study.systems.join(", "))
-        );
-    }
-    for shown in claims {
-        let id = &shown.claim.id;
-        let name = match &page {
-            Some(page) => format!("<a href=\"{page}#{}\">{}</a>", anchor(id), escape(id)),
-            None => escape(id),
-        };
-        article(out, shown, &format!("p{nth}-{}", anchor(id)), &name);
-    }
-    if !study.answers.is_empty() {
-        out.push_str("<ul>\n");
-        for answer in &study.answers {
-            let _ = writeln!(out, "<li>{}</li>", escape(answer));
+    let claim_name = |claim: &str| match &page {
+        Some(page) => html! { a href={ (page) "#" (anchor(claim)) } { (claim) } },
+        None => text(claim),
+    };
+    html! {
+        section id=(id) {
+            h2 { (name(study)) }
+            @if let Some(question) = &study.question { p { (question) } }
+            @if let Some(state) = some(&state(study)) {
+                p class="failed" role="note" { (state) }
+            }
+            @if let Some(page) = &page {
+                p class="where" {
+                    (study.systems.join(", ")) " · " a href=(page) { "page of this study" }
+                }
+            }
+            @for shown in claims {
+                @let claim = &shown.claim.id;
+                (article(shown, &format!("{id}-{}", anchor(claim)), claim_name(claim)))
+            }
+            @if !study.answers.is_empty() {
+                ul { @for answer in &study.answers { li { (answer) } } }
+            }
         }
-        out.push_str("</ul>\n");
     }
-    out.push_str("</section>\n");
 }
 
 /// The name of a folder as a part of a URL, with percent-encoding (RFC 3986).

@@ -1,10 +1,9 @@
 //! Tables with a row for each trial, or for a part of it.
 
-use std::fmt::Write as _;
-
+use maud::{Markup, html};
 use pubgauge_results::{Distribution, Trial};
 
-use super::html::{badge, begin_table, escape, system_of};
+use super::html::{badge, system_of, table};
 use crate::summary::{Cell, Workload};
 use crate::units;
 
@@ -13,7 +12,12 @@ pub(super) type Column<T> = (&'static str, fn(&T) -> String);
 
 /// A time that may not be known.
 pub(super) fn time(ns: Option<u64>) -> String {
-    ns.map_or("–".into(), |ns| units::time(ns as f64))
+    or_none(ns, |ns| units::time(ns as f64))
+}
+
+/// What is known in words.
+pub(super) fn or_none<T>(known: Option<T>, words: impl FnOnce(T) -> String) -> String {
+    known.map_or("–".into(), words)
 }
 
 pub(super) fn at(distribution: &Distribution, quantile: f64) -> String {
@@ -22,7 +26,7 @@ pub(super) fn at(distribution: &Distribution, quantile: f64) -> String {
 
 pub(super) fn optional(distribution: &Option<Distribution>, scale: f64, quantile: f64) -> String {
     let value = distribution.and_then(|d| d.quotable(quantile));
-    value.map_or("–".into(), |ns| units::time(ns as f64 * scale))
+    or_none(value, |ns| units::time(ns as f64 * scale))
 }
 
 /// All trials of a workload, each with its cell's label.
@@ -31,33 +35,35 @@ pub(super) fn trials<'a>(workload: &'a Workload<'a>) -> impl Iterator<Item = (&'
     workload.cells.iter().flat_map(of)
 }
 
-/// The beginning of a table, up to its rows; `words` are the headings before those of the figures.
-pub(super) fn begin<T>(out: &mut String, label: &str, words: &[&str], columns: &[Column<T>]) {
-    let figures = columns.iter().map(|(name, _)| name);
-    let heads = ["system", "verdict"].iter().chain(words).chain(figures);
-    begin_table(out, "", label, heads.map(|head| (*head, "")));
-}
-
-pub(super) fn row<T>(
-    out: &mut String,
-    label: &str,
-    trial: &Trial,
-    words: &[String],
+/// A table of parts of each trial, with a heading; nothing without any. `names` head the columns of the parts' names,
+/// which `parts` gives with each.
+pub(super) fn per_trial<'a, T: 'a, const N: usize>(
+    workload: &'a Workload<'a>,
+    title: &str,
+    names: [&str; N],
     columns: &[Column<T>],
-    of: &T,
-) {
-    let _ = write!(
-        out,
-        "<tr><th scope=\"row\" title=\"{}\">{}</th><td>{}</td>",
-        escape(&system_of(trial)),
-        escape(label),
-        badge(trial.verdict.status)
-    );
-    for word in words {
-        let _ = write!(out, "<td>{word}</td>");
+    parts: impl Fn(&'a Trial) -> Vec<([String; N], &'a T)>,
+) -> Markup {
+    let figures = columns.iter().map(|(name, _)| *name);
+    let heads = ["system", "verdict", "repeat"].into_iter().chain(names);
+    let rows = html! {
+        @for (label, trial) in trials(workload) {
+            @for (names, part) in parts(trial) {
+                tr {
+                    th scope="row" title=(system_of(trial)) { (label) }
+                    td { (badge(trial.verdict.status)) }
+                    td class="n" { (trial.repeat) }
+                    @for name in names { td { (name) } }
+                    @for (_, figure) in columns { td class="n" { (figure(part)) } }
+                }
+            }
+        }
+    };
+    let label = format!("{title} of {}", workload.name);
+    html! {
+        @if !rows.0.is_empty() {
+            @if N > 0 { h3 { "Its " (title.to_lowercase()) } }
+            (table("", &label, heads.chain(figures), rows))
+        }
     }
-    for (_, figure) in columns {
-        let _ = write!(out, "<td class=\"n\">{}</td>", escape(&figure(of)));
-    }
-    out.push_str("</tr>\n");
 }

@@ -1,77 +1,26 @@
 //! Searches for a limit: all in one table, and each with its curves and trials.
 
-use std::fmt::Write as _;
-
+use maud::{Markup, html};
 use pubgauge_results::search::Finding;
 
 use super::asked::asked;
 use super::content::Page;
 use super::figure::one_figure;
-use super::html::{END_TABLE, badge, badge_of, begin_table, escape, notes};
+use super::html::{Head, badge, badge_of, notes, some, table};
 use super::per_trial::time;
-use crate::searches::{self, Sought, Tried, finding, purpose};
+use crate::searches::{self, Group, Sought, Tried, finding, purpose};
 use crate::{glossary, units};
 
-/// Writes all searches of the run in tables, one for each workload and axis.
-pub(super) fn overview(out: &mut String, page: &Page<'_>) {
-    for group in searches::groups(page.results, &page.searches) {
-        let _ = writeln!(out, "<p class=\"where\">{}</p>", arrows(&group.words));
-        asked(out, page.results, (&group.asked, group.by_default), "");
-        let heads = [
-            ("system", ""),
-            (
-                "limit (95 % interval)",
-                "The highest load within everything that was asked lies in this interval, with a certainty of 95 %.",
-            ),
-            ("confirmed", "The load that a long trial stayed within."),
-            (
-                "gave way first",
-                "What was at its end first beyond the limit, with its figure.",
-            ),
-            ("cost at 50 %", COST),
-            ("at 90 %", COST),
-        ];
-        let search = group.members[0].search;
-        let label = format!("Limits of {}, {}", search.workload, search.axis);
-        begin_table(out, "limits fold", &label, heads);
-        for sought in &group.members {
-            let cost = |share| sought.cost_ns(share).map(units::time);
-            let way = sought.search.gave_way.as_ref();
-            let figures = [
-                ("limit (95 % interval)", Some(sought.limit()), ""),
-                ("confirmed", sought.confirmed(), ""),
-                (
-                    "gave way first",
-                    way.map(searches::gave_way),
-                    way.map_or("", |way| &way.words),
-                ),
-                ("cost at 50 %", cost(0.5), ""),
-                ("cost at 90 %", cost(0.9), ""),
-            ];
-            let _ = write!(
-                out,
-                "<tr><th scope=\"row\"><a href=\"#s{}\">{}</a></th>",
-                sought.number + 1,
-                escape(&sought.row)
-            );
-            for (name, words, title) in figures {
-                let title = match title {
-                    "" => String::new(),
-                    title => format!(" title=\"{}\"", escape(title)),
-                };
-                let words = words.unwrap_or("–".to_owned());
-                let _ = write!(
-                    out,
-                    "<td data-name=\"{name}\"{title}>{}</td>",
-                    escape(&words)
-                );
-            }
-            out.push_str("</tr>\n");
+/// All searches of the run in tables, one for each workload and axis.
+pub(super) fn overview(page: &Page<'_>) -> Markup {
+    html! {
+        @for group in searches::groups(page.results, &page.searches) {
+            p class="where" { (group.words.replace("->", "→")) }
+            (asked(page.results, &group.asked, group.by_default, ""))
+            (limits(&group))
+            p class="where" { (COST) " " (searches::cost_words(&group.members)) }
+            (notes(searches::notes(&group.members)))
         }
-        out.push_str(END_TABLE);
-        let inside = searches::cost_words(&group.members);
-        let _ = writeln!(out, "<p class=\"where\">{COST} {}</p>", escape(&inside));
-        notes(out, &searches::notes(&group.members));
     }
 }
 
@@ -79,38 +28,75 @@ pub(super) fn overview(out: &mut String, page: &Page<'_>) {
 const COST: &str =
     "Cost: processor time of the system for one delivery, at 50 % and 90 % of the limit.";
 
-/// `->` as it is written on the page.
-fn arrows(words: &str) -> String {
-    escape(words).replace("-&gt;", "→")
+/// The table of a group's limits.
+fn limits(group: &Group<'_, '_>) -> Markup {
+    let heads = [
+        ("system", ""),
+        (
+            "limit (95 % interval)",
+            "The highest load within everything that was asked lies in this interval, with a certainty of 95 %.",
+        ),
+        ("confirmed", "The load that a long trial stayed within."),
+        (
+            "gave way first",
+            "What was at its end first beyond the limit, with its figure.",
+        ),
+        ("cost at 50 %", COST),
+        ("at 90 %", COST),
+    ];
+    let search = group.members[0].search;
+    let label = format!("Limits of {}, {}", search.workload, search.axis);
+    let rows = html! {
+        @for sought in &group.members {
+            tr {
+                th scope="row" { a href={ "#s" (sought.number + 1) } { (sought.row) } }
+                @for (name, words, title) in entries(sought) {
+                    td data-name=(name) title=[some(title)] { (words.as_deref().unwrap_or("–")) }
+                }
+            }
+        }
+    };
+    table("limits fold", &label, heads, rows)
 }
 
-/// Writes the section of one search.
-pub(super) fn section(out: &mut String, page: &Page<'_>, sought: &Sought<'_>) {
-    let number = sought.number;
+/// What its table has for a search, each with its heading on a narrow screen and its explanation.
+fn entries<'a>(sought: &Sought<'a>) -> [(&'static str, Option<String>, &'a str); 5] {
+    let cost = |share| sought.cost_ns(share).map(units::time);
+    let way = sought.search.gave_way.as_ref();
+    [
+        ("limit (95 % interval)", Some(sought.limit()), ""),
+        ("confirmed", sought.confirmed(), ""),
+        (
+            "gave way first",
+            way.map(searches::gave_way),
+            way.map_or("", |way| &way.words),
+        ),
+        ("cost at 50 %", cost(0.5), ""),
+        ("cost at 90 %", cost(0.9), ""),
+    ]
+}
+
+/// The section of one search.
+pub(super) fn section(page: &Page<'_>, sought: &Sought<'_>) -> Markup {
     let search = sought.search;
-    let _ = writeln!(
-        out,
-        "<section id=\"s{}\"><h2>How far: {}</h2>\n<p>{}.{}</p>",
-        number + 1,
-        escape(&sought.label),
-        escape(&sentence(sought)),
-        match &search.gave_way {
-            Some(way) => format!(
-                " Gave way first: {}.",
-                escape(way.words.trim_end_matches('.'))
-            ),
-            None => String::new(),
+    html! {
+        section id={ "s" (sought.number + 1) } {
+            h2 { "How far: " (sought.label) }
+            p {
+                (sentence(sought)) "."
+                @if let Some(way) = &search.gave_way {
+                    " Gave way first: " (way.words.trim_end_matches('.')) "."
+                }
+            }
+            (notes(search.notes.iter().map(|note| &note.text)))
+            div class="figures" {
+                @for figure in &page.search_figures[sought.number] {
+                    (one_figure(figure, &sought.label, false))
+                }
+            }
+            (trials(sought))
         }
-    );
-    let lines: Vec<String> = search.notes.iter().map(|note| note.text.clone()).collect();
-    notes(out, &lines);
-    out.push_str("<div class=\"figures\">\n");
-    for figure in &page.search_figures[number] {
-        one_figure(out, figure, &sought.label, false);
     }
-    out.push_str("</div>\n");
-    trials(out, sought);
-    out.push_str("</section>\n");
 }
 
 /// The result: `Limit: 41.2k to 44.8k msg/s; confirmed: 41.2k for 60 s; 20 trials`, or `not confirmed`.
@@ -128,7 +114,7 @@ fn sentence(sought: &Sought<'_>) -> String {
 }
 
 /// Its trials, in their order.
-fn trials(out: &mut String, sought: &Sought<'_>) {
+fn trials(sought: &Sought<'_>) -> Markup {
     let heads = [
         "load", "told", "purpose", "achieved", "p99", "verdict", "why",
     ];
@@ -138,33 +124,33 @@ fn trials(out: &mut String, sought: &Sought<'_>) {
         "why" => "Reasons of the verdict, and criteria that were not met.",
         head => glossary::figure(head),
     };
+    let heads = heads.map(|head| Head::from((head, meaning(head))));
     let label = format!("What the trials on {} told", sought.label);
-    begin_table(
-        out,
-        "tried fold",
-        &label,
-        heads.map(|head| (head, meaning(head))),
-    );
-    for Tried { step, trial } in &sought.tried {
-        let (word, meaning) = finding(step.finding);
-        let p99 = trial.and_then(|trial| trial.latency_ns.quotable(0.99));
-        // Flat out, latency is that of growing queues.
-        let p99 = p99.filter(|_| step.load.is_some());
-        let _ = writeln!(
-            out,
-            "<tr><th scope=\"row\">{}</th><td>{}</td>\
-             <td data-name=\"purpose\">{}</td><td class=\"n\" data-name=\"achieved\">{}</td>\
-             <td class=\"n\" data-name=\"p99\">{}</td><td data-name=\"verdict\">{}</td><td class=\"wrap\">{}</td></tr>",
-            escape(&sought.load_of(step)),
-            badge_of(class(step.finding), meaning, word),
-            purpose(step.purpose),
-            escape(&sought.load(step.achieved)),
-            time(p99),
-            trial.map_or("–".to_owned(), |trial| badge(trial.verdict.status)),
-            escape(&step.why.join("; ")),
-        );
+    let rows = html! { @for tried in &sought.tried { (row(sought, tried)) } };
+    table("tried fold", &label, heads, rows)
+}
+
+fn row(sought: &Sought<'_>, Tried { step, trial }: &Tried<'_>) -> Markup {
+    let (word, meaning) = finding(step.finding);
+    let p99 = trial.and_then(|trial| trial.latency_ns.quotable(0.99));
+    // Flat out, latency is that of growing queues.
+    let p99 = p99.filter(|_| step.load.is_some());
+    html! {
+        tr {
+            th scope="row" { (sought.load_of(step)) }
+            td { (badge_of(class(step.finding), meaning, word)) }
+            td data-name="purpose" { (purpose(step.purpose)) }
+            td class="n" data-name="achieved" { (sought.load(step.achieved)) }
+            td class="n" data-name="p99" { (time(p99)) }
+            td data-name="verdict" {
+                @match trial {
+                    Some(trial) => (badge(trial.verdict.status)),
+                    None => "–",
+                }
+            }
+            td class="wrap" { (step.why.join("; ")) }
+        }
     }
-    out.push_str(END_TABLE);
 }
 
 /// The CSS class of a finding: that of a similar verdict.

@@ -1,22 +1,19 @@
 //! The tables of all trials, and of their flows where there are several, with all their figures:
 //! everything else is computed from these.
 
-use std::fmt::Write as _;
-
+use maud::{Markup, html};
 use pubgauge_results::bursts::BurstFigures;
 use pubgauge_results::model::Broker;
 use pubgauge_results::{FlowFigures, Trial};
 
 use super::content::Page;
-use super::html::{END_TABLE, escape};
-use super::per_trial::{Column, at, begin, optional, row, time, trials};
+use super::per_trial::{Column, at, optional, or_none, per_trial, time, trials};
 use super::windows;
 use crate::lists::unique;
 use crate::summary::Workload;
 use crate::units;
 
-const OF_TRIALS: [Column<Trial>; 40] = [
-    ("repeat", |t| t.repeat.to_string()),
+const OF_TRIALS: [Column<Trial>; 39] = [
     ("measured", |t| format!("{:.1} s", t.duration_s)),
     ("offered", |t| t.offered.to_string()),
     ("published", |t| t.published.to_string()),
@@ -54,9 +51,7 @@ const OF_TRIALS: [Column<Trial>; 40] = [
     ("subscribers CPU", |t| {
         units::seconds(t.client_cpu_s.subscribers)
     }),
-    ("system CPU", |t| {
-        t.system_cpu_s.map_or("–".into(), units::seconds)
-    }),
+    ("system CPU", |t| or_none(t.system_cpu_s, units::seconds)),
     ("busiest publisher ran / waited", |t| {
         let load = &t.worker_load;
         share(load.publishers_running, load.publishers_waiting)
@@ -71,7 +66,7 @@ const OF_TRIALS: [Column<Trial>; 40] = [
     }),
     ("client memory", |t| units::bytes(t.client_rss_bytes)),
     ("system memory", |t| {
-        t.system_rss_bytes.map_or("–".into(), units::bytes)
+        or_none(t.system_rss_bytes, units::bytes)
     }),
     ("noise p99", |t| at(&t.noise_ns, 0.99)),
     ("earlier trials of its system", |t| {
@@ -117,11 +112,9 @@ const OF_BURSTS: [Column<BurstFigures>; 10] = [
     ("before the next", |b| b.in_time.to_string()),
     ("cut off by the end", |b| b.cut_off.to_string()),
     ("handed over within", |b| time(b.hand_over_ns)),
-    ("msgs/s in it", |b| {
-        b.msgs_per_s.map_or("–".into(), units::rate)
-    }),
+    ("msgs/s in it", |b| or_none(b.msgs_per_s, units::rate)),
     ("bytes/s in it", |b| {
-        b.bytes_per_s.map_or("–".into(), |n| units::bytes(n as u64))
+        or_none(b.bytes_per_s, |n| units::bytes(n as u64))
     }),
     ("arrived after", |b| time(b.arrival_ns)),
 ];
@@ -129,16 +122,16 @@ const OF_BURSTS: [Column<BurstFigures>; 10] = [
 const OF_BROKERS: [Column<Broker>; 7] = [
     ("address", |b| b.address.clone()),
     ("clients", |b| b.connections.to_string()),
-    ("CPU", |b| b.cpu_s.map_or("–".into(), units::seconds)),
+    ("CPU", |b| or_none(b.cpu_s, units::seconds)),
     ("busiest thread", |b| {
-        b.busiest_thread_cpu.map_or("–".into(), units::share)
+        or_none(b.busiest_thread_cpu, units::share)
     }),
-    ("memory", |b| b.rss_bytes.map_or("–".into(), units::bytes)),
+    ("memory", |b| or_none(b.rss_bytes, units::bytes)),
     ("its count: published", |b| {
-        b.published.map_or("–".into(), |n| n.to_string())
+        or_none(b.published, |n| n.to_string())
     }),
     ("its count: delivered", |b| {
-        b.delivered.map_or("–".into(), |n| n.to_string())
+        or_none(b.delivered, |n| n.to_string())
     }),
 ];
 
@@ -146,67 +139,43 @@ fn share(running: f64, waiting: f64) -> String {
     format!("{:.0} % / {:.0} %", running * 100.0, waiting * 100.0)
 }
 
-/// Writes the section.
-pub(super) fn section(out: &mut String, page: &Page<'_>) {
-    out.push_str("<section id=\"trials\"><h2>Every trial</h2>\n");
-    for workload in page.measured() {
-        let name = &workload.name;
-        let _ = writeln!(
-            out,
-            "<details><summary>Trials of {}</summary>",
-            escape(name)
-        );
-        for words in limits(workload) {
-            let _ = writeln!(out, "<p>{}</p>", escape(&words));
-        }
-        begin(out, &format!("Trials of {name}"), &[], &OF_TRIALS);
-        for (label, trial) in trials(workload) {
-            row(out, label, trial, &[], &OF_TRIALS, trial);
-        }
-        out.push_str(END_TABLE);
-        if trials(workload).any(|(_, trial)| trial.flows.len() > 1) {
-            out.push_str("<h3>Its flows</h3>\n");
-            let words = ["repeat", "flow"];
-            begin(out, &format!("Flows of {name}"), &words, &OF_FLOWS);
-            for (label, trial) in trials(workload) {
-                for flow in &trial.flows {
-                    let words = [trial.repeat.to_string(), escape(&flow.name)];
-                    row(out, label, trial, &words, &OF_FLOWS, flow);
+/// The section of all trials.
+pub(super) fn section(page: &Page<'_>) -> Markup {
+    html! {
+        section id="trials" {
+            h2 { "Every trial" }
+            @for workload in page.measured() {
+                details {
+                    summary { "Trials of " (workload.name) }
+                    @for words in limits(workload) { p { (words) } }
+                    (per_trial(workload, "Trials", [], &OF_TRIALS, |trial| vec![([], trial)]))
+                    (flows(workload))
+                    (windows::section(workload))
+                    (per_trial(workload, "Brokers", ["broker"], &OF_BROKERS, |trial| {
+                        let brokers = (1..).zip(&trial.brokers);
+                        brokers.map(|(number, broker)| ([number.to_string()], broker)).collect()
+                    }))
                 }
             }
-            out.push_str(END_TABLE);
         }
-        let with_bursts = |trial: &Trial| trial.flows.iter().any(|flow| flow.bursts.is_some());
-        if trials(workload).any(|(_, trial)| with_bursts(trial)) {
-            out.push_str("<h3>Its bursts</h3>\n");
-            let words = ["repeat", "flow"];
-            begin(out, &format!("Bursts of {name}"), &words, &OF_BURSTS);
-            for (label, trial) in trials(workload) {
-                for flow in &trial.flows {
-                    if let Some(bursts) = &flow.bursts {
-                        let words = [trial.repeat.to_string(), escape(&flow.name)];
-                        row(out, label, trial, &words, &OF_BURSTS, bursts);
-                    }
-                }
-            }
-            out.push_str(END_TABLE);
-        }
-        windows::table(out, workload);
-        if trials(workload).any(|(_, trial)| !trial.brokers.is_empty()) {
-            out.push_str("<h3>Its brokers</h3>\n");
-            let words = ["repeat", "broker"];
-            begin(out, &format!("Brokers of {name}"), &words, &OF_BROKERS);
-            for (label, trial) in trials(workload) {
-                for (number, broker) in (1..).zip(&trial.brokers) {
-                    let words = [trial.repeat.to_string(), number.to_string()];
-                    row(out, label, trial, &words, &OF_BROKERS, broker);
-                }
-            }
-            out.push_str(END_TABLE);
-        }
-        out.push_str("</details>\n");
     }
-    out.push_str("</section>\n");
+}
+
+/// The tables of flows, where there are several, and of their bursts.
+fn flows<'a>(workload: &'a Workload<'a>) -> Markup {
+    let named = |flow: &FlowFigures| [flow.name.clone()];
+    let several = trials(workload).any(|(_, trial)| trial.flows.len() > 1);
+    html! {
+        @if several {
+            (per_trial(workload, "Flows", ["flow"], &OF_FLOWS, |trial| {
+                trial.flows.iter().map(|flow| (named(flow), flow)).collect()
+            }))
+        }
+        (per_trial(workload, "Bursts", ["flow"], &OF_BURSTS, |trial| {
+            let flows = trial.flows.iter();
+            flows.filter_map(|flow| Some((named(flow), flow.bursts.as_ref()?))).collect()
+        }))
+    }
 }
 
 /// The limits of systems and worker processes that the study sets, and those not held.

@@ -1,10 +1,10 @@
 //! The windows of every trial, with all their figures.
 
-use pubgauge_results::Trial;
+use maud::{Markup, html};
 use pubgauge_results::window::WindowFigures;
+use pubgauge_results::{FlowFigures, Trial};
 
-use super::html::{END_TABLE, escape};
-use super::per_trial::{Column, at, begin, optional, row, trials};
+use super::per_trial::{Column, at, optional, or_none, per_trial, trials};
 use crate::summary::Workload;
 use crate::units;
 
@@ -19,7 +19,7 @@ const COLUMNS: [Column<WindowFigures>; 25] = [
     ("expected", |w| w.expected.to_string()),
     ("delivered", |w| w.delivered.to_string()),
     ("missing", |w| w.missing.to_string()),
-    ("lost", |w| w.lost.map_or("–".into(), |n| n.to_string())),
+    ("lost", |w| or_none(w.lost, |n| n.to_string())),
     ("duplicated", |w| w.duplicated.to_string()),
     ("reordered", |w| w.reordered.to_string()),
     ("published/s", |w| units::rate(w.published_msgs_per_s)),
@@ -33,47 +33,34 @@ const COLUMNS: [Column<WindowFigures>; 25] = [
     ("p99", |w| at(&w.latency_from_send_ns, 0.99)),
     ("send lag p99", |w| at(&w.send_lag_ns, 0.99)),
     ("round trip p50", |w| optional(&w.round_trip_ns, 1.0, 0.5)),
-    ("system CPU", |w| {
-        w.system_cpu_s.map_or("–".into(), units::seconds)
-    }),
+    ("system CPU", |w| or_none(w.system_cpu_s, units::seconds)),
 ];
 
-/// Writes the table, if there are windows.
-pub(super) fn table(out: &mut String, workload: &Workload<'_>) {
-    if trials(workload).all(|(_, trial)| trial.windows.is_empty()) {
-        return;
-    }
-    out.push_str(
-        "<h3>Its windows</h3>\n<p>A message belongs to the window that it was due in, with its times and its \
-         loss; published/s and delivered/s count what happened in the window.</p>\n",
-    );
-    let words = ["repeat", "window", "flow"];
-    begin(
-        out,
-        &format!("Windows of {}", workload.name),
-        &words,
-        &COLUMNS,
-    );
-    for (label, trial) in trials(workload) {
-        for (flow, window) in all(trial) {
-            let words = [
-                trial.repeat.to_string(),
-                escape(&window.name),
-                escape(flow.unwrap_or("all")),
-            ];
-            row(out, label, trial, &words, &COLUMNS, window);
+/// The table, if there are windows.
+pub(super) fn section<'a>(workload: &'a Workload<'a>) -> Markup {
+    let windows = |trial| all(trial).collect();
+    html! {
+        (per_trial(workload, "Windows", ["window", "flow"], &COLUMNS, windows))
+        @if trials(workload).any(|(_, trial)| !trial.windows.is_empty()) {
+            p {
+                "A message belongs to the window that it was due in, with its times and its loss; published/s and "
+                "delivered/s count what happened in the window."
+            }
         }
     }
-    out.push_str(END_TABLE);
 }
 
-/// Each window of all flows, followed by those of each flow where there are several.
-fn all(trial: &Trial) -> impl Iterator<Item = (Option<&str>, &WindowFigures)> {
-    let numbered = trial.windows.iter().enumerate();
-    numbered.flat_map(|(number, window)| {
-        let flows = trial.flows.iter();
-        let of_flows =
-            flows.filter_map(move |flow| Some((Some(&*flow.name), flow.windows.get(number)?)));
-        std::iter::once((None, window)).chain(of_flows)
-    })
+/// Each window of all flows, followed by those of each flow where there are several; with the names of both.
+fn all<'a>(trial: &'a Trial) -> impl Iterator<Item = ([String; 2], &'a WindowFigures)> {
+    trial
+        .windows
+        .iter()
+        .enumerate()
+        .flat_map(|(number, window)| {
+            let of_flow =
+                move |flow: &'a FlowFigures| Some((&*flow.name, flow.windows.get(number)?));
+            let all =
+                std::iter::once(("all", window)).chain(trial.flows.iter().filter_map(of_flow));
+            all.map(|(flow, window)| ([window.name.clone(), flow.to_owned()], window))
+        })
 }

@@ -1,148 +1,128 @@
 //! One workload: its rows, and its figures.
 
-use std::fmt::Write as _;
+use maud::{Markup, html};
 
 use super::content::Page;
 use super::figure::one_figure;
-use super::html::{END_TABLE, badge, begin_table, escape};
+use super::html::{badge, table};
 use super::{answer, asked};
-use crate::columns::columns;
-use crate::summary::Workload;
+use crate::columns::{Column, columns};
+use crate::summary::{Cell, Workload};
 use crate::{crowd, glossary, hosts, network, on_request, shares, workload};
 
 /// Number of columns beyond which a table of results is set more closely.
 const MANY: usize = 9;
 
-/// Writes the section.
-pub(super) fn section(out: &mut String, page: &Page<'_>, at: usize) {
+/// The section of a workload.
+pub(super) fn section(page: &Page<'_>, at: usize) -> Markup {
     let workload = &page.summary.workloads[at];
     let words = workload::words(workload);
     // The heading has the name already.
     let words = words.strip_prefix(&workload.name).unwrap_or(&words).trim();
     let words = words.trim_start_matches('(').trim_end_matches(')');
-    let _ = writeln!(
-        out,
-        "<section id=\"w{}\"><h2>{}</h2>\n<p class=\"where\">{}</p>",
-        at + 1,
-        escape(&workload.name),
-        escape(words).replace("-&gt;", "→"),
-    );
-    if !answer::in_one_list(page) {
-        asked::demands(out, page.results, &page.answers[at], "");
-        answer::reasons(out, &page.answers[at], workload);
-    }
-    if !answer::wins_on_top(page) {
-        out.push_str("<h3>Who wins at what</h3>\n");
-        answer::wins(out, &page.answers[at]);
-    }
-    rows(out, workload);
-    let shares = workload.cells.iter().filter_map(shares::sentence);
-    let counted = workload.cells.iter().filter_map(on_request::sentence);
-    let on_network =
-        (workload.cells.iter()).filter_map(|cell| network::sentence(page.results, cell));
-    let on_hosts = workload.cells.iter().filter_map(hosts::sentence);
-    let crowd = crowd::sentence(workload);
-    let all = shares.chain(counted).chain(on_network).chain(on_hosts);
-    for sentence in all.chain(crowd) {
-        let _ = writeln!(out, "<p>{}</p>", escape(&sentence));
-    }
-    if workload.points.len() > 1 {
-        let _ = write!(
-            out,
-            "<p class=\"points\" role=\"group\" aria-label=\"What the figures of {} show\">Figures show ",
-            escape(&workload.name)
-        );
-        for (nth, point) in workload.points.iter().enumerate() {
-            let _ = write!(
-                out,
-                "<button type=\"button\" data-workload=\"{at}\" data-point=\"{nth}\" aria-pressed=\"{}\">{}</button> ",
-                nth == 0,
-                escape(&point.label)
-            );
+    html! {
+        section id={ "w" (at + 1) } {
+            h2 { (workload.name) }
+            p class="where" { (words.replace("->", "→")) }
+            @if !answer::in_one_list(page) {
+                (asked::demands(page.results, &page.answers[at], ""))
+                (answer::reasons(&page.answers[at], workload))
+            }
+            @if !answer::wins_on_top(page) {
+                h3 { "Who wins at what" }
+                (answer::wins(&page.answers[at]))
+            }
+            (results(workload))
+            @for sentence in sentences(page, workload) { p { (sentence) } }
+            @if workload.points.len() > 1 { (points(workload, at)) }
+            div class="figures" {
+                @for figure in &page.figures[at] {
+                    (one_figure(figure, &workload.name, workload.flat_out))
+                }
+            }
         }
-        out.push_str("</p>\n");
     }
-    out.push_str("<div class=\"figures\">\n");
-    for figure in &page.figures[at] {
-        one_figure(out, figure, &workload.name, workload.flat_out);
+}
+
+/// What is told of single rows, and of all.
+fn sentences<'a>(
+    page: &'a Page<'_>,
+    workload: &'a Workload<'_>,
+) -> impl Iterator<Item = String> + 'a {
+    let cells = || workload.cells.iter();
+    let on_network = cells().filter_map(|cell| network::sentence(page.results, cell));
+    (cells().filter_map(shares::sentence))
+        .chain(cells().filter_map(on_request::sentence))
+        .chain(on_network)
+        .chain(cells().filter_map(hosts::sentence))
+        .chain(crowd::sentence(workload))
+}
+
+/// Buttons that choose the point which the figures show.
+fn points(workload: &Workload<'_>, at: usize) -> Markup {
+    html! {
+        p class="points" role="group" aria-label={ "What the figures of " (workload.name) " show" } {
+            "Figures show "
+            @for (nth, point) in workload.points.iter().enumerate() {
+                button type="button" data-workload=(at) data-point=(nth) aria-pressed=(nth == 0) { (point.label) }
+                " "
+            }
+        }
     }
-    out.push_str("</div></section>\n");
 }
 
 /// The table of results.
-fn rows(out: &mut String, workload: &Workload<'_>) {
+fn results(workload: &Workload<'_>) -> Markup {
     let columns = columns(workload);
     let heads = [("system", ""), ("verdict", glossary::figure("verdict"))];
-    let heads = heads
-        .into_iter()
-        .chain(columns.iter().map(|c| (c.name, glossary::figure(c.name))));
+    let figures = columns.iter().map(|c| (c.name, glossary::figure(c.name)));
     let class = if columns.len() > MANY {
         "rows fold many"
     } else {
         "rows fold"
     };
-    begin_table(out, class, &format!("Results of {}", workload.name), heads);
-    for (nth, point) in workload.points.iter().enumerate() {
-        if !point.label.is_empty() {
-            let _ = writeln!(
-                out,
-                "<tr class=\"for\"><th colspan=\"{}\" scope=\"colgroup\">{}</th></tr>",
-                columns.len() + 2,
-                escape(&point.label)
-            );
-        }
-        for cell in workload.at(nth) {
-            let (valid, all) = (cell.valid().count(), cell.trials.len());
-            let some = if valid > 0 && valid < all {
-                format!(" {valid} of {all}")
-            } else {
-                String::new()
-            };
-            let _ = write!(
-                out,
-                "<tr><th scope=\"row\"{}>{}</th><td>{}{some}</td>",
-                if cell.row.chars().count() > 30 {
-                    " class=\"wrap\""
-                } else {
-                    ""
-                },
-                escape(&cell.row),
-                badge(cell.status())
-            );
-            for column in &columns {
-                let figure = column.show(cell);
-                let class = if column.is_of_failures() && figure != "0" {
-                    "n bad"
-                } else {
-                    "n"
-                };
-                let figure = match &figure[..] {
-                    "-" => "–",
-                    figure => figure,
-                };
-                let _ = write!(
-                    out,
-                    "<td class=\"{class}\" data-name=\"{}\">{}</td>",
-                    column.name,
-                    escape(figure)
-                );
+    let rows = html! {
+        @for (nth, point) in workload.points.iter().enumerate() {
+            @if !point.label.is_empty() {
+                tr class="for" { th colspan=(columns.len() + 2) scope="colgroup" { (point.label) } }
             }
-            out.push_str("</tr>\n");
+            @for cell in workload.at(nth) { (row(cell, &columns)) }
+        }
+    };
+    let label = format!("Results of {}", workload.name);
+    let repeats = workload.cells.iter().map(|cell| cell.trials.len()).max();
+    html! {
+        (table(class, &label, heads.into_iter().chain(figures), rows))
+        p class="where" {
+            @match repeats.unwrap_or(0) {
+                1 => "One repeat: nothing is known of chance.",
+                n => { "Means of the valid ones of " (n) " repeats; counts over all." }
+            }
+            " Processor time in µs for one delivery."
         }
     }
-    out.push_str(END_TABLE);
-    let repeats = workload
-        .cells
-        .iter()
-        .map(|cell| cell.trials.len())
-        .max()
-        .unwrap_or(0);
-    let over = match repeats {
-        1 => "One repeat: nothing is known of chance.".to_owned(),
-        n => format!("Means of the valid ones of {n} repeats; counts over all."),
-    };
-    let _ = writeln!(
-        out,
-        "<p class=\"where\">{over} Processor time in µs for one delivery.</p>"
-    );
+}
+
+fn row(cell: &Cell<'_>, columns: &[&Column]) -> Markup {
+    let (valid, all) = (cell.valid().count(), cell.trials.len());
+    let is_long = cell.row.chars().count() > 30;
+    html! {
+        tr {
+            th scope="row" class=[is_long.then_some("wrap")] { (cell.row) }
+            td {
+                (badge(cell.status()))
+                @if valid > 0 && valid < all { " " (valid) " of " (all) }
+            }
+            @for column in columns { (entry(column, &column.show(cell))) }
+        }
+    }
+}
+
+fn entry(column: &Column, figure: &str) -> Markup {
+    let is_bad = column.is_of_failures() && figure != "0";
+    html! {
+        td class={ "n" @if is_bad { " bad" } } data-name=(column.name) {
+            (if figure == "-" { "–" } else { figure })
+        }
+    }
 }
