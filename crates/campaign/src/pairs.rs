@@ -1,7 +1,8 @@
 //! The comparisons of a run: those that its plan asks for, in the report's form, and their progress.
 
+use pubgauge_quantities::shown::so_many;
 use pubgauge_report::compare::{CellOf, FIGURES, Figure, Question, conclude, next};
-use pubgauge_report::units::{so_many, wrap};
+use pubgauge_report::wrap;
 use pubgauge_results::comparison::{Comparison, Ended};
 use pubgauge_results::figure::Figure as Known;
 use pubgauge_results::model::Trial;
@@ -108,9 +109,9 @@ pub fn compared(plan: &Plan) -> Result<Option<String>, Error> {
     Ok(plan.rounds().zip(pairs.question.precision).map(|(asked, precision)| {
         format!(
             "{count} ({against}): rounds go on until each is known to plus or minus {}, {} rounds or {} at most",
-            pubgauge_study::Percent(precision),
+            pubgauge_quantities::Percent(precision),
             asked.pairs,
-            pubgauge_study::Span(asked.budget),
+            pubgauge_quantities::Span(asked.budget),
         )
     }))
 }

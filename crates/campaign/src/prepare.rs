@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use pubgauge_driver::{Settings, Subscription, Topology, Unsupported};
 use pubgauge_hosts::Hosts;
-use pubgauge_report::units::so_many;
+use pubgauge_quantities::shown::so_many;
 use pubgauge_runner::convert::one_line;
 use pubgauge_runner::limits::each_once;
 use pubgauge_study::{Axis, Plan, PlanOptions, PlannedTrial, Study, UnsupportedTrial};

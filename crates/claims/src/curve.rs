@@ -1,8 +1,10 @@
 //! Judges of a curve over an axis (crossing, jump, slope, spread, where a share of the maximum is reached), and
 //! figures of a curve over time.
 
+use pubgauge_quantities::shown;
+use pubgauge_quantities::stats::{CONFIDENCE, Estimate, Line, half_by_chance, moments};
+
 use crate::decide::{Finding, Outcome, Ways, all, inside};
-use crate::stats::{CONFIDENCE, Estimate, half_by_chance, line, moments};
 
 /// A point of the axis with the ratio there, as a logarithm, or why there is none.
 pub type Ratio = (String, Result<Estimate, String>);
@@ -14,7 +16,7 @@ pub const FEWEST: usize = 3;
 const WINDOWS: usize = 8;
 
 pub(crate) fn shown_ratio(log: f64) -> String {
-    crate::sentence::digits(log.exp())
+    shown::number(log.exp())
 }
 
 /// How far off a line a curve may be and still be straight, as a share of its range.
@@ -158,10 +160,11 @@ pub fn slope(a: Curves<'_>, b: Curves<'_>, linear: bool, outer: Ways) -> Finding
     }
     let parts = if linear { 3 } else { 1 };
     let ways = Ways::every(parts).within(outer);
-    let slopes = |curves: &[Vec<(f64, f64)>]| curves.iter().map(|c| line(c).0).collect::<Vec<_>>();
+    let slope = |curve: &Vec<(f64, f64)>| Line::through(curve).map_or(f64::NAN, |line| line.slope);
+    let slopes = |curves: &[Vec<(f64, f64)>]| curves.iter().map(slope).collect::<Vec<_>>();
     let (of_a, of_b) = (slopes(a.1), slopes(b.1));
     let difference = Estimate::contrast(&[(1.0, &of_a), (-1.0, &of_b)]);
-    let show = |value: f64| format!("{} a unit", crate::sentence::digits(value));
+    let show = |value: f64| format!("{} a unit", shown::number(value));
     let mut found = vec![(
         "slopes apart".to_owned(),
         inside(&difference, BELOW, ways, &show),
@@ -187,11 +190,16 @@ fn straight(curves: &[Vec<(f64, f64)>], outer: Ways) -> Finding {
             (least.min(y), most.max(y))
         });
     let range = (most - least).max(f64::MIN_POSITIVE);
-    let residuals: Vec<Vec<f64>> = curves.iter().map(|curve| line(curve).1).collect();
+    let residuals = |curve: &Vec<(f64, f64)>| {
+        let line = Line::through(curve);
+        let off = |point| line.map_or(f64::NAN, |line| line.residual(point));
+        curve.iter().map(off).collect()
+    };
+    let residuals: Vec<Vec<f64>> = curves.iter().map(residuals).collect();
     let off = |point: usize| Estimate::of(&of_repeats(&|repeat| residuals[repeat][point] / range));
     let off: Vec<Estimate> = (0..points).map(off).collect();
     let ways = Ways::every(points).within(outer);
-    let show = |share: f64| format!("{} %", crate::sentence::digits(100.0 * share));
+    let show = |share: f64| format!("{} %", shown::number(100.0 * share));
     let judged = |point: &Estimate| inside(point, (-STRAIGHT, STRAIGHT), ways, &show);
     let far = |a: &&Estimate, b: &&Estimate| a.middle().abs().total_cmp(&b.middle().abs());
     let Some(furthest) = off.iter().max_by(far) else {

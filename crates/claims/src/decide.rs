@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::stats::Estimate;
+use pubgauge_quantities::stats::{Estimate, one_of};
 
 /// The judgement of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -157,7 +157,7 @@ pub fn inside(estimate: &Estimate, (low, high): (f64, f64), ways: Ways, show: Sh
         false if middle <= low => known(most),
         false => known(least),
     };
-    let repeats = || estimate.repeats_for(distance, ways);
+    let repeats = || estimate.repeats_for(distance, one_of(ways));
     Finding {
         repeats_to_tell: tells.then(repeats).flatten(),
         ..found(Outcome::CannotTell, from, to)

@@ -7,10 +7,12 @@ mod picture;
 
 use std::collections::BTreeMap;
 
+use pubgauge_quantities::shown;
+use pubgauge_quantities::stats::{Estimate, wilson};
+
 use crate::curve::shown_ratio;
 use crate::decide::{Finding, Outcome, Show, Ways, agree, all, any, least};
 use crate::rule::{Bounds, Claim, Filter, Judge, Needs, Part, Points, Rule, Side};
-use crate::stats::{Estimate, wilson};
 pub use cells::{Absent, Cell, Figures, Limit, Observation, Run};
 use cells::{Series, estimate};
 pub use picture::{Curve, Picture, Point, pictures};
@@ -172,7 +174,7 @@ fn share_of_points(claim: &Claim, choice: &Choice, share: f64, run: &Run<'_>) ->
     let (won, lost) = (count(Outcome::Holds), count(Outcome::DoesNotHold));
     let decided = won + lost;
     let (low, high) = wilson(won, decided);
-    let percent = |share: f64| crate::sentence::digits(100.0 * share);
+    let percent = |share: f64| shown::number(100.0 * share);
     let ours = format!(
         "{won} of {decided} decided points, {} ties or missing ({} % to {} %)",
         points.len() - decided,
@@ -398,7 +400,7 @@ impl Judging<'_> {
         };
         let plain = |value: f64| {
             if self.rule.gap {
-                crate::sentence::digits(value)
+                shown::number(value)
             } else {
                 (self.run.show)(&self.rule.figure, value)
             }

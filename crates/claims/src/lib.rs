@@ -5,7 +5,6 @@
 //! - [`mod@judge`]: the judgement of a claim by a run.
 //! - [`decide`]: whether a quantity lies in a range, and how findings are combined.
 //! - [`curve`]: judges of a curve over an axis: crossing, jump, slope, spread.
-//! - [`stats`]: estimates over repeats.
 //!
 //! The unit is the repeat, never the message or the second. Positive figures are compared on
 //! logarithms by Welch's t. What cannot be decided at 95 % is not decided: *cannot tell*.
@@ -17,7 +16,6 @@ pub mod decide;
 pub mod judge;
 pub mod rule;
 pub mod sentence;
-pub mod stats;
 
 pub use decide::{Finding, Outcome};
 pub use judge::{

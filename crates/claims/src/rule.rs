@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use pubgauge_quantities::written::amount;
+
 /// A sentence of a paper, and the rule by which it is judged.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Claim {
@@ -230,39 +232,11 @@ pub struct Steps {
     pub plain: bool,
 }
 
-/// The number in a value of an axis: `1KiB` is 1024, `10k/s` is 10,000, `5ms` is 0.005.
-pub fn quantity(text: &str) -> Option<f64> {
-    let text = text.trim();
-    let at = text
-        .find(|c: char| !(c.is_ascii_digit() || ".-+_".contains(c)))
-        .unwrap_or(text.len());
-    let number: f64 = text[..at].replace('_', "").parse().ok()?;
-    let unit = text[at..].trim();
-    let factor = match unit.strip_suffix("-each").unwrap_or(unit) {
-        "" | "B" | "/s" | "s" => 1.0,
-        "kB" | "KB" | "k/s" => 1e3,
-        "MB" | "M/s" => 1e6,
-        "GB" => 1e9,
-        "KiB" => 1024.0,
-        "MiB" => 1024.0 * 1024.0,
-        "GiB" => 1024.0 * 1024.0 * 1024.0,
-        "ms" => 1e-3,
-        "us" | "µs" => 1e-6,
-        "ns" => 1e-9,
-        "min" => 60.0,
-        "h" => 3600.0,
-        // A load as a share of a limit: `80% of limit`.
-        share if share.starts_with("% of ") => 0.01,
-        _ => return None,
-    };
-    Some(number * factor)
-}
-
 /// Whether two values of an axis are the same: `1KiB` and `1024B` are.
 pub fn same(a: &str, b: &str) -> bool {
     // Shares are of different limits.
     let share = a.contains('%') || b.contains('%');
-    a == b || !share && quantity(a).zip(quantity(b)).is_some_and(|(a, b)| a == b)
+    a == b || !share && amount(a).zip(amount(b)).is_some_and(|(a, b)| a == b)
 }
 
 /// The ends of a range of values: `64B..1KiB`, `..1KiB`, `64B..`; infinite where it is open. `None` if the
@@ -271,7 +245,7 @@ pub fn range(text: &str) -> Option<(f64, f64)> {
     let (low, high) = text.split_once("..")?;
     let end = |text: &str, open: f64| match text.trim() {
         "" => Some(open),
-        text => quantity(text),
+        text => amount(text),
     };
     let (low, high) = (end(low, f64::NEG_INFINITY)?, end(high, f64::INFINITY)?);
     (low <= high && (low.is_finite() || high.is_finite())).then_some((low, high))
@@ -280,7 +254,7 @@ pub fn range(text: &str) -> Option<(f64, f64)> {
 /// Whether a filter's value lets a value through: the same one, or one in its range, the ends included.
 pub fn admits(allowed: &str, value: &str) -> bool {
     match range(allowed) {
-        Some((low, high)) => quantity(value).is_some_and(|value| low <= value && value <= high),
+        Some((low, high)) => amount(value).is_some_and(|value| low <= value && value <= high),
         None => same(allowed, value),
     }
 }

@@ -1,27 +1,12 @@
 //! A rule as a sentence.
 
-use crate::rule::{Bounds, Claim, Count, Filter, Judge, Part, Points, Rule, Steps};
+use pubgauge_quantities::shown::{decimals, number};
 
-/// A number with three significant digits; from 100 on as a whole number, in full.
-pub fn digits(value: f64) -> String {
-    if value == 0.0 || !value.is_finite() {
-        return value.to_string();
-    }
-    let places = 2 - value.abs().log10().floor() as i32;
-    match places {
-        ..=0 => format!("{value:.0}"),
-        places if places > 6 => format!("{value:.1e}"),
-        places => {
-            let text = format!("{value:.*}", places as usize);
-            text.trim_end_matches('0').trim_end_matches('.').to_owned()
-        }
-    }
-}
+use crate::rule::{Bounds, Claim, Count, Filter, Judge, Part, Points, Rule, Steps};
 
 /// A number of a claim as the study writes it.
 fn exact(value: f64) -> String {
-    let text = format!("{value:.6}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    decimals(value, 6)
 }
 
 /// The rule of a claim in words; `show` gives a figure's value its unit.
@@ -33,8 +18,8 @@ pub fn words(claim: &Claim, show: &dyn Fn(&str, f64) -> String) -> String {
     let parts = parts.join("; ");
     match claim.share {
         Some(share) => format!(
-            "At more than {} % of the points that can be decided: {parts}.",
-            digits(100.0 * share)
+            "At more than {} of the points that can be decided: {parts}.",
+            percent(share)
         ),
         None => format!("{parts}."),
     }
@@ -81,7 +66,7 @@ fn bounds(bounds: Bounds, show: &dyn Fn(f64) -> String) -> String {
 }
 
 fn percent(share: f64) -> String {
-    format!("{} %", digits(100.0 * share))
+    format!("{} %", number(100.0 * share))
 }
 
 fn names(sides: &[crate::rule::Side], with: &str) -> String {
@@ -183,8 +168,8 @@ fn sentence(rule: &Rule, show: &dyn Fn(&str, f64) -> String) -> String {
         }
         Judge::Count(wanted) => {
             let wanted = match wanted {
-                Count::Exactly(number) => digits(*number),
-                Count::Above(number) => format!("more than {}", digits(*number)),
+                Count::Exactly(count) => number(*count),
+                Count::Above(count) => format!("more than {}", number(*count)),
             };
             format!("{figure} of {sides} is {wanted} in every repeat{at}")
         }

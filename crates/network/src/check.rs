@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use crate::describe::{rate, span};
+use pubgauge_quantities::shown::{bit_rate, span};
+
 use crate::network::{Hosts, Link, Loss, Nanos, Network, Reordering, Role};
 
 /// The largest number of hosts of a network: each is given the addresses of all others, and all are on one
@@ -85,7 +86,7 @@ impl Link {
         if let Some(bits) = self.rate_bits_per_s
             && !(SLOWEST..=FASTEST).contains(&bits)
         {
-            let [slowest, fastest] = [SLOWEST, FASTEST].map(rate);
+            let [slowest, fastest] = [SLOWEST, FASTEST].map(bit_rate);
             let message = format!("{bits} bit/s is not within {slowest} and {fastest}");
             at.add("rate", message, None);
         }

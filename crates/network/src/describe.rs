@@ -2,7 +2,9 @@
 
 use std::fmt::Write;
 
-use crate::network::{Hosts, Link, LinkState, Loss, Nanos, Network, Reordering, Role};
+use pubgauge_quantities::shown::{bit_rate, given, span};
+
+use crate::network::{Hosts, Link, LinkState, Loss, Network, Reordering, Role};
 
 impl Network {
     /// The network in lines of at most 80 columns: the links of each role, and the paths between hosts.
@@ -53,7 +55,7 @@ impl Link {
     /// Its properties in words.
     fn words(&self) -> Vec<String> {
         let mut words = vec![match self.rate_bits_per_s {
-            Some(bits) => format!("{}, queue {}", rate(bits), span(self.queue_ns)),
+            Some(bits) => format!("{}, queue {}", bit_rate(bits), span(self.queue_ns)),
             None => "rate not limited".into(),
         }];
         match (self.delay_ns, self.jitter_ns) {
@@ -96,7 +98,7 @@ impl Link {
 fn path(from: &Link, to: &Link) -> Vec<String> {
     let rates = [from.rate_bits_per_s, to.rate_bits_per_s];
     let mut words = vec![match rates.into_iter().flatten().min() {
-        Some(bits) => rate(bits),
+        Some(bits) => bit_rate(bits),
         None => "rate not limited".into(),
     }];
     match from.delay_ns + to.delay_ns {
@@ -137,35 +139,6 @@ fn push(text: &mut String, name: &str, words: &[String]) {
     text.push('\n');
 }
 
-/// A rate in words: `95 Mbit/s`.
-pub fn rate(bits_per_s: u64) -> String {
-    match bits_per_s {
-        1_000_000_000.. => format!("{} Gbit/s", short(bits_per_s as f64 / 1e9)),
-        1_000_000.. => format!("{} Mbit/s", short(bits_per_s as f64 / 1e6)),
-        _ => format!("{} kbit/s", short(bits_per_s as f64 / 1e3)),
-    }
-}
-
-/// A span in words: `20 ms`.
-pub fn span(ns: Nanos) -> String {
-    match ns {
-        1_000_000_000.. => format!("{} s", short(ns as f64 / 1e9)),
-        1_000_000.. => format!("{} ms", short(ns as f64 / 1e6)),
-        _ => format!("{} us", short(ns as f64 / 1e3)),
-    }
-}
-
 fn percent(share: f64) -> String {
-    format!("{} %", short(share * 100.0))
-}
-
-/// At most three digits after the point; of a smaller value the first digit that is not 0.
-fn short(value: f64) -> String {
-    let digits = if value.abs() < 0.001 { 6 } else { 3 };
-    let text = format!("{value:.digits$}");
-    if text.contains('.') {
-        text.trim_end_matches('0').trim_end_matches('.').to_owned()
-    } else {
-        text
-    }
+    format!("{} %", given(share * 100.0))
 }

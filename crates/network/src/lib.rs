@@ -10,7 +10,6 @@ pub use baseline::{Baseline, DATAGRAM_BYTES, RoundTrip, Throughput};
 pub use check::{
     FASTEST, LONGEST_DELAY_NS, MOST_HOSTS, Problem, SHORTEST_QUEUE_NS, SLOWEST, SMALLEST_LOSS,
 };
-pub use describe::{rate, span};
 pub use network::{
     Host, Hosts, Link, LinkState, Loss, Nanos, Network, Reordering, Role, USUAL_QUEUE_NS,
 };

@@ -480,7 +480,7 @@ pub fn calibrate(args: &CalibrateArgs) -> Result<i32, Ending> {
 }
 
 fn words(c: &Calibration) -> String {
-    use pubgauge_report::units::{rate, time};
+    use pubgauge_quantities::shown::{rate, time};
     let times = |d: &Distribution| {
         let at = |quantile| {
             let value = d.quotable(quantile);
@@ -516,7 +516,7 @@ fn words(c: &Calibration) -> String {
 
 /// The text of [`GoodFor`].
 fn good_for(good: &GoodFor) -> String {
-    use pubgauge_report::units::{rate, time};
+    use pubgauge_quantities::shown::{rate, time};
     let above = |ns: Option<f64>| ns.map_or("not known".to_owned(), time);
     format!(
         "good enough for: latencies above {} (medians) and {} (99th percentiles), where the client's\n    lag is below {:.0} %; rates below {} published and {} received per client core, 64 B each\n",

@@ -14,7 +14,7 @@ use pubgauge_conformance::{
 use pubgauge_driver::{
     Answer, Capability, Driver, Reliability, Settings, Support, Target, Topology,
 };
-use pubgauge_report::units::wrap;
+use pubgauge_report::wrap;
 use pubgauge_testbed::{Catalog, Deviation, Kind, Running, SystemFile, Testbed};
 use serde::Serialize;
 

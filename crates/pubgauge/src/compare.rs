@@ -1,9 +1,9 @@
 //! `pubgauge compare`: two runs, or two systems or settings of one.
 
 use pubgauge_campaign::pairs::figures;
+use pubgauge_quantities::stats::MeanInterval;
 use pubgauge_report::compare::{self, Change, Choice, Comparison, Pairing, Verdict};
-use pubgauge_report::stats::Estimate;
-use pubgauge_report::units::wrap;
+use pubgauge_report::wrap;
 use pubgauge_results::store;
 use serde::Serialize;
 
@@ -96,7 +96,7 @@ fn two<'a>(flag: &str, names: &'a [String]) -> Result<Option<[&'a String; 2]>, E
 }
 
 fn json<'a>(comparison: &'a Comparison, pairing: &'a Pairing<'_>) -> ComparisonJson<'a> {
-    let mean = |estimate: Option<Estimate>| estimate.map(|e| e.mean);
+    let mean = |estimate: Option<MeanInterval>| estimate.map(|e| e.mean);
     let cells = comparison.sections.iter().map(|section| CellJson {
         cell: &section.title,
         figures: (section.rows.iter())
@@ -116,7 +116,7 @@ fn json<'a>(comparison: &'a Comparison, pairing: &'a Pairing<'_>) -> ComparisonJ
     ComparisonJson {
         verdict: comparison.verdict(),
         margin: comparison.margin,
-        confidence: pubgauge_report::stats::CONFIDENCE,
+        confidence: pubgauge_quantities::stats::CONFIDENCE,
         cells: cells.collect(),
         not_compared: &pairing.not_compared,
         remarks: &pairing.remarks,

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use pubgauge_export::check::{Check, CheckOutcome};
 use pubgauge_hosts::Hosts;
-use pubgauge_report::units::so_many;
+use pubgauge_quantities::shown::so_many;
 use pubgauge_results::model::Results;
 use pubgauge_results::shell::quoted;
 use pubgauge_results::store;

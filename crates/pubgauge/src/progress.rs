@@ -12,7 +12,7 @@ use pubgauge_campaign::{Note, pairs};
 use pubgauge_driver::Nanos;
 use pubgauge_engine::conductor::Phase;
 use pubgauge_engine::live::Live;
-use pubgauge_report::units::{self, so_many};
+use pubgauge_quantities::shown::{self, so_many};
 use pubgauge_results::model::{Status, Trial};
 use pubgauge_results::search::{Finding, Purpose, Search};
 use pubgauge_runner::Watch;
@@ -81,7 +81,7 @@ pub fn notes(notes: &[String], most: usize) -> Vec<String> {
 /// The progress of a search, in one line.
 pub fn so_far(search: &Search) -> String {
     let show = |load: f64| match search.axis.as_str() {
-        "rate" => format!("{} msg/s", units::count(load.round() as u64)),
+        "rate" => format!("{} msg/s", shown::count(load.round() as u64)),
         "payload" => format!("{load} B"),
         "burst" => format!("{load} messages"),
         axis => format!("{load} {axis}"),
@@ -366,17 +366,17 @@ fn found(trial: &Trial) -> String {
     let mut words = vec![format!(
         "{}, {} delivered",
         trial.verdict.status.word(),
-        units::rate(trial.delivered_msgs_per_s)
+        shown::rate(trial.delivered_msgs_per_s)
     )];
     // Latency of a trial that is not valid is not quoted.
     if trial.verdict.status == Status::Valid && !trial.workload.flat_out {
         for (name, quantile) in [("p50", 0.5), ("p99", 0.99)] {
             if let Some(ns) = trial.latency_ns.quotable(quantile) {
-                words.push(format!("{name} {}", units::time(ns as f64)));
+                words.push(format!("{name} {}", shown::time(ns as f64)));
             }
         }
     }
-    words.push(format!("lost {}", units::count(trial.lost)));
+    words.push(format!("lost {}", shown::count(trial.lost)));
     words.join(", ")
 }
 

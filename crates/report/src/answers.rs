@@ -3,6 +3,8 @@
 
 use std::collections::BTreeSet;
 
+use pubgauge_quantities::shown;
+use pubgauge_quantities::stats::mean;
 use pubgauge_results::criterion::{Comparison, CriterionSpec, bearing, by_default};
 use pubgauge_results::figure::{Unit, figure};
 use pubgauge_results::verdict::failed;
@@ -10,9 +12,7 @@ use pubgauge_results::{Results, Status, Trial};
 use serde::Serialize;
 
 pub use crate::carries::Carries;
-use crate::stats::mean;
 use crate::summary::{Bound, Cell, Summary, Workload};
-use crate::units;
 use crate::wins::{Metric, answer};
 
 #[derive(Clone, Debug, Serialize)]
@@ -309,8 +309,8 @@ fn of_trial(trial: &Trial, specs: &[CriterionSpec]) -> Vec<Said> {
         // Without subscribers there is no latency to judge.
         said.push(match status {
             Status::Valid => Said {
-                figure: format!("took {}", units::count(trial.published)),
-                decided_by: format!("took all of {} messages", units::count(trial.published)),
+                figure: format!("took {}", shown::count(trial.published)),
+                decided_by: format!("took all of {} messages", shown::count(trial.published)),
                 used: 0.0,
                 ..by_verdict(Some(true))
             },
@@ -354,7 +354,7 @@ fn of_spec(trial: &Trial, spec: &CriterionSpec) -> Said {
         Some(false) => status > Status::ClientBound,
         None => status != Status::Valid,
     };
-    let times = units::digits(1.0 / used);
+    let times = shown::digits(1.0 / used);
     let shown = format!("{words} {measured}");
     let decided_by = match (bearing.met, upper) {
         _ if by_verdict => status.word().to_owned(),
@@ -387,8 +387,8 @@ fn of_spec(trial: &Trial, spec: &CriterionSpec) -> Said {
 /// A figure in three digits.
 fn short(spec: &CriterionSpec, value: f64) -> String {
     match spec.asked().map(|asked| asked.unit) {
-        Some(Unit::Nanoseconds) => units::time(value),
-        Some(Unit::PerSecond) => units::rate(value),
+        Some(Unit::Nanoseconds) => shown::time(value),
+        Some(Unit::PerSecond) => shown::rate(value),
         _ => spec.show(value),
     }
 }
@@ -413,6 +413,6 @@ fn headroom(cell: &Cell<'_>) -> Vec<String> {
     };
     let most = cell.quoted().into_iter().filter_map(load);
     let most = most.max_by(f64::total_cmp).into_iter();
-    most.map(|share| format!("{whose} uses {} of a core", units::share(share.min(1.0))))
+    most.map(|share| format!("{whose} uses {} of a core", shown::share(share.min(1.0))))
         .collect()
 }

@@ -1,9 +1,9 @@
 //! Several brokers side by side: how evenly they were used.
 
+use pubgauge_quantities::shown;
 use pubgauge_results::model::Broker;
 
 use crate::summary::Cell;
-use crate::units;
 
 /// The brokers of a cell over all its trials, in one sentence; nothing where there is one.
 pub(crate) fn sentence(cell: &Cell<'_>) -> Option<String> {
@@ -24,13 +24,13 @@ pub(crate) fn sentence(cell: &Cell<'_>) -> Option<String> {
     };
     let figures = [
         span("clients", |b| Some(b.connections as f64), |n| n.to_string()),
-        span("processor time", |b| b.cpu_s, units::seconds),
+        span("processor time", |b| b.cpu_s, shown::seconds),
         span(
             "memory",
             |b| Some(b.rss_bytes? as f64),
-            |n| units::bytes(n as u64),
+            |n| shown::bytes(n as u64),
         ),
-        span("busiest thread", |b| b.busiest_thread_cpu, units::share),
+        span("busiest thread", |b| b.busiest_thread_cpu, shown::share),
     ];
     let each: Vec<String> = figures.into_iter().flatten().collect();
     Some(format!(

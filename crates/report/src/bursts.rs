@@ -1,11 +1,11 @@
 //! Bursts of messages back to back: how many arrived whole, and how fast they were handed over.
 
+use pubgauge_quantities::shown;
+use pubgauge_quantities::stats::mean;
 use pubgauge_results::bursts::BurstFigures;
 
 use crate::lists::unique;
-use crate::stats::mean;
 use crate::summary::Cell;
-use crate::units;
 
 /// A sentence on the bursts of a cell over all its trials, for each flow that sends bursts.
 pub(crate) fn sentences(cell: &Cell<'_>) -> Vec<String> {
@@ -33,20 +33,20 @@ fn words(bursts: &[BurstFigures]) -> Option<String> {
     let mean = |of: fn(&BurstFigures) -> Option<f64>| mean(bursts.iter().filter_map(of));
     let first = bursts.first()?;
     let (sent, whole, in_time) = (sum(|b| b.sent), sum(|b| b.whole), sum(|b| b.in_time));
-    let messages = units::count(first.messages);
+    let messages = shown::count(first.messages);
     let mut words = format!("{whole} of {sent} bursts of {messages} messages arrived whole");
     if first.every_ns.is_some() {
         words.push_str(&format!(", {in_time} of them before the next began"));
     }
     if let Some(ns) = mean(|b| Some(b.hand_over_ns? as f64)) {
-        words.push_str(&format!("; handed over within {}", units::time(ns)));
+        words.push_str(&format!("; handed over within {}", shown::time(ns)));
     }
     if let (Some(msgs), Some(bytes)) = (mean(|b| b.msgs_per_s), mean(|b| b.bytes_per_s)) {
-        let (msgs, bytes) = (units::rate(msgs), units::bytes(bytes as u64));
+        let (msgs, bytes) = (shown::rate(msgs), shown::bytes(bytes as u64));
         words.push_str(&format!(", {msgs} msgs/s, {bytes}/s"));
     }
     if let Some(ns) = mean(|b| Some(b.arrival_ns? as f64)) {
-        words.push_str(&format!("; arrived after {} (medians)", units::time(ns)));
+        words.push_str(&format!("; arrived after {} (medians)", shown::time(ns)));
     }
     Some(words)
 }

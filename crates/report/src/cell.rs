@@ -2,11 +2,11 @@
 
 use std::fmt;
 
+use pubgauge_quantities::stats::MeanInterval;
 use pubgauge_results::{Status, Trial};
 
 use crate::lists::grouped;
 use crate::metric::{Bound, Metric};
-use crate::stats::Estimate;
 
 /// Names under which the reference broker runs. It is no product: it never wins; the others are
 /// compared with it.
@@ -90,9 +90,9 @@ impl<'a> Cell<'a> {
     }
 
     /// A figure over the [`Cell::quoted`] repeats.
-    pub fn estimate(&self, figure: impl Fn(&Trial) -> Option<f64>) -> Option<Estimate> {
+    pub fn estimate(&self, figure: impl Fn(&Trial) -> Option<f64>) -> Option<MeanInterval> {
         let values: Vec<f64> = self.quoted().into_iter().filter_map(figure).collect();
-        Estimate::of(&values)
+        MeanInterval::of(&values)
     }
 
     /// Deliveries per second, and how they bound what the system can deliver. `None` where all
@@ -104,7 +104,7 @@ impl<'a> Cell<'a> {
         };
         Bound::ALL.into_iter().find_map(|(status, bound)| {
             let values = rates(status);
-            let estimate = Estimate::of(&values)?;
+            let estimate = MeanInterval::of(&values)?;
             Some(Carried {
                 bound,
                 estimate,
@@ -128,7 +128,7 @@ pub struct Carried {
     /// How the rate bounds what the system can deliver.
     pub bound: Bound,
     /// Deliveries per second over the repeats with this bound.
-    pub estimate: Estimate,
+    pub estimate: MeanInterval,
     /// The same of each repeat.
     pub values: Vec<f64>,
 }

@@ -1,12 +1,12 @@
 //! Judges a study's claims by what a run measured.
 
-use pubgauge_claims::rule::quantity;
-use pubgauge_claims::sentence::digits;
 use pubgauge_claims::{
     Absent, Cell, Claim, Curve, Figures, Limit, Observation, Outcome, Picture, Point, Run, words,
 };
 use pubgauge_driver::{Capability, Support};
-use pubgauge_network::{Network, Role, rate};
+use pubgauge_network::{Network, Role};
+use pubgauge_quantities::shown::{bit_rate, number};
+use pubgauge_quantities::written::amount;
 use pubgauge_results::claim::{ClaimCurve, ClaimOutcome, ClaimPicture, ClaimPoint, ClaimVerdict};
 use pubgauge_results::criterion;
 use pubgauge_results::figure::{Figure, Unit, capabilities};
@@ -60,7 +60,7 @@ pub fn judge(results: &Results, claims: &[Claim]) -> Vec<ClaimOutcome> {
             "payload" => " B".to_owned(),
             axis => format!(" ({axis})"),
         };
-        let (of, end) = (&share.of, digits(share.end));
+        let (of, end) = (&share.of, number(share.end));
         Some(Absent {
             cell: cell_of(trial),
             reason: format!(
@@ -98,7 +98,7 @@ fn networks(results: &Results) -> Vec<String> {
         let rates: Vec<Option<u64>> = links.map(|hosts| hosts.link.rate_bits_per_s).collect();
         let mut words = Vec::new();
         if let Some(Some(bits)) = rates.first().filter(|one| rates.iter().all(|r| r == *one)) {
-            words.push(format!("links of {}", rate(*bits)));
+            words.push(format!("links of {}", bit_rate(*bits)));
         }
         if network.broker.hosts > 0 && network.broker.link.rate_bits_per_s.is_some() {
             words.push("a link of limited rate between clients and broker".to_owned());
@@ -188,13 +188,13 @@ fn plain(name: &str) -> Option<&'static Figure> {
 /// A value of a figure with its unit.
 fn show(name: &str, value: f64) -> String {
     let Some(figure) = plain(name) else {
-        return digits(value);
+        return number(value);
     };
     match figure.unit {
         Unit::BytesPerSecond => format!("{}B/s", thousands(value)),
-        Unit::Cores => format!("{} cores", digits(value)),
-        Unit::MicrosecondsPerMessage => format!("{} µs a message", digits(value)),
-        Unit::Count => digits(value),
+        Unit::Cores => format!("{} cores", number(value)),
+        Unit::MicrosecondsPerMessage => format!("{} µs a message", number(value)),
+        Unit::Count => number(value),
         _ => criterion::show(figure, value),
     }
 }
@@ -202,8 +202,8 @@ fn show(name: &str, value: f64) -> String {
 fn thousands(value: f64) -> String {
     let units = [(1e9, "G"), (1e6, "M"), (1e3, "k")];
     match units.into_iter().find(|(size, _)| value.abs() >= *size) {
-        Some((size, letter)) => format!("{} {letter}", digits(value / size)),
-        None => format!("{} ", digits(value)),
+        Some((size, letter)) => format!("{} {letter}", number(value / size)),
+        None => format!("{} ", number(value)),
     }
 }
 
@@ -257,7 +257,7 @@ impl Figures for OfTrial<'_> {
         }
         // Only with payloads of one size; flows may differ in theirs.
         let rate = Figure::named("delivered-rate").filter(|_| flow.is_none())?;
-        let payload = quantity(&self.trial.workload.payload)?;
+        let payload = amount(&self.trial.workload.payload)?;
         Some(rate.of(self.trial, None, window).ok()? * payload)
     }
 

@@ -1,9 +1,9 @@
 //! The columns of the table of results, for terminal and page alike.
 
+use pubgauge_quantities::shown;
 use pubgauge_results::{Status, Trial};
 
 use crate::summary::{Cell, Workload};
-use crate::units;
 use pubgauge_results::figure::per_message;
 
 pub(crate) struct Column {
@@ -76,7 +76,7 @@ impl Column {
 /// All columns, after the name of the row and the verdict.
 const COLUMNS: [Column; 15] = [
     Column::new("delivered", ["deliv.", "msgs/s"], 8, |c| {
-        mean(c, |t| Some(t.delivered_msgs_per_s)).map_or(NONE.into(), units::rate)
+        mean(c, |t| Some(t.delivered_msgs_per_s)).map_or(NONE.into(), shown::rate)
     }),
     Column::new("p50", ["latency", "p50"], 7, |c| latency(c, 0.5)),
     Column::new("p99", ["", "p99"], 7, |c| latency(c, 0.99)),
@@ -97,7 +97,7 @@ const COLUMNS: [Column; 15] = [
     }),
     Column::new("system memory", ["system", "memory"], 8, |c| {
         let bytes = mean(c, |t| Some(t.system_rss_bytes? as f64));
-        bytes.map_or(NONE.into(), |bytes| units::bytes(bytes as u64))
+        bytes.map_or(NONE.into(), |bytes| shown::bytes(bytes as u64))
     })
     .from(100),
 ];
@@ -123,12 +123,12 @@ fn mean(cell: &Cell<'_>, figure: fn(&Trial) -> Option<f64>) -> Option<f64> {
 }
 
 fn sum(cell: &Cell<'_>, count: fn(&Trial) -> u64) -> String {
-    units::count(cell.trials.iter().map(|trial| count(trial)).sum())
+    shown::count(cell.trials.iter().map(|trial| count(trial)).sum())
 }
 
 fn cpu(cell: &Cell<'_>, seconds: fn(&Trial) -> Option<f64>) -> String {
     let figure = cell.estimate(|trial| per_message(seconds(trial)?, trial));
-    figure.map_or(NONE.into(), |estimate| units::digits(estimate.mean))
+    figure.map_or(NONE.into(), |estimate| shown::digits(estimate.mean))
 }
 
 /// Latency as it can be quoted: not flat out where the client or the system was at its limit,
@@ -138,5 +138,5 @@ fn latency(cell: &Cell<'_>, quantile: f64) -> String {
         return NONE.into();
     }
     let figure = cell.estimate(|t| Some(t.latency_ns.quotable(quantile)? as f64));
-    figure.map_or(NONE.into(), |estimate| units::time(estimate.mean))
+    figure.map_or(NONE.into(), |estimate| shown::time(estimate.mean))
 }

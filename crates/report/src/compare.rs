@@ -1,7 +1,7 @@
 //! Two sides of a comparison, figure by figure: the effect of going from A to B, its interval, and
 //! one of four verdicts.
 //!
-//! Positive figures are compared by Welch's t on logarithms over repeats, as in [`crate::stats`];
+//! Positive figures are compared by Welch's t on logarithms over repeats, as in [`pubgauge_quantities::stats`];
 //! where A and B were measured in turns, by the t of the pairs, which removes what both have in
 //! common. The intervals of a comparison hold together at 95 % (Bonferroni over the figures): two
 //! identical systems are told apart in at most 5 of 100 comparisons, however many figures each has.
@@ -16,11 +16,11 @@ mod pairing;
 mod rounds;
 mod text;
 
+use pubgauge_quantities::stats::{CONFIDENCE, Estimate, MeanInterval};
 pub use pubgauge_results::comparison::Outcome as Verdict;
 use pubgauge_results::{Status, Trial};
 use serde::Serialize;
 
-use crate::stats::{CONFIDENCE, Estimate, difference};
 pub use figure::{FIGURES, Figure, figures_of};
 pub use pairing::{Choice, Nothing, Pair, Pairing, pair};
 pub use pubgauge_results::figure::{Better, Unit};
@@ -47,9 +47,9 @@ pub struct Change {
 pub struct Row {
     pub figure: Figure,
     /// Its mean over the repeats of A.
-    pub a: Option<Estimate>,
+    pub a: Option<MeanInterval>,
     /// Its mean over the repeats of B.
-    pub b: Option<Estimate>,
+    pub b: Option<MeanInterval>,
     /// The change from A to B.
     pub change: Option<Change>,
     pub verdict: Verdict,
@@ -249,8 +249,8 @@ fn repeats(count: usize) -> String {
 fn row(figure: Figure, values: Values, confidence: f64, margin: f64) -> Row {
     let mut row = Row {
         figure,
-        a: Estimate::of(&values.a),
-        b: Estimate::of(&values.b),
+        a: MeanInterval::of(&values.a),
+        b: MeanInterval::of(&values.b),
         change: None,
         verdict: Verdict::CannotTell,
         paired: values.paired,
@@ -276,19 +276,20 @@ fn row(figure: Figure, values: Values, confidence: f64, margin: f64) -> Row {
         let logs = values.iter().map(|v| if relative { v.ln() } else { *v });
         logs.collect()
     };
-    let change = difference(&scale(a), &scale(b), values.paired, confidence);
+    let change = Estimate::difference(&scale(a), &scale(b), values.paired);
+    let (low, high) = change.interval_at(confidence);
     let plain = |value: f64| if relative { value.exp() - 1.0 } else { value };
     row.change = Some(Change {
         relative,
-        effect: plain(change.effect),
-        low: plain(change.low()),
-        high: plain(change.high()),
+        effect: plain(change.middle()),
+        low: plain(low),
+        high: plain(high),
     });
     let bound = (1.0 + margin).ln();
-    row.verdict = if relative && change.low() >= -bound && change.high() <= bound {
+    row.verdict = if relative && low >= -bound && high <= bound {
         Verdict::Same
-    } else if change.low() > 0.0 || change.high() < 0.0 {
-        if (change.effect > 0.0) == (row.figure.better == Better::More) {
+    } else if low > 0.0 || high < 0.0 {
+        if (change.middle() > 0.0) == (row.figure.better == Better::More) {
             Verdict::Better
         } else {
             Verdict::Worse
@@ -297,12 +298,9 @@ fn row(figure: Figure, values: Values, confidence: f64, margin: f64) -> Row {
         Verdict::CannotTell
     };
     if row.verdict == Verdict::CannotTell && relative {
-        let n = a.len().min(b.len());
         // The easier of the two to show: a change, or that the change is within the margin.
-        let enough = change.effect.abs().max(bound - change.effect.abs());
-        let times = (change.half_width / enough).powi(2);
-        let needed = (n as f64 * times).ceil();
-        row.repeats_to_tell = (needed <= 1000.0).then(|| (needed as u32).max(n as u32 + 1));
+        let effect = change.middle().abs();
+        row.repeats_to_tell = change.repeats_for(effect.max(bound - effect), confidence);
     }
     row
 }

@@ -1,9 +1,9 @@
 //! Rows that were measured while other programs used the machine.
 
+use pubgauge_quantities::shown;
 use pubgauge_results::verdict::crowded;
 
 use crate::summary::Workload;
-use crate::units;
 
 /// The rows that were measured while other programs left too little of the machine, in one
 /// sentence; `None` without any.
@@ -20,7 +20,7 @@ pub(crate) fn sentence(workload: &Workload<'_>) -> Option<String> {
     Some(format!(
         "Other programs kept up to {} of the machine's {cores} processors busy ({}): what was slow may be \
          their doing.",
-        units::digits(most),
+        shown::digits(most),
         names.collect::<Vec<_>>().join(", ")
     ))
 }

@@ -1,14 +1,14 @@
 //! The data of every figure as a plain table: chart, CSV file and readable table all come from
 //! the same rows, so that they cannot disagree.
 
+use pubgauge_quantities::stats::MeanInterval;
+use pubgauge_quantities::written::amount;
 use pubgauge_results::criterion::CriterionSpec;
 use pubgauge_results::{Results, Trial};
 
 use crate::Logs;
 use crate::answers;
-use crate::stats::Estimate;
 use crate::summary::{Bound, Carried, Workload};
-use crate::units;
 use pubgauge_results::figure::per_message;
 
 pub(crate) mod claims;
@@ -88,7 +88,7 @@ fn throughput(workload: &Workload<'_>, id: String, lines: &[(Option<String>, Lin
         // An estimate that is only a bound has no interval.
         let known = |carried: &Carried| match carried.bound {
             Bound::Exact => carried.estimate,
-            _ => Estimate {
+            _ => MeanInterval {
                 half_width: None,
                 ..carried.estimate
             },
@@ -147,7 +147,7 @@ fn axes(
             let Some((axis_name, value)) = point.values.get(axis) else {
                 continue;
             };
-            let Some(number) = units::amount(value) else {
+            let Some(number) = amount(value) else {
                 continue;
             };
             name = axis_name;

@@ -1,10 +1,10 @@
 //! Hosts that workers ran on, and the error of one-way times between them.
 
+use pubgauge_quantities::shown;
 use pubgauge_results::Trial;
 use pubgauge_results::host::WorkerHost;
 
 use crate::summary::Cell;
-use crate::units;
 
 /// The largest number of hosts that are named; with more, only their number is given.
 const NAMED: usize = 8;
@@ -42,8 +42,8 @@ fn clocks(trials: &[&Trial]) -> String {
             let bound = bounds.into_iter().max().unwrap_or_default();
             format!(
                 "one-way times are known to +-{}, and those below {} are not quoted: the round trip is",
-                units::time(bound as f64),
-                units::time(bound as f64 * 10.0)
+                shown::time(bound as f64),
+                shown::time(bound as f64 * 10.0)
             )
         }
         None => {

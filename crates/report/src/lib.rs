@@ -1,8 +1,7 @@
-//! Reports on the results of a run: statistics, the table for the terminal, and the page.
+//! Reports on the results of a run: comparisons, the table for the terminal, and the page.
 //!
 //! Pure: text in, text out; nothing here reads files, prints or reads a clock.
 //!
-//! - [`stats`]: means with confidence intervals, and ratios.
 //! - [`summary`]: trials grouped by workload and cell; [`naming`]: the names of their rows.
 //! - [`compare`]: two runs, systems or settings: effect, interval and verdict for each figure.
 //! - [`answers()`]: which rows carry their load, and who [wins] at what.
@@ -35,12 +34,10 @@ mod on_request;
 mod page;
 mod searches;
 mod shares;
-pub mod stats;
 pub mod studies;
 pub mod summary;
 mod table;
 mod terminal;
-pub mod units;
 mod windows;
 pub mod wins;
 mod workload;
@@ -52,6 +49,7 @@ use pubgauge_results::histogram::Interval;
 pub use answers::answers;
 pub use page::{index, page};
 pub use table::table;
+pub use terminal::wrap;
 
 /// Latency histograms of the trials, by trial, as `pubgauge_results::store::load_log` reads them
 /// (log `latency`). For trials without one the points in `results.json` are used.

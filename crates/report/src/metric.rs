@@ -1,11 +1,12 @@
 //! Figures by which systems are compared, and how a figure bounds what a system can do.
 
+use pubgauge_quantities::shown;
+use pubgauge_quantities::stats::MeanInterval;
 use pubgauge_results::figure::figure;
 use pubgauge_results::{Status, Trial};
 use serde::Serialize;
 
-use crate::stats::Estimate;
-use crate::{glossary, units};
+use crate::glossary;
 
 /// A figure by which systems are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,7 +72,7 @@ impl Metric {
     }
 
     /// An estimate with its unit and, if it has one, the half width of its interval.
-    pub fn show_estimate(self, estimate: &Estimate) -> String {
+    pub fn show_estimate(self, estimate: &MeanInterval) -> String {
         let mean = self.show(estimate.mean);
         let (Some(half_width), Some((_, unit))) = (estimate.half_width, mean.split_once(' '))
         else {
@@ -100,7 +101,7 @@ impl Metric {
     }
 
     /// An estimate with the words of its bound; only an exact figure has an interval.
-    pub fn show_bound(self, estimate: &Estimate, bound: Bound) -> String {
+    pub fn show_bound(self, estimate: &MeanInterval, bound: Bound) -> String {
         match bound {
             Bound::Exact => self.show_estimate(estimate),
             bound => self.show(estimate.mean) + bound.suffix(),
@@ -108,7 +109,7 @@ impl Metric {
     }
 
     /// The same in a few words: `2.36 M/s or more`.
-    pub fn show_bound_briefly(self, estimate: &Estimate, bound: Bound) -> String {
+    pub fn show_bound_briefly(self, estimate: &MeanInterval, bound: Bound) -> String {
         let more = if bound == Bound::AtLeast {
             " or more"
         } else {
@@ -120,9 +121,9 @@ impl Metric {
     /// A value with its unit.
     pub fn show(self, value: f64) -> String {
         match self {
-            Metric::Throughput => units::rate(value),
-            Metric::MedianLatency | Metric::TailLatency | Metric::RoundTrip => units::time(value),
-            Metric::CpuPerMessage => units::time(value * 1e3),
+            Metric::Throughput => shown::rate(value),
+            Metric::MedianLatency | Metric::TailLatency | Metric::RoundTrip => shown::time(value),
+            Metric::CpuPerMessage => shown::time(value * 1e3),
         }
     }
 }

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use pubgauge_quantities::written::{amount, spaced};
 use pubgauge_results::Trial;
 
 use crate::cell::Cell;
 use crate::lists::unique;
-use crate::units;
 
 /// One combination of values of the varied load (payload, rate, devices). Rows are compared within.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -40,7 +40,7 @@ pub(crate) fn name(cells: &mut [Cell<'_>]) -> Vec<Point> {
         let of = |wanted: bool| -> Vec<(String, String)> {
             let wanted = varied.iter().filter(|axis| of_settings(axis) == wanted);
             let pairs = wanted.filter_map(|axis| {
-                let value = units::spaced(value(trial, axis)?);
+                let value = spaced(value(trial, axis)?);
                 Some((short(axis, &varied), value))
             });
             pairs.collect()
@@ -68,7 +68,7 @@ pub(crate) fn name(cells: &mut [Cell<'_>]) -> Vec<Point> {
             point
                 .values
                 .iter()
-                .map(|(_, value)| units::amount(value).unwrap_or(0.0))
+                .map(|(_, value)| amount(value).unwrap_or(0.0))
                 .collect()
         };
         numbers(a)

@@ -1,13 +1,13 @@
 //! Networks of a run in words: their links, baselines of these, and the traffic of systems.
 
-use pubgauge_claims::rule::quantity;
 use pubgauge_network::{Baseline, Throughput};
+use pubgauge_quantities::shown;
+use pubgauge_quantities::stats::mean;
+use pubgauge_quantities::written::amount;
 use pubgauge_results::network::{self, NetworkInfo, NetworkTraffic, fullest_link};
 use pubgauge_results::{Results, Trial};
 
-use crate::stats::mean;
 use crate::summary::Cell;
-use crate::units;
 
 /// What the bare links do, in a sentence; `None` where they were not measured.
 pub(crate) fn raw(info: &NetworkInfo) -> Option<String> {
@@ -27,7 +27,7 @@ pub(crate) fn raw(info: &NetworkInfo) -> Option<String> {
     let [tcp, udp, multicast] = [tcp, udp, multicast].map(rate);
     let trip = round_trips.iter().map(|trip| trip.p50_ns).max();
     let trip = trip.filter(|ns| *ns > 0).map_or(String::new(), |ns| {
-        format!("; there and back {}", units::time(ns as f64))
+        format!("; there and back {}", shown::time(ns as f64))
     });
     Some(format!(
         "bare links, {from} to {whom}: {tcp} by TCP, {udp} by UDP, {multicast} by multicast{trip}"
@@ -44,7 +44,7 @@ pub(crate) fn doubt(info: &NetworkInfo) -> Option<String> {
 /// Bits per second in words.
 pub(crate) fn rate(measured: &Throughput) -> String {
     let mega = measured.bits_per_s() / 1e6;
-    format!("{} Mbit/s", units::digits(mega))
+    format!("{} Mbit/s", shown::digits(mega))
 }
 
 /// The network traffic of a cell's trials, as means over them, in one sentence; `None` without a network.
@@ -70,8 +70,8 @@ pub(crate) fn sentence(results: &Results, cell: &Cell<'_>) -> Option<String> {
     let mut said = format!(
         "{}: publishers' hosts sent {} B in {} packets for each delivery",
         cell.label,
-        units::digits(bytes),
-        units::digits(packets)
+        shown::digits(bytes),
+        shown::digits(packets)
     );
     let payload = mean(&|trial, _| payload_bits_per_s(trial));
     let bare = info.baseline.as_ref().map(|b| b.tcp.bits_per_s());
@@ -81,15 +81,15 @@ pub(crate) fn sentence(results: &Results, cell: &Cell<'_>) -> Option<String> {
         } else {
             format!(
                 "; {} Mbit/s of payload, {} of what bare TCP carries",
-                units::digits(payload / 1e6),
-                units::share(payload / bare)
+                shown::digits(payload / 1e6),
+                shown::share(payload / bare)
             )
         });
     }
     let fullest = on.iter().filter_map(|(trial, _)| fullest_link(trial));
     let fullest = fullest.max_by(|(_, a), (_, b)| a.total_cmp(b));
     if let Some((host, share)) = fullest {
-        let share = units::share(share);
+        let share = shown::share(share);
         said.push_str(&format!("; the link of {} was {share} full", host.host));
     }
     Some(said)
@@ -97,5 +97,5 @@ pub(crate) fn sentence(results: &Results, cell: &Cell<'_>) -> Option<String> {
 
 /// Payload delivered, in bits per second; `None` where payloads have several sizes.
 fn payload_bits_per_s(trial: &Trial) -> Option<f64> {
-    Some(trial.delivered_msgs_per_s * quantity(&trial.workload.payload)? * 8.0)
+    Some(trial.delivered_msgs_per_s * amount(&trial.workload.payload)? * 8.0)
 }

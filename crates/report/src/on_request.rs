@@ -1,10 +1,10 @@
 //! Figures that were counted on request.
 
+use pubgauge_quantities::shown;
+use pubgauge_quantities::stats::mean;
 use pubgauge_results::figure::figure;
 
-use crate::stats::mean;
 use crate::summary::Cell;
-use crate::units;
 
 /// Means of the counted figures over the trials of a cell, in one sentence; `None` without any.
 pub(crate) fn sentence(cell: &Cell<'_>) -> Option<String> {
@@ -13,7 +13,7 @@ pub(crate) fn sentence(cell: &Cell<'_>) -> Option<String> {
             .trials
             .iter()
             .filter_map(|trial| figure(trial, None, name));
-        mean(values).map(units::digits)
+        mean(values).map(shown::digits)
     };
     let mut said = Vec::new();
     if cell.trials.iter().any(|trial| trial.system_calls.is_some()) {

@@ -1,6 +1,7 @@
 //! The page: one HTML file that needs no other file, and no scripts for its text and tables.
 
 use maud::{Markup, html};
+use pubgauge_quantities::shown;
 use pubgauge_results::Results;
 use pubgauge_results::model::StudyInfo;
 use serde_json::{Value, json};
@@ -10,7 +11,6 @@ use crate::answers;
 use crate::figures;
 use crate::searches::Sought;
 use crate::summary::Summary;
-use crate::units;
 
 mod answer;
 mod asked;
@@ -83,9 +83,9 @@ fn header(results: &Results) -> Markup {
     html! {
         @if let Some(question) = &study.question { p class="question" { (question) } }
         p class="where" {
-            (frame::time(&study.started)) " · " (units::so_many(trials, "trial"))
+            (frame::time(&study.started)) " · " (shown::so_many(trials, "trial"))
             @if trials != planned { " of " (planned) }
-            " · " (units::so_many(machine.cores.into(), "processor")) ", " (machine.cpu_model)
+            " · " (shown::so_many(machine.cores.into(), "processor")) ", " (machine.cpu_model)
             span id="file" {}
         }
     }

@@ -1,13 +1,14 @@
 //! Searches for a limit as they are shown: their names, and their results in few words.
 
+use pubgauge_quantities::shown;
+use pubgauge_quantities::stats::mean;
 use pubgauge_results::search::{Bound, Finding, GaveWay, Purpose, Search, SearchTrial};
 use pubgauge_results::{Results, System, Trial};
 
 use crate::lists::grouped;
 use crate::naming;
-use crate::stats::mean;
 use crate::summary::{Cell, Summary, Workload};
-use crate::{answers, units, workload};
+use crate::{answers, workload};
 use pubgauge_results::figure::per_message;
 
 /// The text in place of the confirmed load where no long trial stayed within what was asked.
@@ -210,9 +211,9 @@ impl<'a> Sought<'a> {
     /// The same without its unit, unless it is one of size.
     fn amount(&self, value: f64) -> String {
         match &self.search.axis[..] {
-            "payload" => units::bytes(value as u64),
-            "rate" => units::brief(value),
-            _ => units::count(value as u64),
+            "payload" => shown::bytes(value as u64),
+            "rate" => shown::brief(value),
+            _ => shown::count(value as u64),
         }
     }
 
@@ -262,7 +263,7 @@ impl<'a> Sought<'a> {
         let lasted = long
             .and_then(|tried| tried.trial)
             .map(|trial| trial.duration_s);
-        let lasted = lasted.map_or(String::new(), |s| format!(" for {} s", units::brief(s)));
+        let lasted = lasted.map_or(String::new(), |s| format!(" for {} s", shown::brief(s)));
         Some(self.amount(confirmed) + &lasted)
     }
 
@@ -336,12 +337,12 @@ pub(crate) fn notes(members: &[&Sought<'_>]) -> Vec<String> {
 pub(crate) fn gave_way(gave_way: &GaveWay) -> String {
     let value = gave_way.figure;
     let figure = match &gave_way.unit[..] {
-        "ns" => units::time(value),
-        "s" => units::time(value * 1e9),
-        "bytes" | "B" => units::bytes(value as u64),
-        unit if unit.starts_with("share") => units::share(value),
-        "" => units::brief(value),
-        unit => format!("{} {unit}", units::brief(value)),
+        "ns" => shown::time(value),
+        "s" => shown::time(value * 1e9),
+        "bytes" | "B" => shown::bytes(value as u64),
+        unit if unit.starts_with("share") => shown::share(value),
+        "" => shown::brief(value),
+        unit => format!("{} {unit}", shown::brief(value)),
     };
     format!("{} {figure}", gave_way.what)
 }

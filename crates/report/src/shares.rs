@@ -1,16 +1,17 @@
 //! Loads that are shares of limits: the limit, and the load itself.
 
+use pubgauge_quantities::shown;
 use pubgauge_results::search::LimitShare;
 
 use crate::lists::unique;
 use crate::summary::{Cell, Workload};
-use crate::units;
 
 /// The axis of a workload's load that is a share of a limit, and the share in words.
 pub(crate) fn words(workload: &Workload<'_>) -> Option<(String, String)> {
     let all = || workload.cells.iter().filter_map(of);
     let axis = &all().next()?.axis;
-    let words = unique(all().map(|share| format!("{} of {}", percent(share), share.of)));
+    let words =
+        unique(all().map(|share| format!("{} of {}", shown::percent(share.share, 9), share.of)));
     let words = format!("{axis} at {}", words.join(" | "));
     Some((axis.clone(), words))
 }
@@ -19,10 +20,10 @@ pub(crate) fn words(workload: &Workload<'_>) -> Option<(String, String)> {
 pub(crate) fn sentence(cell: &Cell<'_>) -> Option<String> {
     let share = of(cell)?;
     let shown = |load: f64| match &share.axis[..] {
-        "rate" => format!("{} msg/s", units::brief(load)),
-        "payload" => units::bytes(load as u64),
-        "burst" => format!("{} messages", units::count(load as u64)),
-        axis => format!("{} {axis}", units::count(load as u64)),
+        "rate" => format!("{} msg/s", shown::brief(load)),
+        "payload" => shown::bytes(load as u64),
+        "burst" => format!("{} messages", shown::count(load as u64)),
+        axis => format!("{} {axis}", shown::count(load as u64)),
     };
     let end = match (share.share > 1.0, share.at_least) {
         (true, _) => "the upper end of its limit",
@@ -33,7 +34,7 @@ pub(crate) fn sentence(cell: &Cell<'_>) -> Option<String> {
         "{}: {} is {} of what {} carries, {} ({end})",
         cell.label,
         shown(share.load),
-        percent(share),
+        shown::percent(share.share, 9),
         share.of,
         shown(share.end)
     ))
@@ -43,9 +44,4 @@ fn of<'a>(cell: &Cell<'a>) -> Option<&'a LimitShare> {
     cell.trials
         .iter()
         .find_map(|trial| trial.limit_share.as_ref())
-}
-
-/// A share in percent: `80 %`.
-fn percent(share: &LimitShare) -> String {
-    format!("{} %", (share.share * 100.0 * 1e9).round() / 1e9)
 }

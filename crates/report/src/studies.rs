@@ -1,5 +1,6 @@
 //! Summary of several studies: their claims with the outcomes; of those without claims, the answers.
 
+use pubgauge_quantities::shown;
 use pubgauge_results::claim::{ClaimOutcome, ClaimVerdict};
 use pubgauge_results::model::Machine;
 use pubgauge_results::studies::{Counts, FORMAT, Studies, StudyOutcome};
@@ -8,7 +9,6 @@ use pubgauge_results::{Results, Trial};
 use crate::answers::answers;
 use crate::summary::Summary;
 use crate::terminal::{plain, wrapped};
-use crate::units;
 
 /// Width in characters of a study's name in the table.
 const NAME: usize = 20;
@@ -62,7 +62,7 @@ fn machine(machine: &Machine) -> String {
     let facts = [
         processors,
         machine.cpu_model.clone(),
-        format!("{} of memory", units::bytes(machine.memory_bytes)),
+        format!("{} of memory", shown::bytes(machine.memory_bytes)),
         machine.os.clone(),
         kernel.to_owned(),
     ];

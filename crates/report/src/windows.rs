@@ -1,10 +1,10 @@
 //! Named spans of the measurement: a line for each in the terminal, a table and shaded spans on the page.
 
+use pubgauge_quantities::shown;
 use pubgauge_results::Trial;
 use pubgauge_results::window::{WindowFigures, in_window};
 
 use crate::summary::Cell;
-use crate::units;
 
 /// A sentence for each window of a cell, over its repeats; where the workload has several flows, with the
 /// figures of each flow.
@@ -32,7 +32,7 @@ pub(crate) fn sentences(cell: &Cell<'_>) -> Vec<String> {
 
 /// Its name and span: `during (30 to 40 s)`.
 fn span(window: &WindowFigures) -> String {
-    let (from, to) = (units::digits(window.from_s), units::digits(window.to_s));
+    let (from, to) = (shown::digits(window.from_s), shown::digits(window.to_s));
     let from = if window.from_s == 0.0 {
         "0"
     } else {
@@ -49,7 +49,7 @@ fn words(cell: &Cell<'_>, flow: Option<&str>, name: &str) -> String {
     };
     let time = |quantile: f64| {
         let of = |w: &WindowFigures| Some(w.latency_ns.quotable(quantile)? as f64);
-        estimate(&of).map_or("-".to_owned(), units::time)
+        estimate(&of).map_or("-".to_owned(), shown::time)
     };
     let all = || {
         cell.trials
@@ -57,7 +57,7 @@ fn words(cell: &Cell<'_>, flow: Option<&str>, name: &str) -> String {
             .filter_map(move |t| in_window(t, flow, name))
     };
     let rate = estimate(&|w| Some(w.delivered_msgs_per_s));
-    let mut words = format!("{} msgs/s", rate.map_or("-".to_owned(), units::rate));
+    let mut words = format!("{} msgs/s", rate.map_or("-".to_owned(), shown::rate));
     if all().any(|w| w.latency_ns.count > 0) {
         words.push_str(&format!(
             ", p50 {}, p99 {}, p99.9 {}",
@@ -70,9 +70,9 @@ fn words(cell: &Cell<'_>, flow: Option<&str>, name: &str) -> String {
     let lost: Option<u64> = all().map(|w| w.lost).sum();
     match (missing, lost) {
         (0, _) => words.push_str(", none lost"),
-        (_, Some(lost)) => words.push_str(&format!(", {} lost", units::count(lost))),
+        (_, Some(lost)) => words.push_str(&format!(", {} lost", shown::count(lost))),
         (missing, None) => {
-            let missing = units::count(missing);
+            let missing = shown::count(missing);
             words.push_str(&format!(", {missing} lost or under way"));
         }
     }

@@ -2,13 +2,13 @@
 
 use std::fmt;
 
+use pubgauge_quantities::shown;
+use pubgauge_quantities::stats::{self, MeanInterval, Ratio};
 use pubgauge_results::Trial;
 
 use crate::cell::Cell;
 use crate::metric::Bound;
 pub use crate::metric::Metric;
-use crate::stats::{self, Estimate, Ratio};
-use crate::units;
 
 impl Metric {
     /// The metrics that cells are compared by: throughput flat out, where latency only shows how
@@ -46,7 +46,7 @@ pub struct Place {
     /// The cell's name within its point.
     pub row: String,
     /// Its figure.
-    pub estimate: Estimate,
+    pub estimate: MeanInterval,
     /// How the figure bounds what the system can do.
     pub bound: Bound,
     /// Its figure over the best one's; absent for the best itself and with a single repeat.
@@ -74,7 +74,7 @@ pub fn answer(cells: &[&Cell<'_>], metric: Metric) -> Answer {
                 cell.valid().filter_map(|t| metric.figure(t)).collect(),
             ),
         };
-        let Some(estimate) = Estimate::of(&values) else {
+        let Some(estimate) = MeanInterval::of(&values) else {
             continue;
         };
         let place = Place {
@@ -142,7 +142,7 @@ impl Answer {
         } else {
             (ratio.low, ratio.ratio, ratio.high)
         };
-        let [low, mid, high] = [low, mid, high].map(units::digits);
+        let [low, mid, high] = [low, mid, high].map(shown::digits);
         Some(match self.winners[0].bound {
             Bound::AtLeast => format!("{low} times apart at least"),
             _ => format!("{mid} times apart ({low} to {high})"),

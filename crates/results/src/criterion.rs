@@ -2,6 +2,8 @@
 
 pub(crate) mod spec;
 
+use pubgauge_quantities::shown::decimals;
+
 use crate::figure::{Better, Figure, Unit, figure};
 use crate::model::{CriterionOutcome, Status, Trial};
 use crate::verdict::failed;
@@ -270,12 +272,7 @@ pub fn show(figure: &Figure, value: f64) -> String {
 
 /// A number with at most three digits after the point.
 fn number(value: f64) -> String {
-    let text = format!("{value:.3}");
-    let text = text.trim_end_matches('0').trim_end_matches('.');
-    match text {
-        "-0" => "0".to_owned(),
-        text => text.to_owned(),
-    }
+    decimals(value, 3)
 }
 
 #[cfg(test)]

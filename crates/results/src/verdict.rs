@@ -11,6 +11,7 @@
 //! is [`thresholds::PACED_RUNNING`].
 
 use pubgauge_driver::{OnFull, Reliability, Settings};
+use pubgauge_quantities::shown;
 
 pub use crate::model::Circumstances;
 use crate::model::{FlowFigures, Questions, SeriesRecord, Status, Trial, Verdict};
@@ -367,10 +368,6 @@ fn link(trial: &Trial, findings: &mut Findings) {
 }
 
 fn percent(part: u64, whole: u64) -> String {
-    let share = part as f64 / whole.max(1) as f64 * 100.0;
-    if share >= 0.1 {
-        format!("{share:.1} %")
-    } else {
-        format!("{share:.4} %")
-    }
+    let share = part as f64 / whole.max(1) as f64;
+    shown::percent(share, if share >= 0.001 { 1 } else { 4 })
 }

@@ -1,6 +1,7 @@
 //! Figures of bursts of messages back to back.
 
 use pubgauge_engine::bursts::BurstRecording;
+use pubgauge_quantities::stats::median;
 use pubgauge_results::bursts::BurstFigures;
 use pubgauge_workload::{Arrivals, Flow};
 
@@ -42,15 +43,4 @@ pub(crate) fn figures(flow: &Flow, recorded: &[BurstRecording]) -> Option<BurstF
         arrival_ns: median(arrivals.clone(), u64::cmp),
         longest_arrival_ns: arrivals.max(),
     })
-}
-
-/// The median; of an even number of values the upper one.
-fn median<T>(
-    values: impl Iterator<Item = T>,
-    order: impl FnMut(&T, &T) -> std::cmp::Ordering,
-) -> Option<T> {
-    let mut values: Vec<T> = values.collect();
-    values.sort_by(order);
-    let middle = values.len() / 2;
-    (middle < values.len()).then(|| values.swap_remove(middle))
 }

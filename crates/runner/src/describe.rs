@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use pubgauge_driver::Nanos;
+use pubgauge_quantities::shown::number;
 use pubgauge_results::model::WorkloadInfo;
 use pubgauge_workload::{Arrivals, Flow, Sizes, Workload};
 
@@ -106,21 +107,6 @@ fn rate_words(per_s: f64) -> String {
     format!("1 every {} {unit}", number(between))
 }
 
-/// Whole numbers as they are, others in three digits without zeros at the end.
-fn number(value: f64) -> String {
-    let nearest = value.round();
-    if (value - nearest).abs() < 1e-9 * nearest.abs().max(1.0) {
-        return format!("{:.0}", nearest + 0.0);
-    }
-    let places = (2 - value.abs().log10().floor() as i32).max(0) as usize;
-    let text = format!("{value:.places$}");
-    if text.contains('.') {
-        text.trim_end_matches('0').trim_end_matches('.').to_owned()
-    } else {
-        text
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -159,6 +145,5 @@ mod tests {
             assert_eq!(rate_words(per_s), words);
             assert_eq!(arrival_words(&Arrivals::Periodic { per_s }), words);
         }
-        assert_eq!(number(0.3333333333333333), "0.333");
     }
 }

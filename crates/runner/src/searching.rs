@@ -4,6 +4,7 @@
 mod bursts;
 
 use bursts::BURST;
+use pubgauge_quantities::shown::bit_rate;
 use pubgauge_results::criterion::{Comparison, CriterionSpec, bearing};
 use pubgauge_results::figure::{Unit, figure};
 use pubgauge_results::model::{Reason, Rule, Status, Trial, Verdict};
@@ -378,10 +379,7 @@ fn gave_way(told: &Told<'_>, criteria: &[CriterionSpec]) -> GaveWay {
     };
     let full = || {
         let (link, share) = full_link(trial)?;
-        let rate = link
-            .rate_bits_per_s
-            .map(pubgauge_network::rate)
-            .unwrap_or_default();
+        let rate = link.rate_bits_per_s.map(bit_rate).unwrap_or_default();
         let words = format!(
             "the link of {}: {:.0} % of its {rate} was in use",
             link.host,

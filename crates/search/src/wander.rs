@@ -1,5 +1,7 @@
 //! The pace of a machine while a search runs, by what a message cost.
 
+use pubgauge_quantities::stats::median;
+
 /// Trials in a row that show the pace: some of them above the limit, some below.
 const TRIALS: usize = 5;
 /// Factor between what a message costs at the slowest and at the fastest up to which the pace counts as steady.
@@ -22,10 +24,11 @@ impl Wander {
     /// where the pace was steady.
     pub(crate) fn of(trials: &[(f64, f64)]) -> Option<Wander> {
         let costs = at_one_load(trials);
-        let several = || costs.windows(TRIALS).filter_map(median);
+        let middle = |costs: &[f64]| median(costs.iter().copied(), f64::total_cmp);
+        let several = || costs.windows(TRIALS).filter_map(middle);
         let wander = Wander {
             least: several().reduce(f64::min)?,
-            median: median(&costs)?,
+            median: middle(&costs)?,
             most: several().reduce(f64::max)?,
         };
         (wander.most > STEADY * wander.least).then_some(wander)
@@ -51,12 +54,6 @@ fn at_one_load(trials: &[(f64, f64)]) -> Vec<f64> {
     };
     let same = |(l, c): &(f64, f64)| c / (exponent * (l.ln() - load)).exp();
     trials.iter().map(same).collect()
-}
-
-fn median(values: &[f64]) -> Option<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    sorted.get(sorted.len() / 2).copied()
 }
 
 #[cfg(test)]

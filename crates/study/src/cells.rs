@@ -10,12 +10,12 @@ use pubgauge_workload::Workload;
 use crate::file::{NamedSettings, StudyFile, Systems, WorkloadFile};
 use crate::known::{PlanOptions, no_such_system};
 use crate::load::OpenLoad;
+use crate::names::not_of_study;
 use crate::planned::{MAX_TRIALS, PlannedTrial};
 use crate::problem::Problem;
 use crate::profile;
 use crate::study::{Study, path_fault};
 use crate::tree::{Entry, Node, PathFault, Value, full_path};
-use crate::units::not_of_study;
 
 /// Keys at the top of a study that no grid varies.
 const FIXED: [&str; 13] = [

@@ -5,6 +5,7 @@ mod judges;
 mod sides;
 
 use pubgauge_claims::{Claim, Filter, Group, Judge, Needs, Part, Points, Rule, Side};
+use pubgauge_quantities::spelling::did_you_mean;
 
 use self::figures::check_figure;
 use self::figures::percent;
@@ -12,7 +13,6 @@ use self::judges::At;
 use self::sides::Sides;
 use crate::criterion::VERDICTS;
 use crate::file::{Cells, ClaimFile, PointsFile, RuleFile, RuleList};
-use crate::units::did_you_mean;
 
 /// An error in a claim: the path below it, and a message.
 pub(crate) struct Fault {

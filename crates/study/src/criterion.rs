@@ -2,11 +2,12 @@
 
 use std::fmt;
 
+use pubgauge_quantities::spelling::did_you_mean;
+use pubgauge_quantities::{Rate, Size, Span};
 use pubgauge_results::criterion::Comparison;
 use pubgauge_results::figure::{Asked, Figure, Unit};
 
 use crate::file::{Bound, CriterionFile};
-use crate::units::{Rate, Size, Span, did_you_mean};
 use crate::window;
 
 /// A condition on a figure of some trials.

@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use pubgauge_driver::{Reliability, Settings};
+use pubgauge_quantities::{Rate, Size, Span};
 
 use crate::file::{
     FlowFile, NamedSettings, OneSize, PayloadFile, PhasesFile, StudyFile, UntilFile, WorkloadFile,
 };
 use crate::problem::StudyError;
 use crate::study::Study;
-use crate::units::{Rate, Size, Span};
 
 /// What `pubgauge run` takes without a study file. Every value may be absent.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -10,8 +10,9 @@ use serde::de::{
 };
 use serde::forward_to_deserialize_any;
 
+use pubgauge_quantities::spelling::did_you_mean;
+
 use crate::tree::{Entry, Node, Value};
-use crate::units::did_you_mean;
 
 /// A value that does not fit its type.
 #[derive(Clone, Debug)]

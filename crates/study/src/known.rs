@@ -1,8 +1,8 @@
 //! The systems there are, and the caller's choices.
 
-use std::collections::BTreeMap;
+use pubgauge_quantities::spelling::did_you_mean;
 
-use crate::units::did_you_mean;
+use std::collections::BTreeMap;
 
 /// The systems there are, and the caller's choices.
 #[derive(Clone, Debug, Default)]

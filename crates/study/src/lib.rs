@@ -30,7 +30,6 @@ mod scale;
 mod search;
 mod study;
 mod tree;
-mod units;
 mod window;
 mod wishes;
 
@@ -48,7 +47,6 @@ pub use profile::{Profile, TUNED, Tuned, profiles, tuned};
 pub use scale::FULL;
 pub use search::SearchPlan;
 pub use study::{MAX_FILE_BYTES, Study};
-pub use units::{Percent, Rate, Size, Span, UnitError};
 
 /// The JSON Schema of study files.
 pub fn schema() -> serde_json::Value {

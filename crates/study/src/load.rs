@@ -6,6 +6,7 @@ use std::iter::once;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use pubgauge_quantities::Percent;
 use pubgauge_workload::Workload;
 
 use crate::axis::Axis;
@@ -14,7 +15,6 @@ use crate::placing;
 use crate::problem::StudyError;
 use crate::resolve::{self, Traces};
 use crate::study::Study;
-use crate::units::Percent;
 
 /// A share of the limit that the search of a workload finds, written as `80% of limit`.
 #[derive(Clone, Debug, PartialEq)]

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use crate::cells::Cell;
 use crate::load::{OpenLoad, Share};
+use crate::names::not_of_study;
 use crate::places::{FIND, Place, places};
 use crate::planned::PlannedTrial;
 use crate::problem::{Problem, StudyError};
 use crate::study::Study;
 use crate::tree::Node;
-use crate::units::not_of_study;
 
 impl Study {
     /// Whether a value of the study is searched for.

@@ -1,6 +1,9 @@
 //! Criteria and claims of a study, and checks of the names in them.
 
+use std::borrow::Borrow;
+
 use pubgauge_claims::Claim;
+use pubgauge_quantities::spelling::did_you_mean;
 
 use crate::claim::{Fault, claim};
 use crate::criterion::{self, Criterion};
@@ -8,8 +11,18 @@ use crate::file::{NamedSettings, StudyFile, Systems};
 use crate::problem::Problem;
 use crate::resolve;
 use crate::study::Study;
-use crate::units::not_of_study;
 use crate::window;
+
+/// What to say of a name in a study that is, for example, `no workload` of it.
+pub(crate) fn not_of_study<S: AsRef<str> + Borrow<str>>(
+    name: &str,
+    what: &str,
+    names: &[S],
+) -> String {
+    let near = did_you_mean(name, names);
+    let there = names.join(", ");
+    format!("`{name}` is {what} of this study{near}; there is {there}")
+}
 
 impl Study {
     pub(crate) fn criteria(&self, base: &StudyFile, problems: &mut Vec<Problem>) -> Vec<Criterion> {

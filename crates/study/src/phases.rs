@@ -1,9 +1,9 @@
 //! Phases of a trial.
 
+use pubgauge_quantities::{Rate, Span};
 use pubgauge_workload::{Phases, Until, Window};
 
 use crate::file::{PhasesFile, UntilFile};
-use crate::units::{Rate, Span};
 
 /// The study's phases, with the workload's own on top.
 pub(crate) fn resolve_phases(study: &PhasesFile, own: &PhasesFile) -> Phases {

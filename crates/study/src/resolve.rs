@@ -7,6 +7,8 @@ mod traces;
 
 use std::collections::{HashMap, HashSet};
 
+use pubgauge_quantities::spelling::did_you_mean;
+use pubgauge_quantities::{Rate, Size, Span};
 use pubgauge_workload::schedule::{MIN_SIZE, Replay, ReplayMode};
 use pubgauge_workload::{
     Arrivals, AudienceError, Device, Exchange, Flow, Publisher, Sizes, Subscriber, TopicMatch,
@@ -19,7 +21,6 @@ use crate::file::{
     ReplayMode as ReplayModeFile, WorkloadFile,
 };
 use crate::phases::resolve_phases;
-use crate::units::{Rate, Size, Span, did_you_mean};
 pub(crate) use checks::check_parts;
 pub(crate) use traces::Traces;
 

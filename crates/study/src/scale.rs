@@ -2,10 +2,11 @@
 
 use std::ops::Range;
 
+use pubgauge_quantities::spelling::did_you_mean;
+
 use crate::problem::StudyError;
 use crate::study::Study;
 use crate::tree::{Entry, Node, Value};
-use crate::units::did_you_mean;
 
 /// The size that every study has: as it is written.
 pub const FULL: &str = "full";

@@ -7,13 +7,14 @@ use std::path::{Path, PathBuf};
 
 use toml::de::{DeTable, DeValue};
 
+use pubgauge_quantities::spelling::did_you_mean;
+
 use crate::decode::decode;
 use crate::file::StudyFile;
 use crate::places;
 use crate::problem::{Problem, Sources, StudyError};
 use crate::profile;
 use crate::tree::{Entry, Node, PathFault, Value, full_path, short_names};
-use crate::units::did_you_mean;
 
 /// Largest study file in bytes; a study is a page or two of text.
 pub const MAX_FILE_BYTES: u64 = 1 << 20;

@@ -1,12 +1,13 @@
 //! Named spans of the measurement, and checks of them.
 
+use pubgauge_quantities::Span;
 use pubgauge_results::figure::Figure;
 use pubgauge_workload::{Phases, Until};
 
 use crate::clash::{Clash, Clashes};
 use crate::file::{PhasesFile, StudyFile, WorkloadFile};
+use crate::names::not_of_study;
 use crate::phases::resolve_phases;
-use crate::units::{Span, not_of_study};
 
 /// Most windows of a workload: each worker keeps histograms of each.
 const MOST: usize = 32;

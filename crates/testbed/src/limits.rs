@@ -9,6 +9,7 @@ mod available;
 use std::io;
 
 use pubgauge_driver::Resource;
+use pubgauge_quantities::shown::bytes;
 use rustix::process::{self, Rlimit, getrlimit, setrlimit};
 
 pub use available::{Available, available};
@@ -192,8 +193,8 @@ pub enum Shortage {
     /// Memory.
     #[error(
         "the client needs about {} of memory at the least, but {} are available ({bound}): {parts}\n  hint: {}",
-        in_words(*needed),
-        in_words(*available),
+        bytes(*needed),
+        bytes(*available),
         Resource::Memory.advice()
     )]
     Memory {
@@ -243,16 +244,8 @@ pub struct TooFewDescriptors {
 /// The parts of the estimate that make up a hundredth or more.
 fn parts(memory: &[(String, u64)], all: u64) -> String {
     let large = memory.iter().filter(|(_, bytes)| *bytes >= all / 100);
-    let words = large.map(|(what, bytes)| format!("{what} {}", in_words(*bytes)));
+    let words = large.map(|(what, size)| format!("{what} {}", bytes(*size)));
     words.collect::<Vec<_>>().join(", ")
-}
-
-fn in_words(bytes: u64) -> String {
-    match bytes {
-        0..1_048_576 => format!("{} KiB", bytes >> 10),
-        1_048_576..1_073_741_824 => format!("{:.1} MiB", bytes as f64 / 1_048_576.0),
-        _ => format!("{:.1} GiB", bytes as f64 / 1_073_741_824.0),
-    }
 }
 
 /// Raises the soft limit of open files to the hard one and returns the limit that then holds.

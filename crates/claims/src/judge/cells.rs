@@ -2,10 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use pubgauge_quantities::shown;
+use pubgauge_quantities::stats::{Estimate, Lacks};
+use pubgauge_quantities::written::amount;
+
 use crate::curve::{FEWEST, growth, spread_of_steps, spread_of_windows, too_few, variation};
 use crate::decide::{Finding, Outcome, Show, Ways, inside};
-use crate::rule::{Count, Filter, Judge, Rule, admits, quantity, range};
-use crate::stats::{Estimate, Lacks};
+use crate::rule::{Count, Filter, Judge, Rule, admits, range};
 
 /// What a run measured.
 pub struct Run<'a> {
@@ -208,7 +211,7 @@ pub(super) fn points(run: &Run<'_>, rule: &Rule, sides: &[&Filter]) -> Vec<Strin
         .filter_map(|cell| cell.value(axis))
         .collect();
     let mut values: Vec<String> = seen.into_iter().map(str::to_owned).collect();
-    values.sort_by(|a, b| match (quantity(a), quantity(b)) {
+    values.sort_by(|a, b| match (amount(a), amount(b)) {
         (Some(a), Some(b)) => a.total_cmp(&b),
         _ => a.cmp(b),
     });
@@ -272,7 +275,7 @@ impl Series {
         let mut all: Vec<(f64, &Vec<(u32, f64)>)> = Vec::new();
         for (point, measured) in &self.points {
             // Of an axis of names only the order counts.
-            let x = quantity(point).unwrap_or(f64::NAN);
+            let x = amount(point).unwrap_or(f64::NAN);
             match measured {
                 Ok(Measured::Repeats { values, .. }) => all.push((x, values)),
                 Ok(Measured::Between(..)) => {
@@ -304,7 +307,7 @@ impl Series {
     /// The values of the axis are numbers, whose distances count.
     pub(super) fn numbers(&self) -> Result<(), String> {
         let mut points = self.points.iter();
-        match points.find(|(point, _)| quantity(point).is_none()) {
+        match points.find(|(point, _)| amount(point).is_none()) {
             Some((point, _)) => Err(format!("`{point}` is not a number")),
             None => Ok(()),
         }
@@ -538,7 +541,7 @@ pub(super) fn count(measured: &Result<Measured, String>, wanted: Count) -> Findi
             values, expected, ..
         }) => (values, *expected),
     };
-    let digits = crate::sentence::digits;
+    let digits = shown::number;
     let total: f64 = values.iter().map(|(_, value)| value).sum();
     let ours = if total == 0.0 && expected > 0.0 {
         format!(

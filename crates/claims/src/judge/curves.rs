@@ -1,10 +1,12 @@
 //! Rules along an axis: from cells to the judges of curves.
 
+use pubgauge_quantities::written::amount;
+
 use super::cells::{Measured, Point, Series, estimate, within};
 use super::{Judged, Judging, Line, log_range};
 use crate::curve::{self, shown_ratio};
 use crate::decide::{Ways, all, inside};
-use crate::rule::{Bounds, Steps, quantity};
+use crate::rule::{Bounds, Steps};
 
 impl Judging<'_> {
     /// Step by step, then last over first. `up` is 1 for rises, -1 for falls.
@@ -73,10 +75,10 @@ impl Judging<'_> {
             return Ok(curve::cross_anywhere(&ratios, ways));
         }
         let count = |fits: &dyn Fn(f64) -> bool| {
-            let values = points.iter().filter_map(|(value, _)| quantity(value));
+            let values = points.iter().filter_map(|(value, _)| amount(value));
             values.filter(|value| fits(*value)).count()
         };
-        let ends = quantity(from).zip(quantity(to));
+        let ends = amount(from).zip(amount(to));
         let (from, to) = ends.ok_or("the ends of the crossing are not numbers")?;
         let (above, below) = (count(&|v| v <= from), count(&|v| v >= to));
         Ok(curve::cross(&ratios, above, below, ways))
@@ -86,9 +88,9 @@ impl Judging<'_> {
         let series = line.terms[0].1;
         series.numbers()?;
         let curves = series.curves(true)?;
-        let ends = quantity(from).zip(quantity(to));
+        let ends = amount(from).zip(amount(to));
         let (from, to) = ends.ok_or("the ends of the jump are not numbers")?;
-        let value = |at: usize| quantity(&series.points[at].0).unwrap_or(f64::NAN);
+        let value = |at: usize| amount(&series.points[at].0).unwrap_or(f64::NAN);
         let inside = |step: &usize| value(*step) >= from && value(step + 1) <= to;
         let steps: Vec<usize> = (0..series.points.len().saturating_sub(1))
             .filter(inside)

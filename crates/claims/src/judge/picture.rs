@@ -1,10 +1,12 @@
 //! What a claim is about as curves: the figure of each side over the axis.
 
+use pubgauge_quantities::stats::Estimate;
+use pubgauge_quantities::written::amount;
+
 use super::cells::{Measured, Series, points};
 use super::missing;
 use crate::curve::FEWEST;
-use crate::rule::{Claim, Filter, Rule, quantity};
-use crate::stats::Estimate;
+use crate::rule::{Claim, Filter, Rule};
 
 use super::Run;
 
@@ -131,7 +133,7 @@ fn point(at: String, measured: &Measured) -> Option<Point> {
         }
     };
     value.is_finite().then(|| Point {
-        number: quantity(&at),
+        number: amount(&at),
         at,
         value,
         low,

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use super::links::All;
 use super::step::{Act, INTERFACE, Place, Ready, Step};
 use pubgauge_network::{Host, Link, Loss, Nanos, Network, Reordering};
+use pubgauge_quantities::shown::decimals;
 
 /// Nanoseconds in the unit of `wirefilter`'s delays.
 pub(super) const MILLISECOND: Nanos = 1_000_000;
@@ -78,6 +79,5 @@ fn filter(host: Host, link: &Link, folders: [PathBuf; 2]) -> Step {
 
 /// A share as a percentage, with six digits after the point.
 pub(super) fn percent(share: f64) -> String {
-    let text = format!("{:.6}", share * 100.0);
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    decimals(share * 100.0, 6)
 }

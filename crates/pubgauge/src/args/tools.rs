@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use pubgauge_study::Span;
+use pubgauge_quantities::Span;
 
 use super::Output;
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
 use pubgauge_campaign::default_criterion;
-use pubgauge_report::units::count;
+use pubgauge_quantities::shown::count;
 use pubgauge_results::search::{Bound, Purpose};
 use pubgauge_runner::simulated::search;
 use pubgauge_search::Question;

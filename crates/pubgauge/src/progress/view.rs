@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use pubgauge_engine::conductor::Phase;
 use pubgauge_engine::live::{LatencyLive, Live};
-use pubgauge_report::units;
+use pubgauge_quantities::shown;
 use pubgauge_study::PlannedTrial;
 
 /// Live figures of a trial.
@@ -196,21 +196,21 @@ impl View {
         }
         let rate = |per_s: f64| match per_s {
             per_s if per_s < 999.5 => format!("{per_s:.0}/s"),
-            per_s => units::rate(per_s),
+            per_s => shown::rate(per_s),
         };
         let mut parts = vec![
             format!("out {}", rate(rates.out_per_s)),
             format!("in {}", rate(rates.in_per_s)),
         ];
         if let Some(LatencyLive { p50, p99 }) = live.latency {
-            let time = |ns: u64| units::time(ns as f64);
+            let time = |ns: u64| shown::time(ns as f64);
             parts.extend([format!("p50 {}", time(p50)), format!("p99 {}", time(p99))]);
         }
         if let Some(Phase::Measure | Phase::Drain) = self.phase {
-            parts.push(format!("lost {}", units::count(live.passed_over)));
+            parts.push(format!("lost {}", shown::count(live.passed_over)));
         }
         if self.phase == Some(Phase::Drain) && live.under_way > 0 {
-            let mut words = format!("{} under way", units::count(live.under_way));
+            let mut words = format!("{} under way", shown::count(live.under_way));
             if rates.in_per_s > 0.0 {
                 let seconds = live.under_way as f64 / rates.in_per_s;
                 words.push_str(&format!(", about {seconds:.0} s"));

@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
+use pubgauge_quantities::shown;
 use pubgauge_results::figure::{Better, Figure as Known, Unit};
 use pubgauge_results::{Trial, window};
 
 use super::Pair;
-use crate::units;
 
 /// A figure of a trial, or of a window of it.
 #[derive(Clone, Debug)]
@@ -80,14 +80,14 @@ impl Figure {
     /// A value with its unit.
     pub fn show(&self, value: f64) -> String {
         match self.unit {
-            Unit::Nanoseconds => units::time(value),
-            Unit::PerSecond => units::rate(value),
-            Unit::MicrosecondsPerMessage => format!("{} µs", units::digits(value)),
-            Unit::Bytes => units::bytes(value.round() as u64),
-            Unit::Share => format!("{} %", units::digits(100.0 * value)),
-            Unit::BytesPerSecond => format!("{}/s", units::bytes(value.round() as u64)),
+            Unit::Nanoseconds => shown::time(value),
+            Unit::PerSecond => shown::rate(value),
+            Unit::MicrosecondsPerMessage => format!("{} µs", shown::digits(value)),
+            Unit::Bytes => shown::bytes(value.round() as u64),
+            Unit::Share => format!("{} %", shown::digits(100.0 * value)),
+            Unit::BytesPerSecond => format!("{}/s", shown::bytes(value.round() as u64)),
             Unit::Messages | Unit::Seconds | Unit::Cores | Unit::Count | Unit::Verdict => {
-                units::digits(value)
+                shown::digits(value)
             }
         }
     }

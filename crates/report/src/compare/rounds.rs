@@ -9,6 +9,7 @@
 //! of 95 %. With them the intervals contain the true value in 95 of 100 comparisons, which
 //! `tests/it/long/planted_pairs.rs` counts.
 
+use pubgauge_quantities::stats::{CONFIDENCE, MeanInterval};
 use pubgauge_results::comparison::{ComparedFigure, Comparison, Ended, Side};
 use pubgauge_results::model::Axis;
 use pubgauge_results::{Status, Trial};
@@ -18,7 +19,6 @@ use rand::seq::SliceRandom;
 
 use super::pairing::standing;
 use super::{Figure, Pair, Row, compare_at, figures_of};
-use crate::stats::CONFIDENCE;
 
 /// Confidence of the intervals where the run ends on their width, so that they hold at 95 %.
 const ENDED_ON_WIDTH: f64 = 0.97;
@@ -283,7 +283,7 @@ pub fn conclude(
 }
 
 fn stored(row: Row) -> ComparedFigure {
-    let mean = |estimate: Option<crate::stats::Estimate>| estimate.map(|e| e.mean);
+    let mean = |estimate: Option<MeanInterval>| estimate.map(|e| e.mean);
     ComparedFigure {
         figure: row.figure.name.to_string(),
         unit: row.figure.unit.symbol().to_owned(),

@@ -5,7 +5,6 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
 use super::*;
-use crate::stats;
 
 /// A draw of a standard normal (Box and Muller).
 fn normal(draws: &mut StdRng) -> f64 {
@@ -332,23 +331,6 @@ fn losses_are_compared_where_they_happened() {
     }
     run.trials[3].lost = 7;
     assert_eq!(loss(&systems(&run, 0.05)).verdict, Verdict::CannotTell);
-}
-
-#[test]
-fn intervals_are_those_of_the_other_statistics() {
-    let (a, b) = ([100.0, 105.0, 95.0, 101.0], [110.0, 121.0, 104.0]);
-    let logs = |v: &[f64]| v.iter().map(|x: &f64| x.ln()).collect::<Vec<f64>>();
-    for comparisons in [1, 7] {
-        let confidence = 1.0 - 0.05 / comparisons as f64;
-        let welch = difference(&logs(&a), &logs(&b), false, confidence);
-        let known = stats::ratio(&b, &a, comparisons).unwrap();
-        assert!((welch.low().exp() / known.low - 1.0).abs() < 1e-12);
-        assert!((welch.high().exp() / known.high - 1.0).abs() < 1e-12);
-    }
-    let pairs = difference(&[1.0, 2.0, 3.0, 4.0], &[2.0, 2.5, 4.5, 5.5], true, 0.95);
-    let known = Estimate::of(&[1.0, 0.5, 1.5, 1.5]).unwrap();
-    assert!((pairs.effect - known.mean).abs() < 1e-12);
-    assert!((pairs.half_width - known.half_width.unwrap()).abs() < 1e-9);
 }
 
 #[test]

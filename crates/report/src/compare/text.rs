@@ -2,9 +2,11 @@
 
 use std::fmt::Write as _;
 
+use pubgauge_quantities::shown::digits;
+use pubgauge_quantities::stats::MeanInterval;
+
 use super::{Change, Comparison, Row};
 use crate::lists::grouped;
-use crate::units::digits;
 
 /// Width of the column of figures.
 const FIRST: usize = 18;
@@ -46,7 +48,7 @@ pub fn text(comparison: &Comparison) -> String {
 }
 
 fn line(out: &mut String, row: &Row) {
-    let shown = |estimate: Option<crate::stats::Estimate>| {
+    let shown = |estimate: Option<MeanInterval>| {
         estimate.map_or("-".to_owned(), |e| row.figure.show(e.mean))
     };
     let change = row.shown();

@@ -3,8 +3,9 @@
 use serde::Serialize;
 pub use serde_json::Value;
 
+use pubgauge_quantities::stats::MeanInterval;
+
 use crate::cell::Cell;
-use crate::stats::Estimate;
 
 /// Label of the machine's own noise in figures of latency.
 pub const NOISE: &str = "machine's noise";
@@ -90,14 +91,14 @@ pub(super) fn row(cell: &Cell<'_>, figures: impl IntoIterator<Item = Value>) -> 
 }
 
 /// Mean and both ends of its interval, where it has one.
-pub(super) fn interval(estimate: Option<Estimate>) -> [Value; 3] {
-    let end = |of: fn(&Estimate) -> f64| {
+pub(super) fn interval(estimate: Option<MeanInterval>) -> [Value; 3] {
+    let end = |of: fn(&MeanInterval) -> f64| {
         let known = estimate.filter(|e| e.half_width.is_some());
         Value::from(known.map(|e| of(&e)))
     };
     [
         estimate.map(|e| e.mean).into(),
-        end(Estimate::low),
-        end(Estimate::high),
+        end(MeanInterval::low),
+        end(MeanInterval::high),
     ]
 }

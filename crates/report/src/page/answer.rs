@@ -2,15 +2,17 @@
 
 use maud::{Markup, html};
 
+use pubgauge_quantities::shown;
+
 use super::asked::demands;
 use super::content::Page;
 use super::html::{some, table};
 use super::searches;
 use crate::answers::{Carries, RowAnswer, WorkloadAnswer};
+use crate::glossary;
 use crate::lists::{grouped, unique};
 use crate::naming::Point;
 use crate::summary::Workload;
-use crate::{glossary, units};
 
 /// The largest number of wins in the first section; with more, they are shown with their workloads.
 const WINS: usize = 12;
@@ -146,7 +148,7 @@ fn in_short(row: &RowAnswer) -> Markup {
     html! {
         @match (row.carries, row.carried) {
             (None, Some(carried)) => {
-                b { (units::rate(carried.msgs_per_s)) }
+                b { (shown::rate(carried.msgs_per_s)) }
                 small { (carried.bound.suffix().split(" (").next().unwrap_or("")) }
             }
             _ => small { (row.figure) },
@@ -160,9 +162,9 @@ fn left_and_cost(row: &RowAnswer) -> Markup {
     html! {
         @if left.is_some() || cost.is_some() {
             small class="cost" {
-                @if let Some(times) = left { span { "headroom " (units::digits(times)) "×" } }
+                @if let Some(times) = left { span { "headroom " (shown::digits(times)) "×" } }
                 @if left.is_some() && cost.is_some() { " " }
-                @if let Some(us) = cost { span { "CPU " (units::time(us * 1e3)) "/msg" } }
+                @if let Some(us) = cost { span { "CPU " (shown::time(us * 1e3)) "/msg" } }
             }
         }
     }
@@ -217,7 +219,7 @@ pub(super) fn reasons(answer: &WorkloadAnswer, workload: &Workload<'_>) -> Marku
 /// Headroom and cost.
 fn spare(row: &RowAnswer) -> Markup {
     let cost = row.cpu_us_per_msg.map(|us| {
-        let time = units::time(us * 1e3);
+        let time = shown::time(us * 1e3);
         format!("{time} of processor time a message (client and system)")
     });
     let spare: Vec<String> = row.headroom.iter().cloned().chain(cost).collect();

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use maud::{Markup, html};
+use pubgauge_quantities::shown;
 use pubgauge_results::model::Machine;
 use pubgauge_results::{Results, Status, Trial};
 
@@ -12,7 +13,7 @@ use crate::answers::Carries;
 use crate::columns::columns;
 use crate::lists::unique;
 use crate::summary::{Cell, Doubt, Workload};
-use crate::{glossary, searches, summary, units};
+use crate::{glossary, searches, summary};
 
 /// The largest number of groups of doubtful repeats with which they are unfolded.
 const OPEN_DOUBTS: usize = 6;
@@ -193,7 +194,7 @@ fn facts(results: &Results, machine: &Machine) -> [(&'static str, String); 10] {
             "processor",
             format!("{}, {} available", machine.cpu_model, machine.cores),
         ),
-        ("memory", units::bytes(machine.memory_bytes)),
+        ("memory", shown::bytes(machine.memory_bytes)),
         (
             "operating system",
             format!("{}, {}", machine.os, machine.kernel),

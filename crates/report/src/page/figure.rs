@@ -3,9 +3,10 @@
 use maud::{Markup, html};
 use serde_json::Value;
 
+use pubgauge_quantities::shown;
+
 use super::html::table;
 use crate::figures::{Figure, Kind};
-use crate::units;
 
 /// Rows of a figure's readable table; longer ones are cut with a note. The CSV has all.
 const TABLE_ROWS: usize = 40;
@@ -64,6 +65,6 @@ fn entry(value: &Value) -> Markup {
 fn number_words(number: f64) -> String {
     match number {
         whole if whole.fract() == 0.0 => format!("{:.0}", whole + 0.0),
-        number => units::digits(number),
+        number => shown::digits(number),
     }
 }

@@ -1,13 +1,14 @@
 //! The networks that trials ran on: a drawing, baselines of their links, and the trials' traffic.
 
 use maud::{Markup, html};
-use pubgauge_network::{Host, Link, Network, Role, Throughput, rate, span};
+use pubgauge_network::{Host, Link, Network, Role, Throughput};
+use pubgauge_quantities::shown;
 use pubgauge_results::Results;
 use pubgauge_results::network::{HostTraffic, NetworkInfo};
 
 use super::html::{row, system_of, table, text};
 use super::per_trial::{or_none, time};
-use crate::{network, units};
+use crate::network;
 
 /// The largest number of hosts of a role that are drawn; the last place gives the number of others.
 const DRAWN: usize = 8;
@@ -127,8 +128,8 @@ fn side(layout: &Layout, network: &Network, role: Role) -> Markup {
 
 /// The rate and the delay of a link.
 fn given(link: &Link) -> String {
-    let rate = link.rate_bits_per_s.map(rate);
-    let delay = (link.delay_ns > 0).then(|| span(link.delay_ns));
+    let rate = link.rate_bits_per_s.map(shown::bit_rate);
+    let delay = (link.delay_ns > 0).then(|| shown::span(link.delay_ns));
     rate.into_iter().chain(delay).collect::<Vec<_>>().join(" ")
 }
 
@@ -150,7 +151,7 @@ fn bare(info: &NetworkInfo) -> Markup {
         let share = |measured: &Throughput| {
             let bytes = measured.received_bytes.get(at).copied().unwrap_or(0);
             let bits = bytes as f64 * 8e9 / measured.span_ns.max(1) as f64;
-            format!("{} Mbit/s", units::digits(bits / 1e6))
+            format!("{} Mbit/s", shown::digits(bits / 1e6))
         };
         let trip = baseline.round_trips.get(at);
         [
@@ -185,10 +186,10 @@ fn crossed(results: &Results, number: u32) -> Markup {
     let entries = |host: &HostTraffic| {
         [
             host.host.clone(),
-            units::bytes(host.sent_bytes),
-            units::count(host.sent_packets),
-            units::bytes(host.received_bytes),
-            units::count(host.received_packets),
+            shown::bytes(host.sent_bytes),
+            shown::count(host.sent_packets),
+            shown::bytes(host.received_bytes),
+            shown::count(host.received_packets),
         ]
     };
     let rows = html! {

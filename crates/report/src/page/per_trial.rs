@@ -1,18 +1,18 @@
 //! Tables with a row for each trial, or for a part of it.
 
 use maud::{Markup, html};
+use pubgauge_quantities::shown;
 use pubgauge_results::{Distribution, Trial};
 
 use super::html::{badge, system_of, table};
 use crate::summary::{Cell, Workload};
-use crate::units;
 
 /// A column: its heading, and the text of an entry.
 pub(super) type Column<T> = (&'static str, fn(&T) -> String);
 
 /// A time that may not be known.
 pub(super) fn time(ns: Option<u64>) -> String {
-    or_none(ns, |ns| units::time(ns as f64))
+    or_none(ns, |ns| shown::time(ns as f64))
 }
 
 /// What is known in words.
@@ -26,7 +26,7 @@ pub(super) fn at(distribution: &Distribution, quantile: f64) -> String {
 
 pub(super) fn optional(distribution: &Option<Distribution>, scale: f64, quantile: f64) -> String {
     let value = distribution.and_then(|d| d.quotable(quantile));
-    or_none(value, |ns| units::time(ns as f64 * scale))
+    or_none(value, |ns| shown::time(ns as f64 * scale))
 }
 
 /// All trials of a workload, each with its cell's label.

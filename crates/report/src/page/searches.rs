@@ -1,6 +1,7 @@
 //! Searches for a limit: all in one table, and each with its curves and trials.
 
 use maud::{Markup, html};
+use pubgauge_quantities::shown;
 use pubgauge_results::search::Finding;
 
 use super::asked::asked;
@@ -8,8 +9,8 @@ use super::content::Page;
 use super::figure::one_figure;
 use super::html::{Head, badge, badge_of, notes, some, table};
 use super::per_trial::time;
+use crate::glossary;
 use crate::searches::{self, Group, Sought, Tried, finding, purpose};
-use crate::{glossary, units};
 
 /// All searches of the run in tables, one for each workload and axis.
 pub(super) fn overview(page: &Page<'_>) -> Markup {
@@ -61,7 +62,7 @@ fn limits(group: &Group<'_, '_>) -> Markup {
 
 /// What its table has for a search, each with its heading on a narrow screen and its explanation.
 fn entries<'a>(sought: &Sought<'a>) -> [(&'static str, Option<String>, &'a str); 5] {
-    let cost = |share| sought.cost_ns(share).map(units::time);
+    let cost = |share| sought.cost_ns(share).map(shown::time);
     let way = sought.search.gave_way.as_ref();
     [
         ("limit (95 % interval)", Some(sought.limit()), ""),

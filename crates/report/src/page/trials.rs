@@ -2,6 +2,7 @@
 //! everything else is computed from these.
 
 use maud::{Markup, html};
+use pubgauge_quantities::shown;
 use pubgauge_results::bursts::BurstFigures;
 use pubgauge_results::model::Broker;
 use pubgauge_results::{FlowFigures, Trial};
@@ -11,7 +12,6 @@ use super::per_trial::{Column, at, optional, or_none, per_trial, time, trials};
 use super::windows;
 use crate::lists::unique;
 use crate::summary::Workload;
-use crate::units;
 
 const OF_TRIALS: [Column<Trial>; 39] = [
     ("measured", |t| format!("{:.1} s", t.duration_s)),
@@ -28,9 +28,9 @@ const OF_TRIALS: [Column<Trial>; 39] = [
     ("reordered", |t| t.reordered.to_string()),
     ("negative", |t| t.odd.negative.to_string()),
     ("overflowed", |t| t.odd.overflowed.to_string()),
-    ("offered/s", |t| units::rate(t.offered_msgs_per_s)),
-    ("published/s", |t| units::rate(t.published_msgs_per_s)),
-    ("delivered/s", |t| units::rate(t.delivered_msgs_per_s)),
+    ("offered/s", |t| shown::rate(t.offered_msgs_per_s)),
+    ("published/s", |t| shown::rate(t.published_msgs_per_s)),
+    ("delivered/s", |t| shown::rate(t.delivered_msgs_per_s)),
     ("latency p50", |t| at(&t.latency_ns, 0.5)),
     ("p99", |t| at(&t.latency_ns, 0.99)),
     ("p99.9", |t| at(&t.latency_ns, 0.999)),
@@ -46,12 +46,12 @@ const OF_TRIALS: [Column<Trial>; 39] = [
     ("round trip p50", |t| optional(&t.round_trip_ns, 1.0, 0.5)),
     ("half of it", |t| optional(&t.round_trip_ns, 0.5, 0.5)),
     ("publishers CPU", |t| {
-        units::seconds(t.client_cpu_s.publishers)
+        shown::seconds(t.client_cpu_s.publishers)
     }),
     ("subscribers CPU", |t| {
-        units::seconds(t.client_cpu_s.subscribers)
+        shown::seconds(t.client_cpu_s.subscribers)
     }),
-    ("system CPU", |t| or_none(t.system_cpu_s, units::seconds)),
+    ("system CPU", |t| or_none(t.system_cpu_s, shown::seconds)),
     ("busiest publisher ran / waited", |t| {
         let load = &t.worker_load;
         share(load.publishers_running, load.publishers_waiting)
@@ -64,9 +64,9 @@ const OF_TRIALS: [Column<Trial>; 39] = [
         let load = &t.worker_load;
         share(load.publishers_stalled, load.subscribers_stalled)
     }),
-    ("client memory", |t| units::bytes(t.client_rss_bytes)),
+    ("client memory", |t| shown::bytes(t.client_rss_bytes)),
     ("system memory", |t| {
-        or_none(t.system_rss_bytes, units::bytes)
+        or_none(t.system_rss_bytes, shown::bytes)
     }),
     ("noise p99", |t| at(&t.noise_ns, 0.99)),
     ("earlier trials of its system", |t| {
@@ -86,7 +86,7 @@ const OF_FLOWS: [Column<FlowFigures>; 22] = [
     ("under way at the end", |f| f.under_way.to_string()),
     ("duplicated", |f| f.duplicated.to_string()),
     ("reordered", |f| f.reordered.to_string()),
-    ("delivered/s", |f| units::rate(f.delivered_msgs_per_s)),
+    ("delivered/s", |f| shown::rate(f.delivered_msgs_per_s)),
     ("latency p50", |f| at(&f.latency_ns, 0.5)),
     ("p99", |f| at(&f.latency_ns, 0.99)),
     ("p99.9", |f| at(&f.latency_ns, 0.999)),
@@ -104,7 +104,7 @@ const OF_BURSTS: [Column<BurstFigures>; 10] = [
     ("begins", |b| {
         b.every_ns
             .map_or("when the last one is there".into(), |ns| {
-                format!("every {}", units::time(ns as f64))
+                format!("every {}", shown::time(ns as f64))
             })
     }),
     ("sent", |b| b.sent.to_string()),
@@ -112,9 +112,9 @@ const OF_BURSTS: [Column<BurstFigures>; 10] = [
     ("before the next", |b| b.in_time.to_string()),
     ("cut off by the end", |b| b.cut_off.to_string()),
     ("handed over within", |b| time(b.hand_over_ns)),
-    ("msgs/s in it", |b| or_none(b.msgs_per_s, units::rate)),
+    ("msgs/s in it", |b| or_none(b.msgs_per_s, shown::rate)),
     ("bytes/s in it", |b| {
-        or_none(b.bytes_per_s, |n| units::bytes(n as u64))
+        or_none(b.bytes_per_s, |n| shown::bytes(n as u64))
     }),
     ("arrived after", |b| time(b.arrival_ns)),
 ];
@@ -122,11 +122,11 @@ const OF_BURSTS: [Column<BurstFigures>; 10] = [
 const OF_BROKERS: [Column<Broker>; 7] = [
     ("address", |b| b.address.clone()),
     ("clients", |b| b.connections.to_string()),
-    ("CPU", |b| or_none(b.cpu_s, units::seconds)),
+    ("CPU", |b| or_none(b.cpu_s, shown::seconds)),
     ("busiest thread", |b| {
-        or_none(b.busiest_thread_cpu, units::share)
+        or_none(b.busiest_thread_cpu, shown::share)
     }),
-    ("memory", |b| or_none(b.rss_bytes, units::bytes)),
+    ("memory", |b| or_none(b.rss_bytes, shown::bytes)),
     ("its count: published", |b| {
         or_none(b.published, |n| n.to_string())
     }),
@@ -193,7 +193,7 @@ fn limits(workload: &Workload<'_>) -> Vec<String> {
             .map(|cores| format!("{cores} cores ({})", by(&limits.cores_by)));
         let memory = limits
             .memory_bytes
-            .map(|b| format!("{} of memory ({})", units::bytes(b), by(&limits.memory_by)));
+            .map(|b| format!("{} of memory ({})", shown::bytes(b), by(&limits.memory_by)));
         let parts: Vec<String> = cores.into_iter().chain(memory).collect();
         let mut words = format!("{label}: each {who} had {} at most", parts.join(" and "));
         match &limits.not_held[..] {

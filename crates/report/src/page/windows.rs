@@ -1,12 +1,12 @@
 //! The windows of every trial, with all their figures.
 
 use maud::{Markup, html};
+use pubgauge_quantities::shown;
 use pubgauge_results::window::WindowFigures;
 use pubgauge_results::{FlowFigures, Trial};
 
 use super::per_trial::{Column, at, optional, or_none, per_trial, trials};
 use crate::summary::Workload;
-use crate::units;
 
 const COLUMNS: [Column<WindowFigures>; 25] = [
     ("from", |w| format!("{:.3} s", w.from_s)),
@@ -22,8 +22,8 @@ const COLUMNS: [Column<WindowFigures>; 25] = [
     ("lost", |w| or_none(w.lost, |n| n.to_string())),
     ("duplicated", |w| w.duplicated.to_string()),
     ("reordered", |w| w.reordered.to_string()),
-    ("published/s", |w| units::rate(w.published_msgs_per_s)),
-    ("delivered/s", |w| units::rate(w.delivered_msgs_per_s)),
+    ("published/s", |w| shown::rate(w.published_msgs_per_s)),
+    ("delivered/s", |w| shown::rate(w.delivered_msgs_per_s)),
     ("latency p50", |w| at(&w.latency_ns, 0.5)),
     ("p90", |w| at(&w.latency_ns, 0.9)),
     ("p99", |w| at(&w.latency_ns, 0.99)),
@@ -33,7 +33,7 @@ const COLUMNS: [Column<WindowFigures>; 25] = [
     ("p99", |w| at(&w.latency_from_send_ns, 0.99)),
     ("send lag p99", |w| at(&w.send_lag_ns, 0.99)),
     ("round trip p50", |w| optional(&w.round_trip_ns, 1.0, 0.5)),
-    ("system CPU", |w| or_none(w.system_cpu_s, units::seconds)),
+    ("system CPU", |w| or_none(w.system_cpu_s, shown::seconds)),
 ];
 
 /// The table, if there are windows.

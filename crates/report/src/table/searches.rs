@@ -1,12 +1,12 @@
 //! The table of searches for a limit: a row for each.
 
+use pubgauge_quantities::shown;
 use pubgauge_results::Results;
 
 use super::question;
 use crate::searches::{self, Sought};
 use crate::summary::Summary;
 use crate::terminal::{plain, wrapped};
-use crate::units;
 
 /// Headings of the columns, in two lines.
 const HEADS: [[&str; 2]; 6] = [
@@ -43,7 +43,7 @@ pub(super) fn section(out: &mut String, results: &Results, summary: &Summary<'_>
 
 fn row(sought: &Sought<'_>) -> [String; HEADS.len()] {
     let or_none = |words: Option<String>| words.unwrap_or("-".to_owned());
-    let cost = |share| or_none(sought.cost_ns(share).map(units::time));
+    let cost = |share| or_none(sought.cost_ns(share).map(shown::time));
     [
         sought.row.clone(),
         sought.limit(),

@@ -1,5 +1,7 @@
 //! Whether the client, or the machine that it shares with the system, was the limit.
 
+use pubgauge_quantities::shown::{self, time};
+
 use super::findings::Findings;
 use super::growth::Growth;
 use super::thresholds;
@@ -206,7 +208,10 @@ impl Load {
         let asked = trial.circumstances.pacing_within_ns;
         let allowed = match asked {
             0 => String::new(),
-            asked => format!(" (beyond the {} that pacing-within allows)", time(asked)),
+            asked => format!(
+                " (beyond the {} that pacing-within allows)",
+                time(asked as f64)
+            ),
         };
         let by_noise = |lag: u64, noise: Option<u64>| noise.unwrap_or(0) >= lag / 2;
         let beyond = |lag: Option<u64>| lag.unwrap_or(0).saturating_sub(asked);
@@ -216,7 +221,7 @@ impl Load {
             && median.is_some_and(|p50| half as f64 > thresholds::LAG_SHARE * p50 as f64)
             && (at_fault || by_noise(half, trial.noise_ns.p50))
         {
-            let (half, median) = (time(half), time(median.unwrap_or(0)));
+            let (half, median) = (time(half as f64), time(median.unwrap_or(0) as f64));
             let limit = percent(thresholds::LAG_SHARE);
             let reason = format!(
                 "half of all messages left more than {half} late{allowed}, against a median latency of \
@@ -227,7 +232,7 @@ impl Load {
             && own_tail.is_some_and(|p99| tail > p99)
             && (at_fault || by_noise(tail, trial.noise_ns.p99))
         {
-            let (tail, own_tail) = (time(tail), time(own_tail.unwrap_or(0)));
+            let (tail, own_tail) = (time(tail as f64), time(own_tail.unwrap_or(0) as f64));
             let reason = format!(
                 "the tail is the client's own: 1 % of messages left more than {tail} late{allowed}, and \
                  the system's part of the latency is {own_tail} at the 99th percentile"
@@ -299,7 +304,7 @@ fn words(still: &Still) -> String {
         "{} stood still for {:.1} % of the measurement (limit {limit}), up to {} at a time",
         still.who,
         still.share * 100.0,
-        time(still.longest_ns)
+        time(still.longest_ns as f64)
     )
 }
 
@@ -339,14 +344,5 @@ fn system_is_the_limit(system_cores: f64, client_cores: f64, cores: u32) -> bool
 }
 
 fn percent(share: f64) -> String {
-    format!("{:.0} %", share * 100.0)
-}
-
-fn time(ns: u64) -> String {
-    match ns {
-        0..=999 => format!("{ns} ns"),
-        1_000..=999_999 => format!("{:.1} µs", ns as f64 / 1e3),
-        1_000_000..=999_999_999 => format!("{:.1} ms", ns as f64 / 1e6),
-        _ => format!("{:.2} s", ns as f64 / 1e9),
-    }
+    shown::percent(share, 0)
 }

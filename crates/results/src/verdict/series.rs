@@ -2,7 +2,7 @@
 //!
 //! Records may be shorter than a second, and few; each rule says what it needs.
 
-use statrs::distribution::{ContinuousCDF, StudentsT};
+use pubgauge_quantities::stats::{Line, chance_beyond};
 
 use super::carried::{Carried, Course};
 use super::growth::{Growth, Kind};
@@ -185,74 +185,12 @@ fn climb(points: &[(f64, f64)]) -> Option<(f64, f64, f64)> {
         .collect();
     let second_half = Line::through(&points[points.len() / 2..])?;
     let climbs = line.slope > 0.0
-        && chance(line.slope / error, points.len() - 2) < thresholds::SLOPE_CHANCE_ALONE
+        && chance_beyond(line.slope / error, (points.len() - 2) as f64)
+            < thresholds::SLOPE_CHANCE_ALONE
         && means.windows(2).all(|pair| pair[1] > pair[0])
         && second_half.slope >= thresholds::SLOPE_LASTS * line.slope;
     let (first, last) = (points[0].0, points[points.len() - 1].0);
     climbs.then(|| (line.at(first), line.at(last), last - first))
-}
-
-/// Probability that a slope is at least this many of its standard errors where there is no trend.
-/// The error from few points is itself uncertain: eight random points reach five standard errors
-/// once in 800 times.
-fn chance(errors: f64, degrees_of_freedom: usize) -> f64 {
-    // An error of 0: the points lie on a line.
-    if errors.is_infinite() {
-        return 0.0;
-    }
-    StudentsT::new(0.0, 1.0, degrees_of_freedom as f64).map_or(1.0, |t| t.sf(errors))
-}
-
-/// A least-squares line.
-struct Line {
-    mean_x: f64,
-    mean_y: f64,
-    slope: f64,
-    /// Standard error of the slope.
-    error: f64,
-}
-
-impl Line {
-    fn through(points: &[(f64, f64)]) -> Option<Line> {
-        let n = points.len() as f64;
-        let mean_x = points.iter().map(|p| p.0).sum::<f64>() / n;
-        let mean_y = points.iter().map(|p| p.1).sum::<f64>() / n;
-        let sxx: f64 = points.iter().map(|p| (p.0 - mean_x).powi(2)).sum();
-        let sxy: f64 = points.iter().map(|p| (p.0 - mean_x) * (p.1 - mean_y)).sum();
-        if n < 3.0 || sxx <= 0.0 {
-            return None;
-        }
-        let mut line = Line {
-            mean_x,
-            mean_y,
-            slope: sxy / sxx,
-            error: 0.0,
-        };
-        let residual: f64 = points.iter().map(|p| line.residual(p).powi(2)).sum();
-        line.error = (residual / (n - 2.0) / sxx).sqrt();
-        Some(line)
-    }
-
-    fn at(&self, x: f64) -> f64 {
-        self.mean_y + self.slope * (x - self.mean_x)
-    }
-
-    fn residual(&self, point: &(f64, f64)) -> f64 {
-        point.1 - self.at(point.0)
-    }
-
-    /// The factor by which the slope's error is larger because neighbouring points are correlated,
-    /// from the effective number of points of a first-order autoregressive process.
-    fn autocorrelation_factor(&self, points: &[(f64, f64)]) -> f64 {
-        let residuals: Vec<f64> = points.iter().map(|p| self.residual(p)).collect();
-        let square: f64 = residuals.iter().map(|r| r * r).sum();
-        let pairs: f64 = residuals.windows(2).map(|pair| pair[0] * pair[1]).sum();
-        if square <= 0.0 {
-            return 1.0;
-        }
-        let r = (pairs / square).clamp(0.0, 0.9);
-        ((1.0 + r) / (1.0 - r)).sqrt()
-    }
 }
 
 /// Median latency of the first and of the last quarter of the records (at least one each), each

@@ -1,8 +1,9 @@
 //! Figures of claims: their names, and their values with units.
 
+use pubgauge_quantities::spelling::did_you_mean;
+use pubgauge_quantities::{Rate, Size, Span};
 use pubgauge_results::figure::{Figure, Unit, capabilities};
 
-use crate::units::{Rate, Size, Span, did_you_mean};
 use crate::window;
 
 /// Figures that every trial has second by second (or, in a measurement below 10 s, tenth by tenth).
@@ -75,7 +76,7 @@ pub(super) fn percent(text: &str) -> Result<f64, String> {
 
 /// A value of a figure, with the figure's unit.
 pub(super) fn quantity(figure: &str, text: &str) -> Result<f64, String> {
-    let wrong = |e: crate::units::UnitError| e.to_string();
+    let wrong = |e: pubgauge_quantities::UnitError| e.to_string();
     // A quotient, a statistic of a series and a number of capabilities are plain numbers.
     let Some((figure, _)) = Figure::in_window(figure) else {
         return number(text);

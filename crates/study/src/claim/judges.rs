@@ -1,6 +1,7 @@
 //! Judges of claims, from their form in the file.
 
 use pubgauge_claims::{Bounds, Count, Judge, Steps};
+use pubgauge_quantities::written::amount;
 
 use super::figures::{number, percent, quantity};
 use crate::file::{RuleFile, SlopeFile};
@@ -84,10 +85,7 @@ fn read(file: &RuleFile, figure: &str) -> Vec<(&'static str, Result<Judge, Strin
     given("spread", &file.spread, &|text| {
         bounds(text, &number).map(Judge::Spread)
     });
-    let pair = |[from, to]: &[String; 2]| match (
-        pubgauge_claims::rule::quantity(from),
-        pubgauge_claims::rule::quantity(to),
-    ) {
+    let pair = |[from, to]: &[String; 2]| match (amount(from), amount(to)) {
         (Some(low), Some(high)) if low < high => Ok((from.clone(), to.clone())),
         _ => Err("expected two values of the axis with numbers, the smaller one first".to_owned()),
     };

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use pubgauge_claims::rule::{quantity, range};
+use pubgauge_claims::rule::range;
 use pubgauge_claims::{Filter, Side};
+use pubgauge_quantities::spelling::did_you_mean;
+use pubgauge_quantities::written::amount;
 
 use crate::file::{Cells, Values};
-use crate::units::did_you_mean;
 
 /// Cells, or implementations, by name.
 pub(super) type Sides = BTreeMap<String, Cells>;
@@ -87,7 +88,7 @@ pub(super) fn cells(like: &BTreeMap<String, Values>) -> Result<Filter, String> {
     if like.contains_key("side") {
         return Err("`side` stands in `sides` and `against`, not in `where`".into());
     }
-    let end = |text: &str| text.trim().is_empty() || quantity(text).is_some();
+    let end = |text: &str| text.trim().is_empty() || amount(text).is_some();
     for text in like.values().flat_map(|Values(values)| values) {
         if let Some((low, high)) = text.split_once("..")
             && (end(low) || end(high))

@@ -3,9 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use pubgauge_quantities::Span;
+
 use super::is_default;
 use super::testbed::LimitsFile;
-use crate::units::Span;
 
 /// How the client works.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

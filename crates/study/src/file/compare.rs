@@ -1,9 +1,9 @@
 //! How cells are compared with each other, as it is written.
 
+use pubgauge_quantities::{Percent, Span};
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use crate::units::{Percent, Span};
 
 /// How cells are compared with each other: the first of each workload and point of the grid against all
 /// others of it; in a study with ablations, each change against the base, system by system.

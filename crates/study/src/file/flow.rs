@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use pubgauge_driver::Settings;
+use pubgauge_quantities::{Rate, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::payload::PayloadFile;
 use super::search::OrFind;
-use crate::units::{Rate, Span};
 
 /// One traffic relation: who sends what to whom, how big, when.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -1,10 +1,9 @@
 //! An emulated network, as it is written.
 
 use pubgauge_network::{Hosts, Link, Loss, Network, Reordering, USUAL_QUEUE_NS};
+use pubgauge_quantities::{BitRate, Percent, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use crate::units::{BitRate, Percent, Span};
 
 /// A network of hosts around one switch, made on this machine: brokers, publishing devices and the others
 /// each on hosts of their own. It takes root, or a user namespace.

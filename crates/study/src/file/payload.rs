@@ -1,9 +1,9 @@
 //! How big messages are, as it is written.
 
+use pubgauge_quantities::Size;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use crate::units::Size;
 
 /// How big messages are: "64B", ["64B", "1KiB"], "recorded", or a distribution.
 #[derive(Clone, Debug, PartialEq, Serialize)]

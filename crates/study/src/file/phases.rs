@@ -1,9 +1,9 @@
 //! How trials proceed, as it is written.
 
+use pubgauge_quantities::{Rate, Span};
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use crate::units::{Rate, Span};
 
 /// How each trial proceeds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -1,11 +1,11 @@
 //! How a limit is searched for, as it is written.
 
+use pubgauge_quantities::Span;
+
 use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
-
-use crate::units::Span;
 
 /// How a limit is searched for, where a flow's `rate`, `publishers`, `subscribers`, `topics`,
 /// `payload` or `burst` is "find".

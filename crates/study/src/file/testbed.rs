@@ -3,9 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use pubgauge_quantities::Size;
+
 use super::is_default;
 use super::network::NetworkFile;
-use crate::units::Size;
 
 /// Where systems run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

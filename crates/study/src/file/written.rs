@@ -8,12 +8,13 @@ use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{Error as _, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
+use pubgauge_quantities::{Size, Span};
+
 use super::Systems;
 use super::criterion::Bound;
 use super::flow::{Dimension, Filters};
 use super::payload::{Drawn, OneSize, PayloadFile};
 use super::phases::{UntilCount, UntilFile};
-use crate::units::{Size, Span};
 
 /// Implements `Deserialize` for what may be written in several ways; serde's untagged enums
 /// would say only "did not match any variant".

@@ -1,10 +1,10 @@
 //! Checks of phases, client, limits, counts and networks.
 
 use pubgauge_driver::share::{MAX_CORES, MIN_CORES, MIN_MEMORY_MIB};
+use pubgauge_quantities::{Rate, Span};
 
 use crate::clash::Clashes;
 use crate::file::{ClientFile, LimitsFile, PhasesFile, TestbedFile, UntilFile};
-use crate::units::{Rate, Span};
 
 /// Checks what a study and each of its workloads may have: `phases`, `client` and `testbed`.
 pub(crate) fn check_parts(

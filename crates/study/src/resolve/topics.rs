@@ -1,11 +1,11 @@
 //! Topics and subscriptions of each device, from flow patterns and topic templates.
 
+use pubgauge_quantities::spelling::did_you_mean;
 use pubgauge_workload::filter::{filter_fault, topic_fault};
 use pubgauge_workload::mark::DEFAULT_ROOT;
 
 use crate::clash::Clashes;
 use crate::file::{Dimension, FlowFile, FlowPattern};
-use crate::units::did_you_mean;
 
 /// Most publishers or subscribers of a flow.
 const MAX_DEVICES: u32 = 1_000_000;

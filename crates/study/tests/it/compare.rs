@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use pubgauge_driver::{Batching, Reliability, Unsupported};
-use pubgauge_study::{Known, Percent, Plan, PlanOptions, Study};
+use pubgauge_quantities::Percent;
+use pubgauge_study::{Known, Plan, PlanOptions, Study};
 use pubgauge_workload::SECOND;
 
 const WORKLOAD: &str =

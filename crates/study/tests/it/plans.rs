@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use pubgauge_driver::Reliability;
-use pubgauge_study::{DailyFlags, Known, Plan, PlanOptions, Rate, Size, Span, Study};
+use pubgauge_quantities::{Rate, Size, Span};
+use pubgauge_study::{DailyFlags, Known, Plan, PlanOptions, Study};
 use pubgauge_workload::{Arrivals, Exchange, SECOND, Sizes, Until, Workload};
 
 fn options(found: &[&str]) -> PlanOptions {

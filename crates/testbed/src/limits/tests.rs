@@ -143,9 +143,9 @@ fn each_resource_is_refused_at_one_less_than_enough() {
     let (memory, error) = with(|a, n| a.memory_bytes = n);
     assert_eq!((memory, error.resource()), (204_000_000, Resource::Memory));
     for part in [
-        "about 194.5 MiB",
+        "about 195 MiB",
         "at the least",
-        "(MemAvailable of /proc/meminfo): 1000 clients 3.8 MiB, 2,000,000 pairs 190.7 MiB\n",
+        "(MemAvailable of /proc/meminfo): 1000 clients 3.81 MiB, 2,000,000 pairs 191 MiB\n",
         "hint: ",
     ] {
         assert!(error.to_string().contains(part), "{error}");

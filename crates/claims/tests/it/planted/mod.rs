@@ -119,7 +119,7 @@ impl World {
                 figures: &t.figures,
             }
         });
-        let show = |_: &str, value: f64| pubgauge_claims::sentence::digits(value);
+        let show = |_: &str, value: f64| pubgauge_quantities::shown::number(value);
         let run = Run {
             trials: trials.collect(),
             limits: self.limits.clone(),

@@ -1,4 +1,4 @@
-//! Figures as people read them: three significant digits and a unit.
+//! Quantities as people read them: measured ones in three digits, given ones in full.
 
 /// Three significant digits: `1.23`, `12.3`, `123`, `1234`.
 pub fn digits(value: f64) -> String {
@@ -13,6 +13,32 @@ pub fn digits(value: f64) -> String {
         format!("{value:.1}")
     } else {
         format!("{value:.0}")
+    }
+}
+
+/// The same without zeros at the end, and in full from 100 on: `1.2`, `12.3`, `1234`.
+pub fn number(value: f64) -> String {
+    if value == 0.0 || !value.is_finite() {
+        return value.to_string();
+    }
+    let places = 2 - value.abs().log10().floor() as i32;
+    match places {
+        ..=0 => format!("{value:.0}"),
+        places if places > 6 => format!("{value:.1e}"),
+        places => decimals(value, places as usize),
+    }
+}
+
+/// A number with so many digits after the point at the most: `0.25`, `1000`; never `-0`.
+pub fn decimals(value: f64, most: usize) -> String {
+    let text = format!("{value:.most$}");
+    let text = match text.split_once('.') {
+        Some(_) => text.trim_end_matches('0').trim_end_matches('.'),
+        None => &text,
+    };
+    match text {
+        "-0" => "0".to_owned(),
+        text => text.to_owned(),
     }
 }
 
@@ -98,71 +124,34 @@ pub fn share(share: f64) -> String {
     }
 }
 
-/// The number of a quantity as a study writes it (`1KiB`, `5k/s`, `10s`), and its unit.
-fn parts(quantity: &str) -> (&str, &str) {
-    let numeric = |c: char| c.is_ascii_digit() || c == '.' || c == '_';
-    let end = quantity.find(|c| !numeric(c)).unwrap_or(quantity.len());
-    let (number, unit) = quantity.split_at(end);
-    (number, unit.trim_start())
+/// A share of one with so many digits after the point: `3 %`, `0.25 %`.
+pub fn percent(share: f64, most: usize) -> String {
+    format!("{} %", decimals(share * 100.0, most))
 }
 
-/// Sizes and times, in bytes and seconds.
-const QUANTITIES: [(&str, f64); 13] = [
-    ("B", 1.0),
-    ("kB", 1e3),
-    ("KiB", 1024.0),
-    ("MB", 1e6),
-    ("MiB", 1048576.0),
-    ("GB", 1e9),
-    ("GiB", 1073741824.0),
-    ("ns", 1e-9),
-    ("us", 1e-6),
-    ("ms", 1e-3),
-    ("s", 1.0),
-    ("min", 60.0),
-    ("h", 3600.0),
-];
-
-/// A quantity as a study writes it, with a space before a unit of size or time: `1KiB` becomes
-/// `1 KiB`. Rates and other text stay as they are.
-pub fn spaced(quantity: &str) -> String {
-    let (number, unit) = parts(quantity);
-    let known = QUANTITIES.iter().any(|(name, _)| *name == unit);
-    if known && !number.is_empty() {
-        format!("{number} {unit}")
-    } else {
-        quantity.to_owned()
-    }
+/// Bits per second that were given: `95 Mbit/s`.
+pub fn bit_rate(bits_per_s: u64) -> String {
+    let (size, unit) = match bits_per_s {
+        1_000_000_000.. => (1e9, "Gbit/s"),
+        1_000_000.. => (1e6, "Mbit/s"),
+        _ => (1e3, "kbit/s"),
+    };
+    format!("{} {unit}", given(bits_per_s as f64 / size))
 }
 
-/// The number that a study's quantity stands for: bytes, seconds, messages per second or plain;
-/// `None` if it is none of them (`max`, words).
-pub fn amount(quantity: &str) -> Option<f64> {
-    let (number, unit) = parts(quantity.trim_end_matches("-each"));
-    let number: f64 = number.replace('_', "").parse().ok()?;
-    if unit.is_empty() {
-        return Some(number);
-    }
-    // A load as a share of a limit.
-    if unit.starts_with("% of ") {
-        return Some(number / 100.0);
-    }
-    let Some((thousands, per)) = unit.split_once('/') else {
-        let known = QUANTITIES.iter().find(|(name, _)| *name == unit);
-        return known.map(|(_, size)| number * size);
+/// Nanoseconds that were given: `20 ms`, in microseconds at the least.
+pub fn span(ns: u64) -> String {
+    let (size, unit) = match ns {
+        1_000_000_000.. => (1e9, "s"),
+        1_000_000.. => (1e6, "ms"),
+        _ => (1e3, "us"),
     };
-    let scale = match thousands {
-        "" => 1.0,
-        "k" => 1e3,
-        "M" => 1e6,
-        _ => return None,
-    };
-    let per = if per.starts_with(|c: char| c.is_ascii_digit()) {
-        amount(per)?
-    } else {
-        amount(&format!("1{per}"))?
-    };
-    Some(number * scale / per)
+    format!("{} {unit}", given(ns as f64 / size))
+}
+
+/// At most three digits after the point; of a smaller number the first digits that are not 0.
+pub fn given(value: f64) -> String {
+    decimals(value, if value.abs() < 0.001 { 6 } else { 3 })
 }
 
 /// So many of them, in words: `1 trial`, `12 trials`.
@@ -174,28 +163,6 @@ pub fn so_many(count: u64, what: &str) -> String {
         None => (what, "s"),
     };
     format!("{count} {stem}{ending}")
-}
-
-/// Wraps a text into indented lines of at most 80 columns.
-pub fn wrap(text: &str, indent: usize) -> String {
-    let mut out = String::new();
-    for paragraph in text.lines() {
-        let mut line = " ".repeat(indent);
-        for word in paragraph.split_whitespace() {
-            if line.len() > indent && line.chars().count() + 1 + word.chars().count() > 80 {
-                out.push_str(line.trim_end());
-                out.push('\n');
-                line = " ".repeat(indent);
-            }
-            if line.len() > indent {
-                line.push(' ');
-            }
-            line.push_str(word);
-        }
-        out.push_str(line.trim_end());
-        out.push('\n');
-    }
-    out
 }
 
 #[cfg(test)]
@@ -246,23 +213,25 @@ mod tests {
     }
 
     #[test]
-    fn quantities_of_a_study() {
-        for (text, shown, number) in [
-            ("1KiB", "1 KiB", Some(1024.0)),
-            ("64B", "64 B", Some(64.0)),
-            ("250ms", "250 ms", Some(0.25)),
-            ("5k/s", "5k/s", Some(5000.0)),
-            ("3/s-each", "3/s-each", Some(3.0)),
-            ("1/15min", "1/15min", Some(1.0 / 900.0)),
-            ("1_000", "1_000", Some(1000.0)),
-            ("max", "max", None),
-            ("drop", "drop", None),
-            ("", "", None),
+    fn zeros_at_the_end_are_left_out() {
+        for (value, text) in [
+            (0.0, "0"),
+            (0.05, "0.05"),
+            (1.2345, "1.23"),
+            (99.96, "100"),
+            (1234.5, "1234"),
+            (1e-9, "1.0e-9"),
         ] {
-            assert_eq!(spaced(text), shown);
-            assert_eq!(amount(text), number, "{text}");
+            assert_eq!(number(value), text);
         }
-        assert_eq!(amount("1 KiB"), Some(1024.0));
+        assert_eq!(decimals(-0.0001, 3), "0");
+        assert_eq!(decimals(1000.0, 0), "1000");
+        assert_eq!(percent(0.0025, 6), "0.25 %");
+        assert_eq!(bit_rate(95_000_000), "95 Mbit/s");
+        assert_eq!(bit_rate(1_500), "1.5 kbit/s");
+        assert_eq!(span(20_500_000), "20.5 ms");
+        assert_eq!(span(200), "0.2 us");
+        assert_eq!(given(0.000_25), "0.00025");
     }
 
     #[test]

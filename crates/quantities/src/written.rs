@@ -3,15 +3,16 @@
 //! A number without its unit is refused, because `10` may mean seconds to one reader and
 //! milliseconds to the next.
 
-use std::borrow::{Borrow, Cow};
+use std::borrow::Cow;
 use std::fmt;
+use std::marker::PhantomData;
 use std::str::FromStr;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::file::written_as;
+use crate::spelling::{did_you_mean, nearest, suggestion};
 
 /// A quantity that cannot be read, with what is expected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -75,12 +76,75 @@ const BIT_RATE_UNITS: [(&str, u64); 4] = [
 
 /// The number at the start of `text`, and the rest. `_` may separate digits.
 fn number(text: &str) -> Option<(f64, &str)> {
-    let end = text
-        .find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_'))
-        .unwrap_or(text.len());
+    let end = text.find(|c: char| !in_number(c)).unwrap_or(text.len());
     let digits: String = text[..end].chars().filter(|c| *c != '_').collect();
     let value: f64 = digits.parse().ok()?;
     Some((value, text[end..].trim_start()))
+}
+
+/// The number that a quantity stands for: bytes, seconds, messages per second, a share or plain; `None` if it is none
+/// of them (`max`, words). `1KiB` is 1024, `10k/s` is 10,000, `1/15min` one in 900 s, `5ms` 0.005, `80% of limit` 0.8.
+pub fn amount(quantity: &str) -> Option<f64> {
+    let text = quantity.trim();
+    let text = text.strip_suffix("-each").unwrap_or(text);
+    let (sign, text) = match text.strip_prefix('-') {
+        Some(text) => (-1.0, text),
+        None => (1.0, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let (value, unit) = number(text)?;
+    let size = match unit.split_once('/') {
+        Some((thousands, per)) => {
+            let per = if per.starts_with(|c: char| c.is_ascii_digit()) {
+                amount(per)
+            } else {
+                amount(&format!("1{per}"))
+            };
+            let (_, thousands) = [("", 1.0), ("k", 1e3), ("M", 1e6)]
+                .into_iter()
+                .find(|(name, _)| *name == thousands.trim_end())?;
+            thousands / per?
+        }
+        None => unit_size(unit)?,
+    };
+    Some(sign * value * size)
+}
+
+/// What the number before a unit of size or time, or before none, is taken times; `% of` a limit is a share of it.
+fn unit_size(unit: &str) -> Option<f64> {
+    let of = |units: &[(&str, u64)]| {
+        units
+            .iter()
+            .find(|(name, _)| *name == unit)
+            .map(|u| u.1 as f64)
+    };
+    match unit {
+        "" => Some(1.0),
+        share if share.starts_with("% of ") => Some(0.01),
+        _ => of(&SIZE_UNITS).or_else(|| Some(of(&SPAN_UNITS)? / 1e9)),
+    }
+}
+
+/// A quantity as a study writes it, with a space before a unit of size or time: `1KiB` becomes `1 KiB`. Rates and
+/// other text stay as they are.
+pub fn spaced(quantity: &str) -> String {
+    let end = quantity
+        .find(|c: char| !in_number(c))
+        .unwrap_or(quantity.len());
+    let (number, unit) = quantity.split_at(end);
+    let unit = unit.trim_start();
+    let is_known = SIZE_UNITS
+        .iter()
+        .chain(&SPAN_UNITS)
+        .any(|(name, _)| *name == unit);
+    if is_known && !number.is_empty() {
+        format!("{number} {unit}")
+    } else {
+        quantity.to_owned()
+    }
+}
+
+fn in_number(c: char) -> bool {
+    c.is_ascii_digit() || c == '.' || c == '_'
 }
 
 /// Number times unit, exactly where the product is a whole number.
@@ -305,68 +369,56 @@ impl fmt::Display for Rate {
     }
 }
 
-/// The name most similar to `wrong`, if any is similar.
-pub(crate) fn nearest<'a>(wrong: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let wrong = wrong.to_lowercase();
-    names
-        .map(|name| {
-            (
-                strsim::damerau_levenshtein(&wrong, &name.to_lowercase()),
-                name,
-            )
-        })
-        .filter(|(distance, name)| *distance <= name.len().max(wrong.len()).div_ceil(3))
-        .min()
-        .map(|(_, name)| name)
+/// What stands in a file as a string.
+struct InQuotes<T> {
+    expected: &'static str,
+    of: PhantomData<T>,
 }
 
-fn suggestion(name: Option<&str>) -> String {
-    name.map(|name| format!(" (did you mean `{name}`?)"))
-        .unwrap_or_default()
-}
+impl<T: FromStr<Err = UnitError>> Visitor<'_> for InQuotes<T> {
+    type Value = T;
 
-/// For the end of a message about `wrong`: the name most similar to it, if any is similar.
-pub(crate) fn did_you_mean<'a, S: AsRef<str> + ?Sized + 'a>(
-    wrong: &str,
-    names: impl IntoIterator<Item = &'a S>,
-) -> String {
-    suggestion(nearest(wrong, names.into_iter().map(S::as_ref)))
-}
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.expected)
+    }
 
-/// What to say of a name in a study that is, for example, `no workload` of it.
-pub(crate) fn not_of_study<S: AsRef<str> + Borrow<str>>(
-    name: &str,
-    what: &str,
-    names: &[S],
-) -> String {
-    let near = did_you_mean(name, names);
-    let there = names.join(", ");
-    format!("`{name}` is {what} of this study{near}; there is {there}")
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<T, E> {
+        text.parse().map_err(E::custom)
+    }
+
+    fn visit_i64<E: serde::de::Error>(self, value: i64) -> Result<T, E> {
+        match value.to_string().parse::<T>() {
+            Err(error) => Err(E::custom(error)),
+            Ok(_) => Err(E::invalid_type(Unexpected::Signed(value), &self)),
+        }
+    }
 }
 
 macro_rules! as_string {
     ($type:ty, $expected:literal, $description:literal, $pattern:literal) => {
-        written_as!(
-            $type,
-            $expected,
-            |_| json_schema!({
-                "type": "string",
-                "description": $description,
-                "pattern": $pattern,
-            }),
-            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<$type, E> {
-                text.parse().map_err(E::custom)
-            },
-            fn visit_i64<E: serde::de::Error>(self, value: i64) -> Result<$type, E> {
-                match value.to_string().parse::<$type>() {
-                    Err(error) => Err(E::custom(error)),
-                    Ok(_) => Err(E::invalid_type(Unexpected::Signed(value), &self)),
-                }
-            },
-        );
+        impl<'de> Deserialize<'de> for $type {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                deserializer.deserialize_any(InQuotes {
+                    expected: $expected,
+                    of: PhantomData,
+                })
+            }
+        }
         impl Serialize for $type {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 serializer.collect_str(self)
+            }
+        }
+        impl JsonSchema for $type {
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($type).into()
+            }
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!({
+                    "type": "string",
+                    "description": $description,
+                    "pattern": $pattern,
+                })
             }
         }
     };
@@ -407,6 +459,36 @@ as_string!(
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn what_quantities_stand_for() {
+        for (text, shown, number) in [
+            ("1KiB", "1 KiB", Some(1024.0)),
+            ("64B", "64 B", Some(64.0)),
+            ("250ms", "250 ms", Some(0.25)),
+            ("5k/s", "5k/s", Some(5000.0)),
+            ("3/s-each", "3/s-each", Some(3.0)),
+            ("1/15min", "1/15min", Some(1.0 / 900.0)),
+            ("1_000", "1_000", Some(1000.0)),
+            ("max", "max", None),
+            ("drop", "drop", None),
+            ("", "", None),
+        ] {
+            assert_eq!(spaced(text), shown);
+            assert_eq!(amount(text), number, "{text}");
+        }
+        for (text, number) in [
+            ("1 KiB", 1024.0),
+            (" -2.5ms ", -0.0025),
+            ("+3us", 3e-6),
+            ("80% of limit", 0.8),
+        ] {
+            assert_eq!(amount(text), Some(number), "{text}");
+        }
+        for text in ["1e3", "5 parsecs", "1/fortnight", "-", "2G/s"] {
+            assert_eq!(amount(text), None, "{text}");
+        }
+    }
 
     #[test]
     fn percentages() {

@@ -1,0 +1,490 @@
+//! Estimates over repeats with their intervals; quantiles, and lines through points.
+
+use std::cell::RefCell;
+use std::cmp::Ordering;
+use std::collections::HashMap;
+
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+/// Confidence of every interval that decides.
+pub const CONFIDENCE: f64 = 0.95;
+
+/// The arithmetic mean; `None` without values.
+pub fn mean(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+    let (mut sum, mut count) = (0.0, 0u64);
+    for value in values {
+        sum += value;
+        count += 1;
+    }
+    (count > 0).then(|| sum / count as f64)
+}
+
+/// The median in an order; of an even number of values the upper one. `None` without values.
+pub fn median<T>(
+    values: impl IntoIterator<Item = T>,
+    order: impl FnMut(&T, &T) -> Ordering,
+) -> Option<T> {
+    let mut values: Vec<T> = values.into_iter().collect();
+    values.sort_by(order);
+    let middle = values.len() / 2;
+    (middle < values.len()).then(|| values.swap_remove(middle))
+}
+
+/// Mean and sample variance (0 for a single value).
+pub fn moments(values: &[f64]) -> (f64, f64) {
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    let variance = match values.len() {
+        0 | 1 => 0.0,
+        _ => squares / (n - 1.0),
+    };
+    (mean, variance)
+}
+
+thread_local! {
+    /// Quantiles of whole degrees of freedom: comparisons in rounds ask for the same ones again and again.
+    static KNOWN: RefCell<HashMap<(u64, u64), f64>> = RefCell::default();
+}
+
+/// Two-sided quantile of Student's t at a confidence, 0 to 1; infinite if `freedom` is not above 0.
+pub fn t_quantile(confidence: f64, freedom: f64) -> f64 {
+    let compute = || {
+        StudentsT::new(0.0, 1.0, freedom)
+            .map(|t| t.inverse_cdf(1.0 - (1.0 - confidence) / 2.0))
+            .unwrap_or(f64::INFINITY)
+    };
+    if freedom.fract() == 0.0 {
+        KNOWN.with_borrow_mut(|known| {
+            let key = (confidence.to_bits(), freedom.to_bits());
+            *known.entry(key).or_insert_with(compute)
+        })
+    } else {
+        compute()
+    }
+}
+
+/// The chance that a slope is at least this many of its standard errors where there is no trend. The error from few
+/// points is itself uncertain: eight random points reach five standard errors once in 800 times.
+pub fn chance_beyond(errors: f64, freedom: f64) -> f64 {
+    // An error of 0: the points lie on a line.
+    if errors.is_infinite() {
+        return 0.0;
+    }
+    StudentsT::new(0.0, 1.0, freedom).map_or(1.0, |t| t.sf(errors))
+}
+
+/// The confidence of one of `ways` intervals that hold together at [`CONFIDENCE`] (Bonferroni: of many comparisons some
+/// contradict by chance).
+pub fn one_of(ways: usize) -> f64 {
+    1.0 - (1.0 - CONFIDENCE) / ways.max(1) as f64
+}
+
+/// Ends that an interval does not have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lacks {
+    /// Nothing is known of how small the quantity is.
+    pub low: bool,
+    /// Nothing is known of how large it is.
+    pub high: bool,
+}
+
+/// A quantity that was estimated from repeats, or that a search has bounded.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Estimate {
+    /// A mean over repeats.
+    Mean {
+        mean: f64,
+        /// Its standard error.
+        error: f64,
+        /// Degrees of freedom.
+        freedom: f64,
+        /// Repeats of the side that has fewest.
+        repeats: usize,
+        /// The ends that its interval lacks, where some repeats are lower bounds only.
+        lacks: Lacks,
+    },
+    /// Between two bounds at 95 %, whatever confidence is asked for; infinite where there is none.
+    Between {
+        /// Lower bound.
+        low: f64,
+        /// Upper bound.
+        high: f64,
+    },
+}
+
+impl Estimate {
+    /// The mean of the repeats of one cell.
+    pub fn of(values: &[f64]) -> Estimate {
+        Estimate::contrast(&[(1.0, values)])
+    }
+
+    /// A sum of means, each times its factor: (1, a), (-1, b) is the difference of a and b by Welch's
+    /// t. Each needs two repeats at least.
+    pub fn contrast(terms: &[(f64, &[f64])]) -> Estimate {
+        let (mut mean, mut square, mut below) = (0.0, 0.0, 0.0);
+        for (factor, values) in terms {
+            let (m, variance) = moments(values);
+            let part = factor.powi(2) * variance / values.len() as f64;
+            mean += factor * m;
+            square += part;
+            below += part.powi(2) / (values.len() as f64 - 1.0);
+        }
+        Estimate::Mean {
+            mean,
+            error: square.sqrt(),
+            // Welch-Satterthwaite.
+            freedom: square.powi(2) / below,
+            repeats: terms.iter().map(|(_, v)| v.len()).min().unwrap_or(0),
+            lacks: Lacks::default(),
+        }
+    }
+
+    /// `b` minus `a`: of pairs by the t of their differences, else by Welch's. Needs two values on each side at least; for
+    /// pairs the same number.
+    pub fn difference(a: &[f64], b: &[f64], paired: bool) -> Estimate {
+        if !paired {
+            return Estimate::contrast(&[(1.0, b), (-1.0, a)]);
+        }
+        let differences: Vec<f64> = a.iter().zip(b).map(|(a, b)| b - a).collect();
+        Estimate::of(&differences)
+    }
+
+    /// The same without ends that are not known.
+    pub fn without(mut self, ends: Lacks) -> Estimate {
+        if let Estimate::Mean { lacks, .. } = &mut self {
+            *lacks = ends;
+        }
+        self
+    }
+
+    /// The value in the middle of its interval.
+    pub fn middle(&self) -> f64 {
+        match *self {
+            Estimate::Mean { mean, .. } => mean,
+            Estimate::Between { low, high } if high.is_infinite() => low,
+            Estimate::Between { low, high } if low.is_infinite() => high,
+            Estimate::Between { low, high } => (low + high) / 2.0,
+        }
+    }
+
+    /// Its interval as one of so many: see [`one_of`].
+    pub fn interval(&self, ways: usize) -> (f64, f64) {
+        self.interval_at(one_of(ways))
+    }
+
+    /// Its interval at a confidence, 0 to 1.
+    pub fn interval_at(&self, confidence: f64) -> (f64, f64) {
+        match *self {
+            Estimate::Between { low, high } => (low, high),
+            Estimate::Mean {
+                mean,
+                error,
+                freedom,
+                lacks,
+                ..
+            } => {
+                // Repeats that agree to the last bit leave no doubt about the mean.
+                let half = if error == 0.0 {
+                    0.0
+                } else {
+                    error * t_quantile(confidence, freedom)
+                };
+                let end = |lacks, end, open| if lacks { open } else { end };
+                (
+                    end(lacks.low, mean - half, f64::NEG_INFINITY),
+                    end(lacks.high, mean + half, f64::INFINITY),
+                )
+            }
+        }
+    }
+
+    /// About how many repeats would make its interval at a confidence narrower than `distance` on either side that it
+    /// has; `None` where repeats do not help, or more than 1000 would be needed.
+    pub fn repeats_for(&self, distance: f64, confidence: f64) -> Option<u32> {
+        let Estimate::Mean { repeats, .. } = *self else {
+            return None;
+        };
+        let (low, high) = self.without(Lacks::default()).interval_at(confidence);
+        let needed = (repeats as f64 * ((high - low) / 2.0 / distance).powi(2)).ceil();
+        (needed <= 1000.0).then(|| (needed as u32).max(repeats as u32 + 1))
+    }
+}
+
+/// A mean over repeats with its 95 % confidence interval (Student's t).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MeanInterval {
+    /// Arithmetic mean.
+    pub mean: f64,
+    /// Half the width of the interval; absent for a single repeat, which shows no spread.
+    pub half_width: Option<f64>,
+    /// Repeats.
+    pub n: usize,
+}
+
+impl MeanInterval {
+    /// The mean of `values`; `None` without values.
+    pub fn of(values: &[f64]) -> Option<MeanInterval> {
+        let n = values.len();
+        let (low, high) = match n {
+            0 => return None,
+            1 => (values[0], values[0]),
+            _ => Estimate::of(values).interval(1),
+        };
+        Some(MeanInterval {
+            mean: mean(values.iter().copied())?,
+            half_width: (n > 1).then_some((high - low) / 2.0),
+            n,
+        })
+    }
+
+    /// Lower end of the interval, not below zero: no figure here can be negative. The mean for a
+    /// single repeat.
+    pub fn low(&self) -> f64 {
+        (self.mean - self.half_width.unwrap_or(0.0)).max(0.0)
+    }
+
+    /// Upper end of the interval; the mean for a single repeat.
+    pub fn high(&self) -> f64 {
+        self.mean + self.half_width.unwrap_or(0.0)
+    }
+}
+
+/// A ratio of two means with its confidence interval.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ratio {
+    /// Ratio of the geometric means.
+    pub ratio: f64,
+    /// Lower end.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+}
+
+impl Ratio {
+    /// Whether the interval excludes 1: a difference that is not chance.
+    pub fn is_clear(&self) -> bool {
+        self.low > 1.0 || self.high < 1.0
+    }
+}
+
+/// `a` over `b` by Welch's t on logarithms, at a confidence of `1 - 0.05 / comparisons`
+/// (Bonferroni: of many comparisons some would seem clear by chance).
+///
+/// `None` with fewer than two repeats on either side or a value that is not positive.
+pub fn ratio(a: &[f64], b: &[f64], comparisons: usize) -> Option<Ratio> {
+    if a.len() < 2 || b.len() < 2 || a.iter().chain(b).any(|value| *value <= 0.0) {
+        return None;
+    }
+    let logs = |values: &[f64]| values.iter().map(|value| value.ln()).collect::<Vec<f64>>();
+    let change = Estimate::difference(&logs(b), &logs(a), false);
+    let (low, high) = change.interval(comparisons);
+    Some(Ratio {
+        ratio: change.middle().exp(),
+        low: low.exp(),
+        high: high.exp(),
+    })
+}
+
+/// Wilson's 95 % interval of a share: `hits` of `all`.
+pub fn wilson(hits: usize, all: usize) -> (f64, f64) {
+    const Z: f64 = 1.959_963_984_540_054;
+    let (n, p) = (all as f64, hits as f64 / all.max(1) as f64);
+    if all == 0 {
+        return (0.0, 1.0);
+    }
+    let scale = 1.0 + Z * Z / n;
+    let middle = p + Z * Z / (2.0 * n);
+    let half = Z * (p * (1.0 - p) / n + Z * Z / (4.0 * n * n)).sqrt();
+    ((middle - half) / scale, (middle + half) / scale)
+}
+
+/// The chance of `hits` or more of `all`, each by chance in one of two (exact binomial).
+pub fn half_by_chance(hits: usize, all: usize) -> f64 {
+    // Term by term from `all` hits downwards, each computed from the one before it.
+    let (mut term, mut sum) = (0.5f64.powi(all as i32), 0.0);
+    for hit in (hits..=all).rev() {
+        sum += term;
+        term *= hit as f64 / (all - hit + 1) as f64;
+    }
+    sum
+}
+
+/// A least-squares line.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Line {
+    mean_x: f64,
+    mean_y: f64,
+    /// Its slope.
+    pub slope: f64,
+    /// Standard error of the slope.
+    pub error: f64,
+}
+
+impl Line {
+    /// The line through points (x, y); `None` through fewer than three, or where all have the same x.
+    pub fn through(points: &[(f64, f64)]) -> Option<Line> {
+        let n = points.len() as f64;
+        let mean_x = points.iter().map(|p| p.0).sum::<f64>() / n;
+        let mean_y = points.iter().map(|p| p.1).sum::<f64>() / n;
+        let sxx: f64 = points.iter().map(|p| (p.0 - mean_x).powi(2)).sum();
+        let sxy: f64 = points.iter().map(|p| (p.0 - mean_x) * (p.1 - mean_y)).sum();
+        if n < 3.0 || sxx <= 0.0 {
+            return None;
+        }
+        let mut line = Line {
+            mean_x,
+            mean_y,
+            slope: sxy / sxx,
+            error: 0.0,
+        };
+        let residual: f64 = points.iter().map(|p| line.residual(p).powi(2)).sum();
+        line.error = (residual / (n - 2.0) / sxx).sqrt();
+        Some(line)
+    }
+
+    /// Its value at an x.
+    pub fn at(&self, x: f64) -> f64 {
+        self.mean_y + self.slope * (x - self.mean_x)
+    }
+
+    /// How far a point lies above it.
+    pub fn residual(&self, point: &(f64, f64)) -> f64 {
+        point.1 - self.at(point.0)
+    }
+
+    /// The factor by which the slope's error is larger because neighbouring points are correlated,
+    /// from the effective number of points of a first-order autoregressive process.
+    pub fn autocorrelation_factor(&self, points: &[(f64, f64)]) -> f64 {
+        let residuals: Vec<f64> = points.iter().map(|p| self.residual(p)).collect();
+        let square: f64 = residuals.iter().map(|r| r * r).sum();
+        let pairs: f64 = residuals.windows(2).map(|pair| pair[0] * pair[1]).sum();
+        if square <= 0.0 {
+            return 1.0;
+        }
+        let r = (pairs / square).clamp(0.0, 0.9);
+        ((1.0 + r) / (1.0 - r)).sqrt()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn intervals_of_known_values() {
+        // Textbook: n = 5, mean 10, s = 1.5811, t(0.975, 4) = 2.7764.
+        let (low, high) = Estimate::of(&[8.0, 9.0, 10.0, 11.0, 12.0]).interval(1);
+        assert!((low - 8.0368).abs() < 1e-3 && (high - 11.9632).abs() < 1e-3);
+        // Welch: equal variances and sizes have 2 (n - 1) degrees of freedom; t(0.975, 8) = 2.306.
+        let (a, b) = ([1.0, 2.0, 3.0, 4.0, 5.0], [11.0, 12.0, 13.0, 14.0, 15.0]);
+        let difference = Estimate::contrast(&[(1.0, &b), (-1.0, &a)]);
+        let (low, high) = difference.interval(1);
+        assert!(
+            (low - 7.694).abs() < 1e-3 && (high - 12.306).abs() < 1e-3,
+            "{low} {high}"
+        );
+        let (_, wider) = difference.interval(8);
+        assert!(wider > high);
+    }
+
+    #[test]
+    fn differences_are_of_pairs_or_welchs() {
+        let (a, b) = ([1.0, 2.0, 3.0, 4.0], [2.0, 2.5, 4.5, 5.5]);
+        let pairs = Estimate::difference(&a, &b, true);
+        let known = MeanInterval::of(&[1.0, 0.5, 1.5, 1.5]).unwrap();
+        let (low, high) = pairs.interval(1);
+        assert!((pairs.middle() - known.mean).abs() < 1e-12);
+        assert!(((high - low) / 2.0 - known.half_width.unwrap()).abs() < 1e-9);
+        let welch = Estimate::difference(&a, &b, false);
+        assert_eq!(welch, Estimate::contrast(&[(1.0, &b), (-1.0, &a)]));
+    }
+
+    #[test]
+    fn repeats_that_are_needed() {
+        let e = Estimate::of(&[8.0, 9.0, 10.0, 11.0, 12.0]);
+        assert_eq!(e.repeats_for(0.98, CONFIDENCE), Some(21));
+        assert_eq!(e.repeats_for(1e-9, CONFIDENCE), None);
+    }
+
+    #[test]
+    fn wilsons_interval_of_known_values() {
+        let (low, high) = wilson(8, 10);
+        assert!((low - 0.4902).abs() < 1e-3 && (high - 0.9433).abs() < 1e-3);
+        assert_eq!(wilson(0, 0), (0.0, 1.0));
+    }
+
+    #[test]
+    fn chances_of_known_values() {
+        for (hits, all, chance) in [
+            (5, 5, 1.0 / 32.0),
+            (7, 8, 9.0 / 256.0),
+            (0, 4, 1.0),
+            (2, 3, 0.5),
+            (1, 0, 0.0),
+        ] {
+            let found = half_by_chance(hits, all);
+            assert!((found - chance).abs() < 1e-12, "{hits} of {all}: {found}");
+        }
+    }
+
+    #[test]
+    fn a_line_through_points() {
+        let points = [(0.0, 1.0), (1.0, 3.0), (2.0, 5.0)];
+        let line = Line::through(&points).unwrap();
+        assert!((line.slope - 2.0).abs() < 1e-12 && line.error < 1e-12);
+        assert!(
+            points
+                .iter()
+                .all(|point| line.residual(point).abs() < 1e-12)
+        );
+        assert_eq!(Line::through(&points[..2]), None);
+        assert_eq!(Line::through(&[(1.0, 1.0); 3]), None);
+    }
+
+    #[test]
+    fn the_upper_of_two_middles_is_the_median() {
+        assert_eq!(median([3, 1, 2, 4], u64::cmp), Some(3));
+        assert_eq!(median([2.0, 9.0, 1.0], f64::total_cmp), Some(2.0));
+        assert_eq!(median([], u64::cmp), None);
+    }
+
+    #[test]
+    fn interval_of_known_values() {
+        // Textbook: n = 5, mean 10, s = 1.5811, t(0.975, 4) = 2.7764.
+        let e = MeanInterval::of(&[8.0, 9.0, 10.0, 11.0, 12.0]).unwrap();
+        assert_eq!(e.mean, 10.0);
+        assert!((e.half_width.unwrap() - 1.9632).abs() < 1e-3, "{e:?}");
+        assert_eq!(MeanInterval::of(&[3.0]).unwrap().half_width, None);
+        assert_eq!(MeanInterval::of(&[]), None);
+    }
+
+    #[test]
+    fn ratios() {
+        let clear = ratio(&[200.0, 210.0, 190.0], &[100.0, 105.0, 95.0], 1).unwrap();
+        assert!(
+            clear.is_clear() && (clear.ratio - 2.0).abs() < 0.01,
+            "{clear:?}"
+        );
+        let tie = ratio(&[100.0, 120.0, 90.0], &[105.0, 95.0, 110.0], 1).unwrap();
+        assert!(!tie.is_clear(), "{tie:?}");
+        assert_eq!(ratio(&[1.0], &[2.0, 3.0], 1), None);
+        assert_eq!(ratio(&[0.0, 1.0], &[2.0, 3.0], 1), None);
+        assert!(ratio(&[2.0, 2.0], &[1.0, 1.0], 1).unwrap().is_clear());
+    }
+
+    proptest! {
+        #[test]
+        fn more_comparisons_never_narrow(a in prop::collection::vec(1.0f64..1e6, 2..10),
+                                         b in prop::collection::vec(1.0f64..1e6, 2..10)) {
+            let one = ratio(&a, &b, 1).unwrap();
+            let many = ratio(&a, &b, 8).unwrap();
+            prop_assert!(many.low <= one.low * 1.000001 && many.high >= one.high * 0.999999);
+            let back = ratio(&b, &a, 1).unwrap();
+            prop_assert!((one.ratio * back.ratio - 1.0).abs() < 1e-9);
+            prop_assert_eq!(one.is_clear(), back.is_clear());
+        }
+    }
+}
