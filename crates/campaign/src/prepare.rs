@@ -8,7 +8,8 @@ use pubgauge_hosts::Hosts;
 use pubgauge_quantities::shown::so_many;
 use pubgauge_runner::convert::one_line;
 use pubgauge_runner::limits::each_once;
-use pubgauge_study::{Axis, Plan, PlanOptions, PlannedTrial, Study, UnsupportedTrial};
+use pubgauge_search::Axis;
+use pubgauge_study::{Plan, PlanOptions, PlannedTrial, Study, UnsupportedTrial};
 use pubgauge_testbed::shares::foresee;
 use pubgauge_testbed::{Kind, Testbed};
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use pubgauge_driver::{Driver, Mapping, Settings, Tls, Unsupported};
-use pubgauge_results::model::Axis as AxisValue;
+use pubgauge_results::model::AxisValue;
 use pubgauge_runner::Resolved;
 use pubgauge_runner::limits::each_once;
 use pubgauge_study::{Plan, PlannedTrial};

@@ -11,7 +11,8 @@ use std::sync::Arc;
 use pubgauge_results::criterion::{CriterionSpec, by_default};
 use pubgauge_results::model::Trial;
 use pubgauge_results::search::{LimitShare, Search, SearchStep};
-use pubgauge_study::{Axis, Plan, PlannedTrial};
+use pubgauge_search::Axis;
+use pubgauge_study::{Plan, PlannedTrial};
 use pubgauge_workload::Workload;
 
 use crate::ClientOptions;

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use pubgauge_results::model::{Axis, Distribution, Results, Status, Trial};
+use pubgauge_results::model::{AxisValue, Distribution, Results, Status, Trial};
 use pubgauge_results::search::Search;
 
 pub const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -184,7 +184,7 @@ fn searches(text: &mut Text, run: &str, results: &Results) {
                 ("settings", &search.settings),
                 ("axes", &axes),
                 ("search", &number),
-                ("axis", &search.axis),
+                ("axis", search.axis.name()),
             ];
             if let Some(value) = of(search) {
                 text.sample("", &labels, &[], value);
@@ -194,7 +194,7 @@ fn searches(text: &mut Text, run: &str, results: &Results) {
 }
 
 /// Values of axes as one label: `payload=64B, rate=5k/s`.
-pub(crate) fn axes(axes: &[Axis]) -> String {
+pub(crate) fn axes(axes: &[AxisValue]) -> String {
     let pairs = axes.iter();
     let pairs: Vec<String> = pairs.map(|a| format!("{}={}", a.name, a.value)).collect();
     pairs.join(", ")

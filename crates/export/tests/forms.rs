@@ -33,7 +33,7 @@ fn trial(id: u32, system: &str, payload: &str, status: Status) -> Trial {
             name: system.into(),
             version: "1.0".into(),
         },
-        axes: vec![Axis {
+        axes: vec![AxisValue {
             name: "payload".into(),
             value: payload.into(),
         }],
@@ -107,7 +107,7 @@ fn with_a_search() -> Results {
         settings: "default".into(),
         workload: "fleet".into(),
         axes: results.trials[0].axes.clone(),
-        axis: "rate".into(),
+        axis: pubgauge_results::search::Axis::Rate,
         low: Some(39.5e3),
         high: None,
         confirmed: Some(39.5e3),

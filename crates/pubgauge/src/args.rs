@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use pubgauge_campaign::{ClientOptions, MOST_PROCESSES};
-use pubgauge_study::Axis;
+use pubgauge_search::Axis;
 use serde::{Deserialize, Serialize};
 
 use crate::exit::{print, print_json, tell};

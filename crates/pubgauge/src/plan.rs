@@ -13,7 +13,8 @@ use pubgauge_report::claims::rule_words;
 use pubgauge_report::wrap;
 use pubgauge_runner::describe::{arrival_words, describe, size_words};
 use pubgauge_runner::limits::each_once;
-use pubgauge_study::{Axis, Plan, PlannedTrial, Profile, profiles};
+use pubgauge_search::Axis;
+use pubgauge_study::{Plan, PlannedTrial, Profile, profiles};
 use pubgauge_workload::SECOND;
 use serde::{Serialize, Serializer};
 

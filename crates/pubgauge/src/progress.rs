@@ -80,12 +80,7 @@ pub fn notes(notes: &[String], most: usize) -> Vec<String> {
 
 /// The progress of a search, in one line.
 pub fn so_far(search: &Search) -> String {
-    let show = |load: f64| match search.axis.as_str() {
-        "rate" => format!("{} msg/s", shown::count(load.round() as u64)),
-        "payload" => format!("{load} B"),
-        "burst" => format!("{load} messages"),
-        axis => format!("{load} {axis}"),
-    };
+    let show = |load: f64| search.axis.shown(load);
     let last = search.trials.last();
     let told = last.map_or("", |trial| match (trial.purpose, trial.finding) {
         (Purpose::FlatOut | Purpose::Cost, _) => "",

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use pubgauge_results::shell::quoted;
-use pubgauge_study::Axis;
+use pubgauge_search::Axis;
 
 use crate::args::{FindArgs, RunArgs};
 use crate::endpoint::Endpoint;

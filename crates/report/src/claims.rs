@@ -10,7 +10,9 @@ use pubgauge_quantities::written::amount;
 use pubgauge_results::claim::{ClaimCurve, ClaimOutcome, ClaimPicture, ClaimPoint, ClaimVerdict};
 use pubgauge_results::criterion;
 use pubgauge_results::figure::{Figure, Unit, capabilities};
-use pubgauge_results::{Axis, CapabilityAnswer, FlowSeriesRecord, Results, SeriesRecord, Trial};
+use pubgauge_results::{
+    AxisValue, CapabilityAnswer, FlowSeriesRecord, Results, SeriesRecord, Trial,
+};
 use pubgauge_results::{network, window};
 
 /// Judges all claims of a study by what a run measured. Trials of searches are not repeats of a cell; the results of
@@ -55,16 +57,11 @@ pub fn judge(results: &Results, claims: &[Claim]) -> Vec<ClaimOutcome> {
     });
     let at_some_share = results.trials.iter().filter_map(|trial| {
         let share = trial.limit_share.as_ref().filter(|s| s.at_least)?;
-        let unit = match &share.axis[..] {
-            "rate" => "/s".to_owned(),
-            "payload" => " B".to_owned(),
-            axis => format!(" ({axis})"),
-        };
-        let (of, end) = (&share.of, number(share.end));
+        let (of, end) = (&share.of, share.axis.shown(share.end));
         Some(Absent {
             cell: cell_of(trial),
             reason: format!(
-                "the limit of {of} is only known as at least {end}{unit}: which share of it was measured is not known"
+                "the limit of {of} is only known as at least {end}: which share of it was measured is not known"
             ),
         })
     });
@@ -155,7 +152,7 @@ fn pictures(claim: &Claim, run: &Run<'_>) -> Vec<ClaimPicture> {
     pictures.map(picture).collect()
 }
 
-fn cell(system: &str, settings: &str, workload: &str, axes: &[Axis]) -> Cell {
+fn cell(system: &str, settings: &str, workload: &str, axes: &[AxisValue]) -> Cell {
     Cell {
         system: system.to_owned(),
         settings: settings.to_owned(),

@@ -2,7 +2,7 @@
 
 use pubgauge_quantities::shown;
 use pubgauge_quantities::stats::mean;
-use pubgauge_results::search::{Bound, Finding, GaveWay, Purpose, Search, SearchTrial};
+use pubgauge_results::search::{Axis, Bound, Finding, GaveWay, Purpose, Search, SearchTrial};
 use pubgauge_results::{Results, System, Trial};
 
 use crate::lists::grouped;
@@ -77,8 +77,8 @@ pub(crate) fn of<'a>(results: &'a Results, summary: &Summary<'_>) -> Vec<Sought<
 }
 
 /// What searches have in common that are compared with each other: the workload and the axis.
-fn compared_by(search: &Search) -> (&str, &str) {
-    (&search.workload, &search.axis)
+fn compared_by(search: &Search) -> (&str, Axis) {
+    (&search.workload, search.axis)
 }
 
 /// Names searches like rows of the table: by what differs, first among those that are compared. A
@@ -101,11 +101,12 @@ fn name(all: &mut [Sought<'_>]) {
     });
     let stand_ins: Vec<Trial> = stand_ins.collect();
     let first = all.first().map(|sought| sought.search);
-    let differs = |of: fn(&Search) -> &str| {
+    let differs = |same: fn(&Search, &Search) -> bool| {
         let mut searches = all.iter().map(|sought| sought.search);
-        searches.any(|search| first.map(of) != Some(of(search)))
+        searches.any(|search| first.is_some_and(|first| !same(first, search)))
     };
-    let (workloads, axes) = (differs(|s| &s.workload), differs(|s| &s.axis));
+    let workloads = differs(|a, b| a.workload == b.workload);
+    let axes = differs(|a, b| a.axis == b.axis);
     let numbered = all.iter().enumerate();
     let groups = grouped(numbered.map(|(at, sought)| (compared_by(sought.search), at)));
     for ((workload, axis), alike) in groups {
@@ -115,7 +116,7 @@ fn name(all: &mut [Sought<'_>]) {
             .collect();
         naming::name(&mut cells);
         for (at, cell) in alike.into_iter().zip(cells) {
-            let (workload, axis) = (workloads.then_some(workload), axes.then_some(axis));
+            let (workload, axis) = (workloads.then_some(workload), axes.then(|| axis.name()));
             let parts = [&cell.label[..]].into_iter().chain(workload).chain(axis);
             all[at].label = parts.collect::<Vec<_>>().join(", ");
             all[at].row = cell.label;
@@ -139,7 +140,7 @@ pub(crate) fn groups<'s, 'a>(results: &Results, all: &'s [Sought<'a>]) -> Vec<Gr
             cells: cells.map(Cell::alone).collect(),
         };
         let (mut asked, mut by_default) = answers::asked(results, &workload);
-        if search.axis == "burst" {
+        if search.axis == Axis::Burst {
             // A search over bursts has no default limit of latency.
             if std::mem::take(&mut by_default) {
                 asked.clear();
@@ -151,7 +152,7 @@ pub(crate) fn groups<'s, 'a>(results: &Results, all: &'s [Sought<'a>]) -> Vec<Gr
             words: if workload.cells.is_empty() {
                 search.workload.clone()
             } else {
-                workload::words_without(&workload, &search.axis)
+                workload::words_without(&workload, Some(search.axis))
             },
             asked,
             by_default,
@@ -197,24 +198,12 @@ impl<'a> Sought<'a> {
 
     /// A load with its unit: `41.2k msg/s`, `1.20 KiB`, `120 publishers`.
     pub fn load(&self, value: f64) -> String {
-        let amount = self.amount(value);
-        match &self.search.axis[..] {
-            "payload" => amount,
-            "rate" => format!("{amount} msg/s"),
-            "burst" if value == 1.0 => format!("{amount} message"),
-            "burst" => format!("{amount} messages"),
-            axis if value == 1.0 => format!("{amount} {}", axis.trim_end_matches('s')),
-            axis => format!("{amount} {axis}"),
-        }
+        self.search.axis.shown(value)
     }
 
     /// The same without its unit, unless it is one of size.
     fn amount(&self, value: f64) -> String {
-        match &self.search.axis[..] {
-            "payload" => shown::bytes(value as u64),
-            "rate" => shown::brief(value),
-            _ => shown::count(value as u64),
-        }
+        self.search.axis.amount(value)
     }
 
     /// The limit with its interval: `41.2k to 44.8k msg/s`, `at least 96k msg/s (client)`, `none:

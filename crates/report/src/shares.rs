@@ -1,30 +1,24 @@
 //! Loads that are shares of limits: the limit, and the load itself.
 
 use pubgauge_quantities::shown;
-use pubgauge_results::search::LimitShare;
+use pubgauge_results::search::{Axis, LimitShare};
 
 use crate::lists::unique;
 use crate::summary::{Cell, Workload};
 
 /// The axis of a workload's load that is a share of a limit, and the share in words.
-pub(crate) fn words(workload: &Workload<'_>) -> Option<(String, String)> {
+pub(crate) fn words(workload: &Workload<'_>) -> Option<(Axis, String)> {
     let all = || workload.cells.iter().filter_map(of);
-    let axis = &all().next()?.axis;
+    let axis = all().next()?.axis;
     let words =
         unique(all().map(|share| format!("{} of {}", shown::percent(share.share, 9), share.of)));
     let words = format!("{axis} at {}", words.join(" | "));
-    Some((axis.clone(), words))
+    Some((axis, words))
 }
 
 /// The load of a cell and what it is a share of, in one sentence; `None` if it is no share.
 pub(crate) fn sentence(cell: &Cell<'_>) -> Option<String> {
     let share = of(cell)?;
-    let shown = |load: f64| match &share.axis[..] {
-        "rate" => format!("{} msg/s", shown::brief(load)),
-        "payload" => shown::bytes(load as u64),
-        "burst" => format!("{} messages", shown::count(load as u64)),
-        axis => format!("{} {axis}", shown::count(load as u64)),
-    };
     let end = match (share.share > 1.0, share.at_least) {
         (true, _) => "the upper end of its limit",
         (false, false) => "the lower end of its limit",
@@ -33,10 +27,10 @@ pub(crate) fn sentence(cell: &Cell<'_>) -> Option<String> {
     Some(format!(
         "{}: {} is {} of what {} carries, {} ({end})",
         cell.label,
-        shown(share.load),
+        share.axis.shown(share.load),
         shown::percent(share.share, 9),
         share.of,
-        shown(share.end)
+        share.axis.shown(share.end)
     ))
 }
 

@@ -7,27 +7,26 @@ use pubgauge_results::Trial;
 
 use crate::lists::unique;
 use crate::shares;
+use pubgauge_results::search::Axis;
+
 use crate::summary::Workload;
 
 /// A workload in one line: its name, devices, topics, sizes, arrivals, and the settings that all systems were
 /// asked for: `fleet (100 -> 1, 100 topics, 64 B, 1000/s, at-least-once, QoS 1, MQTT 5, settings safe)`.
 pub(crate) fn words(workload: &Workload<'_>) -> String {
-    words_without(workload, "")
+    words_without(workload, None)
 }
 
-/// The same without the value of the axis that was searched (`rate`, `publishers`, ...; empty for none). A load that
+/// The same without the value of the axis that was searched, if one was. A load that
 /// is a share of a limit is given as the share, because the limits differ.
-pub(crate) fn words_without(workload: &Workload<'_>, sought: &str) -> String {
+pub(crate) fn words_without(workload: &Workload<'_>, sought: Option<Axis>) -> String {
     let cells = &workload.cells;
     let shared = shares::words(workload);
-    let same = |axis: &str, of: fn(&Trial) -> String| {
-        if !axis.is_empty() && axis == sought {
+    let same = |axis: Axis, of: fn(&Trial) -> String| {
+        if Some(axis) == sought {
             return "?".to_owned();
         }
-        if let Some((_, words)) = shared
-            .as_ref()
-            .filter(|(of, _)| !axis.is_empty() && of == axis)
-        {
+        if let Some((_, words)) = shared.as_ref().filter(|(of, _)| *of == axis) {
             return words.clone();
         }
         unique(cells.iter().map(|cell| of(cell.trials[0]))).join(" | ")
@@ -35,12 +34,12 @@ pub(crate) fn words_without(workload: &Workload<'_>, sought: &str) -> String {
     let mut words = vec![
         format!(
             "{} -> {}",
-            same("publishers", |t| t.workload.publishers.to_string()),
-            same("subscribers", |t| t.workload.subscribers.to_string())
+            same(Axis::Publishers, |t| t.workload.publishers.to_string()),
+            same(Axis::Subscribers, |t| t.workload.subscribers.to_string())
         ),
         format!(
             "{} topic{}",
-            same("topics", |t| t.workload.topics.to_string()),
+            same(Axis::Topics, |t| t.workload.topics.to_string()),
             if cells[0].trials[0].workload.topics == 1 {
                 ""
             } else {
@@ -48,15 +47,15 @@ pub(crate) fn words_without(workload: &Workload<'_>, sought: &str) -> String {
             }
         ),
         match sought {
-            "payload" => "? B".to_owned(),
-            _ => same("payload", |t| t.workload.payload.clone()),
+            Some(Axis::Payload) => "? B".to_owned(),
+            _ => same(Axis::Payload, |t| t.workload.payload.clone()),
         },
         match sought {
-            "rate" => "any rate".to_owned(),
-            "burst" => "any burst".to_owned(),
+            Some(Axis::Rate) => "any rate".to_owned(),
+            Some(Axis::Burst) => "any burst".to_owned(),
             _ => {
-                let burst = shared.as_ref().is_some_and(|(of, _)| of == "burst");
-                let axis = if burst { "burst" } else { "rate" };
+                let of = shared.as_ref().map(|(of, _)| *of);
+                let axis = of.filter(|of| *of == Axis::Burst).unwrap_or(Axis::Rate);
                 same(axis, |t| t.workload.arrivals.clone())
             }
         },

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// The value of one axis of the study's grid.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Axis {
+pub struct AxisValue {
     /// The axis as the study writes it: `payload`, `settings.safe.in-flight`.
     pub name: String,
     /// Its value as the study writes it: `1KiB`, `20`.

@@ -5,7 +5,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::axis::Axis;
+use crate::axis::AxisValue;
 
 /// Two cells of one workload and one point of the grid, judged against each other.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -15,7 +15,7 @@ pub struct Comparison {
     pub workload: String,
     /// Values of the grid's axes.
     #[serde(default)]
-    pub axes: Vec<Axis>,
+    pub axes: Vec<AxisValue>,
     /// What is compared against.
     pub base: Side,
     /// What is compared.

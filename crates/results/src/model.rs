@@ -8,7 +8,7 @@ use pubgauge_driver::{Answer, Capability, Unsupported};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use crate::axis::Axis;
+pub use crate::axis::AxisValue;
 use crate::claim::ClaimOutcome;
 use crate::comparison::Comparison;
 use crate::criterion::spec::CriterionSpec;

@@ -3,9 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use pubgauge_search::{Bound, Finding};
+pub use pubgauge_search::{Axis, Bound, Finding};
 
-use crate::axis::Axis;
+use crate::axis::AxisValue;
 use crate::bursts::BurstFigures;
 
 /// A search for the highest load that stays within what is asked for.
@@ -19,10 +19,9 @@ pub struct Search {
     pub workload: String,
     /// Values of the grid's axes.
     #[serde(default)]
-    pub axes: Vec<Axis>,
-    /// What was varied: `rate` (messages a second over all publishers of the flow), `publishers`,
-    /// `subscribers`, `topics`, `payload` (bytes), `burst` (messages back to back of each publisher).
-    pub axis: String,
+    pub axes: Vec<AxisValue>,
+    /// What was varied.
+    pub axis: Axis,
     /// Lower end of the 95 % interval that the limit lies in, in the axis's unit. Absent: no load stayed
     /// within what was asked for.
     pub low: Option<f64>,
@@ -185,8 +184,8 @@ pub struct LimitShare {
     pub of: String,
     /// The share: 1 is the limit.
     pub share: f64,
-    /// What was searched for: `rate`, `publishers`, ..., as in [`Search`].
-    pub axis: String,
+    /// What was searched for.
+    pub axis: Axis,
     /// The load that `share` is a share of, in the axis's unit: the lower end of the limit's interval, for a share
     /// above 1 the upper end.
     pub end: f64,
@@ -209,7 +208,7 @@ pub struct NotMeasured {
     pub workload: String,
     /// Values of the grid's axes.
     #[serde(default)]
-    pub axes: Vec<Axis>,
+    pub axes: Vec<AxisValue>,
     /// Why, in a sentence.
     pub reason: String,
 }

@@ -10,7 +10,7 @@ use pubgauge_engine::assignment::Workers;
 use pubgauge_engine::conductor::Phase;
 use pubgauge_engine::live::Live;
 use pubgauge_hosts::Hosts;
-use pubgauge_results::model::Axis;
+use pubgauge_results::model::AxisValue;
 use pubgauge_results::search::{LimitShare, SearchStep};
 use pubgauge_testbed::shares::Share;
 use pubgauge_testbed::{SystemFile, Testbed};
@@ -59,7 +59,7 @@ pub struct Asked {
     /// Of flows with their own; index n has the number n + 1 in [`pubgauge_workload::Flow::settings`].
     pub of_flows: Vec<Resolved>,
     pub settings_name: String,
-    pub axes: Vec<Axis>,
+    pub axes: Vec<AxisValue>,
     /// From 1.
     pub repeat: u32,
     pub search: Option<SearchStep>,

@@ -3,7 +3,6 @@
 
 mod bursts;
 
-use bursts::BURST;
 use pubgauge_quantities::shown::bit_rate;
 use pubgauge_results::criterion::{Comparison, CriterionSpec, bearing};
 use pubgauge_results::figure::{Unit, figure};
@@ -14,7 +13,7 @@ use pubgauge_results::search::{
 };
 use pubgauge_results::verdict::crowded;
 use pubgauge_results::window;
-use pubgauge_search::{Bound, Finding, Found, Question, Seen, Step, Wander, found};
+use pubgauge_search::{Axis, Bound, Finding, Found, Question, Seen, Step, Wander, found};
 
 /// Seconds that starting, connecting and stopping add to a trial's phases.
 const AROUND_S: f64 = 1.0;
@@ -24,7 +23,7 @@ const BUSY: f64 = 0.90;
 /// What to measure next in search `number`, after the trials of the run.
 pub fn next(
     question: &Question,
-    axis: &str,
+    axis: Axis,
     number: u32,
     trials: &[Trial],
     criteria: &[CriterionSpec],
@@ -45,7 +44,7 @@ struct Told<'a> {
 
 /// The trials of a search.
 fn own<'a>(
-    axis: &str,
+    axis: Axis,
     number: u32,
     trials: &'a [Trial],
     criteria: &[CriterionSpec],
@@ -64,7 +63,7 @@ fn own<'a>(
     own.collect()
 }
 
-fn seen(axis: &str, own: &[Told<'_>]) -> Vec<Seen> {
+fn seen(axis: Axis, own: &[Told<'_>]) -> Vec<Seen> {
     let one = |told: &Told<'_>| Seen {
         step: match (told.step.purpose, told.step.load) {
             (_, None) | (Purpose::FlatOut, _) => Step::FlatOut,
@@ -76,7 +75,7 @@ fn seen(axis: &str, own: &[Told<'_>]) -> Vec<Seen> {
         achieved: told.achieved,
         finding: told.finding,
         seconds: seconds(told.trial),
-        cost: cost_s(told.trial).filter(|_| axis != BURST),
+        cost: cost_s(told.trial).filter(|_| axis != Axis::Burst),
     };
     own.iter().map(one).collect()
 }
@@ -128,7 +127,7 @@ pub fn settling_s(trial: &Trial) -> f64 {
 }
 
 /// How much of a load the system delivered, in the load's unit.
-fn achieved(axis: &str, trial: &Trial, load: Option<f64>) -> f64 {
+fn achieved(axis: Axis, trial: &Trial, load: Option<f64>) -> f64 {
     // Where no measured message was taken, because earlier ones were still waiting, those of the warm-up tell
     // how many deliveries each has.
     let earlier = trial.at_start;
@@ -146,7 +145,7 @@ fn achieved(axis: &str, trial: &Trial, load: Option<f64>) -> f64 {
     } else {
         0.0
     };
-    match load.filter(|_| axis != "rate") {
+    match load.filter(|_| axis != Axis::Rate) {
         None => taken,
         Some(load) => load * (taken / trial.offered_msgs_per_s.max(f64::MIN_POSITIVE)).min(1.0),
     }
@@ -161,7 +160,7 @@ fn achieved(axis: &str, trial: &Trial, load: Option<f64>) -> f64 {
 ///
 /// Of a search over bursts (`axis`) only this is asked: whether every burst arrived whole and in time. A
 /// client that is busy handing bursts over does not count against it.
-pub fn told(axis: &str, trial: &Trial, criteria: &[CriterionSpec]) -> (Finding, Vec<String>) {
+pub fn told(axis: Axis, trial: &Trial, criteria: &[CriterionSpec]) -> (Finding, Vec<String>) {
     let (finding, why) = of_system(axis, trial, criteria, &trial.verdict.words());
     let Some(crowd) = crowded(trial).filter(|_| finding == Finding::Beyond) else {
         return (finding, why);
@@ -176,7 +175,7 @@ pub fn told(axis: &str, trial: &Trial, criteria: &[CriterionSpec]) -> (Finding, 
 
 /// `reasons` are those of the verdict that count.
 fn of_system(
-    axis: &str,
+    axis: Axis,
     trial: &Trial,
     criteria: &[CriterionSpec],
     reasons: &[String],
@@ -189,7 +188,7 @@ fn of_system(
         | Status::ClientBound
         | Status::Overloaded
         | Status::Lossy
-            if axis == BURST =>
+            if axis == Axis::Burst =>
         {
             if let Some(told) = bursts::told(trial, &reasons) {
                 return told;
@@ -235,9 +234,9 @@ fn of_system(
 
 /// Whether a search for a number of clients met a system that took some of them and not all, and not because the client
 /// itself ran out of something.
-fn turned_away(axis: &str, trial: &Trial) -> bool {
+fn turned_away(axis: Axis, trial: &Trial) -> bool {
     let connections = trial.connections;
-    matches!(axis, "publishers" | "subscribers")
+    matches!(axis, Axis::Publishers | Axis::Subscribers)
         && trial.circumstances.exhausted.is_none()
         && (1..connections.planned).contains(&connections.made)
 }
@@ -275,7 +274,7 @@ fn as_measured(trial: &Trial) -> Trial {
 /// The result of a search, from the trials of the run.
 pub fn conclude(
     question: &Question,
-    axis: &str,
+    axis: Axis,
     number: u32,
     trials: &[Trial],
     criteria: &[CriterionSpec],
@@ -445,7 +444,7 @@ fn gave_way(told: &Told<'_>, criteria: &[CriterionSpec]) -> GaveWay {
 }
 
 fn notes(
-    axis: &str,
+    axis: Axis,
     question: &Question,
     found: &Found,
     gave_in: Option<&Told<'_>>,

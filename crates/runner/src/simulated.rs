@@ -13,7 +13,7 @@ use pubgauge_engine::recording::Recording;
 use pubgauge_results::criterion::CriterionSpec;
 use pubgauge_results::model::{Circumstances, Trial};
 use pubgauge_results::search::Search;
-use pubgauge_search::{Question, Step};
+use pubgauge_search::{Axis, Question, Step};
 use pubgauge_simulator::{Behaviour, Bus, SimulatedDriver, TruthRecord};
 use pubgauge_workload::{Arrivals, SECOND, Until, Workload};
 
@@ -161,7 +161,13 @@ pub fn search(
         None => Arrivals::FlatOut,
     };
     let workload = |load| Workload::fan(1, 1, arrivals(load));
-    search_along(("rate", &workload), question, criteria, confirm_s, behaves)
+    search_along(
+        (Axis::Rate, &workload),
+        question,
+        criteria,
+        confirm_s,
+        behaves,
+    )
 }
 
 /// Searches in simulated time along an axis, whose loads make workloads. It uses all parts of a real search:
@@ -171,7 +177,7 @@ pub fn search(
 /// # Errors
 /// If a load is not possible.
 pub fn search_along(
-    (axis, workload): (&str, &dyn Fn(Option<f64>) -> Workload),
+    (axis, workload): (Axis, &dyn Fn(Option<f64>) -> Workload),
     question: &Question,
     criteria: &[CriterionSpec],
     confirm_s: u64,

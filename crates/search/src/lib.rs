@@ -13,11 +13,13 @@
 
 #![forbid(unsafe_code)]
 
+mod axis;
 mod question;
 mod steps;
 pub mod threshold;
 mod wander;
 
+pub use axis::Axis;
 pub use question::{Bound, Finding, Found, Question, Seen, Step};
 pub use steps::{found, next};
 pub use wander::Wander;

@@ -4,7 +4,6 @@
 //! ([`Study::plan`]). All errors are reported at once, with file, line, column, what was expected
 //! and the nearest right spelling. This crate starts nothing and writes nothing.
 
-mod axis;
 mod cells;
 mod claim;
 mod clash;
@@ -33,7 +32,6 @@ mod tree;
 mod window;
 mod wishes;
 
-pub use axis::Axis;
 pub use compare::ComparePlan;
 pub use criterion::{Criterion, Filter, Limit, VERDICTS};
 pub use daily::DailyFlags;

@@ -9,12 +9,12 @@ use std::sync::Arc;
 use pubgauge_quantities::Percent;
 use pubgauge_workload::Workload;
 
-use crate::axis::Axis;
-use crate::places::{Place, put};
+use crate::places::{Place, put, written};
 use crate::placing;
 use crate::problem::StudyError;
 use crate::resolve::{self, Traces};
 use crate::study::Study;
+use pubgauge_search::Axis;
 
 /// A share of the limit that the search of a workload finds, written as `80% of limit`.
 #[derive(Clone, Debug, PartialEq)]
@@ -107,7 +107,7 @@ impl OpenLoad {
     pub(crate) fn workload(&self, load: f64, brokers: u32) -> Result<Arc<Workload>, StudyError> {
         let (study, index) = (&self.study, self.place.workload);
         let mut tree = study.tree.clone();
-        put(&mut tree, &self.place, self.place.axis.value(load));
+        put(&mut tree, &self.place, written(self.place.axis, load));
         let file = study.decode(&tree)?;
         let (mut found, mut notes) = (Vec::new(), Vec::new());
         let mut traces = Traces::new(&file.trace, &study.folder);

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use crate::axis::Axis;
 use crate::tree::{Node, Value};
+use pubgauge_search::Axis;
 
 /// The text in place of a value that is searched for.
 pub(crate) const FIND: &str = "find";
@@ -62,12 +62,20 @@ pub(crate) fn put(tree: &mut Node, place: &Place, value: Value) {
     let _ = tree.set(&steps, span, &node);
 }
 
+/// A load as a value of the tree.
+pub(crate) fn written(axis: Axis, load: f64) -> Value {
+    match axis {
+        Axis::Rate | Axis::Payload => Value::Text(axis.written(load)),
+        _ => Value::Integer(load as i64),
+    }
+}
+
 /// Replaces each value that is not known by the value that a search begins with.
 pub(crate) fn fill(tree: &mut Node) {
     for place in places(tree) {
         let value = match place.axis {
             Axis::Rate => Value::Text("max".into()),
-            axis => axis.value(axis.range().0),
+            axis => written(axis, axis.range().0),
         };
         put(tree, &place, value);
     }

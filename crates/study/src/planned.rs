@@ -7,13 +7,13 @@ use pubgauge_driver::{Settings, Unsupported};
 use pubgauge_network::Network;
 use pubgauge_workload::{SECOND, Trace, Until, Workload};
 
-use crate::axis::Axis;
 use crate::compare::ComparePlan;
 use crate::criterion::Criterion;
 use crate::file::LimitsFile;
 use crate::load::{OpenLoad, Share};
 use crate::problem::StudyError;
 use crate::search::SearchPlan;
+use pubgauge_search::Axis;
 
 /// Most trials of a study.
 pub(crate) const MAX_TRIALS: usize = 100_000;

@@ -2,11 +2,11 @@
 
 use pubgauge_workload::SECOND;
 
-use crate::axis::Axis;
 use crate::file::SearchFile;
 use crate::places::FIND;
 use crate::problem::{Problem, StudyError};
 use crate::study::Study;
+use pubgauge_search::Axis;
 
 /// Default length of a search's trials, ns.
 pub(crate) const SHORT: u64 = 5 * SECOND;

@@ -3,8 +3,9 @@
 use pubgauge_results::model::Trial;
 use pubgauge_results::search::{Bound, LimitShare, NotMeasured, NoteOf, Search, SearchNote};
 use pubgauge_runner::searching::{self, stored_step};
+use pubgauge_search::Axis;
 use pubgauge_search::{Question, Step};
-use pubgauge_study::{Axis, PlannedTrial};
+use pubgauge_study::PlannedTrial;
 use pubgauge_workload::SECOND;
 
 use super::{Proposal, Proposer, next_number};
@@ -23,7 +24,7 @@ impl Proposer<'_> {
             return Ok(None);
         }
         let (question, axis) = self.question(template);
-        let step = searching::next(&question, axis.name(), number, done, &self.criteria);
+        let step = searching::next(&question, axis, number, done, &self.criteria);
         let Some(stored) = stored_step(number, step) else {
             if let Some(found) = self.search(number, template, done) {
                 let trials = own(number, done).count();
@@ -81,11 +82,10 @@ impl Proposer<'_> {
             settings: template.settings_name.clone(),
             workload: template.workload.name.clone(),
             axes: axes(template),
-            axis: axis.name().into(),
+            axis: axis,
             ..Search::default()
         };
-        let mut found =
-            searching::conclude(&question, axis.name(), number, done, &self.criteria, about);
+        let mut found = searching::conclude(&question, axis, number, done, &self.criteria, about);
         // A load that this host cannot offer is the client's limit.
         if let Some((most, Some(why))) = self.fits.get(&template.order)
             && found.high.is_none()
@@ -147,7 +147,7 @@ impl Proposer<'_> {
                 Some(LimitShare {
                     of: share.of.clone(),
                     share: share.share,
-                    axis: axis.name().into(),
+                    axis: axis,
                     end,
                     load,
                     at_least: found.high.is_none(),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use pubgauge_results::model::{Axis as AxisValue, Distribution, Status, System, Trial, Verdict};
+use pubgauge_results::model::{AxisValue, Distribution, Status, System, Trial, Verdict};
 use pubgauge_results::search::Bound;
 use pubgauge_study::{PlanOptions, Study};
 use pubgauge_workload::Arrivals;
@@ -211,8 +211,8 @@ fn searches_come_first_and_shares_follow_from_them() {
         );
         let share = trial.limit_share.as_ref().expect("a share");
         assert_eq!(
-            (share.of.as_str(), share.axis.as_str(), share.at_least),
-            ("limit", "rate", false)
+            (share.of.as_str(), share.axis, share.at_least),
+            ("limit", Axis::Rate, false)
         );
         assert_eq!(
             trial.axes[0].value,

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use pubgauge_study::Axis;
+use pubgauge_search::Axis;
 
 use super::RunArgs;
 

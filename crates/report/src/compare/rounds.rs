@@ -11,7 +11,7 @@
 
 use pubgauge_quantities::stats::{CONFIDENCE, MeanInterval};
 use pubgauge_results::comparison::{ComparedFigure, Comparison, Ended, Side};
-use pubgauge_results::model::Axis;
+use pubgauge_results::model::AxisValue;
 use pubgauge_results::{Status, Trial};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
@@ -60,7 +60,7 @@ pub struct CellOf {
     pub settings: String,
     pub workload: String,
     /// Values of the grid's axes.
-    pub axes: Vec<Axis>,
+    pub axes: Vec<AxisValue>,
 }
 
 /// The pairs of cells that are compared, by index: the first cell of each workload and point of the grid

@@ -1,6 +1,6 @@
 use std::sync::LazyLock;
 
-use pubgauge_results::model::{Axis, ClientCpu, Distribution, Results, System, WorkloadInfo};
+use pubgauge_results::model::{AxisValue, ClientCpu, Distribution, Results, System, WorkloadInfo};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
@@ -338,7 +338,7 @@ fn cells_find_their_partners() {
     let with_axis = |value: &str, id: u32| {
         let mut draws = StdRng::seed_from_u64(7);
         let mut t = trial(&mut draws, 0.0, QUIET, id, "mosquitto", 1);
-        t.axes = vec![Axis {
+        t.axes = vec![AxisValue {
             name: "payload".into(),
             value: value.into(),
         }];
@@ -410,7 +410,7 @@ fn trials_of_searches_are_not_compared() {
         settings: String::new(),
         workload: "w".into(),
         axes: Vec::new(),
-        axis: "rate".into(),
+        axis: pubgauge_results::search::Axis::Rate,
         low: None,
         high: None,
         confirmed: None,

@@ -1,6 +1,7 @@
 //! Figures of a search for a limit: the achieved part of each load, and its latency.
 
 use pubgauge_results::Results;
+use pubgauge_results::search::Axis;
 
 use super::figure::{Figure, Kind, Line, Value, columns};
 use super::{lines, lines_of};
@@ -18,13 +19,12 @@ pub(crate) fn of_search(results: &Results, sought: &Sought<'_>) -> Vec<Figure> {
 }
 
 /// The column of a load, or of what was achieved of it, in the unit of what was varied.
-fn column(name: &str, axis: &str) -> String {
+fn column(name: &str, axis: Axis) -> String {
     match axis {
-        "rate" => format!("{name}_msgs_per_s"),
-        "payload" => format!("{name}_bytes"),
-        "burst" => format!("{name}_burst_msgs"),
-        "publishers" | "subscribers" | "topics" => format!("{name}_{axis}"),
-        _ => name.to_owned(),
+        Axis::Rate => format!("{name}_msgs_per_s"),
+        Axis::Payload => format!("{name}_bytes"),
+        Axis::Burst => format!("{name}_burst_msgs"),
+        Axis::Publishers | Axis::Subscribers | Axis::Topics => format!("{name}_{axis}"),
     }
 }
 
@@ -66,7 +66,7 @@ fn limits(sought: &Sought<'_>, whole: f64) -> Vec<Line> {
 }
 
 fn achieved(sought: &Sought<'_>, id: String) -> Figure {
-    let column = |name: &str| column(name, &sought.search.axis);
+    let column = |name: &str| column(name, sought.search.axis);
     let rows = sought.tried.iter().map(|tried| {
         let measured = tried.trial.map(|trial| trial.duration_s);
         let figures = [
@@ -127,7 +127,7 @@ fn latency(results: &Results, sought: &Sought<'_>, id: String) -> Figure {
         ),
         columns: columns(HEAD)
             .into_iter()
-            .chain([column("load", &sought.search.axis)])
+            .chain([column("load", sought.search.axis)])
             .chain(columns(["load_share", "p50_ns", "p99_ns"]))
             .collect(),
         rows: rows.collect(),

@@ -86,7 +86,7 @@ fn labels(trials: Vec<Trial>) -> Vec<(String, String)> {
 }
 
 fn cell(system: &str, settings: &str, axes: &[(&str, &str)]) -> Trial {
-    let axis = |(name, value): &(&str, &str)| Axis {
+    let axis = |(name, value): &(&str, &str)| AxisValue {
         name: (*name).into(),
         value: (*value).into(),
     };

@@ -13,7 +13,7 @@ use pubgauge_results::model::{
 use pubgauge_results::on_request::{InterfaceTraffic, SyscallCounts, SystemCalls};
 use pubgauge_results::search::{LimitShare, NotMeasured, Search};
 use pubgauge_results::{
-    Axis, Distribution, FlowFigures, FlowSeriesRecord, Results, SeriesRecord, Status, System,
+    AxisValue, Distribution, FlowFigures, FlowSeriesRecord, Results, SeriesRecord, Status, System,
     Trial, Verdict, WorkloadInfo,
 };
 use pubgauge_study::{Known, PlanOptions, Study};
@@ -67,7 +67,7 @@ fn trial(system: &str, payload: &str, repeat: u32, rate: f64, ns: u64) -> Trial 
             version: "1".into(),
         },
         settings_name: "default".into(),
-        axes: vec![Axis {
+        axes: vec![AxisValue {
             name: "workload.flood.flow.payload".into(),
             value: payload.into(),
         }],
@@ -572,7 +572,7 @@ fn shares_of_limits() {
     let share = |at_least| LimitShare {
         of: "limit".into(),
         share: 0.9,
-        axis: "rate".into(),
+        axis: pubgauge_results::search::Axis::Rate,
         end: 1200.0,
         load: 1080.0,
         at_least,

@@ -103,10 +103,10 @@ fn searches_are_drawn_and_told() {
 #[test]
 fn every_kind_of_search_is_drawn() {
     let hostile = "</script><img src=x onerror=\"window.broken=1\">";
-    for axis in ["payload", "publishers", "subscribers", "topics", hostile] {
+    for axis in pubgauge_results::search::Axis::ALL {
         let (mut results, _) = sample::searches::run();
         for search in &mut results.searches {
-            search.axis = axis.into();
+            search.axis = axis;
             search.settings = format!("{} {hostile}", search.system);
             let note = SearchNote::new(NoteOf::LastTrial, hostile);
             search.notes.push(note);

@@ -26,7 +26,7 @@ fn results() -> (Results, Logs) {
         trial.limit_share = Some(LimitShare {
             of: "limit".into(),
             share,
-            axis: "rate".into(),
+            axis: pubgauge_results::search::Axis::Rate,
             end: 12_340.0,
             load: share * 12_340.0,
             at_least: trial.system.name == "mosquitto",

@@ -8,6 +8,7 @@ use pubgauge_report::summary::{Cell, Summary};
 use pubgauge_report::wins::{Answer, Metric, answer};
 use pubgauge_report::{page, table};
 use pubgauge_results::model::Broker;
+use pubgauge_results::search::{Axis, Bound, Search};
 use pubgauge_results::{Reason, Results, Rule, Status};
 
 fn answer_of(results: &Results, workload: &str, metric: Metric) -> Answer {
@@ -109,19 +110,19 @@ fn searches_fit_at_every_width() {
 fn searches_are_named_by_what_differs() {
     let (mut results, _) = sample::searches::run();
     results.searches.truncate(1);
-    let mut more = |change: &dyn Fn(&mut pubgauge_results::search::Search)| {
+    let mut more = |change: &dyn Fn(&mut Search)| {
         let mut search = results.searches[0].clone();
         change(&mut search);
         results.searches.push(search);
     };
     more(&|search| search.workload = "commands".into());
     more(&|search| {
-        search.axes = vec![pubgauge_results::Axis {
+        search.axes = vec![pubgauge_results::AxisValue {
             name: "settings.reliability".into(),
             value: "at-least-once".into(),
         }];
     });
-    more(&|search| search.axis = "publishers".into());
+    more(&|search| search.axis = Axis::Publishers);
     let text = table(&results, 120);
     // Of meters, of commands, and of the other axis.
     let rows = text.lines().filter_map(|line| line.split_once("207"));
@@ -135,13 +136,13 @@ fn searches_are_named_by_what_differs() {
 #[test]
 fn loads_have_the_unit_of_what_was_searched_for() {
     for (axis, limit) in [
-        ("payload", "202 KiB to 212 KiB"),
-        ("publishers", "207 k to 217 k publishers"),
-        ("topics", "207 k to 217 k topics"),
+        (Axis::Payload, "202 KiB to 212 KiB"),
+        (Axis::Publishers, "207 k to 217 k publishers"),
+        (Axis::Topics, "207 k to 217 k topics"),
     ] {
         let (mut results, _) = sample::searches::run();
-        results.searches[0].axis = axis.into();
-        results.searches[0].bound = pubgauge_results::search::Bound::Budget;
+        results.searches[0].axis = axis;
+        results.searches[0].bound = Bound::Budget;
         let text = table(&results, 120);
         let limit = format!("{limit} (budget)");
         assert!(text.contains(&limit), "{limit}: {text}");

@@ -79,7 +79,7 @@ fn met_unmet_and_undecided() {
 fn trials_are_named_by_what_was_varied() {
     let mut one = trial("a", Status::Valid, 5_000, 0);
     one.settings_name = "safe".into();
-    one.axes = vec![crate::model::Axis {
+    one.axes = vec![crate::model::AxisValue {
         name: "workload.fleet.flow.payload".into(),
         value: "1KiB".into(),
     }];

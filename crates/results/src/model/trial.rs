@@ -8,7 +8,7 @@ use super::parts::{
     AtStart, Broker, Circumstances, ClientCpu, Connections, ContextSwitches, CountCheck, Drain,
     HeldLimits, OddCounts, PhaseCounts, System, Verdict, WorkerLoad, WorkloadInfo,
 };
-use crate::axis::Axis;
+use crate::axis::AxisValue;
 use crate::bursts::BurstFigures;
 use crate::distribution::Distribution;
 use crate::group::GroupFigures;
@@ -34,7 +34,7 @@ pub struct Trial {
     pub settings_name: String,
     /// Values of the grid's axes.
     #[serde(default)]
-    pub axes: Vec<Axis>,
+    pub axes: Vec<AxisValue>,
     /// Its place in the search that it is a part of; absent in a trial of a plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<SearchStep>,

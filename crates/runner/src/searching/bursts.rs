@@ -2,12 +2,10 @@
 
 use pubgauge_results::bursts::BurstFigures;
 use pubgauge_results::model::{Status, Trial};
-use pubgauge_search::{Finding, Found};
+use pubgauge_search::{Axis, Finding, Found};
 
 use super::Told;
 
-/// The axis.
-pub(super) const BURST: &str = "burst";
 /// Words for bursts that took too long.
 const LATE: &str = "had not arrived whole when the next one began";
 
@@ -57,8 +55,8 @@ pub(super) fn told(trial: &Trial, reasons: &[String]) -> Option<(Finding, Vec<St
 
 /// The bursts of a search for the largest one: of the longest trial at the largest burst within the
 /// limit.
-pub(super) fn at_limit(axis: &str, found: &Found, own: &[Told<'_>]) -> Option<BurstFigures> {
-    let low = found.low.filter(|_| axis == BURST)?;
+pub(super) fn at_limit(axis: Axis, found: &Found, own: &[Told<'_>]) -> Option<BurstFigures> {
+    let low = found.low.filter(|_| axis == Axis::Burst)?;
     let within = own.iter().filter(|told| {
         told.step.load.is_some_and(|load| load <= low) && told.finding == Finding::Within
     });

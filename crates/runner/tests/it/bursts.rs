@@ -10,7 +10,7 @@ use pubgauge_results::bursts::BurstFigures;
 use pubgauge_results::model::Status;
 use pubgauge_results::search::{Bound, Finding, Search};
 use pubgauge_runner::simulated::{Client, Run, on, search_along, simulate};
-use pubgauge_search::Question;
+use pubgauge_search::{Axis, Question};
 use pubgauge_simulator::{Behaviour, Bus};
 use pubgauge_workload::{Arrivals, SECOND, Until, Workload};
 
@@ -215,7 +215,7 @@ fn largest(every: Option<u64>, most: f64, behaves: impl Fn() -> Behaviour) -> Se
         ..Question::default()
     };
     let workload = |load: Option<f64>| bursts(1, 1, load.expect("a burst") as u32, every);
-    search_along(("burst", &workload), &question, &[], 10, behaves).expect("possible")
+    search_along((Axis::Burst, &workload), &question, &[], 10, behaves).expect("possible")
 }
 
 #[test]

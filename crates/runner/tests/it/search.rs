@@ -9,7 +9,7 @@ use pubgauge_results::model::{Status, Trial};
 use pubgauge_results::search::{Bound, Finding, Purpose, Search, SearchNote, SearchStep};
 use pubgauge_runner::searching::{conclude, next, told};
 use pubgauge_runner::simulated::{search, search_along, simulate};
-use pubgauge_search::{Question, Step};
+use pubgauge_search::{Axis, Question, Step};
 use pubgauge_simulator::Behaviour;
 use pubgauge_workload::{Arrivals, SECOND, Until, Workload};
 use rand::rngs::StdRng;
@@ -193,7 +193,7 @@ fn a_system_that_stays_up_is_one_start() {
         });
         trial.circumstances.earlier_trials = earlier_trials;
         let template = Search::default();
-        let found = conclude(&Question::default(), "rate", 0, &[trial], &[], template);
+        let found = conclude(&Question::default(), Axis::Rate, 0, &[trial], &[], template);
         found
             .notes
             .iter()
@@ -266,7 +266,14 @@ fn messages_of_the_warm_up_tell_their_fan_out() {
     let question = Question::default();
     let trials = |trial: &Trial| vec![trial.clone()];
     let shown = |trial: &Trial| {
-        let found = conclude(&question, "rate", 0, &trials(trial), &[], Search::default());
+        let found = conclude(
+            &question,
+            Axis::Rate,
+            0,
+            &trials(trial),
+            &[],
+            Search::default(),
+        );
         found.trials[0].achieved
     };
     assert!((shown(&trial) / 500.0 - 1.0).abs() < 0.02, "{trial:?}");
@@ -274,7 +281,7 @@ fn messages_of_the_warm_up_tell_their_fan_out() {
     (trial.offered, trial.published, trial.expected) = (0, 0, 0);
     (trial.delivered, trial.under_way) = (0, 0);
     assert!((shown(&trial) / 500.0 - 1.0).abs() < 0.02);
-    match next(&question, "rate", 0, &trials(&trial), &[]) {
+    match next(&question, Axis::Rate, 0, &trials(&trial), &[]) {
         Step::Short(load) => assert!((440.0..460.0).contains(&load), "{load}"),
         step => panic!("{step:?}"),
     }
@@ -332,7 +339,14 @@ fn a_search_begins_with_few_messages() {
             ..takes(300.0)
         };
         let criteria = [p99_at_most(100e6)];
-        search_along(("publishers", &workload), &question, &criteria, 45, behaves).unwrap()
+        search_along(
+            (Axis::Publishers, &workload),
+            &question,
+            &criteria,
+            45,
+            behaves,
+        )
+        .unwrap()
     };
     let found = searched(SECOND / 1000);
     assert!(holds(&found, 300.0), "{found:?}");
@@ -362,7 +376,14 @@ fn clients_that_are_turned_away_are_too_many() {
         ..Behaviour::default()
     };
     let criteria = [p99_at_most(100e6)];
-    let found = search_along(("publishers", &workload), &question, &criteria, 45, behaves).unwrap();
+    let found = search_along(
+        (Axis::Publishers, &workload),
+        &question,
+        &criteria,
+        45,
+        behaves,
+    )
+    .unwrap();
     assert!(
         holds(&found, 59.0) && found.bound == Bound::System,
         "{found:?}"
@@ -376,7 +397,14 @@ fn clients_that_are_turned_away_are_too_many() {
         starves: (59..1_000).map(|n| format!("pub{n}")).collect(),
         ..Behaviour::default()
     };
-    let found = search_along(("publishers", &workload), &question, &criteria, 45, starved).unwrap();
+    let found = search_along(
+        (Axis::Publishers, &workload),
+        &question,
+        &criteria,
+        45,
+        starved,
+    )
+    .unwrap();
     assert_ne!(found.bound, Bound::System, "{found:?}");
 }
 
@@ -391,12 +419,12 @@ fn what_others_may_have_done_is_no_limit() {
     };
     let mut trial = simulate(workload, slow, Settings::default()).unwrap().trial;
     let criteria = [p99_at_most(100e6)];
-    let finding = |trial: &Trial| told("rate", trial, &criteria).0;
+    let finding = |trial: &Trial| told(Axis::Rate, trial, &criteria).0;
     assert_eq!(finding(&trial), pubgauge_search::Finding::Beyond);
     trial.circumstances.cores = 2;
     trial.worker_load.machine_others = Some(1.8);
     assert_eq!(finding(&trial), pubgauge_search::Finding::Client);
-    assert!(told("rate", &trial, &criteria).1[0].contains("other programs kept 1.8"));
+    assert!(told(Axis::Rate, &trial, &criteria).1[0].contains("other programs kept 1.8"));
     trial.worker_load.machine_others = Some(0.1);
     assert_eq!(finding(&trial), pubgauge_search::Finding::Beyond);
 }

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use pubgauge_study::{Axis, Known, Plan, PlanOptions, Share, Study};
+use pubgauge_search::Axis;
+use pubgauge_study::{Known, Plan, PlanOptions, Share, Study};
 use pubgauge_workload::{Arrivals, SECOND, Until};
 
 fn plan(text: &str) -> Result<Plan, String> {

@@ -168,7 +168,7 @@ pub fn grid(repeats: u32) -> (Results, Logs) {
             all.trials.extend(one.trials.into_iter().map(|mut trial| {
                 trial.id += first;
                 trial.cell = format!("{} {rate} {payload}", trial.system.name);
-                let axis = |name: &str, value: &str| Axis {
+                let axis = |name: &str, value: &str| AxisValue {
                     name: name.into(),
                     value: value.into(),
                 };

@@ -191,7 +191,7 @@ fn search(all: &mut Results, logs: &mut Logs, at: usize, steps: &Steps) -> Searc
         settings: String::new(),
         workload: "meters".into(),
         axes: Vec::new(),
-        axis: "rate".into(),
+        axis: pubgauge_results::search::Axis::Rate,
         low: None,
         high: None,
         confirmed: None,

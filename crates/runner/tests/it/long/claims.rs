@@ -9,7 +9,7 @@ use pubgauge_driver::{Nanos, Settings};
 use pubgauge_report::claims::judge;
 use pubgauge_results::claim::ClaimVerdict;
 use pubgauge_results::claim::ClaimVerdict::{DoesNotHold, Holds};
-use pubgauge_results::{Axis, Results, Status, Trial};
+use pubgauge_results::{AxisValue, Results, Status, Trial};
 use pubgauge_runner::simulated::simulate;
 use pubgauge_simulator::Behaviour;
 use pubgauge_study::{Known, PlanOptions, Study};
@@ -66,7 +66,7 @@ fn lasting(measure: Nanos, of: &Of<'_>, arrivals: Arrivals, behaviour: Behaviour
     trial.system.name = of.system.into();
     trial.settings_name = "default".into();
     trial.repeat = of.repeat;
-    trial.axes = vec![Axis {
+    trial.axes = vec![AxisValue {
         name: "workload.w.flow.payload".into(),
         value: of.size.into(),
     }];

@@ -1,11 +1,30 @@
-//! What can be searched for in a flow.
+//! What a search varies.
 
-use crate::tree::Value;
+use std::fmt;
 
-/// What can be searched for in a flow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+use pubgauge_quantities::shown;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What a search varies in a flow.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
 pub enum Axis {
     /// Messages a second over all publishers of the flow.
+    #[default]
     Rate,
     /// Publishing devices.
     Publishers,
@@ -16,6 +35,12 @@ pub enum Axis {
     Payload,
     /// Messages in a burst of each publisher.
     Burst,
+}
+
+impl fmt::Display for Axis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
 }
 
 impl Axis {
@@ -63,16 +88,8 @@ impl Axis {
         }
     }
 
-    /// The same as a value of the study's tree.
-    pub(crate) fn value(self, load: f64) -> Value {
-        match self {
-            Axis::Rate | Axis::Payload => Value::Text(self.written(load)),
-            _ => Value::Integer(load as i64),
-        }
-    }
-
     /// A load that can be asked for, no smaller if `up`, else no larger: whole, or a rate of four digits.
-    pub(crate) fn rounded(self, load: f64, up: bool) -> f64 {
+    pub fn rounded(self, load: f64, up: bool) -> f64 {
         let round = if up { f64::ceil } else { f64::floor };
         if self != Axis::Rate {
             // An error in the last binary digits of a product does not count.
@@ -95,6 +112,28 @@ impl Axis {
             whole * 10f64.powi(-digits)
         } else {
             whole / unit
+        }
+    }
+
+    /// A load as readers see it: `41.2k msg/s`, `1.20 KiB`, `120 publishers`.
+    pub fn shown(self, load: f64) -> String {
+        let amount = self.amount(load);
+        match self {
+            Axis::Payload => amount,
+            Axis::Rate => format!("{amount} msg/s"),
+            Axis::Burst if load == 1.0 => format!("{amount} message"),
+            Axis::Burst => format!("{amount} messages"),
+            axis if load == 1.0 => format!("{amount} {}", axis.name().trim_end_matches('s')),
+            axis => format!("{amount} {axis}"),
+        }
+    }
+
+    /// The same without its unit, unless it is one of size.
+    pub fn amount(self, load: f64) -> String {
+        match self {
+            Axis::Payload => shown::bytes(load as u64),
+            Axis::Rate => shown::brief(load),
+            _ => shown::count(load as u64),
         }
     }
 }
