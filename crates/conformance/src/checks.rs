@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::lifecycle::Ending;
+use super::lifecycle::ServerEnd;
 use super::promises;
 use super::setup::{LARGEST, PATIENCE, Pair, Setup};
 use super::violation::Violation;
@@ -394,7 +394,7 @@ fn killed(setup: &mut Setup<'_>) -> Result<(), Violation> {
     pair.until("10 messages", |p| p.into.seen.delivered.len() >= 10)?;
     let server = setup.server.as_mut().ok_or("there is no server to kill")?;
     server
-        .restart(Ending::Killed)
+        .restart(ServerEnd::Killed)
         .map_err(|error| error.to_string())?;
     for rig in [&mut pair.out, &mut pair.into] {
         let start = rig.clock.now();

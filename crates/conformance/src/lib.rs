@@ -15,7 +15,7 @@ mod setup;
 mod violation;
 
 pub use capabilities::prove;
-pub use lifecycle::{Ending, Lifecycle};
+pub use lifecycle::{Lifecycle, ServerEnd};
 pub use proof::Proof;
 pub use violation::Violation;
 
@@ -63,7 +63,7 @@ impl<'a> Exception<'a> {
 
 /// The outcome of one check.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum Conformity {
     /// The system passes it.
     Passed,
     /// The system fails it as expected: the exception's reason, and what this run saw.
@@ -85,7 +85,7 @@ pub fn check(
     target: &Target,
     settings: &Settings,
     exceptions: &[Exception<'_>],
-) -> Vec<(&'static str, Outcome)> {
+) -> Vec<(&'static str, Conformity)> {
     run(driver, target, settings, exceptions, None)
 }
 
@@ -97,7 +97,7 @@ pub fn check_with_kill(
     settings: &Settings,
     exceptions: &[Exception<'_>],
     server: &mut dyn Lifecycle,
-) -> Vec<(&'static str, Outcome)> {
+) -> Vec<(&'static str, Conformity)> {
     run(driver, target, settings, exceptions, Some(server))
 }
 
@@ -107,20 +107,20 @@ fn run<'a>(
     settings: &Settings,
     exceptions: &[Exception<'_>],
     mut server: Option<&'a mut dyn Lifecycle>,
-) -> Vec<(&'static str, Outcome)> {
+) -> Vec<(&'static str, Conformity)> {
     let mut setup = Setup::new(driver, target, settings.clone());
     let mut outcomes = Vec::new();
     let judge = |setup: &mut Setup<'_>, (name, check): (&'static str, Check)| {
         setup.next();
         let exception = exceptions.iter().find(|e| e.check == name);
         let outcome = match (check(setup), exception) {
-            (Ok(()), None) => Outcome::Passed,
-            (Ok(()), Some(exception)) if exception.sometimes => Outcome::Passed,
+            (Ok(()), None) => Conformity::Passed,
+            (Ok(()), Some(exception)) if exception.sometimes => Conformity::Passed,
             (Err(why), Some(exception)) => {
-                Outcome::Excepted(format!("{}; this time: {why}", exception.reason))
+                Conformity::Excepted(format!("{}; this time: {why}", exception.reason))
             }
-            (Err(why), None) => Outcome::Failed(why.to_string()),
-            (Ok(()), Some(exception)) => Outcome::Failed(format!(
+            (Err(why), None) => Conformity::Failed(why.to_string()),
+            (Ok(()), Some(exception)) => Conformity::Failed(format!(
                 "it holds, although an exception says it does not ({}): remove the exception",
                 exception.reason
             )),
@@ -148,22 +148,25 @@ fn run<'a>(
 /// Whether the server has ended by itself in the last check, which then failed because of it.
 fn ended(
     server: Option<&mut (dyn Lifecycle + '_)>,
-    outcomes: &mut [(&'static str, Outcome)],
+    outcomes: &mut [(&'static str, Conformity)],
 ) -> bool {
-    let Some((_, outcome)) = outcomes.last_mut().filter(|(_, of)| *of != Outcome::Passed) else {
+    let Some((_, outcome)) = outcomes
+        .last_mut()
+        .filter(|(_, of)| *of != Conformity::Passed)
+    else {
         return false;
     };
     let Some(how) = server.and_then(|server| server.ended()) else {
         return false;
     };
-    *outcome = Outcome::Failed(format!("the system ended meanwhile: {how}"));
+    *outcome = Conformity::Failed(format!("the system ended meanwhile: {how}"));
     true
 }
 
 /// All checks that failed, with the reasons; empty if the driver conforms.
-pub fn failures(outcomes: &[(&str, Outcome)]) -> Vec<String> {
-    let failed = |(name, outcome): &(&str, Outcome)| match outcome {
-        Outcome::Failed(why) => Some(format!("{name}: {why}")),
+pub fn failures(outcomes: &[(&str, Conformity)]) -> Vec<String> {
+    let failed = |(name, outcome): &(&str, Conformity)| match outcome {
+        Conformity::Failed(why) => Some(format!("{name}: {why}")),
         _ => None,
     };
     outcomes.iter().filter_map(failed).collect()

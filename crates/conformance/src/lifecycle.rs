@@ -2,7 +2,7 @@
 
 /// How a system ends before it is started again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
+pub enum ServerEnd {
     /// At once, without time to save anything (SIGKILL).
     Killed,
     /// In order, with time to save.
@@ -16,7 +16,7 @@ pub trait Lifecycle {
     ///
     /// # Errors
     /// Why it did not come back.
-    fn restart(&mut self, how: Ending) -> Result<(), Box<dyn std::error::Error>>;
+    fn restart(&mut self, how: ServerEnd) -> Result<(), Box<dyn std::error::Error>>;
 
     /// Suspends the server's processes (SIGSTOP), or lets them continue (SIGCONT): messages sent
     /// meanwhile stay where they are. Returns whether that was done. The default does nothing; how

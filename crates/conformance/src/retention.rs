@@ -1,7 +1,7 @@
 //! Checks of what a system keeps for clients that are away or late: sessions, last values, messages
 //! that survive an end of the server, messages that expire, and messages that overtake a backlog.
 
-use super::lifecycle::Ending;
+use super::lifecycle::ServerEnd;
 use super::proof::Proof;
 use super::setup::{Heard, Pair, Setup, numbers};
 use super::violation::Violation;
@@ -24,8 +24,8 @@ pub(super) fn durable(setup: &mut Setup<'_>, durability: Durability) -> Result<(
     setup.settle(&mut pair)?;
     // SIGKILL leaves no time to save: messages in memory are lost then, synced ones survive.
     let how = match durability {
-        Durability::Disk => Ending::Stopped,
-        Durability::Memory | Durability::DiskSynced => Ending::Killed,
+        Durability::Disk => ServerEnd::Stopped,
+        Durability::Memory | Durability::DiskSynced => ServerEnd::Killed,
     };
     pair.out.fleet.disconnect(pair.senders[0].0);
     pair.out.poll(20_000_000)?;
@@ -67,7 +67,7 @@ fn forgets(setup: &mut Setup<'_>) -> Result<(), Violation> {
     pair.into.fleet.abort(ClientId(0));
     match setup.server.as_mut() {
         Some(server) => server
-            .restart(Ending::Killed)
+            .restart(ServerEnd::Killed)
             .map_err(|error| error.to_string())?,
         None => pair.out.fleet.abort(publisher),
     }

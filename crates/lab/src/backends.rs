@@ -4,21 +4,21 @@ use crate::tool::{self, ToolError};
 use pubgauge_testbed::{Namespace, on_path};
 
 /// Whether a backend works here: what came of trying it.
-pub type Tried = Result<(), ToolError>;
+pub type Works = Result<(), ToolError>;
 
 /// The backends that networks are made with, and whether each works here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Backends {
     /// `ip` and `bridge`, with a kernel that has bridges and pairs of interfaces (veth): hosts, links, switch.
-    pub ip: Tried,
+    pub ip: Works,
     /// `nft` on bridged packets: independent loss, partitions.
-    pub nft: Tried,
+    pub nft: Works,
     /// Token bucket filter of `tc`: rates.
-    pub tbf: Tried,
+    pub tbf: Works,
     /// Network emulator of `tc`: delay, jitter, loss in bursts, duplicates, reordering.
-    pub netem: Tried,
+    pub netem: Works,
     /// `vde_switch` and `wirefilter`: replace netem in user space where the kernel has none.
-    pub wirefilter: Tried,
+    pub wirefilter: Works,
 }
 
 /// What to install for a backend that is missing.
@@ -71,13 +71,13 @@ const NFT_TRIAL: &str = "table bridge lab {
 }
 ";
 
-fn links(place: &Namespace) -> Tried {
+fn links(place: &Namespace) -> Works {
     let lines = "link add switch0 type bridge\nlink add left type veth peer name right\n";
     tool::run(place, &["ip", "-batch", "-"], lines)?;
     tool::run(place, &["bridge", "-batch", "-"], "fdb show\n")
 }
 
-fn wirefilter() -> Tried {
+fn wirefilter() -> Works {
     for program in ["vde_switch", "wirefilter"] {
         if on_path(program).is_none() {
             return Err(format!("there is no program `{program}`").into());

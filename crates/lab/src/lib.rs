@@ -20,7 +20,7 @@ mod plan;
 mod tool;
 
 pub use address::Subnet;
-pub use backends::{Backends, Tried};
+pub use backends::{Backends, Works};
 pub use lab::{Lab, LabError, LabHost};
 pub use plan::{
     Act, Bucket, INTERFACE, Names, Place, Plan, PlanError, Ready, Refusal, Step, possible,

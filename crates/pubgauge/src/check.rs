@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use pubgauge_campaign::capabilities::answer;
 use pubgauge_campaign::{Chosen, SystemsHere};
 use pubgauge_conformance::{
-    self as conformance, Ending as How, Exception, Lifecycle, Outcome, Proof, Violation,
+    self as conformance, Conformity, Exception, Lifecycle, Proof, ServerEnd, Violation,
 };
 use pubgauge_driver::{
     Answer, Capability, Driver, Reliability, Settings, Support, Target, Topology,
@@ -95,10 +95,10 @@ pub fn check(args: &CheckArgs) -> Result<i32, Ending> {
 struct Server(Running);
 
 impl Lifecycle for Server {
-    fn restart(&mut self, how: How) -> Result<(), Box<dyn std::error::Error>> {
+    fn restart(&mut self, how: ServerEnd) -> Result<(), Box<dyn std::error::Error>> {
         match how {
-            How::Killed => self.0.kill(),
-            How::Stopped => self.0.halt(),
+            ServerEnd::Killed => self.0.kill(),
+            ServerEnd::Stopped => self.0.halt(),
         };
         self.0.restart()?;
         Ok(())
@@ -175,9 +175,9 @@ fn one(
             };
             for (check, outcome) in outcomes {
                 let found = match outcome {
-                    Outcome::Passed => (Finding::Shown, String::new()),
-                    Outcome::Excepted(reason) => (Finding::Broken, reason),
-                    Outcome::Failed(why) => (Finding::Failed, why),
+                    Conformity::Passed => (Finding::Shown, String::new()),
+                    Conformity::Excepted(reason) => (Finding::Broken, reason),
+                    Conformity::Failed(why) => (Finding::Failed, why),
                 };
                 told(format!("{check} ({words})"), found);
             }

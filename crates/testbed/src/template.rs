@@ -22,11 +22,11 @@ pub const DOMAIN: &str = "dds-domain";
 /// [`names`] finds those earlier.
 pub fn fill(template: &str, values: &BTreeMap<String, String>) -> String {
     let mut out = String::with_capacity(template.len());
-    for part in parts(template) {
-        match part {
-            Part::Text(text) => out.push_str(text),
-            Part::Name(name) if values.contains_key(name) => out.push_str(&values[name]),
-            Part::Name(name) | Part::Escaped(name) => out += &format!("{{{name}}}"),
+    for piece in pieces(template) {
+        match piece {
+            Piece::Text(text) => out.push_str(text),
+            Piece::Name(name) if values.contains_key(name) => out.push_str(&values[name]),
+            Piece::Name(name) | Piece::Escaped(name) => out += &format!("{{{name}}}"),
         }
     }
     out
@@ -39,8 +39,8 @@ pub fn fill_all(templates: &[String], values: &BTreeMap<String, String>) -> Vec<
 
 /// The names of the placeholders in a template.
 pub fn names(template: &str) -> impl Iterator<Item = &str> {
-    parts(template).filter_map(|part| match part {
-        Part::Name(name) => Some(name),
+    pieces(template).filter_map(|piece| match piece {
+        Piece::Name(name) => Some(name),
         _ => None,
     })
 }
@@ -51,13 +51,13 @@ pub fn is_name(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_lowercase()) && name.bytes().all(inner)
 }
 
-enum Part<'a> {
+enum Piece<'a> {
     Text(&'a str),
     Name(&'a str),
     Escaped(&'a str),
 }
 
-fn parts(mut rest: &str) -> impl Iterator<Item = Part<'_>> {
+fn pieces(mut rest: &str) -> impl Iterator<Item = Piece<'_>> {
     std::iter::from_fn(move || {
         if rest.is_empty() {
             return None;
@@ -66,23 +66,23 @@ fn parts(mut rest: &str) -> impl Iterator<Item = Part<'_>> {
         if at > 0 {
             let (text, tail) = rest.split_at(at);
             rest = tail;
-            return Some(Part::Text(text));
+            return Some(Piece::Text(text));
         }
         if let Some(name) = rest.strip_prefix("{{").and_then(name_before_brace)
             && rest[2 + name.len()..].starts_with("}}")
         {
-            let escaped = Part::Escaped(name);
+            let escaped = Piece::Escaped(name);
             rest = &rest[name.len() + 4..];
             return Some(escaped);
         }
         if let Some(name) = name_before_brace(&rest[1..]) {
-            let part = Part::Name(name);
+            let piece = Piece::Name(name);
             rest = &rest[name.len() + 2..];
-            return Some(part);
+            return Some(piece);
         }
         let (brace, tail) = rest.split_at(1);
         rest = tail;
-        Some(Part::Text(brace))
+        Some(Piece::Text(brace))
     })
 }
 

@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd;
 
 use pubgauge_driver::*;
 
-use crate::Bench;
+use crate::Rig;
 use crate::confined::{Limits, confined, leave_files, leave_threads, threads};
 
 /// More clients than the limits of these tests allow.
@@ -34,22 +34,22 @@ pub fn runs_out_of_descriptors(driver: &dyn Driver, target: fn(u16) -> Target) {
     };
     confined(limits, || {
         let (_listener, port) = silent();
-        let mut bench = Bench::open(driver, target(port), Settings::default());
+        let mut rig = Rig::open(driver, target(port), Settings::default());
         let refused = (0..MANY).find_map(|n| {
-            let spec = Bench::spec(&format!("c{n}"));
-            bench.fleet.connect(&spec).err().map(|error| (n, error))
+            let spec = Rig::spec(&format!("c{n}"));
+            rig.fleet.connect(&spec).err().map(|error| (n, error))
         });
         let (fit, error) = refused.expect("40 files do not do for 100 clients");
         assert_eq!(error.exhausted, Some(Resource::Descriptors), "{error}");
         assert!(error.to_string().contains("ulimit -n"), "{error}");
         assert!((1..40).contains(&fit), "{fit}");
         let last = ClientId(fit - 1);
-        bench.fleet.abort(last);
+        rig.fleet.abort(last);
         let taken = std::fs::File::open("/dev/null").expect("the one that was given back");
-        let error = bench.fleet.reconnect(last).expect_err("no descriptor");
+        let error = rig.fleet.reconnect(last).expect_err("no descriptor");
         assert_eq!(error.exhausted, Some(Resource::Descriptors), "{error}");
         drop(taken);
-        bench.fleet.reconnect(last).expect("there is one again");
+        rig.fleet.reconnect(last).expect("there is one again");
         // Another fleet cannot even begin.
         let error = driver
             .open(crate::config(target(port), Settings::default()))
@@ -73,30 +73,30 @@ pub fn runs_out_of_ports(driver: &dyn Driver, target: fn(u16) -> Target) {
     };
     confined(limits, || {
         let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 5000)).expect("outside the range");
-        let mut bench = Bench::open(driver, target(5000), Settings::default());
+        let mut rig = Rig::open(driver, target(5000), Settings::default());
         for n in 0..11 {
-            let spec = Bench::spec(&format!("c{n}"));
-            bench.fleet.connect(&spec).expect("begins");
+            let spec = Rig::spec(&format!("c{n}"));
+            rig.fleet.connect(&spec).expect("begins");
         }
-        bench.until("a failure", |seen| !seen.failed.is_empty());
+        rig.until("a failure", |seen| !seen.failed.is_empty());
         assert_eq!(
-            bench.seen.exhausted,
+            rig.seen.exhausted,
             [(10, Resource::Ports)],
             "{:?}",
-            bench.seen.failed
+            rig.seen.failed
         );
-        let why = &bench.seen.failed[0].1;
+        let why = &rig.seen.failed[0].1;
         assert!(
             why.contains("hint: widen net.ipv4.ip_local_port_range"),
             "{why}"
         );
         let elsewhere = ClientSpec {
             source: Some(Ipv4Addr::new(127, 0, 0, 2).into()),
-            ..Bench::spec("c11")
+            ..Rig::spec("c11")
         };
-        bench.fleet.connect(&elsewhere).expect("begins");
-        bench.poll_for(std::time::Duration::from_millis(20));
-        assert_eq!(bench.seen.failed.len(), 1, "{:?}", bench.seen.failed);
+        rig.fleet.connect(&elsewhere).expect("begins");
+        rig.poll_for(std::time::Duration::from_millis(20));
+        assert_eq!(rig.seen.failed.len(), 1, "{:?}", rig.seen.failed);
         drop(listener);
 
         let off = "/proc/sys/net/ipv6/conf/all/disable_ipv6";
@@ -105,11 +105,11 @@ pub fn runs_out_of_ports(driver: &dyn Driver, target: fn(u16) -> Target) {
         for endpoint in &mut unreachable.endpoints {
             *endpoint = endpoint.replace("127.0.0.1", "[::1]");
         }
-        let mut bench = Bench::open(driver, unreachable, Settings::default());
-        bench.fleet.connect(&Bench::spec("v6")).expect("begins");
-        bench.until("a failure", |seen| !seen.failed.is_empty());
-        assert_eq!(bench.seen.exhausted, [], "{:?}", bench.seen.failed);
-        let why = &bench.seen.failed[0].1;
+        let mut rig = Rig::open(driver, unreachable, Settings::default());
+        rig.fleet.connect(&Rig::spec("v6")).expect("begins");
+        rig.until("a failure", |seen| !seen.failed.is_empty());
+        assert_eq!(rig.seen.exhausted, [], "{:?}", rig.seen.failed);
+        let why = &rig.seen.failed[0].1;
         assert!(why.contains("no address to connect to ::1 from"), "{why}");
     });
 }
@@ -141,21 +141,21 @@ pub fn servers_refuse(driver: &dyn Driver, target: fn(u16) -> Target) {
     };
     for end in [closed, reset] {
         let (listener, port) = silent();
-        let mut bench = Bench::open(driver, target(port), Settings::default());
-        bench.fleet.connect(&Bench::spec("c")).expect("begins");
+        let mut rig = Rig::open(driver, target(port), Settings::default());
+        rig.fleet.connect(&Rig::spec("c")).expect("begins");
         end(listener.accept().expect("a connection").0);
-        bench.until("a failure", |seen| !seen.failed.is_empty());
-        assert_eq!(bench.seen.exhausted, [], "{:?}", bench.seen.failed);
+        rig.until("a failure", |seen| !seen.failed.is_empty());
+        assert_eq!(rig.seen.exhausted, [], "{:?}", rig.seen.failed);
     }
     let (listener, port) = silent();
-    let mut bench = Bench::open(driver, target(port), Settings::default());
-    bench.fleet.connect(&Bench::spec("c")).expect("begins");
+    let mut rig = Rig::open(driver, target(port), Settings::default());
+    rig.fleet.connect(&Rig::spec("c")).expect("begins");
     // Connections that were never accepted are reset.
     drop(listener);
-    bench.until("a failure", |seen| !seen.failed.is_empty());
-    bench.fleet.connect(&Bench::spec("d")).expect("begins");
-    bench.until("another", |seen| seen.failed.len() == 2);
-    assert_eq!(bench.seen.exhausted, [], "{:?}", bench.seen.failed);
+    rig.until("a failure", |seen| !seen.failed.is_empty());
+    rig.fleet.connect(&Rig::spec("d")).expect("begins");
+    rig.until("another", |seen| seen.failed.len() == 2);
+    assert_eq!(rig.seen.exhausted, [], "{:?}", rig.seen.failed);
 }
 
 /// The DDS domain of [`libraries_tell`].

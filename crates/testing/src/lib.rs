@@ -147,7 +147,7 @@ impl Events for Seen {
 }
 
 /// A fleet and what it reported.
-pub struct Bench {
+pub struct Rig {
     pub fleet: Box<dyn Fleet>,
     /// What it reported.
     pub seen: Seen,
@@ -165,14 +165,14 @@ pub fn config(target: Target, settings: Settings) -> FleetConfig {
     }
 }
 
-impl Bench {
+impl Rig {
     /// A fleet of up to four clients.
     ///
     /// # Panics
     /// If the driver refuses.
     #[track_caller]
-    pub fn open(driver: &dyn Driver, target: Target, settings: Settings) -> Bench {
-        Bench {
+    pub fn open(driver: &dyn Driver, target: Target, settings: Settings) -> Rig {
+        Rig {
             fleet: driver.open(config(target, settings)).unwrap(),
             seen: Seen::default(),
         }
@@ -238,14 +238,14 @@ impl Bench {
     pub fn named_publisher(&mut self, name: &str) -> ClientId {
         self.client(&ClientSpec {
             subscribes: false,
-            ..Bench::spec(name)
+            ..Rig::spec(name)
         })
     }
 
     /// A client that publishes and subscribes, connected.
     #[track_caller]
     pub fn named(&mut self, name: &str) -> ClientId {
-        self.client(&Bench::spec(name))
+        self.client(&Rig::spec(name))
     }
 
     /// Subscribes and waits until the subscription is established.

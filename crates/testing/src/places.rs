@@ -2,7 +2,7 @@
 
 use pubgauge_driver::{ClientSpec, Clock, Driver, Settings, Target};
 
-use crate::Bench;
+use crate::Rig;
 
 /// How many sockets of this host are connected to this port of 127.0.0.1.
 fn connections_to(port: u16) -> usize {
@@ -24,35 +24,35 @@ fn connections_to(port: u16) -> usize {
 /// If that is not so.
 #[track_caller]
 pub fn separate_places(driver: &dyn Driver, target: Target, settings: Settings, ports: [u16; 2]) {
-    let mut bench = Bench::open(driver, target, settings);
+    let mut rig = Rig::open(driver, target, settings);
     let spec = |name: &str, publishes, subscribes| ClientSpec {
         publishes,
         subscribes,
-        ..Bench::spec(name)
+        ..Rig::spec(name)
     };
     let connected = || ports.map(connections_to);
-    let subscriber = bench.client(&spec("subscriber", false, true));
+    let subscriber = rig.client(&spec("subscriber", false, true));
     assert_eq!(connected(), [0, 1]);
-    let publisher = bench.client(&spec("publisher", true, false));
+    let publisher = rig.client(&spec("publisher", true, false));
     assert_eq!(connected(), [1, 1]);
     // A client that does both has one connection, to the first port.
-    let both = bench.client(&spec("both", true, true));
+    let both = rig.client(&spec("both", true, true));
     assert_eq!(connected(), [2, 1]);
     let beyond = ClientSpec {
         endpoint: 1,
         ..spec("beyond", true, false)
     };
-    let error = bench.fleet.connect(&beyond).unwrap_err();
+    let error = rig.fleet.connect(&beyond).unwrap_err();
     assert!(error.to_string().contains("there are 1"), "{error}");
 
-    bench.subscribe(subscriber, "places/of/their/own");
+    rig.subscribe(subscriber, "places/of/their/own");
     for (sequence, client) in [publisher, both].into_iter().enumerate() {
-        let topic = bench.fleet.advertise(client, "places/of/their/own");
-        bench.publish(client, topic.unwrap(), sequence as u64, 64);
-        bench.until("a message", |seen| seen.messages.len() > sequence);
+        let topic = rig.fleet.advertise(client, "places/of/their/own");
+        rig.publish(client, topic.unwrap(), sequence as u64, 64);
+        rig.until("a message", |seen| seen.messages.len() > sequence);
     }
-    assert_eq!(bench.sequences(subscriber), [0, 1]);
+    assert_eq!(rig.sequences(subscriber), [0, 1]);
     let until = Clock::Monotonic.now() + 5 * crate::SECOND;
-    bench.fleet.close(until);
+    rig.fleet.close(until);
     assert_eq!(connected(), [0, 0]);
 }

@@ -5,7 +5,7 @@ use crate::common;
 
 use common::start;
 use pubgauge_broker::Options;
-use pubgauge_conformance::{Outcome, check};
+use pubgauge_conformance::{Conformity, check};
 use pubgauge_driver::{Reliability, Settings, Target};
 use pubgauge_driver_mqtt::MqttDriver;
 
@@ -26,7 +26,7 @@ fn conforms(version: &str, reliability: Reliability) {
     for (name, outcome) in outcomes {
         assert_eq!(
             outcome,
-            Outcome::Passed,
+            Conformity::Passed,
             "{name} at {reliability:?} in {version}"
         );
     }

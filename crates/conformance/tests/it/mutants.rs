@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
-use pubgauge_conformance::{Ending, Lifecycle, check_with_kill, failures, prove};
+use pubgauge_conformance::{Lifecycle, ServerEnd, check_with_kill, failures, prove};
 use pubgauge_driver::seam::DriverError;
 use pubgauge_driver::{
     Acknowledgement, Capability, Change, ClientId, ClientSpec, Clock, Delivery, Driver, Events,
@@ -342,7 +342,7 @@ impl Fleet for Connections {
 struct Server(Arc<AtomicBool>);
 
 impl Lifecycle for Server {
-    fn restart(&mut self, _: Ending) -> Result<(), Box<dyn std::error::Error>> {
+    fn restart(&mut self, _: ServerEnd) -> Result<(), Box<dyn std::error::Error>> {
         Err("the simulated system has no process".into())
     }
 

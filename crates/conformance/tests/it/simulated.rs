@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pubgauge_conformance::{Exception, Outcome, check, failures};
+use pubgauge_conformance::{Conformity, Exception, check, failures};
 use pubgauge_driver::{Capability, Clock, Driver, Mark, Reliability, Settings, Target};
 use pubgauge_simulator::{Behaviour, Bus, SimulatedDriver};
 
@@ -10,7 +10,7 @@ fn outcomes(
     behaviour: Behaviour,
     reliability: Reliability,
     exceptions: &[Exception],
-) -> Vec<(&'static str, Outcome)> {
+) -> Vec<(&'static str, Conformity)> {
     let mut settings = Settings {
         reliability: Some(reliability),
         ..Settings::default()

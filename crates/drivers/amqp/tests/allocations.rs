@@ -66,11 +66,11 @@ fn publishing_with_confirms_allocates_nothing() {
         }
         peer.until_closed();
     });
-    let mut bench = on(port, reliable());
-    bench.seen.acknowledged.reserve(4 * MESSAGES as usize);
-    bench.seen.writable.reserve(4 * MESSAGES as usize);
-    let client = bench.named_publisher("p");
-    let topic = bench.fleet.advertise(client, "a/b").unwrap();
+    let mut rig = on(port, reliable());
+    rig.seen.acknowledged.reserve(4 * MESSAGES as usize);
+    rig.seen.writable.reserve(4 * MESSAGES as usize);
+    let client = rig.named_publisher("p");
+    let topic = rig.fleet.advertise(client, "a/b").unwrap();
     let body = [7; 48];
     let mut round = |first: u64| {
         let mut sent = 0;
@@ -80,17 +80,17 @@ fn publishing_with_confirms_allocates_nothing() {
                 head: &head,
                 body: &body,
             };
-            match bench.fleet.publish(client, topic, payload, first + sent) {
+            match rig.fleet.publish(client, topic, payload, first + sent) {
                 Publish::Accepted => sent += 1,
                 Publish::Blocked => {
                     let soon = clock::monotonic_now() + 10_000_000;
-                    bench.fleet.poll(soon, &mut bench.seen).unwrap();
+                    rig.fleet.poll(soon, &mut rig.seen).unwrap();
                 }
                 Publish::Refused(why) => panic!("{why:?}"),
             }
         }
         let done = (first + MESSAGES) as usize;
-        bench.until("confirms", |s| s.acknowledged.len() == done);
+        rig.until("confirms", |s| s.acknowledged.len() == done);
     };
     round(0); // Buffers grow to their size.
     let again = allocations(|| round(MESSAGES));
@@ -98,7 +98,7 @@ fn publishing_with_confirms_allocates_nothing() {
     // A frame of the server's that is cut by the end of a read costs one or two, and windows and
     // timers may still grow: far from one for each message.
     assert!(again.max(once_more) < 200, "{again}, {once_more}");
-    drop(bench);
+    drop(rig);
     server.join().unwrap();
 }
 
@@ -119,18 +119,18 @@ fn consuming_allocates_nothing() {
         }
         peer.until_closed();
     });
-    let mut bench = on(port, reliable());
-    bench.seen.count_only = true;
-    let client = bench.client(&ClientSpec {
+    let mut rig = on(port, reliable());
+    rig.seen.count_only = true;
+    let client = rig.client(&ClientSpec {
         name: "c".into(),
         ..ClientSpec::default()
     });
-    bench.subscribe(client, "a/b");
+    rig.subscribe(client, "a/b");
     let third = MESSAGES as usize;
-    bench.until("the first third", |s| s.delivered >= third);
-    let rest = allocations(|| bench.until("the rest", |s| s.delivered == 3 * third));
+    rig.until("the first third", |s| s.delivered >= third);
+    let rest = allocations(|| rig.until("the rest", |s| s.delivered == 3 * third));
     // What a read cuts is kept until the next: a few for each read, none for a message.
     assert!(rest < 2 * MESSAGES / 20, "{rest}");
-    drop(bench);
+    drop(rig);
     server.join().unwrap();
 }

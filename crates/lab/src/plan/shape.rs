@@ -6,7 +6,7 @@ use super::error::{PlanError, Refusal};
 use super::links::{All, run};
 use super::step::{INTERFACE, Place, Step};
 use super::wires::{MILLISECOND, percent};
-use crate::backends::{Backends, Tried, hint};
+use crate::backends::{Backends, Works, hint};
 use pubgauge_network::{Link, Loss, Nanos, Network, Reordering, Role};
 
 /// A token bucket: the parameters of `tbf`.
@@ -131,7 +131,7 @@ impl Means {
     }
 }
 
-fn refused(found: &Tried, wanted: &str, name: &str, hint: &str) -> Option<Refusal> {
+fn refused(found: &Works, wanted: &str, name: &str, hint: &str) -> Option<Refusal> {
     let why = found.as_ref().err()?;
     Some(Refusal {
         wanted: wanted.into(),

@@ -12,7 +12,7 @@ use pubgauge_driver::{
 };
 use pubgauge_net::endpoint::{Addressing, Endpoint};
 use pubgauge_net::fleet::{Broken, Link, Protocol, State, Taken, TcpFleet, Tuning};
-use pubgauge_testing::{Bench, config, head};
+use pubgauge_testing::{Rig, config, head};
 
 const ADDRESSING: Addressing = Addressing {
     name: "units",
@@ -144,18 +144,18 @@ impl Protocol for Units {
 }
 
 /// A fleet, and the server's end of its one client, which is connected.
-fn connected(protocol: Units) -> (TcpFleet<Units>, Bench, TcpStream) {
+fn connected(protocol: Units) -> (TcpFleet<Units>, Rig, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let (mut fleet, mut bench) = fleet_at(&listener, protocol);
-    fleet.connect(&Bench::spec("c")).unwrap();
+    let (mut fleet, mut rig) = fleet_at(&listener, protocol);
+    fleet.connect(&Rig::spec("c")).unwrap();
     let (mut server, _) = listener.accept().unwrap();
     server.write_all(&unit(b"welcome")).unwrap();
-    until(&mut fleet, &mut bench, |b| !b.seen.connected.is_empty());
+    until(&mut fleet, &mut rig, |b| !b.seen.connected.is_empty());
     expect(&mut server, b"hello");
-    (fleet, bench, server)
+    (fleet, rig, server)
 }
 
-fn fleet_at(listener: &TcpListener, protocol: Units) -> (TcpFleet<Units>, Bench) {
+fn fleet_at(listener: &TcpListener, protocol: Units) -> (TcpFleet<Units>, Rig) {
     let url = format!("units://{}", listener.local_addr().unwrap());
     let endpoint = Endpoint::parse(&url, &ADDRESSING).unwrap();
     let open = |protocol| {
@@ -164,21 +164,19 @@ fn fleet_at(listener: &TcpListener, protocol: Units) -> (TcpFleet<Units>, Bench)
         TcpFleet::open(config, endpoints, Tuning::default(), protocol).unwrap()
     };
     // The note-book comes with a fleet, which has no clients here.
-    let bench = Bench {
+    let rig = Rig {
         fleet: Box::new(open(Units::default())),
         seen: Default::default(),
     };
-    (open(protocol), bench)
+    (open(protocol), rig)
 }
 
 #[track_caller]
-fn until(fleet: &mut TcpFleet<Units>, bench: &mut Bench, holds: impl Fn(&Bench) -> bool) {
+fn until(fleet: &mut TcpFleet<Units>, rig: &mut Rig, holds: impl Fn(&Rig) -> bool) {
     let end = fleet.now() + 20_000_000_000;
-    while !holds(bench) {
-        assert!(fleet.now() < end, "waited in vain: {:?}", bench.seen.failed);
-        fleet
-            .poll(fleet.now() + 20_000_000, &mut bench.seen)
-            .unwrap();
+    while !holds(rig) {
+        assert!(fleet.now() < end, "waited in vain: {:?}", rig.seen.failed);
+        fleet.poll(fleet.now() + 20_000_000, &mut rig.seen).unwrap();
     }
 }
 
@@ -194,7 +192,7 @@ const C: ClientId = ClientId(0);
 #[test]
 fn units_come_whole_however_they_are_cut_and_however_long() {
     for knows_lengths in [true, false] {
-        let (mut fleet, mut bench, mut server) = connected(Units {
+        let (mut fleet, mut rig, mut server) = connected(Units {
             knows_lengths,
             ..Units::default()
         });
@@ -210,10 +208,10 @@ fn units_come_whole_however_they_are_cut_and_however_long() {
             }
             server
         });
-        until(&mut fleet, &mut bench, |b| {
+        until(&mut fleet, &mut rig, |b| {
             b.seen.messages.len() == units.len()
         });
-        for (message, unit) in bench.seen.messages.iter().zip(&units) {
+        for (message, unit) in rig.seen.messages.iter().zip(&units) {
             assert!(message.payload == *unit, "{} bytes", unit.len());
         }
         let all: usize = units.iter().map(|unit| unit.len() + 4).sum();
@@ -224,7 +222,7 @@ fn units_come_whole_however_they_are_cut_and_however_long() {
 
 #[test]
 fn a_publisher_is_held_back_until_the_server_reads() {
-    let (mut fleet, mut bench, mut server) = connected(Units::default());
+    let (mut fleet, mut rig, mut server) = connected(Units::default());
     let body = vec![7; 10_000];
     let payload = Payload {
         head: &head(1),
@@ -241,15 +239,15 @@ fn a_publisher_is_held_back_until_the_server_reads() {
         server.read_exact(&mut read).unwrap();
         server
     });
-    until(&mut fleet, &mut bench, |b| !b.seen.writable.is_empty());
+    until(&mut fleet, &mut rig, |b| !b.seen.writable.is_empty());
     while fleet.unsettled() > 0 {
         let now = fleet.now();
-        fleet.poll(now + 10_000_000, &mut bench.seen).unwrap();
+        fleet.poll(now + 10_000_000, &mut rig.seen).unwrap();
     }
-    assert_eq!(bench.seen.writable, [0]);
+    assert_eq!(rig.seen.writable, [0]);
     drop(reader.join().unwrap());
     // What is lost with the connection is settled by that.
-    until(&mut fleet, &mut bench, |b| !b.seen.failed.is_empty());
+    until(&mut fleet, &mut rig, |b| !b.seen.failed.is_empty());
     assert_eq!(fleet.unsettled(), 0);
     let refused = fleet.publish(C, TopicId(0), payload, 0);
     assert_eq!(refused, Publish::Refused(Refusal::NotConnected));
@@ -257,28 +255,26 @@ fn a_publisher_is_held_back_until_the_server_reads() {
 
 #[test]
 fn a_server_that_gives_no_sign_of_life_is_given_up() {
-    let (mut fleet, mut bench, mut server) = connected(Units {
+    let (mut fleet, mut rig, mut server) = connected(Units {
         keep_alive_s: 1,
         ..Units::default()
     });
-    let pinged = |fleet: &mut TcpFleet<Units>, bench: &mut Bench, server: &mut TcpStream| {
+    let pinged = |fleet: &mut TcpFleet<Units>, rig: &mut Rig, server: &mut TcpStream| {
         let sent = fleet.wire_bytes().sent;
         let end = fleet.now() + 20_000_000_000;
         while fleet.wire_bytes().sent == sent {
             assert!(fleet.now() < end, "no ping");
-            fleet
-                .poll(fleet.now() + 20_000_000, &mut bench.seen)
-                .unwrap();
+            fleet.poll(fleet.now() + 20_000_000, &mut rig.seen).unwrap();
         }
         expect(server, b"ping");
     };
-    pinged(&mut fleet, &mut bench, &mut server);
+    pinged(&mut fleet, &mut rig, &mut server);
     // Any byte is a sign of life.
     server.write_all(&unit(b"x")).unwrap();
-    pinged(&mut fleet, &mut bench, &mut server);
-    assert!(bench.seen.failed.is_empty());
-    until(&mut fleet, &mut bench, |b| !b.seen.failed.is_empty());
-    let why = &bench.seen.failed[0].1;
+    pinged(&mut fleet, &mut rig, &mut server);
+    assert!(rig.seen.failed.is_empty());
+    until(&mut fleet, &mut rig, |b| !b.seen.failed.is_empty());
+    let why = &rig.seen.failed[0].1;
     assert!(
         why.contains("no sign of life") && why.contains("after a ping"),
         "{why}"
@@ -288,29 +284,29 @@ fn a_server_that_gives_no_sign_of_life_is_given_up() {
 
 #[test]
 fn who_disconnects_ends_in_order_once_the_server_has_ended_too() {
-    let (mut fleet, mut bench, mut server) = connected(Units::default());
+    let (mut fleet, mut rig, mut server) = connected(Units::default());
     fleet.disconnect(C);
     let now = fleet.now();
-    fleet.poll(now + 100_000_000, &mut bench.seen).unwrap();
+    fleet.poll(now + 100_000_000, &mut rig.seen).unwrap();
     expect(&mut server, b"bye");
     assert_eq!(
         server.read(&mut [0; 1]).unwrap(),
         0,
         "the writing side is shut"
     );
-    assert!(bench.seen.closed.is_empty());
+    assert!(rig.seen.closed.is_empty());
     drop(server);
-    until(&mut fleet, &mut bench, |b| !b.seen.closed.is_empty());
+    until(&mut fleet, &mut rig, |b| !b.seen.closed.is_empty());
     assert_eq!(fleet.protocol.ends, [true]);
-    assert!(bench.seen.failed.is_empty());
+    assert!(rig.seen.failed.is_empty());
 }
 
 #[test]
 fn a_server_is_told_that_it_broke_the_protocol() {
-    let (mut fleet, mut bench, mut server) = connected(Units::default());
+    let (mut fleet, mut rig, mut server) = connected(Units::default());
     server.write_all(&unit(b"nonsense")).unwrap();
-    until(&mut fleet, &mut bench, |b| !b.seen.failed.is_empty());
-    assert!(bench.seen.failed[0].1.contains("broke the protocol"));
+    until(&mut fleet, &mut rig, |b| !b.seen.failed.is_empty());
+    assert!(rig.seen.failed[0].1.contains("broke the protocol"));
     expect(&mut server, b"!");
     assert_eq!(server.read(&mut [0; 1]).unwrap(), 0);
     assert_eq!(fleet.protocol.ends, [false]);
@@ -319,15 +315,15 @@ fn a_server_is_told_that_it_broke_the_protocol() {
 #[test]
 fn who_is_turned_away_is_told_and_may_come_again() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let (mut fleet, mut bench) = fleet_at(&listener, Units::default());
-    fleet.connect(&Bench::spec("c")).unwrap();
+    let (mut fleet, mut rig) = fleet_at(&listener, Units::default());
+    fleet.connect(&Rig::spec("c")).unwrap();
     drop(listener.accept().unwrap());
-    until(&mut fleet, &mut bench, |b| !b.seen.failed.is_empty());
-    assert!(bench.seen.failed[0].1.contains("before its welcome"));
+    until(&mut fleet, &mut rig, |b| !b.seen.failed.is_empty());
+    assert!(rig.seen.failed[0].1.contains("before its welcome"));
     fleet.reconnect(C).unwrap();
     assert!(fleet.reconnect(C).is_err(), "it is connecting");
     let (mut server, _) = listener.accept().unwrap();
     server.write_all(&unit(b"welcome")).unwrap();
-    until(&mut fleet, &mut bench, |b| !b.seen.connected.is_empty());
+    until(&mut fleet, &mut rig, |b| !b.seen.connected.is_empty());
     assert_eq!(fleet.clients[0].epoch, 2);
 }

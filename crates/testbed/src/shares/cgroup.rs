@@ -55,7 +55,7 @@ enum Version {
 }
 
 /// One part of a share: the controller that limits it, and the group that a new one is made in.
-struct Part {
+struct Controller {
     controller: &'static str,
     version: Version,
     /// The group that a new one is made in.
@@ -112,7 +112,7 @@ impl Cgroups {
     }
 
     /// The group that one with this controller may be made in.
-    fn part(&self, controller: &'static str, share: &Share) -> Result<Part, String> {
+    fn part(&self, controller: &'static str, share: &Share) -> Result<Controller, String> {
         let (version, parent) = match self.version_one(controller) {
             Some(parent) => {
                 writable(&parent, &[])?;
@@ -120,7 +120,7 @@ impl Cgroups {
             }
             None => (Version::Two, self.version_two(controller, share)?),
         };
-        Ok(Part {
+        Ok(Controller {
             controller,
             version,
             parent,
@@ -186,7 +186,7 @@ fn refused(path: &Path, error: &io::Error) -> String {
     format!("{}: {error}", path.display())
 }
 
-impl Part {
+impl Controller {
     fn words(&self) -> String {
         let quota = match self.controller {
             "cpu" => ", a quota for each 10 ms",

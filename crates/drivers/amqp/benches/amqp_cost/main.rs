@@ -221,7 +221,7 @@ impl Bench {
         );
         // The queue as the driver makes it, empty, or filled for whoever consumes.
         let target = target(self.endpoint.clone());
-        let mut prepared = pubgauge_testing::Bench::open(&AmqpDriver, target, mode.settings());
+        let mut prepared = pubgauge_testing::Rig::open(&AmqpDriver, target, mode.settings());
         prepared.seen.count_only = true;
         let client = prepared.client(&spec("prepare"));
         prepared.subscribe_shared(client, &topic, Some("g"));

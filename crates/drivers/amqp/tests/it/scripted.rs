@@ -64,11 +64,11 @@ fn a_blocked_connection_holds_the_publisher_until_it_is_unblocked() {
         peer.send(1, confirm(3, false));
         peer.until_closed();
     });
-    let mut bench = on(port, reliable());
-    let client = bench.client(&spec(true));
-    let topic = bench.fleet.advertise(client, "a/b").unwrap();
-    bench.publish(client, topic, 1, 64);
-    bench.until("the first confirm", |s| s.acknowledged.len() == 1);
+    let mut rig = on(port, reliable());
+    let client = rig.client(&spec(true));
+    let topic = rig.fleet.advertise(client, "a/b").unwrap();
+    rig.publish(client, topic, 1, 64);
+    rig.until("the first confirm", |s| s.acknowledged.len() == 1);
     let head = head(2);
     let payload = Payload {
         head: &head,
@@ -76,23 +76,23 @@ fn a_blocked_connection_holds_the_publisher_until_it_is_unblocked() {
     };
     let begin = clock::monotonic_now();
     assert_eq!(
-        bench.fleet.publish(client, topic, payload, 2),
+        rig.fleet.publish(client, topic, payload, 2),
         Publish::Blocked
     );
-    bench.until("word that it goes on", |s| s.writable.len() == 1);
+    rig.until("word that it goes on", |s| s.writable.len() == 1);
     assert!(clock::monotonic_now() - begin > SECOND / 10);
-    bench.publish(client, topic, 2, 64);
-    bench.until("the second confirm", |s| s.acknowledged.len() == 2);
+    rig.publish(client, topic, 2, 64);
+    rig.until("the second confirm", |s| s.acknowledged.len() == 2);
     // Until channel.flow has come.
-    bench.poll_for(Duration::from_millis(50));
+    rig.poll_for(Duration::from_millis(50));
     assert_eq!(
-        bench.fleet.publish(client, topic, payload, 3),
+        rig.fleet.publish(client, topic, payload, 3),
         Publish::Blocked
     );
-    bench.until("word that it goes on", |s| s.writable.len() == 2);
-    bench.publish(client, topic, 3, 64);
-    bench.until("the third confirm", |s| s.acknowledged.len() == 3);
-    drop(bench);
+    rig.until("word that it goes on", |s| s.writable.len() == 2);
+    rig.publish(client, topic, 3, 64);
+    rig.until("the third confirm", |s| s.acknowledged.len() == 3);
+    drop(rig);
     server.join().unwrap();
 }
 
@@ -130,14 +130,14 @@ fn confirms_rejections_and_returns_find_their_messages() {
         peer.send(1, confirm(6, false));
         peer.until_closed();
     });
-    let mut bench = on(port, native(reliable(), "mandatory", true.into()));
-    let client = bench.client(&spec(true));
-    let topic = bench.fleet.advertise(client, "a/b").unwrap();
+    let mut rig = on(port, native(reliable(), "mandatory", true.into()));
+    let client = rig.client(&spec(true));
+    let topic = rig.fleet.advertise(client, "a/b").unwrap();
     for n in 1..=6 {
-        bench.publish(client, topic, n * 10, 64);
+        rig.publish(client, topic, n * 10, 64);
     }
-    assert_eq!(bench.fleet.unsettled(), 6);
-    bench.until("six answers", |s| s.acknowledged.len() == 6);
+    assert_eq!(rig.fleet.unsettled(), 6);
+    rig.until("six answers", |s| s.acknowledged.len() == 6);
     use Acknowledgement::*;
     let expected = [
         (20, Taken),
@@ -147,15 +147,15 @@ fn confirms_rejections_and_returns_find_their_messages() {
         (50, Taken),
         (60, Taken),
     ];
-    let got: Vec<_> = bench
+    let got: Vec<_> = rig
         .seen
         .acknowledged
         .iter()
         .map(|(_, t, a)| (*t, *a))
         .collect();
     assert_eq!(got, expected);
-    assert_eq!(bench.fleet.unsettled(), 0);
-    drop(bench);
+    assert_eq!(rig.fleet.unsettled(), 0);
+    drop(rig);
     server.join().unwrap();
 }
 
@@ -200,11 +200,11 @@ fn deliveries_are_put_together_wherever_they_are_cut() {
         }
         peer.until_closed();
     });
-    let mut bench = on(port, reliable());
-    let client = bench.client(&spec(false));
-    bench.subscribe(client, "a/+");
-    bench.until("all", |s| s.messages.len() == 4 * cuts);
-    for round in bench.seen.messages.chunks(4) {
+    let mut rig = on(port, reliable());
+    let client = rig.client(&spec(false));
+    rig.subscribe(client, "a/+");
+    rig.until("all", |s| s.messages.len() == 4 * cuts);
+    for round in rig.seen.messages.chunks(4) {
         let got: Vec<_> = round
             .iter()
             .map(|m| (m.topic.as_str(), m.payload.len()))
@@ -212,7 +212,7 @@ fn deliveries_are_put_together_wherever_they_are_cut() {
         assert_eq!(got, [("a/b", 40), ("a/b", 250), ("a/c", 0), ("a/d", 30)]);
         assert!(round[1].payload.iter().all(|b| *b == 2));
     }
-    drop(bench);
+    drop(rig);
     server.join().unwrap();
 }
 
@@ -240,19 +240,19 @@ fn failure(stage: u8, answer: impl FnOnce(&mut Peer) + Send + 'static) -> String
         // Keeps the connection open until the client has had enough of it.
         let _ = peer.stream.read(&mut [0; 4096]);
     });
-    let mut bench = on(port, reliable());
-    let client = bench.fleet.connect(&spec(stage == 2)).unwrap();
+    let mut rig = on(port, reliable());
+    let client = rig.fleet.connect(&spec(stage == 2)).unwrap();
     if stage > 2 {
-        bench.until("connected", |s| !s.connected.is_empty());
+        rig.until("connected", |s| !s.connected.is_empty());
         let subscription = Subscription {
             filter: "a".into(),
             group: None,
         };
-        bench.fleet.subscribe(client, &subscription).unwrap();
+        rig.fleet.subscribe(client, &subscription).unwrap();
     }
-    bench.until("failed", |s| !s.failed.is_empty());
+    rig.until("failed", |s| !s.failed.is_empty());
     server.join().unwrap();
-    bench.seen.failed.remove(0).1
+    rig.seen.failed.remove(0).1
 }
 
 #[test]
@@ -415,18 +415,18 @@ fn unconfirmed_messages_are_forgotten_with_their_connection() {
             }
         }
     });
-    let mut bench = on(port, reliable());
-    let client = bench.client(&spec(true));
-    let topic = bench.fleet.advertise(client, "a").unwrap();
-    bench.publish(client, topic, 1, 64);
-    bench.until("failed", |s| !s.failed.is_empty());
-    assert_eq!(bench.fleet.unsettled(), 0);
-    bench.fleet.reconnect(client).unwrap();
-    bench.until("connected again", |s| s.connected.len() == 2);
-    bench.publish(client, topic, 2, 64);
-    bench.until("its confirm", |s| !s.acknowledged.is_empty());
-    assert_eq!(bench.seen.acknowledged, [(0, 2, Acknowledgement::Taken)]);
-    drop(bench);
+    let mut rig = on(port, reliable());
+    let client = rig.client(&spec(true));
+    let topic = rig.fleet.advertise(client, "a").unwrap();
+    rig.publish(client, topic, 1, 64);
+    rig.until("failed", |s| !s.failed.is_empty());
+    assert_eq!(rig.fleet.unsettled(), 0);
+    rig.fleet.reconnect(client).unwrap();
+    rig.until("connected again", |s| s.connected.len() == 2);
+    rig.publish(client, topic, 2, 64);
+    rig.until("its confirm", |s| !s.acknowledged.is_empty());
+    assert_eq!(rig.seen.acknowledged, [(0, 2, Acknowledgement::Taken)]);
+    drop(rig);
     server.join().unwrap();
 }
 
@@ -442,17 +442,17 @@ fn the_window_bounds_what_is_unconfirmed() {
         peer.send(1, confirm(3, true));
         peer.until_closed();
     });
-    let mut bench = on(
+    let mut rig = on(
         port,
         Settings {
             in_flight: Some(3),
             ..reliable()
         },
     );
-    let client = bench.client(&spec(true));
-    let topic = bench.fleet.advertise(client, "a").unwrap();
+    let client = rig.client(&spec(true));
+    let topic = rig.fleet.advertise(client, "a").unwrap();
     for n in 0..3 {
-        bench.publish(client, topic, n, 64);
+        rig.publish(client, topic, n, 64);
     }
     let head = head(3);
     let payload = Payload {
@@ -460,17 +460,17 @@ fn the_window_bounds_what_is_unconfirmed() {
         body: &[],
     };
     assert_eq!(
-        bench.fleet.publish(client, topic, payload, 3),
+        rig.fleet.publish(client, topic, payload, 3),
         Publish::Blocked
     );
-    bench.until("room", |s| {
+    rig.until("room", |s| {
         s.writable.len() == 1 && s.acknowledged.len() == 3
     });
     assert_eq!(
-        bench.fleet.publish(client, topic, payload, 3),
+        rig.fleet.publish(client, topic, payload, 3),
         Publish::Accepted
     );
-    drop(bench);
+    drop(rig);
     server.join().unwrap();
 }
 
@@ -499,21 +499,21 @@ fn written_unasked(batching: Option<Batching>, messages: u64) -> usize {
             came += peer.stream.read(&mut chunk).unwrap();
         }
     });
-    let mut bench = on(
+    let mut rig = on(
         port,
         Settings {
             batching,
             ..Settings::default()
         },
     );
-    let client = bench.client(&spec(true));
-    let topic = bench.fleet.advertise(client, "a").unwrap();
+    let client = rig.client(&spec(true));
+    let topic = rig.fleet.advertise(client, "a").unwrap();
     for n in 0..messages {
-        bench.publish(client, topic, n, 200);
+        rig.publish(client, topic, n, 200);
     }
     let came = told.recv().unwrap();
     while !server.is_finished() {
-        bench.poll_for(Duration::from_millis(10));
+        rig.poll_for(Duration::from_millis(10));
     }
     server.join().unwrap();
     came
@@ -565,16 +565,16 @@ mod real_time {
             }
             assert!((2..=8).contains(&signs), "{signs} in two seconds");
         });
-        let mut bench = on(port, Settings::default());
-        bench.client(&spec(false));
+        let mut rig = on(port, Settings::default());
+        rig.client(&spec(false));
         let begin = clock::monotonic_now();
-        bench.until("given up", |s| !s.failed.is_empty());
+        rig.until("given up", |s| !s.failed.is_empty());
         let took = clock::monotonic_now() - begin;
         assert!((SECOND..4 * SECOND).contains(&took), "{took} ns");
         assert!(
-            bench.seen.failed[0].1.contains("no sign of life"),
+            rig.seen.failed[0].1.contains("no sign of life"),
             "{:?}",
-            bench.seen.failed
+            rig.seen.failed
         );
         server.join().unwrap();
     }
@@ -590,11 +590,11 @@ mod real_time {
             }
             peer.until_closed();
         });
-        let mut bench = on(port, Settings::default());
-        bench.client(&spec(false));
-        bench.poll_for(Duration::from_millis(3200));
-        assert!(bench.seen.failed.is_empty(), "{:?}", bench.seen.failed);
-        drop(bench);
+        let mut rig = on(port, Settings::default());
+        rig.client(&spec(false));
+        rig.poll_for(Duration::from_millis(3200));
+        assert!(rig.seen.failed.is_empty(), "{:?}", rig.seen.failed);
+        drop(rig);
         server.join().unwrap();
     }
 }

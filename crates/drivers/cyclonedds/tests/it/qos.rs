@@ -10,13 +10,13 @@ use serde_json::json;
 fn a_late_reader_gets_the_last_message_of_each_writer() {
     let place = Place::new();
     let settings = settings(json!({"last-value": true}));
-    let mut out = Bench::open(&settings, &place.target(), 1);
+    let mut out = Rig::open(&settings, &place.target(), 1);
     for stream in 0..2 {
         let from = out.connect(&format!("p{stream}"));
         let topic = out.fleet.advertise(from, "a/b").unwrap();
         out.publish_all(from, topic, stream, 0..10, 64);
     }
-    let mut into = Bench::open(&settings, &place.target(), 2);
+    let mut into = Rig::open(&settings, &place.target(), 2);
     let to = into.connect("s");
     into.subscribe(to, "a/#");
     assert!(into.poll_until(60 * SECOND, |s| s.seen.len() >= 2));
@@ -30,11 +30,11 @@ fn a_late_reader_gets_the_last_message_of_each_writer() {
 fn what_was_written_before_is_not_for_a_volatile_late_reader() {
     let place = Place::new();
     let settings = settings(json!({}));
-    let mut out = Bench::open(&settings, &place.target(), 1);
+    let mut out = Rig::open(&settings, &place.target(), 1);
     let from = out.connect("p");
     let topic = out.fleet.advertise(from, "a/b").unwrap();
     out.publish_all(from, topic, 0, 0..10, 64);
-    let mut into = Bench::open(&settings, &place.target(), 2);
+    let mut into = Rig::open(&settings, &place.target(), 2);
     let to = into.connect("s");
     into.subscribe(to, "a/b");
     for n in 10..200 {
@@ -112,18 +112,18 @@ fn only_the_strongest_owner_is_heard_until_it_goes() {
     let place = Place::new();
     let owner =
         |strength: i32| native(json!({"ownership": "exclusive", "ownership-strength": strength}));
-    let mut into = Bench::open(&owner(0), &place.target(), 9);
+    let mut into = Rig::open(&owner(0), &place.target(), 9);
     let to = into.connect("s");
     into.subscribe(to, "a/b");
     let mut owners = Vec::new();
     for strength in [1, 2] {
-        let mut out = Bench::open(&owner(strength), &place.target(), strength as u32);
+        let mut out = Rig::open(&owner(strength), &place.target(), strength as u32);
         let from = out.connect("p");
         let topic = out.fleet.advertise(from, "a/b").unwrap();
         owners.push((out, from, topic));
     }
     let mut round = 0;
-    let mut hear = |owners: &mut [(Bench, _, _)], into: &mut Bench| {
+    let mut hear = |owners: &mut [(Rig, _, _)], into: &mut Rig| {
         into.seen.seen.clear();
         for _ in 0..10 {
             for (stream, (out, from, topic)) in owners.iter_mut().enumerate() {
@@ -241,11 +241,11 @@ fn a_full_reader_makes_nobody_hear_twice() {
 fn filters_per_level_are_exact() {
     let place = Place::new();
     let settings = settings(json!({}));
-    let mut into = Bench::open(&settings, &place.target(), 2);
+    let mut into = Rig::open(&settings, &place.target(), 2);
     let to = into.connect("s");
     into.subscribe(to, "a/+/c");
     into.subscribe(to, "d/#");
-    let mut out = Bench::open(&settings, &place.target(), 1);
+    let mut out = Rig::open(&settings, &place.target(), 1);
     let from = out.connect("p");
     let topics = [
         "a/b/c", "a/x/c", "d", "d/e/f", "a/b/x/c", "a/c", "a/b/cc", "dd/e",
@@ -324,12 +324,12 @@ fn cyclone_takes_every_native_setting() {
 #[test]
 fn what_cannot_be_is_said() {
     let place = Place::new();
-    let mut bench = Bench::open(&settings(json!({})), &place.target(), 1);
-    let id = bench.connect("c");
-    bench.subscribe(id, "a/#");
-    let twice = bench.fleet.subscribe(id, &subscription("a/b")).unwrap_err();
+    let mut rig = Rig::open(&settings(json!({})), &place.target(), 1);
+    let id = rig.connect("c");
+    rig.subscribe(id, "a/#");
+    let twice = rig.fleet.subscribe(id, &subscription("a/b")).unwrap_err();
     assert!(twice.to_string().contains("overlap"), "{twice}");
-    assert!(bench.fleet.advertise(id, "a/*").is_err());
+    assert!(rig.fleet.advertise(id, "a/*").is_err());
     let will = ClientSpec {
         will: Some(Will {
             topic: "t".into(),
@@ -338,25 +338,25 @@ fn what_cannot_be_is_said() {
         }),
         ..ClientSpec::default()
     };
-    assert!(bench.fleet.connect(&will).is_err());
+    assert!(rig.fleet.connect(&will).is_err());
     let elsewhere = Target {
         endpoints: vec!["dds://localhost/3".into(), "dds://localhost/4".into()],
         ..Target::default()
     };
-    assert!(Bench::try_open(&settings(json!({})), &elsewhere, 1).is_err());
+    assert!(Rig::try_open(&settings(json!({})), &elsewhere, 1).is_err());
     let no_such = native(json!({"interface": "nosuch0"}));
-    let error = Bench::try_open(&no_such, &place.target(), 1).err().unwrap();
+    let error = Rig::try_open(&no_such, &place.target(), 1).err().unwrap();
     assert!(error.to_string().contains("nosuch0"), "{error}");
 }
 
 #[test]
 fn writers_with_another_qos_are_counted() {
     let place = Place::new();
-    let mut into = Bench::open(&settings(json!({})), &place.target(), 2);
+    let mut into = Rig::open(&settings(json!({})), &place.target(), 2);
     let to = into.connect("s");
     into.subscribe(to, "a/b");
     let weak = settings(json!({"reliability": "best-effort"}));
-    let mut out = Bench::open(&weak, &place.target(), 1);
+    let mut out = Rig::open(&weak, &place.target(), 1);
     let from = out.connect("p");
     out.fleet.advertise(from, "a/b").unwrap();
     let start = Clock::Monotonic.now();
@@ -374,14 +374,14 @@ fn another_domain_hears_nothing() {
         ..Target::default()
     };
     // By the endpoint and by the native setting.
-    let mut out = Bench::open(&native(json!({"domain": 211})), &none, 1);
-    let mut same = Bench::open(&settings(json!({})), &url, 2);
-    let mut other = Bench::open(&native(json!({"domain": 212})), &none, 3);
+    let mut out = Rig::open(&native(json!({"domain": 211})), &none, 1);
+    let mut same = Rig::open(&settings(json!({})), &url, 2);
+    let mut other = Rig::open(&native(json!({"domain": 212})), &none, 3);
     let from = out.connect("p");
     let topic = out.fleet.advertise(from, "a").unwrap();
-    for bench in [&mut same, &mut other] {
-        let to = bench.connect("s");
-        bench.subscribe(to, "#");
+    for rig in [&mut same, &mut other] {
+        let to = rig.connect("s");
+        rig.subscribe(to, "#");
     }
     let start = Clock::Monotonic.now();
     while same.seen.seen.len() < 20 {

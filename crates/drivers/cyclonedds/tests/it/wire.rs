@@ -6,8 +6,8 @@ use common::*;
 use pubgauge_driver::{Fleet, Publish};
 use serde_json::json;
 
-fn datagrams(bench: &Bench) -> u64 {
-    let sent = bench.fleet.statistics().datagrams_sent;
+fn datagrams(rig: &Rig) -> u64 {
+    let sent = rig.fleet.statistics().datagrams_sent;
     sent.expect("this library lets itself be counted")
 }
 
@@ -15,9 +15,9 @@ fn datagrams(bench: &Bench) -> u64 {
 fn datagrams_for(asked: serde_json::Value, messages: u32, fleets: usize) -> u64 {
     let settings = settings(asked);
     let mut pair = Pair::open(&settings);
-    let mut others: Vec<Bench> = Vec::new();
+    let mut others: Vec<Rig> = Vec::new();
     for n in 1..fleets {
-        let mut other = Bench::open(&settings, &pair.place.target(), 2 + n as u32);
+        let mut other = Rig::open(&settings, &pair.place.target(), 2 + n as u32);
         let to = other.connect("s");
         other.subscribe(to, "a/b");
         // Reached: what comes now goes to all.
@@ -37,9 +37,9 @@ fn datagrams_for(asked: serde_json::Value, messages: u32, fleets: usize) -> u64 
     pair.into.seen.seen.clear();
     let before = datagrams(&pair.out);
     pair.send(1000..1000 + messages, 100);
-    for bench in others.iter_mut().chain([&mut pair.into]) {
-        let came = bench.poll_until(60 * SECOND, |s| s.seen.len() >= messages as usize);
-        assert!(came, "{} of {messages} came", bench.seen.seen.len());
+    for rig in others.iter_mut().chain([&mut pair.into]) {
+        let came = rig.poll_until(60 * SECOND, |s| s.seen.len() >= messages as usize);
+        assert!(came, "{} of {messages} came", rig.seen.seen.len());
     }
     datagrams(&pair.out) - before
 }

@@ -27,33 +27,33 @@ fn last_value(port: u16) {
             last_value: Some(true),
             ..with(version, Reliability::AtLeastOnce)
         };
-        let mut bench = on(port, settings.clone());
-        let p = bench.named("p");
+        let mut rig = on(port, settings.clone());
+        let p = rig.named("p");
         let name = format!("last/{n}");
-        let topic = bench.fleet.advertise(p, &name).unwrap();
+        let topic = rig.fleet.advertise(p, &name).unwrap();
         for sequence in 0..3 {
-            bench.publish(p, topic, sequence, 16);
+            rig.publish(p, topic, sequence, 16);
         }
-        bench.until("acknowledged", |s| s.acknowledged.len() == 3);
-        let s = bench.named("s");
-        bench.subscribe(s, &name);
-        bench.until("the last value", |s| s.delivered > 0);
-        bench.poll_for(Duration::from_millis(100));
-        assert_eq!(bench.sequences(s), [2]);
-        assert!(bench.seen.messages[0].retained);
+        rig.until("acknowledged", |s| s.acknowledged.len() == 3);
+        let s = rig.named("s");
+        rig.subscribe(s, &name);
+        rig.until("the last value", |s| s.delivered > 0);
+        rig.poll_for(Duration::from_millis(100));
+        assert_eq!(rig.sequences(s), [2]);
+        assert!(rig.seen.messages[0].retained);
         // And a live one comes without the mark.
-        bench.publish(p, topic, 3, 16);
-        bench.until("the next", |s| s.delivered == 2);
-        assert!(!bench.seen.messages[1].retained);
+        rig.publish(p, topic, 3, 16);
+        rig.until("the next", |s| s.delivered == 2);
+        assert!(!rig.seen.messages[1].retained);
     }
     // Retain Handling 2 of MQTT 5: none of the old.
     let mut settings = with("5", Reliability::AtMostOnce);
     native(&mut settings, "retain-handling", 2.into());
-    let mut bench = on(port, settings);
-    let s = bench.named("s");
-    bench.subscribe(s, "last/#");
-    bench.poll_for(Duration::from_millis(200));
-    assert_eq!(bench.seen.delivered, 0);
+    let mut rig = on(port, settings);
+    let s = rig.named("s");
+    rig.subscribe(s, "last/#");
+    rig.poll_for(Duration::from_millis(200));
+    assert_eq!(rig.seen.delivered, 0);
 }
 
 #[test]
@@ -63,27 +63,27 @@ fn a_will_is_published_after_an_abort_and_not_after_an_orderly_end() {
 
 fn will(port: u16) {
     for version in ["3.1.1", "5"] {
-        let mut bench = on(port, common::version(version));
-        let s = bench.named("s");
-        bench.subscribe(s, "will/#");
+        let mut rig = on(port, common::version(version));
+        let s = rig.named("s");
+        rig.subscribe(s, "will/#");
         let spec = |name: &str| ClientSpec {
             will: Some(Will {
                 topic: format!("will/{name}"),
                 payload: head(9).to_vec(),
                 retain: false,
             }),
-            ..Bench::spec(name)
+            ..Rig::spec(name)
         };
-        let orderly = bench.client(&spec("orderly"));
-        let crashed = bench.client(&spec("crashed"));
-        bench.fleet.disconnect(orderly);
-        bench.until("closed", |s| !s.closed.is_empty());
-        bench.fleet.abort(crashed);
-        bench.until("the will", |s| s.delivered > 0);
-        bench.poll_for(Duration::from_millis(200));
-        assert_eq!(bench.seen.messages.len(), 1);
-        assert_eq!(bench.seen.messages[0].topic, "will/crashed");
-        assert!(bench.seen.failed.is_empty());
+        let orderly = rig.client(&spec("orderly"));
+        let crashed = rig.client(&spec("crashed"));
+        rig.fleet.disconnect(orderly);
+        rig.until("closed", |s| !s.closed.is_empty());
+        rig.fleet.abort(crashed);
+        rig.until("the will", |s| s.delivered > 0);
+        rig.poll_for(Duration::from_millis(200));
+        assert_eq!(rig.seen.messages.len(), 1);
+        assert_eq!(rig.seen.messages[0].topic, "will/crashed");
+        assert!(rig.seen.failed.is_empty());
     }
 }
 
@@ -150,24 +150,24 @@ fn a_durable_session_outlives_the_broker_if_it_has_persistence() {
         session: Some(Session::Durable),
         ..with("5", Reliability::AtLeastOnce)
     };
-    let mut bench = on(broker.port, settings);
-    let s = bench.named("s");
-    bench.subscribe(s, "kept");
-    bench.fleet.disconnect(s);
-    bench.until("closed", |s| s.closed.len() == 1);
-    let p = bench.named("p");
-    let topic = bench.fleet.advertise(p, "kept").unwrap();
+    let mut rig = on(broker.port, settings);
+    let s = rig.named("s");
+    rig.subscribe(s, "kept");
+    rig.fleet.disconnect(s);
+    rig.until("closed", |s| s.closed.len() == 1);
+    let p = rig.named("p");
+    let topic = rig.fleet.advertise(p, "kept").unwrap();
     for n in 0..10 {
-        bench.publish(p, topic, n, 16);
+        rig.publish(p, topic, n, 16);
     }
-    bench.until("acknowledged", |s| s.acknowledged.len() == 10);
+    rig.until("acknowledged", |s| s.acknowledged.len() == 10);
     broker.restart();
-    bench.until("the publisher notices", |s| s.failed.len() == 1);
-    bench.fleet.reconnect(s).unwrap();
-    bench.until("connected again", |s| s.connected.len() == 3);
-    assert_eq!(bench.seen.connected[2], (0, true));
-    bench.until("all delivered", |s| s.delivered == 10);
-    assert!(bench.sequences(s).into_iter().eq(0..10));
+    rig.until("the publisher notices", |s| s.failed.len() == 1);
+    rig.fleet.reconnect(s).unwrap();
+    rig.until("connected again", |s| s.connected.len() == 3);
+    assert_eq!(rig.seen.connected[2], (0, true));
+    rig.until("all delivered", |s| s.delivered == 10);
+    assert!(rig.sequences(s).into_iter().eq(0..10));
 }
 
 #[test]
@@ -177,22 +177,22 @@ fn without_persistence_the_session_is_gone_and_said_to_be() {
         session: Some(Session::Durable),
         ..with("3.1.1", Reliability::AtLeastOnce)
     };
-    let mut bench = on(broker.port, settings);
-    let s = bench.named("s");
-    bench.subscribe(s, "lost");
+    let mut rig = on(broker.port, settings);
+    let s = rig.named("s");
+    rig.subscribe(s, "lost");
     broker.kill();
-    bench.until("failed", |s| s.failed.len() == 1);
+    rig.until("failed", |s| s.failed.len() == 1);
     assert!(
-        bench.seen.failed[0].1.contains("hint:"),
+        rig.seen.failed[0].1.contains("hint:"),
         "{:?}",
-        bench.seen.failed
+        rig.seen.failed
     );
-    bench.fleet.reconnect(s).unwrap();
-    bench.until("failed again", |s| s.failed.len() == 2);
+    rig.fleet.reconnect(s).unwrap();
+    rig.until("failed again", |s| s.failed.len() == 2);
     assert!(
-        bench.seen.failed[1].1.contains("connection refused"),
+        rig.seen.failed[1].1.contains("connection refused"),
         "{:?}",
-        bench.seen.failed
+        rig.seen.failed
     );
 }
 
@@ -207,24 +207,24 @@ fn expiry(port: u16) {
         lifespan_ms: Some(900),
         ..with("5", Reliability::AtLeastOnce)
     };
-    let mut bench = on(port, settings);
-    let s = bench.named("s");
-    bench.subscribe(s, "short");
-    let p = bench.named("p");
-    let topic = bench.fleet.advertise(p, "short").unwrap();
+    let mut rig = on(port, settings);
+    let s = rig.named("s");
+    rig.subscribe(s, "short");
+    let p = rig.named("p");
+    let topic = rig.fleet.advertise(p, "short").unwrap();
     // In order: a broker that had not yet seen the end of an aborted connection would send the
     // message there, where no lifespan holds any more.
-    bench.fleet.disconnect(s);
-    bench.until("closed", |s| s.closed.len() == 1);
-    bench.publish(p, topic, 1, 16);
-    bench.until("acknowledged", |s| s.acknowledged.len() == 1);
+    rig.fleet.disconnect(s);
+    rig.until("closed", |s| s.closed.len() == 1);
+    rig.publish(p, topic, 1, 16);
+    rig.until("acknowledged", |s| s.acknowledged.len() == 1);
     std::thread::sleep(Duration::from_millis(2500));
-    bench.publish(p, topic, 2, 16);
-    bench.until("acknowledged", |s| s.acknowledged.len() == 2);
-    bench.fleet.reconnect(s).unwrap();
-    bench.until("the living one", |s| s.delivered > 0);
-    bench.poll_for(Duration::from_millis(200));
-    assert_eq!(bench.sequences(s), [2]);
+    rig.publish(p, topic, 2, 16);
+    rig.until("acknowledged", |s| s.acknowledged.len() == 2);
+    rig.fleet.reconnect(s).unwrap();
+    rig.until("the living one", |s| s.delivered > 0);
+    rig.poll_for(Duration::from_millis(200));
+    assert_eq!(rig.sequences(s), [2]);
 }
 
 /// An independent subscriber sees the user properties and the whole topic behind an alias.
@@ -262,14 +262,14 @@ fn properties_and_aliases(port: u16) {
     let mut lines = BufReader::new(other.0.stdout.take().unwrap()).lines();
     let subscribed = |line: io::Result<String>| line.unwrap().starts_with("Subscribed (mid: ");
     assert!(lines.any(subscribed), "it is not subscribed");
-    let mut bench = on(port, settings);
-    let p = bench.named("p");
-    let a = bench.fleet.advertise(p, "site/a").unwrap();
-    let b = bench.fleet.advertise(p, "site/b").unwrap();
+    let mut rig = on(port, settings);
+    let p = rig.named("p");
+    let a = rig.fleet.advertise(p, "site/a").unwrap();
+    let b = rig.fleet.advertise(p, "site/b").unwrap();
     for topic in [a, b, a, b] {
-        bench.publish(p, topic, 0, 40);
+        rig.publish(p, topic, 0, 40);
     }
-    bench.poll_for(Duration::from_millis(50));
+    rig.poll_for(Duration::from_millis(50));
     let told = lines.map(Result::unwrap).filter(|l| l.starts_with("site/"));
     let told: Vec<String> = told.collect();
     let line = |topic: &str| format!("{topic}|place:hall 7|40");
@@ -284,22 +284,22 @@ fn a_group_shares_the_messages() {
 
 fn group(port: u16) {
     for version in ["3.1.1", "5"] {
-        let mut bench = on(port, with(version, Reliability::AtLeastOnce));
-        let a = bench.named("a");
-        let b = bench.named("b");
-        let all = bench.named("all");
-        bench.subscribe_shared(a, "work/+", Some("g"));
-        bench.subscribe_shared(b, "work/+", Some("g"));
-        bench.subscribe(all, "work/+");
-        let p = bench.named("p");
-        let topic = bench.fleet.advertise(p, "work/1").unwrap();
+        let mut rig = on(port, with(version, Reliability::AtLeastOnce));
+        let a = rig.named("a");
+        let b = rig.named("b");
+        let all = rig.named("all");
+        rig.subscribe_shared(a, "work/+", Some("g"));
+        rig.subscribe_shared(b, "work/+", Some("g"));
+        rig.subscribe(all, "work/+");
+        let p = rig.named("p");
+        let topic = rig.fleet.advertise(p, "work/1").unwrap();
         for n in 0..200 {
-            bench.publish(p, topic, n, 16);
+            rig.publish(p, topic, n, 16);
         }
-        bench.until("all delivered", |s| s.delivered == 400);
-        bench.poll_for(Duration::from_millis(100));
-        assert_eq!(bench.seen.delivered, 400);
-        let (of_a, of_b) = (bench.sequences(a), bench.sequences(b));
+        rig.until("all delivered", |s| s.delivered == 400);
+        rig.poll_for(Duration::from_millis(100));
+        assert_eq!(rig.seen.delivered, 400);
+        let (of_a, of_b) = (rig.sequences(a), rig.sequences(b));
         assert!(!of_a.is_empty() && !of_b.is_empty(), "both get some");
         let mut both = [of_a, of_b].concat();
         both.sort_unstable();
@@ -307,7 +307,7 @@ fn group(port: u16) {
             both.into_iter().eq(0..200),
             "{version}: each to exactly one"
         );
-        assert!(bench.sequences(all).into_iter().eq(0..200));
+        assert!(rig.sequences(all).into_iter().eq(0..200));
     }
 }
 
@@ -317,17 +317,17 @@ fn a_payload_of_two_megabytes_arrives_whole() {
 }
 
 fn large_payload(port: u16) {
-    let mut bench = on(port, with("5", Reliability::ExactlyOnce));
-    let s = bench.named("s");
-    bench.subscribe(s, "large");
-    let p = bench.named("p");
-    let topic = bench.fleet.advertise(p, "large").unwrap();
+    let mut rig = on(port, with("5", Reliability::ExactlyOnce));
+    let s = rig.named("s");
+    rig.subscribe(s, "large");
+    let p = rig.named("p");
+    let topic = rig.fleet.advertise(p, "large").unwrap();
     for n in 0..5 {
-        bench.publish(p, topic, n, (2 << 20) + n as usize);
-        bench.publish(p, topic, n, 16);
+        rig.publish(p, topic, n, (2 << 20) + n as usize);
+        rig.publish(p, topic, n, 16);
     }
-    bench.until("all delivered", |s| s.delivered == 10);
-    for (i, m) in bench.seen.messages.iter().enumerate() {
+    rig.until("all delivered", |s| s.delivered == 10);
+    for (i, m) in rig.seen.messages.iter().enumerate() {
         let n = (i / 2) as u64;
         let len = if i % 2 == 0 {
             (2 << 20) + n as usize
@@ -337,7 +337,7 @@ fn large_payload(port: u16) {
         assert_eq!((m.payload.len(), sequence(&m.payload)), (len, n));
         assert!(m.payload[16..].iter().all(|b| *b == n as u8));
     }
-    bench.until("all acknowledged", |s| s.acknowledged.len() == 10);
+    rig.until("all acknowledged", |s| s.acknowledged.len() == 10);
 }
 
 #[test]
@@ -382,22 +382,22 @@ fn a_broker_that_hangs_is_noticed_by_the_keep_alive() {
         keep_alive_s: Some(1),
         ..common::version("5")
     };
-    let mut bench = on(broker.port, settings);
+    let mut rig = on(broker.port, settings);
     for n in 0..10 {
-        bench.named(&format!("c{n}"));
+        rig.named(&format!("c{n}"));
     }
-    bench.poll_for(Duration::from_millis(2500));
+    rig.poll_for(Duration::from_millis(2500));
     assert!(
-        bench.seen.failed.is_empty(),
+        rig.seen.failed.is_empty(),
         "PINGREQ keeps them: {:?}",
-        bench.seen.failed
+        rig.seen.failed
     );
     broker.signal(libc::SIGSTOP);
-    bench.until("failed", |s| s.failed.len() == 10);
+    rig.until("failed", |s| s.failed.len() == 10);
     assert!(
-        bench.seen.failed[0].1.contains("no sign of life"),
+        rig.seen.failed[0].1.contains("no sign of life"),
         "{:?}",
-        bench.seen.failed
+        rig.seen.failed
     );
     broker.signal(libc::SIGCONT);
 }
@@ -408,17 +408,17 @@ fn two_thousand_connections_from_several_addresses() {
 }
 
 fn many_connections(port: u16) {
-    let mut bench = on(port, with("5", Reliability::AtLeastOnce));
+    let mut rig = on(port, with("5", Reliability::AtLeastOnce));
     let count = 2000;
     let mut ids = Vec::new();
     for n in 0..count {
         let spec = ClientSpec {
             source: Some(format!("127.0.0.{}", 2 + n % 3).parse().unwrap()),
-            ..Bench::spec(&format!("c{n}"))
+            ..Rig::spec(&format!("c{n}"))
         };
-        ids.push(bench.fleet.connect(&spec).unwrap());
+        ids.push(rig.fleet.connect(&spec).unwrap());
         if n % 100 == 99 {
-            bench.until("connected", |s| s.connected.len() == n + 1);
+            rig.until("connected", |s| s.connected.len() == n + 1);
         }
     }
     for id in &ids {
@@ -426,37 +426,37 @@ fn many_connections(port: u16) {
             filter: format!("to/{}", id.0),
             group: None,
         };
-        bench.fleet.subscribe(*id, &subscription).unwrap();
+        rig.fleet.subscribe(*id, &subscription).unwrap();
     }
-    bench.until("subscribed", |s| s.subscribed.len() == count);
+    rig.until("subscribed", |s| s.subscribed.len() == count);
     for id in &ids {
         let to = (id.0 + 1) % count as u32;
-        let topic = bench.fleet.advertise(*id, &format!("to/{to}")).unwrap();
-        bench.publish(*id, topic, u64::from(to), 16);
+        let topic = rig.fleet.advertise(*id, &format!("to/{to}")).unwrap();
+        rig.publish(*id, topic, u64::from(to), 16);
     }
-    bench.until("all delivered", |s| s.delivered == count);
-    bench.until("all acknowledged", |s| s.acknowledged.len() == count);
-    for m in &bench.seen.messages {
+    rig.until("all delivered", |s| s.delivered == count);
+    rig.until("all acknowledged", |s| s.acknowledged.len() == count);
+    for m in &rig.seen.messages {
         assert_eq!(u64::from(m.client), sequence(&m.payload));
     }
-    assert!(bench.seen.failed.is_empty());
-    bench.fleet.close(clock::monotonic_now() + 5 * SECOND);
+    assert!(rig.seen.failed.is_empty());
+    rig.fleet.close(clock::monotonic_now() + 5 * SECOND);
 }
 
 #[test]
 fn a_limit_on_connections_is_told() {
     let broker = Mosquitto::with("allow_anonymous true\nmax_connections 2");
-    let mut bench = on(broker.port, common::version("5"));
+    let mut rig = on(broker.port, common::version("5"));
     for n in 0..4 {
-        bench.fleet.connect(&Bench::spec(&format!("c{n}"))).unwrap();
+        rig.fleet.connect(&Rig::spec(&format!("c{n}"))).unwrap();
     }
     // mosquitto lets one too many in when the test's own first look at its port has just ended.
-    bench.until("some are in, some are not", |s| {
+    rig.until("some are in, some are not", |s| {
         s.connected.len() >= 2 && !s.failed.is_empty() && s.connected.len() + s.failed.len() == 4
     });
     assert!(
-        bench.seen.failed[0].1.contains("hint:"),
+        rig.seen.failed[0].1.contains("hint:"),
         "{:?}",
-        bench.seen.failed
+        rig.seen.failed
     );
 }

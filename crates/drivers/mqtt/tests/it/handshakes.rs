@@ -66,16 +66,16 @@ fn answers_of_mqtt_5_are_told_apart() {
             }
             peer.next(|p| assert!(matches!(p, Packet::Disconnect(_)), "{p:?}"));
         });
-        let mut bench = on(port, reliable("5", reliability));
-        let c = bench.named("c");
-        let topic = bench.fleet.advertise(c, "t").unwrap();
-        assert_eq!(try_publish(&mut bench, c, topic, 42), Publish::Accepted);
-        assert_eq!(bench.fleet.unsettled(), 1);
-        bench.until("answered", |s| !s.acknowledged.is_empty());
-        assert_eq!(bench.seen.acknowledged, [(0, 42, expected)]);
-        assert_eq!(bench.fleet.unsettled(), 0);
-        bench.fleet.disconnect(c);
-        bench.until("closed", |s| !s.closed.is_empty());
+        let mut rig = on(port, reliable("5", reliability));
+        let c = rig.named("c");
+        let topic = rig.fleet.advertise(c, "t").unwrap();
+        assert_eq!(try_publish(&mut rig, c, topic, 42), Publish::Accepted);
+        assert_eq!(rig.fleet.unsettled(), 1);
+        rig.until("answered", |s| !s.acknowledged.is_empty());
+        assert_eq!(rig.seen.acknowledged, [(0, 42, expected)]);
+        assert_eq!(rig.fleet.unsettled(), 0);
+        rig.fleet.disconnect(c);
+        rig.until("closed", |s| !s.closed.is_empty());
         server.join().unwrap();
     }
 }
@@ -98,16 +98,16 @@ fn the_servers_receive_maximum_is_obeyed() {
         peer.send(Packet::PubAck(ack(first)));
         assert_eq!(peer.publish().1, 2);
     });
-    let mut bench = on(port, reliable("5", Reliability::AtLeastOnce));
-    let c = bench.named("c");
-    let topic = bench.fleet.advertise(c, "t").unwrap();
-    assert_eq!(try_publish(&mut bench, c, topic, 0), Publish::Accepted);
-    assert_eq!(try_publish(&mut bench, c, topic, 1), Publish::Accepted);
-    assert_eq!(try_publish(&mut bench, c, topic, 2), Publish::Blocked);
-    assert_eq!(bench.fleet.unsettled(), 2);
-    bench.until("writable", |s| !s.writable.is_empty());
-    assert_eq!(try_publish(&mut bench, c, topic, 2), Publish::Accepted);
-    bench.poll_for(Duration::from_millis(20));
+    let mut rig = on(port, reliable("5", Reliability::AtLeastOnce));
+    let c = rig.named("c");
+    let topic = rig.fleet.advertise(c, "t").unwrap();
+    assert_eq!(try_publish(&mut rig, c, topic, 0), Publish::Accepted);
+    assert_eq!(try_publish(&mut rig, c, topic, 1), Publish::Accepted);
+    assert_eq!(try_publish(&mut rig, c, topic, 2), Publish::Blocked);
+    assert_eq!(rig.fleet.unsettled(), 2);
+    rig.until("writable", |s| !s.writable.is_empty());
+    assert_eq!(try_publish(&mut rig, c, topic, 2), Publish::Accepted);
+    rig.poll_for(Duration::from_millis(20));
     server.join().unwrap();
 }
 
@@ -161,23 +161,23 @@ fn a_resumed_session_sends_again_in_order_with_dup() {
             "a new message after the old ones"
         );
     });
-    let mut bench = on(port, durable("5", Reliability::ExactlyOnce));
-    let c = bench.named("c");
-    let topic = bench.fleet.advertise(c, "t").unwrap();
+    let mut rig = on(port, durable("5", Reliability::ExactlyOnce));
+    let c = rig.named("c");
+    let topic = rig.fleet.advertise(c, "t").unwrap();
     for n in 0..4 {
-        bench.publish(c, topic, n, 16);
+        rig.publish(c, topic, n, 16);
     }
-    bench.until("the first is seen through", |s| s.acknowledged.len() == 1);
-    bench.fleet.abort(c);
-    assert_eq!(bench.fleet.unsettled(), 3);
-    assert!(bench.seen.failed.is_empty(), "an abort is not reported");
-    bench.fleet.reconnect(c).unwrap();
-    bench.until("connected again", |s| s.connected.len() == 2);
-    assert_eq!(bench.seen.connected[1], (0, true));
-    bench.until("the others too", |s| s.acknowledged.len() == 4);
-    bench.publish(c, topic, 4, 16);
-    bench.poll_for(Duration::from_millis(20));
-    let tags: Vec<_> = bench.seen.acknowledged.iter().map(|a| a.1).collect();
+    rig.until("the first is seen through", |s| s.acknowledged.len() == 1);
+    rig.fleet.abort(c);
+    assert_eq!(rig.fleet.unsettled(), 3);
+    assert!(rig.seen.failed.is_empty(), "an abort is not reported");
+    rig.fleet.reconnect(c).unwrap();
+    rig.until("connected again", |s| s.connected.len() == 2);
+    assert_eq!(rig.seen.connected[1], (0, true));
+    rig.until("the others too", |s| s.acknowledged.len() == 4);
+    rig.publish(c, topic, 4, 16);
+    rig.poll_for(Duration::from_millis(20));
+    let tags: Vec<_> = rig.seen.acknowledged.iter().map(|a| a.1).collect();
     assert_eq!(tags, [0, 1, 2, 3]);
     server.join().unwrap();
 }
@@ -198,20 +198,20 @@ fn without_its_session_what_was_under_way_is_forgotten() {
             peer.welcome(false, &[]);
             assert_eq!(peer.publish().1, 1, "only the new one");
         });
-        let mut bench = on(port, settings);
-        let c = bench.named("c");
-        let topic = bench.fleet.advertise(c, "t").unwrap();
-        bench.publish(c, topic, 0, 16);
-        bench.until("failed", |s| s.failed.len() == 1);
+        let mut rig = on(port, settings);
+        let c = rig.named("c");
+        let topic = rig.fleet.advertise(c, "t").unwrap();
+        rig.publish(c, topic, 0, 16);
+        rig.until("failed", |s| s.failed.len() == 1);
         // A clean session ended with its connection, a durable one may still be there.
-        assert_eq!(bench.fleet.unsettled(), u64::from(!clean));
-        bench.fleet.reconnect(c).unwrap();
-        bench.until("connected again", |s| s.connected.len() == 2);
-        assert_eq!(bench.fleet.unsettled(), 0);
-        bench.publish(c, topic, 1, 16);
-        bench.poll_for(Duration::from_millis(20));
+        assert_eq!(rig.fleet.unsettled(), u64::from(!clean));
+        rig.fleet.reconnect(c).unwrap();
+        rig.until("connected again", |s| s.connected.len() == 2);
+        assert_eq!(rig.fleet.unsettled(), 0);
+        rig.publish(c, topic, 1, 16);
+        rig.poll_for(Duration::from_millis(20));
         server.join().unwrap();
-        assert!(bench.seen.acknowledged.is_empty());
+        assert!(rig.seen.acknowledged.is_empty());
     }
 }
 
@@ -246,14 +246,14 @@ fn exactly_once_is_delivered_once_also_across_connections() {
         peer.send(message(false, 5));
         peer.next(|p| assert_eq!(p, Packet::PubRec(ack(5))));
     });
-    let mut bench = on(port, durable("3.1.1", Reliability::ExactlyOnce));
-    let c = bench.named("c");
-    bench.until("failed", |s| s.failed.len() == 1);
-    assert_eq!(bench.seen.delivered, 1);
-    bench.fleet.reconnect(c).unwrap();
-    bench.until("failed again", |s| s.failed.len() == 2);
+    let mut rig = on(port, durable("3.1.1", Reliability::ExactlyOnce));
+    let c = rig.named("c");
+    rig.until("failed", |s| s.failed.len() == 1);
+    assert_eq!(rig.seen.delivered, 1);
+    rig.fleet.reconnect(c).unwrap();
+    rig.until("failed again", |s| s.failed.len() == 2);
     assert_eq!(
-        bench.seen.delivered, 2,
+        rig.seen.delivered, 2,
         "released, the identifier is a new message"
     );
     server.join().unwrap();
@@ -286,18 +286,18 @@ fn topic_aliases_are_introduced_on_each_connection_and_kept_within_the_servers_l
     });
     let mut settings = common::version("5");
     native(&mut settings, "topic-alias", 10.into());
-    let mut bench = on(port, settings);
-    let c = bench.named("c");
-    let one = bench.fleet.advertise(c, "one").unwrap();
-    let two = bench.fleet.advertise(c, "two").unwrap();
+    let mut rig = on(port, settings);
+    let c = rig.named("c");
+    let one = rig.fleet.advertise(c, "one").unwrap();
+    let two = rig.fleet.advertise(c, "two").unwrap();
     for n in 1..=2 {
         for topic in [one, one, two, one, two] {
-            bench.publish(c, topic, 0, 16);
+            rig.publish(c, topic, 0, 16);
         }
-        bench.until("failed", |s| s.failed.len() == n);
-        bench.fleet.reconnect(c).unwrap();
+        rig.until("failed", |s| s.failed.len() == n);
+        rig.fleet.reconnect(c).unwrap();
         if n == 1 {
-            bench.until("connected", |s| s.connected.len() == 2);
+            rig.until("connected", |s| s.connected.len() == 2);
         }
     }
     server.join().unwrap();
@@ -390,39 +390,37 @@ fn a_connect_says_what_the_settings_say() {
         password: Some(Secret::new("secret")),
         ..common::target(port)
     };
-    let mut bench = open(target, settings);
+    let mut rig = open(target, settings);
     let will = Will {
         topic: "gone".into(),
         payload: b"bye".to_vec(),
         retain: true,
     };
-    let c = bench.client(&ClientSpec {
+    let c = rig.client(&ClientSpec {
         will: Some(will),
-        ..Bench::spec("device-1")
+        ..Rig::spec("device-1")
     });
     let mut subscription = Subscription {
         filter: "a/+".into(),
         group: None,
     };
-    bench.fleet.subscribe(c, &subscription).unwrap();
-    bench.until("refused", |s| s.refused.len() == 1);
+    rig.fleet.subscribe(c, &subscription).unwrap();
+    rig.until("refused", |s| s.refused.len() == 1);
     assert!(
-        bench.seen.refused[0]
-            .1
-            .contains("granted QoS 1 where QoS 2"),
+        rig.seen.refused[0].1.contains("granted QoS 1 where QoS 2"),
         "{:?}",
-        bench.seen.refused
+        rig.seen.refused
     );
     subscription = Subscription {
         filter: "b".into(),
         group: Some("g".into()),
     };
-    bench.fleet.subscribe(c, &subscription).unwrap();
-    bench.until("refused", |s| s.refused.len() == 2);
+    rig.fleet.subscribe(c, &subscription).unwrap();
+    rig.until("refused", |s| s.refused.len() == 2);
     assert!(
-        bench.seen.refused[1].1.contains("not authorized"),
+        rig.seen.refused[1].1.contains("not authorized"),
         "{:?}",
-        bench.seen.refused
+        rig.seen.refused
     );
     for (filter, group) in [
         ("a#", None),
@@ -436,12 +434,12 @@ fn a_connect_says_what_the_settings_say() {
             group: group.map(str::to_owned),
         };
         // A group with a slash would silently become another group and filter.
-        let refused = bench.fleet.subscribe(c, &bad);
+        let refused = rig.fleet.subscribe(c, &bad);
         assert!(refused.is_err(), "{bad:?}");
     }
-    let topic = bench.fleet.advertise(c, "x").unwrap();
-    bench.publish(c, topic, 0, 16);
-    bench.poll_for(Duration::from_millis(20));
+    let topic = rig.fleet.advertise(c, "x").unwrap();
+    rig.publish(c, topic, 0, 16);
+    rig.poll_for(Duration::from_millis(20));
     server.join().unwrap();
 }
 
@@ -452,19 +450,19 @@ fn a_message_above_the_servers_limit_is_refused() {
         peer.welcome(false, &[Property::MaximumPacketSize(40)]);
         peer.publish();
     });
-    let mut bench = on(port, common::version("5"));
-    let c = bench.named("c");
-    let topic = bench.fleet.advertise(c, "t").unwrap();
+    let mut rig = on(port, common::version("5"));
+    let c = rig.named("c");
+    let topic = rig.fleet.advertise(c, "t").unwrap();
     let (head, body) = (head(0), [0; 40]);
     let too_large = Payload {
         head: &head,
         body: &body,
     };
     assert_eq!(
-        bench.fleet.publish(c, topic, too_large, 0),
+        rig.fleet.publish(c, topic, too_large, 0),
         Publish::Refused(Refusal::TooLarge)
     );
-    bench.publish(c, topic, 0, 16);
-    bench.poll_for(Duration::from_millis(20));
+    rig.publish(c, topic, 0, 16);
+    rig.poll_for(Duration::from_millis(20));
     server.join().unwrap();
 }

@@ -49,32 +49,32 @@ fn lasting(version: &str) -> Settings {
 
 /// Two durable subscribers, one of which is gone; a publisher with last values; the will of one that
 /// vanished.
-fn fill(bench: &mut Bench) {
-    let stays = bench.named("stays");
-    bench.subscribe(stays, "trial/#");
-    let gone = bench.named("gone");
-    bench.subscribe(gone, "trial/#");
-    bench.fleet.disconnect(gone);
-    bench.until("closed", |s| s.closed.len() == 1);
+fn fill(rig: &mut Rig) {
+    let stays = rig.named("stays");
+    rig.subscribe(stays, "trial/#");
+    let gone = rig.named("gone");
+    rig.subscribe(gone, "trial/#");
+    rig.fleet.disconnect(gone);
+    rig.until("closed", |s| s.closed.len() == 1);
     let will = Will {
         topic: "trial/will".into(),
         payload: b"gone".to_vec(),
         retain: true,
     };
-    let mortal = bench.client(&ClientSpec {
+    let mortal = rig.client(&ClientSpec {
         will: Some(will),
-        ..Bench::spec("mortal")
+        ..Rig::spec("mortal")
     });
-    let publisher = bench.named("p");
+    let publisher = rig.named("p");
     for n in 0..3 {
-        let topic = bench.fleet.advertise(publisher, &format!("trial/{n}"));
-        bench.publish(publisher, topic.unwrap(), n, 16);
+        let topic = rig.fleet.advertise(publisher, &format!("trial/{n}"));
+        rig.publish(publisher, topic.unwrap(), n, 16);
     }
     // Advertised, and never published to: whoever's it is, it stays.
-    bench.fleet.advertise(publisher, "site/theirs").unwrap();
-    bench.until("acknowledged", |s| s.acknowledged.len() == 3);
-    bench.fleet.abort(mortal);
-    bench.until("the will", |s| {
+    rig.fleet.advertise(publisher, "site/theirs").unwrap();
+    rig.until("acknowledged", |s| s.acknowledged.len() == 3);
+    rig.fleet.abort(mortal);
+    rig.until("the will", |s| {
         s.messages.iter().any(|m| m.topic == "trial/will")
     });
 }
@@ -91,13 +91,13 @@ fn nothing_is_left_after_the_end() {
         assert!(theirs.success());
         assert_eq!(retained(&broker), ["site/theirs"]);
         until_sessions(&broker, "before", |n| n == 0);
-        let mut bench = on(broker.port, lasting(version));
-        fill(&mut bench);
+        let mut rig = on(broker.port, lasting(version));
+        fill(&mut rig);
         let during = ["site/theirs", "trial/0", "trial/1", "trial/2", "trial/will"];
         assert_eq!(retained(&broker), during);
         until_sessions(&broker, "the subscriber that went", |n| n >= 1);
-        bench.fleet.close(clock::monotonic_now() + 10 * SECOND);
-        assert_eq!(bench.fleet.left_behind(), None);
+        rig.fleet.close(clock::monotonic_now() + 10 * SECOND);
+        assert_eq!(rig.fleet.left_behind(), None);
         assert_eq!(retained(&broker), ["site/theirs"], "{version}");
         until_sessions(&broker, version, |n| n == 0);
     }
@@ -106,11 +106,11 @@ fn nothing_is_left_after_the_end() {
 #[test]
 fn what_could_not_be_removed_is_told() {
     let broker = Mosquitto::start();
-    let mut bench = on(broker.port, lasting("5"));
-    fill(&mut bench);
+    let mut rig = on(broker.port, lasting("5"));
+    fill(&mut rig);
     broker.signal(libc::SIGSTOP);
-    bench.fleet.close(clock::monotonic_now() + SECOND / 4);
-    let left = bench.fleet.left_behind().expect("something is left");
+    rig.fleet.close(clock::monotonic_now() + SECOND / 4);
+    let left = rig.fleet.left_behind().expect("something is left");
     broker.signal(libc::SIGCONT);
     assert!(
         left.contains("retained messages (4) and durable sessions (4)"),

@@ -3,7 +3,7 @@
 use pubgauge_driver::{Driver, Settings, Target};
 use pubgauge_driver_mqtt::MqttDriver;
 use pubgauge_testbed::{SystemFile, Testbed};
-use pubgauge_testing::{Bench, config, exhaustion};
+use pubgauge_testing::{Rig, config, exhaustion};
 
 fn target(port: u16) -> Target {
     Target {
@@ -32,21 +32,21 @@ fn mosquitto_runs_out_of_descriptors() {
     let scratch = tempfile::tempdir().unwrap();
     let testbed = Testbed::new().unwrap();
     let running = testbed.start(&system, None, scratch.path()).unwrap();
-    let mut bench = Bench {
+    let mut rig = Rig {
         fleet: MqttDriver
             .open(config(running.target.clone(), Settings::default()))
             .unwrap(),
         seen: Default::default(),
     };
     for n in 0..50 {
-        bench.fleet.connect(&Bench::spec(&format!("c{n}"))).unwrap();
+        rig.fleet.connect(&Rig::spec(&format!("c{n}"))).unwrap();
         let heard = n + 1;
-        bench.until("an answer", |s| s.connected.len() + s.failed.len() == heard);
+        rig.until("an answer", |s| s.connected.len() + s.failed.len() == heard);
     }
-    let connected = bench.seen.connected.len();
+    let connected = rig.seen.connected.len();
     assert!((32..=35).contains(&connected), "{connected} connected");
     assert_eq!(system.limits.files_for(32), 40);
-    assert_eq!(bench.seen.exhausted, [], "{:?}", bench.seen.failed);
+    assert_eq!(rig.seen.exhausted, [], "{:?}", rig.seen.failed);
     running.stop();
 }
 

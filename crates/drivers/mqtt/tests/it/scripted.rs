@@ -20,11 +20,11 @@ fn failure(version: &str, answer: Vec<u8>) -> String {
         // Keeps the connection open until the client has had enough of it.
         let _ = peer.stream.read(&mut [0; 4096]);
     });
-    let mut bench = on(port, common::version(version));
-    bench.fleet.connect(&Bench::spec("c")).unwrap();
-    bench.until("failed", |s| !s.failed.is_empty());
+    let mut rig = on(port, common::version(version));
+    rig.fleet.connect(&Rig::spec("c")).unwrap();
+    rig.until("failed", |s| !s.failed.is_empty());
     server.join().unwrap();
-    bench.seen.failed.remove(0).1
+    rig.seen.failed.remove(0).1
 }
 
 #[test]
@@ -111,25 +111,21 @@ fn refusals_are_told_in_words_with_advice() {
 
 #[test]
 fn nobody_there_is_told_with_advice() {
-    let mut bench = on(free_port(), Settings::default());
-    let id = bench.fleet.connect(&Bench::spec("c")).unwrap();
-    bench.until("failed", |s| !s.failed.is_empty());
+    let mut rig = on(free_port(), Settings::default());
+    let id = rig.fleet.connect(&Rig::spec("c")).unwrap();
+    rig.until("failed", |s| !s.failed.is_empty());
     assert!(
-        bench.seen.failed[0].1.contains("refused"),
+        rig.seen.failed[0].1.contains("refused"),
         "{:?}",
-        bench.seen.failed
+        rig.seen.failed
     );
-    assert!(
-        bench.seen.failed[0]
-            .1
-            .contains("hint: nothing listens there")
-    );
+    assert!(rig.seen.failed[0].1.contains("hint: nothing listens there"));
     // And again: the client stays in place.
-    bench.fleet.reconnect(id).unwrap();
-    bench.until("failed again", |s| s.failed.len() == 2);
-    let topic = bench.fleet.advertise(id, "t").unwrap();
+    rig.fleet.reconnect(id).unwrap();
+    rig.until("failed again", |s| s.failed.len() == 2);
+    let topic = rig.fleet.advertise(id, "t").unwrap();
     assert_eq!(
-        try_publish(&mut bench, id, topic, 0),
+        try_publish(&mut rig, id, topic, 0),
         Publish::Refused(Refusal::NotConnected)
     );
 }
@@ -143,25 +139,25 @@ fn a_server_that_closes_is_told_from_one_that_refuses() {
         let mut peer = Peer::accept(&listener, Version::V5);
         peer.welcome(false, &[]);
     });
-    let mut bench = on(port, Settings::default());
-    let id = bench.fleet.connect(&Bench::spec("c")).unwrap();
-    bench.until("failed", |s| s.failed.len() == 1);
-    bench.fleet.reconnect(id).unwrap();
-    bench.until("failed again", |s| s.failed.len() == 2);
+    let mut rig = on(port, Settings::default());
+    let id = rig.fleet.connect(&Rig::spec("c")).unwrap();
+    rig.until("failed", |s| s.failed.len() == 1);
+    rig.fleet.reconnect(id).unwrap();
+    rig.until("failed again", |s| s.failed.len() == 2);
     server.join().unwrap();
     assert!(
-        bench.seen.failed[0].1.contains("before its CONNACK"),
+        rig.seen.failed[0].1.contains("before its CONNACK"),
         "{:?}",
-        bench.seen.failed
+        rig.seen.failed
     );
     assert!(
-        bench.seen.failed[1]
+        rig.seen.failed[1]
             .1
             .contains("the server closed the connection"),
         "{:?}",
-        bench.seen.failed
+        rig.seen.failed
     );
-    assert_eq!(bench.seen.connected.len(), 1);
+    assert_eq!(rig.seen.connected.len(), 1);
 }
 
 #[test]
@@ -193,13 +189,13 @@ fn wrong_packets_on_a_connection_in_use_end_it() {
             peer.raw(&sent);
             peer.until_closed();
         });
-        let mut bench = on(port, Settings::default());
-        bench.fleet.connect(&Bench::spec("c")).unwrap();
-        bench.until("failed", |s| !s.failed.is_empty());
+        let mut rig = on(port, Settings::default());
+        rig.fleet.connect(&Rig::spec("c")).unwrap();
+        rig.until("failed", |s| !s.failed.is_empty());
         assert!(
-            bench.seen.failed[0].1.contains(words),
+            rig.seen.failed[0].1.contains(words),
             "{bytes:02x?}: {:?}",
-            bench.seen.failed
+            rig.seen.failed
         );
         server.join().unwrap();
     }
@@ -219,13 +215,13 @@ fn a_server_that_does_not_read_holds_the_publisher_back_or_has_it_drop() {
             on_full: Some(on_full),
             ..common::version("5")
         };
-        let mut bench = on(port, settings);
-        let c = bench.named("c");
-        let topic = bench.fleet.advertise(c, "t").unwrap();
+        let mut rig = on(port, settings);
+        let c = rig.named("c");
+        let topic = rig.fleet.advertise(c, "t").unwrap();
         let (head, body) = (head(0), vec![0; 1000]);
         let mut accepted = 0;
         let answer = loop {
-            match bench.fleet.publish(
+            match rig.fleet.publish(
                 c,
                 topic,
                 Payload {
@@ -239,9 +235,9 @@ fn a_server_that_does_not_read_holds_the_publisher_back_or_has_it_drop() {
             }
             assert!(accepted < 100_000, "held back at some point");
         };
-        bench.poll_for(Duration::from_millis(50));
-        assert!(bench.seen.writable.is_empty());
-        let waiting = bench.fleet.unsettled();
+        rig.poll_for(Duration::from_millis(50));
+        assert!(rig.seen.writable.is_empty());
+        let waiting = rig.fleet.unsettled();
         assert!(
             waiting > 0 && waiting < 100,
             "a buffer's worth, not more: {waiting}"
@@ -251,17 +247,16 @@ fn a_server_that_does_not_read_holds_the_publisher_back_or_has_it_drop() {
             assert_eq!(answer, Publish::Refused(Refusal::Dropped));
         } else {
             assert_eq!(answer, Publish::Blocked);
-            bench.until("writable", |s| !s.writable.is_empty());
+            rig.until("writable", |s| !s.writable.is_empty());
         }
         let end = clock::monotonic_now() + 60 * SECOND;
-        while bench.fleet.unsettled() > 0 {
-            bench
-                .fleet
-                .poll(clock::monotonic_now() + 10_000_000, &mut bench.seen)
+        while rig.fleet.unsettled() > 0 {
+            rig.fleet
+                .poll(clock::monotonic_now() + 10_000_000, &mut rig.seen)
                 .unwrap();
             assert!(clock::monotonic_now() < end);
         }
-        bench.fleet.close(clock::monotonic_now() + 5 * SECOND);
+        rig.fleet.close(clock::monotonic_now() + 5 * SECOND);
         server.join().unwrap();
     }
 }
@@ -295,10 +290,10 @@ fn a_server_that_only_talks_is_not_listened_to_for_ever() {
             assert!(written < 1 << 30, "the client stops reading at some point");
         }
     });
-    let mut bench = on(port, common::version("3.1.1"));
-    bench.seen.count_only = true;
-    bench.named("c");
-    bench.until("the server has given up", |_| server.is_finished());
+    let mut rig = on(port, common::version("3.1.1"));
+    rig.seen.count_only = true;
+    rig.named("c");
+    rig.until("the server has given up", |_| server.is_finished());
     server.join().unwrap();
 }
 
@@ -313,13 +308,13 @@ fn an_orderly_end_says_so() {
             assert_eq!(peer.try_next(|_| ()), None, "and nothing after it");
         });
         let name = if version == Version::V5 { "5" } else { "3.1.1" };
-        let mut bench = on(port, common::version(name));
-        let c = bench.named("c");
-        let topic = bench.fleet.advertise(c, "t").unwrap();
-        bench.publish(c, topic, 0, 16);
-        bench.fleet.disconnect(c);
-        bench.until("closed", |s| !s.closed.is_empty());
-        assert!(bench.seen.failed.is_empty());
+        let mut rig = on(port, common::version(name));
+        let c = rig.named("c");
+        let topic = rig.fleet.advertise(c, "t").unwrap();
+        rig.publish(c, topic, 0, 16);
+        rig.fleet.disconnect(c);
+        rig.until("closed", |s| !s.closed.is_empty());
+        assert!(rig.seen.failed.is_empty());
         server.join().unwrap();
     }
 }
@@ -354,15 +349,15 @@ fn packets_cut_anywhere_are_put_together() {
         }
         peer.until_closed();
     });
-    let mut bench = on(port, common::version("5"));
-    let c = bench.named("c");
-    bench.until("all delivered", |s| s.delivered == 200);
-    assert!(bench.sequences(c).into_iter().eq(0..200));
-    for m in &bench.seen.messages {
+    let mut rig = on(port, common::version("5"));
+    let c = rig.named("c");
+    rig.until("all delivered", |s| s.delivered == 200);
+    assert!(rig.sequences(c).into_iter().eq(0..200));
+    for m in &rig.seen.messages {
         let n = sequence(&m.payload);
         assert_eq!(m.payload.len(), 16 + (n as usize * 37) % 3000);
     }
-    bench.fleet.abort(c);
+    rig.fleet.abort(c);
     server.join().unwrap();
 }
 
@@ -405,13 +400,13 @@ mod real_time {
                 peer.next(|p| assert_eq!(p, Packet::PingReq));
                 peer.until_closed();
             });
-            let mut bench = on(port, settings);
-            bench.named("c");
-            bench.until("failed", |s| !s.failed.is_empty());
+            let mut rig = on(port, settings);
+            rig.named("c");
+            rig.until("failed", |s| !s.failed.is_empty());
             assert!(
-                bench.seen.failed[0].1.contains("no sign of life"),
+                rig.seen.failed[0].1.contains("no sign of life"),
                 "{:?}",
-                bench.seen.failed
+                rig.seen.failed
             );
             server.join().unwrap();
         }

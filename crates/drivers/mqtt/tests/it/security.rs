@@ -36,11 +36,11 @@ fn user_name_and_password_are_checked() {
             password: password.map(Secret::new),
             ..target(broker.port)
         };
-        let mut bench = open(
+        let mut rig = open(
             login(Some("meter"), Some("right")),
             common::version(version),
         );
-        bench.named("c");
+        rig.named("c");
         // The user name may stand in the URL.
         let mut in_url = login(None, Some("right"));
         in_url.endpoints = vec![format!("mqtt://meter@127.0.0.1:{}", broker.port)];
@@ -69,10 +69,10 @@ fn user_name_and_password_are_checked() {
 
 /// Why a client cannot connect.
 fn failure(target: Target, settings: Settings) -> String {
-    let mut bench = open(target, settings);
-    bench.fleet.connect(&Bench::spec("c")).unwrap();
-    bench.until("failed", |s| !s.failed.is_empty());
-    bench.seen.failed.remove(0).1
+    let mut rig = open(target, settings);
+    rig.fleet.connect(&Rig::spec("c")).unwrap();
+    rig.until("failed", |s| !s.failed.is_empty());
+    rig.seen.failed.remove(0).1
 }
 
 /// A private authority, a certificate for the server and one for the client, as PEM files.
@@ -136,23 +136,23 @@ fn tls_with_client_certificates() {
     };
     for (version, host) in [("3.1.1", "127.0.0.1"), ("5", "localhost")] {
         let settings = with(version, Reliability::AtLeastOnce);
-        let mut bench = open(secure(full.clone(), host), settings);
-        let s = bench.named("s");
-        bench.subscribe(s, "secret");
-        let p = bench.named("p");
-        let topic = bench.fleet.advertise(p, "secret").unwrap();
+        let mut rig = open(secure(full.clone(), host), settings);
+        let s = rig.named("s");
+        rig.subscribe(s, "secret");
+        let p = rig.named("p");
+        let topic = rig.fleet.advertise(p, "secret").unwrap();
         // Small ones in numbers, and one larger than every buffer on the way.
         for n in 0..500 {
-            bench.publish(p, topic, n, 16 + n as usize);
+            rig.publish(p, topic, n, 16 + n as usize);
         }
-        bench.publish(p, topic, 500, 2 << 20);
-        bench.until("all delivered", |s| s.delivered == 501);
-        assert!(bench.sequences(s).into_iter().eq(0..501));
-        assert_eq!(bench.seen.messages[500].payload.len(), 2 << 20);
-        assert!(bench.fleet.wire_bytes().sent > 2 << 20);
-        bench.fleet.disconnect(p);
-        bench.until("closed", |s| s.closed.len() == 1);
-        bench.fleet.close(clock::monotonic_now() + SECOND);
+        rig.publish(p, topic, 500, 2 << 20);
+        rig.until("all delivered", |s| s.delivered == 501);
+        assert!(rig.sequences(s).into_iter().eq(0..501));
+        assert_eq!(rig.seen.messages[500].payload.len(), 2 << 20);
+        assert!(rig.fleet.wire_bytes().sent > 2 << 20);
+        rig.fleet.disconnect(p);
+        rig.until("closed", |s| s.closed.len() == 1);
+        rig.fleet.close(clock::monotonic_now() + SECOND);
     }
     // No client certificate; no trust; not TLS at all: told apart, and none of them hangs.
     let failure = |target: Target| failure(target, Settings::default());

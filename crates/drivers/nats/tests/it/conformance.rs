@@ -6,13 +6,13 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::thread;
 
-use pubgauge_conformance::{self as conformance, Ending, Lifecycle, Proof};
+use pubgauge_conformance::{self as conformance, Lifecycle, Proof, ServerEnd};
 use pubgauge_driver::{
     Batching, Capability, Driver, Refusal, Secret, Settings, Subscription, Support, Target, Tls,
 };
 use pubgauge_driver_nats::NatsDriver;
 use pubgauge_testbed::{Running, SystemFile, Testbed};
-use pubgauge_testing::Bench;
+use pubgauge_testing::Rig;
 use pubgauge_testing::certificates::SelfSigned;
 
 /// A private server, started from `systems/nats-core.toml`.
@@ -53,11 +53,11 @@ impl Drop for Server {
 }
 
 impl Lifecycle for Server {
-    fn restart(&mut self, how: Ending) -> Result<(), Box<dyn std::error::Error>> {
+    fn restart(&mut self, how: ServerEnd) -> Result<(), Box<dyn std::error::Error>> {
         let running = self.running.as_mut().unwrap();
         match how {
-            Ending::Killed => running.kill(),
-            Ending::Stopped => running.halt(),
+            ServerEnd::Killed => running.kill(),
+            ServerEnd::Stopped => running.halt(),
         };
         running.restart()?;
         Ok(())
@@ -69,16 +69,16 @@ impl Lifecycle for Server {
     }
 }
 
-fn bench(target: Target) -> Bench {
-    Bench::open(&NatsDriver, target, Settings::default())
+fn rig(target: Target) -> Rig {
+    Rig::open(&NatsDriver, target, Settings::default())
 }
 
 /// Why a client cannot connect.
 fn failure(target: Target) -> String {
-    let mut bench = bench(target);
-    bench.fleet.connect(&Bench::spec("c")).unwrap();
-    bench.until("failed", |s| !s.failed.is_empty());
-    bench.seen.failed.remove(0).1
+    let mut rig = rig(target);
+    rig.fleet.connect(&Rig::spec("c")).unwrap();
+    rig.until("failed", |s| !s.failed.is_empty());
+    rig.seen.failed.remove(0).1
 }
 
 #[test]
@@ -125,20 +125,20 @@ fn what_is_claimed_is_so() {
 #[test]
 fn members_of_a_queue_group_share() {
     let server = Server::start("");
-    let mut bench = bench(server.target.clone());
-    let members = ["a", "b"].map(|name| bench.named(name));
+    let mut rig = rig(server.target.clone());
+    let members = ["a", "b"].map(|name| rig.named(name));
     for member in members {
-        bench.subscribe_shared(member, "work/+", Some("a group"));
+        rig.subscribe_shared(member, "work/+", Some("a group"));
     }
-    let publisher = bench.named_publisher("p");
-    let topic = bench.fleet.advertise(publisher, "work/1").unwrap();
+    let publisher = rig.named_publisher("p");
+    let topic = rig.fleet.advertise(publisher, "work/1").unwrap();
     for n in 0..200 {
-        bench.publish(publisher, topic, n, 64);
+        rig.publish(publisher, topic, n, 64);
     }
-    bench.until("all", |s| s.messages.len() == 200);
-    let shares = members.map(|member| bench.sequences(member).len());
+    rig.until("all", |s| s.messages.len() == 200);
+    let shares = members.map(|member| rig.sequences(member).len());
     assert!(shares.iter().all(|share| *share > 20), "{shares:?}");
-    let mut all = members.map(|member| bench.sequences(member)).concat();
+    let mut all = members.map(|member| rig.sequences(member)).concat();
     all.sort_unstable();
     assert_eq!(all, (0..200).collect::<Vec<u64>>());
 }
@@ -146,30 +146,25 @@ fn members_of_a_queue_group_share() {
 #[test]
 fn large_messages_come_whole_and_larger_ones_are_refused() {
     let server = Server::start("");
-    let mut bench = bench(server.target.clone());
-    let subscriber = bench.named("s");
-    bench.subscribe(subscriber, "a/b.c");
-    let publisher = bench.named_publisher("p");
-    let topic = bench.fleet.advertise(publisher, "a/b.c").unwrap();
+    let mut rig = rig(server.target.clone());
+    let subscriber = rig.named("s");
+    rig.subscribe(subscriber, "a/b.c");
+    let publisher = rig.named_publisher("p");
+    let topic = rig.fleet.advertise(publisher, "a/b.c").unwrap();
     for (n, len) in [(0, 3 << 20), (1, 100), (2, 300 << 10)] {
-        bench.publish(publisher, topic, n, len);
+        rig.publish(publisher, topic, n, len);
     }
-    bench.until("all", |s| s.messages.len() == 3);
-    assert_eq!(bench.sequences(subscriber), [0, 1, 2]);
-    assert_eq!(bench.seen.messages[0].topic, "a/b.c");
-    let lengths: Vec<usize> = bench
-        .seen
-        .messages
-        .iter()
-        .map(|m| m.payload.len())
-        .collect();
+    rig.until("all", |s| s.messages.len() == 3);
+    assert_eq!(rig.sequences(subscriber), [0, 1, 2]);
+    assert_eq!(rig.seen.messages[0].topic, "a/b.c");
+    let lengths: Vec<usize> = rig.seen.messages.iter().map(|m| m.payload.len()).collect();
     assert_eq!(lengths, [3 << 20, 100, 300 << 10]);
     let body = vec![0; 9 << 20];
     let payload = pubgauge_driver::Payload {
         head: &pubgauge_testing::head(3),
         body: &body,
     };
-    let refused = bench.fleet.publish(publisher, topic, payload, 0);
+    let refused = rig.fleet.publish(publisher, topic, payload, 0);
     assert_eq!(
         refused,
         pubgauge_driver::Publish::Refused(Refusal::TooLarge)
@@ -186,7 +181,7 @@ fn logins_and_permissions_are_told_in_words() {
         password: password.map(Secret::new),
         ..server.target.clone()
     };
-    let mut allowed = bench(login("meter", Some("right")));
+    let mut allowed = rig(login("meter", Some("right")));
     let client = allowed.named("c");
     let filters = ["closed/a", "open/a"];
     for filter in filters {
@@ -222,7 +217,7 @@ fn a_password_alone_is_a_token() {
         password: Some(Secret::new("secret")),
         ..server.target.clone()
     };
-    bench(target).named("c");
+    rig(target).named("c");
     assert!(failure(server.target.clone()).contains("Authorization Violation"));
 }
 
@@ -241,7 +236,7 @@ fn tls_begins_after_info() {
         }),
         ..server.target.clone()
     };
-    let mut encrypted = bench(secure.clone());
+    let mut encrypted = rig(secure.clone());
     let subscriber = encrypted.named("s");
     encrypted.subscribe(subscriber, "a");
     let publisher = encrypted.named_publisher("p");

@@ -8,11 +8,11 @@ use pubgauge_driver_zeromq::{ForwarderAddress, ForwarderOptions, ZeromqDriver, f
 use serde_json::json;
 
 /// Waits for a failure of the subscriber and returns its words.
-fn failure(bench: &mut Bench, id: pubgauge_driver::ClientId) -> String {
-    let failed = bench.poll_until(60 * SECOND, |s| s.failure(id).is_some());
-    assert!(failed, "no failure: {:?}", bench.seen.changes);
-    let why = bench.seen.failure(id).unwrap().to_owned();
-    bench.seen.changes.clear();
+fn failure(rig: &mut Rig, id: pubgauge_driver::ClientId) -> String {
+    let failed = rig.poll_until(60 * SECOND, |s| s.failure(id).is_some());
+    assert!(failed, "no failure: {:?}", rig.seen.changes);
+    let why = rig.seen.failure(id).unwrap().to_owned();
+    rig.seen.changes.clear();
     why
 }
 
@@ -26,16 +26,16 @@ fn dead_port() -> u16 {
 fn a_publisher_that_is_not_there() {
     let scratch = scratch();
     let driver = ZeromqDriver;
-    let mut bench = Bench::open(driver, Settings::default(), direct(&scratch), 0);
+    let mut rig = Rig::open(driver, Settings::default(), direct(&scratch), 0);
     for address in [
         format!("tcp://127.0.0.1:{}", dead_port()),
         format!("ipc://{}/none", scratch.path().display()),
     ] {
-        let id = bench
+        let id = rig
             .fleet
             .connect(&subscriber("s", std::slice::from_ref(&address)))
             .unwrap();
-        let why = failure(&mut bench, id);
+        let why = failure(&mut rig, id);
         assert!(
             why.contains(&address) && why.contains("nobody listens"),
             "{why}"
@@ -49,12 +49,12 @@ fn a_listener_that_says_nothing_is_given_up_in_time() {
     let address = format!("tcp://{}", silent.local_addr().unwrap());
     let scratch = scratch();
     let settings = settings(json!({"native": {"zeromq": {"connect-timeout-ms": 200}}}));
-    let mut bench = Bench::open(ZeromqDriver, settings, direct(&scratch), 0);
-    let id = bench
+    let mut rig = Rig::open(ZeromqDriver, settings, direct(&scratch), 0);
+    let id = rig
         .fleet
         .connect(&subscriber("s", std::slice::from_ref(&address)))
         .unwrap();
-    let why = failure(&mut bench, id);
+    let why = failure(&mut rig, id);
     assert!(why.contains(&address) && why.contains("200 ms"), "{why}");
 }
 
@@ -72,12 +72,12 @@ fn a_listener_that_speaks_something_else() {
     });
     let scratch = scratch();
     let settings = settings(json!({"native": {"zeromq": {"handshake-ms": 300}}}));
-    let mut bench = Bench::open(ZeromqDriver, settings, direct(&scratch), 0);
-    let id = bench
+    let mut rig = Rig::open(ZeromqDriver, settings, direct(&scratch), 0);
+    let id = rig
         .fleet
         .connect(&subscriber("s", std::slice::from_ref(&address)))
         .unwrap();
-    let why = failure(&mut bench, id);
+    let why = failure(&mut rig, id);
     assert!(why.contains(&address), "{why}");
 }
 
@@ -85,14 +85,14 @@ fn a_listener_that_speaks_something_else() {
 fn an_address_that_is_none() {
     let scratch = scratch();
     let driver = ZeromqDriver;
-    let mut bench = Bench::open(driver, Settings::default(), direct(&scratch), 0);
-    let wrong = bench
+    let mut rig = Rig::open(driver, Settings::default(), direct(&scratch), 0);
+    let wrong = rig
         .fleet
         .connect(&subscriber("s", &["tcp:/nowhere".into()]))
         .unwrap_err();
     assert!(wrong.to_string().contains("tcp:/nowhere"), "{wrong}");
     // The fleet goes on, with the same number for the next client.
-    let (id, _) = bench.connect(&publisher("p"));
+    let (id, _) = rig.connect(&publisher("p"));
     assert_eq!(id.0, 0);
 }
 
@@ -196,7 +196,7 @@ fn losing_one_of_two_publishers_keeps_the_other() {
     let scratch = scratch();
     let driver = ZeromqDriver;
     let target = direct(&scratch);
-    let mut publishing = Bench::open(driver, Settings::default(), target.clone(), 0);
+    let mut publishing = Rig::open(driver, Settings::default(), target.clone(), 0);
     let (first, first_address) = publishing.connect(&publisher("p0"));
     let (second, second_address) = publishing.connect(&publisher("p1"));
     let topics = [first, second].map(|id| {
@@ -205,11 +205,11 @@ fn losing_one_of_two_publishers_keeps_the_other() {
             .advertise(id, &format!("t/{}", id.0))
             .unwrap()
     });
-    let mut subscribing = Bench::open(driver, Settings::default(), target, 1);
+    let mut subscribing = Rig::open(driver, Settings::default(), target, 1);
     let peers = [first_address.unwrap(), second_address.unwrap()];
     let (to, _) = subscribing.connect(&subscriber("s", &peers));
     subscribing.subscribe(to, "t/#");
-    let hear = |publishing: &mut Bench, subscribing: &mut Bench, wanted: &[u32]| {
+    let hear = |publishing: &mut Rig, subscribing: &mut Rig, wanted: &[u32]| {
         subscribing.seen.seen.clear();
         for sequence in 0.. {
             assert!(sequence < 500, "not heard: {wanted:?}");
@@ -295,27 +295,27 @@ fn a_client_that_publishes_and_subscribes_through_a_forwarder() {
     let settings = Settings::default();
     let running = RunningForwarder::tcp(&settings);
     let driver = ZeromqDriver;
-    let mut bench = Bench::open(driver, settings, running.target(), 0);
+    let mut rig = Rig::open(driver, settings, running.target(), 0);
     let both = pubgauge_driver::ClientSpec {
         publishes: true,
         ..subscriber("both", &[])
     };
-    let (a, _) = bench.connect(&both);
-    let (b, _) = bench.connect(&both);
-    bench.subscribe(a, "to/a");
-    bench.subscribe(b, "to/b");
-    let to_a = bench.fleet.advertise(b, "to/a").unwrap();
-    let to_b = bench.fleet.advertise(a, "to/b").unwrap();
+    let (a, _) = rig.connect(&both);
+    let (b, _) = rig.connect(&both);
+    rig.subscribe(a, "to/a");
+    rig.subscribe(b, "to/b");
+    let to_a = rig.fleet.advertise(b, "to/a").unwrap();
+    let to_b = rig.fleet.advertise(a, "to/b").unwrap();
     for sequence in 0..500 {
-        bench.publish_all(a, to_b, 0, sequence, 64);
-        bench.publish_all(b, to_a, 1, sequence, 64);
-        bench.poll_for(SECOND / 100);
-        let heard = |id| !bench.seen.sequences(id).is_empty();
+        rig.publish_all(a, to_b, 0, sequence, 64);
+        rig.publish_all(b, to_a, 1, sequence, 64);
+        rig.poll_for(SECOND / 100);
+        let heard = |id| !rig.seen.sequences(id).is_empty();
         if heard(a) && heard(b) {
             return;
         }
     }
-    panic!("{:?}", bench.seen.seen);
+    panic!("{:?}", rig.seen.seen);
 }
 
 #[test]
@@ -324,8 +324,8 @@ fn many_clients_in_one_fleet() {
     let settings = Settings::default();
     let running = RunningForwarder::tcp(&settings);
     let driver = ZeromqDriver;
-    let mut publishing = Bench::open(driver, settings.clone(), running.target(), 0);
-    let mut subscribing = Bench::open(driver, settings, running.target(), 1);
+    let mut publishing = Rig::open(driver, settings.clone(), running.target(), 0);
+    let mut subscribing = Rig::open(driver, settings, running.target(), 1);
     let (to, _) = subscribing.connect(&subscriber("s", &[]));
     subscribing.subscribe(to, "#");
     let ids: Vec<_> = (0..CLIENTS)
@@ -375,21 +375,20 @@ fn many_clients_in_one_fleet() {
 fn what_zeromq_does_not_have_is_refused_where_it_is_asked_for() {
     let scratch = scratch();
     let driver = ZeromqDriver;
-    let mut bench = Bench::open(driver, Settings::default(), direct(&scratch), 0);
-    let (id, _) = bench.connect(&subscriber("s", &[]));
+    let mut rig = Rig::open(driver, Settings::default(), direct(&scratch), 0);
+    let (id, _) = rig.connect(&subscriber("s", &[]));
     let group = pubgauge_driver::Subscription {
         filter: "a".into(),
         group: Some("g".into()),
     };
     assert!(
-        bench
-            .fleet
+        rig.fleet
             .subscribe(id, &group)
             .unwrap_err()
             .to_string()
             .contains("group")
     );
-    let plus = bench.fleet.subscribe(id, &subscription("a/+")).unwrap_err();
+    let plus = rig.fleet.subscribe(id, &subscription("a/+")).unwrap_err();
     assert!(plus.to_string().contains("prefixes"), "{plus}");
     let will = pubgauge_driver::ClientSpec {
         will: Some(pubgauge_driver::Will {
@@ -400,8 +399,7 @@ fn what_zeromq_does_not_have_is_refused_where_it_is_asked_for() {
         ..publisher("p")
     };
     assert!(
-        bench
-            .fleet
+        rig.fleet
             .connect(&will)
             .unwrap_err()
             .to_string()
@@ -472,29 +470,29 @@ fn a_lost_publisher_that_is_named_again_is_heard_again() {
 #[test]
 fn two_clients_that_publish_and_subscribe_hear_each_other_directly() {
     let scratch = scratch();
-    let mut bench = Bench::open(ZeromqDriver, Settings::default(), direct(&scratch), 0);
+    let mut rig = Rig::open(ZeromqDriver, Settings::default(), direct(&scratch), 0);
     let both = pubgauge_driver::ClientSpec {
         publishes: true,
         ..subscriber("both", &[])
     };
-    let (a, a_address) = bench.connect(&both);
-    let (b, b_address) = bench.connect(&both);
-    bench.fleet.add_peer(a, &b_address.unwrap()).unwrap();
-    bench.fleet.add_peer(b, &a_address.unwrap()).unwrap();
-    bench.subscribe(a, "to/a");
-    bench.subscribe(b, "to/b");
-    let to_a = bench.fleet.advertise(b, "to/a").unwrap();
-    let to_b = bench.fleet.advertise(a, "to/b").unwrap();
+    let (a, a_address) = rig.connect(&both);
+    let (b, b_address) = rig.connect(&both);
+    rig.fleet.add_peer(a, &b_address.unwrap()).unwrap();
+    rig.fleet.add_peer(b, &a_address.unwrap()).unwrap();
+    rig.subscribe(a, "to/a");
+    rig.subscribe(b, "to/b");
+    let to_a = rig.fleet.advertise(b, "to/a").unwrap();
+    let to_b = rig.fleet.advertise(a, "to/b").unwrap();
     for sequence in 0..500 {
-        bench.publish_all(a, to_b, 0, sequence, 64);
-        bench.publish_all(b, to_a, 1, sequence, 64);
-        bench.poll_for(SECOND / 100);
-        let heard = |id| !bench.seen.sequences(id).is_empty();
+        rig.publish_all(a, to_b, 0, sequence, 64);
+        rig.publish_all(b, to_a, 1, sequence, 64);
+        rig.poll_for(SECOND / 100);
+        let heard = |id| !rig.seen.sequences(id).is_empty();
         if heard(a) && heard(b) {
             return;
         }
     }
-    panic!("{:?}", bench.seen.seen);
+    panic!("{:?}", rig.seen.seen);
 }
 
 /// libzmq reports a connection's end from the thread that moves all bytes of a fleet, and that
@@ -503,7 +501,7 @@ fn two_clients_that_publish_and_subscribe_hear_each_other_directly() {
 #[test]
 fn clients_dropped_along_with_their_publisher_leave_the_fleet_working() {
     let scratch = scratch();
-    let open = |worker| Bench::open(ZeromqDriver, Settings::default(), direct(&scratch), worker);
+    let open = |worker| Rig::open(ZeromqDriver, Settings::default(), direct(&scratch), worker);
     let (mut publishing, mut subscribing) = (open(0), open(1));
     for round in 0..10 {
         let (from, address) = publishing.connect(&publisher("p"));

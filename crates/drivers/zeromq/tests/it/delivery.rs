@@ -315,12 +315,12 @@ fn many_to_one_and_one_to_many() {
     let scratch = scratch();
     let target = direct(&scratch);
     let driver = ZeromqDriver;
-    let mut publishing = Bench::open(driver, Settings::default(), target.clone(), 0);
+    let mut publishing = Rig::open(driver, Settings::default(), target.clone(), 0);
     let publishers: Vec<_> = (0..4)
         .map(|n| publishing.connect(&publisher(&format!("p{n}"))))
         .collect();
     let addresses: Vec<String> = publishers.iter().map(|(_, a)| a.clone().unwrap()).collect();
-    let mut subscribing = Bench::open(driver, Settings::default(), target, 1);
+    let mut subscribing = Rig::open(driver, Settings::default(), target, 1);
     let subscribers: Vec<ClientId> = (0..3)
         .map(|n| {
             subscribing

@@ -17,15 +17,15 @@ fn point_to_point() -> Settings {
 
 /// Publishers' and receivers' fleets, and the folder of their sockets.
 struct Both {
-    publishing: Bench,
-    receiving: Bench,
+    publishing: Rig,
+    receiving: Rig,
     _scratch: tempfile::TempDir,
 }
 
 impl Both {
     fn open(settings: &Settings) -> Self {
         let scratch = scratch();
-        let open = |n| Bench::open(ZeromqDriver, settings.clone(), direct(&scratch), n);
+        let open = |n| Rig::open(ZeromqDriver, settings.clone(), direct(&scratch), n);
         Both {
             publishing: open(0),
             receiving: open(1),

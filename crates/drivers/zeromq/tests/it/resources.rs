@@ -25,7 +25,7 @@ fn impatient(pattern: &str) -> Settings {
 
 /// Three publishers with two topics, each heard by three subscribers; the fleet, or the first
 /// failure.
-fn three_to_three(settings: &Settings, target: &Target) -> Result<Bench, Failure> {
+fn three_to_three(settings: &Settings, target: &Target) -> Result<Rig, Failure> {
     let opened = ZeromqDriver.open(FleetConfig {
         target: target.clone(),
         settings: settings.clone(),
@@ -34,22 +34,22 @@ fn three_to_three(settings: &Settings, target: &Target) -> Result<Bench, Failure
         clients: 6,
         worker: 0,
     });
-    let mut bench = Bench::around(opened?);
+    let mut rig = Rig::around(opened?);
     let mut peers = Vec::new();
     let mut topics = Vec::new();
     for n in 0..3 {
-        let id = bench.fleet.connect(&publisher(&format!("p{n}")))?;
-        peers.extend(up(&mut bench, id)?);
+        let id = rig.fleet.connect(&publisher(&format!("p{n}")))?;
+        peers.extend(up(&mut rig, id)?);
         for topic in [format!("t/{n}/0"), format!("t/{n}/1")] {
-            topics.push((id, bench.fleet.advertise(id, &topic)?));
+            topics.push((id, rig.fleet.advertise(id, &topic)?));
         }
     }
     for n in 0..3 {
-        let id = bench.fleet.connect(&subscriber(&format!("s{n}"), &peers))?;
-        up(&mut bench, id)?;
+        let id = rig.fleet.connect(&subscriber(&format!("s{n}"), &peers))?;
+        up(&mut rig, id)?;
         for topic in 0..6 {
             let filter = format!("t/{}/{}", topic / 2, topic % 2);
-            bench.fleet.subscribe(id, &subscription(&filter))?;
+            rig.fleet.subscribe(id, &subscription(&filter))?;
         }
     }
     // Until all is heard: under point-to-point the queues are connected to only now.
@@ -57,27 +57,26 @@ fn three_to_three(settings: &Settings, target: &Target) -> Result<Bench, Failure
     let end = Clock::Monotonic.now() + 60 * SECOND;
     loop {
         for (stream, (id, topic)) in (0..).zip(&topics) {
-            bench.publish(*id, *topic, stream, sequence, 16);
+            rig.publish(*id, *topic, stream, sequence, 16);
         }
         sequence += 1;
-        bench.poll_for(SECOND / 100);
-        if let Some(failure) = first_failure(&bench) {
+        rig.poll_for(SECOND / 100);
+        if let Some(failure) = first_failure(&rig) {
             return Err(failure);
         }
         let heard = |client: u32, stream: u32| {
-            let mut seen = bench.seen.seen.iter();
+            let mut seen = rig.seen.seen.iter();
             seen.any(|s| s.client.0 == client && s.stream == stream)
         };
         if (3..6).all(|client| (0..6).all(|stream| heard(client, stream))) {
-            return Ok(bench);
+            return Ok(rig);
         }
         assert!(Clock::Monotonic.now() < end, "neither heard nor failed");
     }
 }
 
-fn first_failure(bench: &Bench) -> Option<Failure> {
-    bench
-        .seen
+fn first_failure(rig: &Rig) -> Option<Failure> {
+    rig.seen
         .changes
         .iter()
         .find_map(|(_, change)| match change {
@@ -87,16 +86,16 @@ fn first_failure(bench: &Bench) -> Option<Failure> {
 }
 
 /// Waits until a client is connected; its address.
-fn up(bench: &mut Bench, id: ClientId) -> Result<Option<String>, Failure> {
-    let settled = bench.poll_until(60 * SECOND, |seen| {
+fn up(rig: &mut Rig, id: ClientId) -> Result<Option<String>, Failure> {
+    let settled = rig.poll_until(60 * SECOND, |seen| {
         seen.has(id, |c| {
             matches!(c, Change::Connected { .. } | Change::Failed(_))
         })
     });
     assert!(settled, "neither connected nor failed");
-    match first_failure(bench) {
+    match first_failure(rig) {
         Some(failure) => Err(failure),
-        None => Ok(bench.connected(id)),
+        None => Ok(rig.connected(id)),
     }
 }
 
@@ -179,12 +178,12 @@ fn clients_take_what_was_said() {
             let settings = impatient(pattern);
             let said = ZeromqDriver.footprint(&settings, target, &crowd);
             let (files, threads) = (count("fd"), count("task"));
-            let bench = three_to_three(&settings, target).expect("connects");
+            let rig = three_to_three(&settings, target).expect("connects");
             // What a forwarder in this process has accepted is none of the clients'.
             let accepted = said.server_connections;
             await_files(files + said.descriptors + accepted, pattern);
             assert_eq!(count("task") - threads, said.threads, "{pattern}");
-            bench.close();
+            rig.close();
             await_files(files, "closed");
         };
         compare("publish-subscribe", &direct(&scratch));
@@ -208,11 +207,11 @@ fn ports_end() {
         let scratch = scratch();
         let settings = impatient("publish-subscribe");
         // A publisher takes a port of its own.
-        let mut bench = Bench::open(ZeromqDriver, settings.clone(), direct(&scratch), 0);
+        let mut rig = Rig::open(ZeromqDriver, settings.clone(), direct(&scratch), 0);
         let mut bound = Vec::new();
         let failure = loop {
-            let id = bench.fleet.connect(&publisher("p")).expect("begins");
-            match up(&mut bench, id) {
+            let id = rig.fleet.connect(&publisher("p")).expect("begins");
+            match up(&mut rig, id) {
                 Ok(address) => bound.extend(address),
                 Err(failure) => break failure,
             }
@@ -221,9 +220,9 @@ fn ports_end() {
         assert_eq!(bound.len(), 10);
         // No port is left to connect to one of them from.
         let subscriber = subscriber("s", &bound[..1]);
-        let id = bench.fleet.connect(&subscriber).expect("begins");
-        bench.seen.changes.clear();
-        let failure = up(&mut bench, id).expect_err("no port");
+        let id = rig.fleet.connect(&subscriber).expect("begins");
+        rig.seen.changes.clear();
+        let failure = up(&mut rig, id).expect_err("no port");
         assert_eq!(failure.exhausted, Some(Resource::Ports), "{failure}");
         assert!(failure.why.contains("ip_local_port_range"), "{failure}");
     });
@@ -261,11 +260,11 @@ fn a_forwarder_runs_out_of_descriptors() {
         endpoints: vec![address],
         ..Target::default()
     };
-    let mut bench = Bench::open(ZeromqDriver, settings, target, 0);
+    let mut rig = Rig::open(ZeromqDriver, settings, target, 0);
     let failure = (0..100).find_map(|n| {
         let spec = subscriber(&format!("s{n}"), &[]);
-        let id = bench.fleet.connect(&spec).expect("begins");
-        up(&mut bench, id).err()
+        let id = rig.fleet.connect(&spec).expect("begins");
+        up(&mut rig, id).err()
     });
     drop(server.stdin.take());
     server.wait().unwrap();

@@ -17,7 +17,7 @@ fn open_starts_all_threads_and_close_ends_them() {
     for io_threads in [1, 3] {
         let scratch = scratch();
         let settings = settings(json!({"native": {"zeromq": {"io-threads": io_threads}}}));
-        let mut pair = Bench::open(ZeromqDriver, settings, direct(&scratch), 0);
+        let mut pair = Rig::open(ZeromqDriver, settings, direct(&scratch), 0);
         assert!(pair.fleet.has_threads());
         // One that closes sockets, and those that move bytes.
         assert_eq!(threads(), before + 1 + io_threads);
@@ -27,7 +27,7 @@ fn open_starts_all_threads_and_close_ends_them() {
         pair.close();
         assert_eq!(threads(), before);
     }
-    let fleet = Bench::open(ZeromqDriver, Settings::default(), direct(&scratch()), 0);
+    let fleet = Rig::open(ZeromqDriver, Settings::default(), direct(&scratch()), 0);
     drop(fleet);
     assert_eq!(threads(), before, "dropping closes");
 }

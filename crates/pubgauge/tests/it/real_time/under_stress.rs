@@ -28,17 +28,17 @@ fn rate(per_s: f64) -> Rules {
 }
 
 /// A mosquitto behind a throttle.
-struct Bench {
+struct Planted {
     place: Place,
     throttle: Throttle,
     broker: Mosquitto,
     _alone: MutexGuard<'static, ()>,
 }
 
-fn bench(to_server: Rules, to_client: Rules) -> Bench {
+fn planted(to_server: Rules, to_client: Rules) -> Planted {
     let alone = alone();
     let broker = Mosquitto::start();
-    Bench {
+    Planted {
         place: Place::new(),
         throttle: broker.throttled(to_server, to_client),
         broker,
@@ -48,18 +48,18 @@ fn bench(to_server: Rules, to_client: Rules) -> Bench {
 
 /// A trial on a machine that does not stand still itself, for which the verdict would say so
 /// instead: tried again, on a bench of its own, until it does not.
-fn on_calm_bench(to_server: Rules, to_client: Rules, study: &str) -> (Bench, Value) {
+fn on_calm_machine(to_server: Rules, to_client: Rules, study: &str) -> (Planted, Value) {
     on_bench_that(|_| true, [to_server, to_client], study)
 }
 
 /// The same, where what was planted also came to pass by the throttle's own record.
 fn on_bench_that(
-    was_so: impl Fn(&Bench) -> bool,
+    was_so: impl Fn(&Planted) -> bool,
     [to_server, to_client]: [Rules; 2],
     study: &str,
-) -> (Bench, Value) {
+) -> (Planted, Value) {
     for _ in 0..5 {
-        let bench = bench(to_server, to_client);
+        let bench = planted(to_server, to_client);
         let trial = bench.trial(study);
         if !crowded(&trial) && was_so(&bench) {
             return (bench, trial);
@@ -68,7 +68,7 @@ fn on_bench_that(
     panic!("this machine is too busy for these tests");
 }
 
-impl Bench {
+impl Planted {
     /// A trial of this study, which ends with exit code 0 (valid), or 2.
     fn trial(&self, study: &str) -> Value {
         self.started(study, || ())
@@ -150,7 +150,7 @@ fn delivered_per_s(trial: &Value) -> f64 {
 #[test]
 fn three_times_what_a_link_takes_is_overload_without_loss() {
     let phases = "warm-up = \"1s\"\nmeasure = \"4s\"\ndrain-within = \"2s\"";
-    let (bench, trial) = on_calm_bench(
+    let (bench, trial) = on_calm_machine(
         rate(2_000.0),
         Rules::default(),
         &in_processes(&study("rate = \"6k/s\"", phases, "")),
@@ -183,7 +183,7 @@ fn three_times_what_a_link_takes_is_overload_without_loss() {
 #[test]
 fn sentinels_on_many_topics_leave_no_backlog() {
     let phases = "warm-up = \"200ms\"\nmeasure = \"3s\"";
-    let (_bench, trial) = on_calm_bench(
+    let (_bench, trial) = on_calm_machine(
         rate(1_000.0),
         Rules::default(),
         &study("topics = 2000\nrate = \"500/s\"", phases, ""),
@@ -201,7 +201,7 @@ fn flat_out_into_a_narrow_link_is_not_broken() {
         longest_wait: Some(Duration::from_millis(1_400)),
         ..rate(2_000.0)
     };
-    let (_bench, trial) = on_calm_bench(
+    let (_bench, trial) = on_calm_machine(
         narrow,
         Rules::default(),
         &study("rate = \"max\"", phases, ""),
@@ -223,7 +223,7 @@ fn one_slow_subscriber_of_four_loses_nothing_at_qos_1() {
         ..rate(300.0)
     };
     let phases = "warm-up = \"1s\"\nmeasure = \"4s\"\ndrain-within = \"2s\"";
-    let (_bench, trial) = on_calm_bench(
+    let (_bench, trial) = on_calm_machine(
         Rules::default(),
         slow,
         &in_processes(&study(
@@ -240,7 +240,7 @@ fn one_slow_subscriber_of_four_loses_nothing_at_qos_1() {
 
 #[test]
 fn a_freeze_across_the_end_loses_nothing() {
-    let bench = bench(Rules::default(), Rules::default());
+    let bench = planted(Rules::default(), Rules::default());
     let study = study("rate = \"1k/s\"", "warm-up = \"1s\"\nmeasure = \"4s\"", "");
     let trial = bench.started(&study, || {
         // 0.6 s before the end of the measurement.
@@ -261,7 +261,7 @@ fn a_freeze_across_the_end_loses_nothing() {
 /// A message belongs to the window it was due in, however late it came.
 #[test]
 fn windows_tell_a_freeze_from_what_was_before_and_after() {
-    let bench = bench(Rules::default(), Rules::default());
+    let bench = planted(Rules::default(), Rules::default());
     let windows = "window = [{ name = \"before\", from = \"0s\", to = \"2s\" }, { name = \"during\", from = \"2s\", to = \"4s\" }, \
                    { name = \"after\", from = \"4s\", to = \"5s\" }]";
     let phases = format!("warm-up = \"1s\"\nmeasure = \"5s\"\n{windows}");
@@ -298,7 +298,7 @@ fn windows_tell_a_freeze_from_what_was_before_and_after() {
 #[test]
 fn what_a_link_drops_is_lost_to_the_message() {
     let phases = "warm-up = \"500ms\"\nmeasure = \"2s\"";
-    let (bench, trial) = on_calm_bench(
+    let (bench, trial) = on_calm_machine(
         Rules::default(),
         Rules {
             loss: 0.05,
@@ -323,7 +323,7 @@ fn what_a_link_drops_is_lost_to_the_message() {
 #[test]
 fn a_window_of_one_is_kept() {
     let delay = Duration::from_millis(5);
-    let bench = bench(
+    let bench = planted(
         Rules {
             delay,
             ..Rules::default()
@@ -360,7 +360,7 @@ fn a_window_of_one_is_kept() {
 
 #[test]
 fn a_cut_on_purpose_is_no_breakage() {
-    let bench = bench(Rules::default(), Rules::default());
+    let bench = planted(Rules::default(), Rules::default());
     let phases = "warm-up = \"500ms\"\nmeasure = \"3s\"\nreconnect-after = \"200ms\"\n\
                   allow-disconnects = true\nallow-losses = true";
     let study = study("publishers = 2\nrate = \"500/s\"", phases, "");
@@ -376,7 +376,7 @@ fn a_cut_on_purpose_is_no_breakage() {
 /// nobody, percentiles are those of all that was due, and the silence is as long as the outage.
 #[test]
 fn an_outage_is_told_as_an_outage() {
-    let bench = bench(Rules::default(), Rules::default());
+    let bench = planted(Rules::default(), Rules::default());
     let phases = "warm-up = \"500ms\"\nmeasure = \"5s\"\nreconnect-after = \"1200ms\"\n\
                   allow-disconnects = true";
     let study = study("publishers = 2\nrate = \"1k/s\"", phases, "");
@@ -407,7 +407,7 @@ fn a_publisher_that_is_not_read_loses_nothing() {
         clients: "w-pub-1-",
         ..Rules::default()
     };
-    let bench = bench(second, Rules::default());
+    let bench = planted(second, Rules::default());
     let phases = "warm-up = \"500ms\"\nmeasure = \"3s\"\ndrain-within = \"5s\"";
     let settings = format!("{AT_LEAST_ONCE}\nin-flight = 10");
     let study = study("publishers = 2\nrate = \"400/s\"", phases, &settings);
@@ -435,7 +435,7 @@ fn what_is_gathered_leaves_whole() {
         "{}\n[client]\npacing-within = \"100ms\"\n",
         study("rate = \"20k/s\"", phases, "")
     );
-    let (bench, trial) = on_calm_bench(Rules::default(), Rules::default(), &gathered);
+    let (bench, trial) = on_calm_machine(Rules::default(), Rules::default(), &gathered);
     assert_eq!(count(&trial, "not_sent"), 0, "{}", brief(&trial));
     assert_eq!(count(&trial, "published"), 20_000, "{}", brief(&trial));
     let sent = count(&trial, "published") + count(&trial, "warm_up.published");
@@ -549,7 +549,7 @@ const LINK_PER_S: f64 = 2_000.0;
 
 /// Whether messages waited before this link as one waits whose excess alone has to: to 10 ms. A
 /// sender or a link that stood still for a moment plants a step of its own.
-fn waits_as_planted(bench: &Bench, per_s: f64) -> bool {
+fn waits_as_planted(bench: &Planted, per_s: f64) -> bool {
     let record = bench.throttle.record(ToServer);
     let excess = (per_s / LINK_PER_S - 1.0).max(0.0);
     record.iter().all(|of| {

@@ -87,7 +87,7 @@ fn exchange(
     let open = |clients: u32, worker| {
         let mut config = config(running.target.clone(), settings.clone());
         (config.clients, config.worker) = (clients as usize, worker);
-        Bench {
+        Rig {
             fleet: driver.open(config).unwrap(),
             seen: Seen::default(),
         }
@@ -160,9 +160,9 @@ fn exchange(
         subscribing.until("the last values", |seen| all(seen, due));
     }
     // Subscribers first, as in a trial: they do not hear what takes last values away.
-    for bench in [&mut subscribing, &mut publishing] {
-        bench.fleet.close(clock::monotonic_now() + 5 * SECOND);
-        published += bench.fleet.parting_messages();
+    for rig in [&mut subscribing, &mut publishing] {
+        rig.fleet.close(clock::monotonic_now() + 5 * SECOND);
+        published += rig.fleet.parting_messages();
     }
     Happened {
         published,
@@ -172,7 +172,7 @@ fn exchange(
 
 /// Publishes from the client that came last until every subscriber has got a message, and tells how many that
 /// took: one, unless the system drops what was published before a subscription has reached it.
-fn prove(publishing: &mut Bench, subscribing: &mut Bench, name: &str, traffic: Traffic) -> u64 {
+fn prove(publishing: &mut Rig, subscribing: &mut Rig, name: &str, traffic: Traffic) -> u64 {
     let client = ClientId(publishing.seen.connected.len() as u32 - 1);
     let topic = publishing.fleet.advertise(client, name).unwrap();
     let got = |seen: &Seen, n| (seen.messages.iter()).any(|m| m.client == n && m.topic == name);

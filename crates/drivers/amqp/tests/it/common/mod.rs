@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-use pubgauge_conformance::{Ending, Lifecycle};
+use pubgauge_conformance::{Lifecycle, ServerEnd};
 use pubgauge_driver::*;
 use pubgauge_driver_amqp::AmqpDriver;
 use pubgauge_testbed::{Running, SystemFile, Testbed};
@@ -21,11 +21,11 @@ pub fn target(port: u16) -> Target {
     }
 }
 
-pub fn open(target: Target, settings: Settings) -> Bench {
-    Bench::open(&AmqpDriver, target, settings)
+pub fn open(target: Target, settings: Settings) -> Rig {
+    Rig::open(&AmqpDriver, target, settings)
 }
 
-pub fn on(port: u16, settings: Settings) -> Bench {
+pub fn on(port: u16, settings: Settings) -> Rig {
     open(target(port), settings)
 }
 
@@ -97,7 +97,7 @@ impl Rabbit {
         own.running.as_mut().unwrap()
     }
 
-    pub fn bench(&self, settings: Settings) -> Bench {
+    pub fn rig(&self, settings: Settings) -> Rig {
         open(self.target.clone(), settings)
     }
 
@@ -123,11 +123,11 @@ impl Rabbit {
 }
 
 impl Lifecycle for Rabbit {
-    fn restart(&mut self, how: Ending) -> Result<(), Box<dyn std::error::Error>> {
+    fn restart(&mut self, how: ServerEnd) -> Result<(), Box<dyn std::error::Error>> {
         let running = self.running();
         match how {
-            Ending::Killed => running.kill(),
-            Ending::Stopped => running.halt(),
+            ServerEnd::Killed => running.kill(),
+            ServerEnd::Stopped => running.halt(),
         };
         running.restart()?;
         Ok(())

@@ -31,43 +31,41 @@ fn queued(rabbit: &Rabbit, queue: &str) -> Option<(u64, u64)> {
 #[test]
 fn counts_are_those_of_the_server() {
     let rabbit = Rabbit::shared();
-    let mut bench = rabbit.bench(durable());
-    let subscriber = bench.named("counted");
-    bench.subscribe(subscriber, "counts/#");
-    bench.fleet.disconnect(subscriber);
-    bench.until("closed", |s| !s.closed.is_empty());
-    let publisher = bench.named("counting");
-    let topic = bench.fleet.advertise(publisher, "counts/a").unwrap();
+    let mut rig = rabbit.rig(durable());
+    let subscriber = rig.named("counted");
+    rig.subscribe(subscriber, "counts/#");
+    rig.fleet.disconnect(subscriber);
+    rig.until("closed", |s| !s.closed.is_empty());
+    let publisher = rig.named("counting");
+    let topic = rig.fleet.advertise(publisher, "counts/a").unwrap();
     for n in 0..5000 {
-        bench.publish(publisher, topic, n, 16 + (n % 300) as usize);
+        rig.publish(publisher, topic, n, 16 + (n % 300) as usize);
     }
-    bench.until("5000 confirms", |s| s.acknowledged.len() == 5000);
-    assert_eq!(bench.fleet.unsettled(), 0);
+    rig.until("5000 confirms", |s| s.acknowledged.len() == 5000);
+    assert_eq!(rig.fleet.unsettled(), 0);
     assert!(
-        bench
-            .seen
+        rig.seen
             .acknowledged
             .iter()
             .all(|(.., a)| *a == Acknowledgement::Taken)
     );
     let queue = "pubgauge.session.counted";
     assert_eq!(queued(&rabbit, queue), Some((5000, 0)));
-    bench.fleet.reconnect(subscriber).unwrap();
-    bench.until("all of them", |s| s.messages.len() == 5000);
-    assert_eq!(bench.seen.connected.last(), Some(&(subscriber.0, true)));
+    rig.fleet.reconnect(subscriber).unwrap();
+    rig.until("all of them", |s| s.messages.len() == 5000);
+    assert_eq!(rig.seen.connected.last(), Some(&(subscriber.0, true)));
     let in_order: Vec<u64> = (0..5000).collect();
-    assert_eq!(bench.sequences(subscriber), in_order);
+    assert_eq!(rig.sequences(subscriber), in_order);
     assert!(
-        bench
-            .seen
+        rig.seen
             .messages
             .iter()
             .all(|m| m.topic == "counts/a" && !m.redelivered)
     );
     // All were acknowledged: the server has nothing left to give.
-    bench.poll_for(Duration::from_millis(200));
+    rig.poll_for(Duration::from_millis(200));
     assert_eq!(queued(&rabbit, queue), Some((0, 1)));
-    assert!(bench.fleet.wire_bytes().sent > 5000 * (16 + 150));
+    assert!(rig.fleet.wire_bytes().sent > 5000 * (16 + 150));
 }
 
 #[test]
@@ -83,34 +81,29 @@ fn exchanges_route_as_their_names_say() {
         ("default", "e/queue", "e/queue", true),
         ("default", "e/queue", "e/other", false),
     ] {
-        let mut bench = rabbit.bench(native(reliable(), "exchange", exchange.into()));
-        let client = bench.named("e");
-        bench.subscribe(client, filter);
-        let heard = bench.fleet.advertise(client, topic).unwrap();
-        bench.publish(client, heard, 1, 64);
-        bench.until("confirmed", |s| s.acknowledged.len() == 1);
+        let mut rig = rabbit.rig(native(reliable(), "exchange", exchange.into()));
+        let client = rig.named("e");
+        rig.subscribe(client, filter);
+        let heard = rig.fleet.advertise(client, topic).unwrap();
+        rig.publish(client, heard, 1, 64);
+        rig.until("confirmed", |s| s.acknowledged.len() == 1);
         if hears {
-            bench.until("delivered", |s| s.messages.len() == 1)
+            rig.until("delivered", |s| s.messages.len() == 1)
         } else {
-            bench.poll_for(Duration::from_millis(200))
+            rig.poll_for(Duration::from_millis(200))
         }
-        let topics: Vec<_> = bench
-            .seen
-            .messages
-            .iter()
-            .map(|m| m.topic.as_str())
-            .collect();
+        let topics: Vec<_> = rig.seen.messages.iter().map(|m| m.topic.as_str()).collect();
         let expected: &[&str] = if hears { &[topic] } else { &[] };
         assert_eq!(topics, expected, "{exchange} {filter}");
     }
     // An exchange of one's own is declared by whoever comes first.
     let own = native(reliable(), "exchange-name", "pubgauge-test".into());
-    let mut bench = rabbit.bench(own);
-    let client = bench.named("own");
-    bench.subscribe(client, "own/#");
-    let topic = bench.fleet.advertise(client, "own/a").unwrap();
-    bench.publish(client, topic, 7, 64);
-    bench.until("delivered", |s| s.messages.len() == 1);
+    let mut rig = rabbit.rig(own);
+    let client = rig.named("own");
+    rig.subscribe(client, "own/#");
+    let topic = rig.fleet.advertise(client, "own/a").unwrap();
+    rig.publish(client, topic, 7, 64);
+    rig.until("delivered", |s| s.messages.len() == 1);
     let exchanges = rabbit.ctl(&["list_exchanges", "-q", "name", "type"]);
     assert!(exchanges.contains("pubgauge-test\ttopic"), "{exchanges}");
 }
@@ -118,58 +111,58 @@ fn exchanges_route_as_their_names_say() {
 #[test]
 fn mandatory_messages_that_nobody_gets_are_told() {
     let rabbit = Rabbit::shared();
-    let mut bench = rabbit.bench(native(reliable(), "mandatory", true.into()));
-    let client = bench.named("m");
-    bench.subscribe(client, "mandatory/heard");
-    let heard = bench.fleet.advertise(client, "mandatory/heard").unwrap();
-    let unheard = bench.fleet.advertise(client, "mandatory/unheard").unwrap();
+    let mut rig = rabbit.rig(native(reliable(), "mandatory", true.into()));
+    let client = rig.named("m");
+    rig.subscribe(client, "mandatory/heard");
+    let heard = rig.fleet.advertise(client, "mandatory/heard").unwrap();
+    let unheard = rig.fleet.advertise(client, "mandatory/unheard").unwrap();
     for n in 0..400 {
         // Large ones come back in several frames.
         let len = if n % 40 == 39 { 300_000 } else { 64 };
-        bench.publish(client, if n % 2 == 0 { heard } else { unheard }, n, len);
+        rig.publish(client, if n % 2 == 0 { heard } else { unheard }, n, len);
     }
-    bench.until("400 answers", |s| s.acknowledged.len() == 400);
-    for (_, tag, answer) in &bench.seen.acknowledged {
+    rig.until("400 answers", |s| s.acknowledged.len() == 400);
+    for (_, tag, answer) in &rig.seen.acknowledged {
         let expected = match tag % 2 {
             0 => Acknowledgement::Taken,
             _ => Acknowledgement::NoSubscriber,
         };
         assert_eq!(*answer, expected, "message {tag}");
     }
-    bench.until("the others", |s| s.messages.len() == 200);
+    rig.until("the others", |s| s.messages.len() == 200);
 }
 
 #[test]
 fn transactions_publish_at_their_commit() {
     let rabbit = Rabbit::shared();
-    let mut bench = rabbit.bench(native(durable(), "transactions", 100.into()));
-    let client = bench.named("tx");
-    bench.subscribe(client, "tx/a");
-    let topic = bench.fleet.advertise(client, "tx/a").unwrap();
+    let mut rig = rabbit.rig(native(durable(), "transactions", 100.into()));
+    let client = rig.named("tx");
+    rig.subscribe(client, "tx/a");
+    let topic = rig.fleet.advertise(client, "tx/a").unwrap();
     let head = head(0);
     let payload = Payload {
         head: &head,
         body: &[],
     };
-    let publish = |bench: &mut Bench, n| bench.fleet.publish(client, topic, payload, n);
+    let publish = |rig: &mut Rig, n| rig.fleet.publish(client, topic, payload, n);
     // A whole transaction, and nothing goes in between it and its answer.
     for n in 0..100 {
-        assert_eq!(publish(&mut bench, n), Publish::Accepted);
+        assert_eq!(publish(&mut rig, n), Publish::Accepted);
     }
-    assert_eq!(publish(&mut bench, 100), Publish::Blocked);
-    assert_eq!(bench.fleet.unsettled(), 100);
-    bench.until("the commit", |s| {
+    assert_eq!(publish(&mut rig, 100), Publish::Blocked);
+    assert_eq!(rig.fleet.unsettled(), 100);
+    rig.until("the commit", |s| {
         s.acknowledged.len() == 100 && !s.writable.is_empty()
     });
-    bench.until("its messages", |s| s.messages.len() == 100);
+    rig.until("its messages", |s| s.messages.len() == 100);
     // Part of one, which ends when there is nothing due.
     for n in 100..130 {
-        assert_eq!(publish(&mut bench, n), Publish::Accepted);
+        assert_eq!(publish(&mut rig, n), Publish::Accepted);
     }
-    bench.until("the rest", |s| {
+    rig.until("the rest", |s| {
         s.acknowledged.len() == 130 && s.messages.len() == 130
     });
-    let tags: Vec<u64> = bench
+    let tags: Vec<u64> = rig
         .seen
         .acknowledged
         .iter()
@@ -186,19 +179,19 @@ fn what_a_full_queue_rejects_is_told() {
         on_full: Some(OnFull::Drop),
         ..native(durable(), "overflow", "reject-publish".into())
     };
-    let mut bench = rabbit.bench(settings);
-    let subscriber = bench.named("full");
-    bench.subscribe(subscriber, "full/a");
-    bench.fleet.disconnect(subscriber);
-    bench.until("closed", |s| !s.closed.is_empty());
-    let publisher = bench.named("filling");
-    let topic = bench.fleet.advertise(publisher, "full/a").unwrap();
+    let mut rig = rabbit.rig(settings);
+    let subscriber = rig.named("full");
+    rig.subscribe(subscriber, "full/a");
+    rig.fleet.disconnect(subscriber);
+    rig.until("closed", |s| !s.closed.is_empty());
+    let publisher = rig.named("filling");
+    let topic = rig.fleet.advertise(publisher, "full/a").unwrap();
     for n in 0..50 {
-        bench.publish(publisher, topic, n, 64);
-        bench.until("an answer", |s| s.acknowledged.len() as u64 == n + 1);
+        rig.publish(publisher, topic, n, 64);
+        rig.until("an answer", |s| s.acknowledged.len() as u64 == n + 1);
     }
     type Answers = Vec<(u32, u64, Acknowledgement)>;
-    let (taken, rejected): (Answers, Answers) = bench
+    let (taken, rejected): (Answers, Answers) = rig
         .seen
         .acknowledged
         .drain(..)
@@ -216,36 +209,36 @@ fn what_a_full_queue_rejects_is_told() {
 #[test]
 fn conflation_keeps_the_newest() {
     let rabbit = Rabbit::shared();
-    let mut bench = rabbit.bench(Settings {
+    let mut rig = rabbit.rig(Settings {
         conflate: Some(true),
         ..durable()
     });
-    let subscriber = bench.named("conflated");
-    bench.subscribe(subscriber, "conflate/a");
-    bench.fleet.disconnect(subscriber);
-    bench.until("closed", |s| !s.closed.is_empty());
-    let publisher = bench.named("conflating");
-    let topic = bench.fleet.advertise(publisher, "conflate/a").unwrap();
+    let subscriber = rig.named("conflated");
+    rig.subscribe(subscriber, "conflate/a");
+    rig.fleet.disconnect(subscriber);
+    rig.until("closed", |s| !s.closed.is_empty());
+    let publisher = rig.named("conflating");
+    let topic = rig.fleet.advertise(publisher, "conflate/a").unwrap();
     for n in 0..20 {
-        bench.publish(publisher, topic, n, 64);
+        rig.publish(publisher, topic, n, 64);
     }
-    bench.until("confirms", |s| s.acknowledged.len() == 20);
-    bench.fleet.reconnect(subscriber).unwrap();
-    bench.until("one message", |s| !s.messages.is_empty());
-    bench.poll_for(Duration::from_millis(200));
-    assert_eq!(bench.sequences(subscriber), [19]);
+    rig.until("confirms", |s| s.acknowledged.len() == 20);
+    rig.fleet.reconnect(subscriber).unwrap();
+    rig.until("one message", |s| !s.messages.is_empty());
+    rig.poll_for(Duration::from_millis(200));
+    assert_eq!(rig.sequences(subscriber), [19]);
 }
 
 #[test]
 fn prefetch_bounds_what_one_consumer_holds() {
     let rabbit = Rabbit::shared();
     let settings = native(reliable(), "prefetch", 5.into());
-    let mut slow = rabbit.bench(settings.clone());
-    let mut quick = rabbit.bench(settings.clone());
-    let mut out = rabbit.bench(settings);
-    for (bench, name) in [(&mut slow, "slow"), (&mut quick, "quick")] {
-        let member = bench.named(name);
-        bench.subscribe_shared(member, "prefetch/a", Some("g"));
+    let mut slow = rabbit.rig(settings.clone());
+    let mut quick = rabbit.rig(settings.clone());
+    let mut out = rabbit.rig(settings);
+    for (rig, name) in [(&mut slow, "slow"), (&mut quick, "quick")] {
+        let member = rig.named(name);
+        rig.subscribe_shared(member, "prefetch/a", Some("g"));
     }
     let publisher = out.named("out");
     let topic = out.fleet.advertise(publisher, "prefetch/a").unwrap();
@@ -263,10 +256,10 @@ fn prefetch_bounds_what_one_consumer_holds() {
 #[test]
 fn deliveries_without_acknowledgement_come_again_marked() {
     let rabbit = Rabbit::shared();
-    let mut bench = rabbit.bench(durable());
-    let subscriber = bench.named("again");
-    bench.subscribe(subscriber, "again/a");
-    let mut out = rabbit.bench(reliable());
+    let mut rig = rabbit.rig(durable());
+    let subscriber = rig.named("again");
+    rig.subscribe(subscriber, "again/a");
+    let mut out = rabbit.rig(reliable());
     let publisher = out.named("again-out");
     let topic = out.fleet.advertise(publisher, "again/a").unwrap();
     for n in 0..10 {
@@ -275,11 +268,11 @@ fn deliveries_without_acknowledgement_come_again_marked() {
     out.until("confirms", |s| s.acknowledged.len() == 10);
     // They are in the subscriber's socket, unread.
     std::thread::sleep(Duration::from_millis(300));
-    bench.fleet.abort(subscriber);
-    bench.fleet.reconnect(subscriber).unwrap();
-    bench.until("all", |s| s.messages.len() == 10);
-    assert!(bench.seen.messages.iter().all(|m| m.redelivered));
-    assert_eq!(bench.sequences(subscriber), (0..10).collect::<Vec<_>>());
+    rig.fleet.abort(subscriber);
+    rig.fleet.reconnect(subscriber).unwrap();
+    rig.until("all", |s| s.messages.len() == 10);
+    assert!(rig.seen.messages.iter().all(|m| m.redelivered));
+    assert_eq!(rig.sequences(subscriber), (0..10).collect::<Vec<_>>());
 }
 
 #[test]
@@ -293,58 +286,57 @@ fn a_server_short_of_memory_holds_publishers_back() {
             );
         }
     });
-    let mut bench = rabbit.bench(reliable());
-    let client = bench.named("held");
-    let topic = bench.fleet.advertise(client, "held/a").unwrap();
-    bench.publish(client, topic, 0, 64);
+    let mut rig = rabbit.rig(reliable());
+    let client = rig.named("held");
+    let topic = rig.fleet.advertise(client, "held/a").unwrap();
+    rig.publish(client, topic, 0, 64);
     let head = head(1);
     let payload = Payload {
         head: &head,
         body: &[],
     };
-    let blocked =
-        |bench: &mut Bench| bench.fleet.publish(client, topic, payload, 1) == Publish::Blocked;
+    let blocked = |rig: &mut Rig| rig.fleet.publish(client, topic, payload, 1) == Publish::Blocked;
     // connection.blocked comes after the first message; before, those that follow are accepted.
     let end = clock::monotonic_now() + 60 * SECOND;
-    while !blocked(&mut bench) {
+    while !blocked(&mut rig) {
         assert!(clock::monotonic_now() < end, "never blocked");
-        bench.poll_for(Duration::from_millis(20));
+        rig.poll_for(Duration::from_millis(20));
     }
-    assert!(bench.seen.acknowledged.is_empty());
+    assert!(rig.seen.acknowledged.is_empty());
     rabbit.ctl(&["set_vm_memory_high_watermark", "0.9"]);
-    bench.until("word that it goes on", |s| !s.writable.is_empty());
-    bench.publish(client, topic, 1, 64);
-    bench.until("confirms", |s| s.acknowledged.len() >= 2);
+    rig.until("word that it goes on", |s| !s.writable.is_empty());
+    rig.publish(client, topic, 1, 64);
+    rig.until("confirms", |s| s.acknowledged.len() >= 2);
 }
 
 #[test]
 fn a_queue_that_is_deleted_is_told() {
     let rabbit = Rabbit::shared();
-    let mut bench = rabbit.bench(durable());
-    let client = bench.named("deleted");
-    bench.subscribe(client, "deleted/a");
+    let mut rig = rabbit.rig(durable());
+    let client = rig.named("deleted");
+    rig.subscribe(client, "deleted/a");
     rabbit.ctl(&["delete_queue", "pubgauge.session.deleted"]);
-    bench.until("failed", |s| !s.failed.is_empty());
-    let why = &bench.seen.failed[0].1;
+    rig.until("failed", |s| !s.failed.is_empty());
+    let why = &rig.seen.failed[0].1;
     assert!(
         why.contains("its queue is gone") && why.contains("hint"),
         "{why}"
     );
-    bench.fleet.reconnect(client).unwrap();
-    bench.until("connected again", |s| s.connected.len() == 2);
-    assert_eq!(bench.seen.connected[1], (client.0, false));
+    rig.fleet.reconnect(client).unwrap();
+    rig.until("connected again", |s| s.connected.len() == 2);
+    assert_eq!(rig.seen.connected[1], (client.0, false));
 }
 
 #[test]
 fn a_queue_with_other_properties_is_told() {
     let rabbit = Rabbit::shared();
-    let mut first = rabbit.bench(durable());
+    let mut first = rabbit.rig(durable());
     let client = first.named("other");
     first.subscribe(client, "other/a");
     first.fleet.disconnect(client);
     first.until("closed", |s| s.closed.len() == 1);
     // The session is there, so it is resumed; to subscribe again with other settings is refused.
-    let mut second = rabbit.bench(Settings {
+    let mut second = rabbit.rig(Settings {
         queue_limit: Some(5),
         ..durable()
     });
@@ -352,7 +344,7 @@ fn a_queue_with_other_properties_is_told() {
         filter: "other/b".into(),
         group: Some("g".into()),
     };
-    let mut third = rabbit.bench(durable());
+    let mut third = rabbit.rig(durable());
     let other = third.named("third");
     third.subscribe_shared(other, "other/b", Some("g"));
     let client = second.client(&ClientSpec {
@@ -371,10 +363,10 @@ fn a_queue_with_other_properties_is_told() {
 fn every_size_crosses_frames() {
     let rabbit = Rabbit::shared();
     for frame_max in [4096u32, 131_072] {
-        let mut bench = rabbit.bench(native(reliable(), "frame-max-bytes", frame_max.into()));
-        let client = bench.named("sizes");
-        bench.subscribe(client, "sizes/a");
-        let topic = bench.fleet.advertise(client, "sizes/a").unwrap();
+        let mut rig = rabbit.rig(native(reliable(), "frame-max-bytes", frame_max.into()));
+        let client = rig.named("sizes");
+        rig.subscribe(client, "sizes/a");
+        let topic = rig.fleet.advertise(client, "sizes/a").unwrap();
         let frame = frame_max as usize - 8;
         let sizes = [
             16,
@@ -387,11 +379,11 @@ fn every_size_crosses_frames() {
             3_000_000,
         ];
         for (n, len) in sizes.into_iter().enumerate() {
-            bench.publish(client, topic, n as u64, len);
+            rig.publish(client, topic, n as u64, len);
         }
-        bench.until("all", |s| s.messages.len() == sizes.len());
+        rig.until("all", |s| s.messages.len() == sizes.len());
         for (n, len) in sizes.into_iter().enumerate() {
-            let payload = &bench.seen.messages[n].payload;
+            let payload = &rig.seen.messages[n].payload;
             assert_eq!(payload.len(), len);
             assert!(payload[16..].iter().all(|b| *b == n as u8));
         }
@@ -427,9 +419,9 @@ fn queues_are_of_the_kind_that_durability_and_session_ask_for() {
         let fields = ["name", "durable", "auto_delete", "exclusive", "type"];
         let list = [&["list_queues", "-q", "--no-table-headers"][..], &fields].concat();
         let before = rabbit.ctl(&list);
-        let mut bench = rabbit.bench(settings);
-        let client = bench.named(&format!("kind{n}"));
-        bench.subscribe_shared(client, &format!("kind/{n}"), group);
+        let mut rig = rabbit.rig(settings);
+        let client = rig.named(&format!("kind{n}"));
+        rig.subscribe_shared(client, &format!("kind/{n}"), group);
         let after = rabbit.ctl(&list);
         // Other tests have queues too: ours is told by its name, or by being ours alone.
         let is_new = |line: &&str| !before.contains(line.split('\t').next().unwrap());
@@ -440,12 +432,12 @@ fn queues_are_of_the_kind_that_durability_and_session_ask_for() {
             .map(|(_, kind)| kind)
             .collect();
         assert!(kinds.contains(&expected), "{n}: {kinds:?}");
-        let topic = bench.fleet.advertise(client, &format!("kind/{n}")).unwrap();
+        let topic = rig.fleet.advertise(client, &format!("kind/{n}")).unwrap();
         for sequence in 0..200 {
-            bench.publish(client, topic, sequence, 64);
+            rig.publish(client, topic, sequence, 64);
         }
-        bench.until("all", |s| s.messages.len() == 200);
-        bench.until("confirms", |s| s.acknowledged.len() == 200);
-        assert_eq!(bench.sequences(client), (0..200).collect::<Vec<_>>());
+        rig.until("all", |s| s.messages.len() == 200);
+        rig.until("confirms", |s| s.acknowledged.len() == 200);
+        assert_eq!(rig.sequences(client), (0..200).collect::<Vec<_>>());
     }
 }

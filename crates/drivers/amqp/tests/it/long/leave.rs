@@ -21,15 +21,15 @@ fn queues_of_durable_sessions_are_gone_after_the_end() {
         ..Settings::default()
     };
     let before = queues(&rabbit);
-    let mut first = rabbit.bench(settings.clone());
-    let mut second = rabbit.bench(settings.clone());
-    for (bench, name) in [(&mut first, "leave-a"), (&mut second, "leave-b")] {
-        let client = bench.named(name);
-        bench.subscribe(client, "leave/#");
-        bench.subscribe_shared(client, "leave/#", Some("team"));
+    let mut first = rabbit.rig(settings.clone());
+    let mut second = rabbit.rig(settings.clone());
+    for (rig, name) in [(&mut first, "leave-a"), (&mut second, "leave-b")] {
+        let client = rig.named(name);
+        rig.subscribe(client, "leave/#");
+        rig.subscribe_shared(client, "leave/#", Some("team"));
         // Messages that nobody waits for any more go with the queue.
-        let topic = bench.fleet.advertise(client, "leave/x").unwrap();
-        bench.publish(client, topic, 0, 64);
+        let topic = rig.fleet.advertise(client, "leave/x").unwrap();
+        rig.publish(client, topic, 0, 64);
     }
     let during = queues(&rabbit);
     assert_eq!(
@@ -37,14 +37,14 @@ fn queues_of_durable_sessions_are_gone_after_the_end() {
         before.len() + 3,
         "two of their own and a shared one: {during:?}"
     );
-    for bench in [&mut first, &mut second] {
-        bench.fleet.close(clock::monotonic_now() + 10 * SECOND);
-        assert_eq!(bench.fleet.left_behind(), None);
+    for rig in [&mut first, &mut second] {
+        rig.fleet.close(clock::monotonic_now() + 10 * SECOND);
+        assert_eq!(rig.fleet.left_behind(), None);
     }
     assert_eq!(queues(&rabbit), before);
 
     // The queue of a client that is not connected at the end stays, and that is told.
-    let mut third = rabbit.bench(settings);
+    let mut third = rabbit.rig(settings);
     let client = third.named("leave-c");
     third.subscribe(client, "leave/#");
     third.fleet.abort(client);

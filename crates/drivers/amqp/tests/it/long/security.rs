@@ -12,10 +12,10 @@ use rcgen::{
 
 /// Why a client cannot connect.
 fn failure(target: Target, settings: Settings) -> String {
-    let mut bench = open(target, settings);
-    bench.fleet.connect(&Bench::spec("c")).unwrap();
-    bench.until("failed", |s| !s.failed.is_empty());
-    bench.seen.failed.remove(0).1
+    let mut rig = open(target, settings);
+    rig.fleet.connect(&Rig::spec("c")).unwrap();
+    rig.until("failed", |s| !s.failed.is_empty());
+    rig.seen.failed.remove(0).1
 }
 
 #[test]
@@ -35,9 +35,9 @@ fn user_name_password_and_virtual_host_are_checked() {
     // User name and virtual host may stand in the URL.
     let mut in_url = login(None, Some("right"));
     in_url.endpoints = vec![format!("amqp://meter@127.0.0.1:{}/site%2F7", rabbit.port())];
-    let mut bench = open(in_url, Settings::default());
-    let client = bench.named("in-url");
-    bench.subscribe(client, "a");
+    let mut rig = open(in_url, Settings::default());
+    let client = rig.named("in-url");
+    rig.subscribe(client, "a");
     let connections = rabbit.ctl(&["list_connections", "-q", "user", "vhost"]);
     assert!(connections.contains("meter\tsite/7"), "{connections}");
     let host = native(Settings::default(), "virtual-host", "site/7".into());
@@ -159,21 +159,21 @@ fn tls_and_client_certificates() {
             reliability: Some(reliability),
             ..Settings::default()
         };
-        let mut bench = open(secure(Some(tls)), settings);
-        let client = bench.named("secure");
-        bench.subscribe(client, "s/#");
-        let topic = bench.fleet.advertise(client, "s/a").unwrap();
+        let mut rig = open(secure(Some(tls)), settings);
+        let client = rig.named("secure");
+        rig.subscribe(client, "s/#");
+        let topic = rig.fleet.advertise(client, "s/a").unwrap();
         for n in 0..2000 {
-            bench.publish(client, topic, n, if n % 100 == 0 { 200_000 } else { 64 });
+            rig.publish(client, topic, n, if n % 100 == 0 { 200_000 } else { 64 });
         }
-        bench.until("all", |s| s.messages.len() == 2000);
-        assert_eq!(bench.sequences(client), (0..2000).collect::<Vec<_>>());
-        bench.until("settled", |s| {
+        rig.until("all", |s| s.messages.len() == 2000);
+        assert_eq!(rig.sequences(client), (0..2000).collect::<Vec<_>>());
+        rig.until("settled", |s| {
             reliability == Reliability::AtMostOnce || s.acknowledged.len() == 2000
         });
         let users = rabbit.ctl(&["list_connections", "-q", "user", "ssl"]);
         assert!(users.contains(&format!("{who}\ttrue")), "{users}");
-        bench.fleet.close(clock::monotonic_now() + SECOND);
+        rig.fleet.close(clock::monotonic_now() + SECOND);
     }
     // By force, where nothing would do it by itself.
     let external = native(Settings::default(), "sasl", "external".into());

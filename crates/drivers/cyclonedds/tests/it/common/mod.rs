@@ -88,13 +88,13 @@ impl Events for Recorder {
 }
 
 /// A fleet with its recorder.
-pub struct Bench {
+pub struct Rig {
     pub fleet: CycloneFleet,
     pub seen: Recorder,
     filler: Filler,
 }
 
-impl Bench {
+impl Rig {
     pub fn open(settings: &Settings, target: &Target, worker: u32) -> Self {
         Self::try_open(settings, target, worker).expect("opens")
     }
@@ -112,7 +112,7 @@ impl Bench {
             clients: 4,
             worker,
         };
-        Ok(Bench {
+        Ok(Rig {
             fleet: CycloneddsDriver.open_fleet(&config)?,
             seen: Recorder {
                 changes: Vec::new(),
@@ -249,8 +249,8 @@ impl Place {
 
 /// A publisher and subscribers in fleets of their own, proven to be reached.
 pub struct Pair {
-    pub out: Bench,
-    pub into: Bench,
+    pub out: Rig,
+    pub into: Rig,
     pub from: ClientId,
     pub topic: TopicId,
     pub place: Place,
@@ -265,10 +265,10 @@ impl Pair {
     pub fn with(settings: &Settings, subscribers: usize) -> Self {
         let place = Place::new();
         let target = place.target();
-        let mut out = Bench::open(settings, &target, 1);
+        let mut out = Rig::open(settings, &target, 1);
         let from = out.connect("p");
         let topic = out.fleet.advertise(from, "a/b").expect("advertises");
-        let mut into = Bench::open(settings, &target, 2);
+        let mut into = Rig::open(settings, &target, 2);
         for n in 0..subscribers {
             let to = into.connect(&format!("s{n}"));
             into.subscribe(to, "a/b");

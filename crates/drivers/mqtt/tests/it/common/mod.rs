@@ -26,11 +26,11 @@ pub fn target(port: u16) -> Target {
     }
 }
 
-pub fn open(target: Target, settings: Settings) -> Bench {
-    Bench::open(&MqttDriver, target, settings)
+pub fn open(target: Target, settings: Settings) -> Rig {
+    Rig::open(&MqttDriver, target, settings)
 }
 
-pub fn on(port: u16, settings: Settings) -> Bench {
+pub fn on(port: u16, settings: Settings) -> Rig {
     open(target(port), settings)
 }
 

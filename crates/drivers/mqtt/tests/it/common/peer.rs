@@ -10,7 +10,7 @@ use pubgauge_mqtt_codec::{
     Ack, ConnAck, MAX_PACKET_LEN, Packet, PropertiesBuf, Property, Version, decode,
 };
 
-use super::{Bench, head, sequence};
+use super::{Rig, head, sequence};
 
 /// The server's side of one connection.
 pub struct Peer {
@@ -127,9 +127,9 @@ pub fn durable(version: &str, reliability: Reliability) -> Settings {
     }
 }
 
-pub fn try_publish(bench: &mut Bench, client: ClientId, topic: TopicId, n: u64) -> Publish {
+pub fn try_publish(rig: &mut Rig, client: ClientId, topic: TopicId, n: u64) -> Publish {
     let head = head(n);
-    bench.fleet.publish(
+    rig.fleet.publish(
         client,
         topic,
         Payload {

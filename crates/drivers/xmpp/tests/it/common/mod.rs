@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use pubgauge_conformance::{Ending, Lifecycle};
+use pubgauge_conformance::{Lifecycle, ServerEnd};
 use pubgauge_driver::{
     Acknowledgement, Change, ClientId, ClientSpec, Clock, Delivery, Driver, Events, Fleet,
     FleetConfig, Payload, Publish, Settings, Subscription, Target, TopicId,
@@ -68,10 +68,10 @@ impl Ejabberd {
 }
 
 impl Lifecycle for Ejabberd {
-    fn restart(&mut self, how: Ending) -> Result<(), Box<dyn std::error::Error>> {
+    fn restart(&mut self, how: ServerEnd) -> Result<(), Box<dyn std::error::Error>> {
         match how {
-            Ending::Killed => self.running.kill(),
-            Ending::Stopped => self.running.halt(),
+            ServerEnd::Killed => self.running.kill(),
+            ServerEnd::Stopped => self.running.halt(),
         };
         self.running.restart()?;
         Ok(())

@@ -110,13 +110,13 @@ impl Events for Recorder {
 }
 
 /// A fleet with its recorder.
-pub struct Bench {
+pub struct Rig {
     pub fleet: Box<dyn Fleet>,
     pub seen: Recorder,
     filler: Filler,
 }
 
-impl Bench {
+impl Rig {
     pub fn open(driver: ZeromqDriver, settings: Settings, target: Target, worker: u32) -> Self {
         let config = FleetConfig {
             target,
@@ -126,11 +126,11 @@ impl Bench {
             clients: 4,
             worker,
         };
-        Bench::around(driver.open(config).expect("opens"))
+        Rig::around(driver.open(config).expect("opens"))
     }
 
     pub fn around(fleet: Box<dyn Fleet>) -> Self {
-        Bench {
+        Rig {
             fleet,
             seen: Recorder::default(),
             filler: Filler::new(4 << 20),
@@ -294,8 +294,8 @@ pub fn direct(scratch: &tempfile::TempDir) -> Target {
 /// A publisher fleet and a subscriber fleet with one client each, where the subscriber has seen
 /// a first message, so that the rest cannot be missed.
 pub struct Pair {
-    pub publishing: Bench,
-    pub subscribing: Bench,
+    pub publishing: Rig,
+    pub subscribing: Rig,
     pub from: ClientId,
     pub to: ClientId,
     pub topic: TopicId,
@@ -305,10 +305,10 @@ pub struct Pair {
 
 impl Pair {
     pub fn open(driver: ZeromqDriver, settings: &Settings, target: &Target) -> Self {
-        let mut publishing = Bench::open(driver, settings.clone(), target.clone(), 0);
+        let mut publishing = Rig::open(driver, settings.clone(), target.clone(), 0);
         let (from, address) = publishing.connect(&publisher("p"));
         let peers: Vec<String> = address.iter().cloned().collect();
-        let mut subscribing = Bench::open(driver, settings.clone(), target.clone(), 1);
+        let mut subscribing = Rig::open(driver, settings.clone(), target.clone(), 1);
         let (to, _) = subscribing.connect(&subscriber("s", &peers));
         subscribing.subscribe(to, "a/b");
         let topic = publishing.fleet.advertise(from, "a/b").expect("advertises");
