@@ -132,7 +132,8 @@ pub struct Sending {
     filler: Arc<Filler>,
     locals: Vec<Local>,
     outlets: Vec<Outlet>,
-    by_client: FxHashMap<u32, Vec<u32>>,
+    /// Clients with their publishers, as positions in `locals`; sorted.
+    by_client: Vec<(u32, u32)>,
     waiting: FxHashMap<u32, VecDeque<(Nanos, Due)>>,
     waiting_count: u64,
     senders: Vec<Sender>,
@@ -201,7 +202,7 @@ impl Sending {
             filler: context.filler.clone(),
             locals: Vec::new(),
             outlets: Vec::new(),
-            by_client: FxHashMap::default(),
+            by_client: Vec::new(),
             waiting: FxHashMap::default(),
             waiting_count: 0,
             senders: Vec::new(),
@@ -262,7 +263,7 @@ impl Sending {
                     blocked: false,
                     out_since: None,
                 });
-                self.by_client.entry(client.0).or_default().push(local);
+                self.by_client.push((client.0, local));
                 for topic in &publisher.topics {
                     let topic = fleet.advertise(*client, topic)?;
                     self.outlets.push(Outlet {
@@ -283,6 +284,7 @@ impl Sending {
                 }
             }
         }
+        self.by_client.sort_unstable();
         Ok(())
     }
 

@@ -50,6 +50,15 @@ impl PublishTemplate {
         })
     }
 
+    /// The topic that messages go to; empty where a topic alias stands for it.
+    pub fn topic(&self) -> &str {
+        let name = self.variable_header.split_first_chunk().map(|(len, rest)| {
+            let len = usize::from(u16::from_be_bytes(*len));
+            &rest[..len]
+        });
+        std::str::from_utf8(name.unwrap_or_default()).unwrap_or_default()
+    }
+
     /// Length in bytes of the whole packet with a payload of `payload_len` bytes. `None` if it
     /// is more than the protocol can express.
     #[inline]

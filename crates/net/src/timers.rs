@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Timers of all clients of a fleet. A stale timer, one that its client has replaced, stays in
+/// Timers of all clients of a fleet. A timer that its client has replaced by an earlier one stays in
 /// until it is due; the fleet then sees that its time is no longer the client's.
 #[derive(Debug, Default)]
 pub struct Timers(BinaryHeap<Reverse<(u32, u32)>>);

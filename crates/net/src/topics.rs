@@ -7,12 +7,16 @@ use rustc_hash::{FxBuildHasher, FxHashMap};
 
 const NONE: u32 = u32::MAX;
 
+/// What a protocol keeps of a topic. The name is in it, so that no second copy is kept.
+pub trait Named {
+    fn name(&self) -> &str;
+}
+
 /// A topic; `T` is what the protocol keeps of it.
 struct Topic<T> {
     client: u32,
     /// Next topic under the same hash.
     next: u32,
-    name: Box<str>,
     own: T,
 }
 
@@ -21,7 +25,7 @@ struct Topic<T> {
 pub struct Topics<T> {
     list: Vec<Topic<T>>,
     /// First topic under each hash of client and name.
-    by_hash: FxHashMap<u64, u32>,
+    by_hash: FxHashMap<u32, u32>,
 }
 
 impl<T> Default for Topics<T> {
@@ -46,18 +50,19 @@ impl<T> Topics<T> {
         self.list.get_mut(id.0 as usize).map(|topic| &mut topic.own)
     }
 
-    /// The client that advertised a topic, and the topic's name.
-    pub fn name(&self, id: TopicId) -> Option<(u32, &str)> {
-        let topic = self.list.get(id.0 as usize)?;
-        Some((topic.client, &topic.name))
+    /// All of them in their order, each with its client.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
+        self.list.iter().map(|topic| (topic.client, &topic.own))
     }
+}
 
+impl<T: Named> Topics<T> {
     /// The number of a client's topic, if it was advertised.
     pub fn find(&self, client: u32, name: &str) -> Option<TopicId> {
         let mut at = *self.by_hash.get(&hash(client, name))?;
         while at != NONE {
             let known = &self.list[at as usize];
-            if known.client == client && &*known.name == name {
+            if known.client == client && known.own.name() == name {
                 return Some(TopicId(at));
             }
             at = known.next;
@@ -66,34 +71,32 @@ impl<T> Topics<T> {
     }
 
     /// Adds a topic that [`Topics::find`] did not find.
-    pub fn insert(&mut self, client: u32, name: &str, own: T) -> TopicId {
+    pub fn insert(&mut self, client: u32, own: T) -> TopicId {
         let id = self.list.len() as u32;
-        let next = self.by_hash.insert(hash(client, name), id).unwrap_or(NONE);
-        self.list.push(Topic {
-            client,
-            next,
-            name: name.into(),
-            own,
-        });
+        let hash = hash(client, own.name());
+        let next = self.by_hash.insert(hash, id).unwrap_or(NONE);
+        self.list.push(Topic { client, next, own });
         TopicId(id)
-    }
-
-    /// All of them in their order: client, name, and what is kept.
-    pub fn iter(&self) -> impl Iterator<Item = (u32, &str, &T)> {
-        self.list.iter().map(|t| (t.client, &*t.name, &t.own))
     }
 }
 
-fn hash(client: u32, name: &str) -> u64 {
+fn hash(client: u32, name: &str) -> u32 {
     let mut hasher = FxBuildHasher.build_hasher();
     hasher.write_u32(client);
     hasher.write(name.as_bytes());
-    hasher.finish()
+    // The upper half is the better mixed one.
+    (hasher.finish() >> 32) as u32
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl Named for (u32, &str) {
+        fn name(&self) -> &str {
+            self.1
+        }
+    }
 
     #[test]
     fn topics_are_found_by_client_and_name() {
@@ -101,18 +104,14 @@ mod tests {
         for client in 0..3 {
             for name in ["a", "b"] {
                 assert_eq!(topics.find(client, name), None);
-                let id = topics.insert(client, name, (client, name));
+                let id = topics.insert(client, (client, name));
                 assert_eq!(topics.find(client, name), Some(id));
             }
         }
-        for (n, (client, name, own)) in topics.iter().enumerate() {
+        for (n, (client, own)) in topics.iter().enumerate() {
             let id = TopicId(n as u32);
-            assert_eq!(topics.find(client, name), Some(id));
-            assert_eq!(
-                (topics.name(id), topics.get(id)),
-                (Some((client, name)), Some(own))
-            );
-            assert_eq!(*own, (client, name));
+            assert_eq!(topics.find(client, own.name()), Some(id));
+            assert_eq!((topics.get(id), own.0), (Some(own), client));
         }
         assert_eq!(topics.find(3, "a"), None);
         assert_eq!(topics.get(TopicId(6)), None);
@@ -121,7 +120,7 @@ mod tests {
     #[test]
     fn topics_of_one_hash_are_told_apart() {
         let mut topics = Topics::default();
-        let (first, second) = (topics.insert(0, "a", 'a'), topics.insert(0, "b", 'b'));
+        let [first, second] = ["a", "b"].map(|name| topics.insert(0, (0, name)));
         // As if both had the hash of the first.
         topics.list[second.0 as usize].next = first.0;
         topics.by_hash.insert(hash(0, "a"), second.0);

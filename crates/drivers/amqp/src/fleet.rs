@@ -124,7 +124,7 @@ impl Protocol for Amqp {
             Some(id) => id,
             None => {
                 let topic = Topic::new(name, &self.options)?;
-                self.topics.insert(link.id.0, name, topic)
+                self.topics.insert(link.id.0, topic)
             }
         };
         link.client.own.publishes = true;

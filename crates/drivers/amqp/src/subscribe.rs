@@ -98,7 +98,7 @@ impl Amqp {
         }
         self.declare_exchange(link, PUBLISHING);
         if self.options.exchange == Exchange::Queue {
-            for (client, _, topic) in self.topics.iter() {
+            for (client, topic) in self.topics.iter() {
                 if client == link.id.0 {
                     self.declare_for_publishing(link, &topic.key);
                 }

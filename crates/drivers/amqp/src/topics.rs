@@ -8,6 +8,7 @@
 use crate::codec::PublishTemplate;
 use pubgauge_driver::DriverError;
 use pubgauge_net::dotted_topics::{escape, restore};
+use pubgauge_net::topics::Named;
 
 use crate::client::PUBLISHING;
 use crate::options::{Exchange, Options};
@@ -158,6 +159,7 @@ pub(crate) fn topic_of<'a>(key: &'a [u8], exchange: Exchange, topic: &'a mut Str
 /// One topic of one client.
 pub(crate) struct Topic {
     pub template: PublishTemplate,
+    pub name: Box<str>,
     /// The routing key; of a point-to-point topic the name of its queue.
     pub key: Box<str>,
 }
@@ -175,8 +177,15 @@ impl Topic {
         .map_err(|error| DriverError::new(format!("{name:?}: {error}")))?;
         Ok(Topic {
             template,
+            name: name.into(),
             key: key.into(),
         })
+    }
+}
+
+impl Named for Topic {
+    fn name(&self) -> &str {
+        &self.name
     }
 }
 

@@ -9,6 +9,7 @@
 use pubgauge_driver::{ClientId, Fleet, Nanos};
 use pubgauge_mqtt_codec::{Packet, Publish};
 use pubgauge_net::fleet::{State, TcpFleet};
+use pubgauge_net::topics::Named;
 
 use crate::client::{Left, Mqtt};
 
@@ -50,8 +51,8 @@ fn retained(fleet: &TcpFleet<Mqtt>) -> Vec<(u32, String)> {
     });
     let topics = fleet.protocol.topics.iter();
     let published = topics
-        .filter(|(_, _, topic)| topic.published && fleet.protocol.options.retain)
-        .map(|(client, name, _)| (client, name.to_owned()));
+        .filter(|(_, topic)| topic.published && fleet.protocol.options.retain)
+        .map(|(client, topic)| (client, topic.name().to_owned()));
     let mut topics: Vec<(u32, String)> = published.chain(wills).collect();
     topics.sort_by(|a, b| a.1.cmp(&b.1));
     topics.dedup_by(|a, b| a.1 == b.1);

@@ -138,7 +138,7 @@ proptest! {
         let mut link = L::unwired(ClientId(0), &mut client, &mut shared);
         let mut sink = Sink::default();
         let topic = Topic::new("t", &mqtt.options, None).unwrap();
-        let topic = mqtt.topics.insert(0, "t", topic);
+        let topic = mqtt.topics.insert(0, topic);
         link.client.state = State::Greeting;
         connect(&mut mqtt, &mut link).unwrap();
         if greeted {

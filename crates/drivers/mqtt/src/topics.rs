@@ -2,6 +2,7 @@
 
 use pubgauge_driver::DriverError;
 use pubgauge_mqtt_codec::{EncodeError, PropertiesBuf, Property, PublishTemplate, Version, topic};
+use pubgauge_net::topics::Named;
 
 use crate::options::Options;
 
@@ -69,6 +70,12 @@ impl Topic {
             }
             _ => &self.plain,
         }
+    }
+}
+
+impl Named for Topic {
+    fn name(&self) -> &str {
+        self.plain.topic()
     }
 }
 

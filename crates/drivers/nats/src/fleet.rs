@@ -12,7 +12,7 @@ use pubgauge_net::fleet::{Broken, Protocol, State, Taken, TcpFleet};
 use pubgauge_net::pair;
 
 use crate::options::Options;
-use crate::protocol::{Awaits, L, Nats, NatsClient, act, ask, breach};
+use crate::protocol::{Awaits, L, Nats, NatsClient, Topic, act, ask, breach};
 use crate::{subject, wire};
 
 /// How NATS endpoints are written.
@@ -108,12 +108,16 @@ impl Protocol for Nats {
             0 => format!("PUB {subject} "),
             len => format!("HPUB {subject} {len} "),
         };
-        Ok(self.topics.insert(EVERYBODY, name, line.into_bytes()))
+        let topic = Topic {
+            name: name.into(),
+            line: line.into_bytes().into(),
+        };
+        Ok(self.topics.insert(EVERYBODY, topic))
     }
 
     #[inline]
     fn publish(&mut self, link: &mut L<'_>, topic: TopicId, payload: Payload<'_>, _: u64) -> Taken {
-        let Some(line) = self.topics.get(topic) else {
+        let Some(Topic { line, .. }) = self.topics.get(topic) else {
             return Taken::Refused(Refusal::NotConnected);
         };
         let len = payload.len() + self.options.header.len();

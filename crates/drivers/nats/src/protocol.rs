@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 use pubgauge_driver::{Change, Delivery, Encryption, Events};
 use pubgauge_net::dotted_topics::restore;
 use pubgauge_net::fleet::{Broken, Link};
-use pubgauge_net::topics::Topics;
+use pubgauge_net::topics::{Named, Topics};
 use serde_json::{Value, json};
 
 use crate::options::Options;
@@ -43,6 +43,19 @@ pub(crate) struct NatsClient {
     pub max_out: u32,
 }
 
+/// A topic that was advertised.
+pub(crate) struct Topic {
+    pub name: Box<str>,
+    /// Its PUB or HPUB line, up to the length of the message.
+    pub line: Box<[u8]>,
+}
+
+impl Named for Topic {
+    fn name(&self) -> &str {
+        &self.name
+    }
+}
+
 /// A client and its connection.
 pub(crate) type L<'a> = Link<'a, NatsClient>;
 
@@ -51,8 +64,7 @@ pub(crate) struct Nats {
     pub options: Options,
     /// Longest message that is taken from a server, header and all, in bytes.
     pub max_in: usize,
-    /// The PUB or HPUB line of each topic, up to the length of the message.
-    pub topics: Topics<Vec<u8>>,
+    pub topics: Topics<Topic>,
     /// The subject that came last, and its topic.
     pub last: (Vec<u8>, String),
 }

@@ -206,8 +206,12 @@ impl Protocol for Xmpp {
         } else {
             Template::publish(&self.service(link), name, self.options.last_value)
         };
-        let topic = Topic { template, ready: 0 };
-        let id = self.topics.insert(link.id.0, name, topic);
+        let topic = Topic {
+            name: name.into(),
+            template,
+            ready: 0,
+        };
+        let id = self.topics.insert(link.id.0, topic);
         link.client.own.topics.push(id.0);
         if link.is_connected() {
             requests::make_sure(self, link, id.0);

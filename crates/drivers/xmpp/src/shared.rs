@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use pubgauge_driver::{ClientId, TopicId};
-use pubgauge_net::topics::Topics;
+use pubgauge_net::topics::{Named, Topics};
 
 use crate::client::{L, Request};
 use crate::element::Scratch;
@@ -14,9 +14,16 @@ use crate::write::Template;
 
 /// What is kept of a topic that a client advertised.
 pub(crate) struct Topic {
+    pub name: Box<str>,
     pub template: Template,
     /// Number of the connection on which its node was known to exist.
     pub ready: u32,
+}
+
+impl Named for Topic {
+    fn name(&self) -> &str {
+        &self.name
+    }
 }
 
 /// A request that was not sent yet.
@@ -65,7 +72,7 @@ impl Xmpp {
     /// The name of a topic, which is its node's.
     pub fn topic_name(&self, topic: u32) -> &str {
         self.topics
-            .name(TopicId(topic))
-            .map_or("", |(_, name)| name)
+            .get(TopicId(topic))
+            .map_or("", |topic| &topic.name)
     }
 }

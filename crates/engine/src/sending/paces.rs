@@ -439,12 +439,12 @@ impl Sending {
 
     /// A client takes messages again: first those that waited.
     pub fn writable(&mut self, fleet: &mut dyn Fleet, client: ClientId) {
-        // Taken out while it is worked through, so that nothing has to be copied.
-        let Some(locals) = self.by_client.get_mut(&client.0).map(std::mem::take) else {
-            return;
-        };
+        let mut at = self.by_client.partition_point(|(of, _)| *of < client.0);
         let connected = self.clock.now();
-        for local in locals.iter().copied() {
+        while let Some((of, local)) = self.by_client.get(at).copied()
+            && of == client.0
+        {
+            at += 1;
             self.outage_ends(local, connected);
             let was_blocked = std::mem::replace(&mut self.locals[local as usize].blocked, false);
             while let Some((intended, due)) =
@@ -485,6 +485,5 @@ impl Sending {
                 }
             }
         }
-        self.by_client.insert(client.0, locals);
     }
 }

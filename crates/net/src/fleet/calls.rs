@@ -55,7 +55,11 @@ impl<P: Protocol> Fleet for TcpFleet<P> {
         }
         let own = self.protocol.client(spec)?;
         let id = ClientId(self.clients.len() as u32);
-        self.clients.push(Client::new(spec, place, own));
+        let source = self.shared.number_of(spec.source);
+        self.clients.push(Client {
+            source,
+            ..Client::new(spec, place, own)
+        });
         self.begin(id).inspect_err(|_| {
             self.clients.pop();
         })?;

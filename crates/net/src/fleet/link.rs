@@ -1,6 +1,7 @@
 //! What a protocol sees of a connection, and what all clients of a fleet share.
 
 use std::fmt::Display;
+use std::net::IpAddr;
 
 use pubgauge_driver::{
     Acknowledgement, Change, ClientId, Delivery, Events, Failure, Secret, WireBytes,
@@ -32,6 +33,8 @@ pub struct Shared {
     /// Changes to be reported, and whether this poll has reported anything.
     pub reports: Reports,
     pub(super) pool: OutPool,
+    /// Addresses that clients connect from.
+    pub(super) sources: Vec<IpAddr>,
     pub(super) timers: Timers,
     /// Clients with bytes to write.
     pub(super) dirty: Vec<u32>,
@@ -48,6 +51,26 @@ impl Shared {
             endpoints,
             ..Shared::default()
         }
+    }
+
+    /// The number of an address that a client connects from, see [`Client::source`].
+    pub(super) fn number_of(&mut self, source: Option<IpAddr>) -> u32 {
+        let Some(source) = source else {
+            return 0;
+        };
+        // Clients come in blocks of one source.
+        let known = self.sources.iter().rposition(|known| *known == source);
+        let index = known.unwrap_or_else(|| {
+            self.sources.push(source);
+            self.sources.len() - 1
+        });
+        index as u32 + 1
+    }
+
+    /// The address of that number.
+    pub(super) fn source(&self, number: u32) -> Option<IpAddr> {
+        let index = number.checked_sub(1)?;
+        self.sources.get(index as usize).copied()
     }
 }
 
@@ -143,10 +166,18 @@ impl<'a, C> Link<'a, C> {
         }
     }
 
-    /// Sets the client's one timer to `after_ms` from now; the one before becomes stale.
+    /// Sets the client's one timer to `after_ms` from now, instead of the one before.
     pub fn set_timer(&mut self, after_ms: u32) {
         // 0 stands for no timer.
         self.client.due_ms = self.shared.now_ms.saturating_add(after_ms).max(1);
+        // A timer that is put off waits behind the entry that is there.
+        if self.client.queued_ms == 0 || self.client.due_ms < self.client.queued_ms {
+            self.queue_timer();
+        }
+    }
+
+    pub(super) fn queue_timer(&mut self) {
+        self.client.queued_ms = self.client.due_ms;
         self.shared.timers.push(self.client.due_ms, self.id.0);
     }
 

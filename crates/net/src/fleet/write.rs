@@ -82,7 +82,8 @@ impl<P: Protocol> TcpFleet<P> {
         let client = &mut self.clients[id.0 as usize];
         let place = usize::from(client.place);
         let endpoint = &self.shared.endpoints[place];
-        let address = endpoint.address_for(client.source())?;
+        let source = self.shared.source(client.source);
+        let address = endpoint.address_for(source)?;
         let tls = match (&self.tls, endpoint.encryption) {
             (Some(setup), Encryption::Tls) => {
                 let begun = setup.begin(place);
@@ -91,8 +92,7 @@ impl<P: Protocol> TcpFleet<P> {
             _ => None,
         };
         let options = &self.shared.tuning.socket;
-        let (fd, begun) =
-            socket::begin_connect(address, client.source(), options, &endpoint.shown)?;
+        let (fd, begun) = socket::begin_connect(address, source, options, &endpoint.shown)?;
         if let Err(failure) = begun {
             self.shared.reports.owe(id, Change::Failed(failure));
             return Ok(());
@@ -237,12 +237,20 @@ impl<P: Protocol> TcpFleet<P> {
 
     /// Sends pings that are due, and ends clients whose time to connect or to close is over.
     fn keep_timers(&mut self) {
-        while let Some((due, id)) = self.shared.timers.pop_due(self.shared.now_ms) {
+        while let Some((queued, id)) = self.shared.timers.pop_due(self.shared.now_ms) {
             let id = ClientId(id);
-            if self.clients[id.0 as usize].due_ms != due {
+            let (protocol, mut link) = self.link(id);
+            if link.client.queued_ms != queued {
                 continue; // Overtaken.
             }
-            let (protocol, mut link) = self.link(id);
+            link.client.queued_ms = 0;
+            if link.client.due_ms > link.shared.now_ms {
+                link.queue_timer(); // Put off.
+                continue;
+            }
+            if link.client.due_ms == 0 {
+                continue;
+            }
             let what = match link.client.state {
                 State::Down => continue,
                 State::Closing => {

@@ -1,0 +1,108 @@
+//! The memory of publishers that have nothing to send.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::io::{Read, Write};
+use std::net::TcpListener;
+
+use pubgauge_driver::*;
+use pubgauge_driver_mqtt::MqttDriver;
+use pubgauge_testing::{Seen, config};
+
+struct Counting;
+
+thread_local! {
+    static BYTES: Cell<u64> = const { Cell::new(0) };
+}
+
+/// What the GNU allocator takes for so many bytes.
+fn taken(bytes: usize) -> u64 {
+    (bytes as u64 + 8).next_multiple_of(16).max(32)
+}
+
+fn count(more: u64, less: u64) {
+    let _ = BYTES.try_with(|n| n.set(n.get().wrapping_add(more).wrapping_sub(less)));
+}
+
+// SAFETY: everything is passed on to the system's allocator unchanged.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(taken(layout.size()), 0);
+        // SAFETY: as the caller promises.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        count(0, taken(layout.size()));
+        // SAFETY: as the caller promises.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        count(taken(new_size), taken(layout.size()));
+        // SAFETY: as the caller promises.
+        unsafe { System.realloc(pointer, layout, new_size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// As many as fill the tables that grow by doubling.
+const PUBLISHERS: usize = 1_790;
+
+/// A server that accepts clients and answers their CONNECT.
+fn welcoming() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        let mut accepted = Vec::new();
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let read = stream.read(&mut [0; 256]).unwrap();
+            assert!(read > 0);
+            stream.write_all(&[0x20, 2, 0, 0]).unwrap();
+            accepted.push(stream);
+        }
+    });
+    port
+}
+
+#[test]
+fn an_idle_publisher_is_small() {
+    pubgauge_testbed::raise_nofile().unwrap();
+    let target = Target {
+        endpoints: vec![format!("mqtt://127.0.0.1:{}", welcoming())],
+        ..Target::default()
+    };
+    let mut settings = Settings::default();
+    pubgauge_testing::native(&mut settings, "mqtt", "version", "3.1.1".into());
+    let mut fleet = MqttDriver
+        .open(FleetConfig {
+            clients: PUBLISHERS,
+            ..config(target, settings)
+        })
+        .unwrap();
+    let mut seen = Seen::default();
+    let before = BYTES.get() as i64;
+    for n in 0..PUBLISHERS {
+        let spec = ClientSpec {
+            name: format!("pubgauge-3f2a9c-p{n:05}"),
+            publishes: true,
+            ..ClientSpec::default()
+        };
+        let client = fleet.connect(&spec).unwrap();
+        while seen.connected.len() <= n {
+            let until = clock::monotonic_now() + 50_000_000;
+            fleet.poll(until, &mut seen).unwrap();
+        }
+        let topic = format!("pubgauge/3f2a9c/flow/{n:05}");
+        fleet.advertise(client, &topic).unwrap();
+    }
+    seen = Seen::default();
+    // The list of clients was allocated when the fleet was opened.
+    let each = (BYTES.get() as i64 - before) / PUBLISHERS as i64;
+    println!("{each} bytes for each idle publisher beside its place in the list of clients");
+    assert!(each <= 160, "{each}");
+    assert!(seen.failed.is_empty());
+}
