@@ -8,6 +8,7 @@
 mod address;
 pub mod capability;
 pub mod clock;
+pub mod dds_domain;
 mod driver;
 mod drivers;
 pub mod footprint;

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use pubgauge_driver::{
     Change, ClientId, ClientSpec, DriverError, Events, Fleet, FleetConfig, Nanos, Payload, Publish,
-    Refusal, Resource, Subscription, TopicId, WireBytes,
+    Refusal, Resource, Subscription, TopicId, WireBytes, dds_domain,
 };
 
 pub use self::state::CycloneFleet;
@@ -395,7 +395,7 @@ const CONNECTED: Change = Change::Connected {
 /// The domain's number on the network.
 fn domain_of(config: &FleetConfig, options: &Options) -> Result<u32, DriverError> {
     let target = &config.target;
-    let mut domains = target.endpoints.iter().map(|e| domain::of_url(e));
+    let mut domains = target.endpoints.iter().map(|e| dds_domain::of_url(e));
     let endpoint = domains.next().transpose()?;
     for other in domains {
         if Some(other?) != endpoint {
@@ -412,7 +412,7 @@ fn domain_of(config: &FleetConfig, options: &Options) -> Result<u32, DriverError
         )),
         (native, endpoint) => Ok(native
             .or(endpoint)
-            .unwrap_or_else(|| domain::of_scratch(&target.scratch))),
+            .unwrap_or_else(|| dds_domain::of_scratch(&target.scratch))),
     }
 }
 

@@ -40,7 +40,7 @@ pub use fleet::{CycloneFleet, Statistics};
 use pubgauge_driver::capability::{Answer, Capability, Filtering};
 use pubgauge_driver::{
     Crowd, Driver, DriverError, Fleet, FleetConfig, Footprint, Mapping, Settings, Subscription,
-    Target, Topology, Traits, Unsupported, accepted,
+    Target, Topology, Traits, Unsupported, accepted, dds_domain,
 };
 
 const HOW_TO_LINK: &str = "install the library and build with it (Debian): apt-get install \
@@ -59,7 +59,11 @@ impl CycloneddsDriver {
     /// Settings that [`Driver::resolve`] refuses.
     pub fn configuration(&self, settings: &Settings, domain: u32) -> Result<String, DriverError> {
         let options = accepted("Cyclone DDS", options::resolve(settings))?;
-        Ok(config::xml(&options, domain.min(domain::MAX_DOMAIN), None))
+        Ok(config::xml(
+            &options,
+            domain.min(dds_domain::MAX_DOMAIN),
+            None,
+        ))
     }
 }
 

@@ -29,7 +29,6 @@ mod fleet;
 #[cfg(feature = "native")]
 mod janitor;
 
-mod domain;
 mod footprint;
 mod native;
 mod options;
@@ -38,7 +37,7 @@ mod topic;
 use pubgauge_driver::capability::{Answer, Capability, Filtering};
 use pubgauge_driver::{
     Crowd, Driver, DriverError, Fleet, FleetConfig, Footprint, Mapping, Settings, Subscription,
-    Target, Topology, Traits, Unsupported, accepted,
+    Target, Topology, Traits, Unsupported, accepted, dds_domain,
 };
 
 const HOW_TO_LINK: &str = "install the library and build with it: apt-get install \
@@ -119,8 +118,8 @@ impl Driver for FastddsDriver {
         let options = accepted("Fast DDS", resolved)?;
         let domain = match (options.native.domain, config.target.endpoints.first()) {
             (Some(domain), _) => domain,
-            (None, Some(url)) => domain::of_url(url)?,
-            (None, None) => domain::of_scratch(&config.target.scratch),
+            (None, Some(url)) => dds_domain::of_url(url)?,
+            (None, None) => dds_domain::of_scratch(&config.target.scratch),
         };
         open(&config, options, domain)
     }

@@ -3,11 +3,10 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use pubgauge_driver::dds_domain::MAX_DOMAIN;
 use pubgauge_driver::{NativeSettings, Resolution, Settings};
 use schemars::JsonSchema;
 use serde::Deserialize;
-
-use crate::domain::MAX_DOMAIN;
 
 /// Name of the driver, and of its table under `native`.
 pub(crate) const NAME: &str = "fastdds";

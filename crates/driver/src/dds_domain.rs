@@ -1,20 +1,19 @@
-//! Which DDS domain a trial uses.
+//! Which DDS domain a trial uses: one rule for all DDS drivers, so that all of a trial are in one domain.
 
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use pubgauge_driver::DriverError;
+use crate::seam::DriverError;
 
 /// The highest domain whose ports are all below 65536 (DDSI-RTPS 2.3, section 9.6.1).
-pub(crate) const MAX_DOMAIN: u32 = 232;
+pub const MAX_DOMAIN: u32 = 232;
 
 /// Domains that trials without an address of their own are spread over.
 const SPREAD: u64 = 200;
 
 /// The domain of a trial whose private folder is `scratch`: FNV-1a (64 bits) of the path's bytes,
-/// modulo 200. The other DDS drivers follow the same rule, so that all of a trial are in one
-/// domain.
-pub(crate) fn of_scratch(scratch: &Path) -> u32 {
-    use std::os::unix::ffi::OsStrExt;
+/// modulo 200.
+pub fn of_scratch(scratch: &Path) -> u32 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     for byte in scratch.as_os_str().as_bytes() {
         hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
@@ -25,27 +24,26 @@ pub(crate) fn of_scratch(scratch: &Path) -> u32 {
 /// The domain in `dds://localhost/N`.
 ///
 /// # Errors
-/// Another scheme, another host (discovery is told to stay on the loopback interface), no domain.
-pub(crate) fn of_url(url: &str) -> Result<u32, DriverError> {
-    let wrong = |what: &str| {
+/// What is not such a URL.
+pub fn of_url(url: &str) -> Result<u32, DriverError> {
+    let wrong = || {
         DriverError::with_hint(
-            format!("the endpoint {url:?} {what}"),
+            format!("the endpoint {url:?} names no DDS domain"),
             format!("write dds://localhost/N with a domain N from 0 to {MAX_DOMAIN}"),
         )
     };
-    let rest = url
+    let (host, domain) = url
         .strip_prefix("dds://")
-        .ok_or_else(|| wrong("is no DDS domain"))?;
-    let (host, domain) = rest
-        .split_once('/')
-        .ok_or_else(|| wrong("names no domain"))?;
-    if !matches!(host, "localhost" | "127.0.0.1") {
-        return Err(wrong("is not on this host"));
+        .and_then(|rest| rest.split_once('/'))
+        .ok_or_else(wrong)?;
+    if !matches!(host, "localhost" | "127.0.0.1") || domain.starts_with('+') {
+        return Err(wrong());
     }
-    match domain.parse::<u32>() {
-        Ok(domain) if domain <= MAX_DOMAIN => Ok(domain),
-        _ => Err(wrong("names no domain")),
-    }
+    domain
+        .parse()
+        .ok()
+        .filter(|domain| *domain <= MAX_DOMAIN)
+        .ok_or_else(wrong)
 }
 
 #[cfg(test)]
@@ -56,18 +54,13 @@ mod tests {
     #[test]
     fn the_hash_is_fnv_1a() {
         // Test vectors of the FNV specification (draft-eastlake-fnv, appendix C).
-        assert_eq!(
-            of_scratch(Path::new("")),
-            (0xcbf29ce484222325_u64 % 200) as u32
-        );
-        assert_eq!(
-            of_scratch(Path::new("a")),
-            (0xaf63dc4c8601ec8c_u64 % 200) as u32
-        );
-        assert_eq!(
-            of_scratch(Path::new("foobar")),
-            (0x85944171f73967e8_u64 % 200) as u32
-        );
+        for (text, hash) in [
+            ("", 0xcbf2_9ce4_8422_2325_u64),
+            ("a", 0xaf63_dc4c_8601_ec8c),
+            ("foobar", 0x8594_4171_f739_67e8),
+        ] {
+            assert_eq!(of_scratch(Path::new(text)), (hash % 200) as u32);
+        }
     }
 
     #[test]
@@ -78,9 +71,10 @@ mod tests {
             "dds://localhost/233",
             "dds://localhost/",
             "dds://localhost",
-            "mqtt://a/1",
-            "dds://h/1",
+            "mqtt://localhost/1",
+            "dds://elsewhere/1",
             "dds://localhost/-1",
+            "dds://localhost/+1",
         ] {
             assert!(of_url(bad).is_err(), "{bad}");
         }
@@ -88,7 +82,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn never_panics(text in ".*") {
+        fn no_text_makes_it_panic(text in ".*") {
             let _ = of_url(&text);
             prop_assert!(of_scratch(Path::new(&text)) < 200);
         }
