@@ -9,7 +9,7 @@ mod available;
 use std::io;
 
 use pubgauge_driver::Resource;
-use pubgauge_quantities::shown::bytes;
+use pubgauge_quantities::shown;
 use rustix::process::{self, Rlimit, getrlimit, setrlimit};
 
 pub use available::{Available, available};
@@ -193,8 +193,8 @@ pub enum Shortage {
     /// Memory.
     #[error(
         "the client needs about {} of memory at the least, but {} are available ({bound}): {parts}\n  hint: {}",
-        bytes(*needed),
-        bytes(*available),
+        shown::bytes(*needed),
+        shown::bytes(*available),
         Resource::Memory.advice()
     )]
     Memory {
@@ -244,7 +244,7 @@ pub struct TooFewDescriptors {
 /// The parts of the estimate that make up a hundredth or more.
 fn parts(memory: &[(String, u64)], all: u64) -> String {
     let large = memory.iter().filter(|(_, bytes)| *bytes >= all / 100);
-    let words = large.map(|(what, size)| format!("{what} {}", bytes(*size)));
+    let words = large.map(|(what, bytes)| format!("{what} {}", shown::bytes(*bytes)));
     words.collect::<Vec<_>>().join(", ")
 }
 
