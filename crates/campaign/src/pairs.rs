@@ -1,10 +1,10 @@
 //! The comparisons of a run: those that its plan asks for, in the report's form, and their progress.
 
 use pubgauge_quantities::shown::so_many;
-use pubgauge_report::compare::{CellOf, FIGURES, Figure, Question, conclude, next};
+use pubgauge_report::compare::{CellOf, NamedFigure, Question, comparable, conclude, next};
 use pubgauge_report::wrap;
 use pubgauge_results::comparison::{Comparison, Ended};
-use pubgauge_results::figure::Figure as Known;
+use pubgauge_results::figure::Figure;
 use pubgauge_results::model::Trial;
 use pubgauge_runner::searching;
 use pubgauge_study::Plan;
@@ -31,7 +31,7 @@ impl Pairs {
             return Ok(None);
         };
         let figures = figures("compare.figures", &asked.figures)?;
-        let share = |figure: &&Figure| figure.of_any_trial();
+        let share = |figure: &&NamedFigure| figure.known.of_any_trial;
         if let (Some(_), Some(figure)) = (asked.precision, figures.iter().find(share)) {
             return Err(Error::bad_input(format!(
                 "compare.figures {}: a share is 0 in most trials, and has no relative change that could be precise\n  hint: ask for a rate, a time, a cost or memory, and read shares in the table",
@@ -133,15 +133,15 @@ pub fn words(comparisons: &[Comparison], round: u32) -> String {
 }
 
 /// Figures by their names, which `asked` asks for.
-pub fn figures(asked: &str, names: &[String]) -> Result<Vec<Figure>, Error> {
+pub fn figures(asked: &str, names: &[String]) -> Result<Vec<NamedFigure>, Error> {
     let figure = |name: &String| {
-        Figure::named(name).ok_or_else(|| {
-            let known = FIGURES
-                .iter()
+        NamedFigure::named(name).ok_or_else(|| {
+            let known = comparable()
+                .map(|figure| figure.known)
                 .filter(|figure| figure.of_windows() || !name.contains('@'))
                 .map(|figure| &*figure.name);
             let known: Vec<&str> = known.collect();
-            let problem = match Known::in_window(name) {
+            let problem = match Figure::in_window(name) {
                 Some((_, None)) => "this figure is not compared (of numbers of messages their shares and rates are)",
                 Some((_, Some(_))) => "no such figure of a window",
                 None => "no such figure",

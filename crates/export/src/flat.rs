@@ -1,7 +1,7 @@
 //! Columns of nested records, from their JSON Schema: a new figure in results becomes a column
 //! without a change here, and a figure that no trial of a run has keeps its column and type.
 
-use pubgauge_results::distribution::quotable;
+use pubgauge_results::distribution::is_quotable;
 use schemars::JsonSchema;
 use serde_json::Value;
 
@@ -39,8 +39,7 @@ impl Flat {
         let one = move |(column, path): &(Column, Vec<String>)| {
             let (last, before) = path.split_last()?;
             let parent = before.iter().try_fold(record, |at, key| at.get(key))?;
-            quotable(parent, last).ok()?;
-            let value = parent.get(last)?;
+            let value = parent.get(last).filter(|_| is_quotable(parent, last))?;
             let is_record = column.kind == Kind::Text && !value.is_string() && !value.is_null();
             Some(if is_record {
                 Value::String(value.to_string())

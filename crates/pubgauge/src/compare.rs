@@ -2,7 +2,7 @@
 
 use pubgauge_campaign::pairs::figures;
 use pubgauge_quantities::stats::MeanInterval;
-use pubgauge_report::compare::{self, Change, Choice, Comparison, Pairing, Verdict};
+use pubgauge_report::compare::{self, Change, Choice, Comparison, Difference, Pairing};
 use pubgauge_report::wrap;
 use pubgauge_results::store;
 use serde::Serialize;
@@ -15,7 +15,7 @@ use crate::gate;
 #[derive(Serialize)]
 struct ComparisonJson<'a> {
     /// The worst verdict.
-    verdict: Verdict,
+    verdict: Difference,
     /// Change up to which two figures count as the same, as a share.
     margin: f64,
     /// Probability that all intervals hold at once.
@@ -38,7 +38,7 @@ struct FigureJson<'a> {
     a: Option<f64>,
     b: Option<f64>,
     change: Option<Change>,
-    verdict: Verdict,
+    verdict: Difference,
     why: Option<&'a str>,
     paired: bool,
     repeats_to_tell: Option<u32>,
@@ -102,7 +102,7 @@ fn json<'a>(comparison: &'a Comparison, pairing: &'a Pairing<'_>) -> ComparisonJ
         figures: (section.rows.iter())
             .map(|row| FigureJson {
                 figure: &row.figure.name,
-                unit: row.figure.unit.symbol(),
+                unit: row.figure.known.unit.symbol(),
                 a: mean(row.a),
                 b: mean(row.b),
                 change: row.change,

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use pubgauge_export::check::{Check, CheckOutcome, github, junit};
-use pubgauge_report::compare::{Comparison, Row, Verdict};
+use pubgauge_report::compare::{Comparison, Difference, Row};
 use pubgauge_results::model::{Results, Status, Trial};
 
 use crate::args::{Annotations, GateArgs};
@@ -83,9 +83,9 @@ pub fn of_comparison(comparison: &Comparison) -> Vec<Check> {
                 group: section.title.clone(),
                 name: row.figure.name.to_string(),
                 outcome: match row.verdict {
-                    Verdict::Better | Verdict::Same => CheckOutcome::Passed,
-                    Verdict::Worse => CheckOutcome::Failed,
-                    Verdict::CannotTell => CheckOutcome::Undecided,
+                    Difference::Better | Difference::Same => CheckOutcome::Passed,
+                    Difference::Worse => CheckOutcome::Failed,
+                    Difference::CannotTell => CheckOutcome::Undecided,
                 },
                 words: words(row),
             })
@@ -98,8 +98,8 @@ fn words(row: &Row) -> String {
         (Some(a), Some(b)) => {
             format!(
                 "{} to {}, {}",
-                row.figure.show(a.mean),
-                row.figure.show(b.mean),
+                row.figure.known.unit.show(a.mean),
+                row.figure.known.unit.show(b.mean),
                 row.shown()
             )
         }

@@ -13,7 +13,7 @@ use serde::Serialize;
 
 pub use crate::carries::Carries;
 use crate::summary::{Bound, Cell, Summary, Workload};
-use crate::wins::{Metric, answer};
+use crate::wins::{Contest, answer};
 
 #[derive(Clone, Debug, Serialize)]
 pub struct WorkloadAnswer {
@@ -33,9 +33,9 @@ pub struct WorkloadAnswer {
 pub struct Win {
     /// The point: `payload = 1 KiB`; empty where no load was varied.
     pub at: String,
-    /// The metric: `lowest median latency`.
+    /// The contest: `lowest median latency`.
     pub what: &'static str,
-    /// What the metric means, in one line.
+    /// What its figure means, in one line.
     pub meaning: &'static str,
     /// Whether there was any figure to compare.
     pub decided: bool,
@@ -104,13 +104,13 @@ pub(crate) fn of_workload(results: &Results, workload: &Workload<'_>) -> Workloa
     let wins = (0..workload.points.len()).flat_map(|point| {
         let cells: Vec<&Cell<'_>> = workload.at(point).collect();
         let at = workload.points[point].label.clone();
-        let each = Metric::of(&cells).into_iter();
-        each.map(move |metric| {
-            let answer = answer(&cells, metric);
+        let each = Contest::of(&cells).into_iter();
+        each.map(move |contest| {
+            let answer = answer(&cells, contest);
             Win {
                 at: at.clone(),
-                what: metric.superlative(),
-                meaning: metric.meaning(),
+                what: contest.superlative,
+                meaning: contest.meaning(),
                 decided: !answer.winners.is_empty(),
                 who: answer.who(),
                 short: answer.short(),
@@ -265,7 +265,7 @@ fn row(cell: &Cell<'_>, specs: &[CriterionSpec]) -> RowAnswer {
     let times_better = said
         .first()
         .filter(|said| said.met == Some(true) && said.used.is_normal());
-    let cost = |t: &Trial| Metric::CpuPerMessage.figure(t);
+    let cost = |t: &Trial| Contest::CPU_PER_MESSAGE.value(t);
     RowAnswer {
         row: cell.label.clone(),
         system: cell.system.clone(),

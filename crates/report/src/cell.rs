@@ -6,7 +6,7 @@ use pubgauge_quantities::stats::MeanInterval;
 use pubgauge_results::{Status, Trial};
 
 use crate::lists::grouped;
-use crate::metric::{Bound, Metric};
+use crate::metric::{Bound, Contest};
 
 /// Names under which the reference broker runs. It is no product: it never wins; the others are
 /// compared with it.
@@ -136,7 +136,7 @@ pub struct Carried {
 impl Carried {
     /// The rate alone: `2.36 M/s or more`.
     pub fn short(&self) -> String {
-        Metric::Throughput.show_bound_briefly(&self.estimate, self.bound)
+        Contest::THROUGHPUT.show_bound_briefly(&self.estimate, self.bound)
     }
 }
 
@@ -144,7 +144,7 @@ impl fmt::Display for Carried {
     /// `907 ±5 k/s`, `2.36 M/s or more (client-bound)`, `97.6 k/s under overload`: a bound has no
     /// interval.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&Metric::Throughput.show_bound(&self.estimate, self.bound))
+        f.write_str(&Contest::THROUGHPUT.show_bound(&self.estimate, self.bound))
     }
 }
 

@@ -17,11 +17,11 @@ mod rounds;
 mod text;
 
 use pubgauge_quantities::stats::{CONFIDENCE, Estimate, MeanInterval};
-pub use pubgauge_results::comparison::Outcome as Verdict;
+pub use pubgauge_results::comparison::Difference;
 use pubgauge_results::{Status, Trial};
 use serde::Serialize;
 
-pub use figure::{FIGURES, Figure, figures_of};
+pub use figure::{NamedFigure, comparable, figures_of};
 pub use pairing::{Choice, Nothing, Pair, Pairing, pair};
 pub use pubgauge_results::figure::{Better, Unit};
 pub use rounds::{CellOf, Question, conclude, next, spoilt};
@@ -45,14 +45,14 @@ pub struct Change {
 /// The comparison of one figure of one pair of cells.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    pub figure: Figure,
+    pub figure: NamedFigure,
     /// Its mean over the repeats of A.
     pub a: Option<MeanInterval>,
     /// Its mean over the repeats of B.
     pub b: Option<MeanInterval>,
     /// The change from A to B.
     pub change: Option<Change>,
-    pub verdict: Verdict,
+    pub verdict: Difference,
     /// Why it is not decided, or a remark on the figure.
     pub why: Option<String>,
     /// Whether it was compared pair by pair.
@@ -82,11 +82,11 @@ pub struct Comparison {
 
 impl Comparison {
     /// The worst verdict of any figure.
-    pub fn verdict(&self) -> Verdict {
+    pub fn verdict(&self) -> Difference {
         let rows = self.sections.iter().flat_map(|section| &section.rows);
         rows.map(|row| row.verdict)
             .max()
-            .unwrap_or(Verdict::CannotTell)
+            .unwrap_or(Difference::CannotTell)
     }
 }
 
@@ -106,18 +106,18 @@ impl Values {
 
 /// Compares pairs of cells by `figures` (those of [`figures_of`] if there are none), with `margin` as
 /// a share: 0.05 is 5 %.
-pub fn compare(pairs: &[Pair<'_>], figures: &[Figure], margin: f64) -> Comparison {
+pub fn compare(pairs: &[Pair<'_>], figures: &[NamedFigure], margin: f64) -> Comparison {
     compare_at(pairs, figures, margin, CONFIDENCE)
 }
 
 /// As [`compare`], with the probability that all intervals hold together.
 pub fn compare_at(
     pairs: &[Pair<'_>],
-    figures: &[Figure],
+    figures: &[NamedFigure],
     margin: f64,
     confidence: f64,
 ) -> Comparison {
-    let prepared: Vec<(&Pair<'_>, Vec<(Figure, Values)>)> = pairs
+    let prepared: Vec<(&Pair<'_>, Vec<(NamedFigure, Values)>)> = pairs
         .iter()
         .map(|pair| {
             let figures = match figures {
@@ -148,7 +148,7 @@ pub fn compare_at(
 }
 
 /// The values of the repeats that show a figure.
-fn values(pair: &Pair<'_>, figure: &Figure) -> Values {
+fn values(pair: &Pair<'_>, figure: &NamedFigure) -> Values {
     let mut why = None;
     let mut side = |name: &str, trials: &[&Trial]| -> Vec<(u32, f64)> {
         let (kept, aside) = usable(trials, figure);
@@ -169,7 +169,7 @@ fn values(pair: &Pair<'_>, figure: &Figure) -> Values {
         shown
     };
     let (a, b) = (side("A", &pair.a), side("B", &pair.b));
-    let why = why.or_else(|| counted_apart(pair).filter(|_| figure.is_of_speed()));
+    let why = why.or_else(|| counted_apart(pair).filter(|_| figure.known.is_of_speed()));
     let paired = pair.interleaved;
     let in_both = |own: &[(u32, f64)], other: &[(u32, f64)]| -> Vec<(u32, f64)> {
         let both = |(repeat, _): &&(u32, f64)| other.iter().any(|(r, _)| r == repeat);
@@ -206,8 +206,8 @@ fn counted_apart(pair: &Pair<'_>) -> Option<String> {
 /// The trials that show a figure of the system; and why the side cannot be compared if some of them
 /// show the system at its limit, because leaving these out would flatter it. Unsteady and
 /// client-bound trials, and those that were too short, are left out.
-fn usable<'a>(trials: &[&'a Trial], figure: &Figure) -> (Vec<&'a Trial>, Option<String>) {
-    let counts = figure.of_any_trial();
+fn usable<'a>(trials: &[&'a Trial], figure: &NamedFigure) -> (Vec<&'a Trial>, Option<String>) {
+    let counts = figure.known.of_any_trial;
     for status in [Status::Broken, Status::Overloaded, Status::Lossy] {
         let found = trials.iter().filter(|t| t.verdict.status == status).count();
         // Counts are compared in every trial that ran.
@@ -246,13 +246,13 @@ fn repeats(count: usize) -> String {
     }
 }
 
-fn row(figure: Figure, values: Values, confidence: f64, margin: f64) -> Row {
+fn row(figure: NamedFigure, values: Values, confidence: f64, margin: f64) -> Row {
     let mut row = Row {
         figure,
         a: MeanInterval::of(&values.a),
         b: MeanInterval::of(&values.b),
         change: None,
-        verdict: Verdict::CannotTell,
+        verdict: Difference::CannotTell,
         paired: values.paired,
         why: values.why.clone(),
         repeats_to_tell: None,
@@ -262,13 +262,13 @@ fn row(figure: Figure, values: Values, confidence: f64, margin: f64) -> Row {
     }
     let (a, b) = (&values.a, &values.b);
     if a.iter().chain(b).all(|value| *value == 0.0) {
-        row.verdict = Verdict::Same;
+        row.verdict = Difference::Same;
         row.change = Some(Change::default());
         return row;
     }
     // A share may be 0 in some repeats, where it has no logarithm: its difference is in percentage points.
     let relative = a.iter().chain(b).all(|value| *value > 0.0);
-    if !relative && row.figure.unit != Unit::Share {
+    if !relative && row.figure.known.unit != Unit::Share {
         row.why = Some("it is 0 in some repeats, so that there is no relative change".to_owned());
         return row;
     }
@@ -287,17 +287,17 @@ fn row(figure: Figure, values: Values, confidence: f64, margin: f64) -> Row {
     });
     let bound = (1.0 + margin).ln();
     row.verdict = if relative && low >= -bound && high <= bound {
-        Verdict::Same
+        Difference::Same
     } else if low > 0.0 || high < 0.0 {
-        if (change.middle() > 0.0) == (row.figure.better == Better::More) {
-            Verdict::Better
+        if (change.middle() > 0.0) == (row.figure.known.better == Better::More) {
+            Difference::Better
         } else {
-            Verdict::Worse
+            Difference::Worse
         }
     } else {
-        Verdict::CannotTell
+        Difference::CannotTell
     };
-    if row.verdict == Verdict::CannotTell && relative {
+    if row.verdict == Difference::CannotTell && relative {
         // The easier of the two to show: a change, or that the change is within the margin.
         let effect = change.middle().abs();
         row.repeats_to_tell = change.repeats_for(effect.max(bound - effect), confidence);

@@ -1,7 +1,7 @@
 //! Comparisons that a study asked for, as tables with a change in each cell.
 
 use pubgauge_results::Results;
-use pubgauge_results::comparison::{ComparedFigure, Comparison, Ended, Outcome, Side};
+use pubgauge_results::comparison::{ComparedFigure, Comparison, Difference, Ended, Side};
 
 use crate::compare::{Change, parts};
 use crate::lists::{grouped, unique};
@@ -26,7 +26,7 @@ pub(crate) struct Told {
     pub change: String,
     /// Its interval and the number of pairs: `+9.1 to +17.0, 12 pairs`.
     pub interval: String,
-    pub verdict: Outcome,
+    pub verdict: Difference,
     /// Why it is undecided; empty if it is not.
     pub why: String,
 }

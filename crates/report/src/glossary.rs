@@ -42,7 +42,15 @@ pub fn carries(carries: Carries) -> &'static str {
 }
 
 /// The meanings of the figures, by the headings of columns.
-pub const FIGURES: [(&str, &str); 18] = [
+pub const FIGURES: [(&str, &str); 20] = [
+    (
+        "round trip",
+        "From when a question should have been sent to the arrival of its answer.",
+    ),
+    (
+        "processor time",
+        "Processor time of client and system together for one delivery: only together can a broker and a library be compared.",
+    ),
     (
         "verdict",
         "Whether the figures of a trial can be trusted, by written rules.",

@@ -8,7 +8,7 @@
 //! - [`claims`]: whether what a study claims holds for what a run measured.
 //! - [`glossary`]: one line for each verdict and figure.
 //! - [`table()`]: the result table of the terminal.
-//! - [`figures`]: the data of every figure as plain tables, from which chart, CSV and the
+//! - [`charts`]: the data of every chart as plain tables, from which drawing, CSV and the
 //!   readable table under each figure all come.
 //! - [`page()`]: one HTML file that needs no other file; [`index()`] the same over several studies.
 //! - [`studies`]: summary of several studies: their claims, or their answers.
@@ -18,12 +18,12 @@ mod brokers;
 mod bursts;
 mod carries;
 mod cell;
+pub mod charts;
 pub mod claims;
 mod columns;
 pub mod compare;
 mod comparisons;
 mod crowd;
-pub mod figures;
 pub mod glossary;
 mod hosts;
 mod lists;

@@ -1,85 +1,85 @@
-//! Figures by which systems are compared, and how a figure bounds what a system can do.
+//! The figures in which systems are compared, and how a figure bounds what a system can do.
 
-use pubgauge_quantities::shown;
 use pubgauge_quantities::stats::MeanInterval;
-use pubgauge_results::figure::figure;
+use pubgauge_results::figure::{Figure, Unit};
 use pubgauge_results::{Status, Trial};
 use serde::Serialize;
 
 use crate::glossary;
 
-/// A figure by which systems are compared.
+/// A figure in which systems are compared, with the words for who wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Metric {
-    /// Deliveries per second; more is better.
-    Throughput,
-    /// Median latency; less is better.
-    MedianLatency,
-    /// 99th percentile of latency; less is better.
-    TailLatency,
-    /// Median round trip of ping-pong flows; less is better.
-    RoundTrip,
-    /// Processor time of client and system for one delivery; less is better.
-    CpuPerMessage,
+pub struct Contest {
+    name: &'static str,
+    /// As the beginning of an answer.
+    pub superlative: &'static str,
+    /// Its term in the glossary.
+    term: &'static str,
 }
 
-impl Metric {
-    /// The figure of a trial; `None` where the trial does not have it (too few messages for the
-    /// percentile, a system out of sight).
-    pub fn figure(self, trial: &Trial) -> Option<f64> {
-        figure(trial, None, self.name())
-    }
+impl Contest {
+    /// Deliveries per second.
+    pub const THROUGHPUT: Contest = Contest {
+        name: "delivered-rate",
+        superlative: "most delivered",
+        term: "delivered",
+    };
+    /// Median latency.
+    pub const MEDIAN_LATENCY: Contest = Contest {
+        name: "latency.p50",
+        superlative: "lowest median latency",
+        term: "p50",
+    };
+    /// 99th percentile of latency.
+    pub const TAIL_LATENCY: Contest = Contest {
+        name: "latency.p99",
+        superlative: "lowest 99th percentile of latency",
+        term: "p99",
+    };
+    /// Median round trip of ping-pong flows.
+    pub const ROUND_TRIP: Contest = Contest {
+        name: "round-trip.p50",
+        superlative: "shortest median round trip",
+        term: "round trip",
+    };
+    /// Processor time of client and system for one delivery.
+    pub const CPU_PER_MESSAGE: Contest = Contest {
+        name: "cpu-per-message",
+        superlative: "least processor time per message (client and system)",
+        term: "processor time",
+    };
 
-    /// The figure's name.
-    fn name(self) -> &'static str {
-        match self {
-            Metric::Throughput => "delivered-rate",
-            Metric::MedianLatency => "latency.p50",
-            Metric::TailLatency => "latency.p99",
-            Metric::RoundTrip => "round-trip.p50",
-            Metric::CpuPerMessage => "cpu-per-message",
-        }
-    }
-
-    pub fn more_is_better(self) -> bool {
-        self == Metric::Throughput
-    }
-
-    /// As the beginning of an answer.
-    pub fn superlative(self) -> &'static str {
-        match self {
-            Metric::Throughput => "most delivered",
-            Metric::MedianLatency => "lowest median latency",
-            Metric::TailLatency => "lowest 99th percentile of latency",
-            Metric::RoundTrip => "shortest median round trip",
-            Metric::CpuPerMessage => "least processor time per message (client and system)",
-        }
+    /// The figure, as the catalogue has it.
+    pub fn figure(self) -> &'static Figure {
+        Figure::named(self.name).expect("a figure of the catalogue")
     }
 
     /// The figure in one line.
     pub fn meaning(self) -> &'static str {
-        match self {
-            Metric::Throughput => glossary::figure("delivered"),
-            Metric::MedianLatency => glossary::figure("p50"),
-            Metric::TailLatency => glossary::figure("p99"),
-            Metric::RoundTrip => {
-                "From when a question should have been sent to the arrival of its answer."
-            }
-            Metric::CpuPerMessage => {
-                "Processor time of client and system together for one delivery: only together can a broker and a library be compared."
-            }
-        }
+        glossary::figure(self.term)
+    }
+
+    /// Its value in a trial; `None` where the trial does not have it (too few messages for the percentile, a system out
+    /// of sight).
+    pub fn value(self, trial: &Trial) -> Option<f64> {
+        self.figure().of(trial, None, None).ok()
+    }
+
+    /// A value with its unit.
+    pub fn show(self, value: f64) -> String {
+        self.figure().unit.show(value)
     }
 
     /// An estimate with its unit and, if it has one, the half width of its interval.
     pub fn show_estimate(self, estimate: &MeanInterval) -> String {
-        let mean = self.show(estimate.mean);
-        let (Some(half_width), Some((_, unit))) = (estimate.half_width, mean.split_once(' '))
+        let unit = self.figure().unit;
+        let mean = unit.show(estimate.mean);
+        let (Some(half_width), Some((_, symbol))) = (estimate.half_width, mean.split_once(' '))
         else {
             return mean;
         };
         // The half width in the unit of the mean, whatever its size.
-        let scale = match unit {
+        let scale = match symbol {
             "k/s" => 1e3,
             "M/s" => 1e6,
             "G/s" => 1e9,
@@ -88,16 +88,16 @@ impl Metric {
             "s" => 1e9,
             _ => 1.0,
         };
-        let half_width = if self == Metric::CpuPerMessage {
+        let half_width = if unit == Unit::MicrosecondsPerMessage {
             half_width * 1e3
         } else {
             half_width
         };
-        let number = mean.trim_end_matches(unit).trim_end();
+        let number = mean.trim_end_matches(symbol).trim_end();
         let decimals = number
             .split_once('.')
             .map_or(0, |(_, fraction)| fraction.len());
-        format!("{number} ±{:.decimals$} {unit}", half_width / scale)
+        format!("{number} ±{:.decimals$} {symbol}", half_width / scale)
     }
 
     /// An estimate with the words of its bound; only an exact figure has an interval.
@@ -116,15 +116,6 @@ impl Metric {
             ""
         };
         self.show(estimate.mean) + more
-    }
-
-    /// A value with its unit.
-    pub fn show(self, value: f64) -> String {
-        match self {
-            Metric::Throughput => shown::rate(value),
-            Metric::MedianLatency | Metric::TailLatency | Metric::RoundTrip => shown::time(value),
-            Metric::CpuPerMessage => shown::time(value * 1e3),
-        }
     }
 }
 

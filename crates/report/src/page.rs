@@ -8,17 +8,17 @@ use serde_json::{Value, json};
 
 use crate::Logs;
 use crate::answers;
-use crate::figures;
+use crate::charts;
 use crate::searches::Sought;
 use crate::summary::Summary;
 
 mod answer;
 mod asked;
+mod chart;
 mod claims;
 mod comparisons;
 mod content;
 mod facts;
-mod figure;
 mod frame;
 mod html;
 mod index;
@@ -45,14 +45,14 @@ pub fn page(results: &Results, logs: &Logs) -> String {
         results,
         searched: searches.iter().map(Sought::workload).collect(),
         search_figures: (searches.iter())
-            .map(|sought| figures::searches::of_search(results, sought))
+            .map(|sought| charts::searches::of_search(results, sought))
             .collect(),
         searches,
         answers: each()
             .map(|(_, w)| answers::of_workload(results, w))
             .collect(),
         figures: each()
-            .map(|(at, w)| figures::of_workload(results, w, at, logs))
+            .map(|(at, w)| charts::of_workload(results, w, at, logs))
             .collect(),
         summary,
     };

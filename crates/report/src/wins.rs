@@ -5,31 +5,32 @@ use std::fmt;
 use pubgauge_quantities::shown;
 use pubgauge_quantities::stats::{self, MeanInterval, Ratio};
 use pubgauge_results::Trial;
+use pubgauge_results::figure::Better;
 
 use crate::cell::Cell;
 use crate::metric::Bound;
-pub use crate::metric::Metric;
+pub use crate::metric::Contest;
 
-impl Metric {
-    /// The metrics that cells are compared by: throughput flat out, where latency only shows how
+impl Contest {
+    /// The contests that cells are compared by: throughput flat out, where latency only shows how
     /// long the queues are; latency when paced, where every system delivers what is offered.
-    pub fn of(cells: &[&Cell<'_>]) -> Vec<Metric> {
+    pub fn of(cells: &[&Cell<'_>]) -> Vec<Contest> {
         if cells.iter().all(|cell| cell.flat_out()) {
-            return vec![Metric::Throughput, Metric::CpuPerMessage];
+            return vec![Contest::THROUGHPUT, Contest::CPU_PER_MESSAGE];
         }
         let round_trips = |trial: &&Trial| trial.round_trip_ns.is_some_and(|d| d.count > 0);
         let any = cells.iter().flat_map(|cell| &cell.trials).any(round_trips);
-        let mut metrics = vec![Metric::MedianLatency, Metric::TailLatency];
-        metrics.extend(any.then_some(Metric::RoundTrip));
-        metrics.push(Metric::CpuPerMessage);
-        metrics
+        let mut contests = vec![Contest::MEDIAN_LATENCY, Contest::TAIL_LATENCY];
+        contests.extend(any.then_some(Contest::ROUND_TRIP));
+        contests.push(Contest::CPU_PER_MESSAGE);
+        contests
     }
 }
 
-/// Who wins at a metric.
+/// Who wins a contest.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
-    pub metric: Metric,
+    pub contest: Contest,
     /// The best, and all that may be as good or better; empty if there is no figure.
     pub winners: Vec<Place>,
     /// The next best.
@@ -57,21 +58,21 @@ pub struct Place {
 /// of a few percent between runs of the same thing are ordinary.
 const SINGLE_TIE: f64 = 1.10;
 
-/// Compares cells by a metric, from valid repeats; for throughput also from lower bounds and rates
+/// Compares cells in a contest, from valid repeats; for throughput also from lower bounds and rates
 /// under overload ([`Cell::carried`]).
 ///
 /// A cell is not called slower than one whose figure is a lower bound that it exceeds, and a cell
 /// with a lower bound is never called slower: more may have been possible.
-pub fn answer(cells: &[&Cell<'_>], metric: Metric) -> Answer {
+pub fn answer(cells: &[&Cell<'_>], contest: Contest) -> Answer {
     let mut places: Vec<(Place, Vec<f64>)> = Vec::new();
     let mut ceiling = None;
     for cell in cells {
-        let (bound, values) = match (metric, cell.carried()) {
-            (Metric::Throughput, Some(carried)) => (carried.bound, carried.values),
-            (Metric::Throughput, None) => continue,
+        let (bound, values) = match (contest, cell.carried()) {
+            (Contest::THROUGHPUT, Some(carried)) => (carried.bound, carried.values),
+            (Contest::THROUGHPUT, None) => continue,
             _ => (
                 Bound::Exact,
-                cell.valid().filter_map(|t| metric.figure(t)).collect(),
+                cell.valid().filter_map(|t| contest.value(t)).collect(),
             ),
         };
         let Some(estimate) = MeanInterval::of(&values) else {
@@ -91,7 +92,7 @@ pub fn answer(cells: &[&Cell<'_>], metric: Metric) -> Answer {
     }
     places.sort_by(|a, b| {
         let order = a.0.estimate.mean.total_cmp(&b.0.estimate.mean);
-        if metric.more_is_better() {
+        if contest.figure().better == Better::More {
             order.reverse()
         } else {
             order
@@ -99,7 +100,7 @@ pub fn answer(cells: &[&Cell<'_>], metric: Metric) -> Answer {
     });
     let compared = places.len();
     let mut answer = Answer {
-        metric,
+        contest,
         winners: Vec::new(),
         runner_up: None,
         compared,
@@ -130,7 +131,7 @@ pub fn answer(cells: &[&Cell<'_>], metric: Metric) -> Answer {
 
 impl Answer {
     fn show(&self, place: &Place) -> String {
-        let figure = self.metric.show_bound(&place.estimate, place.bound);
+        let figure = self.contest.show_bound(&place.estimate, place.bound);
         format!("{} {figure}", place.row)
     }
 
@@ -200,7 +201,7 @@ impl Answer {
             who += &format!(" (one {valid}repeat: could be chance)");
         }
         if let Some(ceiling) = &self.ceiling {
-            let figure = self.metric.show(ceiling.estimate.mean);
+            let figure = self.contest.show(ceiling.estimate.mean);
             who += &format!("; reference broker: {figure}{}", ceiling.bound.suffix());
         }
         who
@@ -213,7 +214,7 @@ impl Answer {
             [best] => format!(
                 "{} {}",
                 best.row,
-                self.metric.show_bound_briefly(&best.estimate, best.bound)
+                self.contest.show_bound_briefly(&best.estimate, best.bound)
             ),
             tied => {
                 let names: Vec<&str> = tied.iter().map(|place| place.row.as_str()).collect();
@@ -225,6 +226,6 @@ impl Answer {
 
 impl fmt::Display for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.metric.superlative(), self.who())
+        write!(f, "{}: {}", self.contest.superlative, self.who())
     }
 }

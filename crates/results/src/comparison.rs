@@ -67,12 +67,12 @@ pub enum Ended {
     Cut,
 }
 
-/// The outcome of a comparison for one figure.
+/// How B differs from A in one figure.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
-pub enum Outcome {
+pub enum Difference {
     /// B is better than A.
     Better,
     /// B is the same as A, within the margin.
@@ -83,13 +83,13 @@ pub enum Outcome {
     Worse,
 }
 
-impl fmt::Display for Outcome {
+impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
-            Outcome::Better => "better",
-            Outcome::Same => "same",
-            Outcome::CannotTell => "cannot tell",
-            Outcome::Worse => "worse",
+            Difference::Better => "better",
+            Difference::Same => "same",
+            Difference::CannotTell => "cannot tell",
+            Difference::Worse => "worse",
         })
     }
 }
@@ -116,7 +116,7 @@ pub struct ComparedFigure {
     /// Whether `change`, `low` and `high` are shares of the base.
     pub relative: bool,
     /// What is said of it.
-    pub verdict: Outcome,
+    pub verdict: Difference,
     /// Why it is not decided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,

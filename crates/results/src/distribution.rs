@@ -15,16 +15,6 @@ const PERCENTILES: [(&str, f64); 5] = [
     ("p99_99", 0.9999),
 ];
 
-/// Whether at least one of `count` values lies beyond a quantile, so that the percentile can be quoted.
-fn has_beyond(count: u64, quantile: f64) -> bool {
-    count as f64 * (1.0 - quantile) >= 1.0 - 1e-9
-}
-
-/// Values of which one lies beyond a quantile.
-fn needed(quantile: f64) -> u64 {
-    (1.0 / (1.0 - quantile)).round() as u64
-}
-
 /// Why a part of a distribution cannot be quoted: how many values it has, and how many it takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooFew {
@@ -41,21 +31,22 @@ impl fmt::Display for TooFew {
     }
 }
 
-/// Whether a part of a distribution, both as in `results.json`, can be quoted: a percentile only where at least one
-/// value lies beyond it; what is no percentile, always.
-///
-/// # Errors
-/// That there are too few values.
-pub fn quotable(distribution: &Value, part: &str) -> Result<(), TooFew> {
-    let of = |name| distribution.get(name).and_then(Value::as_u64).unwrap_or(0);
-    let count = of("count") + of("censored");
-    match PERCENTILES.iter().find(|(name, _)| *name == part) {
-        Some((_, quantile)) if !has_beyond(count, *quantile) => Err(TooFew {
-            count,
-            needed: needed(*quantile),
-        }),
-        _ => Ok(()),
+/// That a percentile of `count` values can be quoted: at least one of them lies beyond its quantile.
+fn enough(count: u64, quantile: f64) -> Result<(), TooFew> {
+    if count as f64 * (1.0 - quantile) >= 1.0 - 1e-9 {
+        return Ok(());
     }
+    Err(TooFew {
+        count,
+        needed: (1.0 / (1.0 - quantile)).round() as u64,
+    })
+}
+
+/// Whether a part of a distribution, both as in `results.json`, can be quoted: what is no percentile always can.
+pub fn is_quotable(distribution: &Value, part: &str) -> bool {
+    let of = |name| distribution.get(name).and_then(Value::as_u64).unwrap_or(0);
+    let mut percentiles = PERCENTILES.iter().filter(|(name, _)| *name == part);
+    percentiles.all(|(_, quantile)| enough(of("count") + of("censored"), *quantile).is_ok())
 }
 
 /// A distribution of times in nanoseconds, from an HdrHistogram of three significant digits.
@@ -89,23 +80,12 @@ pub struct Distribution {
 }
 
 impl Distribution {
-    /// Whether a percentile can be quoted: at least one value lies beyond `quantile`.
-    pub fn tells(&self, quantile: f64) -> bool {
-        has_beyond(self.count + self.censored, quantile)
-    }
-
-    /// Checks that a percentile can be quoted.
+    /// Checks that a percentile can be quoted: at least one value lies beyond `quantile`.
     ///
     /// # Errors
     /// There are too few values.
     pub fn enough(&self, quantile: f64) -> Result<(), TooFew> {
-        if self.tells(quantile) {
-            return Ok(());
-        }
-        Err(TooFew {
-            count: self.count + self.censored,
-            needed: needed(quantile),
-        })
+        enough(self.count + self.censored, quantile)
     }
 
     /// The same counts with other values: what becomes of each time, and of the mean.

@@ -2,15 +2,16 @@
 //! for, and how it comes out of a trial. A new figure is one entry of the catalogue.
 
 mod catalogue;
-mod part;
+mod scope;
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use pubgauge_driver::{Capability, UnknownCapability};
+use pubgauge_quantities::shown;
 
 pub use self::catalogue::per_message;
-use self::part::Part;
+use self::scope::Scope;
 use crate::distribution::{Distribution, TooFew};
 use crate::model::Trial;
 use crate::window::{self, in_window};
@@ -50,6 +51,21 @@ impl Unit {
             Unit::MicrosecondsPerMessage => "us",
             Unit::Bytes => "B",
             Unit::Messages | Unit::Cores | Unit::Share | Unit::Count | Unit::Verdict => "1",
+        }
+    }
+
+    /// A value with its unit, in three digits.
+    pub fn show(self, value: f64) -> String {
+        match self {
+            Unit::Nanoseconds => shown::time(value),
+            Unit::PerSecond => shown::rate(value),
+            Unit::MicrosecondsPerMessage => shown::time(value * 1e3),
+            Unit::Bytes => shown::bytes(value.round() as u64),
+            Unit::BytesPerSecond => format!("{}/s", shown::bytes(value.round() as u64)),
+            Unit::Share => format!("{} %", shown::digits(100.0 * value)),
+            Unit::Messages | Unit::Seconds | Unit::Cores | Unit::Count | Unit::Verdict => {
+                shown::digits(value)
+            }
         }
     }
 
@@ -114,9 +130,12 @@ pub struct Figure {
 #[derive(Clone, Copy, Debug)]
 enum Value {
     /// A trial, one of its flows or a window.
-    OfPart(fn(&Part<'_>) -> Option<f64>),
+    OfPart(fn(&Scope<'_>) -> Option<f64>),
     /// The same, a statistic of times.
-    Time(for<'a> fn(&Part<'a>) -> Option<&'a Distribution>, Statistic),
+    Time(
+        for<'a> fn(&Scope<'a>) -> Option<&'a Distribution>,
+        Statistic,
+    ),
     /// A whole trial alone.
     OfTrial(fn(&Trial) -> Option<f64>),
     /// A whole trial alone, where the study had it counted.
@@ -235,11 +254,11 @@ impl Figure {
         flow: Option<&str>,
         window: Option<&str>,
     ) -> Result<f64, Option<TooFew>> {
-        let part = part_of(trial, flow, window).ok_or(None)?;
+        let scope = scope_of(trial, flow, window).ok_or(None)?;
         let whole = flow.is_none() && window.is_none();
         match self.value {
-            Value::OfPart(value) => value(&part).ok_or(None),
-            Value::Time(distribution, statistic) => statistic.of(distribution(&part).ok_or(None)?),
+            Value::OfPart(value) => value(&scope).ok_or(None),
+            Value::Time(distribution, statistic) => statistic.of(distribution(&scope).ok_or(None)?),
             Value::OfTrial(value) | Value::OnRequest(value) if whole => value(trial).ok_or(None),
             _ => Err(None),
         }
@@ -256,8 +275,8 @@ impl Figure {
         let Value::Time(distribution, statistic) = self.value else {
             return None;
         };
-        let part = part_of(trial, flow, window)?;
-        let times = distribution(&part)?;
+        let scope = scope_of(trial, flow, window)?;
+        let times = distribution(&scope)?;
         // Of what did not come nothing is known.
         let is_whole = times.count > 0 && times.censored == 0;
         (is_whole && statistic.of(times) == Err(None))
@@ -267,11 +286,11 @@ impl Figure {
 }
 
 /// A trial, one of its flows, or a window of either.
-fn part_of<'t>(trial: &'t Trial, flow: Option<&str>, window: Option<&str>) -> Option<Part<'t>> {
+fn scope_of<'t>(trial: &'t Trial, flow: Option<&str>, window: Option<&str>) -> Option<Scope<'t>> {
     Some(match (flow, window) {
-        (None, None) => Part::from(trial),
-        (Some(name), None) => Part::from(trial.flows.iter().find(|flow| flow.name == name)?),
-        (flow, Some(name)) => Part::from(in_window(trial, flow, name)?),
+        (None, None) => Scope::from(trial),
+        (Some(name), None) => Scope::from(trial.flows.iter().find(|flow| flow.name == name)?),
+        (flow, Some(name)) => Scope::from(in_window(trial, flow, name)?),
     })
 }
 

@@ -118,7 +118,7 @@ impl Distribution {
             1.0 => return self.max,
             _ => None,
         };
-        value.filter(|_| self.tells(quantile))
+        value.filter(|_| self.enough(quantile).is_ok())
     }
 }
 

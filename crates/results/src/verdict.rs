@@ -76,7 +76,7 @@ fn bursts_wait(flow: &FlowFigures) -> bool {
 }
 
 /// What is judged separately: a flow, where a workload has several, or the whole trial.
-struct Part<'a> {
+struct Judged<'a> {
     /// The flow's name, as the beginning of a sentence.
     of: String,
     settings: &'a Settings,
@@ -94,10 +94,10 @@ struct Part<'a> {
     questions: Option<Questions>,
 }
 
-impl Part<'_> {
-    fn all(trial: &Trial) -> Vec<Part<'_>> {
+impl Judged<'_> {
+    fn all(trial: &Trial) -> Vec<Judged<'_>> {
         if trial.flows.len() < 2 {
-            return vec![Part {
+            return vec![Judged {
                 of: String::new(),
                 settings: &trial.settings,
                 flat_out: trial.workload.flat_out,
@@ -114,7 +114,7 @@ impl Part<'_> {
             }];
         }
         let flow = |flow: &'_ FlowFigures| format!("flow `{}`: ", flow.name);
-        let part = |f| Part {
+        let part = |f| Judged {
             of: flow(f),
             settings: f.settings.as_ref().unwrap_or(&trial.settings),
             flat_out: f.flat_out,
@@ -162,7 +162,7 @@ impl Part<'_> {
 }
 
 fn lossy(trial: &Trial, client: &client::Load, findings: &mut Findings) {
-    for part in Part::all(trial) {
+    for part in Judged::all(trial) {
         let (of, lost, expected) = (&part.of, part.lost, part.expected);
         let mut losses = Vec::new();
         if lost > 0 {
@@ -222,7 +222,7 @@ fn overloaded(
     // system, and `client` names it. The same goes for what a busy publisher left unsent.
     let blameless = !client.subscribers_full && client.stalled.is_none();
     // Latency also rises behind a client that falls behind by itself: then the queue tells.
-    let parts = Part::all(trial);
+    let parts = Judged::all(trial);
     let behind = parts.iter().any(|part| part.client_was_behind(trial));
     let queued = queue_at_end(trial) as f64;
     let grew = !behind || queued > thresholds::RISE_SHARE * trial.expected as f64;
@@ -281,7 +281,7 @@ fn too_short(client: &client::Load, carried: &Carried, findings: &mut Findings) 
     }
 }
 
-fn unsent(trial: &Trial, part: &Part<'_>, client: &client::Load, findings: &mut Findings) {
+fn unsent(trial: &Trial, part: &Judged<'_>, client: &client::Load, findings: &mut Findings) {
     let (of, not_sent, offered) = (&part.of, part.not_sent, part.offered);
     let share = percent(not_sent, offered);
     let unsent = format!(

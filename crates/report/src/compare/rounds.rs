@@ -18,7 +18,7 @@ use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 
 use super::pairing::standing;
-use super::{Figure, Pair, Row, compare_at, figures_of};
+use super::{NamedFigure, Pair, Row, compare_at, figures_of};
 
 /// Confidence of the intervals where the run ends on their width, so that they hold at 95 %.
 const ENDED_ON_WIDTH: f64 = 0.97;
@@ -38,7 +38,7 @@ pub struct Question {
     pub margin: f64,
     /// The figures that decide. If empty: flat out the delivered rate, else the median latency and the
     /// system's processor time per message.
-    pub figures: Vec<Figure>,
+    pub figures: Vec<NamedFigure>,
     /// The largest number of rounds.
     pub most: u32,
     /// Seconds after which no round begins.
@@ -191,7 +191,7 @@ fn ended(question: &Question, pair: &Pair<'_>) -> Option<Ended> {
 }
 
 /// The figures that decide the precision.
-fn decisive(question: &Question, pair: &Pair<'_>) -> Vec<Figure> {
+fn decisive(question: &Question, pair: &Pair<'_>) -> Vec<NamedFigure> {
     if !question.figures.is_empty() {
         return question.figures.clone();
     }
@@ -202,9 +202,9 @@ fn decisive(question: &Question, pair: &Pair<'_>) -> Vec<Figure> {
         &["latency.p50", "round-trip.p50", "system-cpu-per-message"]
     };
     // A system within its client has no processor time of its own, one-way traffic no round trips.
-    let shown = |figure: &Figure| all().all(|t| spoilt(t) || figure.of(t).is_some());
-    let figures = names.iter().filter_map(|name| Figure::named(name));
-    let figures: Vec<Figure> = figures.filter(shown).collect();
+    let shown = |figure: &NamedFigure| all().all(|t| spoilt(t) || figure.of(t).is_some());
+    let figures = names.iter().filter_map(|name| NamedFigure::named(name));
+    let figures: Vec<NamedFigure> = figures.filter(shown).collect();
     if figures.is_empty() {
         figures_of(pair)
     } else {
@@ -212,7 +212,7 @@ fn decisive(question: &Question, pair: &Pair<'_>) -> Vec<Figure> {
     }
 }
 
-fn rows(question: &Question, pair: &Pair<'_>, figures: &[Figure]) -> Vec<Row> {
+fn rows(question: &Question, pair: &Pair<'_>, figures: &[NamedFigure]) -> Vec<Row> {
     let confidence = match question.precision {
         Some(_) => ENDED_ON_WIDTH,
         None => CONFIDENCE,
@@ -286,7 +286,7 @@ fn stored(row: Row) -> ComparedFigure {
     let mean = |estimate: Option<MeanInterval>| estimate.map(|e| e.mean);
     ComparedFigure {
         figure: row.figure.name.to_string(),
-        unit: row.figure.unit.symbol().to_owned(),
+        unit: row.figure.known.unit.symbol().to_owned(),
         base: mean(row.a),
         other: mean(row.b),
         change: row.change.map(|change| change.effect),

@@ -123,13 +123,13 @@ const SLOWER: Scatter = Scatter {
     ..QUIET
 };
 
-fn rows(comparison: &Comparison) -> Vec<(&str, Verdict)> {
+fn rows(comparison: &Comparison) -> Vec<(&str, Difference)> {
     let rows = comparison.sections.iter().flat_map(|s| &s.rows);
     rows.map(|row| (&*row.figure.name, row.verdict)).collect()
 }
 
 fn told_apart(comparison: &Comparison) -> bool {
-    let apart = |(_, verdict)| matches!(verdict, Verdict::Better | Verdict::Worse);
+    let apart = |(_, verdict)| matches!(verdict, Difference::Better | Difference::Worse);
     rows(comparison).into_iter().any(apart)
 }
 
@@ -170,10 +170,10 @@ fn ten_per_cent_are_found() {
     let finds = |c: &Comparison| {
         let rows = rows(c);
         let is = |name, verdict| rows.contains(&(name, verdict));
-        for wrong in [Verdict::Better, Verdict::Same] {
+        for wrong in [Difference::Better, Difference::Same] {
             assert!(!is("latency.p50", wrong), "{rows:?}");
         }
-        is("latency.p50", Verdict::Worse) && c.verdict() == Verdict::Worse
+        is("latency.p50", Difference::Worse) && c.verdict() == Difference::Worse
     };
     let paired = DIFFERENT.iter().filter(|(c, _)| finds(c)).count();
     let apart = DIFFERENT.iter().filter(|(_, c)| finds(c)).count();
@@ -185,14 +185,14 @@ fn ten_per_cent_are_found() {
 #[test]
 fn enough_repeats_show_that_two_systems_are_the_same() {
     let c = systems(&run(1, 40, QUIET, QUIET), 0.05);
-    assert_eq!(c.verdict(), Verdict::Same, "{c:?}");
+    assert_eq!(c.verdict(), Difference::Same, "{c:?}");
     let c = systems(&run(1, 40, QUIET, SLOWER), 0.05);
     let worse = ["latency.p50", "latency.p99", "cpu-per-message"];
     for (name, verdict) in rows(&c) {
         let expected = if worse.contains(&name) {
-            Verdict::Worse
+            Difference::Worse
         } else {
-            Verdict::Same
+            Difference::Same
         };
         assert_eq!(verdict, expected, "{name}");
     }
@@ -202,10 +202,10 @@ fn enough_repeats_show_that_two_systems_are_the_same() {
         ..QUIET
     };
     let c = systems(&run(1, 40, QUIET, faster), 0.05);
-    assert!(rows(&c).contains(&("latency.p99", Verdict::Better)));
-    assert!(c.verdict() < Verdict::CannotTell);
+    assert!(rows(&c).contains(&("latency.p99", Difference::Better)));
+    assert!(c.verdict() < Difference::CannotTell);
     let c = systems(&run(1, 40, QUIET, SLOWER), 0.2);
-    assert_eq!(c.verdict(), Verdict::Same, "{c:?}");
+    assert_eq!(c.verdict(), Difference::Same, "{c:?}");
 }
 
 #[test]
@@ -220,7 +220,7 @@ fn a_rate_that_falls_is_worse() {
         .iter()
         .find(|r| r.figure.name == "delivered-rate")
         .unwrap();
-    assert_eq!(row.verdict, Verdict::Worse);
+    assert_eq!(row.verdict, Difference::Worse);
     let change = row.change.unwrap();
     assert!(
         change.relative && (change.effect + 0.5).abs() < 0.05,
@@ -244,7 +244,7 @@ fn a_single_repeat_cannot_tell() {
         0.05,
     );
     for row in &c.sections[0].rows {
-        assert_eq!(row.verdict, Verdict::CannotTell, "{row:?}");
+        assert_eq!(row.verdict, Difference::CannotTell, "{row:?}");
         assert!(
             row.why.as_ref().unwrap().contains("a single repeat"),
             "{row:?}"
@@ -273,7 +273,7 @@ fn a_system_at_its_end_cannot_be_compared_and_a_spoilt_repeat_is_left_out() {
             .iter()
             .filter(|r| r.figure.name != "loss-share")
         {
-            assert_eq!(row.verdict, Verdict::CannotTell, "{row:?}");
+            assert_eq!(row.verdict, Difference::CannotTell, "{row:?}");
             assert_eq!(row.why.as_deref(), Some(words));
         }
     }
@@ -284,7 +284,7 @@ fn a_system_at_its_end_cannot_be_compared_and_a_spoilt_repeat_is_left_out() {
         let p50 = &c.sections[0].rows[0];
         assert_eq!(
             (&*p50.figure.name, p50.verdict),
-            ("latency.p50", Verdict::Worse)
+            ("latency.p50", Difference::Worse)
         );
         assert_eq!(p50.a.unwrap().n, 4, "its partner is left out too");
         for t in run.trials.iter_mut().filter(|t| t.system.name == "b") {
@@ -292,7 +292,7 @@ fn a_system_at_its_end_cannot_be_compared_and_a_spoilt_repeat_is_left_out() {
         }
         assert_eq!(
             systems(&run, 0.05).sections[0].rows[0].verdict,
-            Verdict::CannotTell
+            Difference::CannotTell
         );
     }
 }
@@ -308,7 +308,7 @@ fn losses_are_compared_where_they_happened() {
         row.cloned().unwrap()
     };
     let none = loss(&systems(&run, 0.05));
-    assert_eq!((none.verdict, none.why.clone()), (Verdict::Same, None));
+    assert_eq!((none.verdict, none.why.clone()), (Difference::Same, None));
     for (n, t) in run
         .trials
         .iter_mut()
@@ -319,7 +319,7 @@ fn losses_are_compared_where_they_happened() {
         t.lost = 100 + n as u64;
     }
     let some = loss(&systems(&run, 0.05));
-    assert_eq!(some.verdict, Verdict::Worse, "{some:?}");
+    assert_eq!(some.verdict, Difference::Worse, "{some:?}");
     let change = some.change.unwrap();
     assert!(
         !change.relative && (change.effect - 0.0102).abs() < 1e-9,
@@ -330,7 +330,7 @@ fn losses_are_compared_where_they_happened() {
         t.lost = 0;
     }
     run.trials[3].lost = 7;
-    assert_eq!(loss(&systems(&run, 0.05)).verdict, Verdict::CannotTell);
+    assert_eq!(loss(&systems(&run, 0.05)).verdict, Difference::CannotTell);
 }
 
 #[test]
@@ -453,7 +453,11 @@ fn the_text_fits_80_columns() {
     run.trials[1].verdict.status = Status::Overloaded;
     let [a, b] = [of_system("a"), of_system("b")];
     let pairing = pair([&run, &run], [&a, &b], None).unwrap();
-    let shown = text(&compare(&pairing.pairs, &FIGURES, 0.05));
+    let shown = text(&compare(
+        &pairing.pairs,
+        &comparable().collect::<Vec<_>>(),
+        0.05,
+    ));
     assert!(shown.lines().all(|l| l.chars().count() <= 80), "{shown}");
     let shown = text(&systems(&super::tests::run(6, 5, QUIET, SLOWER), 0.05));
     insta::assert_snapshot!(shown);
@@ -478,7 +482,7 @@ fn of_a_round_the_last_trial_counts() {
 fn speeds_of_counted_trials_are_compared_with_those_of_counted_ones_alone() {
     use pubgauge_results::on_request::SystemCalls;
     let figures =
-        ["latency.p50", "delivered-rate", "loss-share"].map(|n| Figure::named(n).unwrap());
+        ["latency.p50", "delivered-rate", "loss-share"].map(|n| NamedFigure::named(n).unwrap());
     let rows = |which: &[&str]| {
         let mut both = run(1, 40, QUIET, SLOWER);
         for trial in &mut both.trials {
@@ -492,21 +496,21 @@ fn speeds_of_counted_trials_are_compared_with_those_of_counted_ones_alone() {
         rows.map(|row| (row.verdict, row.why)).collect::<Vec<_>>()
     };
     assert_eq!(rows(&[]), rows(&["a", "b"]));
-    assert_eq!(rows(&[])[0].0, Verdict::Worse);
+    assert_eq!(rows(&[])[0].0, Difference::Worse);
     for one in ["a", "b"] {
         let rows = rows(&[one]);
         let [latency, rate, loss] = &rows[..] else {
             panic!("three rows")
         };
         for (verdict, why) in [latency, rate] {
-            assert_eq!(*verdict, Verdict::CannotTell);
+            assert_eq!(*verdict, Difference::CannotTell);
             assert!(
                 why.as_ref().unwrap().contains("were counted in some"),
                 "{why:?}"
             );
         }
         // Lost messages count, however fast the trial was.
-        assert_eq!(loss.0, Verdict::Same);
+        assert_eq!(loss.0, Difference::Same);
     }
 }
 
@@ -519,13 +523,13 @@ fn shares_of_the_client_are_of_valid_trials_alone() {
         trial.worker_load.publishers_running = 0.9;
     }
     let figures = ["publishers-load", "client-cpu-share", "loss-share"];
-    let figures = figures.map(|name| Figure::named(name).unwrap());
+    let figures = figures.map(|name| NamedFigure::named(name).unwrap());
     let [a, b] = [of_system("a"), of_system("b")];
     let pairing = pair([&both, &both], [&a, &b], None).unwrap();
     let rows = compare(&pairing.pairs, &figures, 0.05).sections.into_iter();
     let told: Vec<_> = rows.flat_map(|s| s.rows).map(|row| row.verdict).collect();
-    let cannot = Verdict::CannotTell;
-    assert_eq!(told, [cannot, cannot, Verdict::Same]);
+    let cannot = Difference::CannotTell;
+    assert_eq!(told, [cannot, cannot, Difference::Same]);
 }
 
 /// A figure that is 0 in some repeats has no relative change, and only shares have percentage points.
@@ -544,7 +548,7 @@ fn a_count_that_is_0_in_some_repeats_has_no_change() {
             ..SystemCalls::default()
         });
     }
-    let figures = ["system-sync-calls", "loss-share"].map(|name| Figure::named(name).unwrap());
+    let figures = ["system-sync-calls", "loss-share"].map(|name| NamedFigure::named(name).unwrap());
     let [a, b] = [of_system("a"), of_system("b")];
     let pairing = pair([&both, &both], [&a, &b], None).unwrap();
     let comparison = compare(&pairing.pairs, &figures, 0.05);
@@ -563,7 +567,7 @@ fn a_count_that_is_0_in_some_repeats_has_no_change() {
         "{shown}"
     );
     assert!(
-        Figure::named("lost").is_none(),
+        NamedFigure::named("lost").is_none(),
         "shares are compared instead"
     );
 }

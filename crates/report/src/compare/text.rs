@@ -49,7 +49,7 @@ pub fn text(comparison: &Comparison) -> String {
 
 fn line(out: &mut String, row: &Row) {
     let shown = |estimate: Option<MeanInterval>| {
-        estimate.map_or("-".to_owned(), |e| row.figure.show(e.mean))
+        estimate.map_or("-".to_owned(), |e| row.figure.known.unit.show(e.mean))
     };
     let change = row.shown();
     let name = &row.figure.name;
@@ -112,7 +112,9 @@ impl Row {
 }
 
 fn words(row: &Row, change: Change) -> String {
-    debug_assert!(change.relative || row.figure.unit == super::Unit::Share || change.effect == 0.0);
+    debug_assert!(
+        change.relative || row.figure.known.unit == super::Unit::Share || change.effect == 0.0
+    );
     match parts(change) {
         (effect, interval) if interval.is_empty() => effect,
         (effect, interval) => format!("{effect} ({interval})"),

@@ -5,16 +5,16 @@ use pubgauge_results::Results;
 use pubgauge_results::claim::{ClaimOutcome, ClaimVerdict};
 use serde_json::{Value, json};
 
-use super::figure::one_figure;
+use super::chart::one_chart;
 use super::html::{badge_of, text};
-use crate::figures::Figure;
-use crate::figures::claims::of_claim;
+use crate::charts::Chart;
+use crate::charts::claims::of_claim;
 use crate::lists::unique;
 
 /// A claim and its figures.
 pub(super) struct Shown<'a> {
     pub(super) claim: &'a ClaimOutcome,
-    pub(super) figures: Vec<Figure>,
+    pub(super) figures: Vec<Chart>,
 }
 
 /// Claims with their figures, whose ids begin with `prefix`.
@@ -88,7 +88,7 @@ pub(super) fn article(shown: &Shown<'_>, id: &str, name: Markup) -> Markup {
                 }
             }
             @if !shown.figures.is_empty() {
-                div { @for figure in &shown.figures { (one_figure(figure, &claim.id, false)) } }
+                div { @for figure in &shown.figures { (one_chart(figure, &claim.id, false)) } }
             }
         }
     }

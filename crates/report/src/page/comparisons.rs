@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 use pubgauge_results::Results;
-use pubgauge_results::comparison::Outcome;
+use pubgauge_results::comparison::Difference;
 
 use super::html::{badge_of, notes, row, table, text};
 use crate::comparisons::{Board, Told, boards, legend};
@@ -47,10 +47,10 @@ fn entry(told: &Option<Told>) -> Markup {
 }
 
 /// The CSS class of an outcome: that of a similar verdict.
-fn class(verdict: Outcome) -> &'static str {
+fn class(verdict: Difference) -> &'static str {
     match verdict {
-        Outcome::Better | Outcome::Same => "valid",
-        Outcome::CannotTell => "unsteady",
-        Outcome::Worse => "overloaded",
+        Difference::Better | Difference::Same => "valid",
+        Difference::CannotTell => "unsteady",
+        Difference::Worse => "overloaded",
     }
 }

@@ -3,7 +3,7 @@
 use pubgauge_results::Results;
 
 use crate::answers::WorkloadAnswer;
-use crate::figures::Figure;
+use crate::charts::Chart;
 use crate::searches::Sought;
 use crate::summary::{Summary, Workload};
 
@@ -14,13 +14,13 @@ pub(super) struct Page<'a> {
     /// Of each workload.
     pub(super) answers: Vec<WorkloadAnswer>,
     /// Of each workload.
-    pub(super) figures: Vec<Vec<Figure>>,
+    pub(super) figures: Vec<Vec<Chart>>,
     /// Searches for a limit.
     pub(super) searches: Vec<Sought<'a>>,
     /// The trials of each search.
     pub(super) searched: Vec<Workload<'a>>,
     /// Of each search.
-    pub(super) search_figures: Vec<Vec<Figure>>,
+    pub(super) search_figures: Vec<Vec<Chart>>,
 }
 
 impl Page<'_> {

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use serde_json::{Value, json};
 
-use crate::figures::NOISE;
+use crate::charts::NOISE;
 
 const STYLE: &str = include_str!("../../assets/page.css");
 

@@ -5,8 +5,8 @@ use pubgauge_quantities::shown;
 use pubgauge_results::search::Finding;
 
 use super::asked::asked;
+use super::chart::one_chart;
 use super::content::Page;
-use super::figure::one_figure;
 use super::html::{Head, badge, badge_of, notes, some, table};
 use super::per_trial::time;
 use crate::glossary;
@@ -92,7 +92,7 @@ pub(super) fn section(page: &Page<'_>, sought: &Sought<'_>) -> Markup {
             (notes(search.notes.iter().map(|note| &note.text)))
             div class="figures" {
                 @for figure in &page.search_figures[sought.number] {
-                    (one_figure(figure, &sought.label, false))
+                    (one_chart(figure, &sought.label, false))
                 }
             }
             (trials(sought))

@@ -2,8 +2,8 @@
 
 use maud::{Markup, html};
 
+use super::chart::one_chart;
 use super::content::Page;
-use super::figure::one_figure;
 use super::html::{badge, table};
 use super::{answer, asked};
 use crate::columns::{Column, columns};
@@ -37,7 +37,7 @@ pub(super) fn section(page: &Page<'_>, at: usize) -> Markup {
             @if workload.points.len() > 1 { (points(workload, at)) }
             div class="figures" {
                 @for figure in &page.figures[at] {
-                    (one_figure(figure, &workload.name, workload.flat_out))
+                    (one_chart(figure, &workload.name, workload.flat_out))
                 }
             }
         }

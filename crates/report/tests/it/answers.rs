@@ -5,7 +5,7 @@ use crate::sample;
 use pubgauge_report::answers;
 use pubgauge_report::answers::{Carries, RowAnswer};
 use pubgauge_report::summary::{Bound, Cell, Summary};
-use pubgauge_report::wins::{Answer, Metric, answer};
+use pubgauge_report::wins::{Answer, Contest, answer};
 use pubgauge_results::criterion::{Comparison, CriterionSpec, Filter};
 use pubgauge_results::*;
 
@@ -455,7 +455,7 @@ fn most(trials: Vec<Trial>) -> Answer {
     let results = results(trials, Vec::new());
     let summary = Summary::of(&results);
     let cells: Vec<&Cell<'_>> = summary.workloads[0].cells.iter().collect();
-    answer(&cells, Metric::Throughput)
+    answer(&cells, Contest::THROUGHPUT)
 }
 
 fn winners(trials: Vec<Trial>) -> Vec<String> {

@@ -4,16 +4,16 @@ use crate::chromium;
 use crate::sample;
 
 use chromium::{Browser, SAVED, saved};
-use pubgauge_report::figures::{self, Figure, Value as Entry};
+use pubgauge_report::charts::{self, Chart, Value as Entry};
 use pubgauge_report::summary::Summary;
 use pubgauge_report::{Logs, page};
 use pubgauge_results::{Results, Status};
 use serde_json::{Value, json};
 
-fn figures_of(results: &Results, logs: &Logs) -> Vec<Figure> {
+fn figures_of(results: &Results, logs: &Logs) -> Vec<Chart> {
     let summary = Summary::of(results);
     (0..summary.workloads.len())
-        .flat_map(|at| figures::of_workload(results, &summary.workloads[at], at, logs))
+        .flat_map(|at| charts::of_workload(results, &summary.workloads[at], at, logs))
         .collect()
 }
 
@@ -86,7 +86,7 @@ fn every_figure_is_drawn_and_saves_what_it_shows() {
     assert!(outside.is_empty(), "{outside:?}");
 }
 
-fn assert_same_rows(figure: &Figure, saved: &str) {
+fn assert_same_rows(figure: &Chart, saved: &str) {
     let mut saved = csv::Reader::from_reader(saved.as_bytes());
     let head: Vec<&str> = saved.headers().unwrap().iter().collect();
     assert_eq!(head, figure.columns);

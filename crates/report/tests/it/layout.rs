@@ -108,7 +108,7 @@ fn samples() -> Vec<(&'static str, (Results, Logs))> {
 }
 
 /// The pages of these runs, of one with claims, and that over several studies.
-fn pages() -> Vec<(&'static str, String)> {
+pub fn pages() -> Vec<(&'static str, String)> {
     let samples = samples().into_iter();
     let mut pages: Vec<(&str, String)> = samples
         .map(|(name, (results, logs))| (name, page(&results, &logs)))

@@ -5,17 +5,17 @@ use crate::sample;
 use proptest::prelude::*;
 use pubgauge_driver::{Mapping, Reliability, Settings};
 use pubgauge_report::summary::{Cell, Summary};
-use pubgauge_report::wins::{Answer, Metric, answer};
+use pubgauge_report::wins::{Answer, Contest, answer};
 use pubgauge_report::{page, table};
 use pubgauge_results::model::Broker;
 use pubgauge_results::search::{Axis, Bound, Search};
 use pubgauge_results::{Reason, Results, Rule, Status};
 
-fn answer_of(results: &Results, workload: &str, metric: Metric) -> Answer {
+fn answer_of(results: &Results, workload: &str, contest: Contest) -> Answer {
     let summary = Summary::of(results);
     let found = summary.workloads.iter().find(|w| w.name == workload);
     let cells: Vec<&Cell<'_>> = found.unwrap().cells.iter().collect();
-    answer(&cells, metric)
+    answer(&cells, contest)
 }
 
 #[test]
@@ -249,7 +249,7 @@ fn hostile_names_stay_in_their_cells() {
 #[test]
 fn the_lossy_and_the_reference_never_win() {
     let (mut results, _) = sample::run(5);
-    let before = answer_of(&results, "flat out 1-1", Metric::Throughput);
+    let before = answer_of(&results, "flat out 1-1", Contest::THROUGHPUT);
     assert_eq!(before.winners.len(), 1);
     assert_eq!(before.winners[0].row, "zeromq");
     let ceiling = before.ceiling.unwrap().estimate.mean;
@@ -265,7 +265,7 @@ fn the_lossy_and_the_reference_never_win() {
             trial.verdict.status = Status::Lossy;
         }
     }
-    let after = answer_of(&results, "flat out 1-1", Metric::Throughput);
+    let after = answer_of(&results, "flat out 1-1", Contest::THROUGHPUT);
     assert_eq!(after.winners[0].row, "zeromq");
     assert_eq!(after.compared, 3);
     let table = table(&results, 80);
@@ -288,7 +288,7 @@ fn ties_are_called_ties() {
             trial.latency_ns.p99 = Some((next.next().unwrap() * 1.002) as u64);
         }
     }
-    let tied = answer_of(&results, "periodic 1-1", Metric::TailLatency);
+    let tied = answer_of(&results, "periodic 1-1", Contest::TAIL_LATENCY);
     assert_eq!(tied.winners.len(), 2, "{tied}");
     assert!(
         tied.to_string().contains("no clear winner among zeromq"),
@@ -299,7 +299,7 @@ fn ties_are_called_ties() {
 #[test]
 fn one_repeat_claims_little() {
     let (results, _) = sample::run(1);
-    let said = answer_of(&results, "flat out 1-1", Metric::Throughput).to_string();
+    let said = answer_of(&results, "flat out 1-1", Contest::THROUGHPUT).to_string();
     assert!(said.contains("one valid repeat: could be chance"), "{said}");
 }
 
@@ -316,7 +316,7 @@ fn round_trips_are_answered_where_there_are_any() {
         twice.p50 = twice.p50.map(|p50| p50 * 2);
         trial.round_trip_ns = Some(twice);
     }
-    let said = answer_of(&results, "periodic 1-1", Metric::RoundTrip).to_string();
+    let said = answer_of(&results, "periodic 1-1", Contest::ROUND_TRIP).to_string();
     assert!(
         said.starts_with("shortest median round trip: zeromq 143 µs"),
         "{said}"
@@ -330,7 +330,7 @@ fn no_valid_trial_no_winner() {
     for trial in &mut results.trials {
         trial.verdict.status = Status::Broken;
     }
-    let said = answer_of(&results, "flat out 1-1", Metric::Throughput);
+    let said = answer_of(&results, "flat out 1-1", Contest::THROUGHPUT);
     assert!(said.winners.is_empty());
     assert_eq!(
         said.to_string(),

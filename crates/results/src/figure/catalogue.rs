@@ -1,6 +1,6 @@
 //! Every figure of a trial: one entry for each.
 
-use super::part::Part;
+use super::scope::Scope;
 use super::{
     Asked,
     Better::{self, Less, More},
@@ -81,7 +81,7 @@ const CALLS: (Unit, Better) = (Unit::Count, Less);
 type OfTrial = fn(&Trial) -> Option<f64>;
 
 /// A value of a trial, a flow or a window.
-const fn part(value: fn(&Part<'_>) -> Option<f64>) -> Value {
+const fn of_part(value: fn(&Scope<'_>) -> Option<f64>) -> Value {
     Value::OfPart(value)
 }
 
@@ -100,7 +100,7 @@ const ENTRIES: [Entry; 45] = [
         "published",
         "published",
         GOOD,
-        part(|p| Some(p.published as f64)),
+        of_part(|p| Some(p.published as f64)),
         "messages that the system took",
     )
     .of_any_trial(),
@@ -108,7 +108,7 @@ const ENTRIES: [Entry; 45] = [
         "refused",
         "refused",
         BAD,
-        part(|p| Some(p.refused as f64)),
+        of_part(|p| Some(p.refused as f64)),
         "messages that the system or its client library refused",
     )
     .of_any_trial(),
@@ -116,7 +116,7 @@ const ENTRIES: [Entry; 45] = [
         "not-connected",
         "not_connected",
         BAD,
-        part(|p| Some(p.not_connected as f64)),
+        of_part(|p| Some(p.not_connected as f64)),
         "messages that fell due while their publisher was not connected",
     )
     .of_any_trial(),
@@ -124,7 +124,7 @@ const ENTRIES: [Entry; 45] = [
         "not-sent",
         "not_sent",
         BAD,
-        part(|p| Some(p.not_sent as f64)),
+        of_part(|p| Some(p.not_sent as f64)),
         "messages that were due and not handed over before the end",
     )
     .of_any_trial(),
@@ -132,7 +132,7 @@ const ENTRIES: [Entry; 45] = [
         "under-way",
         "under_way",
         BAD,
-        part(|p| Some(p.under_way? as f64)),
+        of_part(|p| Some(p.under_way? as f64)),
         "deliveries that were still on their way at the end",
     )
     .of_any_trial(),
@@ -140,7 +140,7 @@ const ENTRIES: [Entry; 45] = [
         "delivered",
         "delivered",
         GOOD,
-        part(|p| Some(p.delivered as f64)),
+        of_part(|p| Some(p.delivered as f64)),
         "deliveries to all subscribers, repeated ones included",
     )
     .of_any_trial(),
@@ -148,7 +148,7 @@ const ENTRIES: [Entry; 45] = [
         "lost",
         "lost",
         BAD,
-        part(|p| Some(p.lost? as f64)),
+        of_part(|p| Some(p.lost? as f64)),
         "deliveries that never come",
     )
     .of_any_trial()
@@ -157,7 +157,7 @@ const ENTRIES: [Entry; 45] = [
         "duplicated",
         "duplicated",
         BAD,
-        part(|p| Some(p.duplicated as f64)),
+        of_part(|p| Some(p.duplicated as f64)),
         "deliveries of a message that the subscriber (or group) had already",
     )
     .of_any_trial()
@@ -166,7 +166,7 @@ const ENTRIES: [Entry; 45] = [
         "reordered",
         "reordered",
         BAD,
-        part(|p| Some(p.reordered as f64)),
+        of_part(|p| Some(p.reordered as f64)),
         "deliveries that a later message of the stream overtook",
     )
     .of_any_trial(),
@@ -174,7 +174,7 @@ const ENTRIES: [Entry; 45] = [
         "offered-rate",
         "offered_msgs_per_s",
         RATE,
-        part(|p| p.offered_per_s),
+        of_part(|p| p.offered_per_s),
         "messages due in a second",
     )
     .promised(),
@@ -182,7 +182,7 @@ const ENTRIES: [Entry; 45] = [
         "published-rate",
         "published_msgs_per_s",
         RATE,
-        part(|p| p.published_per_s),
+        of_part(|p| p.published_per_s),
         "messages that the system took in a second",
     )
     .promised(),
@@ -190,7 +190,7 @@ const ENTRIES: [Entry; 45] = [
         "delivered-rate",
         "delivered_msgs_per_s",
         RATE,
-        part(|p| Some(p.delivered_per_s)),
+        of_part(|p| Some(p.delivered_per_s)),
         "first deliveries in a second",
     )
     .promised(),
@@ -198,7 +198,7 @@ const ENTRIES: [Entry; 45] = [
         "loss-share",
         "lost_share",
         SHARE,
-        part(|p| share(p.lost?, p.expected)),
+        of_part(|p| share(p.lost?, p.expected)),
         "lost of the expected deliveries",
     )
     .of_any_trial()
@@ -214,7 +214,7 @@ const ENTRIES: [Entry; 45] = [
         "system-cpu",
         "system_cpu_s",
         (Unit::Seconds, Less),
-        part(|p| p.system_cpu_s),
+        of_part(|p| p.system_cpu_s),
         "processor time of the system's processes",
     ),
     entry(
@@ -281,7 +281,7 @@ const ENTRIES: [Entry; 45] = [
         "duplicated-share",
         "duplicated_share",
         SHARE,
-        part(|p| share(p.duplicated, p.delivered)),
+        of_part(|p| share(p.duplicated, p.delivered)),
         "repeated ones of all deliveries",
     )
     .in_claims()
@@ -291,7 +291,7 @@ const ENTRIES: [Entry; 45] = [
         "reordered-share",
         "reordered_share",
         SHARE,
-        part(|p| share(p.reordered, p.delivered)),
+        of_part(|p| share(p.reordered, p.delivered)),
         "overtaken ones of all deliveries",
     )
     .in_claims()
@@ -300,7 +300,7 @@ const ENTRIES: [Entry; 45] = [
         "expected",
         "expected",
         GOOD,
-        part(|p| Some(p.expected as f64)),
+        of_part(|p| Some(p.expected as f64)),
         "deliveries that there should be",
     )
     .in_claims()
@@ -477,7 +477,7 @@ const ENTRIES: [Entry; 45] = [
 type Times = (
     &'static str,
     &'static str,
-    for<'a> fn(&Part<'a>) -> Option<&'a Distribution>,
+    for<'a> fn(&Scope<'a>) -> Option<&'a Distribution>,
     &'static str,
     bool,
 );
@@ -654,7 +654,7 @@ fn publishers_cpu(trial: &Trial) -> Option<f64> {
 /// over the logarithm of the value. Deliveries that were still under way count as later ones. `None` where no value
 /// lies beyond it.
 fn quantile(trial: &Trial, share: f64) -> Option<f64> {
-    if !trial.latency_ns.tells(share) {
+    if trial.latency_ns.enough(share).is_err() {
         return None;
     }
     let mut reached = trial.latency_ecdf.iter().filter(|(_, at)| *at >= share);

@@ -2,7 +2,7 @@
 //! is found, and that the decision keeps to its bounds.
 
 use pubgauge_report::compare::{CellOf, Question, conclude, next};
-use pubgauge_results::comparison::{Comparison, Ended, Outcome};
+use pubgauge_results::comparison::{Comparison, Difference, Ended};
 use pubgauge_results::{Status, Trial};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -83,7 +83,10 @@ fn of_1000(noise: f64, change: f64) -> (usize, usize) {
         assert_eq!(found[0].ended, Ended::Precision);
         let (low, high) = (figure.low.unwrap(), figure.high.unwrap());
         assert!(((1.0 + high) / (1.0 + low)).sqrt() <= 1.03 + 1e-9);
-        told += usize::from(matches!(figure.verdict, Outcome::Better | Outcome::Worse));
+        told += usize::from(matches!(
+            figure.verdict,
+            Difference::Better | Difference::Worse
+        ));
         held += usize::from((low..=high).contains(&change));
     }
     println!("noise {noise}, change {change}: {told} told apart, {held} held of 1000");
@@ -143,7 +146,7 @@ fn spoilt_trials_are_measured_again_within_bounds() {
         _ => (Status::ClientBound, 900.0),
     });
     assert_eq!(found[0].ended, Ended::Client);
-    assert_eq!(found[0].figures[0].verdict, Outcome::CannotTell);
+    assert_eq!(found[0].figures[0].verdict, Difference::CannotTell);
     // Six rounds, in each of which the spoilt side was measured three times.
     assert_eq!(trials.len(), 6 * 4);
 }
@@ -160,7 +163,7 @@ fn a_system_at_its_end_is_given_up_and_the_others_go_on() {
     assert_eq!(ended, [Ended::System, Ended::Precision]);
     assert_eq!(trials.iter().filter(|t| t.cell == "b").count(), 1);
     assert!(found[0].figures[0].why.as_ref().unwrap().contains("lossy"));
-    assert_eq!(found[1].figures[0].verdict, Outcome::Same);
+    assert_eq!(found[1].figures[0].verdict, Difference::Same);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use pubgauge_driver::Settings;
 use pubgauge_report::compare::{CellOf, Question, conclude, next};
 use pubgauge_results::Trial;
-use pubgauge_results::comparison::{Comparison, Ended, Outcome};
+use pubgauge_results::comparison::{Comparison, Difference, Ended};
 use pubgauge_runner::searching::seconds;
 use pubgauge_runner::simulated::simulate;
 use pubgauge_simulator::Behaviour;
@@ -97,12 +97,12 @@ fn told(count: u64, more: f64) -> usize {
                     assert_ne!(
                         verdict,
                         if more > 0.0 {
-                            Outcome::Worse
+                            Difference::Worse
                         } else {
-                            Outcome::Better
+                            Difference::Better
                         }
                     );
-                    let clear = matches!(verdict, Outcome::Better | Outcome::Worse);
+                    let clear = matches!(verdict, Difference::Better | Difference::Worse);
                     *told.lock().expect("no panic") += usize::from(clear);
                 }
             });
@@ -116,7 +116,10 @@ fn equals_are_seldom_told_apart() {
     let found = (0..40).filter(|seed| {
         let found = compared(0.0, *seed);
         assert_eq!(found.ended, Ended::Precision, "{found:?}");
-        matches!(found.figures[0].verdict, Outcome::Better | Outcome::Worse)
+        matches!(
+            found.figures[0].verdict,
+            Difference::Better | Difference::Worse
+        )
     });
     let found = found.count();
     println!("{found} of 40 told apart");

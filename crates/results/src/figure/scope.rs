@@ -6,7 +6,7 @@ use crate::window::WindowFigures;
 
 /// The counts, rates and times of a trial, of one of its flows or of a window. `None`: that part does not have it, or
 /// it was not observed.
-pub(super) struct Part<'a> {
+pub(super) struct Scope<'a> {
     pub published: u64,
     pub refused: u64,
     pub not_connected: u64,
@@ -30,9 +30,9 @@ pub(super) struct Part<'a> {
 }
 
 /// The fields that all three name alike, and those of its own.
-macro_rules! part {
+macro_rules! scope {
     ($of:ident, $($own:tt)*) => {
-        Part {
+        Scope {
             published: $of.published,
             refused: $of.refused,
             not_connected: $of.not_connected,
@@ -51,9 +51,9 @@ macro_rules! part {
     };
 }
 
-impl<'a> From<&'a Trial> for Part<'a> {
+impl<'a> From<&'a Trial> for Scope<'a> {
     fn from(of: &'a Trial) -> Self {
-        part! { of,
+        scope! { of,
             lost: Some(of.lost),
             under_way: Some(of.under_way),
             offered_per_s: Some(of.offered_msgs_per_s),
@@ -65,9 +65,9 @@ impl<'a> From<&'a Trial> for Part<'a> {
     }
 }
 
-impl<'a> From<&'a FlowFigures> for Part<'a> {
+impl<'a> From<&'a FlowFigures> for Scope<'a> {
     fn from(of: &'a FlowFigures) -> Self {
-        part! { of,
+        scope! { of,
             lost: Some(of.lost),
             under_way: Some(of.under_way),
             offered_per_s: None,
@@ -79,9 +79,9 @@ impl<'a> From<&'a FlowFigures> for Part<'a> {
     }
 }
 
-impl<'a> From<&'a WindowFigures> for Part<'a> {
+impl<'a> From<&'a WindowFigures> for Scope<'a> {
     fn from(of: &'a WindowFigures) -> Self {
-        part! { of,
+        scope! { of,
             lost: of.lost,
             under_way: of.under_way,
             offered_per_s: Some(of.offered_msgs_per_s),

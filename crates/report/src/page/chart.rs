@@ -6,14 +6,14 @@ use serde_json::Value;
 use pubgauge_quantities::shown;
 
 use super::html::table;
-use crate::figures::{Figure, Kind};
+use crate::charts::{Chart, Kind};
 
 /// Rows of a figure's readable table; longer ones are cut with a note. The CSV has all.
 const TABLE_ROWS: usize = 40;
 
 /// A figure of a workload.
-pub(super) fn one_figure(figure: &Figure, workload: &str, flat_out: bool) -> Markup {
-    let Figure { id, title, .. } = figure;
+pub(super) fn one_chart(figure: &Chart, workload: &str, flat_out: bool) -> Markup {
+    let Chart { id, title, .. } = figure;
     let class = match (figure.wide, figure.kind) {
         (true, _) => Some("wide"),
         // Other tables show it already: that of percentiles, and that of results.

@@ -2,11 +2,11 @@
 
 use pubgauge_results::claim::{ClaimOutcome, ClaimPicture};
 
-use super::figure::{Figure, Kind, Value, columns};
+use super::chart::{Chart, Kind, Value, columns};
 use crate::claims::unit;
 
 /// The figures of a claim, one for each part that has an axis. Their ids begin with `id`.
-pub(crate) fn of_claim(claim: &ClaimOutcome, id: &str) -> Vec<Figure> {
+pub(crate) fn of_claim(claim: &ClaimOutcome, id: &str) -> Vec<Chart> {
     let numbered = claim.pictures.iter().zip(1..);
     let figure = |(picture, nth): (&ClaimPicture, u32)| {
         let sides = picture.sides.iter();
@@ -31,7 +31,7 @@ pub(crate) fn of_claim(claim: &ClaimOutcome, id: &str) -> Vec<Figure> {
             "" => String::new(),
             part => format!(" ({part})"),
         };
-        Figure {
+        Chart {
             id: format!("{id}-{nth}"),
             kind: Kind::Claim,
             wide: false,
@@ -50,7 +50,7 @@ pub(crate) fn of_claim(claim: &ClaimOutcome, id: &str) -> Vec<Figure> {
             marks: Vec::new(),
         }
     };
-    let mut figures: Vec<Figure> = numbered.map(figure).collect();
+    let mut figures: Vec<Chart> = numbered.map(figure).collect();
     figures.retain(|figure| !figure.rows.is_empty());
     figures
 }

@@ -11,14 +11,14 @@ use crate::answers;
 use crate::summary::{Bound, Carried, Workload};
 use pubgauge_results::figure::per_message;
 
+mod chart;
 pub(crate) mod claims;
-mod figure;
 mod latency;
 pub(crate) mod searches;
 mod series;
 
-pub use figure::{Figure, Kind, Line, Mark, NOISE, Value};
-use figure::{columns, interval, row};
+pub use chart::{Chart, Kind, Line, Mark, NOISE, Value};
+use chart::{columns, interval, row};
 
 /// The figures of one workload, as they are shown: first the one by which it is judged.
 pub fn of_workload(
@@ -26,7 +26,7 @@ pub fn of_workload(
     workload: &Workload<'_>,
     at: usize,
     logs: &Logs,
-) -> Vec<Figure> {
+) -> Vec<Chart> {
     let lines = lines(results, workload);
     let id = |kind: &str| format!("w{}-{kind}", at + 1);
     let throughput = throughput(workload, id("throughput"), &lines);
@@ -79,7 +79,7 @@ fn lines_of(lines: &[(Option<String>, Line)], names: &[&str]) -> Vec<Line> {
     all.map(|(_, line)| line.clone()).collect()
 }
 
-fn throughput(workload: &Workload<'_>, id: String, lines: &[(Option<String>, Line)]) -> Figure {
+fn throughput(workload: &Workload<'_>, id: String, lines: &[(Option<String>, Line)]) -> Chart {
     let mut rows = Vec::new();
     for cell in &workload.cells {
         // A paced client-bound row has no bound: more than the load is not asked for.
@@ -107,7 +107,7 @@ fn throughput(workload: &Workload<'_>, id: String, lines: &[(Option<String>, Lin
     } else {
         " The schedule sets the rate here: a system that keeps up delivers what is offered."
     };
-    Figure {
+    Chart {
         id,
         kind: Kind::Throughput,
         wide: workload.flat_out,
@@ -136,7 +136,7 @@ fn axes(
     workload: &Workload<'_>,
     id: &dyn Fn(&str) -> String,
     lines: &[(Option<String>, Line)],
-) -> Vec<Figure> {
+) -> Vec<Chart> {
     let count = workload.points.iter().map(|point| point.values.len()).max();
     let mut figures = Vec::new();
     for axis in 0..count.unwrap_or(0) {
@@ -179,7 +179,7 @@ fn axes(
         if values.len() < 2 {
             continue;
         }
-        figures.push(Figure {
+        figures.push(Chart {
             id: id(&format!("axis{}", axis + 1)),
             kind: Kind::Axis,
             wide: true,
@@ -219,7 +219,7 @@ fn stacked(workload: &Workload<'_>, parts: &[Part]) -> Vec<Vec<Value>> {
     rows
 }
 
-fn cpu(workload: &Workload<'_>, id: String) -> Figure {
+fn cpu(workload: &Workload<'_>, id: String) -> Chart {
     const PARTS: [Part; 3] = [
         ("system", |t| per_message(t.system_cpu_s?, t)),
         ("publishers", |t| per_message(t.client_cpu_s.publishers, t)),
@@ -227,7 +227,7 @@ fn cpu(workload: &Workload<'_>, id: String) -> Figure {
             per_message(t.client_cpu_s.subscribers, t)
         }),
     ];
-    Figure {
+    Chart {
         id,
         kind: Kind::Times,
         wide: false,
@@ -249,12 +249,12 @@ fn cpu(workload: &Workload<'_>, id: String) -> Figure {
     }
 }
 
-fn memory(workload: &Workload<'_>, id: String) -> Figure {
+fn memory(workload: &Workload<'_>, id: String) -> Chart {
     const PARTS: [Part; 2] = [
         ("system", |t| Some(t.system_rss_bytes? as f64)),
         ("client", |t| Some(t.client_rss_bytes as f64)),
     ];
-    Figure {
+    Chart {
         id,
         kind: Kind::Bytes,
         wide: false,

@@ -11,7 +11,7 @@ use crate::cell::Cell;
 pub const NOISE: &str = "machine's noise";
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Figure {
+pub struct Chart {
     /// Unique on the page; also the name of its files.
     pub id: String,
     /// How it is drawn.

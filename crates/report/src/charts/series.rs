@@ -2,13 +2,13 @@
 
 use pubgauge_results::SeriesRecord;
 
-use super::figure::{Figure, Kind, Mark, Value, columns, row};
+use super::chart::{Chart, Kind, Mark, Value, columns, row};
 use crate::summary::Workload;
 
 /// The largest number of records in a figure; longer series are merged record by record.
 const SERIES_POINTS: usize = 240;
 
-pub(super) fn series(workload: &Workload<'_>, id: String) -> Figure {
+pub(super) fn series(workload: &Workload<'_>, id: String) -> Chart {
     let mut rows = Vec::new();
     let mut measured: f64 = 0.0;
     let mut end: f64 = 0.0;
@@ -43,7 +43,7 @@ pub(super) fn series(workload: &Workload<'_>, id: String) -> Figure {
         to_s: rounded(end),
         label: "drain".into(),
     };
-    Figure {
+    Chart {
         id,
         kind: Kind::Series,
         wide: true,

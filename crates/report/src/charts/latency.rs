@@ -3,7 +3,7 @@
 use pubgauge_results::histogram::{self, clean_tag};
 use pubgauge_results::{Distribution, Trial};
 
-use super::figure::{Figure, Kind, Line, NOISE, Value, columns, interval, row};
+use super::chart::{Chart, Kind, Line, NOISE, Value, columns, interval, row};
 use crate::Logs;
 use crate::lists::unique;
 use crate::summary::{Cell, Workload};
@@ -25,7 +25,7 @@ pub(super) fn figures(
     logs: &Logs,
     id: &dyn Fn(&str) -> String,
     lines: &[(Option<String>, Line)],
-) -> Vec<Figure> {
+) -> Vec<Chart> {
     let mut figures = vec![percentiles(workload, logs, None, id("latency"), lines)];
     let trials = workload.cells.iter().flat_map(|cell| &cell.trials);
     let flows = trials.flat_map(|trial| &trial.flows);
@@ -62,7 +62,7 @@ fn percentiles(
     flow: Option<&str>,
     id: String,
     lines: &[(Option<String>, Line)],
-) -> Figure {
+) -> Chart {
     let mut rows = Vec::new();
     for cell in quotable(workload) {
         for (name, quantile) in PERCENTILES {
@@ -107,7 +107,7 @@ fn percentiles(
     let own = |line: &&(Option<String>, Line)| {
         line.0.as_deref() == flow && line.1.of.starts_with("latency_ns.")
     };
-    Figure {
+    Chart {
         id,
         kind: Kind::Percentiles,
         wide: flow.is_none() && !workload.flat_out,
@@ -140,7 +140,7 @@ fn queueing(workload: &Workload<'_>) -> &'static str {
     }
 }
 
-fn ecdf(workload: &Workload<'_>, logs: &Logs, id: String) -> Figure {
+fn ecdf(workload: &Workload<'_>, logs: &Logs, id: String) -> Chart {
     let mut rows = Vec::new();
     for cell in quotable(workload) {
         let points = curve(cell, logs, None).into_iter();
@@ -151,7 +151,7 @@ fn ecdf(workload: &Workload<'_>, logs: &Logs, id: String) -> Figure {
             |(ns, share): (f64, f64)| vec![NOISE.into(), "".into(), ns.into(), share.into()];
         rows.extend(thin(trial.noise_ecdf.clone()).into_iter().map(point));
     }
-    Figure {
+    Chart {
         id,
         kind: Kind::Ecdf,
         wide: false,

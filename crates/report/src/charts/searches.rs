@@ -3,12 +3,12 @@
 use pubgauge_results::Results;
 use pubgauge_results::search::Axis;
 
-use super::figure::{Figure, Kind, Line, Value, columns};
+use super::chart::{Chart, Kind, Line, Value, columns};
 use super::{lines, lines_of};
 use crate::searches::{Sought, Tried, finding, purpose};
 
 /// The figures of a search, without those that have no rows.
-pub(crate) fn of_search(results: &Results, sought: &Sought<'_>) -> Vec<Figure> {
+pub(crate) fn of_search(results: &Results, sought: &Sought<'_>) -> Vec<Chart> {
     let id = |kind: &str| format!("s{}-{kind}", sought.number + 1);
     let mut figures = vec![
         achieved(sought, id("achieved")),
@@ -65,7 +65,7 @@ fn limits(sought: &Sought<'_>, whole: f64) -> Vec<Line> {
     known.collect()
 }
 
-fn achieved(sought: &Sought<'_>, id: String) -> Figure {
+fn achieved(sought: &Sought<'_>, id: String) -> Chart {
     let column = |name: &str| column(name, sought.search.axis);
     let rows = sought.tried.iter().map(|tried| {
         let measured = tried.trial.map(|trial| trial.duration_s);
@@ -76,7 +76,7 @@ fn achieved(sought: &Sought<'_>, id: String) -> Figure {
         ];
         row(sought, tried, figures)
     });
-    Figure {
+    Chart {
         id,
         kind: Kind::Limit,
         wide: false,
@@ -96,7 +96,7 @@ fn achieved(sought: &Sought<'_>, id: String) -> Figure {
     }
 }
 
-fn latency(results: &Results, sought: &Sought<'_>, id: String) -> Figure {
+fn latency(results: &Results, sought: &Sought<'_>, id: String) -> Chart {
     let middle = sought.middle();
     let rows = sought.tried.iter().filter_map(|tried| {
         let (own, trial) = (tried.step.load?, tried.trial?);
@@ -116,7 +116,7 @@ fn latency(results: &Results, sought: &Sought<'_>, id: String) -> Figure {
         (_, None) => "The limit is taken for what the system carries at least.",
     };
     let asked = lines(results, &sought.workload());
-    Figure {
+    Chart {
         id,
         kind: Kind::LatencyOverLoad,
         wide: false,
