@@ -82,7 +82,7 @@ impl Proposer<'_> {
             settings: template.settings_name.clone(),
             workload: template.workload.name.clone(),
             axes: axes(template),
-            axis: axis,
+            axis,
             ..Search::default()
         };
         let mut found = searching::conclude(&question, axis, number, done, &self.criteria, about);
@@ -147,7 +147,7 @@ impl Proposer<'_> {
                 Some(LimitShare {
                     of: share.of.clone(),
                     share: share.share,
-                    axis: axis,
+                    axis,
                     end,
                     load,
                     at_least: found.high.is_none(),

@@ -4,9 +4,9 @@ use crate::sample;
 
 use pubgauge_report::{page, table};
 use pubgauge_results::Results;
-use pubgauge_results::comparison::{ComparedFigure, Comparison, Ended, Outcome, Side};
+use pubgauge_results::comparison::{ComparedFigure, Comparison, Difference, Ended, Side};
 
-fn figure(name: &str, change: Option<(f64, f64, f64)>, verdict: Outcome) -> ComparedFigure {
+fn figure(name: &str, change: Option<(f64, f64, f64)>, verdict: Difference) -> ComparedFigure {
     ComparedFigure {
         figure: name.into(),
         unit: "ns".into(),
@@ -61,7 +61,7 @@ fn an_ablation_is_a_table_of_changes_and_systems() {
         let cpu = figure(
             "system-cpu-per-message",
             Some((-0.01, -0.02, 0.0)),
-            Outcome::Same,
+            Difference::Same,
         );
         vec![figure("latency.p50", latency, verdict), cpu]
     };
@@ -69,25 +69,25 @@ fn an_ablation_is_a_table_of_changes_and_systems() {
         compared(
             "mosquitto",
             "best effort",
-            both(Some((-0.41, -0.43, -0.39)), Outcome::Better),
+            both(Some((-0.41, -0.43, -0.39)), Difference::Better),
             Ended::Precision,
         ),
         compared(
             "mosquitto",
             "no batching",
-            both(Some((0.13, 0.09, 0.17)), Outcome::Worse),
+            both(Some((0.13, 0.09, 0.17)), Difference::Worse),
             Ended::Precision,
         ),
         compared(
             "nats",
             "best effort",
-            both(None, Outcome::CannotTell),
+            both(None, Difference::CannotTell),
             Ended::System,
         ),
         compared(
             "a system with a long name",
             "best effort",
-            both(Some((0.02, -0.01, 0.06)), Outcome::CannotTell),
+            both(Some((0.02, -0.01, 0.06)), Difference::CannotTell),
             Ended::Budget,
         ),
     ]);
@@ -121,11 +121,11 @@ fn two_systems_have_their_figures_side_by_side() {
         "nats",
         "default",
         vec![
-            figure("latency.p50", Some((0.13, 0.09, 0.17)), Outcome::Worse),
+            figure("latency.p50", Some((0.13, 0.09, 0.17)), Difference::Worse),
             figure(
                 "system-cpu-per-message",
                 Some((-0.2, -0.22, -0.18)),
-                Outcome::Better,
+                Difference::Better,
             ),
         ],
         Ended::Precision,
