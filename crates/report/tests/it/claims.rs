@@ -587,7 +587,7 @@ fn shares_of_limits() {
     }
     let found = judged(&results, order);
     assert_eq!(found.outcome, ClaimVerdict::CannotTell, "{found:?}");
-    let why = "the limit of limit is only known as at least 1200/s";
+    let why = "the limit of limit is only known as at least 1.2k msg/s";
     assert!(found.reason.contains(why), "{}", found.reason);
     // The cell is not there at all.
     let of_b = |trial: &Trial| trial.system.name == "b" && trial.axes[0].value == "4KiB";

@@ -244,7 +244,7 @@ fn lateness_that_was_asked_for() {
         &t,
         &gathered(MS),
         Status::ClientBound,
-        "more than 250.0 µs late (beyond the 1.0 ms",
+        "more than 250 µs late (beyond the 1.00 ms",
     );
 
     let mut t = calm();
