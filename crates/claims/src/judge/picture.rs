@@ -1,7 +1,7 @@
 //! What a claim is about as curves: the figure of each side over the axis.
 
 use super::cells::{Measured, Series, points};
-use super::missing;
+use super::{lacking, lacks};
 use crate::curve::FEWEST;
 use crate::rule::{Claim, Filter, Rule, quantity};
 use crate::stats::Estimate;
@@ -50,11 +50,11 @@ pub struct Point {
 /// The curves of all parts of a claim that have an axis and are applicable; none where nothing was
 /// measured along it.
 pub fn pictures(claim: &Claim, run: &Run<'_>) -> Vec<Picture> {
-    if missing(&claim.needs, run).is_some() {
+    if lacking(claim, run).is_some() {
         return Vec::new();
     }
     let parts = claim.parts.iter();
-    let parts = parts.filter(|part| missing(&part.needs, run).is_none());
+    let parts = parts.filter(|part| lacks(part, run).is_none());
     let rules = parts.flat_map(|part| part.rules().into_iter().map(move |rule| (part, rule)));
     let drawn = rules.filter_map(|(part, rule)| {
         let axis = rule.along.clone()?;
