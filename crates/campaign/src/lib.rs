@@ -14,6 +14,7 @@ pub mod networks;
 pub mod pairs;
 mod prepared;
 mod proposer;
+pub mod sizes;
 
 pub use campaign::{Campaign, Note, Watch, judge, share};
 pub use client::{ClientOptions, MOST_PROCESSES};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use pubgauge_campaign::{Chosen, ClientOptions, Found, Prepared};
-use pubgauge_campaign::{capacity, hosts, networks, pairs, share};
+use pubgauge_campaign::{capacity, hosts, networks, pairs, share, sizes};
 use pubgauge_driver::{Settings, Subscription, Topology, Unsupported};
 use pubgauge_report::units::so_many;
 use pubgauge_runner::convert::one_line;
@@ -128,7 +128,7 @@ fn planned(
         if elsewhere {
             hosts::refused(trial, chosen)
         } else {
-            networks::refused(trial, chosen)
+            networks::refused(trial, chosen).or_else(|| sizes::refused(trial, chosen))
         }
     });
     if plan.trials.is_empty() {
@@ -262,10 +262,12 @@ fn study(selection: &Selection) -> Result<(Study, String, PathBuf), Ending> {
 /// How this machine enforces the limits of a plan, in words.
 fn limits(plan: &Plan) -> Vec<String> {
     let all = plan.trials.iter().flat_map(|t| {
-        [
+        let hosts = t.hosts.iter().flat_map(|hosts| sizes::shares(hosts));
+        let own = [
             ("each instance of a system", share(&t.limits)),
             ("each worker process", share(&t.client_limits)),
-        ]
+        ];
+        own.into_iter().chain(hosts)
     });
     let notes = all.flat_map(|(who, share)| {
         let held = foresee(&share);

@@ -16,6 +16,7 @@ use pubgauge_workload::{Exchange, Sizes, Workload};
 use crate::instances::Instances;
 use crate::job::Counts;
 use crate::network::{LinkCounters, TrialNetwork};
+use crate::sizes::{OwnCost, SizeMeter};
 
 /// How long an interface is watched before clients connect, and again after all have closed.
 const QUIET: Duration = Duration::from_millis(500);
@@ -31,6 +32,8 @@ pub struct Counter {
     opened: bool,
     interface: Option<Interface>,
     links: Option<LinkCounters>,
+    /// Hosts of given sizes.
+    hosts: SizeMeter,
     /// Whether the system works inside the client.
     in_client: bool,
     /// When the first readings of a measurement were taken, and the last ones.
@@ -123,15 +126,21 @@ impl Interface {
 }
 
 impl Counter {
-    /// Prepares to count what is asked for, and on a network the traffic on its links. `in_client`: the system
-    /// works inside the client's processes.
-    pub fn new(asked: &Counts, network: Option<&TrialNetwork>, in_client: bool) -> Counter {
+    /// Prepares to count what is asked for, on a network the traffic on its links, and what is used of `hosts` of given
+    /// sizes. `in_client`: the system works inside the client's processes.
+    pub(crate) fn new(
+        asked: &Counts,
+        network: Option<&TrialNetwork>,
+        hosts: SizeMeter,
+        in_client: bool,
+    ) -> Counter {
         let not = || Side::Not("it was never measured".to_owned());
         Counter {
             calls: asked.system_calls.then(|| [not(), not()]),
             opened: false,
             interface: asked.interface.as_deref().map(Interface::open),
             links: network.map(LinkCounters::open),
+            hosts,
             in_client,
             read: None,
         }
@@ -181,6 +190,7 @@ impl Counter {
         if let Some(links) = &mut self.links {
             links.begin();
         }
+        self.hosts.begin();
         for side in self.calls.iter_mut().flatten() {
             side.read(false);
         }
@@ -201,13 +211,23 @@ impl Counter {
         if let Some(links) = &mut self.links {
             links.end();
         }
+        self.hosts.end();
         for side in self.calls.iter_mut().flatten() {
             side.read(true);
         }
     }
 
     /// Fills in what was counted of a trial.
-    pub fn finish(self, workload: &Workload, record: &TrialRecord, trial: &mut Trial) {
+    pub fn finish(
+        self,
+        workload: &Workload,
+        record: &TrialRecord,
+        (own, realtime): (Option<OwnCost>, Option<u8>),
+        trial: &mut Trial,
+    ) {
+        if self.read.is_some() {
+            trial.sized_hosts = self.hosts.finish(record, own, realtime);
+        }
         let late = late(self.read, record);
         trial.network = self.links.map(|links| links.finish(late.clone()));
         trial.system_calls = self.calls.map(|sides| {

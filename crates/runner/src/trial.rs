@@ -25,6 +25,7 @@ use crate::observe::{Observed, Steps, Watcher};
 use crate::on_request::Counter;
 use crate::processes::ProcessPlace;
 use crate::running_system::{How, Kept};
+use crate::sizes::SizeMeter;
 
 /// The time of day; of a clock beyond the year 9999, which is as far as it can be written, the end of that.
 pub fn now() -> Timestamp {
@@ -69,6 +70,9 @@ pub fn perform(
         ..job.system.clone()
     };
     let instances = job.brokers.max(1) as usize;
+    if job.has_sized_broker_hosts() {
+        (system.limits.cores, system.limits.memory_mib) = (None, None);
+    }
     let shared = limits::Shared::new(&mut system, job.share, instances, &bench.client);
     let how = How::of(job, &system);
     let mut not_in_order = Vec::new();
@@ -87,7 +91,7 @@ pub fn perform(
     let processes = bench.client.processes.clone();
     let processes = processes.map(|processes| {
         let network = job.network.clone();
-        Arc::new(ProcessPlace::new(processes, network))
+        Arc::new(ProcessPlace::new(processes, network, job.hosts.clone()))
     });
     let brokerless = job.system.kind == Kind::Library;
     let hosts = bench.client.hosts.clone();
@@ -110,7 +114,9 @@ pub fn perform(
         place,
         ..here
     };
-    let mut counter = Counter::new(&job.counts, job.network.as_ref(), brokerless);
+    let workers = processes.iter().flat_map(|place| &place.shares);
+    let sized = SizeMeter::new(running.shares.iter().chain(workers));
+    let mut counter = Counter::new(&job.counts, job.network.as_ref(), sized, brokerless);
     counter.quiet();
     let mut watcher = Watcher::new(
         &running,
@@ -144,9 +150,15 @@ pub fn perform(
         asked.system.version = version;
     }
     let mut trial = convert::trial(asked, &job.of_flows, job.workload, &record, &observed);
-    counter.finish(job.workload, &record, &mut trial);
-    trial.limits = shared.held(&running.held());
     let realtime = bench.client.realtime;
+    counter.finish(
+        job.workload,
+        &record,
+        (bench.own_cost, realtime),
+        &mut trial,
+    );
+    let held = shared.held(&running.held());
+    trial.limits = held.or_else(|| running.host_limits());
     if let Some(clocks) = clocks {
         trial.hosts = clocks.hosts;
         trial.errors.extend(clocks.errors);
