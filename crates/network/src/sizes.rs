@@ -87,7 +87,9 @@ impl Sizes {
 impl Size {
     /// In words: `0.3 cores and 512 MiB`; `None` where nothing is limited.
     pub fn words(&self) -> Option<String> {
-        let cores = self.cores.map(|cores| format!("{cores} cores"));
+        // Sums of numbers such as 0.1 are not exact.
+        let rounded = |cores: f64| (cores * 1e6).round() / 1e6;
+        let cores = self.cores.map(|cores| format!("{} cores", rounded(cores)));
         let memory = self.memory_bytes;
         let memory = memory.map(|bytes| format!("{} MiB of memory", bytes >> 20));
         let parts: Vec<String> = cores.into_iter().chain(memory).collect();
