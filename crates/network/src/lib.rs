@@ -1,5 +1,6 @@
 //! An emulated network as plain data: its hosts, the properties of their links to the switch, and measurements
-//! of the bare links; and the sizes of hosts, on such a network or on one machine. Pure; `crates/lab` makes such a network, a study asks for one, results contain it.
+//! of the bare links; and the sizes of hosts, on such a network or on one machine. Pure; `crates/lab` makes such a
+//! network, a study asks for one, results contain it.
 
 mod baseline;
 mod check;

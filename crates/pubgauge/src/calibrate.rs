@@ -90,8 +90,8 @@ pub struct GoodFor {
 }
 
 impl Calibration {
-    /// What pubgauge itself takes for a message: the cost of its path beyond that of the same bytes through a bare socket,
-    /// 64 KiB in each call.
+    /// What pubgauge itself takes for a message: the cost of its path beyond that of the same bytes through a bare
+    /// socket, 64 KiB in each call.
     pub fn own_cost(&self) -> OwnCost {
         let beyond = |path: &PathCost| {
             let ns = |msgs_per_cpu_s: f64| SECOND as f64 / msgs_per_cpu_s.max(1.0);

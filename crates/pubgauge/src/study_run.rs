@@ -225,8 +225,8 @@ fn realtime(priority: Option<u8>) -> Result<(), Ending> {
 }
 
 /// The stored calibration of this machine. One is made if there is none and it is `needed`: by the first look, so that
-/// new users need not know of it, and on hosts of given sizes, where pubgauge's own part is told. If that fails, the run
-/// goes on without.
+/// new users need not know of it, and on hosts of given sizes, where pubgauge's own part is told. If that fails, the
+/// run goes on without.
 fn calibration(
     args: &RunArgs,
     testbed: &Testbed,

@@ -16,17 +16,17 @@ pub struct SizedHost {
     /// Processor time that its processes used, in processors; absent where it was not seen.
     #[serde(default)]
     pub used_cores: Option<f64>,
-    /// Time for which the kernel kept its processes waiting at the end of their share, as a share of the measurement, added
-    /// up over processors; absent where no quota is held.
+    /// Time for which the kernel kept its processes waiting at the end of their share, as a share of the measurement,
+    /// added up over processors; absent where no quota is held.
     #[serde(default)]
     pub throttled: Option<f64>,
-    /// Share of the measurement for which its worker that waited most was ready and waited for a processor, less what the
-    /// host itself was kept waiting for: others had the processors then.
+    /// Share of the measurement for which its worker that waited most was ready and waited for a processor, less what
+    /// the host itself was kept waiting for: others had the processors then.
     #[serde(default)]
     pub crowded: f64,
-    /// Share of the processor time used there that is pubgauge's own, by the calibration of the machine: what a message costs
-    /// beyond the same bytes through a bare socket, times its messages. Absent where it is not known, and for hosts of
-    /// brokers.
+    /// Share of the processor time used there that is pubgauge's own, by the calibration of the machine: what a
+    /// message costs beyond the same bytes through a bare socket, times its messages. Absent where it is not known,
+    /// and for hosts of brokers.
     #[serde(default)]
     pub own: Option<f64>,
 }

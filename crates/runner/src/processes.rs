@@ -39,8 +39,8 @@ pub struct ProcessPlace {
 }
 
 impl ProcessPlace {
-    /// The place of one trial; with a `network` each worker runs on its host there, and with `hosts` of given sizes on one of
-    /// these.
+    /// The place of one trial; with a `network` each worker runs on its host there, and with `hosts` of given sizes
+    /// on one of these.
     pub fn new(
         processes: Processes,
         network: Option<TrialNetwork>,

@@ -18,8 +18,8 @@ use crate::limits::{beside_realtime, on_all};
 /// The shares of hosts, held while this lives.
 pub(crate) type HostShares = BTreeMap<Host, Arc<HostShare>>;
 
-/// What pubgauge itself takes for a message of its own processor time, beyond the same bytes through a bare socket, as a
-/// calibration measured it; ns.
+/// What pubgauge itself takes for a message of its own processor time, beyond the same bytes through a bare socket,
+/// as a calibration measured it; ns.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OwnCost {
     /// For each message published.

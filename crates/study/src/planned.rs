@@ -121,8 +121,8 @@ impl PlannedTrial {
         std::iter::once(&*self.settings).chain(&self.of_flows)
     }
 
-    /// Hosts of publishing devices and hosts of the others, on a network or of given sizes; `None` where all run on this
-    /// host.
+    /// Hosts of publishing devices and hosts of the others, on a network or of given sizes; `None` where all run on
+    /// this host.
     pub fn worker_hosts(&self) -> Option<(u32, u32)> {
         let on_network = self.network.as_ref();
         let on_network = on_network.map(|of| (of.publisher.hosts, of.subscriber.hosts));

@@ -205,7 +205,8 @@ impl Audience {
     }
 
     /// The party that answers the messages of a stream of a ping-pong flow: that of the flow's first subscriber
-    /// that hears them, or of its last one if the flow says so. `None` if nobody of the flow does, or the flow is no ping-pong.
+    /// that hears them, or of its last one if the flow says so. `None` if nobody of the flow does, or the flow is no
+    /// ping-pong.
     pub fn responder(&self, stream: u32) -> Option<u32> {
         self.responders.get(&stream).copied()
     }

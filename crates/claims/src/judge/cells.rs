@@ -46,8 +46,8 @@ impl Run<'_> {
         self.cells().map(|cell| &cell.system)
     }
 
-    /// What the networks of all measured cells of these rules have in common, in the words of claims; empty where one of
-    /// the cells ran on one host. Of rules without a measured cell, what any network of the run is.
+    /// What the networks of all measured cells of these rules have in common, in the words of claims; empty where one
+    /// of the cells ran on one host. Of rules without a measured cell, what any network of the run is.
     pub(super) fn network_of(&self, rules: &[&Rule]) -> Vec<&str> {
         let filters: Vec<Filter> = (rules.iter())
             .flat_map(|rule| {

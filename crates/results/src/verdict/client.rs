@@ -123,7 +123,8 @@ impl Load {
         self.publishers_full || self.publishers_waiting > thresholds::WAITING
     }
 
-    /// The status of a trial in which something is the doing of publishing workers: that of their host where it was full.
+    /// The status of a trial in which something is the doing of publishing workers: that of their host where it was
+    /// full.
     pub fn publishers_blame(&self) -> Status {
         self.blame(&self.publishers_host)
     }

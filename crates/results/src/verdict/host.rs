@@ -1,5 +1,5 @@
-//! Client hosts of a given size that came to the end of it: a result about such hosts, where it is the host and not pubgauge
-//! or the machine that was at its end.
+//! Client hosts of a given size that came to the end of it: a result about such hosts, where it is the host and not
+//! pubgauge or the machine that was at its end.
 
 use super::thresholds;
 use crate::model::{Status, Trial};
@@ -11,7 +11,8 @@ pub(super) struct AtEnd {
     pub words: String,
     /// [`Status::HostBound`], or [`Status::ClientBound`] where it may have been pubgauge or the machine.
     pub status: Status,
-    /// It had no processor time left for its load; else its waits are long enough to make up the tail of latencies alone.
+    /// It had no processor time left for its load; else its waits are long enough to make up the tail of latencies
+    /// alone.
     pub is_full: bool,
 }
 
@@ -21,8 +22,8 @@ fn held<'a>(trial: &'a Trial, role: &str) -> impl Iterator<Item = &'a SizedHost>
     hosts.filter(move |host| host.is_of(role) && host.limits.cores_by_quota)
 }
 
-/// Share of the measurement for which a worker of a role was ready and waited for a processor that others had; `None` where
-/// no host of the role has a size.
+/// Share of the measurement for which a worker of a role was ready and waited for a processor that others had; `None`
+/// where no host of the role has a size.
 pub(super) fn crowded(trial: &Trial, role: &str) -> Option<f64> {
     let waited = held(trial, role).map(|host| host.crowded);
     waited.reduce(f64::max)

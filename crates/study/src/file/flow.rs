@@ -65,8 +65,8 @@ pub struct FlowFile {
     pub replay: Option<ReplayFile>,
     /// One way, or there and back; one-way if absent.
     pub exchange: Option<ExchangeFile>,
-    /// Which of several subscribers that hear a question of a ping-pong answers it, in the order in which they are listed
-    /// and subscribe; the first if absent.
+    /// Which of several subscribers that hear a question of a ping-pong answers it, in the order in which they are
+    /// listed and subscribe; the first if absent.
     pub answered_by: Option<AnsweredByFile>,
     /// The flow begins so long after the start of the measurement; if absent, with the warm-up, or, where `lasts` is
     /// given, with the measurement.

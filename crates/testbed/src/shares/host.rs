@@ -7,8 +7,8 @@ use super::share::{Held, Share};
 use super::{Group, Holding, hold};
 use crate::realtime::usable_cpus;
 
-/// What all processes of a host get of the machine together, held while this lives: whatever is started on the host enters
-/// the same control groups.
+/// What all processes of a host get of the machine together, held while this lives: whatever is started on the host
+/// enters the same control groups.
 #[derive(Debug)]
 pub struct HostShare {
     share: Share,
@@ -16,8 +16,8 @@ pub struct HostShare {
 }
 
 impl HostShare {
-    /// Holds a share as well as possible here. `number`: of the host among all, from 0; where processor time is limited by
-    /// affinity, hosts take processors in turn.
+    /// Holds a share as well as possible here. `number`: of the host among all, from 0; where processor time is
+    /// limited by affinity, hosts take processors in turn.
     pub fn hold(share: Share, number: usize) -> HostShare {
         let usable = share.in_turn(usable_cpus(), number);
         HostShare {
@@ -36,8 +36,8 @@ impl HostShare {
         &self.holding.held
     }
 
-    /// Time for which the kernel has kept its processes waiting since the share was used up for that period, ns, added up
-    /// over processors; `None` where no quota is held.
+    /// Time for which the kernel has kept its processes waiting since the share was used up for that period, ns,
+    /// added up over processors; `None` where no quota is held.
     pub fn throttled_ns(&self) -> Option<u64> {
         let mut groups = self.held().groups.iter();
         groups
@@ -58,8 +58,8 @@ impl HostShare {
         pids.into_iter().collect()
     }
 
-    /// Gives its processes all processor time that there is for as long as `what` takes: the start of a server that is slow
-    /// on a small host is not what is measured.
+    /// Gives its processes all processor time that there is for as long as `what` takes: the start of a server that
+    /// is slow on a small host is not what is measured.
     pub(crate) fn free_while<T>(&self, what: impl FnOnce() -> T) -> T {
         struct Again<'a>(&'a Share, &'a [Group]);
         impl Drop for Again<'_> {

@@ -1,5 +1,5 @@
-//! Hosts of given sizes: what is carried in proportion to a host's size, a crowded machine beside one, and beds of all kinds in
-//! one study. Needs root.
+//! Hosts of given sizes: what is carried in proportion to a host's size, a crowded machine beside one, and beds of
+//! all kinds in one study. Needs root.
 
 use crate::common;
 

@@ -22,8 +22,8 @@ fn host(name: &str, cores: f64) -> SizedHost {
     }
 }
 
-/// A publisher that sends as fast as a host of `cores` lets it, where a message costs `cost_us`: with the processors free, or
-/// beside others that take the share `taken` of its time.
+/// A publisher that sends as fast as a host of `cores` lets it, where a message costs `cost_us`: with the processors
+/// free, or beside others that take the share `taken` of its time.
 fn flood_from(cores: f64, cost_us: f64, own_us: f64, taken: f64) -> Trial {
     let mut t = flat_out();
     let used = cores * (1.0 - taken);
