@@ -149,7 +149,7 @@ fn a_study_has_several_beds() {
          [[workload]]\nname = \"here\"\ntestbed.hosts = {{}}\n{FLOW}"
     );
     let plan = plan(&text);
-    let mut beds: Vec<(&str, bool, Vec<String>, Option<(u32, u32)>)> = (plan.trials.iter())
+    let mut beds: Vec<_> = (plan.trials.iter())
         .map(|trial| {
             let sizes = trial.hosts.as_deref().map(Sizes::describe);
             let name = trial.workload.name.as_str();
