@@ -156,6 +156,33 @@ fn one_study_has_several_beds() {
     assert_eq!(results["networks"].as_array().unwrap().len(), 2);
 }
 
+/// Two brokers on one host have one share between them, and keep it while they stay up for the next trial.
+#[test]
+fn brokers_of_a_host_share_what_it_has() {
+    let place = Place::new();
+    let trials = run(
+        &place,
+        "name = \"sizes\"\nsystems = [\"mosquitto\"]\n\
+         [phases]\nwarm-up = \"200ms\"\nmeasure = \"2s\"\nready-within = \"60s\"\ndrain-within = \"60s\"\n\
+         [topology]\nbrokers = 2\n[testbed]\nkeep-running = true\n[testbed.hosts]\nbroker = { cores = 0.2 }\n\
+         [[workload]]\nname = \"flood\"\nrepeats = 2\n\
+         flow = [{ pattern = \"1-1\", publishers = 4, payload = \"64B\", rate = \"max\", \
+         settings = { reliability = \"at-least-once\", in-flight = 10 } }]\n",
+    );
+    assert_eq!(trials.len(), 2);
+    for trial in &trials {
+        let own = host(trial, "broker-1");
+        assert_eq!(own["limits"]["instances"], 2, "{own}");
+        assert!(number(&own["used_cores"]) <= 0.22, "{own}");
+        assert_eq!(
+            trial["limits"]["instances"], 1,
+            "one host: {}",
+            trial["limits"]
+        );
+    }
+    assert_eq!(trials[1]["circumstances"]["earlier_trials"], 1);
+}
+
 /// Hosts that do not fit into the machine together are refused before anything starts.
 #[test]
 fn hosts_larger_than_the_machine_are_refused() {
