@@ -129,7 +129,7 @@ mod tests {
         let names: Vec<String> = sizes.hosts().map(|(host, _)| host.to_string()).collect();
         assert_eq!(names[1..3], ["publisher-1", "subscriber-1"]);
         sizes.subscriber.size.memory_bytes = Some(64 << 20);
-        assert_eq!(sizes.sum().memory_bytes, Some(3 * 64 << 20));
+        assert_eq!(sizes.sum().memory_bytes, Some((3 * 64) << 20));
         assert!(sizes.describe()[2].ends_with("of 0.2 cores and 64 MiB of memory each"));
         assert!(Sizes::default().are_free() && Sizes::default().sum() == Size::default());
     }
