@@ -16,7 +16,7 @@ use pubgauge_results::on_request;
 use pubgauge_results::search::{NotMeasured, Search};
 use pubgauge_results::store::{RunFolder, TrialFiles};
 use pubgauge_runner::searching::settling_s;
-use pubgauge_runner::{Asked, Client, Counts, Environment, Job, Kept, Resolved, perform};
+use pubgauge_runner::{Asked, Client, Counts, Environment, Job, Kept, OwnCost, Resolved, perform};
 use pubgauge_study::{LimitsFile, PlannedTrial};
 use pubgauge_testbed::shares::Share;
 use pubgauge_testbed::{Kind, Testbed, machine_facts};
@@ -71,6 +71,8 @@ pub struct Campaign<'a> {
     pub tls: Option<Tls>,
     /// Other hosts that have the workers.
     pub hosts: Option<Arc<Hosts>>,
+    /// What pubgauge itself takes for a message, where the machine was calibrated.
+    pub own_cost: Option<OwnCost>,
     /// Folder of the systems' folders.
     pub scratch: &'a Path,
     /// Set when the user wants to end.
@@ -163,6 +165,7 @@ impl<'a> Measuring<'a> {
                 tls: campaign.tls,
                 stop: campaign.stop.clone(),
                 cores: machine_facts().cores,
+                own_cost: campaign.own_cost,
             },
             kept: Kept::default(),
             networks: Networks::new(&folder.results().networks),
@@ -227,6 +230,7 @@ impl<'a> Measuring<'a> {
             workload: &trial.workload,
             brokers: trial.brokers,
             network,
+            hosts: trial.hosts.clone(),
         };
         let (done, files) = perform(&job, &self.environment, &self.kept, watch);
         // An interrupted trial is not stored: --resume measures it whole.
@@ -254,9 +258,9 @@ impl<'a> Measuring<'a> {
             let sides = sides(hosts, trial)?;
             client.workers = placed(client.workers, &sides);
             client.hosts = Some((hosts.clone(), sides));
-        } else if let Some(network) = &trial.network {
-            client.workers.publisher_hosts = network.publisher.hosts;
-            client.workers.subscriber_hosts = network.subscriber.hosts;
+        } else if let Some((publishers, subscribers)) = trial.worker_hosts() {
+            client.workers.publisher_hosts = publishers;
+            client.workers.subscriber_hosts = subscribers;
         }
         Ok(client)
     }

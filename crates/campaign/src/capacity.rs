@@ -88,8 +88,8 @@ pub fn processes(
     enough: Option<u32>,
 ) -> Option<u32> {
     let enough = enough.filter(|_| !system.driver.lives_here());
-    // A host of a network has processes of its own.
-    let on_hosts = trial.network.as_ref().map(|_| 1);
+    // A host has processes of its own.
+    let on_hosts = trial.worker_hosts().map(|_| 1);
     let asked = client.processes.or(trial.processes);
     asked.or(enough).or(on_hosts)
 }

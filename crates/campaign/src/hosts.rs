@@ -85,6 +85,9 @@ fn of_counts(trial: &PlannedTrial) -> Option<String> {
     if trial.count_system_calls || trial.count_interface.is_some() {
         return Some("system calls and interfaces are counted on the host of the run alone".into());
     }
+    if trial.hosts.is_some() {
+        return Some("hosts of given sizes are made of the host of the run alone".into());
+    }
     let limited = !trial.client_limits.is_empty();
     limited.then(|| "[client.limits] hold on the host of the run alone".into())
 }

@@ -17,6 +17,7 @@ pub mod pairs;
 mod prepare;
 mod prepared;
 mod proposer;
+pub mod sizes;
 mod systems_here;
 
 pub use campaign::{Campaign, Note, Watch, judge, share};

@@ -93,10 +93,17 @@ pub fn words(network: &Network) -> String {
     words
 }
 
-/// The networks of a run so far, one of which is up at a time.
+/// Most networks that are up at a time.
+const MOST_UP: usize = 8;
+/// Most hosts that all of them have together.
+const MOST_HOSTS: usize = 250;
+
+/// The networks of a run so far. They stay up beside each other, so that trials may change between them in any order:
+/// without traffic they take no processor time. The one that was used longest ago goes where there would be too many.
 pub struct Networks {
     infos: Vec<NetworkInfo>,
-    up: Option<TrialNetwork>,
+    /// The last one is the one that was used last.
+    up: Vec<TrialNetwork>,
 }
 
 impl Networks {
@@ -104,7 +111,7 @@ impl Networks {
     pub fn new(infos: &[NetworkInfo]) -> Networks {
         Networks {
             infos: infos.to_vec(),
-            up: None,
+            up: Vec::new(),
         }
     }
 
@@ -113,8 +120,8 @@ impl Networks {
         &self.infos
     }
 
-    /// The network that a trial asks for, up; it stays until a trial asks for another. Before the first trial on
-    /// it, its bare links are measured, of which `measuring` learns.
+    /// The network that a trial asks for, up. Before the first trial on it, its bare links are measured, of which
+    /// `measuring` learns.
     ///
     /// # Errors
     /// If it cannot be made or measured.
@@ -124,31 +131,39 @@ impl Networks {
         measuring: impl FnOnce(),
     ) -> Result<Option<TrialNetwork>, Error> {
         let Some(network) = trial.network.as_deref() else {
-            self.up = None;
             return Ok(None);
         };
-        if self
-            .up
-            .as_ref()
-            .is_none_or(|up| up.lab.network() != network)
+        let is_asked_for = |up: &TrialNetwork| up.lab.network() == network;
+        let asked = match self.up.iter().position(is_asked_for) {
+            Some(at) => self.up.remove(at),
+            None => self.made(network, measuring)?,
+        };
+        self.up.push(asked.clone());
+        Ok(Some(asked))
+    }
+
+    fn made(&mut self, network: &Network, measuring: impl FnOnce()) -> Result<TrialNetwork, Error> {
+        let hosts = |up: &TrialNetwork| up.lab.hosts().len();
+        while !self.up.is_empty()
+            && (self.up.len() >= MOST_UP
+                || self.up.iter().map(hosts).sum::<usize>() + network.hosts().count() > MOST_HOSTS)
         {
-            self.up = None;
-            let lab = Arc::new(Lab::up(network).map_err(refusal)?);
-            let known = self.infos.iter().position(|info| info.network == *network);
-            let number = match known {
-                Some(number) => number,
-                None => {
-                    measuring();
-                    self.infos.push(measured(&lab)?);
-                    self.infos.len() - 1
-                }
-            };
-            self.up = Some(TrialNetwork {
-                number: number as u32,
-                lab,
-            });
+            self.up.remove(0);
         }
-        Ok(self.up.clone())
+        let lab = Arc::new(Lab::up(network).map_err(refusal)?);
+        let known = self.infos.iter().position(|info| info.network == *network);
+        let number = match known {
+            Some(number) => number,
+            None => {
+                measuring();
+                self.infos.push(measured(&lab)?);
+                self.infos.len() - 1
+            }
+        };
+        Ok(TrialNetwork {
+            number: number as u32,
+            lab,
+        })
     }
 }
 

@@ -15,7 +15,7 @@ use pubgauge_testbed::{Kind, Testbed};
 
 use crate::campaign::share;
 use crate::{Chosen, ClientOptions, Error, Found, Prepared, Proposer, SystemsHere};
-use crate::{capacity, hosts, networks, pairs};
+use crate::{capacity, hosts, networks, pairs, sizes};
 
 /// A study as given.
 pub struct Given {
@@ -56,7 +56,7 @@ pub fn prepare(
         if elsewhere {
             hosts::refused(trial, chosen)
         } else {
-            networks::refused(trial, chosen)
+            networks::refused(trial, chosen).or_else(|| sizes::refused(trial, chosen))
         }
     });
     if plan.trials.is_empty() {
@@ -109,6 +109,7 @@ impl Prepared {
         let trials = &self.plan.trials;
         let processes = capacity::check(trials, &self.systems, client)?;
         capacity::check_limits(&self.plan, &self.systems, client, processes)?;
+        sizes::check(&self.plan)?;
         Proposer::new(self, client, processes)?;
         match others {
             Some(others) => hosts::check(others, client, trials)?,
@@ -185,10 +186,12 @@ fn take_fitting_variants(
 /// How this machine enforces the limits of a plan, in words.
 fn limits(plan: &Plan) -> Vec<String> {
     let all = plan.trials.iter().flat_map(|t| {
-        [
+        let hosts = t.hosts.iter().flat_map(|hosts| sizes::shares(hosts));
+        let own = [
             ("each instance of a system", share(&t.limits)),
             ("each worker process", share(&t.client_limits)),
-        ]
+        ];
+        own.into_iter().chain(hosts)
     });
     let notes = all.flat_map(|(who, share)| {
         let held = foresee(&share);

@@ -25,7 +25,7 @@ const FEWEST_DECIDED: usize = 6;
 /// Where a side has several implementations, the claim is judged for each combination of them, and
 /// all must agree.
 pub fn judge(claim: &Claim, run: &Run<'_>) -> Finding {
-    if let Some(why) = missing(&claim.needs, run) {
+    if let Some(why) = lacking(claim, run) {
         return Finding::new(Outcome::NotApplicable, why, "");
     }
     let chosen = combinations(claim);
@@ -56,7 +56,18 @@ pub fn judge(claim: &Claim, run: &Run<'_>) -> Finding {
 }
 
 /// Why a claim is not applicable to the run.
-fn missing(needs: &Needs, run: &Run<'_>) -> Option<String> {
+fn lacking(claim: &Claim, run: &Run<'_>) -> Option<String> {
+    let rules: Vec<&Rule> = claim.parts.iter().flat_map(Part::rules).collect();
+    missing(&claim.needs, &rules, run)
+}
+
+/// Why a part of a claim is not applicable to the run.
+fn lacks(part: &Part, run: &Run<'_>) -> Option<String> {
+    missing(&part.needs, &part.rules(), run)
+}
+
+/// Why these rules of a claim are not applicable to the run. The network that they need is that of their cells.
+fn missing(needs: &Needs, rules: &[&Rule], run: &Run<'_>) -> Option<String> {
     if let Some(why) = &needs.never {
         return Some(why.clone());
     }
@@ -71,13 +82,17 @@ fn missing(needs: &Needs, run: &Run<'_>) -> Option<String> {
         return Some(format!("the run has no {}", lacking.join(", no ")));
     }
     let wanted = needs.network.as_ref()?;
-    match &run.network[..] {
-        [] => Some(format!(
+    match &run.network_of(rules)[..] {
+        [] if run.networks.is_empty() => Some(format!(
             "it needs {wanted}; the run has no network between hosts"
         )),
-        is if !is.contains(wanted) => {
-            Some(format!("it needs {wanted}; the run has {}", is.join(", ")))
-        }
+        [] => Some(format!(
+            "it needs {wanted}; not all of its cells ran on such a network"
+        )),
+        is if !is.contains(&&**wanted) => Some(format!(
+            "it needs {wanted}; its cells have {}",
+            is.join(", ")
+        )),
         _ => None,
     }
 }
@@ -130,7 +145,7 @@ fn chosen_name(claim: &Claim, name: &str, nth: usize) -> String {
 
 /// Whether there is something to judge by.
 fn applicable(part: &Part, run: &Run<'_>) -> bool {
-    (part.rule.is_some() || part.group.is_some()) && missing(&part.needs, run).is_none()
+    (part.rule.is_some() || part.group.is_some()) && lacks(part, run).is_none()
 }
 
 fn all_of(parts: &[Part], choice: &Choice, run: &Run<'_>, outer: Ways) -> Finding {
@@ -141,7 +156,7 @@ fn all_of(parts: &[Part], choice: &Choice, run: &Run<'_>, outer: Ways) -> Findin
 
 /// The finding of each part, by its name.
 fn each(parts: &[Part], choice: &Choice, run: &Run<'_>, ways: Ways) -> Vec<(String, Finding)> {
-    let judged = |part: &Part| match (missing(&part.needs, run), &part.rule, &part.group) {
+    let judged = |part: &Part| match (lacks(part, run), &part.rule, &part.group) {
         (Some(why), ..) => Finding::new(Outcome::NotApplicable, why, ""),
         (None, Some(rule), _) => Judging { rule, choice, run }.part(ways),
         (None, None, Some(group)) => {
@@ -163,7 +178,7 @@ fn each(parts: &[Part], choice: &Choice, run: &Run<'_>, ways: Ways) -> Vec<(Stri
 /// More than a share of the decided points of all parts must hold: Wilson's interval. Ties are left
 /// out.
 fn share_of_points(claim: &Claim, choice: &Choice, share: f64, run: &Run<'_>) -> Finding {
-    let applicable = |part: &&Part| missing(&part.needs, run).is_none();
+    let applicable = |part: &&Part| lacks(part, run).is_none();
     let parts = claim.parts.iter().filter(applicable);
     let rules = parts.filter_map(|part| part.rule.as_ref());
     let points: Vec<(String, Finding)> = rules

@@ -38,7 +38,7 @@ pub struct Assignment {
     /// The broker that they all connect to, from 0.
     #[serde(default)]
     pub broker: u32,
-    /// On a network: which of the hosts of its side it runs on, from 0.
+    /// Which of the hosts of its side it runs on, from 0.
     #[serde(default)]
     pub host: u32,
     /// Marks the trial's messages.
@@ -64,8 +64,8 @@ pub struct Workers {
     pub publishers: u32,
     /// Threads for the others.
     pub subscribers: u32,
-    /// On a network: hosts of publishing devices, each with as many workers as `publishers` says; 1
-    /// without a network.
+    /// Hosts of publishing devices, each with as many workers as `publishers` says; 1 where all run
+    /// on one.
     pub publisher_hosts: u32,
     /// The same of the others.
     pub subscriber_hosts: u32,

@@ -19,6 +19,9 @@ pub struct Recording {
     /// The broker of its clients, from 0.
     #[serde(default)]
     pub broker: u32,
+    /// Which of the hosts of its side it ran on, from 0.
+    #[serde(default)]
+    pub host: u32,
     /// Flow by flow, all flows of the workload.
     pub flows: Vec<FlowRecording>,
     /// Flow by flow, what had happened by each cut, steps included, and by the end of the drain.

@@ -292,6 +292,7 @@ mod tests {
             active_for: None,
             exchange: Exchange::OneWay,
             window: None,
+            answered_by_last: false,
             settings: 0,
         };
         let workload = Workload {

@@ -492,6 +492,7 @@ impl Worker {
             worker: self.assignment.worker,
             role: self.assignment.role,
             broker: self.assignment.broker,
+            host: self.assignment.host,
             flows,
             series,
             bursts,

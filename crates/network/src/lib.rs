@@ -1,10 +1,12 @@
 //! An emulated network as plain data: its hosts, the properties of their links to the switch, and measurements
-//! of the bare links. Pure; `crates/lab` makes such a network, a study asks for one, results contain it.
+//! of the bare links; and the sizes of hosts, on such a network or on one machine. Pure; `crates/lab` makes such a
+//! network, a study asks for one, results contain it.
 
 mod baseline;
 mod check;
 mod describe;
 mod network;
+mod sizes;
 
 pub use baseline::{Baseline, DATAGRAM_BYTES, RoundTrip, Throughput};
 pub use check::{
@@ -13,3 +15,4 @@ pub use check::{
 pub use network::{
     Host, Hosts, Link, LinkState, Loss, Nanos, Network, Reordering, Role, USUAL_QUEUE_NS,
 };
+pub use sizes::{Size, SizedHosts, Sizes};

@@ -17,6 +17,7 @@ use pubgauge_engine::conductor::{Nobody, TrialEnd, TrialRecord, TrialSpec, run};
 use pubgauge_engine::times::{Measure, histogram};
 use pubgauge_results::model::Distribution;
 use pubgauge_results::verdict::thresholds;
+use pubgauge_runner::OwnCost;
 use pubgauge_runner::simulated::with_behaviour;
 use pubgauge_runner::trial::prepare_thread;
 use pubgauge_simulator::{Behaviour, Bus, SimulatedDriver, Truth, TruthRecord};
@@ -89,6 +90,19 @@ pub struct GoodFor {
 }
 
 impl Calibration {
+    /// What pubgauge itself takes for a message: the cost of its path beyond that of the same bytes through a bare
+    /// socket, 64 KiB in each call.
+    pub fn own_cost(&self) -> OwnCost {
+        let beyond = |path: &PathCost| {
+            let ns = |msgs_per_cpu_s: f64| SECOND as f64 / msgs_per_cpu_s.max(1.0);
+            (ns(path.msgs_per_cpu_s) - ns(path.raw_batched_msgs_per_cpu_s)).max(0.0)
+        };
+        OwnCost {
+            publish_ns: beyond(&self.publish),
+            receive_ns: beyond(&self.receive),
+        }
+    }
+
     /// Derives it from the figures and the limits of the verdicts.
     pub fn good_for(&self) -> GoodFor {
         let above = |quantile| {

@@ -115,6 +115,7 @@ fn planned(args: &PlanArgs, selection: &Selection) -> Result<Prepared, Ending> {
         &client,
         prepared.processes,
     )?;
+    pubgauge_campaign::sizes::check(&prepared.plan)?;
     Ok(prepared)
 }
 
@@ -215,6 +216,10 @@ fn words(prepared: &Prepared, verbose: bool) -> String {
         let words = pubgauge_campaign::networks::words(network);
         out.extend(words.lines().map(|line| format!("  {line}\n")));
     }
+    let sizes = each_once(plan.trials.iter().filter_map(|t| t.hosts.as_deref()));
+    let sizes = sizes.iter().filter(|sizes| !sizes.are_free());
+    let sizes = sizes.map(|sizes| sizes.describe().join(", "));
+    section(&mut out, "hosts of given sizes", sizes.collect());
     out.push_str(&if verbose {
         all(prepared)
     } else {

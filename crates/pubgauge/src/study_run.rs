@@ -138,7 +138,10 @@ impl Ready {
     ) -> Result<Done, Ending> {
         let prepared = self.prepared;
         let proposer = Proposer::new(&prepared, &self.client, self.processes)?;
-        let calibration = calibration(args, &self.testbed, stop);
+        let needed = args.selection.is_first_look()
+            || (prepared.plan.trials.iter())
+                .any(|trial| trial.hosts.as_ref().is_some_and(|hosts| !hosts.are_free()));
+        let calibration = calibration(args, &self.testbed, needed, stop);
         let mut folder = open_folder(args, &prepared, &self.invocation, calibration.as_ref())?;
         let mut progress = progress(args, &proposer, &folder, endpoint);
         let scratch = signals::scratch()
@@ -150,6 +153,7 @@ impl Ready {
             testbed: self.testbed,
             tls: self.tls,
             hosts: hosts.cloned(),
+            own_cost: calibration.as_ref().map(Calibration::own_cost),
             scratch: scratch.path(),
             stop,
         };
@@ -211,13 +215,19 @@ fn realtime(priority: Option<u8>) -> Result<(), Ending> {
     }
 }
 
-/// The stored calibration of this machine. The first look makes one if there is none, so that new
-/// users need not know of it. If that fails, the run goes on without.
-fn calibration(args: &RunArgs, testbed: &Testbed, stop: &Arc<AtomicBool>) -> Option<Calibration> {
+/// The stored calibration of this machine. One is made if there is none and it is `needed`: by the first look, so that
+/// new users need not know of it, and on hosts of given sizes, where pubgauge's own part is told. If that fails, the
+/// run goes on without.
+fn calibration(
+    args: &RunArgs,
+    testbed: &Testbed,
+    needed: bool,
+    stop: &Arc<AtomicBool>,
+) -> Option<Calibration> {
     if let Some(known) = calibrate::stored() {
         return Some(known);
     }
-    if args.resume.is_some() || !args.selection.is_first_look() {
+    if args.resume.is_some() || !needed {
         return None;
     }
     args.output

@@ -314,7 +314,9 @@ fn of_trial(trial: &Trial, specs: &[CriterionSpec]) -> Vec<Said> {
                 used: 0.0,
                 ..by_verdict(Some(true))
             },
-            Status::TooShort | Status::Unsteady | Status::ClientBound => by_verdict(None),
+            Status::HostBound | Status::TooShort | Status::Unsteady | Status::ClientBound => {
+                by_verdict(None)
+            }
             Status::Broken if !failed(trial) => by_verdict(None),
             _ => by_verdict(Some(false)),
         });

@@ -87,7 +87,7 @@ fn throughput(workload: &Workload<'_>, id: String, lines: &[(Option<String>, Lin
         let estimate = cell.estimate(|t| Some(t.delivered_msgs_per_s));
         // An estimate that is only a bound has no interval.
         let known = |carried: &Carried| match carried.bound {
-            Bound::Exact => carried.estimate,
+            Bound::Exact | Bound::HostBound => carried.estimate,
             _ => MeanInterval {
                 half_width: None,
                 ..carried.estimate

@@ -1,5 +1,7 @@
 //! Judges a study's claims by what a run measured.
 
+use std::collections::BTreeMap;
+
 use pubgauge_claims::{
     Absent, Cell, Claim, Curve, Figures, Limit, Observation, Outcome, Picture, Point, Run, words,
 };
@@ -10,6 +12,7 @@ use pubgauge_quantities::written::amount;
 use pubgauge_results::claim::{ClaimCurve, ClaimOutcome, ClaimPicture, ClaimPoint, ClaimVerdict};
 use pubgauge_results::criterion;
 use pubgauge_results::figure::{Figure, Unit, capabilities};
+use pubgauge_results::search::Search;
 use pubgauge_results::{
     AxisValue, CapabilityAnswer, FlowSeriesRecord, Results, SeriesRecord, Trial,
 };
@@ -37,12 +40,7 @@ pub fn judge(results: &Results, claims: &[Claim]) -> Vec<ClaimOutcome> {
         figures,
     });
     let limits = results.searches.iter().map(|search| Limit {
-        cell: cell(
-            &search.system,
-            &search.settings,
-            &search.workload,
-            &search.axes,
-        ),
+        cell: cell_of_search(search),
         low: search.low.unwrap_or(0.0),
         high: search.high.unwrap_or(f64::INFINITY),
     });
@@ -71,41 +69,43 @@ pub fn judge(results: &Results, claims: &[Claim]) -> Vec<ClaimOutcome> {
         trials: trials.collect(),
         limits: limits.collect(),
         absent: absent.chain(at_some_share).collect(),
-        network: networks(results),
+        networks: networks(results),
         scale: results.study.scale.clone().filter(|_| whole),
         show: &show,
     };
     claims.iter().map(|claim| outcome(claim, &run)).collect()
 }
 
-/// Properties of a run's networks, in the words of claims (`docs/claims.md`): those of all its networks, where
-/// each of its trials ran on one.
-fn networks(results: &Results) -> Vec<String> {
-    let trials = &results.trials;
-    let of: Option<Vec<&Network>> = (trials.iter())
-        .map(|trial| network::of(results, trial).map(|info| &info.network))
-        .collect();
-    let of = of.unwrap_or_default();
-    let Some((first, others)) = of.split_first() else {
-        return Vec::new();
+/// Of each cell that ran on a network, what that network is, in the words of claims (`docs/claims.md`).
+fn networks(results: &Results) -> BTreeMap<Cell, Vec<String>> {
+    let searches = &results.searches;
+    let of = |trial: &Trial| {
+        let words = properties(&network::of(results, trial)?.network);
+        let sought = trial
+            .search
+            .and_then(|step| searches.get(step.search as usize));
+        let cell = match sought {
+            Some(search) => cell_of_search(search),
+            None => cell_of(trial),
+        };
+        Some((cell, words))
     };
-    let words = |network: &Network| {
-        let links = Role::ALL.map(|role| network.of(role));
-        let links = links.iter().filter(|hosts| hosts.hosts > 0);
-        let rates: Vec<Option<u64>> = links.map(|hosts| hosts.link.rate_bits_per_s).collect();
-        let mut words = Vec::new();
-        if let Some(Some(bits)) = rates.first().filter(|one| rates.iter().all(|r| r == *one)) {
-            words.push(format!("links of {}", bit_rate(*bits)));
-        }
-        if network.broker.hosts > 0 && network.broker.link.rate_bits_per_s.is_some() {
-            words.push("a link of limited rate between clients and broker".to_owned());
-        }
-        words
-    };
-    let common = words(first).into_iter();
-    common
-        .filter(|word| others.iter().all(|n| words(n).contains(word)))
-        .collect()
+    results.trials.iter().filter_map(of).collect()
+}
+
+/// What a network is, in the words of claims.
+fn properties(network: &Network) -> Vec<String> {
+    let links = Role::ALL.map(|role| network.of(role));
+    let links = links.iter().filter(|hosts| hosts.hosts > 0);
+    let rates: Vec<Option<u64>> = links.map(|hosts| hosts.link.rate_bits_per_s).collect();
+    let mut words = Vec::new();
+    if let Some(Some(bits)) = rates.first().filter(|one| rates.iter().all(|r| r == *one)) {
+        words.push(format!("links of {}", bit_rate(*bits)));
+    }
+    if network.broker.hosts > 0 && network.broker.link.rate_bits_per_s.is_some() {
+        words.push("a link of limited rate between clients and broker".to_owned());
+    }
+    words
 }
 
 fn outcome(claim: &Claim, run: &Run<'_>) -> ClaimOutcome {
@@ -170,6 +170,15 @@ fn cell_of(trial: &Trial) -> Cell {
         &trial.settings_name,
         &trial.workload.name,
         &trial.axes,
+    )
+}
+
+fn cell_of_search(search: &Search) -> Cell {
+    cell(
+        &search.system,
+        &search.settings,
+        &search.workload,
+        &search.axes,
     )
 }
 

@@ -17,6 +17,9 @@ pub fn verdict(status: Status) -> &'static str {
         Status::Unsteady => {
             "No steady state: rate or latency wandered, so no figure stands for the whole."
         }
+        Status::HostBound => {
+            "A client host of the given size was at the end of it: a rate is that of such a host, latencies are not quoted."
+        }
         Status::ClientBound => {
             "The measuring client, or the machine it shares with the system, was the limit: a rate is a lower bound, latencies are not quoted."
         }

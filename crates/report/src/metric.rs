@@ -125,6 +125,8 @@ impl Contest {
 pub enum Bound {
     /// The figure itself.
     Exact,
+    /// The figure of a client host of the given size, which was at the end of it.
+    HostBound,
     /// This much or more: the client was the limit.
     AtLeast,
     /// The rate under a load that was more than the system could carry.
@@ -134,8 +136,9 @@ pub enum Bound {
 impl Bound {
     /// With the verdict of each, in order of preference. A client-bound repeat beside an overloaded
     /// one leaves the bound open, so that no system is called slower by mistake.
-    pub(crate) const ALL: [(Status, Bound); 3] = [
+    pub(crate) const ALL: [(Status, Bound); 4] = [
         (Status::Valid, Bound::Exact),
+        (Status::HostBound, Bound::HostBound),
         (Status::ClientBound, Bound::AtLeast),
         (Status::Overloaded, Bound::UnderOverload),
     ];
@@ -144,6 +147,7 @@ impl Bound {
     pub fn suffix(self) -> &'static str {
         match self {
             Bound::Exact => "",
+            Bound::HostBound => " (host-bound)",
             Bound::AtLeast => " or more (client-bound)",
             Bound::UnderOverload => " under overload",
         }

@@ -254,6 +254,7 @@ fn verdict_words(cell: &Cell<'_>, word: fn(Status) -> &'static str) -> String {
 fn short(status: Status) -> &'static str {
     match status {
         Status::TooShort => "short",
+        Status::HostBound => "host",
         Status::ClientBound => "client",
         Status::Overloaded => "overload",
         other => other.word(),

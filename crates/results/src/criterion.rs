@@ -122,6 +122,7 @@ pub fn by_default(pacing_within_ns: u64) -> CriterionSpec {
 ///   can be compared, and is undecided.
 /// - Counts ([`figure`] names such as `lost`) are compared.
 /// - An overloaded or lossy trial fails such bounds too, whatever it measured.
+/// - A host-bound trial is compared by its rates.
 /// - A client-bound trial meets a lower bound on a rate that it reached nevertheless.
 /// - All other trials that are not valid are undecided.
 pub fn bearing(trial: &Trial, criterion: &CriterionSpec) -> Bearing {
@@ -167,6 +168,7 @@ pub fn bearing(trial: &Trial, criterion: &CriterionSpec) -> Bearing {
         }
         (_, Ok(value)) if asked.of_any_trial => compared(value),
         (Status::Overloaded | Status::Lossy, _) if demands => beside_verdict(Some(false)),
+        (Status::HostBound, Ok(value)) if asked.unit == Unit::PerSecond => compared(value),
         (Status::ClientBound, Ok(value)) if lower && asked.unit == Unit::PerSecond => {
             said(holds(value).then_some(true), Told::AtLeast(value))
         }

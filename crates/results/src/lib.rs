@@ -39,6 +39,7 @@ pub mod processors;
 pub mod schema;
 pub mod search;
 pub mod shell;
+mod sized_host;
 pub mod store;
 pub mod studies;
 mod syscalls;
@@ -48,3 +49,4 @@ pub mod window;
 mod window_figures;
 
 pub use model::*;
+pub use sized_host::SizedHost;

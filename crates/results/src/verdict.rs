@@ -3,8 +3,8 @@
 //!
 //! [`judge`] is pure: the same trial always gets the same verdict, and a stored trial can be
 //! judged again. Every rule that applies leaves a reason with the figures that decided it; the
-//! status is the worst of them in the order of [`Status`]: valid, too short, unsteady, client-bound,
-//! overloaded, lossy, broken. `docs/verdicts.md` explains the rules.
+//! status is the worst of them in the order of [`Status`]: valid, host-bound, too short, unsteady,
+//! client-bound, overloaded, lossy, broken. `docs/verdicts.md` explains the rules.
 //!
 //! The steady-state rule is that of ScalAgent, *Benchmark of MQTT servers* (2015), section 4:
 //! delivered equals offered, steady processor load and latency; its 70 % limit on client processors
@@ -22,6 +22,7 @@ mod carried;
 mod client;
 mod findings;
 mod growth;
+mod host;
 mod series;
 #[cfg(test)]
 mod tests;
@@ -192,8 +193,9 @@ fn lossy(trial: &Trial, client: &client::Load, findings: &mut Findings) {
                 .reliability
                 .is_some_and(|r| !matches!(r, Reliability::AtMostOnce | Reliability::BestEffort));
             match client.subscriber_trouble(trial).filter(|_| !acknowledged) {
-                Some(trouble) => findings.blame_client(
+                Some(trouble) => findings.add(
                     Rule::LostByClient,
+                    client.subscribers_blame(),
                     format!("{reason}, and the client may have let them fall: {trouble}"),
                 ),
                 None => findings.add(Rule::Lost, Status::Lossy, reason),
@@ -291,7 +293,7 @@ fn unsent(trial: &Trial, part: &Judged<'_>, client: &client::Load, findings: &mu
     let load = format!(
         "they ran {:.0} % and waited for a processor {:.0} % of it{}",
         trial.worker_load.publishers_running * 100.0,
-        trial.worker_load.publishers_waiting * 100.0,
+        client.publishers_waiting * 100.0,
         client.share(),
     );
     if part.client_was_behind(trial) {
@@ -300,10 +302,10 @@ fn unsent(trial: &Trial, part: &Judged<'_>, client: &client::Load, findings: &mu
             "{unsent}: {not_tried} of them were never offered to the system, because the publishers were \
              behind: {load}"
         );
-        findings.blame_client(Rule::UnsentByClient, reason);
-    } else if client.publishers_short_of_time(trial) || client.stalled.is_some() {
+        findings.add(Rule::UnsentByClient, client.publishers_blame(), reason);
+    } else if client.publishers_short_of_time() || client.stalled.is_some() {
         let reason = format!("{unsent}, and the publishers had little time: {load}");
-        findings.blame_client(Rule::UnsentByClient, reason);
+        findings.add(Rule::UnsentByClient, client.publishers_blame(), reason);
     } else {
         let reason = format!("{unsent}, and the publishers had time: {load}");
         findings.add(Rule::Unsent, Status::Overloaded, reason);

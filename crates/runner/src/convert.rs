@@ -163,6 +163,7 @@ pub fn trial(asked: Asked, workload: &Workload, record: &TrialRecord, beside: Be
         system_calls: beside.counted.system_calls,
         interface: beside.counted.interface,
         network: beside.counted.network,
+        sized_hosts: beside.counted.sized_hosts,
         hosts: clocks.hosts,
         one_way: None,
         worker_load: worker_load(record, observed),

@@ -3,13 +3,16 @@
 use pubgauge_driver::{Mark, Settings, Target};
 use pubgauge_engine::assignment::Brief;
 use pubgauge_engine::conductor::TrialRecord;
-use pubgauge_results::model::{Broker, CountCheck};
+use pubgauge_network::Role;
+use pubgauge_results::model::{Broker, CountCheck, HeldLimits};
 use pubgauge_testbed::shares::Held;
-use pubgauge_testbed::{Count, Counted, Counting, Kind, Running, Stopped, SystemFile};
+use pubgauge_testbed::{Count, Counted, Counting, Kind, Running, Site, Stopped, SystemFile};
 
 use crate::counters;
 use crate::hosts::own_host;
 use crate::job::{Environment, Job};
+use crate::limits::on_all;
+use crate::sizes::{self, HostShares};
 
 /// The instances of a system, in the order in which brokers are counted. All are stopped, and their
 /// folders removed, when this is dropped.
@@ -17,6 +20,8 @@ pub struct Instances {
     all: Vec<Running>,
     /// Trials that they have served before this one.
     pub earlier_trials: u32,
+    /// Shares of the hosts that they run on.
+    pub(crate) shares: HostShares,
 }
 
 impl Instances {
@@ -33,6 +38,9 @@ impl Instances {
     ) -> Result<Instances, String> {
         let count = job.brokers.max(1) as usize;
         let mut all = Vec::with_capacity(count);
+        let started = matches!(system.kind, Kind::Process | Kind::Builtin);
+        let hosts = job.hosts.as_deref().filter(|_| started);
+        let shares = sizes::hold(hosts, Role::Broker);
         for number in 0..count {
             let at = |why: String| named(number, count, &why);
             let system = match system.kind {
@@ -43,12 +51,15 @@ impl Instances {
                 (Some((hosts, _)), Kind::Process | Kind::Builtin) => Some(own_host(hosts)?),
                 _ => job.network.as_ref().and_then(|n| n.broker(number)),
             };
-            let started = environment.testbed.start_on(
-                host.as_ref(),
-                system,
-                job.variant,
-                environment.scratch,
-            );
+            let own = hosts.and_then(|hosts| sizes::host(hosts, Role::Broker, number as u32));
+            let site = Site {
+                host,
+                share: own.and_then(|own| shares.get(&own).cloned()),
+            };
+            let started =
+                environment
+                    .testbed
+                    .start_on(&site, system, job.variant, environment.scratch);
             let mut running = started.map_err(|error| at(error.to_string()))?;
             if environment.tls.is_some() {
                 running.target.tls.clone_from(&environment.tls);
@@ -59,6 +70,7 @@ impl Instances {
         Ok(Instances {
             all,
             earlier_trials: 0,
+            shares,
         })
     }
 
@@ -84,6 +96,13 @@ impl Instances {
     /// How each one's share of the machine is held.
     pub fn held(&self) -> Vec<&Held> {
         self.all.iter().map(|one| &one.record.share).collect()
+    }
+
+    /// The size of the hosts that they run on, and how it was held; `None` where these have none.
+    pub(crate) fn host_limits(&self) -> Option<HeldLimits> {
+        let hosts = self.shares.values().take(self.all.len());
+        let held: Vec<&Held> = hosts.map(|host| host.held()).collect();
+        on_all(&self.shares.values().next()?.share(), &held)
     }
 
     /// The version that the first reports.

@@ -10,6 +10,7 @@ use pubgauge_engine::assignment::Workers;
 use pubgauge_engine::conductor::Phase;
 use pubgauge_engine::live::Live;
 use pubgauge_hosts::Hosts;
+use pubgauge_network::{Size, Sizes};
 use pubgauge_results::model::AxisValue;
 use pubgauge_results::search::{LimitShare, SearchStep};
 use pubgauge_testbed::shares::Share;
@@ -19,6 +20,7 @@ use pubgauge_workload::Workload;
 use crate::hosts::Sides;
 use crate::network::TrialNetwork;
 use crate::processes::Processes;
+use crate::sizes::OwnCost;
 
 /// Receives the progress of a trial.
 pub trait Watch {
@@ -100,6 +102,16 @@ pub struct Job<'a> {
     /// The network that brokers and workers run on, the workers as processes ([`Client::processes`]); absent:
     /// this host alone.
     pub network: Option<TrialNetwork>,
+    /// Hosts of given sizes, with brokers and worker processes on them in turn; absent: no host has a size.
+    pub hosts: Option<Arc<Sizes>>,
+}
+
+impl Job<'_> {
+    /// Whether the hosts that brokers run on have a size.
+    pub(crate) fn has_sized_broker_hosts(&self) -> bool {
+        let hosts = self.hosts.as_ref();
+        hosts.is_some_and(|hosts| hosts.broker.size != Size::default())
+    }
 }
 
 /// How the client works.
@@ -132,6 +144,8 @@ pub struct Environment<'a> {
     pub stop: Arc<AtomicBool>,
     /// Processors available.
     pub cores: u32,
+    /// What pubgauge itself takes for a message, where the machine was calibrated.
+    pub own_cost: Option<OwnCost>,
 }
 
 /// What is to be counted; by default nothing.

@@ -23,12 +23,14 @@ mod running_system;
 pub mod searching;
 mod series;
 pub mod simulated;
+mod sizes;
 pub mod trial;
 mod windows;
 
 pub use job::{Asked, Client, Counts, Environment, Job, Resolved, Watch};
 pub use processes::{ProcessPlace, Processes};
 pub use running_system::Kept;
+pub use sizes::OwnCost;
 pub use trial::perform;
 
 /// What a mutex guards, also after a thread has panicked that held it.

@@ -85,7 +85,7 @@ pub fn of_workers(place: &ProcessPlace, realtime: Option<u8>) -> Option<HeldLimi
 }
 
 /// The kernel's quota does not limit threads with a real-time priority.
-fn beside_realtime(mut limits: HeldLimits, realtime: Option<u8>) -> HeldLimits {
+pub(crate) fn beside_realtime(mut limits: HeldLimits, realtime: Option<u8>) -> HeldLimits {
     if let (Some(_), Some(cores), true) = (realtime, limits.cores, limits.cores_by_quota) {
         limits.cores_by = None;
         limits.cores_by_quota = false;
@@ -97,7 +97,7 @@ fn beside_realtime(mut limits: HeldLimits, realtime: Option<u8>) -> HeldLimits {
 }
 
 /// A share counts as held where it is held on all instances that were to have it.
-fn on_all(share: &Share, held: &[&Held]) -> Option<HeldLimits> {
+pub(crate) fn on_all(share: &Share, held: &[&Held]) -> Option<HeldLimits> {
     // Workers may be on different processors.
     let how = |how: fn(&Held) -> Option<&String>| {
         let all: Option<Vec<&String>> = held.iter().map(|held| how(held)).collect();

@@ -8,6 +8,7 @@ use pubgauge_driver::clock::monotonic_now;
 use pubgauge_engine::conductor::TrialRecord;
 use pubgauge_engine::live::Live;
 use pubgauge_engine::recording::Recording;
+use pubgauge_results::SizedHost;
 use pubgauge_results::network::NetworkTraffic;
 use pubgauge_results::on_request::{InterfaceTraffic, SyscallCounts, SystemCalls};
 use pubgauge_testbed::{Crossed, InterfaceCounter, SyscallCounter, Syscalls, procfs};
@@ -16,6 +17,7 @@ use pubgauge_workload::{Exchange, Sizes, Workload};
 use crate::instances::Instances;
 use crate::job::Counts;
 use crate::network::{LinkCounters, TrialNetwork};
+use crate::sizes::{OwnCost, SizeMeter};
 
 /// How long an interface is watched before clients connect, and again after all have closed.
 const QUIET: Duration = Duration::from_millis(500);
@@ -26,6 +28,7 @@ const LATE: f64 = 0.02;
 /// What was counted beside one trial, as far as it was asked for.
 #[derive(Default)]
 pub struct Counted {
+    pub sized_hosts: Vec<SizedHost>,
     pub system_calls: Option<SystemCalls>,
     pub interface: Option<InterfaceTraffic>,
     pub network: Option<NetworkTraffic>,
@@ -39,6 +42,8 @@ pub struct Counter {
     opened: bool,
     interface: Option<Interface>,
     links: Option<LinkCounters>,
+    /// Hosts of given sizes.
+    hosts: SizeMeter,
     /// Whether the system works inside the client.
     in_client: bool,
     /// When the first readings of a measurement were taken, and the last ones.
@@ -134,15 +139,21 @@ impl Interface {
 }
 
 impl Counter {
-    /// Prepares to count what is asked for, and on a network the traffic on its links. `in_client`: the system
-    /// works inside the client's processes.
-    pub fn new(asked: &Counts, network: Option<&TrialNetwork>, in_client: bool) -> Counter {
+    /// Prepares to count what is asked for, on a network the traffic on its links, and what is used of `hosts` of given
+    /// sizes. `in_client`: the system works inside the client's processes.
+    pub(crate) fn new(
+        asked: &Counts,
+        network: Option<&TrialNetwork>,
+        hosts: SizeMeter,
+        in_client: bool,
+    ) -> Counter {
         let not = || Side::Not("it was never measured".to_owned());
         Counter {
             calls: asked.system_calls.then(|| [not(), not()]),
             opened: false,
             interface: asked.interface.as_deref().map(Interface::open),
             links: network.map(LinkCounters::open),
+            hosts,
             in_client,
             read: None,
         }
@@ -192,6 +203,7 @@ impl Counter {
         if let Some(links) = &mut self.links {
             links.begin();
         }
+        self.hosts.begin();
         for side in self.calls.iter_mut().flatten() {
             side.read(false);
         }
@@ -212,13 +224,23 @@ impl Counter {
         if let Some(links) = &mut self.links {
             links.end();
         }
+        self.hosts.end();
         for side in self.calls.iter_mut().flatten() {
             side.read(true);
         }
     }
 
-    /// What was counted of a trial.
-    pub fn finish(self, workload: &Workload, record: &TrialRecord) -> Counted {
+    /// What was counted of a trial. `own` is what pubgauge itself takes for a message; `realtime` the workers' priority.
+    pub fn finish(
+        self,
+        workload: &Workload,
+        record: &TrialRecord,
+        (own, realtime): (Option<OwnCost>, Option<u8>),
+    ) -> Counted {
+        let sized_hosts = match self.read {
+            Some(_) => self.hosts.finish(record, own, realtime),
+            None => Vec::new(),
+        };
         let late = late(self.read, record);
         let network = self.links.map(|links| links.finish(late.clone()));
         let system_calls = self.calls.map(|sides| {
@@ -249,6 +271,7 @@ impl Counter {
             traffic
         });
         Counted {
+            sized_hosts,
             system_calls,
             interface,
             network,

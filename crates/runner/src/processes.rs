@@ -6,11 +6,13 @@ use std::sync::{Arc, Mutex};
 use pubgauge_driver::{Attempt, DriverError, Nanos};
 use pubgauge_engine::link::stream::{Peer, link};
 use pubgauge_engine::link::{Link, Order, Outbox, Place, Secrets};
+use pubgauge_network::{Role, Sizes};
 use pubgauge_testbed::shares::{Held, Share};
 use pubgauge_testbed::{Confinement, Piped};
 
 use crate::lock;
 use crate::network::TrialNetwork;
+use crate::sizes::{self, HostShares};
 
 /// A process for each worker: `PROGRAM worker`, which calls
 /// [`pubgauge_engine::link::stream::serve`]. It ends with its link, and with this program.
@@ -29,15 +31,28 @@ pub struct ProcessPlace {
     pub(crate) processes: Processes,
     /// Each worker runs on its host of this network.
     pub(crate) network: Option<TrialNetwork>,
+    /// Hosts of given sizes that they run on.
+    hosts: Option<Arc<Sizes>>,
+    /// The shares of these hosts.
+    pub(crate) shares: HostShares,
     held: Mutex<Vec<Held>>,
 }
 
 impl ProcessPlace {
-    /// The place of one trial; with a `network` each worker runs on its host there.
-    pub fn new(processes: Processes, network: Option<TrialNetwork>) -> Self {
+    /// The place of one trial; with a `network` each worker runs on its host there, and with `hosts` of given sizes
+    /// on one of these.
+    pub fn new(
+        processes: Processes,
+        network: Option<TrialNetwork>,
+        hosts: Option<Arc<Sizes>>,
+    ) -> Self {
+        let roles = [Role::Publisher, Role::Subscriber].into_iter();
+        let shares = roles.flat_map(|role| sizes::hold(hosts.as_deref(), role));
         ProcessPlace {
             processes,
             network,
+            shares: shares.collect(),
+            hosts,
             held: Mutex::default(),
         }
     }
@@ -64,9 +79,15 @@ impl Place for ProcessPlace {
         order.target.network = on;
         let namespace = host.as_ref().and_then(|host| host.namespace.as_ref());
         let namespace = namespace.map(|namespace| namespace.path());
+        let (role, number) = (sizes::role(order.assignment.role), order.assignment.host);
+        let hosts = self.hosts.as_deref();
+        let own = hosts.and_then(|hosts| sizes::host(hosts, role, number));
         let confinement = Confinement {
             namespace: namespace.or(self.processes.namespace.as_deref()),
             share: self.processes.share,
+            host: own
+                .and_then(|own| self.shares.get(&own))
+                .map(|share| &**share),
             bound: order.assignment.pin_to,
             number: lock(&self.held).len(),
         };

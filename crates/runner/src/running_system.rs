@@ -2,6 +2,7 @@
 
 use std::sync::Mutex;
 
+use pubgauge_network::SizedHosts;
 use pubgauge_testbed::{Kind, Stopped, SystemFile};
 
 use crate::instances::Instances;
@@ -31,6 +32,8 @@ pub(crate) struct How {
     variant: Option<String>,
     brokers: u32,
     network: Option<u32>,
+    /// The hosts of brokers.
+    hosts: Option<SizedHosts>,
 }
 
 impl How {
@@ -42,6 +45,7 @@ impl How {
             variant: job.variant.map(str::to_owned),
             brokers: job.brokers,
             network: job.network.as_ref().map(|network| network.number),
+            hosts: job.hosts.as_ref().map(|hosts| hosts.broker),
         })
     }
 }

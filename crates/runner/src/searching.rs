@@ -4,6 +4,7 @@
 mod bursts;
 
 use pubgauge_quantities::shown::bit_rate;
+use pubgauge_results::SizedHost;
 use pubgauge_results::criterion::{Comparison, CriterionSpec, bearing};
 use pubgauge_results::figure::{Unit, figure};
 use pubgauge_results::model::{Reason, Rule, Status, Trial, Verdict};
@@ -183,6 +184,7 @@ fn of_system(
     let reasons = reasons.to_vec();
     match trial.verdict.status {
         Status::Valid
+        | Status::HostBound
         | Status::TooShort
         | Status::Unsteady
         | Status::ClientBound
@@ -194,7 +196,10 @@ fn of_system(
                 return told;
             }
         }
-        Status::Overloaded | Status::Lossy => return (Finding::Beyond, reasons),
+        // A client host of a given size is a part of what is asked about.
+        Status::HostBound | Status::Overloaded | Status::Lossy => {
+            return (Finding::Beyond, reasons);
+        }
         Status::Broken
             if !trial.circumstances.system_died.is_empty() || turned_away(axis, trial) =>
         {
@@ -387,7 +392,10 @@ fn gave_way(told: &Told<'_>, criteria: &[CriterionSpec]) -> GaveWay {
         Some(say("link", share, "share", words))
     };
     // A full link causes queues, latency and loss wherever packets cross it.
-    let its_own = !matches!(status, Status::ClientBound | Status::Broken);
+    let its_own = !matches!(
+        status,
+        Status::HostBound | Status::ClientBound | Status::Broken
+    );
     if let Some(link) = full().filter(|_| its_own) {
         return link;
     }
@@ -426,6 +434,10 @@ fn gave_way(told: &Told<'_>, criteria: &[CriterionSpec]) -> GaveWay {
                 format!("the queue: {taken:.0} deliveries/s came{idle}; {why}"),
             )
         }),
+        Status::HostBound => {
+            let used = trial.sized_hosts.iter().filter_map(SizedHost::used);
+            say("host", used.fold(0.0, f64::max), "share", why)
+        }
         Status::ClientBound => {
             let load = &trial.worker_load;
             let most = load.publishers_running.max(load.subscribers_running);

@@ -25,6 +25,7 @@ use crate::observe::{Observed, Steps, Watcher};
 use crate::on_request::Counter;
 use crate::processes::ProcessPlace;
 use crate::running_system::{How, Kept};
+use crate::sizes::{HostShares, SizeMeter};
 
 /// The time of day; of a clock beyond the year 9999, which is as far as it can be written, the end of that.
 pub fn now() -> Timestamp {
@@ -98,6 +99,9 @@ fn measure(
         ..job.system.clone()
     };
     let instances = job.brokers.max(1) as usize;
+    if job.has_sized_broker_hosts() {
+        (system.limits.cores, system.limits.memory_mib) = (None, None);
+    }
     let shared = limits::Shared::new(&mut system, job.share, instances, &environment.client);
     let how = How::of(job, &system);
     let mut not_in_order = Vec::new();
@@ -124,7 +128,9 @@ fn measure(
         place: workers.place().unwrap_or_else(|| here.place.clone()),
         ..here
     };
-    let mut counter = Counter::new(&job.counts, job.network.as_ref(), brokerless);
+    let of_workers = workers.shares().into_iter().flatten();
+    let sized = SizeMeter::new(running.shares.iter().chain(of_workers));
+    let mut counter = Counter::new(&job.counts, job.network.as_ref(), sized, brokerless);
     counter.quiet();
     let mut watcher = Watcher::new(
         &running,
@@ -152,8 +158,11 @@ fn measure(
         observed.died.extend(death(&running, &record));
     }
     let version = running.version().or_else(|| job.driver.library());
-    let counted = counter.finish(job.workload, &record);
+    let realtime = environment.client.realtime;
+    let own = (environment.own_cost, realtime);
+    let counted = counter.finish(job.workload, &record, own);
     let limits = shared.held(&running.held());
+    let limits = limits.or_else(|| running.host_limits());
     let ours = (&*spec.brief, &record);
     let brokers = &mut observed.processes.brokers;
     let checks = running.finish_counting(&counting, job, ours, brokers);
@@ -220,7 +229,11 @@ impl WorkersPlace {
             WorkersPlace::Hosts(Arc::new(HostsPlace::new(all, sides, brokerless)))
         } else if let Some(processes) = client.processes.clone() {
             let network = job.network.clone();
-            WorkersPlace::Processes(Arc::new(ProcessPlace::new(processes, network)))
+            WorkersPlace::Processes(Arc::new(ProcessPlace::new(
+                processes,
+                network,
+                job.hosts.clone(),
+            )))
         } else {
             WorkersPlace::Here
         }
@@ -242,6 +255,14 @@ impl WorkersPlace {
     fn clocks(&self) -> Option<Clocks> {
         match self {
             WorkersPlace::Hosts(place) => Some(place.clocks()),
+            _ => None,
+        }
+    }
+
+    /// Shares of the hosts of given sizes that they run on.
+    fn shares(&self) -> Option<&HostShares> {
+        match self {
+            WorkersPlace::Processes(place) => Some(&place.shares),
             _ => None,
         }
     }

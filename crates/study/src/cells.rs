@@ -284,6 +284,7 @@ pub(crate) fn add_trials<'a>(
     let file = &study.workload[nth];
     let client = file.client(&study.client);
     let testbed = file.testbed(&study.testbed);
+    let hosts = testbed.sizes().map(Arc::new);
     let network = testbed.network.map(|network| Arc::new(network.network()));
     let own: Vec<&Settings> = (file.flow.iter())
         .filter_map(|flow| flow.settings.as_ref())
@@ -324,6 +325,7 @@ pub(crate) fn add_trials<'a>(
                     count_interface: testbed.count_interface.clone(),
                     keep_running: testbed.keep_running.unwrap_or(false),
                     network: network.clone(),
+                    hosts: hosts.clone(),
                     client_limits: client.limits.clone(),
                     pacing_within: client.pacing_within.map_or(0, |span| span.0),
                     processes: client.processes,

@@ -59,8 +59,9 @@ impl Filter {
 }
 
 /// The verdicts, in the words of results.json.
-pub const VERDICTS: [&str; 7] = [
+pub const VERDICTS: [&str; 8] = [
     "valid",
+    "host-bound",
     "too-short",
     "client-bound",
     "unsteady",

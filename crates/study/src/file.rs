@@ -27,10 +27,10 @@ pub use self::client::ClientFile;
 pub use self::compare::CompareFile;
 pub use self::criterion::{Bound, CriterionFile};
 pub use self::flow::{
-    ArrivalsFile, Bursts, Dimension, ExchangeFile, Filters, FlowFile, FlowPattern, ReplayFile,
-    ReplayMode,
+    AnsweredByFile, ArrivalsFile, Bursts, Dimension, ExchangeFile, Filters, FlowFile, FlowPattern,
+    ReplayFile, ReplayMode,
 };
-pub use self::network::{HostsFile, NetworkFile};
+pub use self::network::{HostsFile, LocalFile, LocalHostsFile, NetworkFile};
 pub use self::payload::{Drawn, LogNormalSizes, NormalSizes, OneSize, PayloadFile, UniformSizes};
 pub use self::phases::{PhasesFile, UntilCount, UntilFile, WindowFile};
 pub use self::search::SearchFile;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pubgauge_claims::Claim;
 use pubgauge_driver::{Settings, Unsupported};
-use pubgauge_network::Network;
+use pubgauge_network::{Network, Sizes};
 use pubgauge_workload::{SECOND, Trace, Until, Workload};
 
 use crate::compare::ComparePlan;
@@ -92,6 +92,8 @@ pub struct PlannedTrial {
     pub keep_running: bool,
     /// The network that brokers and devices are on; all on this host if absent.
     pub network: Option<Arc<Network>>,
+    /// Hosts of given sizes: those of the network, if it has some, else hosts on this machine without links.
+    pub hosts: Option<Arc<Sizes>>,
     /// What each worker process gets of the machine at most.
     pub client_limits: LimitsFile,
     /// The workload, over `brokers` brokers; shared by all its trials.
@@ -117,6 +119,18 @@ impl PlannedTrial {
     /// All settings: the trial's own, and those of flows that have their own.
     pub fn all_settings(&self) -> impl Iterator<Item = &Settings> {
         std::iter::once(&*self.settings).chain(&self.of_flows)
+    }
+
+    /// Hosts of publishing devices and hosts of the others, on a network or of given sizes; `None` where all run on
+    /// this host.
+    pub fn worker_hosts(&self) -> Option<(u32, u32)> {
+        let on_network = self.network.as_ref();
+        let on_network = on_network.map(|of| (of.publisher.hosts, of.subscriber.hosts));
+        let of_size = || {
+            let hosts = self.hosts.as_ref()?;
+            Some((hosts.publisher.hosts, hosts.subscriber.hosts))
+        };
+        on_network.or_else(of_size)
     }
 
     /// About how long it takes, in nanoseconds: phases as planned, connections at 20,000 a second

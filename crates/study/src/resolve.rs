@@ -17,11 +17,11 @@ use pubgauge_workload::{
 
 use crate::clash::{Clash, Clashes};
 use crate::file::{
-    ArrivalsFile, Drawn, ExchangeFile, FlowFile, OneSize, PayloadFile, PhasesFile,
+    AnsweredByFile, ArrivalsFile, Drawn, ExchangeFile, FlowFile, OneSize, PayloadFile, PhasesFile,
     ReplayMode as ReplayModeFile, WorkloadFile,
 };
 use crate::phases::resolve_phases;
-pub(crate) use checks::check_parts;
+pub(crate) use checks::{check_bed, check_parts};
 pub(crate) use traces::Traces;
 
 /// Largest message in bytes: what MQTT can carry.
@@ -186,6 +186,9 @@ fn flow(
     if ping_pong && subscribers.is_empty() {
         clashes.add("exchange", "ping-pong needs a subscriber to answer");
     }
+    if file.answered_by.is_some() && !ping_pong {
+        clashes.add("answered-by", "only questions of a ping-pong are answered");
+    }
     if file.window == Some(0) {
         clashes.add(
             "window",
@@ -227,6 +230,7 @@ fn flow(
         } else {
             Exchange::OneWay
         },
+        answered_by_last: file.answered_by == Some(AnsweredByFile::Last),
         window: file.window,
         settings: 0,
     }

@@ -60,6 +60,9 @@ pub(crate) struct Bounds {
     /// Control groups: the folder of each, which the guard removes at its end, and the file through
     /// which the system enters it.
     pub groups: Vec<[CString; 2]>,
+    /// The same of groups that other processes are in as well: pubgauge removes them, and where it was killed the
+    /// guard does, which waits for those of the others to do the same.
+    pub shared_groups: Vec<[CString; 2]>,
 }
 
 /// What the guard reports.
@@ -188,7 +191,7 @@ impl Bounds {
             // SAFETY: it takes no pointer and always succeeds.
             unsafe { libc::umask(0o077) };
         }
-        for [_, procs] in &self.groups {
+        for [_, procs] in self.groups.iter().chain(&self.shared_groups) {
             let flags = OFlags::WRONLY | OFlags::CLOEXEC;
             let file = rustix::fs::open(procs.as_c_str(), flags, Mode::empty())?;
             // 0 is who writes.
@@ -231,14 +234,14 @@ fn split(socket: RawFd, bounds: &Bounds) -> io::Result<()> {
             }
             system => {
                 libc::setpgid(system, system);
-                watch(socket, system, &bounds.groups)
+                watch(socket, system, bounds)
             }
         }
     }
 }
 
 /// The guard's event loop.
-unsafe fn watch(socket: RawFd, system: i32, groups: &[[CString; 2]]) -> ! {
+unsafe fn watch(socket: RawFd, system: i32, bounds: &Bounds) -> ! {
     // SAFETY: async-signal-safe calls with valid arguments throughout; buffers live on this stack.
     unsafe {
         libc::prctl(libc::PR_SET_NAME, c"pubgauge-guard".as_ptr(), 0, 0, 0);
@@ -269,7 +272,7 @@ unsafe fn watch(socket: RawFd, system: i32, groups: &[[CString; 2]]) -> ! {
         });
         let mut lives = true;
         loop {
-            while reap(system, &mut lives, groups, libc::WNOHANG) {}
+            while reap(system, &mut lives, bounds, libc::WNOHANG) {}
             libc::poll(polls.as_mut_ptr(), 2, -1);
             if polls[1].revents != 0 {
                 let mut sink = [0u8; 1024];
@@ -289,7 +292,7 @@ unsafe fn watch(socket: RawFd, system: i32, groups: &[[CString; 2]]) -> ! {
                         say(SIGNALLED, value);
                     }
                     // Also when pubgauge is gone: `recv` then gives 0 or an error.
-                    _ => kill_all(system, lives, groups),
+                    _ => kill_all(system, lives, bounds),
                 }
             }
         }
@@ -304,14 +307,14 @@ unsafe fn say(what: u8, value: i32) {
 
 /// Reaps a child that ended, and waits for one unless the options are `WNOHANG`: `false` if there is none then.
 /// Ends the guard when no child is left.
-unsafe fn reap(system: i32, lives: &mut bool, groups: &[[CString; 2]], options: i32) -> bool {
+unsafe fn reap(system: i32, lives: &mut bool, bounds: &Bounds, options: i32) -> bool {
     let mut status = 0;
     // SAFETY: `status` is writable.
     unsafe {
         match libc::waitpid(-1, &mut status, options) {
             0 => return false,
             -1 if *libc::__errno_location() == libc::EINTR => {}
-            -1 => end(groups),
+            -1 => end(bounds),
             pid if pid == system => {
                 *lives = false;
                 say(EXITED, status);
@@ -340,7 +343,7 @@ unsafe fn signal_all(system: i32, lives: bool, signal: i32) {
 
 /// Kills until nothing is left. Orphans of the killed become children of the guard, so each round
 /// reaches one generation more.
-unsafe fn kill_all(system: i32, mut lives: bool, groups: &[[CString; 2]]) -> ! {
+unsafe fn kill_all(system: i32, mut lives: bool, bounds: &Bounds) -> ! {
     // SAFETY: as in `signal_all`.
     unsafe {
         loop {
@@ -350,16 +353,25 @@ unsafe fn kill_all(system: i32, mut lives: bool, groups: &[[CString; 2]]) -> ! {
             for_each_child(|pid| {
                 libc::kill(pid, libc::SIGKILL);
             });
-            reap(system, &mut lives, groups, 0);
+            reap(system, &mut lives, bounds, 0);
         }
     }
 }
 
 /// Ends the guard, once nothing is left, and removes the control groups.
-unsafe fn end(groups: &[[CString; 2]]) -> ! {
-    // SAFETY: bare system calls with paths that end in NUL.
+unsafe fn end(bounds: &Bounds) -> ! {
+    // SAFETY: bare system calls with paths that end in NUL, and a buffer of our own.
     unsafe {
-        for [folder, _] in groups {
+        let mut byte = 0u8;
+        let peeked = libc::recv(
+            0,
+            std::ptr::from_mut(&mut byte).cast(),
+            1,
+            libc::MSG_PEEK | libc::MSG_DONTWAIT,
+        );
+        let is_alone = peeked == 0;
+        let shared = bounds.shared_groups.iter().filter(|_| is_alone);
+        for [folder, _] in bounds.groups.iter().chain(shared) {
             // The kernel may need a moment to let go of those that have just ended.
             for _ in 0..500 {
                 if libc::rmdir(folder.as_ptr()) == 0 || *libc::__errno_location() != libc::EBUSY {

@@ -1,5 +1,6 @@
 //! A started system, and the registry of all of them, through which they are stopped.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::Permissions;
 use std::io;
@@ -18,7 +19,7 @@ use crate::namespace::{self, NetworkHost};
 use crate::procfs;
 use crate::realtime::usable_cpus;
 use crate::residents::{KILL_TIME, MARK, end_residents};
-use crate::shares::{self, Group, Held, Holding, Share};
+use crate::shares::{self, Held, Holding, HostShare, Share};
 
 /// How a system ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +62,8 @@ pub(crate) struct Plan {
     pub stop: Stop,
     /// The host of a network that it runs on; `None`: this host, on no network.
     pub host: Option<NetworkHost>,
+    /// The host of a given size that it runs on, in place of a share of its own.
+    pub host_share: Option<Arc<HostShare>>,
 }
 
 /// How a system is to end.
@@ -156,7 +159,11 @@ impl Instance {
             return Err(being_stopped());
         }
         let limits = &plan.limits;
-        let (share, own) = (Share::of(limits), limits.env.clone());
+        let host = plan.host_share.as_deref();
+        let (share, own) = match host {
+            Some(_) => (Share::default(), BTreeMap::new()),
+            None => (Share::of(limits), limits.env.clone()),
+        };
         let holding = shares::hold(&share, &usable_cpus(), &limits.cpus, own);
         let mut env = plan.env.clone();
         let own = holding.env.iter();
@@ -170,17 +177,22 @@ impl Instance {
             stderr: stderr.writer()?,
             bounds: Bounds {
                 network: None,
-                cpus: if holding.cpus.is_empty() {
-                    limits.cpus.clone()
-                } else {
-                    holding.cpus.clone()
-                },
+                cpus: [
+                    &holding.cpus,
+                    host.map_or(&limits.cpus, |h| &h.holding().cpus),
+                ]
+                .into_iter()
+                .find(|cpus| !cpus.is_empty())
+                .unwrap_or(&limits.cpus)
+                .clone(),
                 address_space_bytes: limits.address_space_mib.map(|mib| mib << 20),
                 open_files: limits.open_files,
                 private: true,
-                groups: holding.groups.iter().map(Group::names).collect(),
+                groups: holding.names(),
+                shared_groups: host.map_or(Vec::new(), |host| host.holding().names()),
             },
         })?;
+        let held = host.map_or(&holding.held, HostShare::held).clone();
         let instance = Arc::new(Instance {
             plan,
             again,
@@ -189,7 +201,7 @@ impl Instance {
             stderr,
             guard_pid: guard.pid(),
             guard: RwLock::new(Some(guard)),
-            held: holding.held.clone(),
+            held,
             holding: Mutex::new(holding),
             state: Mutex::default(),
             stopping: Mutex::new(None),
@@ -280,7 +292,8 @@ impl Instance {
     /// How the system ended, in words with its last lines, if it has.
     pub fn describe_end(&self) -> Option<String> {
         let status = self.exited()?;
-        let share = Share::of(&self.plan.limits);
+        let host = self.plan.host_share.as_ref();
+        let share = host.map_or(Share::of(&self.plan.limits), |host| host.share());
         let memory = share.words_behind_end(&self.held, status);
         Some(format!(
             "{} {}{memory}; {}",

@@ -47,7 +47,7 @@ pub use interface::{Crossed, InterfaceCounter, Ways};
 pub use limits::{TooFewDescriptors, max_open_files, raise_nofile};
 pub use listing::{InstallCommands, Listing};
 pub use machine::{MachineFacts, load_average, machine_facts};
-pub use namespace::{Namespace, NetworkHost};
+pub use namespace::{Namespace, NetworkHost, Site};
 pub use noise::{NOISE_INTERVAL, NoiseMeter};
 pub use owned::OwnedFolder;
 pub use piped::{Confinement, Piped, Streams};

@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::shares::HostShare;
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
 
 /// An open network namespace.
@@ -90,6 +91,15 @@ pub struct NetworkHost {
     /// The namespace of its processes and sockets; absent on a network that pubgauge has not made: then
     /// that of this program.
     pub namespace: Option<Arc<Namespace>>,
+}
+
+/// The host that a system is started on: one of a network, one of a given size, both, or neither.
+#[derive(Clone, Debug, Default)]
+pub struct Site {
+    /// The host of a network; absent: this host, on none.
+    pub host: Option<NetworkHost>,
+    /// What its host gets of the machine, in place of a share that the system's file gives.
+    pub share: Option<Arc<HostShare>>,
 }
 
 /// Executes `what` on a host of a network ([`Namespace::run`]), or on the calling thread if absent.

@@ -13,7 +13,7 @@ use crate::external::PASSWORD_VARIABLE;
 use crate::guard::{Bounds, Guard, Report, Spec};
 use crate::instance::lock;
 use crate::realtime::usable_cpus;
-use crate::shares::{self, Group, Held, Holding, Share};
+use crate::shares::{self, Held, Holding, HostShare, Share};
 
 /// How long to wait for the end of a process that has closed its output.
 const ENDING: Duration = Duration::from_secs(5);
@@ -24,8 +24,9 @@ pub struct Piped {
     guard: Mutex<Guard>,
     stderr: Mutex<File>,
     share: Share,
+    held: Held,
     /// The guard removes the control groups; this does where the guard was killed.
-    holding: Holding,
+    _holding: Holding,
 }
 
 /// Where a process runs, and its share of the machine.
@@ -35,6 +36,8 @@ pub struct Confinement<'a> {
     pub namespace: Option<&'a str>,
     /// The most that it gets.
     pub share: Share,
+    /// The host of a given size that it runs on, whose share it has a part of; it has none of its own then.
+    pub host: Option<&'a HostShare>,
     /// The processor to which the process binds itself.
     pub bound: Option<usize>,
     /// Its number among processes that are alike, from 0: where processor time is limited by
@@ -81,6 +84,8 @@ impl Piped {
             .transpose()?;
         let arguments = arguments.iter().map(OsString::from);
         let holding = confinement.hold(usable_cpus());
+        let host = confinement.host.map(HostShare::holding);
+        let cpus = host.map(|host| &host.cpus).filter(|cpus| !cpus.is_empty());
         let guard = Guard::spawn(Spec {
             argv: std::iter::once(program.into()).chain(arguments).collect(),
             env: std::env::vars_os()
@@ -92,16 +97,21 @@ impl Piped {
             stderr: stderr.try_clone()?,
             bounds: Bounds {
                 network,
-                cpus: holding.cpus.clone(),
-                groups: holding.groups.iter().map(Group::names).collect(),
+                cpus: cpus.unwrap_or(&holding.cpus).clone(),
+                groups: holding.names(),
+                shared_groups: host.map_or(Vec::new(), Holding::names),
                 ..Bounds::default()
             },
         })?;
         let piped = Piped {
             guard: Mutex::new(guard),
             stderr: Mutex::new(stderr),
-            share: confinement.share,
-            holding,
+            share: confinement.host.map_or(confinement.share, HostShare::share),
+            held: confinement
+                .host
+                .map_or(&holding.held, HostShare::held)
+                .clone(),
+            _holding: holding,
         };
         let streams = Streams {
             input: file(input.into()),
@@ -112,7 +122,7 @@ impl Piped {
 
     /// Which limits hold.
     pub fn held(&self) -> &Held {
-        &self.holding.held
+        &self.held
     }
 
     /// Kills it and all its descendants.
@@ -153,16 +163,8 @@ impl Piped {
 
 impl Confinement<'_> {
     fn hold(&self, usable: Vec<usize>) -> Holding {
-        let usable = self.in_turn(usable);
+        let usable = self.share.in_turn(usable, self.number);
         shares::hold(&self.share, &usable, self.bound.as_slice(), [])
-    }
-
-    /// The usable processors, with those that this process is to take at the end.
-    fn in_turn(&self, mut usable: Vec<usize>) -> Vec<usize> {
-        let whole = self.share.cores.map_or(0, |cores| cores.ceil() as usize);
-        let turn = self.number.saturating_mul(whole) % usable.len().max(1);
-        usable.rotate_right(turn);
-        usable
     }
 }
 
@@ -181,15 +183,11 @@ mod tests {
     #[test]
     fn several_take_processors_in_turn() {
         let taken = |cores, number| {
-            let confinement = Confinement {
-                share: Share {
-                    cores: Some(cores),
-                    memory_bytes: None,
-                },
-                number,
-                ..Confinement::default()
+            let share = Share {
+                cores: Some(cores),
+                memory_bytes: None,
             };
-            let usable = confinement.in_turn(vec![4, 5, 6, 7]);
+            let usable = share.in_turn(vec![4, 5, 6, 7], number);
             usable[usable.len() - f64::ceil(cores) as usize..].to_vec()
         };
         let one: Vec<_> = (0..5).map(|number| taken(0.5, number)).collect();

@@ -8,16 +8,23 @@
 //! to a number of processors, rounded up, and both by the system's own settings where its file
 //! names them. [`Held::not_held`] says what was not possible.
 //!
+//! A host of a given size ([`HostShare`]) is a group that several processes enter. pubgauge removes it; where pubgauge
+//! was killed, the guard of the last of them does.
+//!
 //! The group is made before the system starts; the system enters it before `execve`, and its
 //! descendants inherit it. The guard removes it when the last of them is gone, however pubgauge
 //! ended. If the guard was killed too, the group stays, locked by no process, and the next pubgauge
 //! removes it ([`crate::OwnedFolder`]); a group with processes in it cannot be removed.
 
 mod cgroup;
+mod host;
 mod share;
+
+use std::ffi::CString;
 
 use cgroup::Cgroups;
 pub(crate) use cgroup::Group;
+pub use host::HostShare;
 pub use pubgauge_driver::share::{MAX_CORES, MIN_CORES, MIN_MEMORY_MIB};
 pub use share::{Held, PERIOD_US, Share};
 
@@ -30,6 +37,13 @@ pub(crate) struct Holding {
     /// The system's own settings, for what the kernel does not hold.
     pub env: Vec<(String, String)>,
     pub groups: Vec<Group>,
+}
+
+impl Holding {
+    /// Its groups, as a guard takes them.
+    pub(crate) fn names(&self) -> Vec<[CString; 2]> {
+        self.groups.iter().map(Group::names).collect()
+    }
 }
 
 /// Holds a share as well as possible here. `usable` are the processors that may be used, `bound`

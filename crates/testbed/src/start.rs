@@ -17,7 +17,7 @@ use crate::file::{Kind, SystemFile, UnknownVariant, When};
 use crate::find::{self, Found, Missing};
 use crate::instance::{Instance, Plan, private_folder, run_hooks};
 use crate::limits::max_open_files;
-use crate::namespace::{self, NetworkHost};
+use crate::namespace::{self, Site};
 use crate::ports::{self, Ports};
 use crate::readiness::{NotReady, Readiness};
 use crate::realtime::{list, usable_cpus};
@@ -121,23 +121,23 @@ impl Testbed {
         variant: Option<&str>,
         scratch: &Path,
     ) -> Result<Running, StartError> {
-        self.start_on(None, system, variant, scratch)
+        self.start_on(&Site::default(), system, variant, scratch)
     }
 
-    /// As [`Testbed::start`], on a host of a network: the system listens on the host's address.
+    /// As [`Testbed::start`], on a host: of a network, the system listens on the host's address.
     ///
     /// # Errors
     /// As [`Testbed::start`].
     pub fn start_on(
         &self,
-        host: Option<&NetworkHost>,
+        site: &Site,
         system: &SystemFile,
         variant: Option<&str>,
         scratch: &Path,
     ) -> Result<Running, StartError> {
         let system = system.variant(variant)?;
         let mut found = self.find(&system)?;
-        if let Some(host) = host {
+        if let Some(host) = &site.host {
             let address = host.address.to_string();
             found.values.insert(HOST.to_owned(), address);
         }
@@ -153,7 +153,7 @@ impl Testbed {
             Kind::Library | Kind::External | Kind::Unavailable => {
                 self.reach(&system, &found, scratch)?
             }
-            Kind::Process | Kind::Builtin => self.start_process(host, &system, &found, scratch)?,
+            Kind::Process | Kind::Builtin => self.start_process(site, &system, &found, scratch)?,
         };
         running.version = version;
         Ok(running)
@@ -197,7 +197,7 @@ impl Testbed {
 
     fn start_process(
         &self,
-        host: Option<&NetworkHost>,
+        site: &Site,
         system: &SystemFile,
         found: &Found,
         scratch: &Path,
@@ -205,7 +205,11 @@ impl Testbed {
         check_place(system, scratch)?;
         let mut last = String::new();
         for _ in 0..PORT_TRIES {
-            let tried = namespace::on(host, || self.try_process(host, system, found, scratch));
+            let start = || match &site.share {
+                Some(share) => share.free_while(|| self.try_process(site, system, found, scratch)),
+                None => self.try_process(site, system, found, scratch),
+            };
+            let tried = namespace::on(site.host.as_ref(), start);
             let tried = tried.map_err(|error| StartError::Host {
                 system: system.name.clone(),
                 error,
@@ -226,7 +230,7 @@ impl Testbed {
     /// The inner error is how the system ended because another program had taken one of its ports first.
     fn try_process(
         &self,
-        host: Option<&NetworkHost>,
+        site: &Site,
         system: &SystemFile,
         found: &Found,
         scratch: &Path,
@@ -266,7 +270,8 @@ impl Testbed {
             limits: system.limits.clone(),
             hooks,
             stop: system.stop.clone(),
-            host: host.cloned(),
+            host: site.host.clone(),
+            host_share: site.share.clone(),
         };
         let hook_error = |what| StartError::Hook {
             system: name(),

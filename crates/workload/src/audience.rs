@@ -205,7 +205,8 @@ impl Audience {
     }
 
     /// The party that answers the messages of a stream of a ping-pong flow: that of the flow's first subscriber
-    /// that hears them. `None` if nobody of the flow does, or the flow is no ping-pong.
+    /// that hears them, or of its last one if the flow says so. `None` if nobody of the flow does, or the flow is no
+    /// ping-pong.
     pub fn responder(&self, stream: u32) -> Option<u32> {
         self.responders.get(&stream).copied()
     }
@@ -264,7 +265,13 @@ fn responders(
             .map(|p| p.topics.len())
             .sum::<usize>();
         let (upto, had) = (from + streams as u32, all.len());
-        for party in &party_of[number] {
+        let in_order = party_of[number].iter();
+        let parties_in_turn: Vec<&u32> = if flow.answered_by_last {
+            in_order.rev().collect()
+        } else {
+            in_order.collect()
+        };
+        for party in parties_in_turn {
             for range in parties[*party as usize].streams.iter() {
                 for stream in range.start.max(from)..range.end.min(upto) {
                     all.entry(stream).or_insert(*party);

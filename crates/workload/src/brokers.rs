@@ -228,7 +228,13 @@ fn faithful(workload: &Workload, flow: &Flow, parts: &Parts) -> Result<(), Place
     };
     if flow.exchange == Exchange::PingPong {
         let publishers = parts.publishers.iter().flatten();
-        let responder = parts.subscribers.iter().take(1).flatten();
+        let subscribers = &parts.subscribers;
+        let responder = if flow.answered_by_last {
+            subscribers.last()
+        } else {
+            subscribers.first()
+        };
+        let responder = responder.into_iter().flatten();
         let mut brokers: Vec<u32> = publishers.chain(responder).map(|(b, _)| *b).collect();
         brokers.dedup();
         if brokers.len() > 1 {

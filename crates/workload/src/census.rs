@@ -162,6 +162,7 @@ mod tests {
             active_for: None,
             exchange: Exchange::OneWay,
             window: None,
+            answered_by_last: false,
             settings: 0,
         }
     }

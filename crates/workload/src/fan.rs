@@ -34,6 +34,7 @@ impl Workload {
             active_for: None,
             exchange: Exchange::OneWay,
             window: None,
+            answered_by_last: false,
             settings: 0,
         };
         Workload {

@@ -66,6 +66,9 @@ pub struct Flow {
     pub active_for: Option<Nanos>,
     /// One way, or there and back.
     pub exchange: Exchange,
+    /// Of several subscribers that hear a question the last one answers, in the order of the flow; else the first one.
+    #[serde(default)]
+    pub answered_by_last: bool,
     /// Bound on messages under way (published, not yet delivered to all) for flat-out traffic;
     /// absent: the engine's own bound where the system has no back-pressure, else none.
     pub window: Option<u32>,

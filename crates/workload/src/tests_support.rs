@@ -28,6 +28,7 @@ pub(crate) fn flow(
         active_for: None,
         exchange: Exchange::OneWay,
         window: None,
+        answered_by_last: false,
         settings: 0,
     }
 }

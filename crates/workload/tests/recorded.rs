@@ -118,6 +118,7 @@ fn smart_meters() {
         active_for: Some(300 * SECOND),
         exchange: Exchange::OneWay,
         window: None,
+        answered_by_last: false,
         settings: 0,
     };
     let flow = drawn(ReplayMode::Drawn {

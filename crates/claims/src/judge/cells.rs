@@ -1,6 +1,6 @@
 //! Which repeats a rule is about.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use pubgauge_quantities::shown;
 use pubgauge_quantities::stats::{Estimate, Lacks};
@@ -17,8 +17,9 @@ pub struct Run<'a> {
     pub limits: Vec<Limit>,
     /// Cells that it could not measure.
     pub absent: Vec<Absent>,
-    /// Descriptions of the network between its hosts, in the words of claims; empty on one host.
-    pub network: Vec<String>,
+    /// Of each cell that ran on a network between hosts, what that network is, in the words of claims. Cells that are
+    /// not listed ran on one host.
+    pub networks: BTreeMap<Cell, Vec<String>>,
     /// The scale at which the study was run, if that is not the whole study.
     pub scale: Option<String>,
     /// A figure's value with its unit.
@@ -46,6 +47,31 @@ impl Run<'_> {
     /// The systems it has, once or more.
     pub(super) fn systems(&self) -> impl Iterator<Item = &String> {
         self.cells().map(|cell| &cell.system)
+    }
+
+    /// What the networks of all measured cells of these rules have in common, in the words of claims; empty where one
+    /// of the cells ran on one host. Of rules without a measured cell, what any network of the run is.
+    pub(super) fn network_of(&self, rules: &[&Rule]) -> Vec<&str> {
+        let filters: Vec<Filter> = (rules.iter())
+            .flat_map(|rule| {
+                let sides = rule.sides.iter().chain(&rule.against);
+                let alternatives = sides.flat_map(|side| &side.alternatives);
+                alternatives.map(|filter| rule.cells(filter))
+            })
+            .collect();
+        let about = |cell: &&Cell| filters.iter().any(|filter| cell.passes(filter));
+        let trials = self.trials.iter().map(|trial| &trial.cell);
+        let measured = trials.chain(self.limits.iter().map(|limit| &limit.cell));
+        let words = |cell: &Cell| {
+            let words = self.networks.get(cell).into_iter().flatten();
+            words.map(String::as_str).collect::<BTreeSet<&str>>()
+        };
+        let common = measured.filter(about).map(words).reduce(|a, b| &a & &b);
+        let any = || self.networks.values().flatten().map(String::as_str);
+        common
+            .unwrap_or_else(|| any().collect())
+            .into_iter()
+            .collect()
     }
 
     /// The cells that it has, once or more, measured or not.

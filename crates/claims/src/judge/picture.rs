@@ -4,7 +4,7 @@ use pubgauge_quantities::stats::Estimate;
 use pubgauge_quantities::written::amount;
 
 use super::cells::{Measured, Series, points};
-use super::missing;
+use super::{lacking, lacks};
 use crate::curve::FEWEST;
 use crate::rule::{Claim, Filter, Rule};
 
@@ -52,11 +52,11 @@ pub struct Point {
 /// The curves of all parts of a claim that have an axis and are applicable; none where nothing was
 /// measured along it.
 pub fn pictures(claim: &Claim, run: &Run<'_>) -> Vec<Picture> {
-    if missing(&claim.needs, run).is_some() {
+    if lacking(claim, run).is_some() {
         return Vec::new();
     }
     let parts = claim.parts.iter();
-    let parts = parts.filter(|part| missing(&part.needs, run).is_none());
+    let parts = parts.filter(|part| lacks(part, run).is_none());
     let rules = parts.flat_map(|part| part.rules().into_iter().map(move |rule| (part, rule)));
     let drawn = rules.filter_map(|(part, rule)| {
         let axis = rule.along.clone()?;

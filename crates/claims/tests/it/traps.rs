@@ -211,8 +211,51 @@ fn parts() {
         found.reason
     );
     let mut linked = two(5.0, 5);
-    linked.network = vec!["links of 95 Mbit/s".into()];
+    for system in ["a", "b"] {
+        let found = linked.judge(&wired);
+        assert_eq!(found.outcome, NotApplicable, "{found:?}");
+        linked.on_network(system, "links of 95 Mbit/s");
+    }
     assert_eq!(linked.judge(&wired).outcome, Holds);
+}
+
+/// A run may have several beds: what a claim needs is asked of the cells that its rules use.
+#[test]
+fn what_a_claim_needs_is_asked_of_its_own_cells() {
+    let links = || Needs {
+        network: Some("links of 95 Mbit/s".into()),
+        ..Needs::default()
+    };
+    let mut world = two(5.0, 5);
+    world.plant("c", "64B", 1.0, 0.02, 5);
+    world.plant("d", "64B", 1.0, 0.02, 5);
+    for system in ["a", "b"] {
+        world.on_network(system, "links of 95 Mbit/s");
+    }
+    world.on_network("d", "links of 1 Gbit/s");
+    let judged = |sides: &[&str]| {
+        let mut claim = claim(vec![rule(sides, above(1.0))]);
+        claim.needs = links();
+        world.judge(&claim)
+    };
+    assert_eq!(judged(&["a", "b"]).outcome, Holds);
+    for (sides, says) in [
+        (["a", "c"], "not all of its cells ran on such a network"),
+        (["d", "d"], "its cells have links of 1 Gbit/s"),
+    ] {
+        let found = judged(&sides);
+        assert_eq!(found.outcome, NotApplicable, "{sides:?}");
+        assert!(found.reason.contains(says), "{}", found.reason);
+    }
+    // What was not measured at all is not the network's fault.
+    assert_eq!(judged(&["e", "e"]).outcome, CannotTell);
+    // Of parts each is asked for itself.
+    let mut parts = claim(vec![
+        rule(&["a", "b"], above(1.0)),
+        rule(&["c", "a"], above(1.0)),
+    ]);
+    parts.parts[1].needs = links();
+    assert_eq!(world.judge(&parts).outcome, Holds);
 }
 
 #[test]

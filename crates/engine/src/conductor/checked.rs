@@ -109,6 +109,7 @@ mod tests {
             worker: 0,
             role: Role::Subscribers,
             broker: 0,
+            host: 0,
             flows: vec![FlowRecording::default()],
             series: vec![Vec::new()],
             bursts: Vec::new(),

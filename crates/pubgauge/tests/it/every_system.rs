@@ -115,6 +115,7 @@ mod long {
     use super::*;
 
     systems! { OTHERS:
+        mosquitto_by_default: "mosquitto:defaults",
         mosquitto_on_disk: "mosquitto:persistent",
         mosquitto_each_second: "mosquitto:persistent-1s",
         mosquitto_on_changes: "mosquitto:persistent-on-changes",

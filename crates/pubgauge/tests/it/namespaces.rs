@@ -144,6 +144,7 @@ fn trial(broker: &Mosquitto, namespace: &str, seen: &mut Seen) -> Trial {
         workload: &Arc::new(workload),
         brokers: 1,
         network: None,
+        hosts: None,
     };
     let scratch = tempfile::tempdir().unwrap();
     let environment = Environment {
@@ -165,6 +166,7 @@ fn trial(broker: &Mosquitto, namespace: &str, seen: &mut Seen) -> Trial {
         tls: None,
         stop: Arc::new(AtomicBool::new(false)),
         cores: 1,
+        own_cost: None,
     };
     perform(&job, &environment, &Kept::default(), seen).0
 }

@@ -2,6 +2,7 @@
 
 mod counted;
 mod find;
+mod hosts_of_a_size;
 mod limits;
 mod network;
 mod under_stress;

@@ -82,7 +82,7 @@ fn pairs(question: &Question, cells: &[CellOf]) -> Vec<(usize, usize)> {
 /// short, or it did not run as planned while the system was well.
 pub fn spoilt(trial: &Trial) -> bool {
     match trial.verdict.status {
-        Status::TooShort | Status::Unsteady | Status::ClientBound => true,
+        Status::HostBound | Status::TooShort | Status::Unsteady | Status::ClientBound => true,
         Status::Broken => trial.circumstances.system_died.is_empty(),
         Status::Valid | Status::Overloaded | Status::Lossy => false,
     }

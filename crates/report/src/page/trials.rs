@@ -2,10 +2,11 @@
 //! everything else is computed from these.
 
 use maud::{Markup, html};
+use pubgauge_network::{Role, Size};
 use pubgauge_quantities::shown;
 use pubgauge_results::bursts::BurstFigures;
 use pubgauge_results::model::Broker;
-use pubgauge_results::{FlowFigures, Trial};
+use pubgauge_results::{FlowFigures, SizedHost, Trial};
 
 use super::content::Page;
 use super::per_trial::{Column, at, optional, or_none, per_trial, time, trials};
@@ -147,7 +148,7 @@ pub(super) fn section(page: &Page<'_>) -> Markup {
             @for workload in page.measured() {
                 details {
                     summary { "Trials of " (workload.name) }
-                    @for words in limits(workload) { p { (words) } }
+                    @for words in limits(workload).into_iter().chain(sized_hosts(workload)) { p { (words) } }
                     (per_trial(workload, "Trials", [], &OF_TRIALS, |trial| vec![([], trial)]))
                     (flows(workload))
                     (windows::section(workload))
@@ -176,6 +177,49 @@ fn flows<'a>(workload: &'a Workload<'a>) -> Markup {
             flows.filter_map(|flow| Some((named(flow), flow.bursts.as_ref()?))).collect()
         }))
     }
+}
+
+/// Hosts of given sizes, the fullest of each role, and what was used of them.
+fn sized_hosts(workload: &Workload<'_>) -> Vec<String> {
+    let all = trials(workload).flat_map(|(label, trial)| {
+        let fullest = Role::ALL.into_iter().filter_map(move |role| {
+            let hosts = trial.sized_hosts.iter();
+            let used = |host: &SizedHost| host.used().unwrap_or(0.0);
+            let hosts = hosts.filter(|host| host.is_of(role.name()));
+            hosts.max_by(|a, b| used(a).total_cmp(&used(b)))
+        });
+        fullest.map(move |host| (label, trial.repeat, host))
+    });
+    let percent = |share: f64| format!("{:.0} %", 100.0 * share);
+    all.map(|(label, repeat, host)| {
+        let limits = &host.limits;
+        let size = Size {
+            cores: limits.cores,
+            memory_bytes: limits.memory_bytes,
+        };
+        let mut words = format!(
+            "{label}, repeat {repeat}: {} had {}",
+            host.host,
+            size.words().unwrap_or_default()
+        );
+        if let Some(used) = host.used() {
+            words.push_str(&format!(
+                ", used {} of its processor time and was kept waiting at its end for {} of the measurement",
+                percent(used),
+                percent(host.throttled.unwrap_or(0.0))
+            ));
+        }
+        if let Some(own) = host.own {
+            words.push_str(&format!("; pubgauge itself took {} of that", percent(own)));
+        }
+        match &limits.not_held[..] {
+            [] => {}
+            not => words.push_str(&format!("; not held as asked: {}", not.join("; "))),
+        }
+        words.push('.');
+        words
+    })
+    .collect()
 }
 
 /// The limits of systems and worker processes that the study sets, and those not held.

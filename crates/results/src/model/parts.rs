@@ -66,7 +66,7 @@ fn none(count: &u32) -> bool {
 /// that was held.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HeldLimits {
-    /// Instances or worker processes, each with these limits.
+    /// Instances, or hosts that these are on, or worker processes, each with these limits.
     #[serde(default)]
     pub instances: u32,
     /// Processor time in processors; absent: not limited.
@@ -204,6 +204,8 @@ impl Verdict {
 pub enum Status {
     /// The figures describe the system.
     Valid,
+    /// A client host of a given size was at the end of it: rates are those of such a host.
+    HostBound,
     /// The measurement was too short to tell whether the system carried what it was offered.
     TooShort,
     /// No steady state.
@@ -221,8 +223,9 @@ pub enum Status {
 
 impl Status {
     /// All of them, mildest first.
-    pub const ALL: [Status; 7] = [
+    pub const ALL: [Status; 8] = [
         Status::Valid,
+        Status::HostBound,
         Status::TooShort,
         Status::Unsteady,
         Status::ClientBound,
@@ -235,6 +238,7 @@ impl Status {
     pub fn word(self) -> &'static str {
         match self {
             Status::Valid => "valid",
+            Status::HostBound => "host-bound",
             Status::TooShort => "too-short",
             Status::Unsteady => "unsteady",
             Status::ClientBound => "client-bound",

@@ -69,6 +69,8 @@ pub enum Rule {
     LatencyWanders,
     /// Nothing was delivered for a while.
     SystemSilent,
+    /// A client host of a given size was at the end of it.
+    HostFull,
     /// The publishing side had no processor time left.
     PublisherFull,
     /// The subscribing side had no processor time left.

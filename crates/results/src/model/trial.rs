@@ -14,6 +14,7 @@ use crate::distribution::Distribution;
 use crate::group::GroupFigures;
 use crate::host::{OneWay, WorkerHost};
 use crate::search::{LimitShare, SearchStep};
+use crate::sized_host::SizedHost;
 use crate::syscalls::SystemCalls;
 use crate::traffic::{InterfaceTraffic, NetworkTraffic};
 use crate::window_figures::WindowFigures;
@@ -195,6 +196,9 @@ pub struct Trial {
     /// What the study limits each worker process to, and how that was held; absent without limits.
     #[serde(default)]
     pub client_limits: Option<HeldLimits>,
+    /// Hosts of given sizes, brokers first; empty where no host has a size.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sized_hosts: Vec<SizedHost>,
     /// Figures that were determined in two independent ways.
     #[serde(default)]
     pub checks: Vec<CountCheck>,

@@ -4,9 +4,9 @@ use pubgauge_quantities::shown::{self, time};
 
 use super::findings::Findings;
 use super::growth::Growth;
+use super::host::{self, AtEnd};
 use super::thresholds;
-use crate::model::Rule;
-use crate::model::Trial;
+use crate::model::{Rule, Status, Trial};
 use crate::network::full_link;
 
 /// Findings from the workers' load.
@@ -15,6 +15,15 @@ pub(super) struct Load {
     pub publishers_full: bool,
     /// The busiest subscribing worker had no time left.
     pub subscribers_full: bool,
+    /// Shares of the measurement for which the publishing worker that waited most was ready and waited for a processor;
+    /// without what a host of a given size makes it wait at the end of its share.
+    pub publishers_waiting: f64,
+    /// The same of the subscribing workers.
+    pub subscribers_waiting: f64,
+    /// A host of publishing devices that came to the end of its size.
+    publishers_host: Option<AtEnd>,
+    /// The same of the other devices.
+    subscribers_host: Option<AtEnd>,
     /// How the client, or the machine, was stalled for a good part of the measurement.
     pub stalled: Option<String>,
     /// How it was stalled for less, but long enough to make up the tail of the latencies.
@@ -59,9 +68,21 @@ impl Load {
                     || !system_full && running + waiting >= thresholds::FLAT_OUT_RUNNING)
         };
         let still = stood_still(trial, link_full);
+        let waiting = |role, waited: f64| host::crowded(trial, role).unwrap_or(waited);
+        let publishers_waiting = waiting("publisher", load.publishers_waiting);
+        let subscribers_waiting = waiting("subscriber", load.subscribers_waiting);
+        let at_end = |role| host::at_end(trial, role);
+        let (publishers_host, subscribers_host) = (at_end("publisher"), at_end("subscriber"));
+        let host_full = |host: &Option<AtEnd>| host.as_ref().is_some_and(|host| host.is_full);
         Load {
-            publishers_full: full(load.publishers_running, load.publishers_waiting),
-            subscribers_full: full(load.subscribers_running, load.subscribers_waiting),
+            publishers_full: full(load.publishers_running, publishers_waiting)
+                || host_full(&publishers_host),
+            subscribers_full: full(load.subscribers_running, subscribers_waiting)
+                || host_full(&subscribers_host),
+            publishers_waiting,
+            subscribers_waiting,
+            publishers_host,
+            subscribers_host,
             stalled: (still.as_ref())
                 .filter(|still| still.share >= thresholds::STALLED)
                 .map(words),
@@ -90,16 +111,36 @@ impl Load {
 
     /// Why subscribers may not have read in time what was sent to them.
     pub fn subscriber_trouble(&self, trial: &Trial) -> Option<String> {
-        if self.subscribers_full {
-            Some(busy_subscriber(trial) + &self.share())
+        if let Some(host) = self.subscribers_host.as_ref().filter(|host| host.is_full) {
+            Some(host.words.clone())
+        } else if self.subscribers_full {
+            Some(self.busy_subscriber(trial) + &self.share())
         } else {
             self.stalled.clone()
         }
     }
 
     /// Whether a publishing worker had too little time for what it had to send.
-    pub fn publishers_short_of_time(&self, trial: &Trial) -> bool {
-        self.publishers_full || trial.worker_load.publishers_waiting > thresholds::WAITING
+    pub fn publishers_short_of_time(&self) -> bool {
+        self.publishers_full || self.publishers_waiting > thresholds::WAITING
+    }
+
+    /// The status of a trial in which something is the doing of publishing workers: that of their host where it was
+    /// full.
+    pub fn publishers_blame(&self) -> Status {
+        self.blame(&self.publishers_host)
+    }
+
+    /// The same of subscribing workers.
+    pub fn subscribers_blame(&self) -> Status {
+        self.blame(&self.subscribers_host)
+    }
+
+    fn blame(&self, host: &Option<AtEnd>) -> Status {
+        let full = host
+            .as_ref()
+            .filter(|host| host.is_full && self.stalled.is_none());
+        full.map_or(Status::ClientBound, |host| host.status)
     }
 
     /// The share that a worker may have used up, as the end of a clause; empty where workers were
@@ -110,9 +151,28 @@ impl Load {
         })
     }
 
+    /// How busy the busiest subscribing worker was.
+    fn busy_subscriber(&self, trial: &Trial) -> String {
+        let ran = percent(trial.worker_load.subscribers_running);
+        let waited = percent(self.subscribers_waiting);
+        format!(
+            "the busiest subscribing worker ran {ran} of the time and waited {waited} for a processor"
+        )
+    }
+
     fn running(&self, trial: &Trial, growth: Option<&Growth>, findings: &mut Findings) {
         let load = &trial.worker_load;
         let (limit, share) = (percent(self.running_limit), self.share());
+        // In a flat-out trial a publisher is meant to outrun the system: it is the limit only if
+        // the system kept up with all that it got.
+        let behind = [Rule::Lost, Rule::Refused, Rule::Unsent, Rule::NothingTaken];
+        let system_kept_up = growth.is_none()
+            && trial.under_way == 0
+            && !behind.iter().any(|rule| findings.has(*rule));
+        let publishers = self.publishers_host.as_ref().filter(|_| system_kept_up);
+        for host in publishers.into_iter().chain(&self.subscribers_host) {
+            findings.add(Rule::HostFull, host.status, host.words.clone());
+        }
         if trial.circumstances.system_in_client {
             // A library's work and the worker's own cannot be told apart by load. A full worker is
             // the library's limit flat out; a paced trial must leave it idle time.
@@ -127,13 +187,8 @@ impl Load {
             }
             return;
         }
-        // In a flat-out trial a publisher is meant to outrun the system: it is the limit only if
-        // the system kept up with all that it got.
-        let behind = [Rule::Lost, Rule::Refused, Rule::Unsent, Rule::NothingTaken];
-        let system_kept_up = growth.is_none()
-            && trial.under_way == 0
-            && !behind.iter().any(|rule| findings.has(*rule));
-        if load.publishers_running >= self.running_limit && system_kept_up {
+        let at_end = self.publishers_host.is_some();
+        if load.publishers_running >= self.running_limit && system_kept_up && !at_end {
             let ran = percent(load.publishers_running);
             let reason = format!(
                 "the busiest publishing worker ran {ran} of the time (limit {limit}{share}): the \
@@ -141,9 +196,9 @@ impl Load {
             );
             findings.blame_client(Rule::PublisherFull, reason);
         }
-        if self.subscribers_full {
+        if self.subscribers_full && self.subscribers_host.is_none() {
             let (busy, both) = (
-                busy_subscriber(trial),
+                self.busy_subscriber(trial),
                 percent(thresholds::FLAT_OUT_RUNNING),
             );
             let growth = growth.map_or(String::new(), |growth| format!("; {growth}"));
@@ -159,13 +214,12 @@ impl Load {
     /// share of it is used up. Where publishing workers gather messages and hand them over in time,
     /// their waits delay nothing beyond the span that the study asks for, and do not count.
     fn waiting(&self, trial: &Trial, findings: &mut Findings) {
-        let load = &trial.worker_load;
         let publishers = if gathered_in_time(trial) {
             0.0
         } else {
-            load.publishers_waiting
+            self.publishers_waiting
         };
-        let worst = publishers.max(load.subscribers_waiting);
+        let worst = publishers.max(self.subscribers_waiting);
         if worst <= thresholds::WAITING {
             return;
         }
@@ -178,7 +232,7 @@ impl Load {
             (None, cores) => format!("the machine with its {cores} processors"),
         };
         let [publishing, subscribing] =
-            [load.publishers_waiting, load.subscribers_waiting].map(percent);
+            [self.publishers_waiting, self.subscribers_waiting].map(percent);
         let limit = percent(thresholds::WAITING);
         let unknown = || "an unknown number".to_owned();
         let system_cores = system_cores.map_or_else(unknown, |cores| format!("{cores:.2}"));
@@ -201,8 +255,8 @@ impl Load {
         // latency from the intended time rightly contains that; unless the machine's own timers
         // were as late.
         let load = &trial.worker_load;
-        let at_fault = self.publishers_short_of_time(trial)
-            || load.publishers_running + load.publishers_waiting >= thresholds::LAG_AT_FAULT
+        let at_fault = self.publishers_short_of_time()
+            || load.publishers_running + self.publishers_waiting >= thresholds::LAG_AT_FAULT
             || self.stalled.is_some();
         // Lateness that the study asks for is ignored; lateness beyond it is not.
         let asked = trial.circumstances.pacing_within_ns;
@@ -227,7 +281,7 @@ impl Load {
                 "half of all messages left more than {half} late{allowed}, against a median latency of \
                  {median} (limit {limit})"
             );
-            findings.blame_client(Rule::ClientLate, reason);
+            findings.add(Rule::ClientLate, self.publishers_blame(), reason);
         } else if tail > thresholds::LAG_TAIL_FLOOR_NS
             && own_tail.is_some_and(|p99| tail > p99)
             && (at_fault || by_noise(tail, trial.noise_ns.p99))
@@ -237,7 +291,7 @@ impl Load {
                 "the tail is the client's own: 1 % of messages left more than {tail} late{allowed}, and \
                  the system's part of the latency is {own_tail} at the 99th percentile"
             );
-            findings.blame_client(Rule::ClientLate, reason);
+            findings.add(Rule::ClientLate, self.publishers_blame(), reason);
         }
     }
 }
@@ -248,16 +302,6 @@ fn gathered_in_time(trial: &Trial) -> bool {
     let asked = trial.circumstances.pacing_within_ns;
     let tail = trial.send_lag_ns.quotable(0.99);
     asked > 0 && !trial.workload.flat_out && tail.is_some_and(|lag| lag <= asked)
-}
-
-/// How busy the busiest subscribing worker was.
-fn busy_subscriber(trial: &Trial) -> String {
-    let load = &trial.worker_load;
-    let (ran, waited) = (load.subscribers_running, load.subscribers_waiting);
-    let (ran, waited) = (percent(ran), percent(waited));
-    format!(
-        "the busiest subscribing worker ran {ran} of the time and waited {waited} for a processor"
-    )
 }
 
 /// A stall of a worker or of the whole machine.

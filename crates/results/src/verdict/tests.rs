@@ -1,6 +1,7 @@
 //! Verdicts over planted trials.
 
 mod client;
+mod hosts;
 mod overload;
 mod steadiness;
 mod together;

@@ -9,6 +9,12 @@ pub const PACED_RUNNING: f64 = 0.70;
 pub const FLAT_OUT_RUNNING: f64 = 0.90;
 /// Share of time for which a worker may be ready and wait for a processor.
 pub const WAITING: f64 = 0.20;
+/// Share of its processor time from which a client host of a given size is at the end of it.
+pub const HOST_USED: f64 = 0.90;
+/// Share of what a client host of a given size uses that may be pubgauge's own.
+pub const OWN_COST: f64 = 0.10;
+/// Length of the periods in which a host of a given size gets its processor time, in nanoseconds.
+pub const QUOTA_PERIOD_NS: f64 = 10e6;
 /// Cores in use from which a system has at least one thread that is never idle.
 pub const SYSTEM_BUSY_CORES: f64 = 0.90;
 /// Cores in use up to which a system can be limited by one single thread.

@@ -37,6 +37,7 @@ fn refused(program: PathBuf, namespace: Option<&str>, says: &str) {
                 ..Processes::default()
             },
             None,
+            None,
         )),
     };
     let record = run(&spec, &mut Nobody, &AtomicBool::new(false));

@@ -72,6 +72,7 @@ fn a_study_without_the_program() {
         tls: None,
         stop: Arc::new(AtomicBool::new(false)),
         cores: 1,
+        own_cost: None,
     };
     let run = NewRun {
         invocation: String::new(),
@@ -107,6 +108,7 @@ fn a_study_without_the_program() {
             workload: &trial.workload,
             brokers: trial.brokers,
             network: None,
+            hosts: None,
         };
         let (done, files) = perform(&job, &environment, &Kept::default(), &mut watched);
         folder.append_trial(done, &files).unwrap();

@@ -65,6 +65,9 @@ pub struct FlowFile {
     pub replay: Option<ReplayFile>,
     /// One way, or there and back; one-way if absent.
     pub exchange: Option<ExchangeFile>,
+    /// Which of several subscribers that hear a question of a ping-pong answers it, in the order in which they are
+    /// listed and subscribe; the first if absent.
+    pub answered_by: Option<AnsweredByFile>,
     /// The flow begins so long after the start of the measurement; if absent, with the warm-up, or, where `lasts` is
     /// given, with the measurement.
     pub start: Option<Span>,
@@ -164,6 +167,16 @@ pub enum ReplayMode {
     /// Sizes and gaps drawn from those of each interval of the recording, from a random position
     /// for each publisher.
     Drawn,
+}
+
+/// Which of several subscribers answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum AnsweredByFile {
+    /// The first one.
+    First,
+    /// The last one.
+    Last,
 }
 
 /// One way, or there and back.

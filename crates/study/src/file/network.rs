@@ -1,7 +1,9 @@
 //! An emulated network, as it is written.
 
-use pubgauge_network::{Hosts, Link, Loss, Network, Reordering, USUAL_QUEUE_NS};
-use pubgauge_quantities::{BitRate, Percent, Span};
+use pubgauge_network::{
+    Hosts, Link, Loss, Network, Reordering, Size as HostSize, SizedHosts, Sizes, USUAL_QUEUE_NS,
+};
+use pubgauge_quantities::{BitRate, Percent, Size, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -25,6 +27,12 @@ pub struct HostsFile {
     /// How many, 1 to 250 over all roles; 1 if absent.
     #[schemars(range(min = 1, max = 250))]
     pub hosts: Option<u32>,
+    /// Processors' worth of time that all processes of each host get together, such as 0.5 or 2; 0.1 and more. All
+    /// there is if absent.
+    pub cores: Option<f64>,
+    /// Memory that all processes of each host get together, such as "512MiB": whole MiB, 4 and more. All there is if
+    /// absent.
+    pub memory: Option<Size>,
     /// Rate of Ethernet frames, such as "95Mbit/s": 64kbit/s to 10Gbit/s; as fast as the machine if absent.
     pub rate: Option<BitRate>,
     /// Queue of a link with a rate, beyond which packets are dropped, as the time that it takes to
@@ -47,7 +55,73 @@ pub struct HostsFile {
     pub reordered_by_jitter: Option<bool>,
 }
 
+/// Hosts on this machine, without links between them: all processes of a host, workers and brokers, get a share of the
+/// machine together. Each host has worker processes of its own.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct LocalHostsFile {
+    /// Hosts of brokers, which are dealt out to them in turn.
+    pub broker: Option<LocalFile>,
+    /// Hosts of publishing devices, which are dealt out to them evenly.
+    pub publisher: Option<LocalFile>,
+    /// Hosts of the other devices, which are dealt out to them evenly.
+    pub subscriber: Option<LocalFile>,
+}
+
+/// The hosts of a role on this machine; one of no given size if absent.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct LocalFile {
+    /// How many, 1 to 250 over all roles; 1 if absent.
+    #[schemars(range(min = 1, max = 250))]
+    pub hosts: Option<u32>,
+    /// Processors' worth of time that all processes of each host get together, such as 0.5 or 2; 0.1 and more. All
+    /// there is if absent.
+    pub cores: Option<f64>,
+    /// Memory that all processes of each host get together, such as "512MiB": whole MiB, 4 and more. All there is if
+    /// absent.
+    pub memory: Option<Size>,
+}
+
+impl LocalHostsFile {
+    /// The hosts that it describes, not checked.
+    pub fn sizes(&self) -> Sizes {
+        let of = |file: &Option<LocalFile>| {
+            let file = file.clone().unwrap_or_default();
+            sized(file.hosts.unwrap_or(1), file.cores, file.memory)
+        };
+        Sizes {
+            broker: of(&self.broker),
+            publisher: of(&self.publisher),
+            subscriber: of(&self.subscriber),
+        }
+    }
+}
+
+fn sized(hosts: u32, cores: Option<f64>, memory: Option<Size>) -> SizedHosts {
+    SizedHosts {
+        hosts,
+        size: HostSize {
+            cores,
+            memory_bytes: memory.map(|memory| memory.0),
+        },
+    }
+}
+
 impl NetworkFile {
+    /// Its hosts with their sizes, not checked.
+    pub fn sizes(&self) -> Sizes {
+        let of = |file: &Option<HostsFile>| {
+            let sized = |file: &HostsFile| sized(file.hosts.unwrap_or(1), file.cores, file.memory);
+            file.as_ref().map(sized).unwrap_or_default()
+        };
+        Sizes {
+            broker: of(&self.broker),
+            publisher: of(&self.publisher),
+            subscriber: of(&self.subscriber),
+        }
+    }
+
     /// The network that it describes, not checked.
     pub fn network(&self) -> Network {
         let hosts = |file: &Option<HostsFile>| file.as_ref().map(HostsFile::hosts);

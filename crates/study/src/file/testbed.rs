@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use pubgauge_quantities::Size;
 
 use super::is_default;
-use super::network::NetworkFile;
+use super::network::{LocalHostsFile, NetworkFile};
+use pubgauge_network::Sizes;
 
 /// Where systems run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -29,6 +30,18 @@ pub struct TestbedFile {
     /// Brokers, publishing devices and the others run on hosts of an emulated network; all on this host if
     /// absent.
     pub network: Option<NetworkFile>,
+    /// Brokers, publishing devices and the others run on hosts of given sizes on this machine, without links between
+    /// them.
+    pub hosts: Option<LocalHostsFile>,
+}
+
+impl TestbedFile {
+    /// The hosts that it asks for on this machine, or those of a network where some have a size.
+    pub(crate) fn sizes(&self) -> Option<Sizes> {
+        let on_network = self.network.as_ref().map(NetworkFile::sizes);
+        let on_network = on_network.filter(|sizes| !sizes.are_free());
+        on_network.or_else(|| Some(self.hosts.as_ref()?.sizes()))
+    }
 }
 
 /// What each instance of a system, or each worker process, gets of the machine at most.

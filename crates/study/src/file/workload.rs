@@ -78,7 +78,15 @@ impl WorkloadFile {
             count_system_calls: own.count_system_calls.or(study.count_system_calls),
             count_interface: interface.or(study.count_interface.as_ref()).cloned(),
             keep_running: own.keep_running.or(study.keep_running),
-            network: own.network.as_ref().or(study.network.as_ref()).cloned(),
+            // Hosts of one's own are in place of a network of the study, and the reverse.
+            network: match &own.hosts {
+                Some(_) => own.network.clone(),
+                None => own.network.as_ref().or(study.network.as_ref()).cloned(),
+            },
+            hosts: match &own.network {
+                Some(_) => own.hosts.clone(),
+                None => own.hosts.as_ref().or(study.hosts.as_ref()).cloned(),
+            },
         }
     }
 }

@@ -1,10 +1,14 @@
-//! Checks of phases, client, limits, counts and networks.
+//! Checks of phases, client, limits, counts, networks and hosts.
 
 use pubgauge_driver::share::{MAX_CORES, MIN_CORES, MIN_MEMORY_MIB};
+use pubgauge_network::{MOST_HOSTS, Size};
 use pubgauge_quantities::{Rate, Span};
 
+use crate::clash::Clash;
 use crate::clash::Clashes;
-use crate::file::{ClientFile, LimitsFile, PhasesFile, TestbedFile, UntilFile};
+use crate::file::{
+    ClientFile, HostsFile, LimitsFile, LocalFile, PhasesFile, StudyFile, TestbedFile, UntilFile,
+};
 
 /// Checks what a study and each of its workloads may have: `phases`, `client` and `testbed`.
 pub(crate) fn check_parts(
@@ -17,6 +21,7 @@ pub(crate) fn check_parts(
     check_limits(&client.limits, &mut clashes.below(&["client", "limits"]));
     check_counts(testbed, &mut clashes.below(&["testbed"]));
     check_network(testbed, &mut clashes.below(&["testbed"]));
+    check_hosts(testbed, &mut clashes.below(&["testbed"]));
 }
 
 fn check_phases(phases: &PhasesFile, clashes: &mut Clashes<'_>) {
@@ -86,6 +91,8 @@ fn check_network(testbed: &TestbedFile, clashes: &mut Clashes<'_>) {
     ] {
         let Some(hosts) = hosts else { continue };
         let mut clashes = clashes.below(&["network", role]);
+        let HostsFile { cores, memory, .. } = *hosts;
+        check_limits(&LimitsFile { cores, memory }, &mut clashes);
         if hosts.hosts == Some(0) {
             clashes.hinted(
                 "hosts",
@@ -111,6 +118,74 @@ fn check_network(testbed: &TestbedFile, clashes: &mut Clashes<'_>) {
         // Where the study has a key of another name.
         let key = problem.path.replace("reordering", "reordered");
         clashes.hinted(&format!("network.{key}"), problem.message, problem.hint);
+    }
+}
+
+/// Checks hosts on this machine.
+fn check_hosts(testbed: &TestbedFile, clashes: &mut Clashes<'_>) {
+    let Some(hosts) = &testbed.hosts else { return };
+    for (role, of) in [
+        ("broker", &hosts.broker),
+        ("publisher", &hosts.publisher),
+        ("subscriber", &hosts.subscriber),
+    ] {
+        let Some(of) = of else { continue };
+        let mut clashes = clashes.below(&["hosts", role]);
+        if of.hosts == Some(0) {
+            let hint = format!("leave `{role}` out to have one of no given size");
+            clashes.hinted("hosts", "there is at least one", Some(hint));
+        }
+        let LocalFile { cores, memory, .. } = *of;
+        check_limits(&LimitsFile { cores, memory }, &mut clashes);
+    }
+    let all = hosts.sizes().hosts().count();
+    if all > MOST_HOSTS as usize {
+        let message = format!("there are {all} hosts, more than {MOST_HOSTS}");
+        clashes.add("hosts", message);
+    }
+}
+
+/// Checks what the bed of a workload takes from the study and says itself, together.
+pub(crate) fn check_bed(study: &StudyFile, nth: usize, found: &mut Vec<Clash>) {
+    let workload = &study.workload[nth];
+    let number = nth.to_string();
+    let (testbed, client) = (
+        workload.testbed(&study.testbed),
+        workload.client(&study.client),
+    );
+    // Where a part is written: at the workload, or else at the study.
+    let mut told = |own: bool, key: &str, message: &str, hint: &str| {
+        let place = ["workload", &number];
+        let base = if own { &place[..] } else { &[] };
+        Clashes::new(base, found).hinted(key, message, Some(hint.into()));
+    };
+    if testbed.hosts.is_some() && testbed.network.is_some() {
+        told(
+            workload.testbed.hosts.is_some(),
+            "testbed.hosts",
+            "these are hosts without links, and [testbed.network] has hosts with links",
+            "give the hosts of [testbed.network] their `cores` and `memory`, and leave this out",
+        );
+        return;
+    }
+    let Some(sizes) = testbed.sizes() else { return };
+    let given = |size: Size| size != Size::default();
+    if !testbed.limits.is_empty() && given(sizes.broker.size) {
+        told(
+            !workload.testbed.limits.is_empty(),
+            "testbed.limits",
+            "an instance of a system is limited here, and its host has a size",
+            "a host's size is for all of its processes together: leave one of the two out",
+        );
+    }
+    let clients = given(sizes.publisher.size) || given(sizes.subscriber.size);
+    if !client.limits.is_empty() && clients {
+        told(
+            !workload.client.limits.is_empty(),
+            "client.limits",
+            "a worker process is limited here, and its host has a size",
+            "a host's size is for all of its processes together: leave one of the two out",
+        );
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use pubgauge_network::{Loss, Network, Reordering, Role};
+use pubgauge_network::{Loss, Network, Reordering, Role, Sizes};
 use pubgauge_study::{Known, Plan, PlanOptions, Study};
 
 const FLOW: &str = "flow = [{ pattern = \"1-1\", payload = \"64B\", rate = \"1/s\" }]\n";
@@ -134,5 +134,91 @@ fn what_is_wrong_is_said_with_its_place() {
         };
         assert!(said.contains(expected), "{link}: {said}");
         assert!(said.contains("network.toml:"), "{link}: {said}");
+    }
+}
+
+/// Hosts of a workload on this machine are in place of a network of the study, and a network's hosts have sizes too.
+#[test]
+fn a_study_has_several_beds() {
+    let text = format!(
+        "name = \"n\"\nsystems = [\"a\"]\n[testbed.network]\nbroker = {{ cores = 0.5 }}\npublisher = {{ memory = \"64MiB\" }}\n\
+         subscriber = {{ hosts = 2 }}\n\
+         [[workload]]\nname = \"links\"\n{FLOW}\
+         [[workload]]\nname = \"free\"\ntestbed.network = {{ publisher = {{}}, subscriber = {{}} }}\n{FLOW}\
+         [[workload]]\nname = \"sizes\"\ntestbed.hosts = {{ subscriber = {{ hosts = 3, cores = 0.2 }} }}\n{FLOW}\
+         [[workload]]\nname = \"here\"\ntestbed.hosts = {{}}\n{FLOW}"
+    );
+    let plan = plan(&text);
+    let mut beds: Vec<_> = (plan.trials.iter())
+        .map(|trial| {
+            let sizes = trial.hosts.as_deref().map(Sizes::describe);
+            let name = trial.workload.name.as_str();
+            let on_network = trial.network.is_some();
+            (
+                name,
+                on_network,
+                sizes.unwrap_or_default(),
+                trial.worker_hosts(),
+            )
+        })
+        .collect();
+    beds.sort();
+    let words = |words: [&str; 3]| words.map(str::to_owned).to_vec();
+    let free = [
+        "1 broker host of no given size",
+        "1 publisher host of no given size",
+        "1 subscriber host of no given size",
+    ];
+    let sizes = [free[0], free[1], "3 subscriber hosts of 0.2 cores each"];
+    let links = [
+        "1 broker host of 0.5 cores",
+        "1 publisher host of 64 MiB of memory",
+        "2 subscriber hosts of no given size",
+    ];
+    assert_eq!(
+        beds,
+        [
+            ("free", true, Vec::new(), Some((1, 1))),
+            ("here", false, words(free), Some((1, 1))),
+            ("links", true, words(links), Some((1, 2))),
+            ("sizes", false, words(sizes), Some((1, 3))),
+        ]
+    );
+}
+
+#[test]
+fn a_bed_that_contradicts_itself_is_refused_where_it_is_written() {
+    let hosts = "[testbed.hosts]\n";
+    for (bed, says) in [
+        (
+            "[testbed.hosts.publisher]\ncores = 0.05".to_owned(),
+            "expected a number of processors from 0.1 on",
+        ),
+        (
+            format!("{hosts}broker = {{ hosts = 0 }}"),
+            "there is at least one",
+        ),
+        (
+            format!("{hosts}subscriber = {{ hosts = 251 }}"),
+            "there are 253 hosts, more than 250",
+        ),
+        (
+            format!("{hosts}[testbed.network]\npublisher = {{}}\nsubscriber = {{}}"),
+            "these are hosts without links",
+        ),
+        (
+            "[testbed]\nlimits = { cores = 0.5 }\nhosts = { broker = { cores = 0.5 } }".to_owned(),
+            "an instance of a system is limited here, and its host has a size",
+        ),
+        (
+            "[client]\nlimits = { cores = 0.5 }\n[testbed.network]\npublisher = { cores = 0.5 }\nsubscriber = {}"
+                .to_owned(),
+            "a worker process is limited here, and its host has a size",
+        ),
+    ] {
+        let refused = study(&on(&bed)).plan(&options()).err();
+        let refused = refused.unwrap_or_else(|| panic!("{bed}")).to_string();
+        assert!(refused.contains(says), "{refused}");
+        assert!(refused.contains("network.toml:"), "{refused}");
     }
 }

@@ -35,6 +35,20 @@ impl Group {
         self.folder.path()
     }
 
+    /// Sets the quota of processor time, or lifts it, where the group has one.
+    pub(super) fn limit(&self, cores: Option<f64>) {
+        let quota = cores.map(|cores| quota_us(cores).to_string());
+        let one = quota.clone().unwrap_or("-1".into());
+        let two = format!("{} {PERIOD_US}", quota.unwrap_or("max".into()));
+        for (name, text) in [("cpu.cfs_quota_us", one), ("cpu.max", two)] {
+            let path = self.path().join(name);
+            if path.exists() {
+                // It could be written when the group was made.
+                let _ = std::fs::write(path, text);
+            }
+        }
+    }
+
     /// Its folder, and the file through which a process enters it, as paths for system calls.
     pub fn names(&self) -> [CString; 2] {
         let name = |path: &Path| CString::new(path.as_os_str().as_bytes()).unwrap_or_default();
@@ -173,6 +187,11 @@ impl Cgroups {
     }
 }
 
+/// The quota of a period, in microseconds.
+fn quota_us(cores: f64) -> u64 {
+    (cores * PERIOD_US as f64).round() as u64
+}
+
 /// Checks that groups may be made in a folder, and that its files `names` can be written.
 fn writable(folder: &Path, names: &[&str]) -> Result<(), String> {
     let files = names.iter().map(|name| folder.join(name));
@@ -197,9 +216,7 @@ impl Controller {
 
     /// Files, what is written to them, and whether that must succeed (optional ones last).
     fn files(&self, share: &Share) -> Vec<(&'static str, String, bool)> {
-        let quota = share
-            .cores
-            .map_or(0, |cores| (cores * PERIOD_US as f64).round() as u64);
+        let quota = share.cores.map_or(0, quota_us);
         let bytes = share.memory_bytes.unwrap_or(0).to_string();
         match (self.controller, self.version) {
             ("cpu", Version::One) => vec![

@@ -32,6 +32,14 @@ impl Share {
         *self == Share::default()
     }
 
+    /// The usable processors, with those at the end that the `number`th of several with this share is to take.
+    pub(crate) fn in_turn(&self, mut usable: Vec<usize>, number: usize) -> Vec<usize> {
+        let whole = self.cores.map_or(0, |cores| cores.ceil() as usize);
+        let turn = number.saturating_mul(whole) % usable.len().max(1);
+        usable.rotate_right(turn);
+        usable
+    }
+
     /// Words to append to how a process with this wait status ended. They are empty unless it was
     /// killed and its memory was limited: the kernel kills where memory is at its limit.
     pub(crate) fn words_behind_end(&self, held: &Held, status: i32) -> String {

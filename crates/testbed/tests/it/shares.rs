@@ -1,9 +1,11 @@
 //! Held shares of this machine's own kernel: in force while a system runs, and gone with it.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use pubgauge_testbed::{Running, SystemFile, Testbed, procfs};
+use pubgauge_testbed::shares::{HostShare, Share};
+use pubgauge_testbed::{Running, Site, SystemFile, Testbed, procfs};
 
 /// Two processes that never rest, one of them out of the other's sight.
 const BURNING: &str = r#"
@@ -181,5 +183,53 @@ fn a_system_that_outgrows_its_memory_is_said_to_have_had_a_limit() {
     let groups = running.record.share.groups.clone();
     assert_eq!(groups.len(), usize::from(limited));
     drop(running);
+    gone(&groups);
+}
+
+/// A host of a given size has one group for all that is started on it, which stays until the last of them is gone.
+#[test]
+fn processes_of_a_host_share_what_it_has() {
+    let scratch = tempfile::tempdir().unwrap();
+    let share = Share {
+        cores: Some(0.2),
+        memory_bytes: Some(64 << 20),
+    };
+    let host = Arc::new(HostShare::hold(share, 0));
+    let groups = host.held().groups.clone();
+    let system = SystemFile::parse(BURNING, "burning.toml").expect("right");
+    let testbed = Testbed::new().expect("own program");
+    let site = Site {
+        share: Some(host.clone()),
+        ..Site::default()
+    };
+    let start = || {
+        let started = testbed.start_on(&site, &system, None, scratch.path());
+        started.expect("starts")
+    };
+    let (one, other) = (start(), start());
+    assert_eq!(one.record.share, *host.held());
+    if groups.is_empty() {
+        return;
+    }
+    let mut all = [one.pids(), other.pids()].concat();
+    all.sort_unstable();
+    assert_eq!(host.pids(), all);
+    let throttled = || host.throttled_ns().expect("a quota");
+    let (from, before) = (Instant::now(), (used(&one) + used(&other), throttled()));
+    loop {
+        let used = used(&one) + used(&other) - before.0;
+        let most = from.elapsed().mul_f64(0.2) + Duration::from_millis(20);
+        assert!(used <= most, "{used:?} in {:?}", from.elapsed());
+        if used > Duration::from_millis(200) {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert!(throttled() > before.1, "four processes for 0.2 of one");
+    one.stop();
+    assert_eq!(host.pids(), other.pids());
+    other.stop();
+    assert!(groups.iter().all(|group| group.exists()));
+    drop((site, host));
     gone(&groups);
 }

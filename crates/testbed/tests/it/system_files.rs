@@ -397,6 +397,7 @@ fn the_listing_says_what_is_here_and_how_to_get_the_rest() {
         mosquitto.variants,
         [
             "memory",
+            "defaults",
             "persistent",
             "persistent-1s",
             "persistent-on-changes"

@@ -45,7 +45,8 @@ pub struct World {
     pub trials: Vec<Trial>,
     pub limits: Vec<Limit>,
     pub absent: Vec<Absent>,
-    pub network: Vec<String>,
+    /// Of each cell that ran on one.
+    pub networks: BTreeMap<Cell, Vec<String>>,
     pub scale: Option<String>,
     rng: StdRng,
 }
@@ -56,7 +57,7 @@ impl World {
             trials: Vec::new(),
             limits: Vec::new(),
             absent: Vec::new(),
-            network: Vec::new(),
+            networks: BTreeMap::new(),
             scale: None,
             rng: StdRng::seed_from_u64(seed),
         }
@@ -89,6 +90,16 @@ impl World {
                 slowed: false,
             },
         });
+    }
+
+    /// The trials of a system ran on a network with this property.
+    pub fn on_network(&mut self, system: &str, words: &str) {
+        let own = self
+            .trials
+            .iter()
+            .filter(|trial| trial.cell.system == system);
+        let own = own.map(|trial| (trial.cell.clone(), vec![words.to_owned()]));
+        self.networks.extend(own);
     }
 
     pub fn limit(&mut self, system: &str, low: f64, high: f64) {
@@ -124,7 +135,7 @@ impl World {
             trials: trials.collect(),
             limits: self.limits.clone(),
             absent: self.absent.clone(),
-            network: self.network.clone(),
+            networks: self.networks.clone(),
             scale: self.scale.clone(),
             show: &show,
         };

@@ -1,0 +1,131 @@
+//! Hosts of given sizes: which trials can run on them, and whether this machine has room for them.
+
+use pubgauge_driver::Unsupported;
+use pubgauge_network::{Role, Size, Sizes};
+use pubgauge_runner::limits::each_once;
+use pubgauge_study::{Plan, PlannedTrial};
+use pubgauge_testbed::shares::Share;
+use pubgauge_testbed::{Kind, machine_facts, usable_cpus};
+
+use crate::{Chosen, Error};
+
+/// Why a trial cannot run on hosts of the sizes that it asks for.
+pub fn refused(trial: &PlannedTrial, chosen: &Chosen) -> Option<Unsupported> {
+    let hosts = trial.hosts.as_deref()?;
+    let has_size = hosts.broker.size != Size::default();
+    let reason = match chosen.file.kind {
+        _ if chosen.driver.lives_here() => "it runs in pubgauge's own process, which is on no host",
+        Kind::External if has_size => "it runs already, and its host has the size that it has",
+        _ => return None,
+    };
+    Some(Unsupported {
+        setting: "testbed.hosts".into(),
+        value: hosts.describe().join(", "),
+        reason: reason.into(),
+    })
+}
+
+/// What each host of a role gets of the machine, and whose that is in words.
+pub fn shares(hosts: &Sizes) -> [(&'static str, Share); 3] {
+    let of = |role: Role| {
+        let Size {
+            cores,
+            memory_bytes,
+        } = hosts.of(role).size;
+        Share {
+            cores,
+            memory_bytes,
+        }
+    };
+    [
+        ("each broker host", of(Role::Broker)),
+        ("each publisher host", of(Role::Publisher)),
+        ("each subscriber host", of(Role::Subscriber)),
+    ]
+}
+
+/// Checks that the hosts of each trial fit into this machine, all of them together.
+///
+/// # Errors
+/// Bad input: the first that do not, what they take together, and what there is.
+pub fn check(plan: &Plan) -> Result<(), Error> {
+    let there = Size {
+        cores: Some(usable_cpus().len() as f64),
+        memory_bytes: Some(machine_facts().memory_bytes),
+    };
+    for (hosts, workload) in each_once(plan.trials.iter().filter_map(|trial| {
+        let hosts = trial.hosts.as_deref()?;
+        Some((*hosts, trial.workload.name.clone()))
+    })) {
+        fits(&hosts, there).map_err(|why| Error::bad_input(format!("{workload}: {why}")))?;
+    }
+    Ok(())
+}
+
+fn fits(hosts: &Sizes, there: Size) -> Result<(), String> {
+    let all = hosts.sum();
+    let wanted = [
+        (all.cores, there.cores, "cores"),
+        (
+            all.memory_bytes.map(|bytes| bytes as f64),
+            there.memory_bytes.map(|bytes| bytes as f64),
+            "memory",
+        ),
+    ];
+    // Sums of numbers such as 0.1 are not exact.
+    let beyond = |(all, there, _): &(Option<f64>, Option<f64>, &str)| {
+        all.zip(*there)
+            .is_some_and(|(all, there)| all > there * (1.0 + 1e-9))
+    };
+    if !wanted.iter().any(beyond) {
+        return Ok(());
+    }
+    let words = |size: Size| size.words().unwrap_or_default();
+    let there = Size {
+        cores: all.cores.and(there.cores),
+        memory_bytes: all.memory_bytes.and(there.memory_bytes),
+    };
+    Err(format!(
+        "its hosts get {} together ({}), and this machine has {}\n  hint: smaller or fewer hosts, or a larger machine",
+        words(all),
+        hosts.describe().join(", "),
+        words(there)
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pubgauge_network::SizedHosts;
+
+    #[test]
+    fn hosts_share_one_machine() {
+        let there = Size {
+            cores: Some(2.0),
+            memory_bytes: Some(8 << 30),
+        };
+        let of = |hosts, cores, memory_bytes| SizedHosts {
+            hosts,
+            size: Size {
+                cores,
+                memory_bytes,
+            },
+        };
+        let mut hosts = Sizes {
+            broker: of(1, Some(0.4), None),
+            publisher: of(1, Some(0.2), None),
+            subscriber: of(7, Some(0.2), None),
+        };
+        assert_eq!(fits(&hosts, there), Ok(()));
+        hosts.subscriber.hosts = 8;
+        let why = fits(&hosts, there).unwrap_err();
+        assert!(
+            why.starts_with("its hosts get 2.2 cores together (1 broker host of 0.4 cores,"),
+            "{why}"
+        );
+        assert!(why.contains("this machine has 2 cores\n"), "{why}");
+        hosts.subscriber = of(2, None, Some(5 << 30));
+        let why = fits(&hosts, there).unwrap_err();
+        assert!(why.contains("10240 MiB of memory"), "{why}");
+    }
+}

@@ -1,0 +1,200 @@
+//! Hosts of given sizes: what is carried in proportion to a host's size, a crowded machine beside one, and beds of
+//! all kinds in one study. Needs root.
+
+use crate::common;
+
+use std::process::{Child, Command};
+use std::time::Duration;
+
+use common::*;
+use serde_json::Value;
+
+fn run(place: &Place, study: &str) -> Vec<Value> {
+    place.write("sizes.toml", study);
+    let done = place
+        .start(&["run", "sizes.toml", "--out", "run"])
+        .ends_within(Duration::from_secs(300));
+    done.ran_to_its_end();
+    let results = place.results("run");
+    results["trials"].as_array().unwrap().clone()
+}
+
+fn number(value: &Value) -> f64 {
+    value
+        .as_f64()
+        .unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+/// A host of a trial.
+fn host<'a>(trial: &'a Value, name: &str) -> &'a Value {
+    let hosts = trial["sized_hosts"].as_array().unwrap();
+    let own = hosts.iter().find(|own| own["host"] == name);
+    own.unwrap_or_else(|| panic!("no host {name}: {hosts:?}"))
+}
+
+fn cores(trial: &Value) -> f64 {
+    number(&host(trial, "publisher-1")["limits"]["cores"])
+}
+
+/// A library's publisher and subscriber, whose messages are large enough that pubgauge's own part is small.
+fn flood(sizes: &str) -> String {
+    format!(
+        "name = \"sizes\"\nsystems = [\"zeromq-direct\"]\n\
+         [phases]\nwarm-up = \"500ms\"\nmeasure = \"3s\"\nready-within = \"60s\"\ndrain-within = \"60s\"\n\
+         [testbed.hosts]\npublisher = {{ cores = 0.5 }}\n\
+         [[settings]]\ntransport = \"tcp\"\non-full = \"block\"\nqueue-limit = 100\n\
+         [[workload]]\nname = \"flood\"\ngrid = {{ \"testbed.hosts.publisher.cores\" = {sizes} }}\n\
+         flow = [{{ payload = \"32KiB\", rate = \"max\" }}]\n"
+    )
+}
+
+#[test]
+fn what_a_host_carries_is_in_proportion_to_its_size() {
+    let place = Place::new();
+    let trials = run(&place, &flood("[0.1, 0.2, 0.5]"));
+    let mut each = Vec::new();
+    for trial in &trials {
+        let (own, cores) = (host(trial, "publisher-1"), cores(trial));
+        let used = number(&own["used_cores"]) / cores;
+        assert!((0.85..1.1).contains(&used), "{used} of {cores}: {own}");
+        let rate = number(&trial["published_msgs_per_s"]);
+        println!("{cores} cores: {rate:.0}/s, {} {own}", trial["verdict"]);
+        each.push(rate / cores);
+        assert_eq!(
+            trial["verdict"]["status"], "host-bound",
+            "{}",
+            trial["verdict"]
+        );
+    }
+    let (least, most) = each
+        .iter()
+        .fold((f64::MAX, 0.0_f64), |(a, b), x| (a.min(*x), b.max(*x)));
+    assert!(
+        most / least < 1.8,
+        "messages a second for each core: {each:?}"
+    );
+}
+
+/// Processes that compute without end.
+struct Crowd(Vec<Child>);
+
+impl Crowd {
+    fn of(count: usize) -> Crowd {
+        let one = || {
+            Command::new("sh")
+                .args(["-c", "while :; do :; done"])
+                .spawn()
+        };
+        Crowd((0..count).map(|_| one().unwrap()).collect())
+    }
+}
+
+impl Drop for Crowd {
+    fn drop(&mut self) {
+        for one in &mut self.0 {
+            let _ = one.kill();
+            let _ = one.wait();
+        }
+    }
+}
+
+#[test]
+fn a_crowded_machine_beside_a_host_is_the_limit() {
+    let place = Place::new();
+    let processors = std::thread::available_parallelism().unwrap().get();
+    let _crowd = Crowd::of(8 * processors);
+    let trials = run(&place, &flood("[0.5]"));
+    let trial = &trials[0];
+    println!("{} {}", trial["verdict"], host(trial, "publisher-1"));
+    assert_eq!(
+        trial["verdict"]["status"], "client-bound",
+        "{}",
+        trial["verdict"]
+    );
+}
+
+/// Broker and workers on loopback, on hosts of given sizes and on a network of such hosts, in one run.
+#[test]
+fn one_study_has_several_beds() {
+    let place = Place::new();
+    let trials = run(
+        &place,
+        "name = \"sizes\"\nsystems = [\"mosquitto\"]\nrepeats = 2\n\
+         [phases]\nwarm-up = \"200ms\"\nmeasure = \"1s\"\nready-within = \"60s\"\ndrain-within = \"60s\"\n\
+         [[workload]]\nname = \"here\"\nflow = [{ payload = \"64B\", rate = \"100/s\" }]\n\
+         [[workload]]\nname = \"sizes\"\nflow = [{ pattern = \"1-n\", subscribers = 2, payload = \"64B\", rate = \"100/s\" }]\n\
+         testbed = { hosts = { broker = { cores = 0.3 }, subscriber = { hosts = 2, cores = 0.2, memory = \"128MiB\" } } }\n\
+         [[workload]]\nname = \"links\"\nflow = [{ payload = \"64B\", rate = \"100/s\" }]\n\
+         testbed = { network = { broker = { cores = 0.3 }, publisher = { rate = \"10Mbit/s\", cores = 0.2 }, subscriber = {} } }\n\
+         [[workload]]\nname = \"others\"\nflow = [{ payload = \"64B\", rate = \"100/s\" }]\n\
+         testbed = { network = { broker = { rate = \"20Mbit/s\" }, publisher = {}, subscriber = {} } }\n",
+    );
+    assert_eq!(trials.len(), 8);
+    for trial in &trials {
+        assert_ne!(trial["verdict"]["status"], "broken", "{}", trial["verdict"]);
+        let hosts = trial["sized_hosts"].as_array().cloned().unwrap_or_default();
+        let names: Vec<&str> = hosts
+            .iter()
+            .filter_map(|host| host["host"].as_str())
+            .collect();
+        let on_links = !trial["network"].is_null();
+        let (expected, links): (&[&str], bool) = match trial["workload"]["name"].as_str().unwrap() {
+            "here" => (&[], false),
+            "sizes" => (&["broker-1", "subscriber-1", "subscriber-2"], false),
+            "links" => (&["broker-1", "publisher-1"], true),
+            _ => (&[], true),
+        };
+        assert_eq!((&names[..], on_links), (expected, links));
+        for host in &hosts {
+            let limits = &host["limits"];
+            assert_eq!(limits["cores_by_quota"], true, "{host}");
+            assert_eq!(limits["instances"], 1, "{host}");
+            assert!(number(&host["used_cores"]) > 0.0, "{host}");
+        }
+    }
+    let results = place.results("run");
+    assert_eq!(results["networks"].as_array().unwrap().len(), 2);
+}
+
+/// Two brokers on one host have one share between them, and keep it while they stay up for the next trial.
+#[test]
+fn brokers_of_a_host_share_what_it_has() {
+    let place = Place::new();
+    let trials = run(
+        &place,
+        "name = \"sizes\"\nsystems = [\"mosquitto\"]\n\
+         [phases]\nwarm-up = \"200ms\"\nmeasure = \"2s\"\nready-within = \"60s\"\ndrain-within = \"60s\"\n\
+         [topology]\nbrokers = 2\n[testbed]\nkeep-running = true\n[testbed.hosts]\nbroker = { cores = 0.2 }\n\
+         [[workload]]\nname = \"flood\"\nrepeats = 2\n\
+         flow = [{ pattern = \"1-1\", publishers = 4, payload = \"64B\", rate = \"max\", \
+         settings = { reliability = \"at-least-once\", in-flight = 10 } }]\n",
+    );
+    assert_eq!(trials.len(), 2);
+    for trial in &trials {
+        let own = host(trial, "broker-1");
+        assert_eq!(own["limits"]["instances"], 2, "{own}");
+        assert!(number(&own["used_cores"]) <= 0.22, "{own}");
+        assert_eq!(
+            trial["limits"]["instances"], 1,
+            "one host: {}",
+            trial["limits"]
+        );
+    }
+    assert_eq!(trials[1]["circumstances"]["earlier_trials"], 1);
+}
+
+/// Hosts that do not fit into the machine together are refused before anything starts.
+#[test]
+fn hosts_larger_than_the_machine_are_refused() {
+    let place = Place::new();
+    place.write("sizes.toml", flood("[4096]"));
+    let done = place
+        .start(&["plan", "sizes.toml"])
+        .ends_within(Duration::from_secs(60));
+    let done = done.exits(3);
+    assert!(
+        done.err.contains("its hosts get 4096 cores together"),
+        "{}",
+        done.err
+    );
+}

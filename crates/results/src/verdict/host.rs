@@ -1,0 +1,117 @@
+//! Client hosts of a given size that came to the end of it: a result about such hosts, where it is the host and not
+//! pubgauge or the machine that was at its end.
+
+use super::thresholds;
+use crate::model::{Status, Trial};
+use crate::sized_host::SizedHost;
+
+/// A client host at the end of its size.
+pub(super) struct AtEnd {
+    /// Which one, and how that was seen.
+    pub words: String,
+    /// [`Status::HostBound`], or [`Status::ClientBound`] where it may have been pubgauge or the machine.
+    pub status: Status,
+    /// It had no processor time left for its load; else its waits are long enough to make up the tail of latencies
+    /// alone.
+    pub is_full: bool,
+}
+
+/// The hosts of a role that a quota holds to their size.
+fn held<'a>(trial: &'a Trial, role: &str) -> impl Iterator<Item = &'a SizedHost> {
+    let hosts = trial.sized_hosts.iter();
+    hosts.filter(move |host| host.is_of(role) && host.limits.cores_by_quota)
+}
+
+/// Share of the measurement for which a worker of a role was ready and waited for a processor that others had; `None`
+/// where no host of the role has a size.
+pub(super) fn crowded(trial: &Trial, role: &str) -> Option<f64> {
+    let waited = held(trial, role).map(|host| host.crowded);
+    waited.reduce(f64::max)
+}
+
+/// The host of a role that came to the end of its size; of several one that is not host-bound, or the fullest.
+pub(super) fn at_end(trial: &Trial, role: &str) -> Option<AtEnd> {
+    let all = held(trial, role).filter_map(|host| {
+        let at_end = of_host(trial, host)?;
+        Some((host.used().unwrap_or(0.0), at_end))
+    });
+    let rank = |end: &AtEnd| (end.is_full, end.status);
+    let worst =
+        all.max_by(|(a_used, a), (b_used, b)| rank(a).cmp(&rank(b)).then(a_used.total_cmp(b_used)));
+    worst.map(|(_, at_end)| at_end)
+}
+
+fn of_host(trial: &Trial, host: &SizedHost) -> Option<AtEnd> {
+    let (cores, throttled) = (host.limits.cores?, host.throttled.unwrap_or(0.0));
+    let used = host.used().unwrap_or(0.0);
+    let is_full = used >= thresholds::HOST_USED || throttled > thresholds::WAITING;
+    if !is_full && !spoils_tail(trial, cores, throttled) {
+        return None;
+    }
+    let limit = if is_full {
+        format!(
+            "limits {} and {}",
+            percent(thresholds::HOST_USED),
+            percent(thresholds::WAITING)
+        )
+    } else {
+        format!(
+            "limit {} where its waits may be half the 99th percentile of latency or more",
+            percent(thresholds::STALLED_TAIL)
+        )
+    };
+    let ends = format!(
+        "{} used {} of its {cores} cores and was kept waiting at the end of them for {} of the time ({limit})",
+        host.host,
+        percent(used),
+        percent(throttled)
+    );
+    let (status, why) = match host.own {
+        _ if host.crowded > thresholds::WAITING => (
+            Status::ClientBound,
+            format!(
+                ", but its workers waited {} of the time for processors that others had (limit {})",
+                percent(host.crowded),
+                percent(thresholds::WAITING)
+            ),
+        ),
+        None => (
+            Status::ClientBound,
+            ", but how much of that pubgauge itself took is not known: `pubgauge calibrate` measures it".into(),
+        ),
+        Some(own) if own > thresholds::OWN_COST => (
+            Status::ClientBound,
+            format!(
+                ", but pubgauge itself took {} of what it used, by calibration (limit {})",
+                percent(own),
+                percent(thresholds::OWN_COST)
+            ),
+        ),
+        Some(own) => (
+            Status::HostBound,
+            format!(
+                "; pubgauge itself took {} of what it used, by calibration (limit {})",
+                percent(own),
+                percent(thresholds::OWN_COST)
+            ),
+        ),
+    };
+    Some(AtEnd {
+        words: ends + &why,
+        status,
+        is_full,
+    })
+}
+
+/// Whether waits at the end of a share, each as long as a period has left, may make up the tail of latencies.
+fn spoils_tail(trial: &Trial, cores: f64, throttled: f64) -> bool {
+    let longest_ns = (1.0 - cores).max(0.0) * thresholds::QUOTA_PERIOD_NS;
+    let tail = trial.latency_ns.p99;
+    !trial.workload.flat_out
+        && throttled >= thresholds::STALLED_TAIL
+        && tail.is_some_and(|p99| longest_ns >= p99 as f64 / 2.0)
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}

@@ -1,0 +1,181 @@
+//! Hosts of given sizes: their shares, held for a trial, and what of them was used during the measurement.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use pubgauge_driver::Nanos;
+use pubgauge_driver::clock::monotonic_now;
+use pubgauge_engine::assignment::Role as Side;
+use pubgauge_engine::conductor::TrialRecord;
+use pubgauge_engine::recording::Recording;
+use pubgauge_network::{Host, Role, Size, Sizes};
+use pubgauge_results::SizedHost;
+use pubgauge_testbed::ProcessSampler;
+use pubgauge_testbed::shares::{HostShare, Share};
+
+use crate::limits::{beside_realtime, on_all};
+
+/// The shares of hosts, held while this lives.
+pub(crate) type HostShares = BTreeMap<Host, Arc<HostShare>>;
+
+/// What pubgauge itself takes for a message of its own processor time, beyond the same bytes through a bare socket,
+/// as a calibration measured it; ns.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct OwnCost {
+    /// For each message published.
+    pub publish_ns: f64,
+    /// For each delivery.
+    pub receive_ns: f64,
+}
+
+/// Holds the shares of the hosts of a role that have a size.
+pub(crate) fn hold(sizes: Option<&Sizes>, role: Role) -> HostShares {
+    let all = sizes.into_iter().flat_map(Sizes::hosts).enumerate();
+    let sized = all.filter(|(_, (host, size))| host.role == role && *size != Size::default());
+    sized
+        .map(|(number, (host, size))| {
+            let share = Share {
+                cores: size.cores,
+                memory_bytes: size.memory_bytes,
+            };
+            (host, Arc::new(HostShare::hold(share, number)))
+        })
+        .collect()
+}
+
+/// The host of a role with this number, from 0, where hosts are used in turn.
+pub(crate) fn host(sizes: &Sizes, role: Role, number: u32) -> Option<Host> {
+    let number = number.checked_rem(sizes.of(role).hosts)? + 1;
+    Some(Host { role, number })
+}
+
+/// The role of the hosts that have the workers of a side.
+pub(crate) fn role(side: Side) -> Role {
+    match side {
+        Side::Publishers => Role::Publisher,
+        Side::Subscribers => Role::Subscriber,
+    }
+}
+
+/// Reads what is used of hosts with a size.
+pub(crate) struct SizeMeter {
+    hosts: Vec<Metered>,
+    began: Nanos,
+    ended: Nanos,
+}
+
+struct Metered {
+    host: Host,
+    share: Arc<HostShare>,
+    processes: u32,
+    sampler: Option<ProcessSampler>,
+    before: Reading,
+    used: Reading,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Reading {
+    cpu_ns: Option<u64>,
+    throttled_ns: Option<u64>,
+}
+
+impl Metered {
+    fn read(&mut self) -> Reading {
+        Reading {
+            cpu_ns: self.sampler.as_mut().map(|sampler| sampler.sample().cpu_ns),
+            throttled_ns: self.share.throttled_ns(),
+        }
+    }
+}
+
+impl SizeMeter {
+    pub(crate) fn new<'a>(
+        shares: impl Iterator<Item = (&'a Host, &'a Arc<HostShare>)>,
+    ) -> SizeMeter {
+        let metered = |(host, share): (&Host, &Arc<HostShare>)| Metered {
+            host: *host,
+            share: share.clone(),
+            processes: 0,
+            sampler: None,
+            before: Reading::default(),
+            used: Reading::default(),
+        };
+        SizeMeter {
+            hosts: shares.map(metered).collect(),
+            began: 0,
+            ended: 0,
+        }
+    }
+
+    /// The measurement begins.
+    pub(crate) fn begin(&mut self) {
+        self.began = monotonic_now();
+        for metered in &mut self.hosts {
+            let pids = metered.share.pids();
+            metered.processes = pids.len() as u32;
+            metered.sampler = (!pids.is_empty()).then(|| ProcessSampler::only(&pids));
+            metered.before = metered.read();
+        }
+    }
+
+    /// The measurement has ended.
+    pub(crate) fn end(&mut self) {
+        self.ended = monotonic_now();
+        for metered in &mut self.hosts {
+            let (now, before) = (metered.read(), metered.before);
+            let since = |now: Option<u64>, before: Option<u64>| Some(now?.saturating_sub(before?));
+            metered.used = Reading {
+                cpu_ns: since(now.cpu_ns, before.cpu_ns),
+                throttled_ns: since(now.throttled_ns, before.throttled_ns),
+            };
+        }
+    }
+
+    /// What was used of each host. `own` is what pubgauge itself takes for a message.
+    pub(crate) fn finish(
+        self,
+        record: &TrialRecord,
+        own: Option<OwnCost>,
+        realtime: Option<u8>,
+    ) -> Vec<SizedHost> {
+        let span = self.ended.saturating_sub(self.began).max(1) as f64;
+        let hosts = self.hosts.into_iter().filter_map(|metered| {
+            let limits = on_all(&metered.share.share(), &[metered.share.held()])?;
+            let realtime = realtime.filter(|_| metered.host.role != Role::Broker);
+            let mut limits = beside_realtime(limits, realtime);
+            limits.instances = metered.processes;
+            let share_of = |ns: Option<u64>| ns.map(|ns| ns as f64 / span);
+            let on_host = |r: &&Recording| {
+                (role(r.role), r.host + 1) == (metered.host.role, metered.host.number)
+            };
+            let workers: Vec<&Recording> = record.recordings.iter().filter(on_host).collect();
+            let throttled = share_of(metered.used.throttled_ns);
+            Some(SizedHost {
+                host: metered.host.to_string(),
+                limits,
+                used_cores: share_of(metered.used.cpu_ns),
+                throttled,
+                crowded: (waited(&workers) - throttled.unwrap_or(0.0)).max(0.0),
+                own: own.zip(metered.used.cpu_ns).and_then(|(own, cpu_ns)| {
+                    let all = own_ns(&workers, own);
+                    (!workers.is_empty() && cpu_ns > 0).then(|| all / cpu_ns as f64)
+                }),
+            })
+        });
+        hosts.collect()
+    }
+}
+
+/// Share of the measurement for which the worker that waited most was ready and waited for a processor.
+fn waited(workers: &[&Recording]) -> f64 {
+    let of = |r: &&Recording| r.usage.own_waiting as f64 / r.usage.span.max(1) as f64;
+    workers.iter().map(of).fold(0.0, f64::max)
+}
+
+/// What pubgauge itself took for the messages of these workers, ns.
+fn own_ns(workers: &[&Recording], own: OwnCost) -> f64 {
+    let flows = || workers.iter().flat_map(|r| &r.flows);
+    let published: u64 = flows().map(|flow| flow.published).sum();
+    let delivered: u64 = flows().map(|flow| flow.delivered).sum();
+    published as f64 * own.publish_ns + delivered as f64 * own.receive_ns
+}

@@ -1,0 +1,106 @@
+//! A host of a given size on this machine.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use super::share::{Held, Share};
+use super::{Group, Holding, hold};
+use crate::realtime::usable_cpus;
+
+/// What all processes of a host get of the machine together, held while this lives: whatever is started on the host
+/// enters the same control groups.
+#[derive(Debug)]
+pub struct HostShare {
+    share: Share,
+    holding: Holding,
+}
+
+impl HostShare {
+    /// Holds a share as well as possible here. `number`: of the host among all, from 0; where processor time is
+    /// limited by affinity, hosts take processors in turn.
+    pub fn hold(share: Share, number: usize) -> HostShare {
+        let usable = share.in_turn(usable_cpus(), number);
+        HostShare {
+            share,
+            holding: hold(&share, &usable, &[], []),
+        }
+    }
+
+    /// What is held.
+    pub fn share(&self) -> Share {
+        self.share
+    }
+
+    /// Which limits hold.
+    pub fn held(&self) -> &Held {
+        &self.holding.held
+    }
+
+    /// Time for which the kernel has kept its processes waiting since the share was used up for that period, ns,
+    /// added up over processors; `None` where no quota is held.
+    pub fn throttled_ns(&self) -> Option<u64> {
+        let mut groups = self.held().groups.iter();
+        groups
+            .find_map(|group| throttled_ns(&std::fs::read_to_string(group.join("cpu.stat")).ok()?))
+    }
+
+    /// Its processes; none where no group holds them.
+    pub fn pids(&self) -> Vec<i32> {
+        let listed = |group: &Path| std::fs::read_to_string(group.join("cgroup.procs"));
+        let texts = self
+            .held()
+            .groups
+            .iter()
+            .filter_map(|group| listed(group).ok());
+        let pids: BTreeSet<i32> = texts
+            .flat_map(|text| text.lines().flat_map(str::parse).collect::<Vec<i32>>())
+            .collect();
+        pids.into_iter().collect()
+    }
+
+    /// Gives its processes all processor time that there is for as long as `what` takes: the start of a server that
+    /// is slow on a small host is not what is measured.
+    pub(crate) fn free_while<T>(&self, what: impl FnOnce() -> T) -> T {
+        struct Again<'a>(&'a Share, &'a [Group]);
+        impl Drop for Again<'_> {
+            fn drop(&mut self) {
+                self.1.iter().for_each(|group| group.limit(self.0.cores));
+            }
+        }
+        let groups = &self.holding.groups[..];
+        let _again = Again(&self.share, groups);
+        groups.iter().for_each(|group| group.limit(None));
+        what()
+    }
+
+    pub(crate) fn holding(&self) -> &Holding {
+        &self.holding
+    }
+}
+
+/// Of `cpu.stat` of a group: `throttled_time` in ns (version 1), `throttled_usec` (version 2).
+fn throttled_ns(text: &str) -> Option<u64> {
+    text.lines().find_map(|line| {
+        let (name, value) = line.split_once(' ')?;
+        let value: u64 = value.trim().parse().ok()?;
+        match name {
+            "throttled_time" => Some(value),
+            "throttled_usec" => Some(1_000 * value),
+            _ => None,
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_versions_tell_how_long_processes_were_kept_waiting() {
+        let one = "nr_periods 303\nnr_throttled 299\nthrottled_time 2355266616\n";
+        let two = "usage_usec 7\nnr_periods 3\nnr_throttled 2\nthrottled_usec 2355266\n";
+        assert_eq!(throttled_ns(one), Some(2_355_266_616));
+        assert_eq!(throttled_ns(two), Some(2_355_266_000));
+        assert_eq!(throttled_ns("usage_usec 7\n"), None);
+    }
+}
