@@ -28,6 +28,7 @@ mod profile;
 mod resolve;
 mod scale;
 mod search;
+mod strict;
 mod study;
 mod tree;
 mod units;
@@ -47,7 +48,8 @@ pub use problem::{Problem, StudyError};
 pub use profile::{Profile, TUNED, Tuned, profiles, tuned};
 pub use scale::FULL;
 pub use search::SearchPlan;
-pub use study::{MAX_FILE_BYTES, Study};
+pub use strict::{MAX_FILE_BYTES, Noun, StrictFile};
+pub use study::Study;
 pub use units::{Percent, Rate, Size, Span, UnitError};
 
 /// The JSON Schema of study files.
