@@ -60,6 +60,11 @@ pub fn unix_ns() -> i64 {
     since.map_or(0, |since| since.as_nanos() as i64)
 }
 
+/// Seconds since 1970-01-01 UTC.
+pub fn unix_s() -> u64 {
+    (unix_ns() / 1_000_000_000) as u64
+}
+
 /// What storing works with.
 #[derive(Clone)]
 pub struct Shared {
