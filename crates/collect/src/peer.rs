@@ -109,13 +109,13 @@ impl Peer {
             (self.heard_at, self.begun_at) = (now, now);
         }
         if self.session.state != State::Up {
-            return match now >= self.begun_at + GREETING {
-                true => Err(format!(
-                    "{shown}: no answer within {} s\n  hint: is it an MQTT broker, and is a firewall on the way?",
-                    GREETING.as_secs()
-                )),
-                false => Ok(()),
-            };
+            if now < self.begun_at + GREETING {
+                return Ok(());
+            }
+            return Err(format!(
+                "{shown}: no answer within {} s\n  hint: is it an MQTT broker, and is a firewall on the way?",
+                GREETING.as_secs()
+            ));
         }
         if now >= self.pinged_at + half {
             if now.saturating_duration_since(self.heard_at) > 3 * half {

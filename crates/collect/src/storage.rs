@@ -283,7 +283,10 @@ impl Keeper {
         let status = &self.shared.status;
         let begun = Instant::now();
         let mut stalled = false;
-        while commit.messages > 0 {
+        loop {
+            if commit.messages == 0 {
+                break;
+            }
             let Err((error, closed)) = self.log.commit(&commit.frames, commit.seqs(), commit.hour)
             else {
                 break;

@@ -35,9 +35,10 @@ pub fn collect(args: &CollectArgs) -> Result<i32, Ending> {
 
 impl From<pubgauge_collect::Error> for Ending {
     fn from(error: pubgauge_collect::Error) -> Ending {
-        match error.is_input {
-            true => Ending::bad_input(error),
-            false => Ending::not_valid(error),
+        if error.is_input {
+            Ending::bad_input(error)
+        } else {
+            Ending::not_valid(error)
         }
     }
 }

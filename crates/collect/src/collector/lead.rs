@@ -255,9 +255,10 @@ impl Loop<'_> {
         let news = PollFlags::IN | PollFlags::HUP | PollFlags::ERR;
         if self.tick.is_none() && flags.intersects(news) {
             // Before the subscriptions stand, each answer is waited for.
-            let wait = match peer.is_up() {
-                true => self.collector.config.commit_every,
-                false => Duration::ZERO,
+            let wait = if peer.is_up() {
+                self.collector.config.commit_every
+            } else {
+                Duration::ZERO
             };
             self.tick = Some(now + wait);
         }

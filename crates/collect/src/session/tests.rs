@@ -52,9 +52,10 @@ impl Bench {
     fn up(&mut self, session_present: u8) {
         self.session.begin(&self.asked, &mut self.out).unwrap();
         let is_v5 = self.asked.version == Version::V5;
-        let (connack, suback): (&[u8], &[u8]) = match is_v5 {
-            true => (&[0x20, 3, session_present, 0, 0], &[0x90, 5, 0, 1, 0, 2, 2]),
-            false => (&[0x20, 2, session_present, 0], &[0x90, 4, 0, 1, 2, 2]),
+        let (connack, suback): (&[u8], &[u8]) = if is_v5 {
+            (&[0x20, 3, session_present, 0, 0], &[0x90, 5, 0, 1, 0, 2, 2])
+        } else {
+            (&[0x20, 2, session_present, 0], &[0x90, 4, 0, 1, 2, 2])
         };
         self.receive(connack).unwrap();
         assert_eq!(self.session.state, State::Subscribing);
@@ -179,9 +180,10 @@ proptest! {
     #[test]
     fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..300), v5: bool, up: bool) {
         let mut bench = Bench::new(if v5 { Version::V5 } else { Version::V311 });
-        match up {
-            true => bench.up(0),
-            false => bench.session.begin(&bench.asked, &mut bench.out).unwrap(),
+        if up {
+            bench.up(0);
+        } else {
+            bench.session.begin(&bench.asked, &mut bench.out).unwrap();
         }
         let taken = bench.receive(&bytes);
         prop_assert!(taken.is_err() || taken.is_ok_and(|taken| taken <= bytes.len()));
