@@ -51,6 +51,8 @@ from_pypi() {
     [ "$what" = test ] || return 0
     own="$(dirname "$0")/../target/tools/python"
     [ -x "$own/bin/pip" ] || python3 -m venv "$own"
+    # Reads what was collected.
+    "$own/bin/python" -c "import duckdb" 2>/dev/null || "$own/bin/pip" install --quiet duckdb==2.0.1
     [ -x "$own/bin/kubernetes-validate" ] || "$own/bin/pip" install --quiet kubernetes-validate==1.37.0
     [ -x "$own/bin/cargo-nextest" ] ||
         "$own/bin/pip" install --quiet --require-hashes --requirement "$(dirname "$0")/nextest.txt" ||

@@ -41,10 +41,24 @@ const CHECK: u64 = 0b10_1101;
 pub struct Mark([u64; 2]);
 
 impl Mark {
-    /// A mark that no other run has, drawn from 64 random bits.
+    /// A mark that no other run has, drawn from 32 random bits, as many as its [`Mark::word`] has: whoever sees a
+    /// trial's topics can read its headers ([`Mark::of_word`]).
     pub fn random() -> Self {
         // The standard library seeds each `RandomState` from the operating system's random numbers.
-        Mark::from_seed(RandomState::new().build_hasher().finish())
+        Mark::of_number(RandomState::new().build_hasher().finish() as u32)
+    }
+
+    const fn of_number(number: u32) -> Self {
+        let Mark([low, high]) = Mark::from_seed(number as u64);
+        Mark([low >> 32 << 32 | number as u64, high])
+    }
+
+    /// The mark with this word; `None` if it is no word, which is eight hexadecimal digits in lower case.
+    pub fn of_word(word: &str) -> Option<Self> {
+        let is_word =
+            word.len() == 8 && word.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+        let number = u32::from_str_radix(word, 16).ok().filter(|_| is_word);
+        number.map(Mark::of_number)
     }
 
     /// The mark that belongs to a seed; equal seeds give equal marks.
@@ -198,6 +212,19 @@ mod tests {
             prop_assert!(back.abs_diff(lag) <= lag / 4096, "{lag} became {back}");
         }
 
+    }
+
+    #[test]
+    fn a_word_leads_to_its_mark() {
+        let mark = Mark::random();
+        assert_eq!(Mark::of_word(&mark.word()), Some(mark));
+        assert_eq!(
+            Mark::of_word("000000ff").map(|mark| mark.word()),
+            Some("000000ff".into())
+        );
+        for no_word in ["", "ff", "000000FF", "+00000ff", "000000fff"] {
+            assert_eq!(Mark::of_word(no_word), None, "{no_word}");
+        }
     }
 
     /// Of the headers of 100,000 other runs, as many as chance allows pass each check: the constant,

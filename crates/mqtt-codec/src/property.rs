@@ -221,6 +221,16 @@ impl<'a> Properties<'a> {
         self.raw
     }
 
+    /// The properties of a PUBLISH from their wire form, as [`Properties::as_bytes`] gives it.
+    ///
+    /// # Errors
+    /// If they are none, or a PUBLISH cannot have them.
+    pub fn of_publish(raw: &'a [u8]) -> Result<Self, DecodeError> {
+        let properties = Properties { raw };
+        properties.check(Place::of(PacketType::Publish))?;
+        Ok(properties)
+    }
+
     /// All properties in their order.
     pub fn iter(self) -> PropertiesIter<'a> {
         PropertiesIter(Reader::new(self.raw))
@@ -428,6 +438,19 @@ mod tests {
         );
         let expiry = Property::MessageExpiryInterval(1);
         assert!(check(&[expiry, expiry], publish).is_err());
+    }
+
+    #[test]
+    fn the_wire_form_of_a_publish_is_read_again() {
+        let mut buf = PropertiesBuf::default();
+        buf.push(Property::ContentType("text/plain")).unwrap();
+        let raw = buf.as_properties().as_bytes();
+        let read = Properties::of_publish(raw).unwrap();
+        assert_eq!(read.text(PropertyId::ContentType), Some("text/plain"));
+        assert!(Properties::of_publish(&raw[..3]).is_err());
+        let mut buf = PropertiesBuf::default();
+        buf.push(Property::ReceiveMaximum(3)).unwrap();
+        assert!(Properties::of_publish(buf.as_properties().as_bytes()).is_err());
     }
 
     #[test]

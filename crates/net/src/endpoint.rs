@@ -20,7 +20,8 @@ pub struct Endpoint {
     pub shown: String,
     /// Host name or address, for the certificate check.
     pub host: String,
-    /// Its addresses, at least one.
+    pub port: u16,
+    /// Its addresses, at least one once it was looked up.
     pub addresses: Vec<SocketAddr>,
     /// How connections are encrypted.
     pub encryption: Encryption,
@@ -36,6 +37,39 @@ impl Endpoint {
     /// # Errors
     /// A URL of another form, one with a password, a host that is not found.
     pub fn parse(url: &str, protocol: &Addressing) -> Result<Endpoint, DriverError> {
+        let mut endpoint = Endpoint::read(url, protocol)?;
+        endpoint.addresses = endpoint.look_up()?;
+        Ok(endpoint)
+    }
+
+    /// The addresses of its host, which may take as long as name servers do.
+    ///
+    /// # Errors
+    /// A host that is not found.
+    pub fn look_up(&self) -> Result<Vec<SocketAddr>, DriverError> {
+        let shown = &self.shown;
+        let found = (self.host.as_str(), self.port).to_socket_addrs();
+        let addresses: Vec<_> = found
+            .map_err(|error| {
+                let what = format!("the host of {shown} was not found");
+                DriverError::of_io(what, Attempt::Open, &error)
+                    .or_hint("check the spelling and the name service, or give an IP address")
+            })?
+            .collect();
+        if addresses.is_empty() {
+            return Err(DriverError::with_hint(
+                format!("the host of {shown} has no address"),
+                "check the name service, or give an IP address",
+            ));
+        }
+        Ok(addresses)
+    }
+
+    /// Reads the URL, and looks nothing up: without addresses.
+    ///
+    /// # Errors
+    /// A URL of another form, one with a password.
+    pub fn read(url: &str, protocol: &Addressing) -> Result<Endpoint, DriverError> {
         let bad = |what: &str| {
             // Never shows what stands before a @, which may hold a password.
             let url = url.rsplit_once('@').map_or(url, |(_, rest)| rest);
@@ -99,21 +133,11 @@ impl Endpoint {
             None => scheme.usual_port.ok_or_else(|| bad("no port"))?,
         };
         let shown = format!("{name}://{authority}");
-        let addresses: Vec<_> = (host, port)
-            .to_socket_addrs()
-            .map_err(|error| {
-                let what = format!("the host of {shown} was not found");
-                DriverError::of_io(what, Attempt::Open, &error)
-                    .or_hint("check the spelling and the name service, or give an IP address")
-            })?
-            .collect();
-        if addresses.is_empty() {
-            return Err(bad("the host has no address"));
-        }
         Ok(Endpoint {
             shown,
             host: host.to_owned(),
-            addresses,
+            port,
+            addresses: Vec::new(),
             encryption: scheme.encryption,
             username,
             path,

@@ -1,6 +1,7 @@
 //! The command line, as the user types it.
 
 mod calibrate;
+mod collect;
 mod find;
 mod hosts;
 mod tools;
@@ -14,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::exit::{print, print_json, tell};
 pub use calibrate::CalibrateArgs;
+pub use collect::{CollectArgs, CollectVerb, FileForm, MqttVersion};
 pub use find::FindArgs;
 pub use hosts::{HostsArgs, WorkerArgs};
 pub use tools::{ConvertArgs, ServeVerb, TraceVerb};
@@ -65,6 +67,9 @@ pub enum Verb {
     Compare(CompareArgs),
     /// Write the figures of a run for other programs: CSV, JSON, Parquet, OpenMetrics, JUnit, claims.
     Export(ExportArgs),
+    /// Collect what brokers deliver into files: Parquet or NDJSON. A message is acknowledged once it is
+    /// on disk.
+    Collect(Box<CollectArgs>),
     /// Measure this machine and this tool, and store the result for later runs.
     Calibrate(CalibrateArgs),
     /// Work with recorded traces.
@@ -110,6 +115,8 @@ pub enum SchemaOf {
     Results,
     /// `index.json` beside several runs, and what `export --format claims` writes.
     Claims,
+    /// Collect files.
+    Collect,
 }
 
 /// What is printed, for every verb.

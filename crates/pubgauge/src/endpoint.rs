@@ -2,36 +2,22 @@
 //!
 //! Scrapes must not disturb a measurement: one thread answers them that runs only when a processor is
 //! idle (SCHED_IDLE), from a copy of counters that the conductor's thread keeps anyway; ten answers a second at most.
-//! A connection that says nothing keeps no other waiting, and is closed after two seconds, or sooner where there are
-//! many. The thread's CPU time is among the figures: `pubgauge_scrape_cpu_seconds_total`.
+//! The thread's CPU time is among the figures: `pubgauge_scrape_cpu_seconds_total`.
 
-use std::collections::{BTreeMap, VecDeque};
-use std::io::{ErrorKind, Read, Write};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
-use std::os::fd::AsFd;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use pubgauge_engine::conductor::Phase;
 use pubgauge_engine::live::{LatencyLive, Live};
 use pubgauge_export::openmetrics::{Kind, MEDIA_TYPE, Text};
 use pubgauge_results::model::Status;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::calibrate::thread_cpu;
 use crate::exit::Ending;
+use crate::http::{Http, PLAIN, Page};
 use crate::lock;
-
-/// Longest time that one connection may take.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// Most connections that have not asked yet; a new one takes the place of the oldest.
-const MOST_WAITING: usize = 64;
-/// Time between two answers, at least.
-const PAUSE: Duration = Duration::from_millis(100);
-/// Longest request that is read, bytes.
-const MAX_REQUEST: usize = 8 << 10;
 
 /// The figures of a run.
 #[derive(Clone, Debug, Default)]
@@ -70,10 +56,8 @@ pub struct Current {
 
 /// A listening endpoint; dropping it closes it.
 pub struct Endpoint {
-    address: SocketAddr,
+    http: Http,
     shown: Arc<Mutex<Shown>>,
-    over: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
 }
 
 impl Endpoint {
@@ -82,197 +66,38 @@ impl Endpoint {
     /// # Errors
     /// If it is not an address, or cannot be listened on.
     pub fn open(text: &str) -> Result<Endpoint, Ending> {
-        let wrong = |why: &str, hint: &str| {
-            Ending::bad_input(format!("--listen {text}: {why}\n  hint: {hint}"))
+        let shown = Arc::<Mutex<Shown>>::default();
+        let answered = shown.clone();
+        let mut scrapes = 0;
+        let answer = move |path: &str| match path {
+            "/metrics" => {
+                scrapes += 1;
+                let shown = lock(&answered).clone();
+                Page {
+                    status: "200 OK",
+                    media_type: MEDIA_TYPE,
+                    body: self::text(&shown, scrapes),
+                }
+            }
+            _ => Page {
+                status: "404 Not Found",
+                media_type: PLAIN,
+                body: "live figures of a run of pubgauge are at /metrics\n".to_owned(),
+            },
         };
-        let address = address(text)
-            .ok_or_else(|| wrong("no address", "a port such as 9464, or HOST:PORT"))?;
-        let refused = |e: std::io::Error| {
-            let hint = "name a free port; 0 takes any";
-            wrong(&format!("cannot listen there: {e}"), hint)
-        };
-        let listener = TcpListener::bind(address).map_err(refused)?;
-        let address = listener.local_addr().map_err(refused)?;
-        let (shown, over) = (Arc::<Mutex<Shown>>::default(), Arc::<AtomicBool>::default());
-        let server = Server {
-            shown: shown.clone(),
-            over: over.clone(),
-            scrapes: 0,
-        };
-        let thread = std::thread::Builder::new()
-            .name("metrics".into())
-            .spawn(move || server.serve(&listener))
-            .map_err(refused)?;
-        Ok(Endpoint {
-            address,
-            shown,
-            over,
-            thread: Some(thread),
-        })
+        let http = Http::open("--listen", text, true, Box::new(answer))?;
+        Ok(Endpoint { http, shown })
     }
 
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.http.address()
     }
 
     /// The figures that it shows, for the run to update.
     pub fn shown(&self) -> Arc<Mutex<Shown>> {
         self.shown.clone()
     }
-}
-
-impl Drop for Endpoint {
-    fn drop(&mut self) {
-        self.over.store(true, Relaxed);
-        // Wakes the thread, so that it sees the flag.
-        let _ = TcpStream::connect_timeout(&self.address, Duration::from_millis(100));
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
-}
-
-/// An address as it is typed.
-fn address(text: &str) -> Option<SocketAddr> {
-    let port = text.strip_prefix(':').unwrap_or(text);
-    if let Ok(port) = port.parse::<u16>() {
-        return Some((IpAddr::V4(Ipv4Addr::LOCALHOST), port).into());
-    }
-    text.to_socket_addrs().ok()?.next()
-}
-
-struct Server {
-    shown: Arc<Mutex<Shown>>,
-    over: Arc<AtomicBool>,
-    scrapes: u64,
-}
-
-impl Server {
-    fn serve(mut self, listener: &TcpListener) {
-        // Where the system does not allow it, only the limit on scrapes applies.
-        let _ = pubgauge_testbed::only_when_idle();
-        // Otherwise it would wait for the next connection with those that have asked meanwhile.
-        let _ = listener.set_nonblocking(true);
-        let mut waiting: VecDeque<Client> = VecDeque::new();
-        while !self.over.load(Relaxed) {
-            until_one_speaks(listener, &waiting);
-            for _ in 0..MOST_WAITING {
-                let Ok((stream, _)) = listener.accept() else {
-                    break;
-                };
-                if waiting.len() == MOST_WAITING {
-                    waiting.pop_front();
-                }
-                waiting.extend(Client::new(stream));
-            }
-            let now = Instant::now();
-            waiting.retain_mut(|client| client.read() && (client.asks() || now < client.until));
-            let asks = waiting.iter().position(Client::asks);
-            if let Some(client) = asks.and_then(|at| waiting.remove(at)) {
-                // A scraper that disconnects is no error.
-                let _ = self.answer(client);
-            }
-            std::thread::sleep(PAUSE);
-        }
-    }
-
-    fn answer(&mut self, client: Client) -> std::io::Result<()> {
-        let Client {
-            mut stream,
-            request,
-            until,
-        } = client;
-        stream.set_nonblocking(false)?;
-        let line = request.split(|byte| *byte == b'\r').next().unwrap_or(&[]);
-        let request = String::from_utf8_lossy(line);
-        let mut words = request.split(' ');
-        let (method, path) = (words.next().unwrap_or(""), words.next().unwrap_or(""));
-        let path = path.split('?').next().unwrap_or("");
-        let (status, kind, body) = match (method, path) {
-            ("GET" | "HEAD", "/metrics") => {
-                self.scrapes += 1;
-                let shown = lock(&self.shown).clone();
-                ("200 OK", MEDIA_TYPE, text(&shown, self.scrapes))
-            }
-            ("GET" | "HEAD", _) => (
-                "404 Not Found",
-                "text/plain; charset=utf-8",
-                "live figures of a run of pubgauge are at /metrics\n".to_owned(),
-            ),
-            _ => (
-                "405 Method Not Allowed",
-                "text/plain; charset=utf-8",
-                "GET /metrics\n".to_owned(),
-            ),
-        };
-        let head = format!(
-            "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
-            body.len()
-        );
-        let left = until.saturating_duration_since(Instant::now());
-        stream.set_write_timeout(Some(left.max(Duration::from_millis(1))))?;
-        stream.write_all(head.as_bytes())?;
-        if method != "HEAD" {
-            stream.write_all(body.as_bytes())?;
-        }
-        stream.flush()
-    }
-}
-
-/// A connection that has not been answered.
-struct Client {
-    stream: TcpStream,
-    /// What it has said.
-    request: Vec<u8>,
-    until: Instant,
-}
-
-impl Client {
-    fn new(stream: TcpStream) -> Option<Client> {
-        stream.set_nonblocking(true).ok()?;
-        Some(Client {
-            stream,
-            request: Vec::new(),
-            until: Instant::now() + PATIENCE,
-        })
-    }
-
-    /// Reads what has come; `false` if nothing more will, or too much has.
-    fn read(&mut self) -> bool {
-        let mut part = [0; 1024];
-        while !self.asks() && self.request.len() <= MAX_REQUEST {
-            match self.stream.read(&mut part) {
-                Ok(0) => return false,
-                Ok(n) => self.request.extend(&part[..n]),
-                Err(error) => return error.kind() == ErrorKind::WouldBlock,
-            }
-        }
-        self.asks()
-    }
-
-    /// Whether the head of its request is complete.
-    fn asks(&self) -> bool {
-        self.request.windows(4).any(|end| end == b"\r\n\r\n")
-    }
-}
-
-/// Waits until somebody connects or says something, or the first has waited long enough.
-fn until_one_speaks(listener: &TcpListener, waiting: &VecDeque<Client>) {
-    if waiting.iter().any(Client::asks) {
-        return;
-    }
-    let streams = waiting.iter().map(|client| client.stream.as_fd());
-    let all = std::iter::once(listener.as_fd()).chain(streams);
-    let mut all: Vec<PollFd<'_>> = all
-        .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
-        .collect();
-    let left = waiting
-        .front()
-        .map(|first| first.until.saturating_duration_since(Instant::now()));
-    let left = left.and_then(|left| Timespec::try_from(left).ok());
-    // A signal or an error only means that it looks once more.
-    let _ = poll(&mut all, left.as_ref());
 }
 
 /// Names of the phases; before the first the system starts.
@@ -425,27 +250,11 @@ fn trial(text: &mut Text, current: &Current) {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::io::{Read, Write};
+    use std::net::TcpStream;
 
-    #[test]
-    fn without_a_host_only_this_machine_can_ask() {
-        for (text, expected) in [
-            ("9464", Some("127.0.0.1:9464")),
-            (":9464", Some("127.0.0.1:9464")),
-            ("0.0.0.0:0", Some("0.0.0.0:0")),
-            ("[::1]:9", Some("[::1]:9")),
-            ("localhost", None),
-            ("99999", None),
-            ("", None),
-            ("127.0.0.1:x", None),
-        ] {
-            assert_eq!(
-                address(text),
-                expected.map(|e| e.parse().unwrap()),
-                "{text}"
-            );
-        }
-    }
+    use super::*;
+    use crate::http::MAX_REQUEST;
 
     fn ask(address: SocketAddr, request: &str) -> String {
         let mut stream = TcpStream::connect(address).unwrap();
@@ -453,21 +262,6 @@ mod tests {
         let mut answer = String::new();
         let _ = stream.read_to_string(&mut answer);
         answer
-    }
-
-    /// 100 clients that say nothing: a scrape is answered before any of them is given up.
-    #[test]
-    fn silent_clients_keep_nobody_waiting() {
-        let endpoint = Endpoint::open("0").unwrap();
-        let connect = || TcpStream::connect(endpoint.address()).unwrap();
-        let silent: Vec<TcpStream> = (0..100).map(|_| connect()).collect();
-        let answer = ask(endpoint.address(), "GET /metrics HTTP/1.1\r\n\r\n");
-        assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
-        // Those that came last still have their time.
-        let last = silent.last().unwrap();
-        last.set_nonblocking(true).unwrap();
-        let read = (&*last).read(&mut [0]).unwrap_err();
-        assert_eq!(read.kind(), ErrorKind::WouldBlock);
     }
 
     #[test]

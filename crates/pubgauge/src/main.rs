@@ -13,6 +13,7 @@ compile_error!(
 mod args;
 mod calibrate;
 mod check;
+mod collect;
 mod compare;
 mod completions;
 mod drivers;
@@ -23,6 +24,7 @@ mod folder;
 mod forecast;
 mod gate;
 mod hosts;
+mod http;
 mod install;
 mod invocation;
 mod matrix;
@@ -94,6 +96,7 @@ fn act(cli: Cli) -> Result<i32, Ending> {
         Verb::Export(args) => export::export(&args),
         Verb::Completions { shell } => completions::completions(shell),
         Verb::Man { verb, out } => completions::man(&verb, out.as_deref()),
+        Verb::Collect(args) => collect::collect(&args),
         Verb::Calibrate(args) => calibrate::calibrate(&args),
         Verb::Trace(verb) => traces::act(&verb),
         Verb::Schema { of, .. } => {
@@ -103,6 +106,10 @@ fn act(cli: Cli) -> Result<i32, Ending> {
                 }
                 SchemaOf::Results => pubgauge_results::schema::results_schema(),
                 SchemaOf::Claims => pubgauge_results::schema::claims_schema(),
+                SchemaOf::Collect => {
+                    serde_json::to_string_pretty(&pubgauge_collect::config::schema())
+                        .unwrap_or_default()
+                }
             };
             exit::print(&format!("{}\n", schema.trim_end()));
             Ok(FINE)

@@ -27,6 +27,7 @@ mod profile;
 mod resolve;
 mod scale;
 mod search;
+mod strict;
 mod study;
 mod tree;
 mod window;
@@ -44,7 +45,8 @@ pub use problem::{Problem, StudyError};
 pub use profile::{Profile, TUNED, Tuned, profiles, tuned};
 pub use scale::FULL;
 pub use search::SearchPlan;
-pub use study::{MAX_FILE_BYTES, Study};
+pub use strict::{MAX_FILE_BYTES, Noun, StrictFile};
+pub use study::Study;
 
 /// The JSON Schema of study files.
 pub fn schema() -> serde_json::Value {

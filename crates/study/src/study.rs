@@ -1,26 +1,30 @@
 //! A study file, read and ready to be planned.
 
-use std::fs::File;
-use std::io::Read;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use toml::de::{DeTable, DeValue};
+use toml::de::DeValue;
 
 use pubgauge_quantities::spelling::did_you_mean;
 
 use crate::decode::decode;
 use crate::file::StudyFile;
 use crate::places;
-use crate::problem::{Problem, Sources, StudyError};
+use crate::problem::{Sources, StudyError};
 use crate::profile;
+use crate::strict::{MAX_DEPTH, Noun, problems, read_text, read_tree, too_deep};
 use crate::tree::{Entry, Node, PathFault, Value, full_path, short_names};
 
-/// Largest study file in bytes; a study is a page or two of text.
-pub const MAX_FILE_BYTES: u64 = 1 << 20;
-
-/// Deepest nesting of tables and lists; the format needs 5.
-const MAX_DEPTH: usize = 24;
+/// What a study file is, in messages.
+const STUDY: Noun = Noun {
+    name: "study",
+    article: "a",
+    missing: "check the path; the studies that come with pubgauge are in `studies/`",
+    too_big: Some(
+        "did you mean a trace? A study refers to traces by `[trace.NAME]` with `files = [...]`",
+    ),
+    empty: "a study needs at least a name and a workload; docs/study-format.md begins with the smallest one",
+};
 
 /// A study file that was read, with the changes that the command line asks for.
 #[derive(Clone, Debug)]
@@ -62,48 +66,9 @@ impl Study {
     /// When it cannot be read, is larger than [`MAX_FILE_BYTES`], or is not TOML. What the keys
     /// mean is checked by [`Study::file`] and [`Study::plan`].
     pub fn open(path: &Path) -> Result<Self, StudyError> {
-        let name = path.display().to_string();
-        let unreadable = |error: std::io::Error| {
-            let hint = match error.kind() {
-                std::io::ErrorKind::NotFound => {
-                    Some("check the path; the studies that come with pubgauge are in `studies/`")
-                }
-                _ => None,
-            };
-            StudyError::plain(&name, format!("cannot be read: {error}"), hint)
-        };
-        let file = File::open(path).map_err(unreadable)?;
-        let about = file.metadata().map_err(unreadable)?;
-        if about.is_dir() {
-            return Err(StudyError::plain(
-                &name,
-                "is a folder, not a study file",
-                None,
-            ));
-        }
-        let too_big = |size: String| {
-            StudyError::plain(
-                &name,
-                format!("is {size}; a study file has at most 1 MiB"),
-                Some(
-                    "did you mean a trace? A study refers to traces by `[trace.NAME]` with `files = [...]`",
-                ),
-            )
-        };
-        if about.len() > MAX_FILE_BYTES {
-            return Err(too_big(format!("{} bytes long", about.len())));
-        }
-        let mut bytes = Vec::with_capacity(about.len() as usize);
-        // A device or pipe has no length to check beforehand.
-        file.take(MAX_FILE_BYTES + 1)
-            .read_to_end(&mut bytes)
-            .map_err(unreadable)?;
-        if bytes.len() as u64 > MAX_FILE_BYTES {
-            return Err(too_big("longer than that".into()));
-        }
-        let text = text_of(&name, bytes)?;
+        let text = read_text(path, &STUDY)?;
         let folder = path.parent().unwrap_or(Path::new("")).to_path_buf();
-        Study::parse(&name, &text, &folder)
+        Study::parse(&path.display().to_string(), &text, &folder)
     }
 
     /// Reads a study from a text; `name` is for messages, relative paths start from `folder`.
@@ -111,41 +76,8 @@ impl Study {
     /// # Errors
     /// When the text is not TOML.
     pub fn parse(name: &str, text: &str, folder: &Path) -> Result<Self, StudyError> {
-        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let mut sources = Sources::default();
-        sources.add(name, text, false);
-        if text.trim().is_empty() {
-            return Err(StudyError::at_byte(
-                name,
-                b"",
-                0,
-                "is empty",
-                Some(
-                    "a study needs at least a name and a workload; docs/study-format.md begins with the smallest one",
-                ),
-            ));
-        }
-        if let Some(at) = too_deep(text) {
-            let message = format!("nested more than {MAX_DEPTH} levels deep");
-            return Err(StudyError::one(sources.problem(
-                Some(at..at + 1),
-                message,
-                None,
-            )));
-        }
-        let (table, errors) = DeTable::parse_recoverable(text);
-        if !errors.is_empty() {
-            let problems = errors
-                .iter()
-                .take(10)
-                .map(|error| sources.problem(error.span(), syntax(error.message()), None))
-                .collect();
-            return Err(StudyError { problems });
-        }
-        let span = table.span();
-        let tree = Node::table(table.into_inner(), span, 0).map_err(|span| {
-            StudyError::one(sources.problem(Some(span), "this number is out of range", None))
-        })?;
+        let tree = read_tree(name, text, &STUDY, &mut sources)?;
         Ok(Study {
             sources,
             tree,
@@ -326,17 +258,7 @@ impl Study {
         let mut tree = tree.clone();
         places::fill(&mut tree);
         tree.split_settings();
-        decode(&tree).map_err(|misfits| {
-            let mut problems: Vec<Problem> = misfits
-                .into_iter()
-                .map(|misfit| {
-                    self.sources
-                        .problem(misfit.span, misfit.message, misfit.hint)
-                })
-                .collect();
-            problems.dedup();
-            StudyError { problems }
-        })
+        decode(&tree).map_err(|misfits| problems(&self.sources, misfits))
     }
 }
 
@@ -356,84 +278,5 @@ pub(crate) fn path_fault(path: &str, fault: &PathFault) -> String {
                 "`{path}` leads nowhere: `{list}` has no element `{step}`{near}; there is {there}"
             )
         }
-    }
-}
-
-/// The text of a file, or what it is instead.
-fn text_of(name: &str, bytes: Vec<u8>) -> Result<String, StudyError> {
-    if bytes.starts_with(&[0x1f, 0x8b]) {
-        return Err(StudyError::at_byte(
-            name,
-            &bytes,
-            0,
-            "is a gzip file, not a study file",
-            Some(
-                "did you mean a trace? A study refers to traces by `[trace.NAME]` with `files = [...]`",
-            ),
-        ));
-    }
-    if let Some(at) = bytes.iter().position(|byte| *byte == 0) {
-        return Err(StudyError::at_byte(
-            name,
-            &bytes,
-            at,
-            "is a binary file, not a study file",
-            Some("a study file is TOML, that is, plain text"),
-        ));
-    }
-    String::from_utf8(bytes).map_err(|error| {
-        let at = error.utf8_error().valid_up_to();
-        StudyError::at_byte(
-            name,
-            error.as_bytes(),
-            at,
-            format!("is not UTF-8 text: byte {at} does not belong there"),
-            Some("save the file as UTF-8"),
-        )
-    })
-}
-
-/// Where brackets or dotted keys are nested deeper than the format ever is. The parser has a
-/// limit of its own, but dropping and walking a deep tree would overflow the stack before.
-fn too_deep(text: &str) -> Option<usize> {
-    let mut depth = 0usize;
-    let mut quote: Option<char> = None;
-    let mut escaped = false;
-    let mut dots = 0;
-    let mut comment = false;
-    for (at, c) in text.char_indices() {
-        if comment {
-            comment = c != '\n';
-            if comment {
-                continue;
-            }
-        }
-        match quote {
-            Some('"') if escaped => escaped = false,
-            Some('"') if c == '\\' => escaped = true,
-            Some(q) if c == q || c == '\n' => quote = None,
-            Some(_) => {}
-            None => match c {
-                '"' | '\'' => quote = Some(c),
-                '#' => comment = true,
-                '[' | '{' => depth += 1,
-                ']' | '}' => depth = depth.saturating_sub(1),
-                '.' => dots += 1,
-                '\n' | '=' => dots = 0,
-                _ => {}
-            },
-        }
-        if depth + dots > MAX_DEPTH {
-            return Some(at);
-        }
-    }
-    None
-}
-
-/// The TOML parser's message, with the most common cause.
-fn syntax(message: &str) -> String {
-    match message {
-        m if m.contains("duplicate key") => "this key is given twice".into(),
-        m => format!("this is not TOML: {m}"),
     }
 }

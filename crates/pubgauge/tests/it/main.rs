@@ -6,6 +6,7 @@ mod brokers;
 mod capacity;
 mod claims;
 mod closed_outputs;
+mod collect;
 mod common;
 mod counters;
 mod every_system;

@@ -7,7 +7,7 @@ use crate::common;
 use common::*;
 
 /// All verbs, as they are typed.
-const VERBS: [&str; 17] = [
+const VERBS: [&str; 19] = [
     "",
     "run",
     "find",
@@ -17,6 +17,8 @@ const VERBS: [&str; 17] = [
     "report",
     "compare",
     "export",
+    "collect",
+    "collect verify",
     "calibrate",
     "trace",
     "trace show",
@@ -125,7 +127,7 @@ fn the_systems() {
 #[test]
 fn the_schemas_are_the_committed_ones() {
     let place = Place::new();
-    for of in ["study", "results", "claims"] {
+    for of in ["study", "results", "claims", "collect"] {
         let done = place.run(&["schema", of]).exits(0);
         let committed = std::fs::read_to_string(repository(&format!("schema/{of}.schema.json")));
         let parse = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();

@@ -1,0 +1,152 @@
+//! A collector: one thread that reads from all brokers at the rhythm of the commits and acknowledges what is on disk.
+
+mod brokers;
+mod ending;
+mod lead;
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use pubgauge_net::tls::Setup;
+use serde::Serialize;
+
+use crate::Error;
+use crate::config::Config;
+use crate::folder::Folder;
+use crate::gather::Gather;
+use crate::known::Known;
+use crate::names::{LookUp, Names};
+use crate::notice::Watch;
+use crate::session::Asked;
+use crate::status::Status;
+use crate::storage::{Shared, Storage, Waker};
+use lead::Loop;
+
+/// When a collection ends by itself.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Until {
+    /// Once at least so many messages are stored.
+    pub messages: Option<u64>,
+    /// After so long.
+    pub time: Option<Duration>,
+    /// Once nothing came for so long while all brokers were connected.
+    pub quiet: Option<Duration>,
+}
+
+/// What a collection came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Summary {
+    /// Messages stored.
+    pub messages: u64,
+    /// Messages whose acknowledgement was sent.
+    pub acknowledged: u64,
+    /// Finished files.
+    pub files: u64,
+    /// Messages in the log that cannot be read.
+    pub damaged: u64,
+    /// Everything is in finished files; if not, the next start goes on with it.
+    pub complete: bool,
+}
+
+/// A collector, before it begins.
+pub struct Collector {
+    config: Config,
+    look_up: LookUp,
+    tls: Option<Setup>,
+    folder: Arc<Folder>,
+    status: Arc<Status>,
+    watch: Watch,
+}
+
+impl Collector {
+    /// Takes the data folder and reads the certificates.
+    ///
+    /// # Errors
+    /// A folder that cannot be used, certificates that cannot be read.
+    pub fn new(config: Config, look_up: LookUp, watch: Watch) -> Result<Collector, Error> {
+        let wants_tls = config
+            .brokers
+            .iter()
+            .any(|broker| broker.encryption.is_on());
+        let tls = wants_tls.then(|| {
+            let host = |place: usize| config.brokers[place].host.as_str();
+            Setup::new(&config.tls, &config.brokers, host, &[b"mqtt"])
+        });
+        let tls = tls.transpose().map_err(|error| Error {
+            is_input: true,
+            what: error.what,
+            hint: error.hint,
+        })?;
+        let folder = Arc::new(Folder::open(&config.to, config.name.as_deref())?);
+        Ok(Collector {
+            config,
+            look_up,
+            tls,
+            folder,
+            status: Arc::default(),
+            watch,
+        })
+    }
+
+    /// Its figures.
+    pub fn status(&self) -> Arc<Status> {
+        self.status.clone()
+    }
+
+    /// Collects until `stop` is set, or as `until` says.
+    ///
+    /// # Errors
+    /// If the log cannot be taken, or the system gives no descriptors.
+    pub fn run(self, until: Until, stop: &AtomicBool) -> Result<Summary, Error> {
+        let waker = Waker::new()?;
+        let shared = Shared {
+            folder: self.folder.clone(),
+            status: self.status.clone(),
+            watch: self.watch.clone(),
+            waker: waker.clone(),
+        };
+        let storage = Storage::open(&shared, self.config.form, self.config.limits)?;
+        let config = &self.config;
+        let names = Names::begin(
+            config.brokers.clone(),
+            config.resolve_every,
+            self.look_up.clone(),
+            waker.clone(),
+        );
+        let known = Known::read(&self.folder.sessions());
+        let asked = Asked {
+            client_id: self.folder.name.clone(),
+            version: config.version,
+            qos: config.qos,
+            filters: config.filters.clone(),
+            dropped_filters: known
+                .filters
+                .iter()
+                .filter(|old| !config.filters.contains(old))
+                .cloned()
+                .collect(),
+            expiry_s: config.session_expiry_s,
+            keep_alive_s: config.keep_alive_s,
+            password: config.password.clone(),
+        };
+        let now = Instant::now();
+        let mut lead = Loop {
+            gather: Gather::new(storage.mark, storage.next_seq),
+            storage,
+            names,
+            asked,
+            waker,
+            peers: Vec::new(),
+            next_peer: 0,
+            tick: None,
+            first: 0,
+            began: now,
+            heard_at: now,
+            collector: &self,
+        };
+        lead.recall(&known);
+        lead.run(until, stop)?;
+        Ok(lead.end())
+    }
+}

@@ -1,0 +1,213 @@
+//! The brokers of a collector: connections that come and go, and addresses that come and go.
+
+use std::net::SocketAddr;
+use std::time::Instant;
+
+use super::lead::Loop;
+use crate::known::{Known, Seen};
+use crate::link::Link;
+use crate::notice::Notice;
+use crate::peer::Peer;
+use crate::session::Session;
+use crate::storage::unix_s;
+
+impl Loop<'_> {
+    pub(super) fn came_up(&mut self, at: usize) {
+        let peer = &mut self.peers[at];
+        peer.connected_s = unix_s();
+        let broker = peer.session.broker.clone();
+        let session_present = peer.session.was_present;
+        self.collector.status.broker(&broker, |status| {
+            status.connected = true;
+            status.connections += 1;
+        });
+        self.notice(&Notice::Connected {
+            broker,
+            session_present,
+        });
+        self.remember();
+    }
+
+    pub(super) fn lost(&mut self, at: usize, why: String, now: Instant) {
+        let peer = &mut self.peers[at];
+        if peer.is_up() {
+            peer.connected_s = unix_s();
+        }
+        let wait = peer.failed(now);
+        let notice = peer.failure(why, wait);
+        self.collector
+            .status
+            .broker(&peer.session.broker, |status| status.connected = false);
+        self.notice(&notice);
+        self.remember();
+    }
+
+    /// Connects, keeps sessions alive, gives up what has expired.
+    pub(super) fn keep_connections(&mut self, now: Instant) {
+        let reads = !self.is_full();
+        let mut at = 0;
+        while at < self.peers.len() {
+            if self.has_expired(at) {
+                self.give_up(at);
+                continue;
+            }
+            let peer = &mut self.peers[at];
+            let kept = if peer.is_due(now) {
+                self.connect(at, now)
+            } else {
+                let kept = peer.keep_alive(now, reads);
+                kept.and_then(|()| peer.link.as_mut().map_or(Ok(()), Link::flush))
+            };
+            if let Err(why) = kept {
+                self.lost(at, why, now);
+            }
+            at += 1;
+        }
+    }
+
+    fn connect(&mut self, at: usize, now: Instant) -> Result<(), String> {
+        let peer = &mut self.peers[at];
+        let endpoint = &self.collector.config.brokers[peer.endpoint];
+        let setup = self
+            .collector
+            .tls
+            .as_ref()
+            .filter(|_| endpoint.encryption.is_on());
+        let tls = setup.map(|setup| setup.begin(peer.endpoint)).transpose();
+        let tls = tls.map_err(|error| error.to_string())?;
+        let link = Link::begin(peer.address, &peer.session.shown, tls)?;
+        peer.begin(link, now);
+        Ok(())
+    }
+
+    fn has_expired(&self, at: usize) -> bool {
+        let peer = &self.peers[at];
+        let expiry = u64::from(self.collector.config.session_expiry_s);
+        peer.gone && !peer.is_up() && unix_s().saturating_sub(peer.connected_s) > expiry
+    }
+
+    fn give_up(&mut self, at: usize) {
+        let peer = self.peers.remove(at);
+        let name = self.collector.config.brokers[peer.endpoint].shown.clone();
+        let broker = peer.session.broker;
+        self.collector.status.forget(&broker);
+        if peer.session.had_session {
+            self.notice(&Notice::AddressGivenUp { name, broker });
+        }
+        self.remember();
+    }
+
+    /// The brokers that had a session of this collector.
+    pub(super) fn recall(&mut self, known: &Known) {
+        for (broker, seen) in &known.brokers {
+            let endpoint = self
+                .collector
+                .config
+                .brokers
+                .iter()
+                .position(|one| one.shown == seen.name);
+            let (Some(endpoint), Ok(address)) = (endpoint, broker.parse()) else {
+                let (name, broker) = (seen.name.clone(), broker.clone());
+                self.notice(&Notice::BrokerLeft { name, broker });
+                continue;
+            };
+            let peer = self.add(endpoint, address);
+            peer.session.had_session = true;
+            peer.connected_s = seen.connected_s;
+        }
+    }
+
+    fn add(&mut self, endpoint: usize, address: SocketAddr) -> &mut Peer {
+        let configured = &self.collector.config.brokers[endpoint];
+        let broker = address.to_string();
+        self.collector.status.broker(&broker, |_| {});
+        let session = Session::new(
+            self.next_peer,
+            broker,
+            configured.shown.clone(),
+            configured.username.clone(),
+        );
+        self.next_peer += 1;
+        let mut peer = Peer::new(endpoint, address, session, Instant::now());
+        peer.connected_s = unix_s();
+        self.peers.push(peer);
+        let last = self.peers.len() - 1;
+        &mut self.peers[last]
+    }
+
+    pub(super) fn look_at_names(&mut self) {
+        while let Some((endpoint, found)) = self.names.found() {
+            let name = self.collector.config.brokers[endpoint].shown.clone();
+            let addresses = match found {
+                Ok(addresses) => addresses,
+                Err(why) => {
+                    self.notice(&Notice::NameNotFound { name, why });
+                    continue;
+                }
+            };
+            for &address in &addresses {
+                let known = self.peers.iter_mut().find(|peer| peer.address == address);
+                if known.is_none() {
+                    let broker = address.to_string();
+                    self.notice(&Notice::AddressFound {
+                        name: name.clone(),
+                        broker,
+                    });
+                    self.add(endpoint, address);
+                }
+            }
+            let mut changed = Vec::new();
+            for peer in self
+                .peers
+                .iter_mut()
+                .filter(|peer| peer.endpoint == endpoint)
+            {
+                let gone = !addresses.contains(&peer.address);
+                if gone != peer.gone {
+                    peer.gone = gone;
+                    changed.push((peer.session.broker.clone(), gone));
+                }
+            }
+            for (broker, gone) in changed {
+                self.collector
+                    .status
+                    .broker(&broker, |status| status.gone = gone);
+                let name = name.clone();
+                self.notice(&if gone {
+                    Notice::AddressGone { name, broker }
+                } else {
+                    Notice::AddressFound { name, broker }
+                });
+            }
+        }
+    }
+
+    /// Writes down where sessions are.
+    pub(super) fn remember(&self) {
+        let brokers = &self.collector.config.brokers;
+        let each = self
+            .peers
+            .iter()
+            .filter(|peer| peer.session.had_session)
+            .map(|peer| {
+                let name = brokers[peer.endpoint].shown.clone();
+                let seen = Seen {
+                    name,
+                    connected_s: peer.connected_s,
+                };
+                (peer.session.broker.clone(), seen)
+            });
+        let mut filters = self.asked.filters.clone();
+        let is_asked = |peer: &Peer| !peer.session.had_session || peer.session.was_up;
+        if !self.peers.iter().all(is_asked) {
+            // Sessions there still have them.
+            filters.extend_from_slice(&self.asked.dropped_filters);
+        }
+        let known = Known {
+            brokers: each.collect(),
+            filters,
+        };
+        // On a full disk the older file stays; the same brokers are found by their names.
+        let _ = known.write(&self.collector.folder.sessions());
+    }
+}

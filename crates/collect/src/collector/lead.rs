@@ -1,0 +1,266 @@
+//! The loop: reads, hands to the disk, acknowledges, sleeps.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+
+use super::{Collector, Until};
+use crate::Error;
+use crate::files::hour_of;
+use crate::gather::{Acks, Gather};
+use crate::names::Names;
+use crate::notice::Notice;
+use crate::peer::Peer;
+use crate::session::{Asked, State, Taking};
+use crate::storage::{Storage, Waker, unix_ns};
+
+/// Longest sleep: the stop flag, which a signal may set, is looked at in between.
+pub(super) const LONGEST: Duration = Duration::from_millis(200);
+
+/// Bytes of an acknowledgement.
+const ACK_LEN: usize = 4;
+
+/// The loop at work.
+pub(super) struct Loop<'a> {
+    pub(super) collector: &'a Collector,
+    pub(super) storage: Storage,
+    pub(super) gather: Gather,
+    pub(super) names: Names,
+    pub(super) asked: Asked,
+    pub(super) waker: Waker,
+    pub(super) peers: Vec<Peer>,
+    pub(super) next_peer: u32,
+    /// When sockets are read next; `None` while nothing comes, and any byte begins it anew.
+    pub(super) tick: Option<Instant>,
+    /// The peer that is read first.
+    pub(super) first: usize,
+    pub(super) began: Instant,
+    /// When a message came last.
+    pub(super) heard_at: Instant,
+}
+
+impl Loop<'_> {
+    pub(super) fn notice(&self, notice: &Notice) {
+        (self.collector.watch)(notice);
+    }
+
+    pub(super) fn run(&mut self, until: Until, stop: &AtomicBool) -> Result<(), Error> {
+        while !stop.load(Relaxed) && !self.is_over(until) {
+            let now = Instant::now();
+            self.look_at_names();
+            self.keep_connections(now);
+            self.take_stored();
+            if self.tick.is_some_and(|tick| now >= tick) && !self.is_full() {
+                self.read_all(now);
+            }
+            self.store();
+            self.sleep()?;
+        }
+        Ok(())
+    }
+
+    fn is_over(&self, until: Until) -> bool {
+        let status = &self.collector.status;
+        let all_up =
+            !self.peers.is_empty() && self.peers.iter().all(|peer| peer.is_up() || peer.gone);
+        until
+            .messages
+            .is_some_and(|messages| status.stored.get() >= messages)
+            || until.time.is_some_and(|time| self.began.elapsed() >= time)
+            || until
+                .quiet
+                .is_some_and(|quiet| all_up && self.heard_at.elapsed() >= quiet)
+    }
+
+    /// Whether as much was gathered as may wait for the disk.
+    pub(super) fn is_full(&self) -> bool {
+        self.gather.commit().frames.len() >= self.collector.config.commit_bytes
+    }
+
+    fn read_all(&mut self, now: Instant) {
+        let config = &self.collector.config;
+        let status = &self.collector.status;
+        let (mut notices, mut out) = (Vec::new(), Vec::new());
+        let (mut messages, mut more) = (0, false);
+        let count = self.peers.len();
+        for nth in 0..count {
+            let at = (self.first + nth) % count;
+            let peer = &mut self.peers[at];
+            let was_up = peer.is_up();
+            // Answers of a connection that failed are nobody else's.
+            out.clear();
+            let mut taking = Taking {
+                asked: &self.asked,
+                gather: &mut self.gather,
+                out: &mut out,
+                notices: &mut notices,
+                at: (now, 0),
+                received: [0; 3],
+                marked_duplicate: 0,
+                payload_bytes: 0,
+            };
+            let full = |gather: &Gather| gather.commit().frames.len() >= config.commit_bytes;
+            let took = peer.read(&mut taking, full, || (Instant::now(), unix_ns()));
+            for (count, received) in status.received.iter().zip(taking.received) {
+                count.add(received);
+            }
+            let own: u64 = taking.received.iter().sum();
+            status.marked_duplicate.add(taking.marked_duplicate);
+            status.payload_bytes.add(taking.payload_bytes);
+            messages += own;
+            let came_up = !was_up && peer.is_up();
+            if own > 0 || came_up {
+                status.broker(&peer.session.broker, |broker| broker.messages += own);
+            }
+            if came_up {
+                self.came_up(at);
+            }
+            match took {
+                Ok(left) => more |= left,
+                Err(why) => self.lost(at, why, now),
+            }
+            if more {
+                // The next one's turn.
+                self.first = at + 1;
+                break;
+            }
+        }
+        for notice in &notices {
+            self.notice(notice);
+        }
+        if messages > 0 {
+            self.heard_at = now;
+        }
+        self.tick = match (messages, more) {
+            (_, true) => Some(now),
+            (0, false) => None,
+            _ => Some(now + config.commit_every),
+        };
+        self.note_oldest();
+    }
+
+    fn note_oldest(&self) {
+        let oldest = self.storage.oldest.or(self.gather.commit().oldest);
+        self.collector.status.note_oldest(oldest);
+    }
+
+    /// Hands what was gathered to the disk, if that is not busy.
+    pub(super) fn store(&mut self) {
+        if !self.storage.is_busy() && !self.gather.commit().is_empty() {
+            let commit = self.gather.take(hour_of(unix_ns()));
+            self.storage.store(commit);
+        }
+    }
+
+    /// Acknowledges what is on disk.
+    pub(super) fn take_stored(&mut self) {
+        while let Some(commit) = self.storage.stored() {
+            for acks in &commit.acks {
+                self.acknowledge(acks);
+            }
+            self.gather.give_back(commit);
+            self.note_oldest();
+        }
+    }
+
+    fn acknowledge(&mut self, acks: &Acks) {
+        let found = self
+            .peers
+            .iter()
+            .position(|peer| peer.session.peer == acks.peer);
+        let Some(at) = found else {
+            return;
+        };
+        let peer = &mut self.peers[at];
+        // Identifiers of another connection mean other messages; the broker sends these again.
+        let same =
+            peer.session.connection == acks.connection && peer.session.state != State::Greeting;
+        let Some(link) = peer.link.as_mut().filter(|_| same) else {
+            return;
+        };
+        link.out().extend_from_slice(&acks.bytes);
+        let flushed = link.flush();
+        self.collector
+            .status
+            .acknowledged
+            .add((acks.bytes.len() / ACK_LEN) as u64);
+        if let Err(why) = flushed {
+            self.lost(at, why, Instant::now());
+        }
+    }
+
+    /// Sleeps until the next thing is due, and takes note of which sockets can go on.
+    fn sleep(&mut self) -> Result<(), Error> {
+        let now = Instant::now();
+        let idle = self.tick.is_none() && !self.is_full();
+        let due = self.peers.iter().map(Peer::next_due);
+        let tick = self.tick.filter(|_| !self.is_full());
+        let wake_at = due
+            .chain(tick)
+            .min()
+            .unwrap_or(now + LONGEST)
+            .min(now + LONGEST);
+        let wait = wake_at.saturating_duration_since(now);
+        let ready = {
+            let waker = self.waker.clone();
+            let mut numbers = Vec::with_capacity(self.peers.len());
+            let mut fds: Vec<PollFd<'_>> = Vec::with_capacity(self.peers.len() + 1);
+            fds.push(PollFd::from_borrowed_fd(waker.fd(), PollFlags::IN));
+            for (at, peer) in self.peers.iter().enumerate() {
+                let Some(link) = &peer.link else {
+                    continue;
+                };
+                let mut wanted = PollFlags::empty();
+                wanted.set(PollFlags::OUT, link.connecting || link.wants_write());
+                wanted.set(PollFlags::IN, idle && !link.connecting);
+                if !wanted.is_empty() {
+                    numbers.push(at);
+                    fds.push(PollFd::from_borrowed_fd(link.fd(), wanted));
+                }
+            }
+            let timeout = Timespec {
+                tv_sec: wait.as_secs() as i64,
+                tv_nsec: i64::from(wait.subsec_nanos()),
+            };
+            match poll(&mut fds, Some(&timeout)) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(errno) => return Err(Error::failed(format!("poll failed: {errno}"))),
+            }
+            if !fds[0].revents().is_empty() {
+                waker.clear();
+            }
+            let each = numbers.into_iter().zip(&fds[1..]);
+            let ready: Vec<(usize, PollFlags)> = each.map(|(at, fd)| (at, fd.revents())).collect();
+            ready
+        };
+        let now = Instant::now();
+        for (at, flags) in ready.into_iter().filter(|(_, flags)| !flags.is_empty()) {
+            self.woken(at, flags, now);
+        }
+        Ok(())
+    }
+
+    fn woken(&mut self, at: usize, flags: PollFlags, now: Instant) {
+        let peer = &mut self.peers[at];
+        let went_on = match &mut peer.link {
+            None => return,
+            Some(link) if link.connecting => peer.connected(&self.asked),
+            Some(link) => link.flush(),
+        };
+        if let Err(why) = went_on {
+            return self.lost(at, why, now);
+        }
+        let news = PollFlags::IN | PollFlags::HUP | PollFlags::ERR;
+        if self.tick.is_none() && flags.intersects(news) {
+            // Before the subscriptions stand, each answer is waited for.
+            let wait = if peer.is_up() {
+                self.collector.config.commit_every
+            } else {
+                Duration::ZERO
+            };
+            self.tick = Some(now + wait);
+        }
+    }
+}

@@ -1,0 +1,402 @@
+//! From the file, or from flags, to what a collector works with.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use pubgauge_driver::{Encryption, Scheme, Secret};
+use pubgauge_mqtt_codec::{QoS, Version, topic};
+use pubgauge_net::endpoint::{Addressing, Endpoint};
+use pubgauge_quantities::{Size, Span};
+use pubgauge_study::{Noun, Problem, StrictFile, StudyError};
+
+use super::file::{CollectFile, Form, Mqtt};
+use crate::folder::is_name;
+use crate::log::Limits;
+
+/// How brokers are addressed.
+const ADDRESSING: Addressing = Addressing {
+    name: "MQTT",
+    schemes: &[
+        Scheme {
+            name: "mqtt",
+            also: &["tcp"],
+            encryption: Encryption::None,
+            usual_port: Some(1883),
+            path: None,
+        },
+        Scheme {
+            name: "mqtts",
+            also: &["ssl"],
+            encryption: Encryption::Tls,
+            usual_port: Some(8883),
+            path: None,
+        },
+    ],
+};
+
+const COLLECT: Noun = Noun {
+    name: "collect",
+    article: "a",
+    missing: "check the path; docs/collect.md begins with the smallest file",
+    too_big: None,
+    empty: "a collect file needs at least `brokers`, `topics` and `to`; docs/collect.md begins with the smallest one",
+};
+
+/// Certificates, as PEM files.
+pub type TlsFiles = pubgauge_driver::Tls;
+
+/// What a collector works with.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Brokers whose names are not looked up yet.
+    pub brokers: Vec<Endpoint>,
+    /// Topic filters, as they are subscribed to: with the group.
+    pub filters: Vec<String>,
+    /// The data folder.
+    pub to: PathBuf,
+    pub name: Option<String>,
+    pub qos: QoS,
+    pub version: Version,
+    pub form: Form,
+    pub password: Option<Secret>,
+    pub tls: TlsFiles,
+    /// Where metrics and health are to be served.
+    pub listen: Option<String>,
+    pub stop_within: Duration,
+    pub session_expiry_s: u32,
+    pub keep_alive_s: u16,
+    pub resolve_every: Duration,
+    pub commit_every: Duration,
+    pub commit_bytes: usize,
+    pub limits: Limits,
+}
+
+/// Reads a collect file; all its relative paths start from its folder. `password` is what the environment has.
+///
+/// # Errors
+/// Everything that is wrong in it, with line and column.
+pub fn read(path: &Path, password: Option<Secret>) -> Result<Config, StudyError> {
+    let file = StrictFile::open(path, &COLLECT)?;
+    let folder = path.parent().unwrap_or(Path::new(""));
+    check(&file, folder, password)
+}
+
+fn check(file: &StrictFile, folder: &Path, password: Option<Secret>) -> Result<Config, StudyError> {
+    let written: CollectFile = file.decode()?;
+    Config::of(&written, folder, password).map_err(|faults| {
+        let at = |fault: &Fault| {
+            let steps: Vec<&str> = fault.steps.iter().map(String::as_str).collect();
+            file.problem(&steps, fault.message.clone(), fault.hint.clone())
+        };
+        let problems: Vec<Problem> = faults.iter().map(at).collect();
+        StudyError { problems }
+    })
+}
+
+/// A value that does not do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// Keys that lead to it, and numbers of elements.
+    pub steps: Vec<String>,
+    pub message: String,
+    pub hint: Option<String>,
+}
+
+/// Gathers what is wrong.
+#[derive(Default)]
+struct Faults(Vec<Fault>);
+
+impl Faults {
+    fn add(&mut self, steps: &[&str], message: impl Into<String>, hint: Option<&str>) {
+        self.0.push(Fault {
+            steps: steps.iter().map(|step| (*step).to_owned()).collect(),
+            message: message.into(),
+            hint: hint.map(str::to_owned),
+        });
+    }
+
+    /// A span within bounds.
+    fn span(
+        &mut self,
+        steps: &[&str],
+        given: Option<Span>,
+        usual: Duration,
+        (least, most): (Duration, Duration),
+    ) -> Duration {
+        let span = given.map_or(usual, |span| Duration::from_nanos(span.0));
+        if !(least..=most).contains(&span) {
+            let of = |bound: Duration| Span(bound.as_nanos() as u64);
+            let message = format!("this takes {} to {}", of(least), of(most));
+            self.add(steps, message, None);
+        }
+        span
+    }
+
+    /// A size within bounds.
+    fn size(
+        &mut self,
+        steps: &[&str],
+        given: Option<Size>,
+        usual: u64,
+        (least, most): (u64, u64),
+    ) -> u64 {
+        let size = given.map_or(usual, |size| size.0);
+        if !(least..=most).contains(&size) {
+            self.add(
+                steps,
+                format!("this takes {} to {}", Size(least), Size(most)),
+                None,
+            );
+        }
+        size
+    }
+}
+
+const MS: Duration = Duration::from_millis(1);
+const SECOND: Duration = Duration::from_secs(1);
+const HOUR: Duration = Duration::from_secs(3600);
+
+impl Config {
+    /// From what was written, by a file or by flags.
+    ///
+    /// # Errors
+    /// Everything that is wrong in it.
+    pub fn of(
+        written: &CollectFile,
+        folder: &Path,
+        password: Option<Secret>,
+    ) -> Result<Config, Vec<Fault>> {
+        let mut faults = Faults::default();
+        let brokers = brokers(written, &mut faults);
+        let filters = filters(written, &mut faults);
+        if written.to.as_os_str().is_empty() {
+            faults.add(&["to"], "a data folder is needed", None);
+        }
+        if let Some(name) = written.name.as_deref().filter(|name| !is_name(name)) {
+            let hint =
+                "expected up to 64 letters, digits, `-`, `_` and `.`, which file names can have";
+            faults.add(
+                &["name"],
+                format!("`{name}` cannot be a collector's name"),
+                Some(hint),
+            );
+        }
+        let qos = written.qos.map_or(Some(QoS::AtLeastOnce), QoS::from_bits);
+        if qos.is_none() {
+            faults.add(&["qos"], "QoS is 0, 1 or 2", None);
+        }
+        let password = password_of(written, folder, password, &mut faults);
+        let tls = &written.tls;
+        if tls.cert.is_some() != tls.key.is_some() {
+            faults.add(
+                &["tls"],
+                "a certificate needs its private key, and the other way round",
+                Some("give `cert` and `key`, or neither"),
+            );
+        }
+        let file = |path: &Option<PathBuf>| path.as_ref().map(|path| folder.join(path));
+        let session = &written.session;
+        let log = &written.log;
+        let expiry = faults.span(
+            &["session", "expiry"],
+            session.expiry,
+            24 * HOUR,
+            (SECOND, 8760 * HOUR),
+        );
+        let keep_alive = faults.span(
+            &["session", "keep-alive"],
+            session.keep_alive,
+            30 * SECOND,
+            (SECOND, 18 * HOUR),
+        );
+        let resolve_every = faults.span(
+            &["session", "resolve-every"],
+            session.resolve_every,
+            30 * SECOND,
+            (SECOND, 24 * HOUR),
+        );
+        let commit_every = faults.span(
+            &["log", "commit-every"],
+            log.commit_every,
+            5 * MS,
+            (MS / 10, 10 * SECOND),
+        );
+        let stop_within = faults.span(
+            &["stop-within"],
+            written.stop_within,
+            10 * SECOND,
+            (SECOND, HOUR),
+        );
+        let segment_age = faults.span(
+            &["log", "segment-age"],
+            log.segment_age,
+            300 * SECOND,
+            (SECOND, 24 * HOUR),
+        );
+        let commit_bytes = faults.size(
+            &["log", "commit-bytes"],
+            log.commit_bytes,
+            4 << 20,
+            (64 << 10, 64 << 20),
+        );
+        let segment_bytes = faults.size(
+            &["log", "segment"],
+            log.segment,
+            128 << 20,
+            (1 << 20, 1 << 30),
+        );
+        let reserve_bytes = faults.size(
+            &["log", "reserve"],
+            log.reserve,
+            2 * segment_bytes,
+            (0, 1 << 40),
+        );
+        if !faults.0.is_empty() {
+            return Err(faults.0);
+        }
+        Ok(Config {
+            brokers,
+            filters,
+            to: folder.join(&written.to),
+            name: written.name.clone(),
+            qos: qos.unwrap_or_default(),
+            version: match written.mqtt.unwrap_or_default() {
+                Mqtt::V5 => Version::V5,
+                Mqtt::V311 => Version::V311,
+            },
+            form: written.form.unwrap_or_default(),
+            password,
+            tls: TlsFiles {
+                ca_file: file(&tls.ca),
+                cert_file: file(&tls.cert),
+                key_file: file(&tls.key),
+                server_name: tls.server_name.clone(),
+                insecure: false,
+            },
+            listen: written.listen.clone(),
+            stop_within,
+            session_expiry_s: expiry.as_secs() as u32,
+            keep_alive_s: keep_alive.as_secs() as u16,
+            resolve_every,
+            commit_every,
+            commit_bytes: commit_bytes as usize,
+            limits: Limits {
+                segment_bytes,
+                segment_age,
+                reserve_bytes,
+            },
+        })
+    }
+}
+
+fn brokers(written: &CollectFile, faults: &mut Faults) -> Vec<Endpoint> {
+    if written.brokers.is_empty() {
+        faults.add(
+            &["brokers"],
+            "at least one broker is needed",
+            Some("such as \"mqtt://localhost\""),
+        );
+    }
+    let mut brokers: Vec<Endpoint> = Vec::new();
+    for (nth, url) in written.brokers.iter().enumerate() {
+        let at = nth.to_string();
+        match Endpoint::read(url, &ADDRESSING) {
+            Err(error) => faults.add(&["brokers", &at], error.what, error.hint.as_deref()),
+            Ok(broker)
+                if brokers
+                    .iter()
+                    .any(|other| (&other.host, other.port) == (&broker.host, broker.port)) =>
+            {
+                faults.add(
+                    &["brokers", &at],
+                    format!("{} is given twice", broker.shown),
+                    None,
+                );
+            }
+            Ok(broker) => brokers.push(broker),
+        }
+    }
+    brokers
+}
+
+fn filters(written: &CollectFile, faults: &mut Faults) -> Vec<String> {
+    if written.topics.is_empty() {
+        faults.add(
+            &["topics"],
+            "at least one topic filter is needed",
+            Some("\"#\" stands for all topics"),
+        );
+    }
+    let group = written.group.as_deref();
+    if let Some(group) =
+        group.filter(|group| group.is_empty() || group.contains(['/', '+', '#', '\0']))
+    {
+        let hint = "a group's name has no `/`, `+` and `#`";
+        faults.add(
+            &["group"],
+            format!("`{group}` cannot be a group's name"),
+            Some(hint),
+        );
+    }
+    let mut filters: Vec<String> = Vec::new();
+    for (nth, topic) in written.topics.iter().enumerate() {
+        let at = nth.to_string();
+        if let Err(error) = topic::check_filter(topic) {
+            let hint =
+                "`+` stands for one level, `#` for all that follow, both only as whole levels";
+            faults.add(
+                &["topics", &at],
+                format!("`{topic}` is no topic filter: {}", error.what),
+                Some(hint),
+            );
+        } else if group.is_some() && topic.starts_with('$') {
+            let message = format!("`{topic}` cannot be shared by a group as well");
+            faults.add(
+                &["topics", &at],
+                message,
+                Some("leave out `group`, or what begins with `$`"),
+            );
+        }
+        let filter = match group {
+            Some(group) => format!("$share/{group}/{topic}"),
+            None => topic.clone(),
+        };
+        if filters.contains(&filter) {
+            faults.add(&["topics", &at], format!("`{topic}` is given twice"), None);
+        }
+        filters.push(filter);
+    }
+    filters
+}
+
+fn password_of(
+    written: &CollectFile,
+    folder: &Path,
+    given: Option<Secret>,
+    faults: &mut Faults,
+) -> Option<Secret> {
+    let Some(path) = &written.password_file else {
+        return given;
+    };
+    let path = folder.join(path);
+    let read = File::open(&path).and_then(|file| {
+        let mut text = String::new();
+        file.take(64 << 10).read_to_string(&mut text).map(|_| text)
+    });
+    match read {
+        Ok(text) => Some(Secret::new(text.trim_end_matches(['\r', '\n']))),
+        Err(error) => {
+            let message = format!(
+                "the password cannot be read from {}: {error}",
+                path.display()
+            );
+            faults.add(&["password-file"], message, None);
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,207 @@
+use super::*;
+use crate::log::{Limits, Log};
+use ::parquet::data_type::AsBytes;
+use pubgauge_mqtt_codec::{PropertiesBuf, Property, QoS};
+use std::time::Duration;
+
+const LIMITS: Limits = Limits {
+    segment_bytes: 1 << 20,
+    segment_age: Duration::from_secs(1000),
+    reserve_bytes: 0,
+};
+
+/// A collector's folder with a closed segment of messages that were received at these times.
+fn segment(data: &Path, form: Form, times: &[i64]) -> (Folder, Closed) {
+    let folder = Folder::open(data, Some("c")).unwrap();
+    let (mut log, _) = Log::open(&folder.log(), form, LIMITS, 1).unwrap();
+    let mut properties = PropertiesBuf::default();
+    properties
+        .push(Property::ContentType("text/plain"))
+        .unwrap();
+    properties.push(Property::UserProperty(("k", "v"))).unwrap();
+    let mut frames = Vec::new();
+    for (nth, &received_ns) in times.iter().enumerate() {
+        let payload = [nth as u8, 0xff, b'"'];
+        let message = Message {
+            seq: nth as u64 + 1,
+            index: nth as u32,
+            received_ns,
+            broker: "127.0.0.1:1883",
+            topic: "a/\"ü\"",
+            qos: QoS::AtLeastOnce,
+            retain: nth % 2 == 0,
+            dup: nth % 3 == 0,
+            properties: if nth == 1 {
+                properties.as_properties().as_bytes()
+            } else {
+                &[]
+            },
+            payload: if nth == 2 { b"text" } else { &payload },
+        };
+        message.append(log.mark(), &mut frames);
+    }
+    log.commit(&frames, 1..times.len() as u64 + 1, 0).unwrap();
+    let closed = log.rotate().unwrap().unwrap();
+    (folder, closed)
+}
+
+fn finish_all(folder: &Folder, closed: &Closed) -> Finished {
+    finish(folder, closed, &AtomicBool::new(false)).unwrap()
+}
+
+/// 2026-11-26 07:00 UTC.
+const SEVEN: i64 = 1_795_676_400_000_000_000;
+
+#[test]
+fn messages_become_parquet_by_hour_and_are_read_again() {
+    let data = tempfile::tempdir().unwrap();
+    let times = [
+        SEVEN,
+        SEVEN + 1_999,
+        SEVEN + 5,
+        SEVEN + HOUR_NS,
+        SEVEN + HOUR_NS,
+    ];
+    let (folder, closed) = segment(data.path(), Form::Parquet, &times);
+    let finished = finish_all(&folder, &closed);
+    let paths: Vec<&str> = finished.files.iter().map(|file| &*file.path).collect();
+    assert_eq!(
+        paths,
+        [
+            "date=2026-11-26/hour=07/c-0000000000000001-0000000000000003.parquet",
+            "date=2026-11-26/hour=08/c-0000000000000004-0000000000000005.parquet",
+        ]
+    );
+    assert!(!closed.path.exists(), "the segment is removed");
+    let (entries, wrong) = manifest::read(&folder.manifest()).unwrap();
+    let expected: Vec<Entry> = finished.files.iter().cloned().map(Entry::File).collect();
+    assert_eq!((entries, wrong), (expected, vec![]));
+    for file in &finished.files {
+        let bytes = std::fs::read(data.path().join(&file.path)).unwrap();
+        assert_eq!(
+            (bytes.len() as u64, crc32fast::hash(&bytes)),
+            (file.bytes, file.crc32)
+        );
+    }
+    let mut rows = Vec::new();
+    read_columns(&data.path().join(paths[0]), |group| rows.extend(group)).unwrap();
+    let seqs: Vec<u64> = rows.iter().map(|row| row.seq).collect();
+    assert_eq!(seqs, [1, 2, 3]);
+    assert_eq!(rows[0].topic.as_bytes(), "a/\"ü\"".as_bytes());
+    assert_eq!((rows[0].qos, rows[0].dup, rows[1].dup), (1, true, false));
+    assert_eq!(rows[1].payload.as_bytes(), [1, 0xff, b'"']);
+    assert_eq!(rows[2].payload.as_bytes(), b"text");
+}
+
+#[test]
+fn parquet_has_times_and_properties_in_their_types() {
+    use ::parquet::file::reader::{FileReader, SerializedFileReader};
+    use ::parquet::record::RowAccessor;
+    let data = tempfile::tempdir().unwrap();
+    let (folder, closed) = segment(data.path(), Form::Parquet, &[SEVEN + 1_999, SEVEN]);
+    let finished = finish_all(&folder, &closed);
+    let file = File::open(data.path().join(&finished.files[0].path)).unwrap();
+    let reader = SerializedFileReader::new(file).unwrap();
+    let rows: Vec<_> = reader
+        .get_row_iter(None)
+        .unwrap()
+        .map(Result::unwrap)
+        .collect();
+    assert_eq!(rows[0].get_timestamp_micros(0).unwrap(), SEVEN / 1000 + 1);
+    assert_eq!(rows[0].get_long(1).unwrap(), SEVEN + 1_999);
+    assert_eq!(rows[0].get_string(3).unwrap(), "127.0.0.1:1883");
+    assert!(rows[0].get_bool(6).unwrap() && rows[0].get_string(8).is_err());
+    assert_eq!(rows[1].get_string(8).unwrap(), "text/plain");
+    assert_eq!(rows[1].get_string(9).unwrap(), "{\"user\":[[\"k\",\"v\"]]}");
+}
+
+#[test]
+fn messages_become_lines_of_json() {
+    let data = tempfile::tempdir().unwrap();
+    let (folder, closed) = segment(data.path(), Form::Ndjson, &[SEVEN, SEVEN, SEVEN + 2_001]);
+    let finished = finish_all(&folder, &closed);
+    let text = std::fs::read_to_string(data.path().join(&finished.files[0].path)).unwrap();
+    let lines: Vec<serde_json::Value> = text
+        .lines()
+        .map(|l| serde_json::from_str(l).unwrap())
+        .collect();
+    assert_eq!(lines[0]["received"], "2026-11-26T07:00:00.000000Z");
+    assert_eq!(lines[0]["payload_base64"], "AP8i");
+    assert_eq!(lines[1]["content_type"], "text/plain");
+    assert_eq!(lines[1]["properties"]["user"][0][0], "k");
+    assert_eq!(lines[2]["received"], "2026-11-26T07:00:00.000002Z");
+    assert_eq!(
+        (&lines[2]["payload"], &lines[2]["topic"]),
+        (&"text".into(), &"a/\"ü\"".into())
+    );
+    let line: Line<'_> = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+    assert_eq!(line.payload().unwrap(), [0, 0xff, b'"']);
+}
+
+#[test]
+fn a_repeated_compaction_makes_the_same_files() {
+    let data = tempfile::tempdir().unwrap();
+    let times = [SEVEN, SEVEN, SEVEN + HOUR_NS];
+    let (folder, closed) = segment(data.path(), Form::Parquet, &times);
+    let kept = std::fs::read(&closed.path).unwrap();
+    let first = finish_all(&folder, &closed);
+    std::fs::write(&closed.path, &kept).unwrap();
+    // Something that was left half done.
+    std::fs::write(
+        data.path()
+            .join("date=2026-11-26/hour=08/.c-0000000000000003.tmp"),
+        "x",
+    )
+    .unwrap();
+    assert_eq!(finish_all(&folder, &closed), first);
+    assert_eq!(partition_files(data.path()).unwrap().len(), 2);
+}
+
+#[test]
+fn what_cannot_be_read_is_told_and_the_rest_is_kept() {
+    let data = tempfile::tempdir().unwrap();
+    let (folder, closed) = segment(data.path(), Form::Parquet, &[SEVEN; 5]);
+    let mut bytes = std::fs::read(&closed.path).unwrap();
+    let frame = (bytes.len() - crate::log::segment::HEADER_LEN) / 5;
+    // In message 3 and in message 5.
+    for at in [2, 4] {
+        let place = crate::log::segment::HEADER_LEN + frame * at + frame / 2;
+        bytes[place] ^= 4;
+    }
+    std::fs::write(&closed.path, bytes).unwrap();
+    let finished = finish_all(&folder, &closed);
+    assert_eq!(finished.damaged, [(3, 3), (5, 5)]);
+    let file = &finished.files[0];
+    assert_eq!((file.first, file.last, file.messages), (1, 4, 3));
+}
+
+#[test]
+fn an_abandoned_compaction_keeps_the_segment() {
+    let data = tempfile::tempdir().unwrap();
+    let (folder, closed) = segment(data.path(), Form::Parquet, &[SEVEN; 5]);
+    let error = finish(&folder, &closed, &AtomicBool::new(true)).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::Interrupted);
+    assert!(closed.path.exists());
+    std::fs::create_dir_all(data.path().join("date=x/hour=y")).unwrap();
+    std::fs::write(data.path().join("date=x/hour=y/.c-1.tmp"), "").unwrap();
+    std::fs::write(data.path().join("date=x/hour=y/.d-1.tmp"), "").unwrap();
+    remove_partial(&folder).unwrap();
+    let left = partition_files(data.path()).unwrap();
+    assert_eq!(left, [data.path().join("date=x/hour=y/.d-1.tmp")]);
+}
+
+#[test]
+fn names_of_files_are_taken_apart() {
+    let parts = name_parts("a-b-0000000000000007-0000000000000012.ndjson");
+    assert_eq!(parts, Some(("a-b", 7, 12, Form::Ndjson)));
+    for name in [
+        "x",
+        "x.parquet",
+        "a-1.parquet",
+        "a-1-2.csv",
+        "a-x-2.parquet",
+        ".c-1.tmp",
+    ] {
+        assert_eq!(name_parts(name), None, "{name}");
+    }
+}

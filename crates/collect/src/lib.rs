@@ -1,0 +1,34 @@
+//! Collects what MQTT brokers deliver into files that analysts open.
+//!
+//! A message is acknowledged once it is on disk: a [`Collector`] reads from all brokers at the rhythm of a timer,
+//! appends what came to a log with checksums, syncs it, and only then acknowledges, in order of arrival. Closed
+//! segments of the log become finished files ([`files`]), Parquet or NDJSON, by date and hour. [`verify`] reads
+//! everything again.
+//!
+//! Nothing here prints: a collector tells [`Notice`]s to a [`Watch`], and has its figures in a [`Status`].
+
+mod collector;
+pub mod config;
+mod error;
+pub mod files;
+pub mod folder;
+mod gather;
+mod known;
+mod link;
+pub mod log;
+mod manifest;
+mod message;
+pub mod names;
+mod notice;
+mod peer;
+mod session;
+mod status;
+mod storage;
+pub mod verify;
+
+pub use collector::{Collector, Summary, Until};
+pub use config::Config;
+pub use error::Error;
+pub use message::Message;
+pub use notice::{Notice, Watch};
+pub use status::{BrokerStatus, Count, Status};

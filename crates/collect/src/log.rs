@@ -1,0 +1,256 @@
+//! The log: messages that are acknowledged once they stand in it, until they are in finished files.
+
+pub mod scan;
+pub mod segment;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::fs::statvfs;
+
+use crate::config::Form;
+use scan::{Gap, Scan, Scanned};
+use segment::{HEADER_LEN, Header, Segment};
+
+/// When a segment is closed, and how much room the log leaves.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// A segment of at least so many bytes is closed.
+    pub segment_bytes: u64,
+    /// A segment whose first message is so old is closed.
+    pub segment_age: Duration,
+    /// The log takes nothing when fewer bytes are free: finished files are made there.
+    pub reserve_bytes: u64,
+}
+
+/// A segment that is not written any more, to be made into finished files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Closed {
+    pub path: PathBuf,
+    pub first_seq: u64,
+    /// Number of the first message that is not in it. What stands in it from there on was not acknowledged, and
+    /// stands in the next segment.
+    pub next_seq: u64,
+}
+
+/// What was found in a log.
+#[derive(Debug, Default)]
+pub struct Recovered {
+    /// Number of the next message.
+    pub next_seq: u64,
+    pub closed: Vec<Closed>,
+    /// Bytes at the end of the last segment that are no whole message, and were cut off.
+    pub cut_bytes: u64,
+    /// Messages missing in the last segment.
+    pub gaps: Vec<Gap>,
+}
+
+/// The log of a collector.
+#[derive(Debug)]
+pub struct Log {
+    folder: PathBuf,
+    mark: u32,
+    form: Form,
+    limits: Limits,
+    segment: Option<Segment>,
+    first_seq: u64,
+    /// Number of the next message.
+    next_seq: u64,
+    /// When its first message came, and in which hour since 1970.
+    begun: Option<(Instant, i64)>,
+}
+
+impl Log {
+    /// Takes the log in a folder; messages are to become files of this form. Reads the last segment alone: the others
+    /// were synced before it was made.
+    ///
+    /// # Errors
+    /// If the folder or the last segment cannot be read or written.
+    pub fn open(
+        folder: &Path,
+        form: Form,
+        limits: Limits,
+        at_least: u64,
+    ) -> io::Result<(Log, Recovered)> {
+        let segments = segment::list(folder)?;
+        let mut recovered = Recovered {
+            next_seq: at_least,
+            ..Recovered::default()
+        };
+        let mut empty = Vec::new();
+        for (nth, (first_seq, path)) in segments.iter().enumerate() {
+            let next = segments.get(nth + 1);
+            let next_seq = match next {
+                Some((next_seq, _)) => *next_seq,
+                None => recover_last(path, *first_seq, &mut recovered)?,
+            };
+            if next_seq > *first_seq {
+                let (path, first_seq) = (path.clone(), *first_seq);
+                recovered.closed.push(Closed {
+                    path,
+                    first_seq,
+                    next_seq,
+                });
+            } else {
+                empty.push(path);
+            }
+            recovered.next_seq = recovered.next_seq.max(next_seq);
+        }
+        let mut log = Log {
+            folder: folder.to_owned(),
+            mark: crate::folder::random() as u32,
+            form,
+            limits,
+            segment: None,
+            first_seq: recovered.next_seq,
+            next_seq: recovered.next_seq,
+            begun: None,
+        };
+        match log.begin(recovered.next_seq) {
+            // The first commit tries again, and tells.
+            Err(error) if error.kind() == io::ErrorKind::StorageFull => {}
+            begun => drop(begun?),
+        }
+        let present = log.segment.as_ref().map(|segment| &segment.path);
+        for path in empty.into_iter().filter(|path| Some(*path) != present) {
+            std::fs::remove_file(path)?;
+        }
+        Ok((log, recovered))
+    }
+
+    /// What its frames must begin with.
+    pub fn mark(&self) -> u32 {
+        self.mark
+    }
+
+    fn begin(&mut self, first_seq: u64) -> io::Result<&mut Segment> {
+        let header = Header {
+            first_seq,
+            mark: self.mark,
+            form: self.form,
+        };
+        let segment = Segment::create(&self.folder, header)?;
+        self.first_seq = first_seq;
+        self.begun = None;
+        Ok(self.segment.insert(segment))
+    }
+
+    /// Writes the frames of a commit, whose first message has this number, and returns when they are on disk. After
+    /// an error none of them counts, and the same commit may be tried again; what was written before and is closed by
+    /// that is returned beside the error.
+    ///
+    /// # Errors
+    /// If less room is free than is kept, or they cannot be written.
+    pub fn commit(
+        &mut self,
+        frames: &[u8],
+        seqs: std::ops::Range<u64>,
+        hour: i64,
+    ) -> Result<(), (io::Error, Option<Closed>)> {
+        let stored = self.room(frames.len() as u64).and_then(|()| {
+            let segment = match self.segment.take() {
+                Some(segment) => self.segment.insert(segment),
+                None => self.begin(seqs.start)?,
+            };
+            segment.append(frames)
+        });
+        match stored {
+            Ok(()) => {
+                self.begun.get_or_insert_with(|| (Instant::now(), hour));
+                self.next_seq = seqs.end;
+                Ok(())
+            }
+            Err(error) => Err((error, self.give_up())),
+        }
+    }
+
+    fn room(&self, more: u64) -> io::Result<()> {
+        let about = statvfs(&self.folder)?;
+        let free = about.f_bavail * about.f_frsize;
+        if free < self.limits.reserve_bytes + more {
+            let kept = self.limits.reserve_bytes;
+            return Err(io::Error::new(
+                io::ErrorKind::StorageFull,
+                format!("{free} bytes are free; {kept} are kept for finished files"),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Leaves the present segment, of which only what is on disk for certain counts.
+    fn give_up(&mut self) -> Option<Closed> {
+        let segment = self.segment.take()?;
+        let cut = segment.cut();
+        self.begun = None;
+        if segment.is_empty() {
+            // The next segment has the same name.
+            drop(cut);
+            return None;
+        }
+        Some(Closed {
+            path: segment.path,
+            first_seq: self.first_seq,
+            next_seq: self.next_seq,
+        })
+    }
+
+    /// Whether the present segment is large or old enough, or another hour has begun.
+    pub fn is_due(&self, hour: i64) -> bool {
+        let bytes = self.segment.as_ref().map_or(0, |segment| segment.durable);
+        self.begun.is_some_and(|(begun, its_hour)| {
+            bytes >= self.limits.segment_bytes
+                || begun.elapsed() >= self.limits.segment_age
+                || hour != its_hour
+        })
+    }
+
+    /// Closes the present segment, if it holds messages, and begins the next one.
+    ///
+    /// # Errors
+    /// If no segment can be made; the present one then stays.
+    pub fn rotate(&mut self) -> io::Result<Option<Closed>> {
+        if self.begun.is_none() {
+            return Ok(None);
+        }
+        let Some(old) = self.segment.take() else {
+            return Ok(None);
+        };
+        let closed = Closed {
+            path: old.path.clone(),
+            first_seq: self.first_seq,
+            next_seq: self.next_seq,
+        };
+        let (begun, first_seq) = (self.begun, self.first_seq);
+        if let Err(error) = self.begin(self.next_seq) {
+            (self.segment, self.begun, self.first_seq) = (Some(old), begun, first_seq);
+            return Err(error);
+        }
+        Ok(Some(closed))
+    }
+}
+
+/// Reads the last segment, cuts off what is no message at its end, and returns the number of the next message.
+fn recover_last(path: &Path, first_seq: u64, recovered: &mut Recovered) -> io::Result<u64> {
+    let bytes = std::fs::read(path)?;
+    let (_, scanned) = scan(&bytes, first_seq);
+    if scanned.end < bytes.len() && bytes.len() > HEADER_LEN {
+        recovered.cut_bytes = (bytes.len() - scanned.end) as u64;
+        let file = std::fs::OpenOptions::new().write(true).open(path)?;
+        file.set_len(scanned.end as u64)?;
+        file.sync_all()?;
+    }
+    recovered.gaps = scanned.gaps;
+    Ok(scanned.next_seq)
+}
+
+/// Scans a whole segment: its header, whether that is whole, and what stands in it.
+pub fn scan(bytes: &[u8], first_seq: u64) -> (Header, Scanned) {
+    let (header, _) = Header::read(bytes, first_seq);
+    let mut scan = Scan::new(bytes, header.mark, first_seq);
+    scan.by_ref().for_each(drop);
+    (header, scan.finish())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,124 @@
+use super::*;
+use crate::message::Message;
+use pubgauge_mqtt_codec::QoS;
+
+const LIMITS: Limits = Limits {
+    segment_bytes: 400,
+    segment_age: Duration::from_secs(1000),
+    reserve_bytes: 0,
+};
+
+fn frames(log: &Log, seqs: std::ops::Range<u64>) -> Vec<u8> {
+    let mut frames = Vec::new();
+    for (index, seq) in seqs.enumerate() {
+        let message = Message {
+            seq,
+            index: index as u32,
+            received_ns: 1,
+            broker: "b",
+            topic: "t",
+            qos: QoS::AtLeastOnce,
+            retain: false,
+            dup: false,
+            properties: &[],
+            payload: b"a payload",
+        };
+        message.append(log.mark(), &mut frames);
+    }
+    frames
+}
+
+fn put(log: &mut Log, seqs: std::ops::Range<u64>) {
+    let frames = frames(log, seqs.clone());
+    log.commit(&frames, seqs, 7).unwrap();
+}
+
+fn open(folder: &Path) -> (Log, Recovered) {
+    Log::open(folder, Form::Parquet, LIMITS, 1).unwrap()
+}
+
+/// The numbers of all messages that recovery hands on.
+fn stored(recovered: &Recovered) -> Vec<u64> {
+    let each = recovered.closed.iter().map(|closed| {
+        let bytes = std::fs::read(&closed.path).unwrap();
+        let (header, _) = Header::read(&bytes, closed.first_seq);
+        Scan::new(&bytes, header.mark, closed.first_seq)
+            .map(|m| m.seq)
+            .collect::<Vec<_>>()
+    });
+    each.flatten().collect()
+}
+
+#[test]
+fn segments_are_closed_by_size_and_hour_and_go_on_where_they_ended() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut log, recovered) = open(folder.path());
+    assert_eq!((recovered.next_seq, recovered.closed.len()), (1, 0));
+    assert!(!log.is_due(7) && !log.is_due(8), "an empty segment stays");
+    put(&mut log, 1..3);
+    assert!(!log.is_due(7) && log.is_due(8));
+    put(&mut log, 3..20);
+    assert!(log.is_due(7));
+    let closed = log.rotate().unwrap().unwrap();
+    assert_eq!((closed.first_seq, closed.next_seq), (1, 20));
+    assert_eq!(log.rotate().unwrap(), None);
+    put(&mut log, 20..22);
+    drop(log);
+    let (_, recovered) = open(folder.path());
+    assert_eq!(recovered.next_seq, 22);
+    assert_eq!(recovered.closed[0], closed);
+    assert_eq!(stored(&recovered), (1..22).collect::<Vec<_>>());
+}
+
+#[test]
+fn cut_at_every_byte_what_is_whole_is_recovered_and_new_numbers_follow() {
+    let origin = tempfile::tempdir().unwrap();
+    let (mut log, _) = open(origin.path());
+    put(&mut log, 1..3);
+    put(&mut log, 3..4);
+    let path = origin.path().join(segment::file_name(1));
+    let whole = std::fs::read(&path).unwrap();
+    let frame = (whole.len() - HEADER_LEN) / 3;
+    for cut in 0..=whole.len() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join(segment::file_name(1)), &whole[..cut]).unwrap();
+        let (mut log, recovered) = open(folder.path());
+        let messages = cut.saturating_sub(HEADER_LEN) / frame;
+        assert_eq!(recovered.next_seq, 1 + messages as u64, "cut at {cut}");
+        assert_eq!(
+            stored(&recovered),
+            (1..=messages as u64).collect::<Vec<_>>()
+        );
+        let tail = cut.saturating_sub(HEADER_LEN) % frame;
+        assert_eq!(recovered.cut_bytes, tail as u64, "cut at {cut}");
+        let next = recovered.next_seq;
+        put(&mut log, next..next + 2);
+        drop(log);
+        let (_, again) = open(folder.path());
+        assert_eq!(
+            stored(&again),
+            (1..next + 2).collect::<Vec<_>>(),
+            "cut at {cut}"
+        );
+        assert_eq!(again.cut_bytes, 0);
+    }
+}
+
+#[test]
+fn too_little_room_is_told_and_what_was_stored_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut log, _) = open(folder.path());
+    put(&mut log, 1..4);
+    log.limits.reserve_bytes = u64::MAX / 2;
+    let two = frames(&log, 4..6);
+    let (error, closed) = log.commit(&two, 4..6, 7).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+    let closed = closed.unwrap();
+    assert_eq!((closed.first_seq, closed.next_seq), (1, 4));
+    let (_, closed) = log.commit(&two, 4..6, 7).unwrap_err();
+    assert_eq!(closed, None, "it was handed on already");
+    log.limits.reserve_bytes = 0;
+    log.commit(&two, 4..6, 7).unwrap();
+    drop(log);
+    assert_eq!(stored(&open(folder.path()).1), (1..6).collect::<Vec<_>>());
+}

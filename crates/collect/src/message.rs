@@ -1,0 +1,196 @@
+//! A message as it stands in the log: a frame with its checksum.
+//!
+//! ```text
+//! mark u32 | CRC-32 u32 | length u32 | body
+//! body: sequence u64 | index in its commit u32 | received i64 | flags u8
+//!       | broker length u8 | topic length u16 | properties length u32
+//!       | broker | topic | properties | payload
+//! ```
+//!
+//! Numbers are little-endian. The checksum covers length and body. The mark is random for each start of a collector
+//! and stands in the header of its segments: by it the next frame is found behind damage, and no payload can pass for
+//! a frame.
+
+use pubgauge_mqtt_codec::{Publish, QoS};
+
+/// Bytes in front of a frame's body.
+const HEAD: usize = 12;
+
+/// Bytes of a body in front of its texts.
+const FIXED: usize = 28;
+
+/// Longest body: the longest packet of MQTT, and what the log adds to it.
+const MAX_BODY: usize = pubgauge_mqtt_codec::MAX_PACKET_LEN + FIXED + 255;
+
+/// A message that was received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Message<'a> {
+    /// Its number among all that the collector has stored, from 1, without gaps.
+    pub seq: u64,
+    /// How many messages of the same commit stand in front of it.
+    pub index: u32,
+    /// When its bytes were read, ns since 1970-01-01 UTC.
+    pub received_ns: i64,
+    /// Address of the broker that delivered it.
+    pub broker: &'a str,
+    pub topic: &'a str,
+    pub qos: QoS,
+    /// The retain flag, as it was published under MQTT 5.
+    pub retain: bool,
+    /// The broker may have sent it before.
+    pub dup: bool,
+    /// Properties of MQTT 5, in wire form without their length.
+    pub properties: &'a [u8],
+    pub payload: &'a [u8],
+}
+
+impl<'a> Message<'a> {
+    /// From the packet that it came in; number and index are 0.
+    pub fn of(publish: &Publish<'a>, broker: &'a str, received_ns: i64) -> Message<'a> {
+        Message {
+            seq: 0,
+            index: 0,
+            received_ns,
+            broker,
+            topic: publish.topic,
+            qos: publish.qos,
+            retain: publish.retain,
+            dup: publish.dup,
+            properties: publish.properties.as_bytes(),
+            payload: publish.payload,
+        }
+    }
+
+    /// Number of the first message of the same commit.
+    pub fn commit(&self) -> u64 {
+        self.seq.saturating_sub(u64::from(self.index))
+    }
+
+    /// Appends the frame.
+    pub fn append(&self, mark: u32, out: &mut Vec<u8>) {
+        let at = out.len();
+        let body = FIXED
+            + self.broker.len()
+            + self.topic.len()
+            + self.properties.len()
+            + self.payload.len();
+        out.reserve(HEAD + body);
+        out.extend_from_slice(&mark.to_le_bytes());
+        out.extend_from_slice(&[0; 4]);
+        out.extend_from_slice(&(body as u32).to_le_bytes());
+        out.extend_from_slice(&self.seq.to_le_bytes());
+        out.extend_from_slice(&self.index.to_le_bytes());
+        out.extend_from_slice(&self.received_ns.to_le_bytes());
+        out.push(self.qos as u8 | u8::from(self.retain) << 2 | u8::from(self.dup) << 3);
+        out.push(self.broker.len() as u8);
+        out.extend_from_slice(&(self.topic.len() as u16).to_le_bytes());
+        out.extend_from_slice(&(self.properties.len() as u32).to_le_bytes());
+        out.extend_from_slice(self.broker.as_bytes());
+        out.extend_from_slice(self.topic.as_bytes());
+        out.extend_from_slice(self.properties);
+        out.extend_from_slice(self.payload);
+        let checksum = crc32fast::hash(&out[at + 8..]);
+        out[at + 4..at + 8].copy_from_slice(&checksum.to_le_bytes());
+    }
+
+    /// Reads the frame at the start of `bytes`: the message, and the length of its frame. `None` if no whole frame
+    /// with a right checksum stands there.
+    pub fn read(mark: u32, bytes: &'a [u8]) -> Option<(Message<'a>, usize)> {
+        let head = bytes.get(..HEAD)?;
+        let word =
+            |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+        let (checksum, len) = (word(4), word(8) as usize);
+        if word(0) != mark || !(FIXED..=MAX_BODY).contains(&len) {
+            return None;
+        }
+        let covered = bytes.get(8..HEAD + len)?;
+        if crc32fast::hash(covered) != checksum {
+            return None;
+        }
+        Some((Message::body(&covered[4..])?, HEAD + len))
+    }
+
+    fn body(bytes: &'a [u8]) -> Option<Message<'a>> {
+        let (seq, rest) = bytes.split_first_chunk()?;
+        let (index, rest) = rest.split_first_chunk()?;
+        let (received_ns, rest) = rest.split_first_chunk()?;
+        let (&[flags, broker], rest) = rest.split_first_chunk()?;
+        let (topic, rest) = rest.split_first_chunk()?;
+        let (properties, rest) = rest.split_first_chunk()?;
+        let (broker, rest) = rest.split_at_checked(usize::from(broker))?;
+        let (topic, rest) = rest.split_at_checked(usize::from(u16::from_le_bytes(*topic)))?;
+        let (properties, payload) =
+            rest.split_at_checked(u32::from_le_bytes(*properties) as usize)?;
+        Some(Message {
+            seq: u64::from_le_bytes(*seq),
+            index: u32::from_le_bytes(*index),
+            received_ns: i64::from_le_bytes(*received_ns),
+            broker: std::str::from_utf8(broker).ok()?,
+            topic: std::str::from_utf8(topic).ok()?,
+            qos: QoS::from_bits(flags & 3)?,
+            retain: flags & 4 != 0,
+            dup: flags & 8 != 0,
+            properties,
+            payload,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_is_appended_is_read(
+            seq: u64, index: u32, received_ns: i64, mark: u32, bits in 0u8..3, retain: bool, dup: bool,
+            topic in "[a-z/ü]{1,40}", broker in "[0-9.:]{1,21}",
+            properties in prop::collection::vec(any::<u8>(), 0..40),
+            payload in prop::collection::vec(any::<u8>(), 0..2000),
+        ) {
+            let qos = QoS::from_bits(bits).unwrap();
+            let message = Message {
+                seq, index, received_ns, broker: &broker, topic: &topic, qos, retain, dup,
+                properties: &properties, payload: &payload,
+            };
+            let mut bytes = vec![7];
+            message.append(mark, &mut bytes);
+            let len = bytes.len() - 1;
+            bytes.push(9);
+            prop_assert_eq!(Message::read(mark, &bytes[1..]), Some((message, len)));
+            prop_assert_eq!(Message::read(mark ^ 1, &bytes[1..]), None);
+            prop_assert_eq!(Message::read(mark, &bytes[1..len]), None);
+        }
+
+        #[test]
+        fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
+            let mark = bytes.first_chunk().map_or(0, |mark| u32::from_le_bytes(*mark));
+            let _ = Message::read(mark, &bytes);
+            let _ = Message::body(&bytes);
+        }
+    }
+
+    #[test]
+    fn every_flipped_bit_is_found() {
+        let mut bytes = Vec::new();
+        let message = Message {
+            seq: 5,
+            index: 2,
+            received_ns: 7,
+            broker: "h:1",
+            topic: "a/b",
+            qos: QoS::AtLeastOnce,
+            retain: false,
+            dup: false,
+            properties: &[],
+            payload: b"payload",
+        };
+        message.append(99, &mut bytes);
+        for bit in 0..bytes.len() * 8 {
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(Message::read(99, &bytes), None, "bit {bit}");
+            bytes[bit / 8] ^= 1 << (bit % 8);
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! What a collector tells while it works.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::Serialize;
+
+/// Takes notices. They come from several threads.
+pub type Watch = Arc<dyn Fn(&Notice) + Send + Sync>;
+
+/// Something that whoever runs a collector should know.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub enum Notice {
+    /// The log was taken, and messages go into it.
+    Begun {
+        collector: String,
+        folder: String,
+        segments: usize,
+    },
+    /// The end of the log is no whole message: the collector was stopped while it wrote. It was not acknowledged.
+    TailCut { bytes: u64 },
+    /// Messages cannot be read in the log.
+    Damaged {
+        segment: String,
+        first: u64,
+        last: u64,
+    },
+    /// A connection is made, and the subscriptions stand.
+    Connected {
+        broker: String,
+        session_present: bool,
+    },
+    /// The broker has no session although there was one: what it kept is gone.
+    SessionLost { broker: String },
+    /// A connection failed.
+    Failed {
+        broker: String,
+        why: String,
+        again_in_ms: u64,
+    },
+    /// The broker refused a subscription.
+    SubscriptionRefused {
+        broker: String,
+        filter: String,
+        why: String,
+    },
+    /// The broker delivers at a lower quality of service than was asked for.
+    LowerQos {
+        broker: String,
+        filter: String,
+        qos: u8,
+    },
+    /// A broker's name stands for one more address.
+    AddressFound { name: String, broker: String },
+    /// A broker's name does not stand for this address any more.
+    AddressGone { name: String, broker: String },
+    /// An address that is gone was not reached for as long as its session lasts.
+    AddressGivenUp { name: String, broker: String },
+    /// A broker is not in the configuration any more.
+    BrokerLeft { name: String, broker: String },
+    /// A name cannot be looked up.
+    NameNotFound { name: String, why: String },
+    /// Messages cannot be put on disk: none is acknowledged.
+    Stalled { why: String },
+    /// They can again.
+    GoesOn { after_ms: u64 },
+    /// A file is finished.
+    Finished {
+        path: String,
+        messages: u64,
+        bytes: u64,
+    },
+    /// A segment cannot be made into finished files at present.
+    NotFinished { segment: String, why: String },
+}
+
+impl fmt::Display for Notice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Notice::Begun {
+                collector,
+                folder,
+                segments,
+            } => {
+                write!(f, "collector {collector} stores in {folder}")?;
+                match segments {
+                    0 => Ok(()),
+                    1 => f.write_str("; 1 segment of its log becomes files now"),
+                    several => write!(f, "; {several} segments of its log become files now"),
+                }
+            }
+            Notice::TailCut { bytes } => write!(
+                f,
+                "{bytes} bytes at the end of the log were no whole message and are cut off; nothing of that was acknowledged"
+            ),
+            Notice::Damaged {
+                segment,
+                first,
+                last,
+            } => write!(
+                f,
+                "{segment} is damaged: messages {first} to {last} cannot be read\n  hint: they may have been acknowledged; check the disk"
+            ),
+            Notice::Connected {
+                broker,
+                session_present,
+            } => {
+                write!(f, "{broker}: connected, with ")?;
+                f.write_str(if *session_present {
+                    "the session from before"
+                } else {
+                    "a new session"
+                })
+            }
+            Notice::SessionLost { broker } => write!(
+                f,
+                "{broker}: the broker has lost the session: what came while the collector was away was not kept\n  hint: does the broker keep sessions on disk, and as long as session.expiry says?"
+            ),
+            Notice::Failed {
+                broker,
+                why,
+                again_in_ms,
+            } => {
+                write!(
+                    f,
+                    "{why}\n  {broker} is tried again in {:.1} s",
+                    *again_in_ms as f64 / 1e3
+                )
+            }
+            Notice::SubscriptionRefused {
+                broker,
+                filter,
+                why,
+            } => {
+                write!(f, "{broker}: the subscription {filter} was refused: {why}")
+            }
+            Notice::LowerQos {
+                broker,
+                filter,
+                qos,
+            } => {
+                write!(f, "{broker}: delivers {filter} at QoS {qos} at the most")
+            }
+            Notice::AddressFound { name, broker } => write!(f, "{name}: found {broker}"),
+            Notice::AddressGone { name, broker } => write!(
+                f,
+                "{name}: {broker} is no address of it any more; it may hold messages, so it is still tried"
+            ),
+            Notice::AddressGivenUp { name, broker } => write!(
+                f,
+                "{name}: {broker} was not reached until its session had expired, and is given up; messages that it held are lost"
+            ),
+            Notice::BrokerLeft { name, broker } => write!(
+                f,
+                "{name}: {broker} is not in the configuration any more; messages that it may hold are not collected"
+            ),
+            Notice::NameNotFound { name, why } => write!(f, "{name}: {why}"),
+            Notice::Stalled { why } => write!(
+                f,
+                "messages cannot be put on disk, and none is acknowledged: {why}\n  brokers keep them within their limits; it goes on by itself once there is room"
+            ),
+            Notice::GoesOn { after_ms } => {
+                write!(
+                    f,
+                    "messages are put on disk again, after {:.1} s",
+                    *after_ms as f64 / 1e3
+                )
+            }
+            Notice::Finished {
+                path,
+                messages,
+                bytes,
+            } => {
+                write!(f, "{path}: {messages} messages, {bytes} bytes")
+            }
+            Notice::NotFinished { segment, why } => {
+                write!(
+                    f,
+                    "{segment} cannot be made into files and is kept: {why}; it is tried again"
+                )
+            }
+        }
+    }
+}

@@ -1,0 +1,384 @@
+//! What a collector does with the packets of one broker. No sockets here: bytes come in as a slice, and what is to be
+//! sent is appended to the output buffer.
+
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+use pubgauge_driver::Secret;
+use pubgauge_mqtt_codec::{
+    ConnAck, Connect, Disconnect, FiltersBuf, MAX_PACKET_LEN, Packet, PacketType, PropertiesBuf,
+    Property, PropertyId, Publish, QoS, ReasonCode, RetainHandling, SubAck, Subscribe,
+    SubscribeOptions, TopicFiltersBuf, Unsubscribe, Version, connect_return_code_words, decode,
+    decode_publish, encode_ack, encode_pingreq, is_publish,
+};
+use pubgauge_net::{login, tls};
+
+use crate::gather::Gather;
+use crate::notice::Notice;
+
+/// What all sessions of a collector ask for.
+#[derive(Debug)]
+pub struct Asked {
+    pub client_id: String,
+    pub version: Version,
+    pub qos: QoS,
+    /// Filters, with the group.
+    pub filters: Vec<String>,
+    /// Filters that an earlier configuration subscribed to, and this one does not.
+    pub dropped_filters: Vec<String>,
+    pub expiry_s: u32,
+    pub keep_alive_s: u16,
+    pub password: Option<Secret>,
+}
+
+/// How far a session is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// CONNECT was sent, or is to be.
+    Greeting,
+    /// SUBSCRIBE was sent.
+    Subscribing,
+    /// The subscriptions stand.
+    Up,
+}
+
+/// One broker's session, over all connections.
+#[derive(Debug)]
+pub struct Session {
+    /// Number of the peer.
+    pub peer: u32,
+    /// Address of the broker, as messages carry it.
+    pub broker: String,
+    /// As errors name it: SCHEME://HOST:PORT.
+    pub shown: String,
+    pub username: Option<String>,
+    pub state: State,
+    /// Connections made, which tells acknowledgements of one from those of another.
+    pub connection: u32,
+    /// Whether the broker has had a session of this collector.
+    pub had_session: bool,
+    /// Whether it had one when the present connection was made.
+    pub was_present: bool,
+    /// The subscriptions have stood since the collector began.
+    pub was_up: bool,
+    /// Most seconds between two packets, as the broker wants it.
+    pub keep_alive_s: u16,
+    /// QoS 2 messages that were stored and not released.
+    unreleased: BTreeSet<u16>,
+}
+
+/// What a session works with while it takes in bytes.
+pub struct Taking<'a> {
+    pub asked: &'a Asked,
+    pub gather: &'a mut Gather,
+    pub out: &'a mut Vec<u8>,
+    pub notices: &'a mut Vec<Notice>,
+    /// When the bytes were read, on both clocks.
+    pub at: (Instant, i64),
+    /// Messages received, by QoS, and those marked as sent before.
+    pub received: [u64; 3],
+    pub marked_duplicate: u64,
+    pub payload_bytes: u64,
+}
+
+const SUBSCRIBE_ID: u16 = 1;
+const UNSUBSCRIBE_ID: u16 = 2;
+
+impl Session {
+    pub fn new(peer: u32, broker: String, shown: String, username: Option<String>) -> Session {
+        Session {
+            peer,
+            broker,
+            shown,
+            username,
+            state: State::Greeting,
+            connection: 0,
+            had_session: false,
+            was_present: false,
+            was_up: false,
+            keep_alive_s: 0,
+            unreleased: BTreeSet::new(),
+        }
+    }
+
+    /// A connection is made: appends the CONNECT.
+    ///
+    /// # Errors
+    /// If something in it is longer than the protocol allows.
+    pub fn begin(&mut self, asked: &Asked, out: &mut Vec<u8>) -> Result<(), String> {
+        self.state = State::Greeting;
+        self.connection += 1;
+        self.keep_alive_s = asked.keep_alive_s;
+        let mut properties = PropertiesBuf::default();
+        if asked.version == Version::V5 {
+            // A number always fits.
+            let _ = properties.push(Property::SessionExpiryInterval(asked.expiry_s));
+        }
+        let connect = Connect {
+            version: asked.version,
+            clean_start: false,
+            keep_alive_s: asked.keep_alive_s,
+            client_id: &asked.client_id,
+            will: None,
+            username: self.username.as_deref(),
+            password: asked
+                .password
+                .as_ref()
+                .map(|password| password.reveal().as_bytes()),
+            properties: properties.as_properties(),
+        };
+        let encoded = Packet::Connect(connect).encode(asked.version, out);
+        encoded.map_err(|error| format!("{}: the CONNECT cannot be encoded: {error}", self.shown))
+    }
+
+    /// Takes in `bytes`, as many whole packets as they hold, and returns how many bytes that was.
+    ///
+    /// # Errors
+    /// Why the connection cannot go on, in words.
+    pub fn receive(&mut self, bytes: &[u8], taking: &mut Taking<'_>) -> Result<usize, String> {
+        let version = taking.asked.version;
+        let mut at = 0;
+        loop {
+            let rest = &bytes[at..];
+            if self.state != State::Greeting && is_publish(rest) {
+                match decode_publish(rest, version, MAX_PACKET_LEN) {
+                    Ok(Some((publish, len))) => {
+                        self.message(&publish, taking)?;
+                        at += len;
+                    }
+                    Ok(None) => return Ok(at),
+                    Err(error) => return Err(self.breach(&error)),
+                }
+                continue;
+            }
+            match decode(rest, version, MAX_PACKET_LEN) {
+                Ok(Some((packet, len))) => {
+                    self.control(packet, taking)?;
+                    at += len;
+                }
+                Ok(None) => return Ok(at),
+                Err(_) if self.state == State::Greeting && tls::looks_like_tls(rest) => {
+                    return Err(tls::unexpected(&self.shown).to_string());
+                }
+                Err(error) => return Err(self.breach(&error)),
+            }
+        }
+    }
+
+    #[cold]
+    fn breach(&self, what: &dyn std::fmt::Display) -> String {
+        format!(
+            "{}: {what}\n  hint: is it an MQTT server, and of this version?",
+            self.shown
+        )
+    }
+
+    #[inline]
+    fn message(&mut self, publish: &Publish<'_>, taking: &mut Taking<'_>) -> Result<(), String> {
+        if publish.topic.is_empty() {
+            // No aliases are allowed: Topic Alias Maximum is 0 if absent (5.0 §3.1.2.11.5).
+            return Err(
+                self.breach(&"a PUBLISH with a topic alias that was not allowed (5.0 §3.3.2.3.4)")
+            );
+        }
+        let again = publish.qos == QoS::ExactlyOnce && !self.unreleased.insert(publish.packet_id);
+        if !again {
+            taking.gather.message(publish, &self.broker, taking.at);
+            taking.received[publish.qos as usize] += 1;
+            taking.payload_bytes += publish.payload.len() as u64;
+            taking.marked_duplicate += u64::from(publish.dup);
+        }
+        taking
+            .gather
+            .acknowledge(self.peer, self.connection, publish.qos, publish.packet_id);
+        Ok(())
+    }
+
+    fn control(&mut self, packet: Packet<'_>, taking: &mut Taking<'_>) -> Result<(), String> {
+        match (self.state, packet) {
+            (State::Greeting, Packet::ConnAck(connack)) => self.accepted(&connack, taking),
+            (State::Greeting, Packet::Disconnect(end)) | (_, Packet::Disconnect(end))
+                if taking.asked.version == Version::V5 =>
+            {
+                Err(self.dismissed(&end))
+            }
+            (State::Greeting, other) => Err(self.breach(&format_args!(
+                "{} before its CONNACK",
+                other.packet_type().name()
+            ))),
+            (_, Packet::SubAck(suback)) if suback.packet_id == SUBSCRIBE_ID => {
+                self.subscribed(&suback, taking)
+            }
+            (_, Packet::PubRel(ack)) => {
+                self.unreleased.remove(&ack.packet_id);
+                encode_ack(PacketType::PubComp, ack.packet_id, taking.out);
+                Ok(())
+            }
+            (_, Packet::PingResp | Packet::UnsubAck(_)) => Ok(()),
+            (_, other) => Err(self.breach(&format_args!(
+                "an unexpected {}",
+                other.packet_type().name()
+            ))),
+        }
+    }
+
+    fn accepted(&mut self, connack: &ConnAck<'_>, taking: &mut Taking<'_>) -> Result<(), String> {
+        if connack.code != ReasonCode::SUCCESS {
+            return Err(self.refused(connack, taking.asked));
+        }
+        if !connack.session_present {
+            self.unreleased.clear();
+            if self.had_session {
+                taking.notices.push(Notice::SessionLost {
+                    broker: self.broker.clone(),
+                });
+            }
+        }
+        self.had_session |= connack.session_present;
+        self.was_present = connack.session_present;
+        if let Some(wanted) = connack.properties.number(PropertyId::ServerKeepAlive) {
+            self.keep_alive_s = u16::try_from(wanted).unwrap_or(u16::MAX);
+        }
+        self.state = State::Subscribing;
+        let encoded = self.subscribe(taking);
+        encoded.map_err(|error| format!("{}: the SUBSCRIBE cannot be encoded: {error}", self.shown))
+    }
+
+    fn subscribe(&self, taking: &mut Taking<'_>) -> Result<(), pubgauge_mqtt_codec::EncodeError> {
+        let asked = taking.asked;
+        let mut filters = FiltersBuf::default();
+        let is_v5 = asked.version == Version::V5;
+        for filter in &asked.filters {
+            let options = SubscribeOptions {
+                qos: asked.qos,
+                no_local: false,
+                retain_as_published: is_v5,
+                // With every SUBSCRIBE all retained messages would come again.
+                retain_handling: if is_v5 {
+                    RetainHandling::SendIfNew
+                } else {
+                    RetainHandling::Send
+                },
+            };
+            filters.push(filter, options)?;
+        }
+        let subscribe = Subscribe {
+            packet_id: SUBSCRIBE_ID,
+            filters: filters.as_filters(),
+            ..Subscribe::default()
+        };
+        Packet::Subscribe(subscribe).encode(asked.version, taking.out)?;
+        if !asked.dropped_filters.is_empty() {
+            let mut filters = TopicFiltersBuf::default();
+            for filter in &asked.dropped_filters {
+                filters.push(filter)?;
+            }
+            let unsubscribe = Unsubscribe {
+                packet_id: UNSUBSCRIBE_ID,
+                filters: filters.as_filters(),
+                ..Unsubscribe::default()
+            };
+            Packet::Unsubscribe(unsubscribe).encode(asked.version, taking.out)?;
+        }
+        Ok(())
+    }
+
+    fn subscribed(&mut self, suback: &SubAck<'_>, taking: &mut Taking<'_>) -> Result<(), String> {
+        let asked = taking.asked;
+        if suback.codes.len() != asked.filters.len() {
+            return Err(
+                self.breach(&"a SUBACK with another number of codes than filters were asked for")
+            );
+        }
+        let broker = || self.broker.clone();
+        let mut refused = 0;
+        for (filter, &code) in asked.filters.iter().zip(suback.codes) {
+            let filter = filter.clone();
+            if code >= 0x80 {
+                refused += 1;
+                let why = ReasonCode(code).words().to_owned();
+                taking.notices.push(Notice::SubscriptionRefused {
+                    broker: broker(),
+                    filter,
+                    why,
+                });
+            } else if code < asked.qos as u8 {
+                taking.notices.push(Notice::LowerQos {
+                    broker: broker(),
+                    filter,
+                    qos: code,
+                });
+            }
+        }
+        if refused == asked.filters.len() {
+            return Err(format!(
+                "{}: the broker refused every subscription\n  hint: may this user subscribe to these topics? Does the broker have shared subscriptions?",
+                self.shown
+            ));
+        }
+        self.state = State::Up;
+        (self.had_session, self.was_up) = (true, true);
+        Ok(())
+    }
+
+    fn refused(&self, connack: &ConnAck<'_>, asked: &Asked) -> String {
+        let code = connack.code;
+        let is_v311 = asked.version == Version::V311;
+        let (words, number) = if is_v311 {
+            (
+                connect_return_code_words(code.0),
+                format!("return code {}", code.0),
+            )
+        } else {
+            (code.words(), format!("reason code 0x{:02x}", code.0))
+        };
+        let hint = match (is_v311, code.0) {
+            (true, 4 | 5) | (false, 0x86 | 0x87) => {
+                let (what, hint) = login::refused(
+                    &self.shown,
+                    self.username.is_some(),
+                    asked.password.is_some(),
+                );
+                format!(": {what}\n  hint: {hint}")
+            }
+            (true, 1) | (false, 0x84) => "\n  hint: set `mqtt` to what the broker speaks".into(),
+            (true, 2) | (false, 0x85) => {
+                "\n  hint: the broker does not take this name as client identifier".into()
+            }
+            _ => String::new(),
+        };
+        let told = connack.properties.text(PropertyId::ReasonString);
+        let told = told.map(|told| format!(": {told}")).unwrap_or_default();
+        format!(
+            "{}: the broker refused the connection: {words} ({number}){told}{hint}",
+            self.shown
+        )
+    }
+
+    fn dismissed(&self, end: &Disconnect<'_>) -> String {
+        let hint = match end.reason {
+            ReasonCode::SESSION_TAKEN_OVER => {
+                "\n  hint: another collector has the same name, or two of the addresses lead to one broker"
+            }
+            _ => "",
+        };
+        format!(
+            "{}: the broker ended the connection: {}{hint}",
+            self.shown, end.reason
+        )
+    }
+
+    /// Appends a PINGREQ.
+    pub fn ping(&self, out: &mut Vec<u8>) {
+        encode_pingreq(out);
+    }
+
+    /// Appends the DISCONNECT that keeps the session.
+    pub fn leave(&self, asked: &Asked, out: &mut Vec<u8>) {
+        // It cannot fail: success without properties.
+        let _ = Packet::Disconnect(Disconnect::default()).encode(asked.version, out);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,191 @@
+use super::*;
+use proptest::prelude::*;
+
+fn asked(version: Version) -> Asked {
+    Asked {
+        client_id: "c".into(),
+        version,
+        qos: QoS::ExactlyOnce,
+        filters: vec!["a/#".into(), "b/#".into()],
+        dropped_filters: vec!["old/#".into()],
+        expiry_s: 60,
+        keep_alive_s: 30,
+        password: None,
+    }
+}
+
+/// A session, and what it has gathered, sent and told.
+struct Rig {
+    asked: Asked,
+    session: Session,
+    gather: Gather,
+    out: Vec<u8>,
+    notices: Vec<Notice>,
+}
+
+impl Rig {
+    fn new(version: Version) -> Rig {
+        Rig {
+            asked: asked(version),
+            session: Session::new(3, "h:1".into(), "mqtt://h:1".into(), None),
+            gather: Gather::new(1, 1),
+            out: Vec::new(),
+            notices: Vec::new(),
+        }
+    }
+
+    fn receive(&mut self, bytes: &[u8]) -> Result<usize, String> {
+        let mut taking = Taking {
+            asked: &self.asked,
+            gather: &mut self.gather,
+            out: &mut self.out,
+            notices: &mut self.notices,
+            at: (Instant::now(), 5),
+            received: [0; 3],
+            marked_duplicate: 0,
+            payload_bytes: 0,
+        };
+        self.session.receive(bytes, &mut taking)
+    }
+
+    /// Connects and subscribes; the server has a session or not.
+    fn up(&mut self, session_present: u8) {
+        self.session.begin(&self.asked, &mut self.out).unwrap();
+        let is_v5 = self.asked.version == Version::V5;
+        let (connack, suback): (&[u8], &[u8]) = if is_v5 {
+            (&[0x20, 3, session_present, 0, 0], &[0x90, 5, 0, 1, 0, 2, 2])
+        } else {
+            (&[0x20, 2, session_present, 0], &[0x90, 4, 0, 1, 2, 2])
+        };
+        self.receive(connack).unwrap();
+        assert_eq!(self.session.state, State::Subscribing);
+        self.receive(suback).unwrap();
+        assert_eq!(self.session.state, State::Up);
+        self.out.clear();
+    }
+}
+
+/// A PUBLISH of QoS 2 under 3.1.1.
+fn publish(id: u8, dup: bool) -> [u8; 8] {
+    [0x34 | u8::from(dup) << 3, 6, 0, 1, b'a', 0, id, b'x']
+}
+
+#[test]
+fn it_asks_for_a_session_that_lasts_and_leaves_old_filters() {
+    for version in [Version::V5, Version::V311] {
+        let mut bench = Rig::new(version);
+        bench.session.begin(&bench.asked, &mut bench.out).unwrap();
+        let Ok(Some((Packet::Connect(connect), len))) = decode(&bench.out, version, MAX_PACKET_LEN)
+        else {
+            panic!("no CONNECT");
+        };
+        assert!(!connect.clean_start && connect.client_id == "c" && connect.keep_alive_s == 30);
+        let expiry = connect.properties.number(PropertyId::SessionExpiryInterval);
+        assert_eq!(expiry, (version == Version::V5).then_some(60));
+        bench.out.drain(..len);
+        let connack: &[u8] = if version == Version::V5 {
+            &[0x20, 3, 0, 0, 0]
+        } else {
+            &[0x20, 2, 0, 0]
+        };
+        bench.receive(connack).unwrap();
+        let Ok(Some((Packet::Subscribe(subscribe), len))) =
+            decode(&bench.out, version, MAX_PACKET_LEN)
+        else {
+            panic!("no SUBSCRIBE");
+        };
+        let filters: Vec<_> = subscribe
+            .filters
+            .iter()
+            .map(|(filter, options)| (filter, options.qos))
+            .collect();
+        assert_eq!(
+            filters,
+            [("a/#", QoS::ExactlyOnce), ("b/#", QoS::ExactlyOnce)]
+        );
+        let Ok(Some((Packet::Unsubscribe(gone), _))) =
+            decode(&bench.out[len..], version, MAX_PACKET_LEN)
+        else {
+            panic!("no UNSUBSCRIBE");
+        };
+        assert_eq!(gone.filters.iter().collect::<Vec<_>>(), ["old/#"]);
+    }
+}
+
+#[test]
+fn a_message_of_qos_2_is_stored_once_and_acknowledged_on_the_connection_that_asks() {
+    let mut bench = Rig::new(Version::V311);
+    bench.up(0);
+    bench.receive(&publish(7, false)).unwrap();
+    // The connection is lost before the acknowledgement; the server sends it again.
+    bench.up(1);
+    bench.receive(&publish(7, true)).unwrap();
+    let commit = bench.gather.take(0);
+    assert_eq!(commit.messages, 1);
+    let acks: Vec<_> = commit
+        .acks
+        .iter()
+        .map(|acks| (acks.peer, acks.connection, &acks.bytes[..]))
+        .collect();
+    assert_eq!(
+        acks,
+        [(3, 1, &[0x50, 2, 0, 7][..]), (3, 2, &[0x50, 2, 0, 7])]
+    );
+    // Released, the identifier is free for another message.
+    bench.receive(&[0x62, 2, 0, 7]).unwrap();
+    assert_eq!(bench.out, [0x70, 2, 0, 7]);
+    bench.receive(&publish(7, false)).unwrap();
+    assert_eq!(bench.gather.take(0).messages, 1);
+    // A server that has forgotten the session begins anew.
+    bench.up(0);
+    assert_eq!(
+        bench.notices,
+        [Notice::SessionLost {
+            broker: "h:1".into()
+        }]
+    );
+    bench.receive(&publish(7, false)).unwrap();
+    assert_eq!(bench.gather.take(0).messages, 1);
+}
+
+#[test]
+fn refused_and_lower_subscriptions_are_told() {
+    let mut bench = Rig::new(Version::V5);
+    bench.session.begin(&bench.asked, &mut bench.out).unwrap();
+    bench.receive(&[0x20, 3, 0, 0, 0]).unwrap();
+    bench.receive(&[0x90, 5, 0, 1, 0, 0x87, 1]).unwrap();
+    let told: Vec<String> = bench.notices.iter().map(Notice::to_string).collect();
+    assert_eq!(
+        told[0],
+        "h:1: the subscription a/# was refused: not authorized"
+    );
+    assert_eq!(told[1], "h:1: delivers b/# at QoS 1 at the most");
+    assert_eq!(bench.session.state, State::Up);
+}
+
+#[test]
+fn a_packet_in_parts_is_waited_for() {
+    let mut bench = Rig::new(Version::V311);
+    bench.up(0);
+    let whole = [publish(1, false), publish(2, false)].concat();
+    for len in 0..8 {
+        assert_eq!(bench.receive(&whole[..len]), Ok(0));
+    }
+    assert_eq!(bench.receive(&whole[..15]), Ok(8));
+    assert_eq!(bench.receive(&whole[8..]), Ok(8));
+    assert_eq!(bench.gather.take(0).messages, 2);
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..300), v5: bool, up: bool) {
+        let mut bench = Rig::new(if v5 { Version::V5 } else { Version::V311 });
+        if up {
+            bench.up(0);
+        } else {
+            bench.session.begin(&bench.asked, &mut bench.out).unwrap();
+        }
+        let taken = bench.receive(&bytes);
+        prop_assert!(taken.is_err() || taken.is_ok_and(|taken| taken <= bytes.len()));
+    }
+}

@@ -1,0 +1,159 @@
+//! Figures of a collector at work, for progress and metrics. Written by its threads, read by anyone.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+/// A number that only grows, or that is set.
+#[derive(Debug, Default)]
+pub struct Count(AtomicU64);
+
+impl Count {
+    pub fn add(&self, more: u64) {
+        self.0.fetch_add(more, Relaxed);
+    }
+
+    pub fn subtract(&self, less: u64) {
+        self.0.fetch_sub(less, Relaxed);
+    }
+
+    pub fn set(&self, value: u64) {
+        self.0.store(value, Relaxed);
+    }
+
+    pub fn get(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+}
+
+/// What is known of a broker.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BrokerStatus {
+    /// The subscriptions stand.
+    pub connected: bool,
+    /// Its name does not stand for it any more.
+    pub gone: bool,
+    /// Connections made.
+    pub connections: u64,
+    /// Messages that came from it.
+    pub messages: u64,
+}
+
+/// Figures of a collector at work.
+#[derive(Debug)]
+pub struct Status {
+    began: Instant,
+    /// Messages received, by the QoS of their delivery.
+    pub received: [Count; 3],
+    /// Messages received that the broker marked as perhaps sent before.
+    pub marked_duplicate: Count,
+    /// Bytes of their payloads.
+    pub payload_bytes: Count,
+    /// Messages in the log.
+    pub stored: Count,
+    /// Messages whose acknowledgement was sent.
+    pub acknowledged: Count,
+    /// Commits of the log.
+    pub commits: Count,
+    /// Time that they took, ns.
+    pub commit_ns: Count,
+    /// Finished files, their messages and their bytes.
+    pub files: Count,
+    pub file_messages: Count,
+    pub file_bytes: Count,
+    /// Closed segments that are in no finished file yet.
+    pub waiting_segments: Count,
+    /// Messages that cannot be read in the log.
+    pub damaged: Count,
+    /// Messages cannot be put on disk.
+    pub(crate) stalled: AtomicBool,
+    /// When the oldest message was read that is not on disk, ns since the beginning; 0 if there is none.
+    oldest: Count,
+    brokers: Mutex<BTreeMap<String, BrokerStatus>>,
+}
+
+impl Default for Status {
+    fn default() -> Status {
+        Status {
+            began: Instant::now(),
+            received: Default::default(),
+            marked_duplicate: Count::default(),
+            payload_bytes: Count::default(),
+            stored: Count::default(),
+            acknowledged: Count::default(),
+            commits: Count::default(),
+            commit_ns: Count::default(),
+            files: Count::default(),
+            file_messages: Count::default(),
+            file_bytes: Count::default(),
+            waiting_segments: Count::default(),
+            damaged: Count::default(),
+            stalled: AtomicBool::new(false),
+            oldest: Count::default(),
+            brokers: Mutex::default(),
+        }
+    }
+}
+
+impl Status {
+    /// Messages received.
+    pub fn messages(&self) -> u64 {
+        self.received.iter().map(Count::get).sum()
+    }
+
+    /// How long the oldest message waits that is not on disk, s.
+    pub fn lag_s(&self) -> f64 {
+        match self.oldest.get() {
+            0 => 0.0,
+            oldest => (self.began.elapsed().as_nanos() as u64).saturating_sub(oldest) as f64 / 1e9,
+        }
+    }
+
+    /// Whether messages cannot be put on disk.
+    pub fn is_stalled(&self) -> bool {
+        self.stalled.load(Relaxed)
+    }
+
+    /// Notes when the oldest message was read that is not on disk.
+    pub(crate) fn note_oldest(&self, at: Option<Instant>) {
+        let ns = at.map_or(0, |at| {
+            at.saturating_duration_since(self.began).as_nanos().max(1) as u64
+        });
+        self.oldest.set(ns);
+    }
+
+    fn map(&self) -> MutexGuard<'_, BTreeMap<String, BrokerStatus>> {
+        self.brokers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// All brokers, by address.
+    pub fn brokers(&self) -> BTreeMap<String, BrokerStatus> {
+        self.map().clone()
+    }
+
+    pub(crate) fn broker(&self, broker: &str, change: impl FnOnce(&mut BrokerStatus)) {
+        change(self.map().entry(broker.to_owned()).or_default());
+    }
+
+    pub(crate) fn forget(&self, broker: &str) {
+        self.map().remove(broker);
+    }
+
+    /// Why it is not healthy: messages are not put on disk, or a broker is not connected.
+    pub fn ill(&self) -> Option<String> {
+        if self.is_stalled() {
+            return Some("messages cannot be put on disk".into());
+        }
+        let brokers = self.map();
+        if brokers.is_empty() {
+            return Some("no broker is known".into());
+        }
+        let down: Vec<&str> = brokers
+            .iter()
+            .filter(|(_, broker)| !broker.connected && !broker.gone)
+            .map(|(address, _)| address.as_str())
+            .collect();
+        (!down.is_empty()).then(|| format!("not connected: {}", down.join(", ")))
+    }
+}

@@ -1,0 +1,193 @@
+use super::*;
+use crate::config::Form;
+use crate::files;
+use crate::folder::Folder;
+use crate::log::{Limits, Log};
+use pubgauge_mqtt_codec::QoS;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+const LIMITS: Limits = Limits {
+    segment_bytes: 1 << 20,
+    segment_age: Duration::from_secs(1000),
+    reserve_bytes: 0,
+};
+
+fn commit(log: &mut Log, seqs: std::ops::Range<u64>) {
+    let mut frames = Vec::new();
+    for (index, seq) in seqs.clone().enumerate() {
+        let payload = seq.to_le_bytes().repeat(20);
+        let message = Message {
+            seq,
+            index: index as u32,
+            received_ns: 1_795_676_400_000_000_000 + seq as i64 * 600_000_000_000,
+            broker: "127.0.0.1:1883",
+            topic: "a/b",
+            qos: QoS::AtLeastOnce,
+            retain: false,
+            dup: seq % 10 == 0,
+            properties: &[],
+            payload: &payload,
+        };
+        message.append(log.mark(), &mut frames);
+    }
+    log.commit(&frames, seqs, 0).unwrap();
+}
+
+/// A data folder with finished files of either form, a closed segment that is in no file, and an open one.
+fn filled(data: &Path) -> Folder {
+    let folder = Folder::open(data, Some("c")).unwrap();
+    for (form, first) in [(Form::Parquet, 1), (Form::Ndjson, 21)] {
+        let (mut log, _) = Log::open(&folder.log(), form, LIMITS, first).unwrap();
+        commit(&mut log, first..first + 12);
+        commit(&mut log, first + 12..first + 20);
+        let closed = log.rotate().unwrap().unwrap();
+        files::finish(&folder, &closed, &AtomicBool::new(false)).unwrap();
+    }
+    let (mut log, _) = Log::open(&folder.log(), Form::Parquet, LIMITS, 41).unwrap();
+    commit(&mut log, 41..46);
+    commit(&mut log, 46..51);
+    log.rotate().unwrap().unwrap();
+    commit(&mut log, 51..53);
+    commit(&mut log, 53..56);
+    folder
+}
+
+#[test]
+fn what_is_whole_has_no_fault_and_every_message_is_counted() {
+    let data = tempfile::tempdir().unwrap();
+    let _folder = filled(data.path());
+    let found = verify(data.path()).unwrap();
+    assert_eq!(found.faults, []);
+    assert_eq!((found.messages, found.messages_in_log), (40, 15));
+    assert_eq!(found.by_qos, [0, 55, 0]);
+    assert_eq!((found.marked_duplicate, found.unfinished_bytes), (5, 0));
+    // Six messages an hour, in files of two segments.
+    assert_eq!((found.collectors, found.files), (1, 8));
+}
+
+/// All files that hold messages, with their bytes.
+fn contents(data: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut paths = partition_files(data).unwrap();
+    let log = data.join("collectors/c/log");
+    paths.extend(
+        segment::list(&log)
+            .unwrap()
+            .into_iter()
+            .map(|(_, path)| path),
+    );
+    paths
+        .into_iter()
+        .map(|path| (path.clone(), std::fs::read(path).unwrap()))
+        .collect()
+}
+
+#[test]
+fn each_planted_damage_is_found() {
+    let data = tempfile::tempdir().unwrap();
+    let _folder = filled(data.path());
+    let files = contents(data.path());
+    let (open, rest) = files.split_last().unwrap();
+    let mut planted = 0;
+    let mut expect_fault = |what: String| {
+        planted += 1;
+        let faults = verify(data.path()).unwrap().faults;
+        assert!(!faults.is_empty(), "not found: {what}");
+    };
+    for (nth, (path, bytes)) in rest.iter().enumerate() {
+        let shown = path.display();
+        for (turn, bit) in (0..bytes.len() * 8)
+            .step_by(1 + bytes.len() * 8 / 40)
+            .enumerate()
+        {
+            let mut damaged = bytes.clone();
+            let bit = (bit + nth + turn) % (bytes.len() * 8);
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            std::fs::write(path, damaged).unwrap();
+            expect_fault(format!("bit {bit} of {shown}"));
+        }
+        for len in [0, 1, bytes.len() / 2, bytes.len() - 1] {
+            std::fs::write(path, &bytes[..len]).unwrap();
+            expect_fault(format!("{shown} cut to {len}"));
+        }
+        std::fs::remove_file(path).unwrap();
+        expect_fault(format!("{shown} missing"));
+        std::fs::write(path, bytes).unwrap();
+    }
+    // In the last segment: whatever has a later commit behind it.
+    let mut damaged = open.1.clone();
+    damaged[segment::HEADER_LEN + 20] ^= 1;
+    std::fs::write(&open.0, damaged).unwrap();
+    expect_fault("the first commit of the open segment".into());
+    std::fs::write(&open.0, &open.1).unwrap();
+    let list = data.path().join("collectors/c/files.ndjson");
+    let lines = std::fs::read(&list).unwrap();
+    std::fs::write(&list, &lines[..lines.len() / 2]).unwrap();
+    expect_fault("half of the list".into());
+    std::fs::write(&list, lines).unwrap();
+    assert_eq!(verify(data.path()).unwrap().faults, []);
+    assert!(planted > 400, "{planted}");
+}
+
+#[test]
+fn a_tail_that_was_being_written_is_no_fault_but_is_told() {
+    let data = tempfile::tempdir().unwrap();
+    let _folder = filled(data.path());
+    let (path, bytes) = contents(data.path()).pop().unwrap();
+    std::fs::write(&path, &bytes[..bytes.len() - 3]).unwrap();
+    let found = verify(data.path()).unwrap();
+    assert_eq!(found.faults, []);
+    assert_eq!(found.messages_in_log, 14);
+    assert!(found.unfinished_bytes > 100, "{}", found.unfinished_bytes);
+}
+
+#[test]
+fn a_file_whose_segment_is_still_there_is_no_fault() {
+    let data = tempfile::tempdir().unwrap();
+    let folder = filled(data.path());
+    let (first_seq, path) = segment::list(&folder.log()).unwrap().remove(0);
+    let kept = std::fs::read(&path).unwrap();
+    let list = std::fs::read(folder.manifest()).unwrap();
+    let closed = crate::log::Closed {
+        path: path.clone(),
+        first_seq,
+        next_seq: 51,
+    };
+    files::finish(&folder, &closed, &AtomicBool::new(false)).unwrap();
+    // Killed after the files were renamed: neither is the list written, nor the segment removed.
+    std::fs::write(&path, kept).unwrap();
+    std::fs::write(folder.manifest(), list).unwrap();
+    let found = verify(data.path()).unwrap();
+    assert_eq!(found.faults, []);
+    assert_eq!(found.messages + found.messages_in_log, 55);
+}
+
+#[test]
+fn numbers_that_never_reached_the_disk_are_explained() {
+    let data = tempfile::tempdir().unwrap();
+    let folder = filled(data.path());
+    let (mut log, _) = Log::open(&folder.log(), Form::Parquet, LIMITS, 60).unwrap();
+    commit(&mut log, 60..62);
+    let place = "c".to_owned();
+    let what = "messages 56 to 59 are missing".to_owned();
+    assert_eq!(verify(data.path()).unwrap().faults, [Fault { place, what }]);
+    manifest::append(
+        &folder.manifest(),
+        &[Entry::NotStored {
+            first: 56,
+            last: 59,
+        }],
+    )
+    .unwrap();
+    assert_eq!(verify(data.path()).unwrap().faults, []);
+}
+
+#[test]
+fn another_folder_is_refused() {
+    let data = tempfile::tempdir().unwrap();
+    let error = verify(data.path()).unwrap_err();
+    assert!(
+        error.is_input && error.to_string().contains("no data folder"),
+        "{error}"
+    );
+}

@@ -1,0 +1,116 @@
+//! Several brokers behind one name, whose addresses come and go.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use pubgauge_collect::{Notice, Until, names};
+use pubgauge_driver::Reliability;
+
+use crate::common::*;
+
+/// A name service whose answer tests change.
+fn name_service(addresses: &[String]) -> (Arc<Mutex<Vec<SocketAddr>>>, names::LookUp) {
+    let known = addresses
+        .iter()
+        .map(|address| address.parse().unwrap())
+        .collect();
+    let known = Arc::new(Mutex::new(known));
+    let asked = known.clone();
+    (known, Arc::new(move |_| Ok(asked.lock().unwrap().clone())))
+}
+
+#[test]
+fn each_address_of_a_name_is_a_broker_and_one_that_is_gone_is_still_collected() {
+    let brokers = [Broker::start(), Broker::start()];
+    let addresses = [brokers[0].address(), brokers[1].address()];
+    let place = tempfile::tempdir().unwrap();
+    let data = place.path().join("data");
+    let rest = "topics = [\"t/#\"]\n[session]\nresolve-every = \"1s\"";
+    let (known, look_up) = name_service(&addresses[..1]);
+    let config = || config(&data, &["mqtt://fleet.example".into()], rest);
+    let collecting = Collecting::with(config(), look_up, Until::default());
+    collecting.connected(1);
+    known.lock().unwrap().push(addresses[1].parse().unwrap());
+    collecting.connected(2);
+    known.lock().unwrap().remove(0);
+    let gone = |notice: &Notice| matches!(notice, Notice::AddressGone { .. });
+    let told = collecting.told("an address is gone", gone);
+    let name = "mqtt://fleet.example".to_owned();
+    assert_eq!(
+        told,
+        Notice::AddressGone {
+            name,
+            broker: addresses[0].clone()
+        }
+    );
+    let mut sent = Publisher::on(&brokers[0], Reliability::AtLeastOnce).publish("t/a", 100, 50);
+    let mut second = Publisher::on(&brokers[1], Reliability::AtLeastOnce);
+    second.skip(1000);
+    sent.extend(second.publish("t/a", 100, 50));
+    collecting.stored(200);
+    let by_broker = collecting.status.brokers();
+    assert!(
+        by_broker.values().all(|broker| broker.messages == 100),
+        "{by_broker:?}"
+    );
+    assert!(by_broker[&addresses[0]].gone && !by_broker[&addresses[1]].gone);
+    collecting.end();
+    assert_eq!(numbers(&data).into_keys().collect::<BTreeSet<_>>(), sent);
+    // What is queued at the address that is gone is collected after a restart too.
+    let mut first = Publisher::on(&brokers[0], Reliability::AtLeastOnce);
+    first.skip(2000);
+    first.publish("t/a", 50, 50);
+    let (_, look_up) = name_service(&addresses[1..]);
+    let again = Collecting::with(config(), look_up, Until::default());
+    again.told("the address is gone", gone);
+    again.stored(50);
+    again.end();
+    all_is_well(&data);
+}
+
+#[test]
+fn a_broker_that_was_killed_is_connected_again() {
+    let mut broker = Broker::start();
+    let place = tempfile::tempdir().unwrap();
+    let data = place.path().join("data");
+    let collecting = Collecting::begin(config(&data, &[broker.url()], "topics = [\"t/#\"]"));
+    collecting.connected(1);
+    broker.running.kill();
+    collecting.told("the connection is lost", |notice| {
+        matches!(notice, Notice::Failed { .. })
+    });
+    assert!(collecting.status.ill().unwrap().contains(&broker.address()));
+    broker.running.restart().unwrap();
+    collecting.connected(2);
+    // It had saved nothing when it was killed.
+    collecting.told("the session is lost", |notice| {
+        matches!(notice, Notice::SessionLost { .. })
+    });
+    until("healthy", || collecting.status.ill().is_none());
+    Publisher::on(&broker, Reliability::AtLeastOnce).publish("t/a", 10, 50);
+    collecting.stored(10);
+    collecting.end();
+    all_is_well(&data);
+}
+
+#[test]
+fn an_address_whose_session_has_expired_is_given_up() {
+    let broker = Broker::start();
+    let place = tempfile::tempdir().unwrap();
+    let data = place.path().join("data");
+    let closed = format!("127.0.0.1:{}", pubgauge_testing::free_port());
+    let (known, look_up) = name_service(&[broker.address(), closed.clone()]);
+    let rest = "topics = [\"t/#\"]\n[session]\nresolve-every = \"1s\"\nexpiry = \"1s\"";
+    let config = config(&data, &["mqtt://fleet.example".into()], rest);
+    let collecting = Collecting::with(config, look_up, Until::default());
+    collecting.connected(1);
+    until("two brokers", || collecting.status.brokers().len() == 2);
+    known.lock().unwrap().pop();
+    // It never had a session there, so that nothing is lost with it.
+    until("one broker", || collecting.status.brokers().len() == 1);
+    assert!(!collecting.status.brokers().contains_key(&closed));
+    let given_up = |notice: &&Notice| matches!(notice, Notice::AddressGivenUp { .. });
+    assert_eq!(collecting.notices().iter().filter(given_up).count(), 0);
+    collecting.end();
+}

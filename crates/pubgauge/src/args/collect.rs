@@ -1,0 +1,96 @@
+//! `pubgauge collect`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use super::Output;
+
+/// `pubgauge collect`.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub struct CollectArgs {
+    /// What to do instead of collecting.
+    #[command(subcommand)]
+    pub verb: Option<CollectVerb>,
+    /// Collect file (TOML, docs/collect.md). Without one, the flags below say what to collect.
+    #[arg(long, value_name = "FILE", required_unless_present = "on")]
+    pub config: Option<PathBuf>,
+    /// Brokers, by address: mqtt://host, mqtts://user@host:port. A name stands for all of its addresses, each of
+    /// which is a broker of its own.
+    #[arg(long, value_name = "ADDRESS,...", value_delimiter = ',', conflicts_with = "config", requires_all = ["topic", "to"])]
+    pub on: Vec<String>,
+    /// Topic filter; may be given several times.
+    #[arg(long, value_name = "FILTER", conflicts_with = "config")]
+    pub topic: Vec<String>,
+    /// The data folder.
+    #[arg(long, value_name = "DIR", conflicts_with = "config")]
+    pub to: Option<PathBuf>,
+    /// Share the messages with the other collectors of this group.
+    #[arg(long, value_name = "NAME", conflicts_with = "config")]
+    pub group: Option<String>,
+    /// Quality of service to subscribe with; 1 if absent.
+    #[arg(long, value_name = "0|1|2", conflicts_with = "config")]
+    pub qos: Option<u8>,
+    /// Version of MQTT; 5 if absent.
+    #[arg(long, value_enum, value_name = "5|3.1.1", conflicts_with = "config")]
+    pub mqtt: Option<MqttVersion>,
+    /// What finished files are; Parquet if absent.
+    #[arg(long, value_enum, value_name = "FORM", conflicts_with = "config")]
+    pub form: Option<FileForm>,
+    /// Name of this collector, which its files and its sessions carry.
+    #[arg(long, value_name = "NAME", conflicts_with = "config")]
+    pub name: Option<String>,
+    /// File with the password (else the variable PUBGAUGE_PASSWORD).
+    #[arg(long, value_name = "FILE", conflicts_with = "config")]
+    pub password_file: Option<PathBuf>,
+    /// Serve metrics and health over HTTP: a port of the loopback address, or HOST:PORT.
+    #[arg(long, value_name = "ADDRESS")]
+    pub listen: Option<String>,
+    /// End once nothing has come for two seconds.
+    #[arg(long)]
+    pub once: bool,
+    /// End once at least so many messages are stored.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub messages: Option<u64>,
+    /// End after this time, for example 10min.
+    #[arg(long = "for", value_name = "TIME")]
+    pub time: Option<String>,
+    /// What is printed: with --json, each event as a JSON object in a line.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `pubgauge collect verify`.
+#[derive(Debug, Subcommand)]
+pub enum CollectVerb {
+    /// Read everything in a data folder again: checksums, footers, numbers without gaps; count what
+    /// messages of pubgauge lack.
+    Verify {
+        /// The data folder. A collector may work in it meanwhile.
+        dir: PathBuf,
+        /// What is printed.
+        #[command(flatten)]
+        output: Output,
+    },
+}
+
+/// A version of MQTT.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum MqttVersion {
+    /// MQTT 5.
+    #[value(name = "5")]
+    V5,
+    /// MQTT 3.1.1.
+    #[value(name = "3.1.1")]
+    V311,
+}
+
+/// What finished files are.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum FileForm {
+    /// Apache Parquet.
+    Parquet,
+    /// One JSON object in a line.
+    Ndjson,
+}

@@ -1,0 +1,267 @@
+//! `pubgauge collect`: messages of a fleet into files, each acknowledged once it is on disk.
+
+mod metrics;
+
+use std::io::IsTerminal;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use pubgauge_collect::config::{self, CollectFile, Fault, Form, Mqtt};
+use pubgauge_collect::{Collector, Config, Notice, Status, Summary, Until, Watch, names, verify};
+use pubgauge_quantities::Span;
+use pubgauge_quantities::shown::{self, so_many};
+
+use crate::args::{CollectArgs, CollectVerb, FileForm, MqttVersion, Output};
+use crate::exit::{CRITERION, Ending, FINE, NOT_VALID, print, tell};
+use crate::signals;
+
+/// How long nothing may come before a collection with `--once` ends.
+const QUIET: Duration = Duration::from_secs(2);
+
+/// How often progress is shown on a terminal, and elsewhere.
+const DRAWN_EVERY: Duration = Duration::from_millis(500);
+const LINE_EVERY: Duration = Duration::from_secs(60);
+
+/// `pubgauge collect`.
+pub fn collect(args: &CollectArgs) -> Result<i32, Ending> {
+    match &args.verb {
+        Some(CollectVerb::Verify { dir, output }) => verified(dir, output),
+        None => begin(args),
+    }
+}
+
+impl From<pubgauge_collect::Error> for Ending {
+    fn from(error: pubgauge_collect::Error) -> Ending {
+        if error.is_input {
+            Ending::bad_input(error)
+        } else {
+            Ending::not_valid(error)
+        }
+    }
+}
+
+fn begin(args: &CollectArgs) -> Result<i32, Ending> {
+    let config = configuration(args)?;
+    let until = Until {
+        messages: args.messages,
+        time: args.time.as_deref().map(time).transpose()?,
+        quiet: args.once.then_some(QUIET),
+    };
+    let listen = args.listen.clone().or_else(|| config.listen.clone());
+    let bar =
+        (!args.output.quiet && !args.output.json && std::io::stderr().is_terminal()).then(bar);
+    let stop = signals::install().map_err(Ending::not_valid)?;
+    let collector = Collector::new(config, names::system(), watch(&args.output, bar.clone()))?;
+    let status = collector.status();
+    let served = listen
+        .map(|address| metrics::serve(&address, status.clone()))
+        .transpose()?;
+    if let Some(http) = &served {
+        args.output
+            .remark(&format!("metrics at http://{}/metrics", http.address()));
+    }
+    let over = AtomicBool::new(false);
+    let summary = std::thread::scope(|scope| {
+        if !args.output.quiet && !args.output.json {
+            scope.spawn(|| show(&status, bar.as_ref(), &over));
+        }
+        let summary = collector.run(until, &stop);
+        over.store(true, Relaxed);
+        summary
+    })?;
+    args.output.show(&summary, || words(&summary));
+    Ok(if summary.damaged == 0 {
+        FINE
+    } else {
+        NOT_VALID
+    })
+}
+
+fn time(text: &str) -> Result<Duration, Ending> {
+    let span: Result<Span, _> = text.parse();
+    span.map(|Span(ns)| Duration::from_nanos(ns))
+        .map_err(|error| Ending::bad_input(format!("--for {text}: {error}")))
+}
+
+fn configuration(args: &CollectArgs) -> Result<Config, Ending> {
+    // A file of the configuration comes before the variable.
+    let password = pubgauge_testbed::password(None).map_err(Ending::bad_input)?;
+    if let Some(path) = &args.config {
+        return config::read(path, password).map_err(Ending::bad_input);
+    }
+    let written = CollectFile {
+        brokers: args.on.clone(),
+        topics: args.topic.clone(),
+        to: args.to.clone().unwrap_or_default(),
+        name: args.name.clone(),
+        group: args.group.clone(),
+        qos: args.qos,
+        mqtt: args.mqtt.map(|version| match version {
+            MqttVersion::V5 => Mqtt::V5,
+            MqttVersion::V311 => Mqtt::V311,
+        }),
+        form: args.form.map(|form| match form {
+            FileForm::Parquet => Form::Parquet,
+            FileForm::Ndjson => Form::Ndjson,
+        }),
+        password_file: args.password_file.clone(),
+        ..CollectFile::default()
+    };
+    Config::of(&written, Path::new(""), password).map_err(|faults| {
+        let each: Vec<String> = faults.iter().map(of_flag).collect();
+        Ending::bad_input(each.join("\n"))
+    })
+}
+
+/// A fault, with the flag that it comes from.
+fn of_flag(fault: &Fault) -> String {
+    let flag = match fault.steps.first().map(String::as_str) {
+        Some("brokers") => "on",
+        Some("topics") => "topic",
+        Some(key) => key,
+        None => "config",
+    };
+    let hint = fault.hint.as_ref().map(|hint| format!("\n  hint: {hint}"));
+    format!("--{flag}: {}{}", fault.message, hint.unwrap_or_default())
+}
+
+/// Tells notices: in words on standard error, or as JSON on standard output.
+fn watch(output: &Output, bar: Option<ProgressBar>) -> Watch {
+    let Output { json, quiet } = *output;
+    Arc::new(move |notice: &Notice| {
+        if json {
+            let line = serde_json::to_string(notice).unwrap_or_default();
+            print(&format!("{line}\n"));
+        } else if let Some(bar) = &bar {
+            bar.suspend(|| tell!("{notice}"));
+        } else if !quiet {
+            tell!("{notice}");
+        }
+    })
+}
+
+fn bar() -> ProgressBar {
+    let style = ProgressStyle::with_template("{spinner} {wide_msg}");
+    let bar = ProgressBar::new_spinner();
+    bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()))
+}
+
+/// Shows progress until it is over.
+fn show(status: &Status, bar: Option<&ProgressBar>, over: &AtomicBool) {
+    let every = if bar.is_some() {
+        DRAWN_EVERY
+    } else {
+        LINE_EVERY
+    };
+    let (mut last, mut before) = (Instant::now(), 0);
+    while !over.load(Relaxed) {
+        std::thread::sleep(Duration::from_millis(50));
+        let since = last.elapsed();
+        if since < every {
+            continue;
+        }
+        let messages = status.messages();
+        let line = progress(status, (messages - before) as f64 / since.as_secs_f64());
+        (last, before) = (Instant::now(), messages);
+        match bar {
+            Some(bar) => {
+                bar.set_message(line);
+                bar.tick();
+            }
+            None => tell!("{line}"),
+        }
+    }
+    if let Some(bar) = bar {
+        bar.finish_and_clear();
+    }
+}
+
+fn progress(status: &Status, per_s: f64) -> String {
+    let brokers = status.brokers();
+    let up = brokers.values().filter(|broker| broker.connected).count();
+    let stalled = if status.is_stalled() {
+        "; the disk takes nothing"
+    } else {
+        ""
+    };
+    format!(
+        "{} msg/s, {} stored, oldest waits {:.0} ms, {}, {up} of {}{stalled}",
+        shown::count(per_s.round() as u64),
+        shown::count(status.stored.get()),
+        status.lag_s() * 1e3,
+        so_many(status.files.get(), "file"),
+        so_many(brokers.len() as u64, "broker"),
+    )
+}
+
+fn words(summary: &Summary) -> String {
+    let mut text = format!(
+        "{} stored, {} of them acknowledged, in {}\n",
+        so_many(summary.messages, "message"),
+        shown::count(summary.acknowledged),
+        so_many(summary.files, "finished file"),
+    );
+    if !summary.complete {
+        text += "the log holds messages that are in no finished file yet: the next start goes on with them\n";
+    }
+    if summary.damaged > 0 {
+        text += &format!(
+            "{} cannot be read in the log\n",
+            so_many(summary.damaged, "message")
+        );
+    }
+    text
+}
+
+fn verified(dir: &Path, output: &Output) -> Result<i32, Ending> {
+    let found = verify::verify(dir)?;
+    output.show(&found, || in_words(&found));
+    Ok(if found.faults.is_empty() {
+        FINE
+    } else {
+        CRITERION
+    })
+}
+
+fn in_words(found: &verify::Verified) -> String {
+    let [qos_0, qos_1, qos_2] = found.by_qos.map(shown::count);
+    let mut text = format!(
+        "{} of {}: {} in {}, {} in the log\n\
+         QoS 0: {qos_0}, QoS 1: {qos_1}, QoS 2: {qos_2}; {} marked by the broker as perhaps sent before\n",
+        so_many(found.messages + found.messages_in_log, "message"),
+        so_many(found.collectors as u64, "collector"),
+        shown::count(found.messages),
+        so_many(found.files, "finished file"),
+        shown::count(found.messages_in_log),
+        shown::count(found.marked_duplicate),
+    );
+    if found.unfinished_bytes > 0 {
+        text += &format!(
+            "{} bytes at the end of a log are no whole message, and were not acknowledged\n",
+            found.unfinished_bytes
+        );
+    }
+    for run in &found.streams {
+        text += &format!(
+            "run {}: {} of {}; {} missing, {} more than once, {} foreign\n",
+            run.run,
+            so_many(run.messages, "message"),
+            so_many(run.streams, "stream"),
+            shown::count(run.missing),
+            shown::count(run.duplicates),
+            shown::count(run.foreign),
+        );
+    }
+    match found.faults.len() {
+        0 => text += "everything is as it was written\n",
+        _ => {
+            for fault in &found.faults {
+                text += &format!("fault: {} {}\n", fault.place, fault.what);
+            }
+        }
+    }
+    text
+}

@@ -1,0 +1,182 @@
+//! Figures of a collector as OpenMetrics, and its health.
+
+use std::sync::Arc;
+
+use pubgauge_collect::{BrokerStatus, Status};
+use pubgauge_export::openmetrics::{Kind, MEDIA_TYPE, Text};
+
+use crate::exit::Ending;
+use crate::http::{Http, PLAIN, Page};
+
+/// Serves `/metrics` and `/health`.
+///
+/// # Errors
+/// If `address` is none, or cannot be listened on.
+pub fn serve(address: &str, status: Arc<Status>) -> Result<Http, Ending> {
+    let answer = move |path: &str| match path {
+        "/metrics" => Page {
+            status: "200 OK",
+            media_type: MEDIA_TYPE,
+            body: text(&status),
+        },
+        "/health" => health(&status),
+        _ => Page {
+            status: "404 Not Found",
+            media_type: PLAIN,
+            body: "a collector of pubgauge has /metrics and /health\n".into(),
+        },
+    };
+    Http::open("--listen", address, false, Box::new(answer))
+}
+
+fn health(status: &Status) -> Page {
+    let (line, body) = match status.ill() {
+        None => ("200 OK", "collecting\n".to_owned()),
+        Some(why) => ("503 Service Unavailable", format!("{why}\n")),
+    };
+    Page {
+        status: line,
+        media_type: PLAIN,
+        body,
+    }
+}
+
+fn text(status: &Status) -> String {
+    let mut text = Text::default();
+    text.family("pubgauge_collect", Kind::Info, "", "The collector.");
+    text.sample(
+        "_info",
+        &[("pubgauge_version", env!("CARGO_PKG_VERSION"))],
+        &[],
+        1.0,
+    );
+    text.family(
+        "pubgauge_collect_received_messages",
+        Kind::Counter,
+        "",
+        "Messages received, by the QoS of their delivery.",
+    );
+    for (qos, count) in ["0", "1", "2"].into_iter().zip(&status.received) {
+        text.sample("_total", &[("qos", qos)], &[], count.get() as f64);
+    }
+    let counters = [
+        (
+            "pubgauge_collect_marked_duplicate_messages",
+            "Messages received that the broker marked as perhaps sent before.",
+            &status.marked_duplicate,
+        ),
+        (
+            "pubgauge_collect_stored_messages",
+            "Messages that are on disk.",
+            &status.stored,
+        ),
+        (
+            "pubgauge_collect_acknowledged_messages",
+            "Messages whose acknowledgement was sent.",
+            &status.acknowledged,
+        ),
+        (
+            "pubgauge_collect_damaged_messages",
+            "Messages that cannot be read in the log.",
+            &status.damaged,
+        ),
+        (
+            "pubgauge_collect_payload_bytes",
+            "Bytes of the payloads that were received.",
+            &status.payload_bytes,
+        ),
+        (
+            "pubgauge_collect_commits",
+            "Times that messages were put on disk.",
+            &status.commits,
+        ),
+        ("pubgauge_collect_files", "Finished files.", &status.files),
+        (
+            "pubgauge_collect_file_messages",
+            "Messages in finished files.",
+            &status.file_messages,
+        ),
+        (
+            "pubgauge_collect_file_bytes",
+            "Bytes of finished files.",
+            &status.file_bytes,
+        ),
+    ];
+    for (name, help, count) in counters {
+        text.family(name, Kind::Counter, "", help);
+        text.sample("_total", &[], &[], count.get() as f64);
+    }
+    text.family(
+        "pubgauge_collect_commit_seconds",
+        Kind::Counter,
+        "seconds",
+        "Time that putting messages on disk took.",
+    );
+    text.sample("_total", &[], &[], status.commit_ns.get() as f64 / 1e9);
+    text.family(
+        "pubgauge_collect_lag_seconds",
+        Kind::Gauge,
+        "seconds",
+        "How long the oldest message waits that was read and is not on disk.",
+    );
+    text.sample("", &[], &[], status.lag_s());
+    text.family(
+        "pubgauge_collect_waiting_segments",
+        Kind::Gauge,
+        "",
+        "Closed segments of the log that are in no finished file yet.",
+    );
+    text.sample("", &[], &[], status.waiting_segments.get() as f64);
+    text.family(
+        "pubgauge_collect_stalled",
+        Kind::Gauge,
+        "",
+        "1 while messages cannot be put on disk, and none is acknowledged.",
+    );
+    text.sample("", &[], &[], f64::from(status.is_stalled()));
+    brokers(&mut text, status);
+    text.finish()
+}
+
+/// A figure of each broker.
+type OfBroker = fn(&BrokerStatus) -> f64;
+
+fn brokers(text: &mut Text, status: &Status) {
+    let brokers = status.brokers();
+    let figures: [(&str, &'static str, Kind, &str, OfBroker); 4] = [
+        (
+            "",
+            "pubgauge_collect_broker_connected",
+            Kind::Gauge,
+            "1 while the subscriptions at the broker stand.",
+            |broker| f64::from(broker.connected),
+        ),
+        (
+            "",
+            "pubgauge_collect_broker_gone",
+            Kind::Gauge,
+            "1 while the broker's name does not stand for it; it may hold messages.",
+            |broker| f64::from(broker.gone),
+        ),
+        (
+            "_total",
+            "pubgauge_collect_broker_connections",
+            Kind::Counter,
+            "Connections made to the broker.",
+            |broker| broker.connections as f64,
+        ),
+        (
+            "_total",
+            "pubgauge_collect_broker_messages",
+            Kind::Counter,
+            "Messages received from the broker.",
+            |broker| broker.messages as f64,
+        ),
+    ];
+    for (suffix, name, kind, help, of) in figures {
+        text.family(name, kind, "", help);
+        for (address, broker) in &brokers {
+            text.sample(suffix, &[("broker", address)], &[], of(broker));
+        }
+    }
+}
