@@ -18,6 +18,7 @@ mod prepare;
 mod prepared;
 mod proposer;
 mod systems_here;
+mod undecided;
 
 pub use campaign::{Campaign, Note, Watch, judge, share};
 pub use client::{ClientOptions, MOST_PROCESSES};
@@ -27,3 +28,4 @@ pub use prepare::{Given, prepare};
 pub use prepared::{Chosen, Found, Prepared};
 pub use proposer::{Proposal, Proposer, default_criterion, specs};
 pub use systems_here::{SystemsHere, split};
+pub use undecided::Forecast;

@@ -4,6 +4,7 @@ mod calibrate;
 mod find;
 mod hosts;
 mod tools;
+mod until;
 
 use std::path::PathBuf;
 
@@ -17,6 +18,7 @@ pub use calibrate::CalibrateArgs;
 pub use find::FindArgs;
 pub use hosts::{HostsArgs, WorkerArgs};
 pub use tools::{ConvertArgs, ServeVerb, TraceVerb};
+pub use until::UntilArgs;
 
 /// Runs the same IoT workload over real publish/subscribe middleware and says which carries it,
 /// with which settings, and how far it will go.
@@ -328,6 +330,9 @@ pub struct RunArgs {
     /// HOST:PORT; without a host only this machine can ask.
     #[arg(long, value_name = "ADDR")]
     pub listen: Option<String>,
+    /// Whether cells are measured again.
+    #[command(flatten)]
+    pub until: UntilArgs,
     /// How external systems are logged in to.
     #[command(flatten)]
     pub login: Login,
