@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use pubgauge_driver::Tls;
 use pubgauge_hosts::Hosts;
+use pubgauge_results::Results;
 use pubgauge_results::comparison::Comparison;
 use pubgauge_results::criterion::evaluate;
 use pubgauge_results::model::Trial;
@@ -25,7 +26,7 @@ use crate::hosts::{gather_again, placed, sides};
 use crate::networks::Networks;
 use crate::prepared::axes;
 use crate::proposer::evaluated;
-use crate::{Chosen, ClientOptions, Error, Prepared, Proposal, Proposer, capacity};
+use crate::{Chosen, ClientOptions, Error, Forecast, Prepared, Proposal, Proposer, capacity};
 
 /// Receives the progress of a campaign.
 pub trait Watch: pubgauge_runner::Watch {
@@ -51,6 +52,8 @@ pub enum Note<'a> {
     Compared(&'a [Comparison], u32),
     /// A step of a search is over.
     Searched(&'a Search),
+    /// Cells are measured again, because claims are undecided: what that would take.
+    Undecided(&'a Forecast),
     /// A cell has no trial.
     NotMeasured(&'a NotMeasured),
     /// A system that was kept running has ended, and not in order.
@@ -90,7 +93,7 @@ impl<'a> Campaign<'a> {
         let mut measuring = Measuring::new(self, folder);
         let mut not_counted = BTreeSet::new();
         while !stop.load(Relaxed) {
-            let Some(proposal) = proposer.next(&folder.results().trials)? else {
+            let Some(proposal) = next(proposer, folder.results(), watch)? else {
                 break;
             };
             let measured = measuring.measure(&proposal, watch)?;
@@ -116,6 +119,26 @@ impl<'a> Campaign<'a> {
         }
         Ok(())
     }
+}
+
+/// The next trial of the plan, or after it the next repeat for an undecided claim.
+fn next(
+    proposer: &Proposer<'_>,
+    results: &Results,
+    watch: &mut dyn Watch,
+) -> Result<Option<Proposal>, Error> {
+    if let Some(proposal) = proposer.next(&results.trials)? {
+        return Ok(Some(proposal));
+    }
+    let again = proposer.again(results)?;
+    let before = results.trials.last().map_or(0, |trial| trial.round);
+    if again
+        .as_ref()
+        .is_some_and(|proposal| proposal.round > before)
+    {
+        watch.note(Note::Undecided(&proposer.forecast(results)));
+    }
+    Ok(again)
 }
 
 /// Evaluates the criteria and claims of a run over its trials, and completes its results.
@@ -211,6 +234,7 @@ impl<'a> Measuring<'a> {
             settings_name: trial.settings_name.clone(),
             axes: axes(trial),
             repeat: trial.repeat,
+            round: proposal.round,
             search: proposal.search,
             limit_share: proposal.limit_share.clone(),
         };

@@ -19,6 +19,7 @@ mod prepared;
 mod proposer;
 pub mod sizes;
 mod systems_here;
+mod undecided;
 
 pub use campaign::{Campaign, Note, Watch, judge, share};
 pub use client::{ClientOptions, MOST_PROCESSES};
@@ -28,3 +29,4 @@ pub use prepare::{Given, prepare};
 pub use prepared::{Chosen, Found, Prepared};
 pub use proposer::{Proposal, Proposer, default_criterion, specs};
 pub use systems_here::{SystemsHere, split};
+pub use undecided::Forecast;

@@ -35,6 +35,7 @@ pub fn new_run(prepared: &Prepared, invocation: String, calibration: Option<Valu
             unsupported: unsupported.collect(),
             capabilities: capabilities::of_plan(prepared),
             scale: plan.scale.clone(),
+            until_decided_s: None,
             seed: plan.seed,
             cut_off: true,
         },

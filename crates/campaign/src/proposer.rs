@@ -18,6 +18,7 @@ use pubgauge_workload::Workload;
 use crate::ClientOptions;
 use crate::Error;
 use crate::pairs::Pairs;
+use crate::undecided::Round;
 use crate::{Prepared, capacity, criteria};
 
 /// A trial to run.
@@ -26,6 +27,8 @@ pub struct Proposal {
     pub search: Option<SearchStep>,
     /// What its load is a share of.
     pub limit_share: Option<LimitShare>,
+    /// The round of repeats for undecided claims; 0 in a trial of the plan.
+    pub round: u32,
     /// Processes on each side, if one process is not enough for it.
     pub processes: Option<u32>,
 }
@@ -49,6 +52,10 @@ pub struct Proposer<'a> {
     /// A cache of workloads at the loads that searches found, and the processes that they need, by
     /// cell and load.
     loaded: RefCell<BTreeMap<(String, u64), Loaded>>,
+    /// Seconds that repeats for undecided claims may take.
+    pub(crate) budget_s: Option<f64>,
+    /// A cache of the last round of these, with its number.
+    pub(crate) round: RefCell<Option<(u32, Round)>>,
 }
 
 impl<'a> Proposer<'a> {
@@ -71,6 +78,8 @@ impl<'a> Proposer<'a> {
             pairs: Pairs::of(&prepared.plan)?,
             over: RefCell::default(),
             loaded: RefCell::default(),
+            budget_s: None,
+            round: RefCell::default(),
         };
         for trial in prepared.plan.searches() {
             let fits = proposer.largest(trial)?;
@@ -155,6 +164,7 @@ impl<'a> Proposer<'a> {
             trial,
             search: None,
             limit_share,
+            round: 0,
             processes: self.processes,
         }
     }
@@ -209,7 +219,7 @@ pub fn specs(plan: &Plan) -> Vec<CriterionSpec> {
 }
 
 /// The number of a trial after these. Some may be gone: who deletes a trial's folder has it measured again.
-fn next_number(done: &[Trial]) -> u32 {
+pub(crate) fn next_number(done: &[Trial]) -> u32 {
     done.iter().map(|trial| trial.id + 1).max().unwrap_or(0)
 }
 

@@ -4,10 +4,8 @@
 use pubgauge_quantities::shown;
 use pubgauge_quantities::stats::{CONFIDENCE, Estimate, Line, half_by_chance, moments};
 
-use crate::decide::{Finding, Outcome, Ways, all, inside};
-
-/// A point of the axis with the ratio there, as a logarithm, or why there is none.
-pub type Ratio = (String, Result<Estimate, String>);
+use crate::decide::{Estimated, Finding, Lack, Outcome, Tells, Ways, inside, joint};
+use crate::several::all;
 
 /// Repeats that a judge of curves needs.
 pub const FEWEST: usize = 3;
@@ -25,34 +23,45 @@ const STRAIGHT: f64 = 0.1;
 const ABOVE: (f64, f64) = (0.0, f64::INFINITY);
 const BELOW: (f64, f64) = (f64::NEG_INFINITY, 0.0);
 
-fn each(ratio: &Ratio, range: (f64, f64), ways: Ways) -> (String, Finding) {
+fn each(ratio: &Estimated, range: (f64, f64), ways: Ways) -> (String, Finding) {
     let finding = match &ratio.1 {
         Ok(estimate) => inside(estimate, range, ways, &shown_ratio),
-        Err(why) => Finding::cannot_tell(why.clone()),
+        Err(lack) => lack.clone().into(),
     };
     (ratio.0.clone(), finding)
 }
 
-/// A crossing: the ratio is above 1 at the first `above` points and below 1 at the last `below` ones.
-pub fn cross(ratios: &[Ratio], above: usize, below: usize, outer: Ways) -> Finding {
+/// A crossing: the ratio is above 1 at the first `above` points and below 1 at the last `below` ones, as geometric
+/// means, with no point decided against. `mean` is that of so many points from one on.
+pub fn cross(
+    ratios: &[Estimated],
+    above: usize,
+    below: usize,
+    mean: &dyn Fn(usize, usize) -> Result<Estimate, Lack>,
+    outer: Ways,
+) -> Finding {
     let (n, required) = (ratios.len(), above + below);
     if above == 0 || below == 0 || required > n {
         return Finding::cannot_tell("no points on both sides of the crossing");
     }
-    let ways = Ways::every(required).within(outer);
-    let sides = ratios.iter().enumerate().filter_map(|(at, ratio)| {
-        let range = match (at < above, at >= n - below) {
-            (true, _) => ABOVE,
-            (_, true) => BELOW,
-            _ => return None,
+    // The points, and the two means.
+    let ways = Ways::every(required + 2).within(outer);
+    let side = |first: usize, count: usize, range| {
+        let points = &ratios[first..first + count];
+        let name = match points {
+            [(only, _)] => only.clone(),
+            [(first, _), .., (last, _)] => format!("mean from {first} to {last}"),
+            [] => String::new(),
         };
-        Some(each(ratio, range, ways))
-    });
-    all(&sides.collect::<Vec<_>>())
+        let (_, whole) = each(&(String::new(), mean(first, count)), range, ways);
+        let judged = joint((name, whole), points, range, ways, &shown_ratio);
+        (String::new(), judged)
+    };
+    all(&[side(0, above, ABOVE), side(n - below, below, BELOW)])
 }
 
 /// A crossing anywhere: above 1 at the first point, below 1 at the last, and never decidedly back.
-pub fn cross_anywhere(ratios: &[Ratio], outer: Ways) -> Finding {
+pub fn cross_anywhere(ratios: &[Estimated], outer: Ways) -> Finding {
     let [first, .., last] = ratios else {
         return Finding::cannot_tell("a crossing needs two points at least");
     };
@@ -62,7 +71,7 @@ pub fn cross_anywhere(ratios: &[Ratio], outer: Ways) -> Finding {
         return ends;
     }
     if let Some((name, Err(why))) = ratios.iter().find(|(_, ratio)| ratio.is_err()) {
-        return Finding::cannot_tell(format!("{name}: {why}"));
+        return why.clone().at(name).into();
     }
     let signs = ratios.iter().filter_map(|(_, ratio)| {
         let (low, high) = ratio.as_ref().ok()?.interval(1);
@@ -94,7 +103,7 @@ pub fn jump(curves: &[Vec<f64>], steps: Option<&[usize]>, outer: Ways) -> Findin
     let all_steps: Vec<Vec<f64>> = curves.iter().map(|curve| steps_of(curve)).collect();
     let count = all_steps.first().map_or(0, Vec::len);
     if curves.len() < FEWEST {
-        return too_few(curves.len());
+        return too_few(curves.len()).into();
     }
     let anywhere: Vec<usize> = (0..count).collect();
     let allowed = steps.unwrap_or(&anywhere);
@@ -149,10 +158,7 @@ pub type Curves<'a> = (&'a str, &'a [Vec<(f64, f64)>]);
 pub fn slope(a: Curves<'_>, b: Curves<'_>, linear: bool, outer: Ways) -> Finding {
     for (name, curves) in [a, b] {
         if curves.len() < FEWEST {
-            return Finding {
-                reason: format!("{name}: {}", too_few(curves.len()).reason),
-                ..too_few(0)
-            };
+            return too_few(curves.len()).at(name).into();
         }
         if curves.iter().any(|curve| curve.len() < 3) {
             return Finding::cannot_tell(format!("{name}: a slope needs three points at least"));
@@ -212,7 +218,7 @@ fn straight(curves: &[Vec<(f64, f64)>], outer: Ways) -> Finding {
     let found = if furthest.middle().abs() < STRAIGHT {
         Finding {
             outcome: Outcome::Holds,
-            repeats_to_tell: None,
+            tells: None,
             ..judged(furthest)
         }
     } else {
@@ -257,16 +263,24 @@ pub fn earlier(a: &[usize], b: &[usize], ours: String, ways: Ways) -> Finding {
         (later, ways.fail)
     };
     // As many as would decide if the share stayed as it is.
-    let tells = |repeats: &usize| {
+    let decides = |repeats: &usize| {
         let expected = (hits * repeats) / all.max(1);
         half_by_chance(expected, *repeats) <= (1.0 - CONFIDENCE) / ways as f64
     };
-    let repeats_to_tell = (all + 1..=200).find(|n| 2 * hits > all && tells(n));
+    let repeats = (all + 1..=200).find(|n| 2 * hits > all && decides(n));
+    let toward = if earlier >= later {
+        Outcome::Holds
+    } else {
+        Outcome::DoesNotHold
+    };
     Finding {
         outcome: Outcome::CannotTell,
         reason: format!("{hits} of {all} repeats may be chance"),
         ours,
-        repeats_to_tell: repeats_to_tell.map(|n| n as u32),
+        tells: repeats.map(|repeats| Tells {
+            outcome: Some(toward),
+            repeats: repeats as u32,
+        }),
     }
 }
 
@@ -299,11 +313,10 @@ pub fn spread_of_steps(curve: &[f64]) -> Option<f64> {
 }
 
 /// Too few repeats to judge by.
-pub fn too_few(repeats: usize) -> Finding {
-    Finding {
-        repeats_to_tell: Some(FEWEST as u32),
-        ..Finding::cannot_tell(format!(
-            "{repeats} valid repeats, at least {FEWEST} are needed"
-        ))
+pub fn too_few(repeats: usize) -> Lack {
+    Lack {
+        why: format!("{repeats} valid repeats, at least {FEWEST} are needed"),
+        repeats: Some(FEWEST as u32),
+        aside: false,
     }
 }

@@ -1,31 +1,74 @@
-//! Whether a quantity lies in a range, and how findings are combined.
+//! Whether a quantity lies in a range, or those of a curve do together.
 
 use std::fmt;
 
-use pubgauge_quantities::stats::{Estimate, one_of};
+use pubgauge_quantities::stats::{Estimate, MOST_REPEATS, one_of};
+
+use crate::several::{all, listed, named};
 
 /// The judgement of a claim.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Outcome {
     /// It holds here.
     Holds,
+    /// Some of its parts hold; others do not, or could not be judged.
+    InPart,
+    /// It holds for some implementations, and not for others.
+    Depends,
     /// It does not hold here.
     DoesNotHold,
+    /// It holds for what stands in for the system or the recording of the claim.
+    StandInHolds,
+    /// It holds in part for what stands in.
+    StandInInPart,
+    /// It does not hold for what stands in.
+    StandInDoesNotHold,
     /// Neither could be shown.
     CannotTell,
     /// It is about something that is not here.
     NotApplicable,
 }
 
+impl Outcome {
+    /// The same of a stand-in.
+    pub fn of_stand_in(self) -> Outcome {
+        match self {
+            Outcome::Holds => Outcome::StandInHolds,
+            Outcome::InPart | Outcome::Depends => Outcome::StandInInPart,
+            Outcome::DoesNotHold => Outcome::StandInDoesNotHold,
+            other => other,
+        }
+    }
+
+    /// Whether it answers the claim.
+    pub fn is_answer(self) -> bool {
+        !matches!(self, Outcome::CannotTell | Outcome::NotApplicable)
+    }
+}
+
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Outcome::Holds => "holds",
+            Outcome::InPart => "holds in part",
+            Outcome::Depends => "depends on the implementation",
             Outcome::DoesNotHold => "does not hold",
+            Outcome::StandInHolds => "stand-in holds",
+            Outcome::StandInInPart => "stand-in holds in part",
+            Outcome::StandInDoesNotHold => "stand-in does not hold",
             Outcome::CannotTell => "cannot tell",
             Outcome::NotApplicable => "not applicable",
         })
     }
+}
+
+/// What more repeats would show, if the figures stay as they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tells {
+    /// The outcome; `None` where it cannot be foreseen.
+    pub outcome: Option<Outcome>,
+    /// About how many repeats that takes, those that there are included.
+    pub repeats: u32,
 }
 
 /// An outcome with what decided it.
@@ -36,8 +79,8 @@ pub struct Finding {
     pub reason: String,
     /// The figures that were judged, in words; empty if there are none.
     pub ours: String,
-    /// About how many repeats would decide; `None` where repeats would not help.
-    pub repeats_to_tell: Option<u32>,
+    /// What more repeats would show; `None` where they would not help, or nothing is undecided.
+    pub tells: Option<Tells>,
 }
 
 impl Finding {
@@ -47,8 +90,14 @@ impl Finding {
             outcome,
             reason: reason.into(),
             ours: ours.into(),
-            repeats_to_tell: None,
+            tells: None,
         }
+    }
+
+    /// About how many repeats would decide; `None` where repeats would not help, or more than 1000 are needed.
+    pub fn repeats_to_tell(&self) -> Option<u32> {
+        let repeats = self.tells.map(|tells| tells.repeats);
+        repeats.filter(|repeats| *repeats <= MOST_REPEATS)
     }
 
     /// [`Outcome::CannotTell`], because of `reason`.
@@ -57,10 +106,62 @@ impl Finding {
     }
 
     /// The reason; the figures, where they are reason enough.
-    fn why(&self) -> &str {
+    pub(crate) fn why(&self) -> &str {
         match self.reason.as_str() {
             "" => &self.ours,
             reason => reason,
+        }
+    }
+}
+
+/// Why there is nothing to judge by.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lack {
+    pub why: String,
+    /// How many repeats would be enough to judge, where that is all that is lacking.
+    pub repeats: Option<u32>,
+    /// The rule is not about it.
+    pub aside: bool,
+}
+
+impl Lack {
+    /// The same, with what it is about.
+    pub fn at(self, name: &str) -> Lack {
+        Lack {
+            why: format!("{name}: {}", self.why),
+            ..self
+        }
+    }
+}
+
+impl From<String> for Lack {
+    fn from(why: String) -> Lack {
+        Lack {
+            why,
+            repeats: None,
+            aside: false,
+        }
+    }
+}
+
+impl From<&str> for Lack {
+    fn from(why: &str) -> Lack {
+        why.to_owned().into()
+    }
+}
+
+impl From<Lack> for Finding {
+    fn from(lack: Lack) -> Finding {
+        if lack.aside {
+            return Finding::new(Outcome::NotApplicable, lack.why, "");
+        }
+        Finding {
+            // Enough repeats may show anything.
+            tells: lack.repeats.map(|repeats| Tells {
+                outcome: None,
+                repeats,
+            }),
+            ..Finding::cannot_tell(lack.why)
         }
     }
 }
@@ -94,6 +195,15 @@ impl Ways {
         Ways {
             hold: (points + 1).saturating_sub(least).max(1),
             fail: least.max(1),
+        }
+    }
+
+    /// Of `several` judgements each is told by itself, whichever way it goes.
+    pub fn each(several: usize) -> Ways {
+        let several = several.max(1);
+        Ways {
+            hold: several,
+            fail: several,
         }
     }
 
@@ -157,168 +267,81 @@ pub fn inside(estimate: &Estimate, (low, high): (f64, f64), ways: Ways, show: Sh
         false if middle <= low => known(most),
         false => known(least),
     };
-    let repeats = || estimate.repeats_for(distance, one_of(ways));
+    let repeats = tells
+        .then(|| estimate.repeats_for(distance, one_of(ways)))
+        .flatten();
+    let toward = if is_inside {
+        Outcome::Holds
+    } else {
+        Outcome::DoesNotHold
+    };
     Finding {
-        repeats_to_tell: tells.then(repeats).flatten(),
+        tells: repeats.map(|repeats| Tells {
+            outcome: Some(toward),
+            repeats,
+        }),
         ..found(Outcome::CannotTell, from, to)
     }
 }
 
-/// All must hold: one that fails decides. What is not applicable is left out and named.
-pub fn all(findings: &[(String, Finding)]) -> Finding {
-    combine(findings, Outcome::DoesNotHold, Outcome::Holds)
-}
+/// A point of an axis with what was estimated there, or why nothing was.
+pub type Estimated = (String, Result<Estimate, Lack>);
 
-/// One that holds decides; it fails if all fail.
-pub fn any(findings: &[(String, Finding)]) -> Finding {
-    combine(findings, Outcome::Holds, Outcome::DoesNotHold)
-}
-
-/// At least `least` must hold. What is not applicable is left out and named: it could have held, and could
-/// have failed.
-pub fn least(least: usize, findings: &[(String, Finding)]) -> Finding {
-    let count = |outcome| {
-        findings
-            .iter()
-            .filter(|(_, f)| f.outcome == outcome)
-            .count()
-    };
-    let left_out = count(Outcome::NotApplicable);
-    if findings.len() - left_out < least {
-        return Finding {
-            outcome: Outcome::NotApplicable,
-            ..all(findings)
-        };
-    }
-    let (held, failed) = (count(Outcome::Holds), count(Outcome::DoesNotHold));
-    let outcome = match held >= least {
-        true => Outcome::Holds,
-        false if findings.len() - failed < least => Outcome::DoesNotHold,
-        false => Outcome::CannotTell,
-    };
-    let each = findings
+/// The judge of a curve: what all points say together decides, and no point may be decided against. One that is
+/// decides by itself.
+pub fn joint(
+    whole: (String, Finding),
+    points: &[Estimated],
+    range: (f64, f64),
+    ways: Ways,
+    show: Show<'_>,
+) -> Finding {
+    let known = points
         .iter()
-        .map(|(name, f)| named(name, &named(&f.outcome.to_string(), f.why())));
-    let each: Vec<String> = each.collect();
-    let reason = format!("{held} of {} hold: {}", findings.len(), shortened(&each));
-    over(findings, outcome, reason)
-}
-
-/// Implementations of the same thing must agree; where they differ, the outcome is
-/// [`Outcome::CannotTell`].
-pub fn agree(findings: &[(String, Finding)]) -> Finding {
-    let applicable = || {
-        findings
-            .iter()
-            .filter(|(_, f)| f.outcome != Outcome::NotApplicable)
-    };
-    let Some((_, first)) = applicable().next() else {
-        return all(findings);
-    };
-    if applicable().all(|(_, f)| f.outcome == first.outcome) {
-        return match first.outcome {
-            Outcome::DoesNotHold => Finding {
-                ours: listed(findings, |f| &f.ours),
-                ..all(findings)
-            },
-            _ => all(findings),
-        };
-    }
-    let decided = |outcome| applicable().any(|(_, f)| f.outcome == outcome);
-    let why = if decided(Outcome::Holds) && decided(Outcome::DoesNotHold) {
-        "it differs between implementations".to_owned()
-    } else {
-        "not decided for every implementation".to_owned()
-    };
-    let each = applicable().map(|(name, f)| match f.reason.as_str() {
-        "" => format!("{name}: {}", f.outcome),
-        reason => format!("{name}: {} ({reason})", f.outcome),
-    });
-    let reason = format!("{why}: {}", each.collect::<Vec<_>>().join("; "));
-    over(findings, Outcome::CannotTell, reason)
-}
-
-fn combine(findings: &[(String, Finding)], decides: Outcome, otherwise: Outcome) -> Finding {
-    let is = |outcome| findings.iter().filter(move |(_, f)| f.outcome == outcome);
-    let left_out: Vec<String> = is(Outcome::NotApplicable)
-        .map(|(name, f)| named(name, &f.reason))
+        .filter_map(|(name, found)| Some((name, found.as_ref().ok()?)));
+    let judged: Vec<(String, Finding, f64)> = known
+        .map(|(name, estimate)| {
+            let middle = estimate.middle();
+            let margin = (middle - range.0).min(range.1 - middle);
+            (name.clone(), inside(estimate, range, ways, show), margin)
+        })
         .collect();
-    if left_out.len() == findings.len() {
-        let reason = if left_out.is_empty() {
-            "nothing to judge".to_owned()
-        } else {
-            left_out.join("; ")
+    let against: Vec<(String, Finding)> = judged
+        .iter()
+        .filter(|(_, finding, _)| finding.outcome == Outcome::DoesNotHold)
+        .map(|(name, finding, _)| (name.clone(), finding.clone()))
+        .collect();
+    if !against.is_empty() {
+        let said = [whole].into_iter().filter(|w| !w.1.ours.is_empty());
+        return Finding {
+            ours: listed(
+                said.chain(against.clone()).collect::<Vec<_>>().iter(),
+                |f| &f.ours,
+            ),
+            ..all(&against)
         };
-        return Finding::new(Outcome::NotApplicable, reason, "");
     }
-    let some = |outcome: &Outcome| is(*outcome).next().is_some();
-    let outcome = [decides, Outcome::CannotTell].into_iter().find(some);
-    let outcome = outcome.unwrap_or(otherwise);
-    // A finding that holds at all its points needs no list of them as a reason.
-    let mut reason = match outcome {
-        Outcome::Holds if decides != Outcome::Holds => String::new(),
-        outcome => listed(is(outcome), Finding::why),
-    };
-    if !left_out.is_empty() {
-        let gap = if reason.is_empty() { "" } else { "; " };
-        reason.push_str(&format!("{gap}left out: {}", left_out.join("; ")));
-    }
-    over(findings, outcome, reason)
-}
-
-/// The finding over several. Repeats tell only what is not decided.
-fn over(findings: &[(String, Finding)], outcome: Outcome, reason: String) -> Finding {
-    let repeats = findings.iter().filter_map(|(_, f)| f.repeats_to_tell);
-    let undecided = outcome == Outcome::CannotTell;
+    let (name, whole) = whole;
+    let refuting = judged.iter().filter_map(|(_, finding, _)| finding.tells);
+    let refuting = refuting.filter(|tells| tells.outcome == Some(Outcome::DoesNotHold));
+    let undecided = whole.outcome == Outcome::CannotTell && whole.tells.is_some();
+    let soonest = refuting
+        .chain(whole.tells)
+        .min_by_key(|tells| tells.repeats);
+    let nearest = judged.iter().min_by(|a, b| a.2.total_cmp(&b.2));
+    let of_nearest = nearest.map(|(name, finding, _)| named(name, &finding.ours));
     Finding {
-        outcome,
-        reason,
-        ours: listed(findings, |f| &f.ours),
-        repeats_to_tell: repeats.max().filter(|_| undecided),
-    }
-}
-
-fn named(name: &str, what: &str) -> String {
-    match (name, what) {
-        ("", what) => what.to_owned(),
-        (name, "") => name.to_owned(),
-        (name, what) => format!("{name}: {what}"),
-    }
-}
-
-/// What findings say, each once: of three and more that say the same, the first is named and the others are counted.
-fn listed<'a>(
-    findings: impl IntoIterator<Item = &'a (String, Finding)>,
-    of: impl Fn(&Finding) -> &str,
-) -> String {
-    let mut said: Vec<(&str, Vec<&str>)> = Vec::new();
-    for (name, finding) in findings.into_iter().filter(|(_, f)| !of(f).is_empty()) {
-        let what = of(finding);
-        match said.iter_mut().find(|(known, _)| *known == what) {
-            // Two points have one step, which is also from the first to the last.
-            Some((_, names)) if names.contains(&name.as_str()) => {}
-            Some((_, names)) => names.push(name),
-            None => said.push((what, vec![name.as_str()])),
-        }
-    }
-    let each = said.iter().map(|(what, names)| {
-        let names = match &names[..] {
-            [first, _, more @ ..] if !more.is_empty() => {
-                format!("{first} and {} more", names.len() - 1)
+        ours: match (named(&name, &whole.ours), of_nearest) {
+            (all, Some(nearest)) if points.len() > 1 => {
+                format!("{all}; nearest to the contrary: {nearest}")
             }
-            names => names.join(", "),
-        };
-        named(&names, what)
-    });
-    shortened(&each.collect::<Vec<_>>())
-}
-
-/// Most that are listed one by one.
-const SHOWN: usize = 8;
-
-fn shortened(all: &[String]) -> String {
-    match all.len().checked_sub(SHOWN) {
-        None | Some(0) => all.join("; "),
-        Some(more) => format!("{}; and {more} more", all[..SHOWN].join("; ")),
+            (all, _) => all,
+        },
+        reason: match whole.outcome {
+            Outcome::Holds => String::new(),
+            _ => named(&name, whole.why()),
+        },
+        tells: soonest.filter(|_| undecided),
+        outcome: whole.outcome,
     }
 }

@@ -1,9 +1,11 @@
-//! Whether what a paper says holds for measured cells: repeats in, one of four outcomes out.
+//! Whether what a paper says holds for measured cells: repeats in, an outcome out.
 //!
 //! - [`rule`]: what a claim says, as plain data: figure, sides, axis, judge.
 //! - [`mod@sentence`]: the same as a sentence.
 //! - [`mod@judge`]: the judgement of a claim by a run.
-//! - [`decide`]: whether a quantity lies in a range, and how findings are combined.
+//! - [`mod@open`]: which cells must be repeated for a claim that cannot be told.
+//! - [`decide`]: whether a quantity lies in a range, or those of a curve do together.
+//! - [`several`]: how findings are combined.
 //! - [`curve`]: judges of a curve over an axis: crossing, jump, slope, spread.
 //!
 //! The unit is the repeat, never the message or the second. Positive figures are compared on
@@ -14,13 +16,16 @@
 pub mod curve;
 pub mod decide;
 pub mod judge;
+pub mod open;
 pub mod rule;
 pub mod sentence;
+pub mod several;
 
-pub use decide::{Finding, Outcome};
+pub use decide::{Finding, Outcome, Tells};
 pub use judge::{
     Absent, Cell, Curve, Figures, Limit, Observation, Picture, Point, Run, judge, pictures,
 };
+pub use open::{Open, open};
 pub use rule::{
     Bounds, Claim, Count, Filter, Group, Judge, Needs, Part, Points, Rule, Side, Steps,
 };

@@ -15,10 +15,12 @@ pub struct Claim {
     pub source: String,
     /// The paper's own figures; they are shown beside the measured ones and decide nothing.
     pub papers: String,
-    /// What is judged; all parts must hold.
+    /// What is judged: the halves of the sentence. It holds in part where some of them hold.
     pub parts: Vec<Part>,
     /// Instead of all parts: more than this share of the decided points of all parts must hold.
     pub share: Option<f64>,
+    /// What stands in for what: the claim is then judged of that.
+    pub stand_in: Option<String>,
     /// What it needs to be applicable.
     pub needs: Needs,
 }
@@ -114,6 +116,8 @@ pub struct Rule {
     pub paired: bool,
     /// Verdicts of the trials that count; valid ones if empty.
     pub verdicts: Vec<String>,
+    /// Verdicts of which one trial takes its cell out of the rule: the claim is not about such cells.
+    pub leave_out: Vec<String>,
 }
 
 impl Rule {
@@ -136,6 +140,8 @@ pub enum Points {
     /// It must hold for the mean over all: the geometric one, except of differences and of figures that
     /// may be 0.
     Mean,
+    /// The same, and no point may be decided against it.
+    Joint,
 }
 
 /// A range, its ends excluded; infinite where it is open.
@@ -198,13 +204,15 @@ pub enum Judge {
     Equal(f64),
     /// In every repeat: the figure of each side is a number exactly, or more than it.
     Count(Count),
-    /// From point to point it rises, or stays within a tolerance.
+    /// Its trend over the axis rises, and no step is decided back by more than a tolerance.
     Rises(Steps),
-    /// From point to point it falls, or stays within a tolerance.
+    /// Its trend over the axis falls, and no step is decided back by more than a tolerance.
     Falls(Steps),
-    /// Each point is within this share of the mean over the axis.
+    /// Its trend from first to last is within this share, and no point is decided further from the mean over the
+    /// axis.
     Flat(f64),
-    /// The first side is above the second up to the first value, and below it from the second one on.
+    /// The first side is above the second up to the first value, and below it from the second one on: as geometric
+    /// means, with no point decided against.
     Cross(String, String),
     /// The largest step lies between the two values, and more than doubles the figure.
     Jump(String, String),
@@ -226,7 +234,7 @@ pub enum Judge {
 pub struct Steps {
     /// By how much a step may go the other way: a share, or, with `plain`, an amount in the figure's unit.
     pub tolerance: f64,
-    /// Where last over first lies, or, with `plain`, last minus first.
+    /// Where the trend from first to last lies: a ratio, or, with `plain`, a difference.
     pub ends: Bounds,
     /// Differences are judged, not ratios.
     pub plain: bool,

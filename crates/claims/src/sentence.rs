@@ -16,12 +16,17 @@ pub fn words(claim: &Claim, show: &dyn Fn(&str, f64) -> String) -> String {
     }
     let parts: Vec<String> = claim.parts.iter().map(|p| part(p, show)).collect();
     let parts = parts.join("; ");
+    let stand_in = claim
+        .stand_in
+        .iter()
+        .map(|what| format!("Of a stand-in: {what}. "));
+    let stand_in: String = stand_in.collect();
     match claim.share {
         Some(share) => format!(
-            "At more than {} of the points that can be decided: {parts}.",
+            "{stand_in}At more than {} of the points that can be decided: {parts}.",
             percent(share)
         ),
-        None => format!("{parts}."),
+        None => format!("{stand_in}{parts}."),
     }
 }
 
@@ -117,6 +122,9 @@ fn sentence(rule: &Rule, show: &dyn Fn(&str, f64) -> String) -> String {
         (Some(axis), Points::Every) => format!(" at every {axis}{among}"),
         (Some(axis), Points::Some) => format!(" at one {axis} at least{among}"),
         (Some(axis), Points::Mean) => format!(", geometric mean over {axis}{among}"),
+        (Some(axis), Points::Joint) => {
+            format!(", geometric mean over {axis}{among}, and no point decided against")
+        }
     };
     let along = format!(" along {axis}{among}");
     let ordered = |sign: &str| format!("{figure}: {}{at}", names(&rule.sides, sign));
@@ -133,14 +141,20 @@ fn sentence(rule: &Rule, show: &dyn Fn(&str, f64) -> String) -> String {
             percent(tolerance)
         };
         let within = if tolerance > 0.0 {
-            format!(", no step back by more than {most}")
+            format!(", no step decided back by more than {most}")
         } else {
-            ", each step clearly".to_owned()
+            ", no step decided back".to_owned()
         };
         let (sides, last, ends) = match plain {
-            true if rule.against.is_empty() => (sides.clone(), "last minus first", each(ends)),
-            true => (minus.clone(), "last minus first", each(ends)),
-            false => (sides.clone(), "last over first", bounds(ends, &exact)),
+            true if rule.against.is_empty() => {
+                (sides.clone(), "trend from first to last", each(ends))
+            }
+            true => (minus.clone(), "trend from first to last", each(ends)),
+            false => (
+                sides.clone(),
+                "trend from first to last",
+                bounds(ends, &exact),
+            ),
         };
         format!("{figure} of {sides} {word}{along}{within}, {last} {ends}")
     };
@@ -177,7 +191,8 @@ fn sentence(rule: &Rule, show: &dyn Fn(&str, f64) -> String) -> String {
         Judge::Falls(asked) => steps("falls", asked),
         Judge::Flat(tolerance) => {
             format!(
-                "{figure} of {sides} is within {} of its mean{along}",
+                "{figure} of {sides} is flat{along}: trend from first to last within {0}, no point decided further \
+                 than {0} from the mean",
                 percent(*tolerance)
             )
         }
@@ -189,7 +204,9 @@ fn sentence(rule: &Rule, show: &dyn Fn(&str, f64) -> String) -> String {
             let whether = if rule.wide {
                 format!("at first and below it at last (the paper: between {from} and {to})")
             } else {
-                format!("up to {from} and below it from {to} on")
+                format!(
+                    "up to {from} and below it from {to} on, as geometric means, and no point decided against"
+                )
             };
             format!("{figure}: {first} is above {second} {whether}{along}")
         }
@@ -249,6 +266,12 @@ fn conditions(rule: &Rule) -> String {
             one => one.concat(),
         };
         words.push(format!("{verdicts} trials"));
+    }
+    if !rule.leave_out.is_empty() {
+        words.push(format!(
+            "cells with a trial that is {} left out",
+            rule.leave_out.join(" or ")
+        ));
     }
     if rule.paired {
         words.push("repeat by repeat".to_owned());

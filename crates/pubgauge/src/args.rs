@@ -5,6 +5,7 @@ mod collect;
 mod find;
 mod hosts;
 mod tools;
+mod until;
 
 use std::path::PathBuf;
 
@@ -19,6 +20,7 @@ pub use collect::{CollectArgs, CollectVerb, FileForm, MqttVersion};
 pub use find::FindArgs;
 pub use hosts::{HostsArgs, WorkerArgs};
 pub use tools::{ConvertArgs, ServeVerb, TraceVerb};
+pub use until::UntilArgs;
 
 /// Runs the same IoT workload over real publish/subscribe middleware and says which carries it,
 /// with which settings, and how far it will go.
@@ -335,6 +337,9 @@ pub struct RunArgs {
     /// HOST:PORT; without a host only this machine can ask.
     #[arg(long, value_name = "ADDR")]
     pub listen: Option<String>,
+    /// Whether cells are measured again.
+    #[command(flatten)]
+    pub until: UntilArgs,
     /// How external systems are logged in to.
     #[command(flatten)]
     pub login: Login,

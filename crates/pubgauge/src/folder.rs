@@ -285,7 +285,7 @@ impl Several {
         match self {
             Several::New { files, .. } => each(&args.selection, files, |selection| {
                 let args = alone(selection.clone());
-                let ready = Ready::of(&args, None, hosts)?;
+                let ready = Ready::of(&args, None, hosts)?.one_of(files.len(), &args);
                 let file = selection.study.as_deref().unwrap_or(Path::new(""));
                 let listed = Listed::new(file, &ready);
                 Ok(One {
@@ -303,7 +303,8 @@ impl Several {
                     } else {
                         args.selection.study = Some(listed.file.clone())
                     }
-                    let mut ready = Ready::of(&args, Some(&listed.begun), hosts)?;
+                    let ready = Ready::of(&args, Some(&listed.begun), hosts)?;
+                    let mut ready = ready.one_of(list.studies.len(), &args);
                     ready.prepared.given.clone_from(&listed.given);
                     Ok(One {
                         listed: listed.clone(),

@@ -43,6 +43,9 @@ pub struct Invocation {
     /// Number of other hosts that have the workers; absent if they are on the host of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hosts: Option<u32>,
+    /// `--until-decided`: seconds that repeats for undecided claims may take.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until_decided_s: Option<f64>,
 }
 
 impl Invocation {
@@ -82,6 +85,7 @@ impl Invocation {
                 insecure: login.insecure,
             },
             hosts,
+            until_decided_s: None,
         })
     }
 

@@ -319,6 +319,7 @@ impl pubgauge_campaign::Watch for Progress {
                 format!("  {}", pairs::words(comparisons, round))
             }
             Note::Searched(search) => format!("  {}", so_far(search)),
+            Note::Undecided(forecast) => forecast.words(),
             Note::NotMeasured(cell) => format!("not measured: {}: {}", cell.cell, cell.reason),
         });
     }

@@ -37,6 +37,8 @@ pub struct Ready {
     testbed: Testbed,
     tls: Option<Tls>,
     processes: Option<u32>,
+    /// Seconds that repeats for undecided claims may take.
+    budget_s: Option<f64>,
 }
 
 /// The result of a run.
@@ -109,11 +111,13 @@ impl Ready {
         if let Some(begun) = begun {
             begun.on_hosts(count)?;
         }
-        let invocation = match begun {
+        let mut invocation = match begun {
             Some(begun) => begun.clone(),
             None => Invocation::new(&prepared, &args.selection, &client, login, count)
                 .map_err(Ending::not_valid)?,
         };
+        let budget_s = args.until.seconds()?.or(invocation.until_decided_s);
+        invocation.until_decided_s = budget_s;
         Ok(Ready {
             prepared,
             invocation,
@@ -121,7 +125,18 @@ impl Ready {
             testbed,
             tls,
             processes,
+            budget_s,
         })
+    }
+
+    /// The same as one of so many studies, which share the budget for undecided claims that the arguments give. A study
+    /// that goes on as it was begun has its share already.
+    pub fn one_of(mut self, studies: usize, args: &RunArgs) -> Ready {
+        if args.until.until_decided {
+            self.budget_s = self.budget_s.map(|all| all / studies as f64);
+            self.invocation.until_decided_s = self.budget_s;
+        }
+        self
     }
 
     /// Runs what is not done yet, on other hosts if there are any, and writes results and page. Systems
@@ -143,6 +158,10 @@ impl Ready {
                 .any(|trial| trial.hosts.as_ref().is_some_and(|hosts| !hosts.are_free()));
         let calibration = calibration(args, &self.testbed, needed, stop);
         let mut folder = open_folder(args, &prepared, &self.invocation, calibration.as_ref())?;
+        // A run that once repeated what was undecided is judged as one that did.
+        let budget_s = self.budget_s.or(folder.results().study.until_decided_s);
+        folder.until_decided(budget_s);
+        let proposer = proposer.until_decided(budget_s);
         let mut progress = progress(args, &proposer, &folder, endpoint);
         let scratch = signals::scratch()
             .map_err(|e| Ending::not_valid(format!("cannot make a private folder: {e}")))?;

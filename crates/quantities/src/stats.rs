@@ -4,10 +4,13 @@ use std::cell::RefCell;
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
-use statrs::distribution::{ContinuousCDF, StudentsT};
+use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
 /// Confidence of every interval that decides.
 pub const CONFIDENCE: f64 = 0.95;
+
+/// Most repeats that are worth naming as what would decide.
+pub const MOST_REPEATS: u32 = 1000;
 
 /// The arithmetic mean; `None` without values.
 pub fn mean(values: impl IntoIterator<Item = f64>) -> Option<f64> {
@@ -200,14 +203,14 @@ impl Estimate {
     }
 
     /// About how many repeats would make its interval at a confidence narrower than `distance` on either side that it
-    /// has; `None` where repeats do not help, or more than 1000 would be needed.
+    /// has; `None` where repeats do not help.
     pub fn repeats_for(&self, distance: f64, confidence: f64) -> Option<u32> {
         let Estimate::Mean { repeats, .. } = *self else {
             return None;
         };
         let (low, high) = self.without(Lacks::default()).interval_at(confidence);
         let needed = (repeats as f64 * ((high - low) / 2.0 / distance).powi(2)).ceil();
-        (needed <= 1000.0).then(|| (needed as u32).max(repeats as u32 + 1))
+        (!needed.is_nan()).then(|| (needed as u32).max(repeats as u32 + 1))
     }
 }
 
@@ -286,16 +289,16 @@ pub fn ratio(a: &[f64], b: &[f64], comparisons: usize) -> Option<Ratio> {
     })
 }
 
-/// Wilson's 95 % interval of a share: `hits` of `all`.
-pub fn wilson(hits: usize, all: usize) -> (f64, f64) {
-    const Z: f64 = 1.959_963_984_540_054;
+/// Wilson's interval of a share, `hits` of `all`, at a confidence, 0 to 1.
+pub fn wilson(hits: usize, all: usize, confidence: f64) -> (f64, f64) {
+    let z = Normal::standard().inverse_cdf(1.0 - (1.0 - confidence) / 2.0);
     let (n, p) = (all as f64, hits as f64 / all.max(1) as f64);
     if all == 0 {
         return (0.0, 1.0);
     }
-    let scale = 1.0 + Z * Z / n;
-    let middle = p + Z * Z / (2.0 * n);
-    let half = Z * (p * (1.0 - p) / n + Z * Z / (4.0 * n * n)).sqrt();
+    let scale = 1.0 + z * z / n;
+    let middle = p + z * z / (2.0 * n);
+    let half = z * (p * (1.0 - p) / n + z * z / (4.0 * n * n)).sqrt();
     ((middle - half) / scale, (middle + half) / scale)
 }
 
@@ -308,6 +311,19 @@ pub fn half_by_chance(hits: usize, all: usize) -> f64 {
         term *= hit as f64 / (all - hit + 1) as f64;
     }
     sum
+}
+
+/// Weights of a trend over the order of so many points, which see any rise, wherever its steps are (the contrast of
+/// Abelson and Tukey, 1963, which of all contrasts has the largest least power). Of a straight line they give last minus
+/// first.
+pub fn isotonic(points: usize) -> Vec<f64> {
+    let n = points as f64;
+    // The share of a step that lies after the `at`-th point.
+    let step = |at: usize| (at as f64 * (1.0 - at as f64 / n)).sqrt();
+    let raw: Vec<f64> = (0..points).map(|at| step(at) - step(at + 1)).collect();
+    let straight = raw.iter().enumerate();
+    let straight: f64 = straight.map(|(at, w)| w * at as f64 / (n - 1.0)).sum();
+    raw.iter().map(|weight| weight / straight).collect()
 }
 
 /// A least-squares line.
@@ -406,14 +422,16 @@ mod tests {
     fn repeats_that_are_needed() {
         let e = Estimate::of(&[8.0, 9.0, 10.0, 11.0, 12.0]);
         assert_eq!(e.repeats_for(0.98, CONFIDENCE), Some(21));
-        assert_eq!(e.repeats_for(1e-9, CONFIDENCE), None);
+        assert_eq!(e.repeats_for(0.0, CONFIDENCE), Some(u32::MAX));
+        let agreeing = Estimate::of(&[8.0, 8.0, 8.0]);
+        assert_eq!(agreeing.repeats_for(0.0, CONFIDENCE), None);
     }
 
     #[test]
     fn wilsons_interval_of_known_values() {
-        let (low, high) = wilson(8, 10);
+        let (low, high) = wilson(8, 10, CONFIDENCE);
         assert!((low - 0.4902).abs() < 1e-3 && (high - 0.9433).abs() < 1e-3);
-        assert_eq!(wilson(0, 0), (0.0, 1.0));
+        assert_eq!(wilson(0, 0, CONFIDENCE), (0.0, 1.0));
     }
 
     #[test]
@@ -427,6 +445,25 @@ mod tests {
         ] {
             let found = half_by_chance(hits, all);
             assert!((found - chance).abs() < 1e-12, "{hits} of {all}: {found}");
+        }
+    }
+
+    #[test]
+    fn trends_of_known_curves() {
+        for points in [2, 3, 5, 11] {
+            let weights = isotonic(points);
+            let of = |curve: &dyn Fn(usize) -> f64| -> f64 {
+                let terms = weights.iter().enumerate();
+                terms.map(|(at, weight)| weight * curve(at)).sum()
+            };
+            let last = (points - 1) as f64;
+            assert!((of(&|at| 2.0 * at as f64 + 5.0) - 2.0 * last).abs() < 1e-9);
+            assert!(of(&|_| 7.0).abs() < 1e-9);
+            // A step anywhere is seen.
+            for place in 1..points {
+                let step = of(&|at| if at < place { 0.0 } else { 1.0 });
+                assert!((0.6..1.4).contains(&step), "{points} {place}: {step}");
+            }
         }
     }
 

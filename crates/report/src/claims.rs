@@ -1,6 +1,6 @@
 //! Judges a study's claims by what a run measured.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use pubgauge_claims::{
     Absent, Cell, Claim, Curve, Figures, Limit, Observation, Outcome, Picture, Point, Run, words,
@@ -22,6 +22,34 @@ use pubgauge_results::{network, window};
 /// searches are the limits. Where a limit is only known as "at least", a trial's true share of it may be smaller, so
 /// that it does not decide a claim about that share.
 pub fn judge(results: &Results, claims: &[Claim]) -> Vec<ClaimOutcome> {
+    over(results, claims, &outcome)
+}
+
+/// What would decide a claim.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Open {
+    /// About how many repeats, those that there are included.
+    pub repeats: u32,
+    /// Of which cells, by their names in the results.
+    pub cells: BTreeSet<String>,
+}
+
+/// For each claim, what would decide it; `None` where it is decided, or repeats would not help.
+pub fn open(results: &Results, claims: &[Claim]) -> Vec<Option<Open>> {
+    let plain = results.trials.iter().filter(|trial| trial.search.is_none());
+    let names: BTreeMap<Cell, &String> = plain.map(|t| (cell_of(t), &t.cell)).collect();
+    over(results, claims, &|claim, run| {
+        let open = pubgauge_claims::open(claim, run)?;
+        let cells = open.cells.iter().filter_map(|cell| names.get(cell));
+        Some(Open {
+            repeats: open.repeats,
+            cells: cells.map(|name| name.to_string()).collect(),
+        })
+    })
+}
+
+/// What `of` says of each claim by what a run measured.
+fn over<T>(results: &Results, claims: &[Claim], of: &dyn Fn(&Claim, &Run<'_>) -> T) -> Vec<T> {
     let unknown = |trial: &&Trial| trial.limit_share.as_ref().is_some_and(|s| s.at_least);
     let repeats = || {
         let plain = results.trials.iter().filter(|trial| trial.search.is_none());
@@ -36,6 +64,7 @@ pub fn judge(results: &Results, claims: &[Claim]) -> Vec<ClaimOutcome> {
     let trials = repeats().zip(&figures).map(|(trial, figures)| Observation {
         cell: cell_of(trial),
         repeat: trial.repeat,
+        round: trial.round,
         verdict: trial.verdict.status.word().to_owned(),
         figures,
     });
@@ -70,10 +99,11 @@ pub fn judge(results: &Results, claims: &[Claim]) -> Vec<ClaimOutcome> {
         limits: limits.collect(),
         absent: absent.chain(at_some_share).collect(),
         networks: networks(results),
+        in_rounds: results.study.until_decided_s.is_some(),
         scale: results.study.scale.clone().filter(|_| whole),
         show: &show,
     };
-    claims.iter().map(|claim| outcome(claim, &run)).collect()
+    claims.iter().map(|claim| of(claim, &run)).collect()
 }
 
 /// Of each cell that ran on a network, what that network is, in the words of claims (`docs/claims.md`).
@@ -105,6 +135,9 @@ fn properties(network: &Network) -> Vec<String> {
     if network.broker.hosts > 0 && network.broker.link.rate_bits_per_s.is_some() {
         words.push("a link of limited rate between clients and broker".to_owned());
     }
+    if network.broker.hosts > 0 && network.broker.link.delay_ns > 0 {
+        words.push("a link with delay between clients and broker".to_owned());
+    }
     words
 }
 
@@ -117,14 +150,20 @@ fn outcome(claim: &Claim, run: &Run<'_>) -> ClaimOutcome {
         rule: rule_words(claim),
         outcome: match found.outcome {
             Outcome::Holds => ClaimVerdict::Holds,
+            Outcome::InPart => ClaimVerdict::HoldsInPart,
+            Outcome::Depends => ClaimVerdict::Depends,
+            Outcome::StandInHolds => ClaimVerdict::StandInHolds,
+            Outcome::StandInInPart => ClaimVerdict::StandInHoldsInPart,
+            Outcome::StandInDoesNotHold => ClaimVerdict::StandInDoesNotHold,
             Outcome::DoesNotHold => ClaimVerdict::DoesNotHold,
             Outcome::CannotTell => ClaimVerdict::CannotTell,
             Outcome::NotApplicable => ClaimVerdict::NotApplicable,
         },
+        stand_in: claim.stand_in.clone().unwrap_or_default(),
+        repeats_to_tell: found.repeats_to_tell(),
         reason: found.reason,
         ours: found.ours,
         papers: claim.papers.clone(),
-        repeats_to_tell: found.repeats_to_tell,
         pictures: pictures(claim, run),
     }
 }

@@ -16,7 +16,7 @@ mod pairing;
 mod rounds;
 mod text;
 
-use pubgauge_quantities::stats::{CONFIDENCE, Estimate, MeanInterval};
+use pubgauge_quantities::stats::{CONFIDENCE, Estimate, MOST_REPEATS, MeanInterval};
 pub use pubgauge_results::comparison::Difference;
 use pubgauge_results::{Status, Trial};
 use serde::Serialize;
@@ -300,7 +300,8 @@ fn row(figure: NamedFigure, values: Values, confidence: f64, margin: f64) -> Row
     if row.verdict == Difference::CannotTell && relative {
         // The easier of the two to show: a change, or that the change is within the margin.
         let effect = change.middle().abs();
-        row.repeats_to_tell = change.repeats_for(effect.max(bound - effect), confidence);
+        let repeats = change.repeats_for(effect.max(bound - effect), confidence);
+        row.repeats_to_tell = repeats.filter(|repeats| *repeats <= MOST_REPEATS);
     }
     row
 }

@@ -1,7 +1,7 @@
 //! Summary of several studies: their claims with the outcomes; of those without claims, the answers.
 
 use pubgauge_quantities::shown;
-use pubgauge_results::claim::{ClaimOutcome, ClaimVerdict};
+use pubgauge_results::claim::ClaimOutcome;
 use pubgauge_results::model::Machine;
 use pubgauge_results::studies::{Counts, FORMAT, Studies, StudyOutcome};
 use pubgauge_results::{Results, Trial};
@@ -152,25 +152,22 @@ pub fn table(studies: &Studies, width: usize) -> String {
     let width = width.max(60);
     let mut out = format!("{}\n\n", title(studies));
     if studies.studies.iter().any(|s| !s.claims.is_empty()) {
-        out.push_str(&format!(
-            " {:<NAME$} holds  does not hold  cannot tell  not applicable  trials\n",
-            "study"
-        ));
         for study in &studies.studies {
             let whole = plain(name(study));
-            let mut shown: String = whole.chars().take(NAME).collect();
-            if shown.len() < whole.len() {
-                shown.pop();
-                shown.push('…');
+            let mut name: String = whole.chars().take(NAME).collect();
+            if name.len() < whole.len() {
+                name.pop();
+                name.push('…');
             }
-            let [holds, does_not, cannot, not] = study.counts.words().map(|(_, n)| match n {
-                _ if study.claims.is_empty() => "-".to_owned(),
-                n => n.to_string(),
-            });
-            out.push_str(&format!(
-                " {shown:<NAME$} {holds:>5} {does_not:>14} {cannot:>12} {not:>15} {:>7}\n",
-                study.trials
-            ));
+            let trials = shown::so_many(study.trials.into(), "trial");
+            let said = [outcomes(study.counts), trials];
+            let said: Vec<String> = said.into_iter().filter(|words| !words.is_empty()).collect();
+            wrapped(
+                &mut out,
+                &format!(" {name:<NAME$} "),
+                &said.join("; "),
+                width,
+            );
         }
         out.push('\n');
     }
@@ -193,10 +190,18 @@ pub fn table(studies: &Studies, width: usize) -> String {
     out
 }
 
+/// `holds 6, cannot tell 21`: the outcomes that there are.
+fn outcomes(counts: Counts) -> String {
+    let some = counts.words().into_iter().filter(|(_, n)| *n > 0);
+    let words: Vec<String> = some.map(|(word, n)| format!("{word} {n}")).collect();
+    words.join(", ")
+}
+
 /// A claim in one line: outcome, sentence, both figures, reason.
 pub(crate) fn claim_words(claim: &ClaimOutcome) -> String {
     let mut text = format!("{} {}: {}", claim.id, claim.outcome.word(), claim.sentence);
     let said = [
+        ("stand-in", &claim.stand_in),
         ("why", &claim.reason),
         ("ours", &claim.ours),
         ("theirs", &claim.papers),
@@ -217,9 +222,7 @@ pub fn markdown(studies: &Studies, wanted: &[&str]) -> Result<String, String> {
         let studies = studies.studies.iter();
         studies.flat_map(|study| study.claims.iter().map(move |claim| (study, claim)))
     };
-    let decided = |claim: &ClaimOutcome| {
-        [ClaimVerdict::Holds, ClaimVerdict::DoesNotHold].contains(&claim.outcome)
-    };
+    let decided = |claim: &ClaimOutcome| claim.outcome.is_answer();
     let chosen: Vec<(&StudyOutcome, &ClaimOutcome)> = match wanted {
         [] => all().filter(|(_, claim)| decided(claim)).collect(),
         wanted => {
@@ -255,14 +258,16 @@ pub fn markdown(studies: &Studies, wanted: &[&str]) -> Result<String, String> {
             .reason
             .split("; ")
             .all(|figure| claim.ours.contains(figure));
-        let outcome = if told {
-            format!("**{}**", claim.outcome.word())
+        let why = if told {
+            String::new()
         } else {
-            format!(
-                "**{}**: {}",
-                claim.outcome.word(),
-                cell(&first(&claim.reason))
-            )
+            first(&claim.reason)
+        };
+        let said = [claim.stand_in.clone(), why];
+        let said: Vec<String> = said.into_iter().filter(|words| !words.is_empty()).collect();
+        let outcome = match &said[..] {
+            [] => format!("**{}**", claim.outcome.word()),
+            said => format!("**{}**: {}", claim.outcome.word(), cell(&said.join("; "))),
         };
         out.push_str(&format!(
             "| {} {} | {} ({}) | {} | {} | {outcome} |\n",
@@ -285,10 +290,10 @@ pub fn markdown(studies: &Studies, wanted: &[&str]) -> Result<String, String> {
     let facts: Vec<String> = facts.into_iter().filter(|fact| !fact.is_empty()).collect();
     out.push_str(&format!("\n(Measured on {}.)\n", cell(&facts.join("; "))));
     if !wanted.is_empty() {
-        let all = studies.studies.iter().map(|study| {
-            let counts = study.counts.words().map(|(word, n)| format!("{word} {n}"));
-            format!("{}: {}", cell(&study.study), counts.join(", "))
-        });
+        let all = studies
+            .studies
+            .iter()
+            .map(|study| format!("{}: {}", cell(&study.study), outcomes(study.counts)));
         let all: Vec<String> = all.collect();
         out.push_str(&format!("\n(Of all claims: {}.)\n", all.join("; ")));
     }

@@ -16,6 +16,9 @@ pub struct ClaimOutcome {
     pub rule: String,
     /// Whether it holds here.
     pub outcome: ClaimVerdict,
+    /// What stands in for what, where the claim is judged of a stand-in; else empty.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub stand_in: String,
     /// Why: what contradicts it, what is missing, what is left out. Empty where it simply holds.
     pub reason: String,
     /// The figures that were judged, with their 95 % intervals. For a claim that does not hold, the
@@ -78,8 +81,18 @@ pub struct ClaimPoint {
 pub enum ClaimVerdict {
     /// It holds here.
     Holds,
+    /// Some parts of it hold; others do not, or could not be judged. The reason says which.
+    HoldsInPart,
+    /// It holds for some implementations and not for others; the reason says for which.
+    Depends,
     /// It does not hold here.
     DoesNotHold,
+    /// It holds for what stands in for the system or the recording that it is about.
+    StandInHolds,
+    /// It holds in part for what stands in.
+    StandInHoldsInPart,
+    /// It does not hold for what stands in.
+    StandInDoesNotHold,
     /// Neither could be shown; the reason says what would decide it.
     #[default]
     CannotTell,
@@ -92,9 +105,19 @@ impl ClaimVerdict {
     pub fn word(self) -> &'static str {
         match self {
             ClaimVerdict::Holds => "holds",
+            ClaimVerdict::HoldsInPart => "holds in part",
+            ClaimVerdict::Depends => "depends on the implementation",
             ClaimVerdict::DoesNotHold => "does not hold",
+            ClaimVerdict::StandInHolds => "stand-in holds",
+            ClaimVerdict::StandInHoldsInPart => "stand-in holds in part",
+            ClaimVerdict::StandInDoesNotHold => "stand-in does not hold",
             ClaimVerdict::CannotTell => "cannot tell",
             ClaimVerdict::NotApplicable => "not applicable",
         }
+    }
+
+    /// Whether it answers the claim.
+    pub fn is_answer(self) -> bool {
+        !matches!(self, ClaimVerdict::CannotTell | ClaimVerdict::NotApplicable)
     }
 }

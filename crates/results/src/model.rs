@@ -116,6 +116,10 @@ pub struct StudyInfo {
     /// The size of the study that was chosen by name; absent: the study as written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scale: Option<String>,
+    /// Seconds that trials may take beyond the plan, where cells that an undecided claim needs are measured again until
+    /// it is decided; absent where they are not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until_decided_s: Option<f64>,
     /// Seed from which order and draws follow.
     pub seed: u64,
     /// Whether the run was cut off before all trials had run.

@@ -232,7 +232,12 @@ impl RunFolder {
             let _ = trials.remove(&partial);
             return Err(io_error("write", &self.root, &path)(error));
         }
+        let is_extra = trial.round > 0;
         self.results.trials.push(trial);
+        if is_extra {
+            let planned = &mut self.results.study.planned_trials;
+            *planned = (*planned).max(self.results.trials.len() as u32);
+        }
         self.write_results()
     }
 
@@ -288,6 +293,11 @@ impl RunFolder {
     /// Sets the outcomes of the claims; [`RunFolder::finish`] stores them.
     pub fn judged(&mut self, claims: Vec<ClaimOutcome>) {
         self.results.claims = claims;
+    }
+
+    /// Sets for how many seconds cells of undecided claims are measured again; the next trial stores it.
+    pub fn until_decided(&mut self, seconds: Option<f64>) {
+        self.results.study.until_decided_s = seconds;
     }
 
     /// What has been stored so far.

@@ -61,8 +61,17 @@ pub struct StudyOutcome {
 pub struct Counts {
     /// That hold.
     pub holds: u32,
+    /// That hold in part.
+    #[serde(default)]
+    pub in_part: u32,
+    /// That depend on the implementation.
+    #[serde(default)]
+    pub depends: u32,
     /// That do not hold.
     pub does_not_hold: u32,
+    /// That were answered for a stand-in, whichever way.
+    #[serde(default)]
+    pub stand_in: u32,
     /// That cannot be decided.
     pub cannot_tell: u32,
     /// That are not applicable.
@@ -76,7 +85,12 @@ impl Counts {
         for claim in claims {
             *match claim.outcome {
                 ClaimVerdict::Holds => &mut counts.holds,
+                ClaimVerdict::HoldsInPart => &mut counts.in_part,
+                ClaimVerdict::Depends => &mut counts.depends,
                 ClaimVerdict::DoesNotHold => &mut counts.does_not_hold,
+                ClaimVerdict::StandInHolds
+                | ClaimVerdict::StandInHoldsInPart
+                | ClaimVerdict::StandInDoesNotHold => &mut counts.stand_in,
                 ClaimVerdict::CannotTell => &mut counts.cannot_tell,
                 ClaimVerdict::NotApplicable => &mut counts.not_applicable,
             } += 1;
@@ -86,14 +100,22 @@ impl Counts {
 
     /// All of them.
     pub fn all(&self) -> u32 {
-        self.holds + self.does_not_hold + self.cannot_tell + self.not_applicable
+        self.words().iter().map(|(_, count)| count).sum()
+    }
+
+    /// Those that have an answer.
+    pub fn answered(&self) -> u32 {
+        self.all() - self.cannot_tell - self.not_applicable
     }
 
     /// Each outcome with its count, in words.
-    pub fn words(&self) -> [(&'static str, u32); 4] {
+    pub fn words(&self) -> [(&'static str, u32); 7] {
         [
             (ClaimVerdict::Holds.word(), self.holds),
+            (ClaimVerdict::HoldsInPart.word(), self.in_part),
+            ("depends", self.depends),
             (ClaimVerdict::DoesNotHold.word(), self.does_not_hold),
+            ("stand-in", self.stand_in),
             (ClaimVerdict::CannotTell.word(), self.cannot_tell),
             (ClaimVerdict::NotApplicable.word(), self.not_applicable),
         ]

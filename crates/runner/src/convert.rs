@@ -107,6 +107,7 @@ pub fn trial(asked: Asked, workload: &Workload, record: &TrialRecord, beside: Be
         search: asked.search,
         limit_share: asked.limit_share,
         repeat: asked.repeat,
+        round: asked.round,
         verdict: Verdict::default(),
         started: beside.started,
         took_s: beside.took_s,

@@ -64,6 +64,8 @@ pub struct Asked {
     pub axes: Vec<AxisValue>,
     /// From 1.
     pub repeat: u32,
+    /// The round of repeats for undecided claims; 0 in a trial of the plan.
+    pub round: u32,
     pub search: Option<SearchStep>,
     pub limit_share: Option<LimitShare>,
 }

@@ -88,6 +88,7 @@ pub(crate) fn claim(file: &ClaimFile, named: &Sides) -> Result<Claim, Fault> {
         papers: file.papers.clone().unwrap_or_default(),
         parts,
         share,
+        stand_in: file.stand_in.clone(),
         needs: Needs {
             systems: file.needs_systems.clone(),
             network: file.needs_network.clone(),
@@ -190,6 +191,9 @@ impl<'a> Above<'a> {
             "a rule needs a `figure`, its own or the claim's".to_owned(),
         ))?;
         check_figure(figure).map_err(|message| ("figure", message))?;
+        if let Some(message) = unknown_verdict(&file.leave_out) {
+            return Err(("leave-out", message));
+        }
         if file.least.is_some() {
             return Err(("least", "`least` belongs to `any`".into()));
         }
@@ -206,6 +210,7 @@ impl<'a> Above<'a> {
                 None | Some(PointsFile::Every) => Points::Every,
                 Some(PointsFile::Some) => Points::Some,
                 Some(PointsFile::Mean) => Points::Mean,
+                Some(PointsFile::Joint) => Points::Joint,
             },
             sides: sides("sides", &file.sides)?,
             against: sides("against", &file.against)?,
@@ -214,6 +219,7 @@ impl<'a> Above<'a> {
             wide: file.wide.unwrap_or(false),
             paired: file.paired.unwrap_or(false),
             verdicts: self.verdicts.to_vec(),
+            leave_out: file.leave_out.clone(),
             filter: self.filter,
         };
         check(file, &rule)?;

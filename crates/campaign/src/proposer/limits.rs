@@ -44,6 +44,7 @@ impl Proposer<'_> {
             processes: self.processes_for(&trial)?,
             search: Some(stored),
             limit_share: None,
+            round: 0,
             trial,
         }))
     }
@@ -102,7 +103,7 @@ impl Proposer<'_> {
     ///
     /// # Errors
     /// Why it has no load, in a sentence.
-    pub(super) fn at_its_load(
+    pub(crate) fn at_its_load(
         &self,
         trial: &PlannedTrial,
         done: &[Trial],

@@ -7,7 +7,7 @@ use pubgauge_quantities::stats::{Estimate, Lacks};
 use pubgauge_quantities::written::amount;
 
 use crate::curve::{FEWEST, growth, spread_of_steps, spread_of_windows, too_few, variation};
-use crate::decide::{Finding, Outcome, Show, Ways, inside};
+use crate::decide::{Finding, Lack, Outcome, Show, Ways, inside};
 use crate::rule::{Count, Filter, Judge, Rule, admits, range};
 
 /// What a run measured.
@@ -20,6 +20,8 @@ pub struct Run<'a> {
     /// Of each cell that ran on a network between hosts, what that network is, in the words of claims. Cells that are
     /// not listed ran on one host.
     pub networks: BTreeMap<Cell, Vec<String>>,
+    /// Whether what was undecided was repeated in rounds, and judged after each: see [`Observation::round`].
+    pub in_rounds: bool,
     /// The scale at which the study was run, if that is not the whole study.
     pub scale: Option<String>,
     /// A figure's value with its unit.
@@ -100,6 +102,9 @@ pub struct Observation<'a> {
     pub cell: Cell,
     /// Its number among the repeats.
     pub repeat: u32,
+    /// The round of repeats that it belongs to, where what is undecided is repeated: 0 is that of the plan. Each round
+    /// is a look at the data, so that later ones need a higher confidence.
+    pub round: u32,
     /// Its verdict, as in `results.json`.
     pub verdict: String,
     pub figures: &'a dyn Figures,
@@ -154,7 +159,7 @@ impl Cell {
         }
     }
 
-    fn passes(&self, filter: &Filter) -> bool {
+    pub(crate) fn passes(&self, filter: &Filter) -> bool {
         filter
             .iter()
             .filter(|(key, _)| *key != "flow")
@@ -182,7 +187,7 @@ pub(super) enum Measured {
 }
 
 /// One point of the axis by its name, and what was measured there or why nothing was.
-pub(super) type Point = (String, Result<Measured, String>);
+pub(super) type Point = (String, Result<Measured, Lack>);
 
 /// One side along the axis.
 pub(super) struct Series {
@@ -197,25 +202,16 @@ pub(super) fn at(name: &str, point: &str) -> String {
     }
 }
 
-/// Nothing to judge by; with the number of repeats needed where more would help.
-pub(super) fn lacking(why: String) -> Finding {
-    let repeats_to_tell = why.contains("valid repeats").then_some(FEWEST as u32);
-    Finding {
-        repeats_to_tell,
-        ..Finding::cannot_tell(why)
-    }
-}
-
 /// Whether an estimate lies in a range, if there is one.
 pub(super) fn within(
-    estimate: Result<Estimate, String>,
+    estimate: Result<Estimate, Lack>,
     range: (f64, f64),
     ways: Ways,
     show: Show<'_>,
 ) -> Finding {
     match estimate {
         Ok(estimate) => inside(&estimate, range, ways, show),
-        Err(why) => lacking(why),
+        Err(lack) => lack.into(),
     }
 }
 
@@ -271,8 +267,7 @@ impl Series {
             if let Some(axis) = &rule.along {
                 filter.insert(axis.clone(), vec![point.clone()]);
             }
-            let found =
-                measured(run, rule, &filter).map_err(|why| format!("{}: {why}", at(&name, point)));
+            let found = measured(run, rule, &filter).map_err(|lack| lack.at(&at(&name, point)));
             (point.clone(), found)
         };
         let points = points.iter().map(each).collect();
@@ -297,7 +292,7 @@ impl Series {
     }
 
     /// The curve of each repeat that has all points: (x, y), y on logarithms if asked for.
-    pub(super) fn curves(&self, logs: bool) -> Result<Vec<Vec<(f64, f64)>>, String> {
+    pub(super) fn curves(&self, logs: bool) -> Result<Vec<Vec<(f64, f64)>>, Lack> {
         let mut all: Vec<(f64, &Vec<(u32, f64)>)> = Vec::new();
         for (point, measured) in &self.points {
             // Of an axis of names only the order counts.
@@ -308,13 +303,13 @@ impl Series {
                     return Err("limits have no curve for each repeat".into());
                 }
                 Ok(Measured::AtLeast(values)) => {
-                    return Err(format!("{}: {}", self.at(point), at_least(values.len())));
+                    return Err(at_least(values.len()).at(&self.at(point)));
                 }
                 Err(why) => return Err(why.clone()),
             }
         }
         if logs && !self.positive() {
-            return Err(format!("{}: a value is 0 and has no logarithm", self.name));
+            return Err(Lack::from("a value is 0 and has no logarithm").at(&self.name));
         }
         let repeats: Vec<u32> = all
             .first()
@@ -331,45 +326,44 @@ impl Series {
     }
 
     /// The values of the axis are numbers, whose distances count.
-    pub(super) fn numbers(&self) -> Result<(), String> {
+    pub(super) fn numbers(&self) -> Result<(), Lack> {
         let mut points = self.points.iter();
         match points.find(|(point, _)| amount(point).is_none()) {
-            Some((point, _)) => Err(format!("`{point}` is not a number")),
+            Some((point, _)) => Err(format!("`{point}` is not a number").into()),
             None => Ok(()),
         }
     }
 
-    pub(super) fn spreads_of_steps(&self) -> Result<Measured, String> {
+    pub(super) fn spreads_of_steps(&self) -> Result<Measured, Lack> {
         let curves = self.curves(true)?;
         let spread = |curve: &Vec<(f64, f64)>| {
             spread_of_steps(&curve.iter().map(|p| p.1).collect::<Vec<_>>())
         };
         let spreads: Option<Vec<f64>> = curves.iter().map(spread).collect();
-        let spreads =
-            spreads.ok_or_else(|| format!("{}: three points at least are needed", self.name))?;
+        let few = || Lack::from("three points at least are needed").at(&self.name);
+        let spreads = spreads.ok_or_else(few)?;
         self.spreads((1..).zip(spreads).collect())
     }
 
-    pub(super) fn spreads_of_windows(&self) -> Result<Measured, String> {
+    pub(super) fn spreads_of_windows(&self) -> Result<Measured, Lack> {
         let Some((_, measured)) = self.points.first() else {
-            return Err(format!("{}: not measured", self.name));
+            return Err(Lack::from("not measured").at(&self.name));
         };
-        let windows = match measured.as_ref().map_err(String::clone)? {
+        let windows = match measured.as_ref().map_err(Lack::clone)? {
             Measured::Repeats { windows, .. } => windows,
             Measured::AtLeast(values) => {
-                return Err(format!("{}: {}", self.name, at_least(values.len())));
+                return Err(at_least(values.len()).at(&self.name));
             }
             Measured::Between(..) => return Err("limits have no seconds".into()),
         };
         let spread =
             |(repeat, windows): &(u32, Vec<f64>)| Some((*repeat, spread_of_windows(windows)?));
         let spreads: Option<Vec<_>> = windows.iter().map(spread).collect();
-        self.spreads(
-            spreads.ok_or_else(|| format!("{}: a repeat has fewer than 8 seconds", self.name))?,
-        )
+        let short = || Lack::from("a repeat has fewer than 8 seconds").at(&self.name);
+        self.spreads(spreads.ok_or_else(short)?)
     }
 
-    fn spreads(&self, values: Vec<(u32, f64)>) -> Result<Measured, String> {
+    fn spreads(&self, values: Vec<(u32, f64)>) -> Result<Measured, Lack> {
         if values.iter().all(|(_, spread)| spread.is_finite()) {
             Ok(Measured::Repeats {
                 values,
@@ -377,13 +371,13 @@ impl Series {
                 windows: Vec::new(),
             })
         } else {
-            Err(format!("{}: a repeat does not vary at all", self.name))
+            Err(Lack::from("a repeat does not vary at all").at(&self.name))
         }
     }
 }
 
 /// The one cell that a filter lets through: its trials that count, or its limit.
-fn measured(run: &Run<'_>, rule: &Rule, filter: &Filter) -> Result<Measured, String> {
+fn measured(run: &Run<'_>, rule: &Rule, filter: &Filter) -> Result<Measured, Lack> {
     if rule.figure == "limit" {
         let mut limits = run.limits.iter().filter(|limit| limit.cell.passes(filter));
         return match (limits.next(), limits.next()) {
@@ -401,9 +395,18 @@ fn measured(run: &Run<'_>, rule: &Rule, filter: &Filter) -> Result<Measured, Str
     let absent = absent.filter(|cell| cell.passes(filter));
     let cells: BTreeSet<&Cell> = trials.iter().map(|t| &t.cell).chain(absent).collect();
     match cells.len() {
-        0 | 1 if trials.is_empty() => return Err(run.not_measured_for(filter)),
+        0 | 1 if trials.is_empty() => return Err(run.not_measured_for(filter).into()),
         0 | 1 => {}
-        n => return Err(format!("{n} cells fit; name settings, workload or axes")),
+        n => return Err(format!("{n} cells fit; name settings, workload or axes").into()),
+    }
+    let aside = |t: &&&Observation<'_>| rule.leave_out.contains(&t.verdict);
+    if let Some(first) = trials.iter().find(aside) {
+        let number = trials.iter().filter(aside).count();
+        let why = format!("{number} of {} repeats {}", trials.len(), first.verdict);
+        return Err(Lack {
+            aside: true,
+            ..why.into()
+        });
     }
     let counts = |t: &&&Observation<'_>| {
         if rule.verdicts.is_empty() {
@@ -418,11 +421,7 @@ fn measured(run: &Run<'_>, rule: &Rule, filter: &Filter) -> Result<Measured, Str
         |t: &&&Observation<'_>| ["overloaded", "lossy", "broken"].contains(&&*t.verdict);
     if let Some(bad) = trials.iter().find(|t| !counts(t) && of_system(t)) {
         let number = trials.iter().filter(|t| t.verdict == bad.verdict).count();
-        return Err(format!(
-            "{number} of {} repeats {}",
-            trials.len(),
-            bad.verdict
-        ));
+        return Err(format!("{number} of {} repeats {}", trials.len(), bad.verdict).into());
     }
     let kept: Vec<&Observation<'_>> = trials.iter().filter(counts).copied().collect();
     let flow = filter
@@ -472,8 +471,8 @@ const LEAST: [&str; 2] = ["delivered-rate", "delivered-bytes-rate"];
 const OF_DELIVERIES: [&str; 3] = ["lost", "duplicated", "reordered"];
 
 /// Why lower bounds do not suffice.
-pub(super) fn at_least(repeats: usize) -> String {
-    format!("the client was the limit: {repeats} repeats say *at least*, too few are valid")
+pub(super) fn at_least(repeats: usize) -> Lack {
+    format!("the client was the limit: {repeats} repeats say *at least*, too few are valid").into()
 }
 
 /// A figure, or the quotient of two: `published-rate / delivered-rate`.
@@ -492,16 +491,16 @@ fn figure(figures: &dyn Figures, flow: Option<&str>, name: &str) -> Option<f64> 
 
 /// A sum of points, each times its factor: by repeats, or of intervals of limits.
 pub(super) fn estimate(
-    terms: &[(f64, &Result<Measured, String>)],
+    terms: &[(f64, &Result<Measured, Lack>)],
     logs: bool,
     paired: bool,
-) -> Result<Estimate, String> {
+) -> Result<Estimate, Lack> {
     let scale = |value: f64| if logs { value.ln() } else { value };
     let mut repeats: Vec<(f64, Vec<(u32, f64)>)> = Vec::new();
     let (mut low, mut high, mut limits) = (0.0, 0.0, 0);
     let mut lacks = Lacks::default();
     for (factor, measured) in terms {
-        let measured = measured.as_ref().map_err(String::clone)?;
+        let measured = measured.as_ref().map_err(Lack::clone)?;
         if let Measured::AtLeast(_) = measured {
             lacks.high |= *factor > 0.0;
             lacks.low |= *factor < 0.0;
@@ -515,7 +514,7 @@ pub(super) fn estimate(
             }
             Measured::Repeats { values, .. } | Measured::AtLeast(values) => {
                 if values.len() < FEWEST {
-                    return Err(too_few(values.len()).reason);
+                    return Err(too_few(values.len()));
                 }
                 if logs && values.iter().any(|(_, value)| *value <= 0.0) {
                     return Err("a value is 0 and has no logarithm".into());
@@ -550,7 +549,7 @@ pub(super) fn estimate(
         .unwrap_or_default();
     let sums: Vec<f64> = first.iter().filter_map(|(repeat, _)| of(*repeat)).collect();
     if sums.len() < FEWEST {
-        Err(too_few(sums.len()).reason)
+        Err(too_few(sums.len()))
     } else {
         Ok(Estimate::of(&sums).without(lacks))
     }
@@ -558,11 +557,11 @@ pub(super) fn estimate(
 
 /// The judge of counts: exact, in every repeat. Where nothing was counted, the figures say how large the share
 /// may still be (rule of three).
-pub(super) fn count(measured: &Result<Measured, String>, wanted: Count) -> Finding {
+pub(super) fn count(measured: &Result<Measured, Lack>, wanted: Count) -> Finding {
     let (values, expected) = match measured {
-        Err(why) => return lacking(why.clone()),
+        Err(lack) => return lack.clone().into(),
         Ok(Measured::Between(..)) => return Finding::cannot_tell("a limit is no count"),
-        Ok(Measured::AtLeast(values)) => return Finding::cannot_tell(at_least(values.len())),
+        Ok(Measured::AtLeast(values)) => return at_least(values.len()).into(),
         Ok(Measured::Repeats {
             values, expected, ..
         }) => (values, *expected),
@@ -590,7 +589,7 @@ pub(super) fn count(measured: &Result<Measured, String>, wanted: Count) -> Findi
     if values.len() < FEWEST {
         Finding {
             ours,
-            ..too_few(values.len())
+            ..too_few(values.len()).into()
         }
     } else {
         Finding::new(Outcome::Holds, "", ours)

@@ -1,25 +1,26 @@
 //! Rules along an axis: from cells to the judges of curves.
 
+use pubgauge_quantities::stats::{Estimate, isotonic};
 use pubgauge_quantities::written::amount;
 
 use super::cells::{Measured, Point, Series, estimate, within};
-use super::{Judged, Judging, Line, log_range};
+use super::judging::{Judged, Judging, Line, log_range};
 use crate::curve::{self, shown_ratio};
-use crate::decide::{Ways, all, inside};
+use crate::decide::{Estimated, Lack, Ways, inside, joint};
 use crate::rule::{Bounds, Steps};
 
 impl Judging<'_> {
-    /// Step by step, then last over first. `up` is 1 for rises, -1 for falls.
+    /// The trend over the axis; no step may be decided back. `up` is 1 for rises, -1 for falls.
     pub(super) fn steps(&self, line: &Line<'_>, up: f64, asked: &Steps, outer: Ways) -> Judged {
         let points = two_points(line)?;
-        // Steps, and the ends.
+        // Steps, and the trend.
         let ways = Ways::every(points.len()).within(outer);
         let change = |from: usize, to: usize| {
-            let terms = line
-                .terms
-                .iter()
-                .flat_map(|(factor, s)| [(*factor, &s.points[to].1), (-factor, &s.points[from].1)]);
-            estimate(&terms.collect::<Vec<_>>(), !asked.plain, self.rule.paired)
+            self.weighted(line, !asked.plain, &|at| match at {
+                at if at == to => 1.0,
+                at if at == from => -1.0,
+                _ => 0.0,
+            })
         };
         let plain = |value: f64| (self.run.show)(&self.rule.figure, value);
         let (bound, ends, show): (f64, _, &dyn Fn(f64) -> String) = if asked.plain {
@@ -36,39 +37,67 @@ impl Judging<'_> {
         } else {
             (f64::NEG_INFINITY, bound)
         };
-        let step = |from: usize, to: usize, range| {
-            let name = format!("{} to {}", points[from].0, points[to].0);
-            (name, within(change(from, to), range, ways, show))
+        let step = |to: usize| {
+            let name = format!("{} to {}", points[to - 1].0, points[to].0);
+            (name, change(to - 1, to))
         };
-        let steps = (1..points.len()).map(|to| step(to - 1, to, step_range));
-        let ends = step(0, points.len() - 1, ends);
-        Ok(all(&steps.chain([ends]).collect::<Vec<_>>()))
+        let steps: Vec<Estimated> = (1..points.len()).map(step).collect();
+        let whole = within(self.trend(line, !asked.plain), ends, ways, show);
+        Ok(joint(
+            (of_trend(points), whole),
+            &steps,
+            step_range,
+            ways,
+            show,
+        ))
     }
 
     pub(super) fn flat(&self, line: &Line<'_>, tolerance: f64, outer: Ways) -> Judged {
         let points = two_points(line)?;
-        let count = points.len();
-        let ways = Ways::every(count).within(outer);
+        let ways = Ways::every(points.len() + 1).within(outer);
         let bound = (1.0 + tolerance).ln();
-        let share = 1.0 / count as f64;
+        let range = (-bound, bound);
+        let share = 1.0 / points.len() as f64;
         let at = |point: usize| {
-            let terms = line.terms.iter().flat_map(|(factor, s)| {
-                let own = move |other| if other == point { 1.0 - share } else { -share };
-                s.points
-                    .iter()
-                    .enumerate()
-                    .map(move |(other, (_, m))| (factor * own(other), m))
-            });
-            let estimate = estimate(&terms.collect::<Vec<_>>(), true, self.rule.paired);
-            let finding = within(estimate, (-bound, bound), ways, &shown_ratio);
-            (points[point].0.clone(), finding)
+            let own = |at| if at == point { 1.0 - share } else { -share };
+            (points[point].0.clone(), self.weighted(line, true, &own))
         };
-        Ok(all(&(0..count).map(at).collect::<Vec<_>>()))
+        let each: Vec<Estimated> = (0..points.len()).map(at).collect();
+        let whole = within(self.trend(line, true), range, ways, &shown_ratio);
+        Ok(joint(
+            (of_trend(points), whole),
+            &each,
+            range,
+            ways,
+            &shown_ratio,
+        ))
+    }
+
+    /// From first to last, were the curve a straight line over the order of its points.
+    fn trend(&self, line: &Line<'_>, logs: bool) -> Result<Estimate, Lack> {
+        let weights = isotonic(line.terms[0].1.points.len());
+        self.weighted(line, logs, &|at| weights[at])
+    }
+
+    /// A sum over the points of a line, each times its weight.
+    fn weighted(
+        &self,
+        line: &Line<'_>,
+        logs: bool,
+        weight: &dyn Fn(usize) -> f64,
+    ) -> Result<Estimate, Lack> {
+        let mut terms: Vec<(f64, &Result<Measured, Lack>)> = Vec::new();
+        for (factor, series) in &line.terms {
+            let points = series.points.iter().enumerate();
+            terms.extend(points.map(|(at, (_, found))| (factor * weight(at), found)));
+        }
+        terms.retain(|(weight, _)| *weight != 0.0);
+        estimate(&terms, logs, self.rule.paired)
     }
 
     pub(super) fn cross(&self, line: &Line<'_>, from: &str, to: &str, ways: Ways) -> Judged {
         let points = &line.terms[0].1.points;
-        let ratios: Vec<curve::Ratio> = (0..points.len())
+        let ratios: Vec<Estimated> = (0..points.len())
             .map(|at| (points[at].0.clone(), self.at(line, at, true)))
             .collect();
         if self.rule.wide {
@@ -81,7 +110,18 @@ impl Judging<'_> {
         let ends = amount(from).zip(amount(to));
         let (from, to) = ends.ok_or("the ends of the crossing are not numbers")?;
         let (above, below) = (count(&|v| v <= from), count(&|v| v >= to));
-        Ok(curve::cross(&ratios, above, below, ways))
+        let mean = |first: usize, count: usize| {
+            let within = first..first + count;
+            let own = |at| {
+                if within.contains(&at) {
+                    1.0 / count as f64
+                } else {
+                    0.0
+                }
+            };
+            self.weighted(line, true, &own)
+        };
+        Ok(curve::cross(&ratios, above, below, &mean, ways))
     }
 
     pub(super) fn jump(&self, line: &Line<'_>, from: &str, to: &str, ways: Ways) -> Judged {
@@ -129,7 +169,7 @@ impl Judging<'_> {
     }
 
     pub(super) fn spread(&self, line: &Line<'_>, bounds: Bounds, ways: Ways) -> Judged {
-        let spreads = |s: &Series| -> Result<Measured, String> {
+        let spreads = |s: &Series| -> Result<Measured, Lack> {
             match self.rule.along {
                 Some(_) => s.spreads_of_steps(),
                 None => s.spreads_of_windows(),
@@ -149,10 +189,17 @@ impl Judging<'_> {
     }
 }
 
+fn of_trend(points: &[Point]) -> String {
+    match points {
+        [(first, _), .., (last, _)] => format!("trend from {first} to {last}"),
+        _ => "trend".to_owned(),
+    }
+}
+
 /// The points of a line, of which there must be two at least.
-fn two_points<'s>(line: &Line<'s>) -> Result<&'s [Point], String> {
+fn two_points<'s>(line: &Line<'s>) -> Result<&'s [Point], Lack> {
     match &line.terms[0].1.points[..] {
-        [] | [_] => Err("one point of the axis, at least two are needed".to_owned()),
+        [] | [_] => Err("one point of the axis, at least two are needed".into()),
         points => Ok(points),
     }
 }

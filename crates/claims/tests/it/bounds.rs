@@ -74,7 +74,7 @@ fn the_words_say_or_more() {
     )]);
     let finding = world.judge(&below);
     assert_eq!(finding.outcome, CannotTell);
-    assert_eq!(finding.repeats_to_tell, None);
+    assert_eq!(finding.repeats_to_tell(), None);
 }
 
 #[test]

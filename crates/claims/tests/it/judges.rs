@@ -3,9 +3,9 @@
 
 use crate::planted;
 
-use planted::{World, above, claim, found, null, rule, tally};
+use planted::{World, above, claim, found, null, rule, seldom, tally};
 use pubgauge_claims::Outcome::{CannotTell, DoesNotHold, Holds};
-use pubgauge_claims::decide::all;
+use pubgauge_claims::several::all;
 use pubgauge_claims::{Bounds, Claim, Count, Finding, Judge, Points, Rule, Steps};
 
 const SIZES: [&str; 5] = ["32B", "64B", "128B", "256B", "512B"];
@@ -149,6 +149,19 @@ fn equal_and_flat() {
     found(DoesNotHold, &level, |w| {
         curves(w, &SIZES, 0.05, &[("a", &step)])
     });
+    // A trend that the points alone would not show, and noise that is none.
+    let drift = |at: usize| 2.2f64.powf(at as f64 / 8.0);
+    found(DoesNotHold, &level, |w| {
+        curves(w, &ALL, 0.15, &[("a", &drift)])
+    });
+    seldom(DoesNotHold, &level, |w| {
+        curves(w, &ALL, 0.15, &[("a", &flat(7.0))])
+    });
+    // There and back.
+    let hump = |at: usize| [1.0, 1.0, 2.0, 1.0, 1.0][at];
+    found(DoesNotHold, &level, |w| {
+        curves(w, &SIZES, 0.05, &[("a", &hump)])
+    });
     // One point just at the tolerance: x over the mean of x, 1, 1, 1, 1 is x^(4/5).
     let edge = |at: usize| if at == 4 { 1.25f64.powf(1.25) } else { 1.0 };
     null(&level, |w| curves(w, &SIZES, 0.05, &[("a", &edge)]));
@@ -179,14 +192,19 @@ fn rises_and_falls() {
         curves(w, &SIZES, 0.05, &[("a", &dent)])
     });
     null(&rises, |w| curves(w, &SIZES, 0.01, &[("a", &|_| 1.0)]));
-    // A step back by exactly the tolerance.
-    null(&rises, |w| {
-        curves(
-            w,
-            &SIZES,
-            0.02,
-            &[("a", &|at| [1.0, 2.0, 2.0 / 1.05, 4.0, 8.0][at])],
-        )
+    // A step back by exactly the tolerance contradicts no rise.
+    let back = |at: usize| [1.0, 2.0, 2.0 / 1.05, 4.0, 8.0][at];
+    let back = |w: &mut World| curves(w, &SIZES, 0.02, &[("a", &back)]);
+    found(Holds, &rises, back);
+    // Many points of which none could be shown to rise by itself.
+    let slow = |at: usize| 1.04f64.powi(at as i32);
+    found(Holds, &rises, |w| curves(w, &ALL, 0.08, &[("a", &slow)]));
+    // One step late in the curve, which its ends alone do not show.
+    let late = |at: usize| if at < 8 { 1.0 } else { 1.3 };
+    found(Holds, &rises, |w| curves(w, &ALL, 0.08, &[("a", &late)]));
+    // Noise is no trend, either way.
+    seldom(DoesNotHold, &rises, |w| {
+        curves(w, &ALL, 0.2, &[("a", &|_| 1.0)])
     });
     let falls = one(rule(
         &["a"],

@@ -3,5 +3,7 @@
 mod bounds;
 mod combined;
 mod judges;
+mod outcomes;
 mod planted;
+mod rounds;
 mod traps;

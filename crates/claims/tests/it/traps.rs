@@ -5,8 +5,8 @@ use crate::planted;
 
 use planted::{World, above, claim, rule, side};
 use proptest::prelude::*;
-use pubgauge_claims::Outcome::{CannotTell, DoesNotHold, Holds, NotApplicable};
-use pubgauge_claims::{Bounds, Judge, Needs, Points, Rule, Steps};
+use pubgauge_claims::Outcome::{CannotTell, Depends, DoesNotHold, Holds, InPart, NotApplicable};
+use pubgauge_claims::{Bounds, Count, Judge, Needs, Points, Rule, Steps};
 
 fn two(truth: f64, repeats: u32) -> World {
     let mut world = World::new(7);
@@ -29,7 +29,7 @@ fn fewer_than_three_repeats_tell_nothing() {
         "{}",
         found.reason
     );
-    assert_eq!(found.repeats_to_tell, Some(3));
+    assert_eq!(found.repeats_to_tell(), Some(3));
     assert_eq!(two(5.0, 3).judge(&order).outcome, Holds);
 }
 
@@ -40,7 +40,7 @@ fn noise_tells_how_many_repeats_would_do() {
     world.plant("b", "64B", 1.0, 0.2, 5);
     let found = world.judge(&claim(vec![rule(&["a", "b"], above(1.0))]));
     assert_eq!(found.outcome, CannotTell);
-    let repeats = found.repeats_to_tell.expect("repeats would tell");
+    let repeats = found.repeats_to_tell().expect("repeats would tell");
     assert!((6..=1000).contains(&repeats), "{repeats}");
     assert!(
         found
@@ -123,6 +123,34 @@ fn an_overloaded_trial_is_not_left_out() {
     assert_eq!(world.outcome(order), Holds);
 }
 
+/// A claim about the loads that a system carries is not about the others.
+#[test]
+fn a_cell_that_the_rule_is_not_about_is_left_out() {
+    let mut world = two(5.0, 5);
+    for trial in world.trials.iter_mut().filter(|t| t.cell.system == "b") {
+        trial.figures.value = 0.0;
+    }
+    let none_lost = |sides: &[&str]| Rule {
+        leave_out: vec!["overloaded".into()],
+        ..rule(sides, Judge::Count(Count::Exactly(0.0)))
+    };
+    let lost = world.judge(&claim(vec![none_lost(&["a", "b"])]));
+    assert_eq!(lost.outcome, DoesNotHold);
+    for trial in world.trials.iter_mut().filter(|t| t.cell.system == "a") {
+        trial.verdict = "overloaded".into();
+    }
+    let left = world.judge(&claim(vec![none_lost(&["a", "b"])]));
+    assert_eq!(left.outcome, Holds, "{left:?}");
+    assert!(
+        left.reason
+            .contains("left out: a at 64B: a at 64B: 5 of 5 repeats overloaded"),
+        "{}",
+        left.reason
+    );
+    let nothing = world.judge(&claim(vec![none_lost(&["a"])]));
+    assert_eq!(nothing.outcome, NotApplicable);
+}
+
 #[test]
 fn a_filter_that_is_not_clear_is_not_guessed() {
     let loose = Rule {
@@ -166,11 +194,11 @@ fn implementations_must_agree() {
     };
     assert_eq!(judged(4.0).outcome, Holds);
     let differ = judged(0.5);
-    assert_eq!(differ.outcome, CannotTell);
+    assert_eq!(differ.outcome, Depends);
     assert!(
         differ
             .reason
-            .starts_with("it differs between implementations: a: holds; b: does not hold"),
+            .starts_with("holds with a; does not hold with b (dds/c at 64B"),
         "{}",
         differ.reason
     );
@@ -183,9 +211,14 @@ fn parts() {
     let missing = rule(&["a", "c"], above(1.0));
     let judged = |rules: Vec<Rule>| two(5.0, 5).judge(&claim(rules));
     assert_eq!(judged(vec![holds.clone(), holds.clone()]).outcome, Holds);
-    let one_fails = judged(vec![missing.clone(), fails, holds.clone()]);
-    assert_eq!(one_fails.outcome, DoesNotHold);
-    assert!(one_fails.reason.starts_with("b: "), "{}", one_fails.reason);
+    let one_fails = judged(vec![missing.clone(), fails.clone(), holds.clone()]);
+    assert_eq!(one_fails.outcome, InPart);
+    assert!(
+        one_fails.reason.starts_with("holds: c; does not hold: b ("),
+        "{}",
+        one_fails.reason
+    );
+    assert_eq!(judged(vec![missing.clone(), fails]).outcome, DoesNotHold);
     assert_eq!(
         judged(vec![holds.clone(), missing.clone()]).outcome,
         CannotTell
@@ -199,7 +232,7 @@ fn parts() {
     let found = two(5.0, 5).judge(&partly);
     assert_eq!(
         (found.outcome, found.reason.as_str()),
-        (Holds, "left out: b: the run has no c")
+        (InPart, "holds: a; left out: b (the run has no c)")
     );
     let mut wired = claim(vec![holds]);
     wired.needs.network = Some("links of 95 Mbit/s".into());

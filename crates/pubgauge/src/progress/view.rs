@@ -83,7 +83,8 @@ impl View {
 
     /// `[ 3/12]`.
     pub fn number(&self) -> String {
-        if self.of == 0 {
+        // Repeats for undecided claims come after those that were planned.
+        if self.of == 0 || self.number > self.of {
             return format!("[{}]", self.number);
         }
         let width = self.of.to_string().len();
@@ -179,7 +180,8 @@ impl View {
     }
 
     fn time(&self, now: Instant) -> String {
-        if self.of == 0 {
+        // Repeats for undecided claims come after those that were planned.
+        if self.of == 0 || self.number > self.of {
             return clock(self.elapsed(now));
         }
         let (elapsed, left) = (clock(self.elapsed(now)), clock(self.remaining(now)));

@@ -36,14 +36,29 @@ pub(super) fn anchor(id: &str) -> String {
 
 /// An outcome as a badge, explained on hover.
 fn badge(outcome: ClaimVerdict) -> Markup {
+    const IN_PART: &str = "Some parts hold; others do not, or could not be judged.";
     let (class, meaning) = match outcome {
         ClaimVerdict::Holds => (
             "valid",
             "Every interval that decides lies where the claim says.",
         ),
+        ClaimVerdict::HoldsInPart => ("aside", IN_PART),
+        ClaimVerdict::Depends => (
+            "aside",
+            "It holds for some implementations, and not for others.",
+        ),
         ClaimVerdict::DoesNotHold => (
             "broken",
             "An interval lies where the claim says it does not.",
+        ),
+        ClaimVerdict::StandInHolds => (
+            "valid",
+            "It holds for what stands in for the system or the recording that it is about.",
+        ),
+        ClaimVerdict::StandInHoldsInPart => ("aside", IN_PART),
+        ClaimVerdict::StandInDoesNotHold => (
+            "broken",
+            "It does not hold for what stands in for the system or the recording that it is about.",
         ),
         ClaimVerdict::CannotTell => ("unsteady", "Neither could be shown."),
         ClaimVerdict::NotApplicable => ("aside", "It is about something that is not here."),
@@ -70,6 +85,7 @@ pub(super) fn section(results: &Results) -> Markup {
 pub(super) fn article(shown: &Shown<'_>, id: &str, name: Markup) -> Markup {
     let claim = shown.claim;
     let said = [
+        ("stand-in", &claim.stand_in),
         ("papers", &claim.papers),
         ("ours", &claim.ours),
         ("why", &claim.reason),

@@ -66,14 +66,8 @@ impl Numbered<'_> {
 
 /// How many claims of each study have each outcome.
 fn overview(all: &[Numbered<'_>]) -> Markup {
-    let heads = [
-        "study",
-        "holds",
-        "does not hold",
-        "cannot tell",
-        "not applicable",
-        "trials",
-    ];
+    let outcomes = Counts::default().words().map(|(word, _)| word);
+    let heads = ["study"].into_iter().chain(outcomes).chain(["trials"]);
     let entries = |counts: Counts, trials: String| {
         let words = counts.words().map(|(word, count)| match counts.all() {
             0 => (word, text("–")),

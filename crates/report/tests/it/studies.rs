@@ -57,10 +57,10 @@ fn the_page_over_all_draws_and_links() {
     assert_eq!(
         counts,
         json!([
-            ["a", "1", "0", "0", "1", "0"],
-            ["b second", "0", "1", "1", "0", "0"],
-            ["c", "–", "–", "–", "–", "0"],
-            ["all", "1", "1", "1", "1", "0"]
+            ["a", "1", "0", "0", "0", "0", "0", "1", "0"],
+            ["b second", "0", "0", "0", "1", "0", "1", "0", "0"],
+            ["c", "–", "–", "–", "–", "–", "–", "–", "0"],
+            ["all", "1", "0", "0", "1", "0", "1", "1", "0"]
         ])
     );
     // What the picture shows can be saved: the same figures, with their unit.
@@ -203,6 +203,12 @@ fn the_table_in_markdown() {
         text.contains("| at 1: 2; at 2: 3; and 2 more | **holds** |"),
         "{text}"
     );
+    // A stand-in is told beside the outcome.
+    let claim = &mut many.studies[0].claims[0];
+    claim.outcome = ClaimVerdict::StandInHolds;
+    claim.stand_in = "a for A".to_owned();
+    let text = markdown(&many, &["first/C1"]).unwrap();
+    assert!(text.contains("| **stand-in holds**: a for A |"), "{text}");
     let named = markdown(&studies, &["second/C1", "C2"]).unwrap();
     assert_eq!(
         named.lines().nth(2).unwrap().split(' ').nth(1),
@@ -210,7 +216,7 @@ fn the_table_in_markdown() {
     );
     assert!(named.contains("**not applicable**: the run has no nats"));
     assert!(
-        named.contains("(Of all claims: first: holds 1, does not hold 0,"),
+        named.contains("(Of all claims: first: holds 1, not applicable 1;"),
         "{named}"
     );
     assert_eq!(

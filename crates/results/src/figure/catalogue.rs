@@ -95,7 +95,7 @@ const fn on_request(value: OfTrial) -> Value {
     Value::OnRequest(value)
 }
 
-const ENTRIES: [Entry; 45] = [
+const ENTRIES: [Entry; 48] = [
     entry(
         "published",
         "published",
@@ -352,6 +352,36 @@ const ENTRIES: [Entry; 45] = [
         SHARE,
         whole(|t| observed(t.worker_load.subscribers_running)),
         "of the measurement in which the busiest subscribing worker ran on a processor",
+    )
+    .in_claims(),
+    entry(
+        "subscribers-cpu",
+        "subscribers_cpu",
+        (Unit::Cores, Less),
+        whole(|t| observed(t.client_cpu_s.subscribers / t.duration_s)),
+        "processors that the subscribing workers used",
+    )
+    .in_claims(),
+    entry(
+        "publishers-waiting",
+        "publishers_waiting",
+        SHARE,
+        whole(|t| {
+            let load = &t.worker_load;
+            observed(load.publishers_running).map(|_| load.publishers_waiting)
+        }),
+        "of the measurement in which the busiest publishing worker was ready and had no processor",
+    )
+    .in_claims(),
+    entry(
+        "subscribers-waiting",
+        "subscribers_waiting",
+        SHARE,
+        whole(|t| {
+            let load = &t.worker_load;
+            observed(load.subscribers_running).map(|_| load.subscribers_waiting)
+        }),
+        "of the measurement in which the busiest subscribing worker was ready and had no processor",
     )
     .in_claims(),
     entry(

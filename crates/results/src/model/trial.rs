@@ -36,6 +36,9 @@ pub struct Trial {
     /// Values of the grid's axes.
     #[serde(default)]
     pub axes: Vec<AxisValue>,
+    /// The round of repeats for undecided claims that it belongs to; 0 in a trial of the plan.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub round: u32,
     /// Its place in the search that it is a part of; absent in a trial of a plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<SearchStep>,
@@ -405,4 +408,8 @@ pub struct SeriesRecord {
     pub system_context_switches: Option<ContextSwitches>,
     /// Longest stall of the machine in it, measured by the noise thread.
     pub noise_max_ns: u64,
+}
+
+fn is_zero(round: &u32) -> bool {
+    *round == 0
 }

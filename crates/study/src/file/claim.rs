@@ -40,9 +40,12 @@ pub struct ClaimFile {
     pub needs_network: Option<String>,
     /// Why no run can judge it.
     pub not_applicable: Option<String>,
+    /// What stands in for what, such as "Cyclone DDS's adaptive batching for RTI Connext's TurboMode": the outcome then
+    /// says that it is that of a stand-in.
+    pub stand_in: Option<String>,
     /// More than this share of the points that can be decided, such as "50%", instead of all parts.
     pub share: Option<String>,
-    /// One rule, or several parts, which must all hold.
+    /// One rule, or several parts: the claim holds if all do, and in part if some do.
     #[serde(default, skip_serializing_if = "is_default")]
     pub rule: RuleList,
 }
@@ -70,6 +73,10 @@ pub struct RuleFile {
     pub along: Option<String>,
     /// Verdicts of the trials that count; those of the claim if absent.
     pub verdicts: Option<Vec<String>>,
+    /// Verdicts of which one trial takes its cell out of the rule, where the claim is not about such cells:
+    /// ["overloaded", "broken"] of "the loads that a system carries".
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub leave_out: Vec<String>,
     /// Instead of a judge: parts of which one must hold, or `least`. They take over figure, cells, axis and
     /// verdicts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -82,7 +89,7 @@ pub struct RuleFile {
     /// The largest of all sides over the smallest is judged, whichever they are: by `value`, `rises`, `falls`
     /// or `flat`.
     pub gap: Option<bool>,
-    /// At every point (if absent), at some, or of the geometric mean over all.
+    /// At every point (if absent), at some, of the geometric mean over all, or of that with no point decided against.
     pub at: Option<PointsFile>,
     /// Judge: the figure of each side lies in a range, such as "< 1ms" or "0.9..1.1".
     pub value: Option<String>,
@@ -94,18 +101,18 @@ pub struct RuleFile {
     pub equal: Option<String>,
     /// Judge: exactly, in every repeat: "= 0" or "> 0".
     pub count: Option<String>,
-    /// Judge: it rises along the axis, no step falls by more than this: of ratios with a share, such as "5%",
-    /// of differences with a quantity, such as "0us".
+    /// Judge: its trend rises along the axis, no step is decided to fall by more than this: of ratios with a share, such
+    /// as "5%", of differences with a quantity, such as "0us".
     pub rises: Option<String>,
-    /// Judge: it falls along the axis, no step rises by more than this.
+    /// Judge: its trend falls along the axis, no step is decided to rise by more than this.
     pub falls: Option<String>,
-    /// Of `rises` and `falls`: the last over the first point; "> 1" and "< 1" if absent. Of differences: the
-    /// last minus the first; "> 0" and "< 0" if absent.
+    /// Of `rises` and `falls`: the trend from the first to the last point; "> 1" and "< 1" if absent. Of differences:
+    /// "> 0" and "< 0" if absent.
     pub ends: Option<String>,
-    /// Judge: each point is within this of the mean over the axis.
+    /// Judge: the trend along the axis is within this, and no point is decided further from the mean over it.
     pub flat: Option<String>,
     /// Judge: the first side is above the second up to the first value of the axis, below it from the
-    /// second value on.
+    /// second value on: as geometric means, no point decided against.
     pub cross: Option<[String; 2]>,
     /// Judge: the largest step lies between these values of the axis, and more than doubles the figure.
     pub jump: Option<[String; 2]>,
@@ -142,6 +149,8 @@ pub enum PointsFile {
     Some,
     /// Of the geometric mean over all.
     Mean,
+    /// Of the geometric mean over all, with no point decided against.
+    Joint,
 }
 
 /// What is asked of slopes.

@@ -40,6 +40,7 @@ pub fn picture(part: &str) -> ClaimPicture {
 
 pub fn claim(id: &str, outcome: ClaimVerdict, pictures: Vec<ClaimPicture>) -> ClaimOutcome {
     ClaimOutcome {
+        stand_in: String::new(),
         id: id.into(),
         sentence: format!("QoS 1 costs | more than <QoS 0>, says {id}."),
         source: "nobody 2020, table 2".into(),

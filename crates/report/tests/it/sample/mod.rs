@@ -214,6 +214,7 @@ fn of(loads: &[Load], repeats: u32, wanted: fn(&Profile) -> bool) -> (Results, L
             ),
         },
         study: StudyInfo {
+            until_decided_s: None,
             name: "first look".into(),
             question: Some("Which middleware carries a fleet of meters, and at what cost?".into()),
             started: "2026-11-21T01:45:00Z".into(),

@@ -1,0 +1,228 @@
+//! Repeats for undecided claims, over the simulated system in simulated time: what it does is planted.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use pubgauge_driver::Settings;
+use pubgauge_report::claims::judge;
+use pubgauge_results::StudyInfo;
+use pubgauge_results::claim::ClaimVerdict::{self, CannotTell, DoesNotHold, Holds};
+use pubgauge_results::model::Status;
+use pubgauge_runner::simulated::simulate;
+use pubgauge_simulator::Behaviour;
+use pubgauge_study::{PlanOptions, Study};
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use rand_distr::{Distribution, Normal};
+
+use super::*;
+use crate::{ClientOptions, Found, Prepared};
+
+/// Three systems: `c` is far slower, `a` and `b` are near each other.
+const STUDY: &str = r#"
+name = "near"
+systems = ["a", "b", "c"]
+repeats = 4
+[phases]
+warm-up = "50ms"
+measure = "400ms"
+drain-within = "2s"
+[[workload]]
+name = "w"
+flow = [{ payload = "64B", rate = "200/s" }]
+
+[[claim]]
+id = "far"
+sentence = "c is slower than a."
+source = "planted"
+rule = { figure = "latency.p50", sides = ["c", "a"], ratio = "> 1" }
+
+[[claim]]
+id = "near"
+sentence = "b is slower than a."
+source = "planted"
+rule = { figure = "latency.p50", sides = ["b", "a"], ratio = "> 1" }
+
+[[claim]]
+id = "nowhere"
+sentence = "b loses less than d."
+source = "planted"
+rule = { figure = "latency.p50", sides = ["b", "d"], ratio = "> 1" }
+"#;
+
+const SEEDS: u64 = 100;
+/// What a trial takes.
+const SECONDS: f64 = 2.0;
+
+fn prepared() -> Prepared {
+    let study = Study::parse("near.toml", STUDY, Path::new("")).expect("TOML");
+    let plan = study.plan(&PlanOptions::default());
+    Prepared {
+        given: String::new(),
+        plan: plan.unwrap_or_else(|error| panic!("{error}")),
+        systems: BTreeMap::new(),
+        folder: PathBuf::new(),
+        found: Found::default(),
+        processes: None,
+    }
+}
+
+fn proposer(prepared: &Prepared, budget_s: Option<f64>) -> Proposer<'_> {
+    match Proposer::new(prepared, &ClientOptions::default(), None) {
+        Ok(proposer) => proposer.until_decided(budget_s),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+fn next(proposer: &Proposer<'_>, results: &Results) -> Option<Proposal> {
+    let planned = proposer.next(&results.trials);
+    let proposal = planned.and_then(|planned| match planned {
+        None => proposer.again(results),
+        some => Ok(some),
+    });
+    proposal.unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// A trial whose latency is that of its system, a tenth more or less.
+fn measured(proposal: &Proposal, slower: f64, draws: &mut StdRng) -> Trial {
+    let trial = &proposal.trial;
+    let us = match trial.system.as_str() {
+        "a" => 200.0,
+        "b" => 200.0 * slower,
+        _ => 900.0,
+    };
+    let noise = Normal::new(0.0f64, 0.1).expect("a deviation").sample(draws);
+    let behaviour = Behaviour {
+        delay_median_ns: (1e3 * us * noise.exp()) as u64,
+        delay_sigma: 0.2,
+        seed: draws.random(),
+        ..Behaviour::default()
+    };
+    let workload = (*trial.workload).clone();
+    let run = simulate(workload, behaviour, Settings::default()).unwrap_or_else(|e| panic!("{e}"));
+    let mut done = run.trial;
+    assert_eq!(done.verdict.status, Status::Valid, "{:?}", done.verdict);
+    done.id = trial.order;
+    done.cell.clone_from(&trial.cell);
+    done.system.name.clone_from(&trial.system);
+    done.settings_name.clone_from(&trial.settings_name);
+    done.workload.name.clone_from(&trial.workload.name);
+    done.repeat = trial.repeat;
+    done.round = proposal.round;
+    done.took_s = SECONDS;
+    done
+}
+
+/// A run to its end; one that is resumed now and then proposes the same.
+fn carried_out(prepared: &Prepared, slower: f64, budget_s: Option<f64>, seed: u64) -> Results {
+    let mut draws = StdRng::seed_from_u64(seed);
+    let on = proposer(prepared, budget_s);
+    let mut results = Results {
+        study: StudyInfo {
+            planned_trials: prepared.plan.trials.len() as u32,
+            until_decided_s: budget_s,
+            ..StudyInfo::default()
+        },
+        ..Results::default()
+    };
+    while let Some(proposal) = next(&on, &results) {
+        if results.trials.len().is_multiple_of(5) {
+            let resumed = next(&proposer(prepared, budget_s), &results);
+            let said =
+                |p: &Proposal| (p.trial.order, p.trial.cell.clone(), p.trial.repeat, p.round);
+            assert_eq!(resumed.as_ref().map(said), Some(said(&proposal)));
+        }
+        let trial = measured(&proposal, slower, &mut draws);
+        results.trials.push(trial);
+        assert!(results.trials.len() < 2000, "there is an end");
+    }
+    results
+}
+
+fn outcomes(prepared: &Prepared, results: &Results) -> [ClaimVerdict; 3] {
+    let found = judge(results, &prepared.plan.claims);
+    [found[0].outcome, found[1].outcome, found[2].outcome]
+}
+
+#[test]
+fn only_what_is_undecided_is_repeated() {
+    let prepared = prepared();
+    let (mut told, mut repeated) = (0, 0);
+    for seed in 0..SEEDS {
+        let results = carried_out(&prepared, 1.12, Some(600.0), seed);
+        let [far, near, nowhere] = outcomes(&prepared, &results);
+        assert_eq!((far, nowhere), (Holds, CannotTell));
+        told += u32::from(near == Holds);
+        let extra: Vec<&Trial> = results.trials.iter().filter(|t| t.round > 0).collect();
+        repeated += u32::from(!extra.is_empty());
+        assert!(
+            extra.iter().all(|trial| trial.system.name != "c"),
+            "seed {seed}"
+        );
+        // In turns: a and b take theirs alternately, and have the same number at the end.
+        for pair in extra.chunks(2) {
+            let [one, other] = pair else {
+                panic!("an odd number of repeats: seed {seed}")
+            };
+            assert_eq!(one.repeat, other.repeat);
+            assert_ne!(one.system.name, other.system.name);
+        }
+    }
+    assert!(told >= 97, "{told} of {SEEDS}");
+    assert!(
+        repeated >= 50,
+        "four repeats told {repeated} of {SEEDS} nothing"
+    );
+}
+
+#[test]
+fn repeating_finds_no_difference_where_there_is_none() {
+    let prepared = prepared();
+    let told = (0..SEEDS).filter(|seed| {
+        let results = carried_out(&prepared, 1.0, Some(300.0), *seed);
+        [Holds, DoesNotHold].contains(&outcomes(&prepared, &results)[1])
+    });
+    let told = told.count();
+    assert!(told <= 8, "{told} of {SEEDS}");
+}
+
+#[test]
+fn the_budget_is_kept_and_used() {
+    let prepared = prepared();
+    let mut spent_all = 0;
+    for seed in 0..20 {
+        let results = carried_out(&prepared, 1.0, Some(50.0), seed);
+        let spent = spent_s(&results.trials, u32::MAX);
+        assert!(spent <= 50.0, "{spent} s");
+        spent_all += u32::from(spent >= 46.0);
+    }
+    assert!(spent_all >= 15, "{spent_all} of 20");
+    let none = carried_out(&prepared, 1.05, None, 1);
+    assert_eq!(none.trials.len(), prepared.plan.trials.len());
+}
+
+#[test]
+fn a_forecast_adds_up_what_claims_share() {
+    let prepared = prepared();
+    let results = carried_out(&prepared, 1.05, None, 3);
+    let on = proposer(&prepared, Some(600.0));
+    let forecast = on.forecast(&results);
+    let open = open(&results, &prepared.plan.claims);
+    let near = open[1].as_ref().expect("undecided after four repeats");
+    let lacking = f64::from(2 * (near.repeats - prepared.plan.repeats));
+    assert_eq!(forecast.seconds, [lacking * SECONDS]);
+    let of = |seconds: &[f64], beyond| Forecast {
+        seconds: seconds.to_vec(),
+        beyond,
+    };
+    assert_eq!(
+        of(&[70.0, 500.0, 2400.0], 1).words(),
+        "more repeats would decide 3 claims: 1 within about 2 min, 2 within about 9 min, all within about 40 min; 1 \
+         claim would take more than 1000 repeats"
+    );
+    assert_eq!(
+        of(&[5.0], 0).words(),
+        "more repeats would decide 1 claim: 1 within about 1 min"
+    );
+    assert_eq!(of(&[], 0).words(), "no claim waits for repeats");
+}

@@ -1,0 +1,147 @@
+//! Judges that look at one point of an axis at a time, or at all points together.
+
+use pubgauge_quantities::shown;
+use pubgauge_quantities::stats::Estimate;
+
+use super::cells::{self, estimate};
+use super::judging::{Judging, Line, log_range};
+use crate::curve::shown_ratio;
+use crate::decide::{Estimated, Finding, Lack, Ways, joint};
+use crate::rule::{Bounds, Judge, Points};
+
+impl Judging<'_> {
+    /// The points of each line, by themselves.
+    pub(super) fn points(&self, outer: Ways) -> Vec<Vec<(String, Finding)>> {
+        self.points_of(self.told(outer))
+    }
+
+    /// The points of each line, for judges that look at one point at a time.
+    pub(super) fn points_of(&self, outer: Ways) -> Vec<Vec<(String, Finding)>> {
+        let (sides, against) = (
+            self.series(&self.rule.sides),
+            self.series(&self.rule.against),
+        );
+        let ratios = !matches!(self.rule.judge, Judge::Value(_));
+        let lines = self.lines(&sides, &against, ratios);
+        let count = sides.first().map_or(0, |s| s.points.len());
+        let ways = match self.rule.points {
+            Points::Some => Ways::some(count).within(Ways::every(lines.len())),
+            Points::Every | Points::Joint => Ways::every(count * lines.len()),
+            Points::Mean => Ways::every(lines.len()),
+        };
+        let ways = ways.within(outer);
+        let of = |line: &Line<'_>| -> Vec<(String, Finding)> {
+            if self.rule.points == Points::Mean {
+                return vec![(line.name.clone(), self.mean(line, count, ways))];
+            }
+            let at = |point: usize| {
+                let name = cells::at(&line.name, &line.terms[0].1.points[point].0);
+                (
+                    name,
+                    self.point(line, ways, &|logs| self.at(line, point, logs)),
+                )
+            };
+            (0..count).map(at).collect()
+        };
+        lines.iter().map(of).collect()
+    }
+
+    /// Sides for judges of one value, else pairs.
+    pub(super) fn of_points<'l, 's>(
+        &self,
+        sides: &'l [Line<'s>],
+        pairs: &'l [Line<'s>],
+    ) -> &'l [Line<'s>] {
+        match self.rule.judge {
+            Judge::Value(_) => sides,
+            _ => pairs,
+        }
+    }
+
+    /// The mean over the axis decides, and no point may be decided against.
+    pub(super) fn jointly(&self, line: &Line<'_>, count: usize, outer: Ways) -> Finding {
+        // The points, and the mean.
+        let ways = Ways::every(count + 1).within(outer);
+        let whole = (String::new(), self.mean(line, count, ways));
+        let scale = self.scale(line);
+        let points: Vec<Estimated> = (0..count)
+            .map(|at| {
+                let name = line.terms[0].1.points[at].0.clone();
+                (name, self.at(line, at, scale.logs))
+            })
+            .collect();
+        joint(whole, &points, scale.range, ways, &scale.show)
+    }
+
+    fn mean(&self, line: &Line<'_>, count: usize, ways: Ways) -> Finding {
+        let share = 1.0 / count as f64;
+        let terms: Vec<_> = line
+            .terms
+            .iter()
+            .flat_map(|(factor, s)| s.points.iter().map(move |(_, m)| (factor * share, m)))
+            .collect();
+        self.point(line, ways, &|logs| estimate(&terms, logs, self.rule.paired))
+    }
+
+    fn point(
+        &self,
+        line: &Line<'_>,
+        ways: Ways,
+        at: &dyn Fn(bool) -> Result<Estimate, Lack>,
+    ) -> Finding {
+        let scale = self.scale(line);
+        cells::within(at(scale.logs), scale.range, ways, &scale.show)
+    }
+
+    /// In which range a point must lie for judges that look at one point at a time.
+    fn scale(&self, line: &Line<'_>) -> Scale<'_> {
+        let wide = |bounds: Bounds| {
+            if self.rule.wide {
+                bounds.wide()
+            } else {
+                bounds
+            }
+        };
+        let plain = |value: f64| {
+            if self.rule.gap {
+                shown::number(value)
+            } else {
+                (self.run.show)(&self.rule.figure, value)
+            }
+        };
+        let logs = |bounds, show| Scale {
+            logs: true,
+            range: log_range(bounds),
+            show,
+        };
+        let plainly = |bounds: Bounds| Scale {
+            logs: false,
+            range: (bounds.low, bounds.high),
+            show: Box::new(plain),
+        };
+        match self.rule.judge {
+            Judge::Ratio(bounds) => logs(wide(bounds), Box::new(shown_ratio)),
+            Judge::Equal(tolerance) => {
+                let bounds = Bounds {
+                    low: 1.0 / (1.0 + tolerance),
+                    high: 1.0 + tolerance,
+                };
+                logs(bounds, Box::new(shown_ratio))
+            }
+            Judge::Difference(bounds) => plainly(bounds),
+            // A share may be 0 in some repeats, and has no logarithm then.
+            Judge::Value(bounds) if line.terms.iter().all(|(_, s)| s.positive()) => {
+                logs(wide(bounds), Box::new(move |log| plain(log.exp())))
+            }
+            Judge::Value(bounds) => plainly(bounds),
+            _ => unreachable!("judges of points only"),
+        }
+    }
+}
+
+/// How a point is judged: in which range, on logarithms or plain, and how it is shown.
+struct Scale<'a> {
+    logs: bool,
+    range: (f64, f64),
+    show: Box<dyn Fn(f64) -> String + 'a>,
+}

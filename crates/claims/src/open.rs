@@ -1,0 +1,37 @@
+//! What would decide a claim that cannot be told.
+
+use std::collections::BTreeSet;
+
+use crate::decide::{Finding, Outcome, Tells, Ways};
+use crate::judge::{Cell, Run, all_needed, combinations, filters_of, judge};
+use crate::rule::Claim;
+
+/// A claim that repeats would decide.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Open {
+    /// About how many repeats of each of these cells, those that there are included.
+    pub repeats: u32,
+    /// The cells of the parts that would decide it.
+    pub cells: BTreeSet<Cell>,
+}
+
+/// What would decide a claim; `None` where it is decided, or repeats would not help.
+pub fn open(claim: &Claim, run: &Run<'_>) -> Option<Open> {
+    let repeats = judge(claim, run).tells?.repeats;
+    let of_part = |finding: &Finding| {
+        let soon = |tells: Tells| tells.repeats <= repeats;
+        finding.outcome == Outcome::CannotTell && finding.tells.is_some_and(soon)
+    };
+    let mut cells = BTreeSet::new();
+    for choice in combinations(claim) {
+        let found = all_needed(&claim.parts, &choice, run, Ways::ONE);
+        let parts = claim.parts.iter().zip(&found);
+        for (part, _) in parts.filter(|(_, (_, finding))| of_part(finding)) {
+            let filters = filters_of(std::slice::from_ref(part), Some(&choice));
+            let passes = |cell: &&Cell| filters.iter().any(|filter| cell.passes(filter));
+            let measured = run.trials.iter().map(|trial| &trial.cell);
+            cells.extend(measured.filter(passes).cloned());
+        }
+    }
+    Some(Open { repeats, cells }).filter(|open| !open.cells.is_empty())
+}

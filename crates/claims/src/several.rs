@@ -1,0 +1,254 @@
+//! How findings are combined.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::decide::{Finding, Outcome, Tells};
+
+/// All must hold: one that fails decides. What is not applicable is left out and named.
+pub fn all(findings: &[(String, Finding)]) -> Finding {
+    combine(findings, Outcome::DoesNotHold, Outcome::Holds)
+}
+
+/// One that holds decides; it fails if all fail.
+pub fn any(findings: &[(String, Finding)]) -> Finding {
+    combine(findings, Outcome::Holds, Outcome::DoesNotHold)
+}
+
+/// At least `least` must hold. What is not applicable is left out and named: it could have held, and could
+/// have failed.
+pub fn least(least: usize, findings: &[(String, Finding)]) -> Finding {
+    let count = |outcome| {
+        findings
+            .iter()
+            .filter(|(_, f)| f.outcome == outcome)
+            .count()
+    };
+    let left_out = count(Outcome::NotApplicable);
+    if findings.len() - left_out < least {
+        return Finding {
+            outcome: Outcome::NotApplicable,
+            ..all(findings)
+        };
+    }
+    let (held, failed) = (count(Outcome::Holds), count(Outcome::DoesNotHold));
+    let outcome = match held >= least {
+        true => Outcome::Holds,
+        false if findings.len() - failed < least => Outcome::DoesNotHold,
+        false => Outcome::CannotTell,
+    };
+    let each = findings
+        .iter()
+        .map(|(name, f)| named(name, &named(&f.outcome.to_string(), f.why())));
+    let each: Vec<String> = each.collect();
+    let reason = format!("{held} of {} hold: {}", findings.len(), shortened(&each));
+    // The n-th of those that go one way decides, where it is foreseen.
+    let nth = |toward, n: usize| {
+        let open = findings.iter().filter_map(|(_, f)| f.tells);
+        let mut open: Vec<Tells> = open.filter(|t| t.outcome == Some(toward)).collect();
+        open.sort_by_key(|tells| tells.repeats);
+        open.get(n.checked_sub(1)?).copied()
+    };
+    let enough = nth(Outcome::Holds, least.saturating_sub(held));
+    let too_few = nth(
+        Outcome::DoesNotHold,
+        (findings.len() - failed + 1).saturating_sub(least),
+    );
+    let told = enough.into_iter().chain(too_few);
+    let told = told.min_by_key(|tells| tells.repeats);
+    over(findings, outcome, reason, told)
+}
+
+/// The halves of a claim by their outcomes: which hold, which do not, and which could not be judged.
+pub fn in_part(findings: &[(String, Finding)]) -> Finding {
+    let reason = by_outcome(findings, ": ", "");
+    over(findings, Outcome::InPart, reason, None)
+}
+
+/// Implementations of the same thing must agree. Where they differ, `strictly` judges each by itself, at the
+/// confidence that so many need together: if they still differ, the outcome is [`Outcome::Depends`].
+pub fn agree(
+    findings: &[(String, Finding)],
+    strictly: impl FnOnce() -> Vec<(String, Finding)>,
+) -> Finding {
+    let outcomes = |findings: &[(String, Finding)]| -> BTreeSet<Outcome> {
+        let applicable = findings.iter().map(|(_, f)| f.outcome);
+        applicable
+            .filter(|o| *o != Outcome::NotApplicable)
+            .collect()
+    };
+    let seen = outcomes(findings);
+    let differ = |seen: &BTreeSet<Outcome>| seen.iter().filter(|o| o.is_answer()).count() > 1;
+    match seen.iter().next() {
+        None => return all(findings),
+        Some(Outcome::DoesNotHold) if seen.len() == 1 => {
+            return Finding {
+                ours: listed(findings, |f| &f.ours),
+                ..all(findings)
+            };
+        }
+        Some(Outcome::InPart) if seen.len() == 1 => {
+            let reason = listed(findings, |f| &f.reason);
+            return over(findings, Outcome::InPart, reason, None);
+        }
+        Some(Outcome::Holds) if seen.len() == 1 => return all(findings),
+        _ => {}
+    }
+    if differ(&seen) {
+        let strict = strictly();
+        if differ(&outcomes(&strict)) {
+            let reason = by_outcome(&strict, " with ", "");
+            return over(&strict, Outcome::Depends, reason, None);
+        }
+    }
+    let reason = by_outcome(findings, " with ", "not decided for every implementation: ");
+    over(findings, Outcome::CannotTell, reason, differing(findings))
+}
+
+/// When implementations are known to differ, or all are decided.
+fn differing(findings: &[(String, Finding)]) -> Option<Tells> {
+    let mut first: BTreeMap<Outcome, u32> = BTreeMap::new();
+    for (_, finding) in findings {
+        let foreseen = match finding.outcome {
+            Outcome::CannotTell => finding.tells.and_then(|t| Some((t.outcome?, t.repeats))),
+            Outcome::NotApplicable => None,
+            decided => Some((decided, 0)),
+        };
+        if let Some((outcome, repeats)) = foreseen {
+            let least = first.entry(outcome).or_insert(repeats);
+            *least = repeats.min(*least);
+        }
+    }
+    let mut repeats: Vec<u32> = first.into_values().collect();
+    repeats.sort_unstable();
+    match repeats.get(1) {
+        Some(0) | None => every(findings),
+        Some(repeats) => Some(Tells {
+            outcome: Some(Outcome::Depends),
+            repeats: *repeats,
+        }),
+    }
+}
+
+/// When all that is undecided is decided.
+fn every(findings: &[(String, Finding)]) -> Option<Tells> {
+    let open = findings
+        .iter()
+        .filter(|(_, f)| f.outcome == Outcome::CannotTell);
+    let all: Vec<Tells> = open.map(|(_, f)| f.tells).collect::<Option<_>>()?;
+    let first = all.first()?.outcome;
+    let alike = all.iter().all(|tells| tells.outcome == first);
+    Some(Tells {
+        outcome: first.filter(|_| alike),
+        repeats: all.iter().map(|tells| tells.repeats).max()?,
+    })
+}
+
+/// Names by their outcomes; what does not hold or is open with its figures.
+fn by_outcome(findings: &[(String, Finding)], with: &str, before: &str) -> String {
+    let outcomes: BTreeSet<Outcome> = findings.iter().map(|(_, f)| f.outcome).collect();
+    let groups = outcomes.into_iter().map(|outcome| {
+        let of = findings.iter().filter(|(_, f)| f.outcome == outcome);
+        let each = of.map(|(name, f)| match (outcome, f.why()) {
+            (Outcome::Holds, _) | (_, "") => name.clone(),
+            (_, why) => format!("{name} ({why})"),
+        });
+        let word = match outcome {
+            Outcome::NotApplicable => "left out".to_owned(),
+            outcome => outcome.to_string(),
+        };
+        format!("{word}{with}{}", each.collect::<Vec<_>>().join(", "))
+    });
+    format!("{before}{}", groups.collect::<Vec<_>>().join("; "))
+}
+
+fn combine(findings: &[(String, Finding)], decides: Outcome, otherwise: Outcome) -> Finding {
+    let is = |outcome| findings.iter().filter(move |(_, f)| f.outcome == outcome);
+    let left_out: Vec<String> = is(Outcome::NotApplicable)
+        .map(|(name, f)| named(name, &f.reason))
+        .collect();
+    if left_out.len() == findings.len() {
+        let reason = if left_out.is_empty() {
+            "nothing to judge".to_owned()
+        } else {
+            left_out.join("; ")
+        };
+        return Finding::new(Outcome::NotApplicable, reason, "");
+    }
+    let some = |outcome: &Outcome| is(*outcome).next().is_some();
+    let outcome = [decides, Outcome::CannotTell].into_iter().find(some);
+    let outcome = outcome.unwrap_or(otherwise);
+    // A finding that holds at all its points needs no list of them as a reason, only of what was left out.
+    let mut reason = match outcome {
+        Outcome::Holds if decides != Outcome::Holds => listed(is(outcome), |f| &f.reason),
+        outcome => listed(is(outcome), Finding::why),
+    };
+    if !left_out.is_empty() {
+        let gap = if reason.is_empty() { "" } else { "; " };
+        reason.push_str(&format!("{gap}left out: {}", left_out.join("; ")));
+    }
+    // The first that goes the way in which one decides; else all must be known.
+    let open = findings.iter().filter_map(|(_, f)| f.tells);
+    let deciding = open.filter(|tells| tells.outcome == Some(decides));
+    let told = deciding.min_by_key(|tells| tells.repeats);
+    over(findings, outcome, reason, told.or_else(|| every(findings)))
+}
+
+/// The finding over several. Repeats tell only what is not decided.
+fn over(
+    findings: &[(String, Finding)],
+    outcome: Outcome,
+    reason: String,
+    tells: Option<Tells>,
+) -> Finding {
+    Finding {
+        outcome,
+        reason,
+        ours: listed(findings, |f| &f.ours),
+        tells: tells.filter(|_| outcome == Outcome::CannotTell),
+    }
+}
+
+pub(crate) fn named(name: &str, what: &str) -> String {
+    match (name, what) {
+        ("", what) => what.to_owned(),
+        (name, "") => name.to_owned(),
+        (name, what) => format!("{name}: {what}"),
+    }
+}
+
+/// What findings say, each once: of three and more that say the same, the first is named and the others are counted.
+pub(crate) fn listed<'a>(
+    findings: impl IntoIterator<Item = &'a (String, Finding)>,
+    of: impl Fn(&Finding) -> &str,
+) -> String {
+    let mut said: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (name, finding) in findings.into_iter().filter(|(_, f)| !of(f).is_empty()) {
+        let what = of(finding);
+        match said.iter_mut().find(|(known, _)| *known == what) {
+            // Two points have one step, which is also from the first to the last.
+            Some((_, names)) if names.contains(&name.as_str()) => {}
+            Some((_, names)) => names.push(name),
+            None => said.push((what, vec![name.as_str()])),
+        }
+    }
+    let each = said.iter().map(|(what, names)| {
+        let names = match &names[..] {
+            [first, _, more @ ..] if !more.is_empty() => {
+                format!("{first} and {} more", names.len() - 1)
+            }
+            names => names.join(", "),
+        };
+        named(&names, what)
+    });
+    shortened(&each.collect::<Vec<_>>())
+}
+
+/// Most that are listed one by one.
+const SHOWN: usize = 8;
+
+fn shortened(all: &[String]) -> String {
+    match all.len().checked_sub(SHOWN) {
+        None | Some(0) => all.join("; "),
+        Some(more) => format!("{}; and {more} more", all[..SHOWN].join("; ")),
+    }
+}

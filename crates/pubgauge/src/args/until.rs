@@ -1,0 +1,35 @@
+//! Until when the cells of a study are measured again.
+
+use clap::Args;
+use pubgauge_quantities::Span;
+
+use crate::exit::Ending;
+use crate::prepare::quantity;
+
+/// What may be spent where nothing is said, in seconds.
+const BUDGET_S: f64 = 3600.0;
+
+/// Whether cells that undecided claims need are measured again.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Claims that cannot be told")]
+pub struct UntilArgs {
+    /// After the study's own repeats, measure again what undecided claims need, in rounds that double the
+    /// repeats, until they are decided or the budget is spent. With --resume DIR also for a run that is over.
+    #[arg(long)]
+    pub until_decided: bool,
+    /// Time that these repeats may take, such as 3h, in all studies of a folder together; default: 1h.
+    #[arg(long, value_name = "SPAN", requires = "until_decided")]
+    pub budget: Option<String>,
+}
+
+impl UntilArgs {
+    /// Seconds that repeats may take; `None` where there are none.
+    ///
+    /// # Errors
+    /// If the budget is no span.
+    pub fn seconds(&self) -> Result<Option<f64>, Ending> {
+        let budget: Option<Span> = quantity("--budget", &self.budget)?;
+        let seconds = budget.map_or(BUDGET_S, |span| span.0 as f64 / 1e9);
+        Ok(self.until_decided.then_some(seconds))
+    }
+}
