@@ -12,7 +12,7 @@ use pubgauge_quantities::shown;
 use pubgauge_quantities::stats::{one_of, wilson};
 
 use crate::decide::{Finding, Outcome, Ways};
-use crate::rule::{Claim, Filter, Needs, Part};
+use crate::rule::{Claim, Filter, Needs, Part, Rule};
 use crate::several::{agree, all, in_part, least};
 pub use cells::{Absent, Cell, Figures, Limit, Observation, Run};
 use choice::{Choice, choice_name};
