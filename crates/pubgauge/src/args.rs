@@ -20,7 +20,7 @@ pub use collect::{CollectArgs, CollectVerb, FileForm, MqttVersion};
 pub use find::FindArgs;
 pub use hosts::{HostsArgs, WorkerArgs};
 pub use tools::{ConvertArgs, ServeVerb, TraceVerb};
-pub use until::UntilArgs;
+pub use until::{RunVerb, UntilArgs};
 
 /// Runs the same IoT workload over real publish/subscribe middleware and says which carries it,
 /// with which settings, and how far it will go.
@@ -50,7 +50,7 @@ worse), 2 the run is not valid (compare: cannot tell), 3 bad input.";
 #[derive(Debug, Subcommand)]
 pub enum Verb {
     /// Run a study: a file, the daily flags, or (with neither) the built-in first look.
-    Run(Box<RunArgs>),
+    Run(Box<RunVerb>),
     /// Find how far a system goes: the highest load that stays within the criteria, with the interval
     /// that the limit lies in.
     Find(Box<FindArgs>),
@@ -338,7 +338,8 @@ pub struct RunArgs {
     #[arg(long, value_name = "ADDR")]
     pub listen: Option<String>,
     /// Whether cells are measured again.
-    #[command(flatten)]
+    /// Of `pubgauge run` alone: a search has a budget of its own.
+    #[arg(skip)]
     pub until: UntilArgs,
     /// How external systems are logged in to.
     #[command(flatten)]

@@ -86,7 +86,7 @@ fn main() {
 
 fn act(cli: Cli) -> Result<i32, Ending> {
     match cli.verb {
-        Verb::Run(args) => run::run(&args),
+        Verb::Run(verb) => run::run(&verb.args()),
         Verb::Find(args) => run::find(*args),
         Verb::Plan(args) => plan::plan(&args),
         Verb::Systems(args) => systems::systems(&args),

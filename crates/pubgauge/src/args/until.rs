@@ -3,11 +3,32 @@
 use clap::Args;
 use pubgauge_quantities::Span;
 
+use super::RunArgs;
 use crate::exit::Ending;
 use crate::prepare::quantity;
 
 /// What may be spent where nothing is said, in seconds.
 const BUDGET_S: f64 = 3600.0;
+
+/// `pubgauge run`.
+#[derive(Debug, Args)]
+pub struct RunVerb {
+    /// As for a search.
+    #[command(flatten)]
+    run: RunArgs,
+    /// Repeats of what is undecided.
+    #[command(flatten)]
+    until: UntilArgs,
+}
+
+impl RunVerb {
+    pub fn args(self) -> RunArgs {
+        RunArgs {
+            until: self.until,
+            ..self.run
+        }
+    }
+}
 
 /// Whether cells that undecided claims need are measured again.
 #[derive(Clone, Debug, Default, Args)]
