@@ -63,7 +63,7 @@ impl Study {
     /// Reads a study file.
     ///
     /// # Errors
-    /// When it cannot be read, is larger than [`MAX_FILE_BYTES`], or is not TOML. What the keys
+    /// When it cannot be read, is larger than [`crate::MAX_FILE_BYTES`], or is not TOML. What the keys
     /// mean is checked by [`Study::file`] and [`Study::plan`].
     pub fn open(path: &Path) -> Result<Self, StudyError> {
         let text = read_text(path, &STUDY)?;
