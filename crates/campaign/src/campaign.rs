@@ -130,7 +130,7 @@ fn next(
     if let Some(proposal) = proposer.next(&results.trials)? {
         return Ok(Some(proposal));
     }
-    let again = proposer.again(results)?;
+    let again = proposer.again(results);
     let before = results.trials.last().map_or(0, |trial| trial.round);
     if again
         .as_ref()

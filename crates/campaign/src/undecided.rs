@@ -15,7 +15,7 @@ use pubgauge_results::model::Trial;
 use pubgauge_runner::searching;
 
 use crate::proposer::next_number;
-use crate::{Error, Proposal, Proposer};
+use crate::{Proposal, Proposer};
 
 /// The trials of a round, in order: index in the plan, and repeat.
 pub(crate) type Round = Vec<(usize, u32)>;
@@ -165,15 +165,10 @@ impl Proposer<'_> {
 
     /// The trial to measure after those of the plan, for claims that are undecided; `None` where none is, or the budget
     /// is spent.
-    ///
-    /// # Errors
-    /// None today; those of [`Proposer::next`].
-    pub fn again(&self, results: &Results) -> Result<Option<Proposal>, Error> {
-        let (Some(budget_s), trials) = (self.budget_s, &results.trials) else {
-            return Ok(None);
-        };
+    pub fn again(&self, results: &Results) -> Option<Proposal> {
+        let (budget_s, trials) = (self.budget_s?, &results.trials);
         if self.plan().rounds().is_some() || spent_s(trials, u32::MAX) >= budget_s {
-            return Ok(None);
+            return None;
         }
         let last = trials.iter().map(|trial| trial.round).max().unwrap_or(0);
         let rounds = [last, last + 1].into_iter().filter(|round| *round > 0);
@@ -196,10 +191,10 @@ impl Proposer<'_> {
             if let Some(mut proposal) = proposed.flatten().next() {
                 proposal.trial.order = next_number(trials);
                 proposal.round = number;
-                return Ok(Some(proposal));
+                return Some(proposal);
             }
         }
-        Ok(None)
+        None
     }
 
     /// The trials of a round. They follow from what was stored before it, so that a resumed run has the same.

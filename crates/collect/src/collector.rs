@@ -30,7 +30,7 @@ pub struct Until {
     pub messages: Option<u64>,
     /// After so long.
     pub time: Option<Duration>,
-    /// Once nothing came for so long while all brokers were connected.
+    /// Once nothing came for so long while all brokers were connected, or one of them was not for 10 s more.
     pub quiet: Option<Duration>,
 }
 
@@ -39,12 +39,14 @@ pub struct Until {
 pub struct Summary {
     /// Messages stored.
     pub messages: u64,
-    /// Messages whose acknowledgement was sent.
+    /// Messages whose acknowledgement was handed to the connection that they came on.
     pub acknowledged: u64,
     /// Finished files.
     pub files: u64,
     /// Messages in the log that cannot be read.
     pub damaged: u64,
+    /// Brokers that were not connected at the end.
+    pub out_of_reach: u64,
     /// Everything is in finished files; if not, the next start goes on with it.
     pub complete: bool,
 }
@@ -143,6 +145,7 @@ impl Collector {
             first: 0,
             began: now,
             heard_at: now,
+            reached_at: now,
             collector: &self,
         };
         lead.recall(&known);

@@ -52,7 +52,7 @@ pub struct Status {
     pub payload_bytes: Count,
     /// Messages in the log.
     pub stored: Count,
-    /// Messages whose acknowledgement was sent.
+    /// Messages whose acknowledgement was handed to the connection that they came on.
     pub acknowledged: Count,
     /// Commits of the log.
     pub commits: Count,

@@ -73,7 +73,8 @@ fn begin(args: &CollectArgs) -> Result<i32, Ending> {
         summary
     })?;
     args.output.show(&summary, || words(&summary));
-    Ok(if summary.damaged == 0 {
+    let all_heard = !args.once || summary.out_of_reach == 0;
+    Ok(if summary.damaged == 0 && all_heard {
         FINE
     } else {
         NOT_VALID
@@ -206,6 +207,12 @@ fn words(summary: &Summary) -> String {
     );
     if !summary.complete {
         text += "the log holds messages that are in no finished file yet: the next start goes on with them\n";
+    }
+    if summary.out_of_reach > 0 {
+        text += &format!(
+            "{} not connected at the end: what waits there is not here\n",
+            so_many(summary.out_of_reach, "broker")
+        );
     }
     if summary.damaged > 0 {
         text += &format!(

@@ -76,11 +76,8 @@ fn proposer(prepared: &Prepared, budget_s: Option<f64>) -> Proposer<'_> {
 
 fn next(proposer: &Proposer<'_>, results: &Results) -> Option<Proposal> {
     let planned = proposer.next(&results.trials);
-    let proposal = planned.and_then(|planned| match planned {
-        None => proposer.again(results),
-        some => Ok(some),
-    });
-    proposal.unwrap_or_else(|error| panic!("{error}"))
+    let planned = planned.unwrap_or_else(|error| panic!("{error}"));
+    planned.or_else(|| proposer.again(results))
 }
 
 /// A trial whose latency is that of its system, a tenth more or less.

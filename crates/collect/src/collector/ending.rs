@@ -13,6 +13,7 @@ impl Loop<'_> {
     /// Stores what was gathered, acknowledges it, and leaves the brokers, which keep the sessions.
     pub(super) fn end(mut self) -> Summary {
         let until = Instant::now() + self.collector.config.stop_within;
+        let out_of_reach = self.out_of_reach() as u64;
         self.tick = None;
         while Instant::now() < until && (self.storage.is_busy() || !self.gather.commit().is_empty())
         {
@@ -40,6 +41,7 @@ impl Loop<'_> {
             acknowledged: status.acknowledged.get(),
             files: status.files.get(),
             damaged: status.damaged.get(),
+            out_of_reach,
             complete,
         }
     }

@@ -19,6 +19,9 @@ use crate::storage::{Storage, Waker, unix_ns};
 /// Longest sleep: the stop flag, which a signal may set, is looked at in between.
 pub(super) const LONGEST: Duration = Duration::from_millis(200);
 
+/// How long a broker may be out of reach before a collection that ends by itself ends without it.
+const REACH: Duration = Duration::from_secs(10);
+
 /// Bytes of an acknowledgement.
 const ACK_LEN: usize = 4;
 
@@ -39,6 +42,8 @@ pub(super) struct Loop<'a> {
     pub(super) began: Instant,
     /// When a message came last.
     pub(super) heard_at: Instant,
+    /// When all brokers were connected last; the beginning, if they never were.
+    pub(super) reached_at: Instant,
 }
 
 impl Loop<'_> {
@@ -61,17 +66,30 @@ impl Loop<'_> {
         Ok(())
     }
 
-    fn is_over(&self, until: Until) -> bool {
+    /// Brokers that are not connected; a name without an address is one.
+    pub(super) fn out_of_reach(&self) -> usize {
+        let down = self.peers.iter().filter(|peer| !peer.is_up() && !peer.gone);
+        let names = 0..self.collector.config.brokers.len();
+        let nowhere = names.filter(|name| self.peers.iter().all(|peer| peer.endpoint != *name));
+        down.count() + nowhere.count()
+    }
+
+    fn is_over(&mut self, until: Until) -> bool {
+        if self.out_of_reach() == 0 {
+            self.reached_at = Instant::now();
+        }
         let status = &self.collector.status;
-        let all_up =
-            !self.peers.is_empty() && self.peers.iter().all(|peer| peer.is_up() || peer.gone);
         until
             .messages
             .is_some_and(|messages| status.stored.get() >= messages)
             || until.time.is_some_and(|time| self.began.elapsed() >= time)
-            || until
-                .quiet
-                .is_some_and(|quiet| all_up && self.heard_at.elapsed() >= quiet)
+            || until.quiet.is_some_and(|quiet| self.is_quiet(quiet))
+    }
+
+    /// Whether nothing came for so long, from brokers that are all connected or not to be had.
+    fn is_quiet(&self, quiet: Duration) -> bool {
+        let may_come = self.reached_at.elapsed() < REACH && self.out_of_reach() > 0;
+        !may_come && self.heard_at.elapsed() >= quiet
     }
 
     /// Whether as much was gathered as may wait for the disk.
@@ -181,14 +199,11 @@ impl Loop<'_> {
             return;
         };
         link.out().extend_from_slice(&acks.bytes);
-        let flushed = link.flush();
-        self.collector
-            .status
-            .acknowledged
-            .add((acks.bytes.len() / ACK_LEN) as u64);
-        if let Err(why) = flushed {
-            self.lost(at, why, Instant::now());
+        if let Err(why) = link.flush() {
+            return self.lost(at, why, Instant::now());
         }
+        let status = &self.collector.status;
+        status.acknowledged.add((acks.bytes.len() / ACK_LEN) as u64);
     }
 
     /// Sleeps until the next thing is due, and takes note of which sockets can go on.

@@ -47,7 +47,7 @@ pub struct CollectArgs {
     /// Serve metrics and health over HTTP: a port of the loopback address, or HOST:PORT.
     #[arg(long, value_name = "ADDRESS")]
     pub listen: Option<String>,
-    /// End once nothing has come for two seconds.
+    /// End once nothing has come for two seconds; a broker that cannot be reached is tried for ten.
     #[arg(long)]
     pub once: bool,
     /// End once at least so many messages are stored.

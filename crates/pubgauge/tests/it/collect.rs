@@ -133,6 +133,22 @@ fn events_and_results_are_json_where_that_is_asked_for() {
     );
 }
 
+/// With `--once` what waits at a broker out of reach is missing, and that is said.
+#[test]
+fn one_broker_of_two_that_is_not_there_is_no_complete_collection() {
+    let broker = Mosquitto::start();
+    let place = Place::new();
+    let unused = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let nowhere = format!("mqtt://{}", unused.local_addr().unwrap());
+    drop(unused);
+    let both = format!("{},{nowhere}", url(&broker));
+    let flags = ["collect", "--on", &both, "--topic", "m/#", "--to", "data"];
+    let done = place.run(&[&flags[..], &["--once"]].concat()).exits(2);
+    let says = "1 broker not connected at the end: what waits there is not here\n";
+    assert!(done.out.ends_with(says), "{done:?}");
+    assert!(done.err.contains("is the server running"), "{done:?}");
+}
+
 #[test]
 fn a_planted_fault_is_found_with_exit_code_1() {
     let broker = Mosquitto::start();
