@@ -20,10 +20,13 @@ pub struct SizedHost {
     /// added up over processors; absent where no quota is held.
     #[serde(default)]
     pub throttled: Option<f64>,
-    /// Share of the measurement for which its worker that waited most was ready and waited for a processor, less what
-    /// the host itself was kept waiting for: others had the processors then.
+    /// Processors that its processes may run on at once: those of the machine, or their threads if these are fewer.
     #[serde(default)]
-    pub crowded: f64,
+    pub processors: u32,
+    /// Share of the measurement for which its worker that waited most was ready and waited for a processor, at the end
+    /// of the host's share or because others had the processors.
+    #[serde(default)]
+    pub waited: f64,
     /// Share of the processor time used there that is pubgauge's own, by the calibration of the machine: what a
     /// message costs beyond the same bytes through a bare socket, times its messages. Absent where it is not known,
     /// and for hosts of brokers.

@@ -10,8 +10,8 @@ use pubgauge_engine::conductor::TrialRecord;
 use pubgauge_engine::recording::Recording;
 use pubgauge_network::{Host, Role, Size, Sizes};
 use pubgauge_results::SizedHost;
-use pubgauge_testbed::ProcessSampler;
 use pubgauge_testbed::shares::{HostShare, Share};
+use pubgauge_testbed::{ProcessSampler, usable_cpus};
 
 use crate::limits::{beside_realtime, on_all};
 
@@ -68,6 +68,7 @@ struct Metered {
     host: Host,
     share: Arc<HostShare>,
     processes: u32,
+    threads: u32,
     sampler: Option<ProcessSampler>,
     before: Reading,
     used: Reading,
@@ -81,8 +82,11 @@ struct Reading {
 
 impl Metered {
     fn read(&mut self) -> Reading {
+        let sample = self.sampler.as_mut().map(ProcessSampler::sample);
+        let threads = sample.as_ref().map_or(0, |sample| sample.threads);
+        self.threads = self.threads.max(threads);
         Reading {
-            cpu_ns: self.sampler.as_mut().map(|sampler| sampler.sample().cpu_ns),
+            cpu_ns: sample.map(|sample| sample.cpu_ns),
             throttled_ns: self.share.throttled_ns(),
         }
     }
@@ -96,6 +100,7 @@ impl SizeMeter {
             host: *host,
             share: share.clone(),
             processes: 0,
+            threads: 0,
             sampler: None,
             before: Reading::default(),
             used: Reading::default(),
@@ -149,13 +154,13 @@ impl SizeMeter {
                 (role(r.role), r.host + 1) == (metered.host.role, metered.host.number)
             };
             let workers: Vec<&Recording> = record.recordings.iter().filter(on_host).collect();
-            let throttled = share_of(metered.used.throttled_ns);
             Some(SizedHost {
                 host: metered.host.to_string(),
                 limits,
                 used_cores: share_of(metered.used.cpu_ns),
-                throttled,
-                crowded: (waited(&workers) - throttled.unwrap_or(0.0)).max(0.0),
+                throttled: share_of(metered.used.throttled_ns),
+                processors: metered.threads.min(usable_cpus().len() as u32),
+                waited: waited(&workers),
                 own: own.zip(metered.used.cpu_ns).and_then(|(own, cpu_ns)| {
                     let all = own_ns(&workers, own);
                     (!workers.is_empty() && cpu_ns > 0).then(|| all / cpu_ns as f64)

@@ -25,8 +25,24 @@ fn held<'a>(trial: &'a Trial, role: &str) -> impl Iterator<Item = &'a SizedHost>
 /// Share of the measurement for which a worker of a role was ready and waited for a processor that others had; `None`
 /// where no host of the role has a size.
 pub(super) fn crowded(trial: &Trial, role: &str) -> Option<f64> {
-    let waited = held(trial, role).map(|host| host.crowded);
-    waited.reduce(f64::max)
+    held(trial, role).map(of_others).reduce(f64::max)
+}
+
+/// Share of the measurement for which a worker of a host waited for a processor that others had: what it waited, less
+/// what the kernel kept it waiting at the end of the host's share. That is known of all processors together alone. A
+/// host that used up its size was kept from it by nobody, and all of that time is taken off. Of another host as
+/// little is as there may have been on one processor: what it lacks may be what others had.
+fn of_others(host: &SizedHost) -> f64 {
+    let throttled = host.throttled.unwrap_or(0.0);
+    let is_used_up = host
+        .used()
+        .is_some_and(|used| used >= thresholds::HOST_USED);
+    let own = if is_used_up {
+        throttled
+    } else {
+        throttled / f64::from(host.processors.max(1))
+    };
+    (host.waited - own).max(0.0)
 }
 
 /// The host of a role that came to the end of its size; of several one that is not host-bound, or the fullest.
@@ -61,19 +77,25 @@ fn of_host(trial: &Trial, host: &SizedHost) -> Option<AtEnd> {
         )
     };
     let ends = format!(
-        "{} used {} of its {cores} cores and was kept waiting at the end of them for {} of the time ({limit})",
+        "{} used {} of its {cores} cores and was kept waiting at the end of them for {} of the time, added up over \
+         processors ({limit})",
         host.host,
         percent(used),
         percent(throttled)
     );
     let (status, why) = match host.own {
-        _ if host.crowded > thresholds::WAITING => (
+        _ if of_others(host) > thresholds::WAITING => (
             Status::ClientBound,
             format!(
-                ", but its workers waited {} of the time for processors that others had (limit {})",
-                percent(host.crowded),
+                ", but its workers may have waited {} of the time for processors that others had (limit {})",
+                percent(of_others(host)),
                 percent(thresholds::WAITING)
             ),
+        ),
+        // A client that sends without a pause would have used up all that it got.
+        _ if trial.workload.flat_out && used < thresholds::HOST_USED => (
+            Status::ClientBound,
+            ", but did not use them up: others may have had the processors, or the system held it back".into(),
         ),
         None => (
             Status::ClientBound,

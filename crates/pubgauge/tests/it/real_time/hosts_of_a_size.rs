@@ -4,6 +4,7 @@
 use crate::common;
 
 use std::process::{Child, Command};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use common::*;
@@ -109,6 +110,52 @@ fn a_crowded_machine_beside_a_host_is_the_limit() {
     assert_eq!(
         trial["verdict"]["status"], "client-bound",
         "{}",
+        trial["verdict"]
+    );
+}
+
+/// Others that take the processors half of the time leave a host less than its size, also where its workers are on
+/// several processors at once.
+#[test]
+fn a_crowd_that_comes_and_goes_is_the_limit() {
+    let place = Place::new();
+    let processors = std::thread::available_parallelism().unwrap().get();
+    let crowd = Crowd::of(8 * processors);
+    let done = AtomicBool::new(false);
+    let two = flood("[0.2]").replace("{ payload", "{ pattern = \"n-1\", publishers = 2, payload");
+    place.write("sizes.toml", &two);
+    let flags = [
+        "run",
+        "sizes.toml",
+        "--publisher-workers",
+        "2",
+        "--out",
+        "run",
+    ];
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let signals = [libc::SIGSTOP, libc::SIGCONT].into_iter().cycle();
+            for signal in signals.take_while(|_| !done.load(Relaxed)) {
+                std::thread::sleep(Duration::from_millis(500));
+                crowd.0.iter().for_each(|one| kill(one.id() as i32, signal));
+            }
+        });
+        place
+            .start(&flags)
+            .ends_within(Duration::from_secs(300))
+            .ran_to_its_end();
+        done.store(true, Relaxed);
+    });
+    let results = place.results("run");
+    let trial = &results["trials"][0];
+    let own = host(trial, "publisher-1");
+    println!("{} {own}", trial["verdict"]);
+    // Where the machine gave the host all of its size in spite of them, its figures are its own.
+    let used = number(&own["used_cores"]) / cores(trial);
+    let status = &trial["verdict"]["status"];
+    assert!(
+        used >= 0.9 || status == "client-bound",
+        "{} {own}",
         trial["verdict"]
     );
 }

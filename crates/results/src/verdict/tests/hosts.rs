@@ -50,7 +50,8 @@ fn flood_from(cores: f64, cost_us: f64, own_us: f64, taken: f64) -> Trial {
     t.sized_hosts = vec![SizedHost {
         used_cores: Some(used),
         throttled: Some(1.0 - used - of_others),
-        crowded: of_others,
+        processors: 1,
+        waited: 1.0 - used,
         own: Some(own_us / cost_us),
         ..host("publisher-1", cores)
     }];
@@ -93,8 +94,28 @@ fn a_crowded_machine_beside_a_host_is_no_result() {
     }
     // The host got its share, and waited for others all the same.
     let mut t = flood_from(0.2, 5.0, 0.2, 0.0);
-    t.sized_hosts[0].crowded = 0.3;
+    t.sized_hosts[0].waited += 0.3;
     expect(&t, &here(), Status::ClientBound, "that others had");
+}
+
+/// Figures of two workers on a host of 0.2 cores, with the machine to themselves and beside others half of the time. What
+/// the kernel kept the host waiting is added up over both processors, and hides what others took.
+#[test]
+fn a_crowd_that_comes_and_goes_is_not_hidden_by_two_processors() {
+    let mut t = flood_from(0.2, 3.0, 0.2, 0.0);
+    let figures = |t: &mut Trial, used: f64, throttled: f64, waited: f64| {
+        t.sized_hosts = vec![SizedHost {
+            used_cores: Some(0.2 * used),
+            throttled: Some(throttled),
+            processors: 2,
+            waited,
+            ..host("publisher-1", 0.2)
+        }];
+    };
+    figures(&mut t, 0.99, 0.96, 0.50);
+    expect(&t, &here(), Status::HostBound, "publisher-1 used");
+    figures(&mut t, 0.70, 0.47, 0.43);
+    expect(&t, &here(), Status::ClientBound, "did not use them up");
 }
 
 #[test]
