@@ -43,7 +43,7 @@ pub fn of_system(name: &str, file: &SystemFile, driver: &dyn Driver) -> SystemCa
     }
 }
 
-/// Those of each system of a plan.
+/// The answers of each system of a plan.
 pub fn of_plan(prepared: &Prepared) -> Vec<SystemCapabilities> {
     let answers = prepared.systems.iter().map(|(name, chosen)| {
         let file = chosen.file.variant(chosen.variant.as_deref());

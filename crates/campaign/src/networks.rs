@@ -120,8 +120,8 @@ impl Networks {
         &self.infos
     }
 
-    /// The network that a trial asks for, up. Before the first trial on it, its bare links are measured, of which
-    /// `measuring` learns.
+    /// The network that a trial asks for, up. Before the first trial on it, its bare links are measured; `measuring` is
+    /// called when that begins.
     ///
     /// # Errors
     /// If it cannot be made or measured.

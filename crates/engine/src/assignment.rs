@@ -125,7 +125,7 @@ pub struct Link {
     pub index: u32,
 }
 
-/// Why a workload cannot be run.
+/// Why workers cannot run a workload that is sound in itself.
 #[derive(Debug, thiserror::Error)]
 pub enum BriefError {
     /// Streams have numbers in the header.

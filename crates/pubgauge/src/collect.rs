@@ -202,7 +202,7 @@ fn words(summary: &Summary) -> String {
     let mut text = format!(
         "{} stored, {} of them acknowledged, in {}\n",
         so_many(summary.messages, "message"),
-        shown::count(summary.acknowledged),
+        summary.acknowledged,
         so_many(summary.files, "finished file"),
     );
     if !summary.complete {
@@ -234,16 +234,16 @@ fn verified(dir: &Path, output: &Output) -> Result<i32, Ending> {
 }
 
 fn in_words(found: &verify::Verified) -> String {
-    let [qos_0, qos_1, qos_2] = found.by_qos.map(shown::count);
+    let [qos_0, qos_1, qos_2] = found.by_qos;
     let mut text = format!(
         "{} of {}: {} in {}, {} in the log\n\
          QoS 0: {qos_0}, QoS 1: {qos_1}, QoS 2: {qos_2}; {} marked by the broker as perhaps sent before\n",
         so_many(found.messages + found.messages_in_log, "message"),
         so_many(found.collectors as u64, "collector"),
-        shown::count(found.messages),
+        found.messages,
         so_many(found.files, "finished file"),
-        shown::count(found.messages_in_log),
-        shown::count(found.marked_duplicate),
+        found.messages_in_log,
+        found.marked_duplicate,
     );
     if found.unfinished_bytes > 0 {
         text += &format!(
@@ -257,9 +257,9 @@ fn in_words(found: &verify::Verified) -> String {
             run.run,
             so_many(run.messages, "message"),
             so_many(run.streams, "stream"),
-            shown::count(run.missing),
-            shown::count(run.duplicates),
-            shown::count(run.foreign),
+            run.missing,
+            run.duplicates,
+            run.foreign,
         );
     }
     match found.faults.len() {

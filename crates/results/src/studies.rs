@@ -64,12 +64,12 @@ pub struct Counts {
     /// That hold in part.
     #[serde(default)]
     pub in_part: u32,
-    /// That depend on the implementation.
+    /// Claims that hold for some implementations and not for others.
     #[serde(default)]
     pub depends: u32,
     /// That do not hold.
     pub does_not_hold: u32,
-    /// That were answered for a stand-in, whichever way.
+    /// Claims that were judged, with either outcome, by a system or recording that stands in for the paper's.
     #[serde(default)]
     pub stand_in: u32,
     /// That cannot be decided.

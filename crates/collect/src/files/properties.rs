@@ -6,7 +6,7 @@ use pubgauge_mqtt_codec::{Properties, Property};
 use serde_json::{Map, Value, json};
 
 /// The content type, and the other properties as a JSON object; neither where there is none. Topic alias is left out:
-/// it belongs to the connection.
+/// it means something on its connection alone.
 pub fn of(raw: &[u8]) -> (Option<&str>, Option<Map<String, Value>>) {
     let Ok(properties) = Properties::of_publish(raw) else {
         return (None, None);

@@ -22,7 +22,7 @@ pub const HEADER_LEN: usize = 28;
 pub struct Header {
     /// Number of its first message.
     pub first_seq: u64,
-    /// What its frames begin with.
+    /// Each of its frames begins with this number.
     pub mark: u32,
     /// What its messages are to become.
     pub form: Form,

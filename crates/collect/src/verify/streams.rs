@@ -29,7 +29,7 @@ pub struct StreamCounts {
 /// Gathers the headers of messages.
 #[derive(Default)]
 pub struct Streams {
-    /// By word: the key, the numbers found in each stream, and messages without a header.
+    /// What was found of each run of pubgauge, by the word of its mark.
     runs: BTreeMap<String, Run>,
 }
 

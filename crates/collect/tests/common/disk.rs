@@ -49,7 +49,7 @@ impl Loop {
         run("mount", &[&self.device, self.folder.to_str().unwrap()]);
     }
 
-    /// What is not on the disk now never will be; whoever writes gets errors.
+    /// Shuts the file system down: what was not written to the disk is lost, and later writes fail.
     pub fn lose_power(&mut self) {
         let folder = File::open(&self.folder).unwrap();
         let above = self.folder.parent().unwrap().metadata().unwrap();

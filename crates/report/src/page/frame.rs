@@ -24,7 +24,7 @@ pub(super) struct Document<'a> {
     /// What stands below the heading.
     pub(super) header: Markup,
     pub(super) sections: Markup,
-    /// The data of the charts: a workload each.
+    /// The data of the charts, one value for each workload.
     pub(super) workloads: Vec<Value>,
 }
 

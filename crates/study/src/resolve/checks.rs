@@ -121,7 +121,7 @@ fn check_network(testbed: &TestbedFile, clashes: &mut Clashes<'_>) {
     }
 }
 
-/// Checks hosts on this machine.
+/// Checks the hosts of `[testbed.hosts]`, which are on this machine without links.
 fn check_hosts(testbed: &TestbedFile, clashes: &mut Clashes<'_>) {
     let Some(hosts) = &testbed.hosts else { return };
     for (role, of) in [

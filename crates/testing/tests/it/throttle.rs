@@ -62,7 +62,7 @@ fn publish(number: u64, qos: QoS, len: usize) -> Vec<u8> {
     mqtt_bytes(Version::V311, Packet::Publish(publish))
 }
 
-/// Numbers from 0, of QoS 0.
+/// PUBLISH packets of QoS 0, numbered from 0.
 fn numbers(count: u64) -> Vec<u8> {
     let publish = |number| publish(number, QoS::AtMostOnce, 8);
     (0..count).flat_map(publish).collect()
@@ -92,7 +92,7 @@ fn until(what: &str, mut holds: impl FnMut() -> bool) {
     panic!("waited in vain for: {what}");
 }
 
-/// Nothing was dropped, and what has passed did not before it was due.
+/// Asserts that no packet was dropped, and none passed before it was due.
 #[track_caller]
 fn never_early(record: &[Passage]) {
     assert!(!record.is_empty());
