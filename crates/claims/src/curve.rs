@@ -86,6 +86,7 @@ pub fn cross_anywhere(ratios: &[Estimated], outer: Ways) -> Finding {
         Finding {
             outcome: Outcome::CannotTell,
             reason: "it crosses more than once".into(),
+            turn: None,
             ..ends
         }
     } else {
@@ -129,6 +130,7 @@ pub fn jump(curves: &[Vec<f64>], steps: Option<&[usize]>, outer: Ways) -> Findin
     let with = |outcome, reason: &str| Finding {
         outcome,
         reason: reason.into(),
+        turn: None,
         ..height.clone()
     };
     if steps.is_some() && there == 0 {
@@ -219,6 +221,7 @@ fn straight(curves: &[Vec<(f64, f64)>], outer: Ways) -> Finding {
         Finding {
             outcome: Outcome::Holds,
             tells: None,
+            turn: None,
             ..judged(furthest)
         }
     } else {
@@ -281,6 +284,7 @@ pub fn earlier(a: &[usize], b: &[usize], ours: String, ways: Ways) -> Finding {
             outcome: Some(toward),
             repeats: repeats as u32,
         }),
+        turn: None,
     }
 }
 

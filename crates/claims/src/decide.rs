@@ -71,6 +71,25 @@ pub struct Tells {
     pub repeats: u32,
 }
 
+/// What a figure would have to be for another outcome.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Turn {
+    /// The figure as it would have to be, and as it is.
+    pub words: String,
+    /// How far it is from there, in half lengths of its interval; infinite where that has no length or an open end.
+    pub distance: f64,
+}
+
+impl Turn {
+    /// The same, with what it is about.
+    pub(crate) fn of(self, name: &str) -> Turn {
+        Turn {
+            words: named(name, &self.words),
+            ..self
+        }
+    }
+}
+
 /// An outcome with what decided it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
@@ -81,6 +100,8 @@ pub struct Finding {
     pub ours: String,
     /// What more repeats would show; `None` where they would not help, or nothing is undecided.
     pub tells: Option<Tells>,
+    /// The figure that is nearest to another outcome; `None` where nothing is decided, or no single figure decides.
+    pub turn: Option<Turn>,
 }
 
 impl Finding {
@@ -91,6 +112,7 @@ impl Finding {
             reason: reason.into(),
             ours: ours.into(),
             tells: None,
+            turn: None,
         }
     }
 
@@ -244,14 +266,36 @@ pub fn inside(estimate: &Estimate, (low, high): (f64, f64), ways: Ways, show: Sh
         }
     });
     let found = |outcome, a, b| Finding::new(outcome, "", format!("{shown} {}", ends(a, b)));
+    let turned = |limit: f64, half: f64| {
+        limit.is_finite().then(|| Turn {
+            words: format!("{} instead of {shown}", show(limit)),
+            distance: if half > 0.0 && half.is_finite() {
+                (middle - limit).abs() / half
+            } else {
+                f64::INFINITY
+            },
+        })
+    };
     // An open end is never passed, not even by an open interval.
     let over_low = low == f64::NEG_INFINITY || from > low;
     let under_high = high == f64::INFINITY || to < high;
     if over_low && under_high {
-        return found(Outcome::Holds, from, to);
+        let limit = if middle - low < high - middle {
+            low
+        } else {
+            high
+        };
+        return Finding {
+            turn: turned(limit, (to - from) / 2.0),
+            ..found(Outcome::Holds, from, to)
+        };
     }
     if most < low || least > high {
-        return found(Outcome::DoesNotHold, least, most);
+        let limit = if most < low { low } else { high };
+        return Finding {
+            turn: turned(limit, (most - least) / 2.0),
+            ..found(Outcome::DoesNotHold, least, most)
+        };
     }
     let is_inside = middle > low && middle < high;
     let distance = if is_inside {
@@ -342,6 +386,7 @@ pub fn joint(
             _ => named(&name, whole.why()),
         },
         tells: soonest.filter(|_| undecided),
+        turn: whole.turn.map(|turn| turn.of(&name)),
         outcome: whole.outcome,
     }
 }

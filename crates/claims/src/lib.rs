@@ -21,7 +21,7 @@ pub mod rule;
 pub mod sentence;
 pub mod several;
 
-pub use decide::{Finding, Outcome, Tells};
+pub use decide::{Finding, Outcome, Tells, Turn};
 pub use judge::{
     Absent, Cell, Curve, Figures, Limit, Observation, Picture, Point, Run, judge, pictures,
 };

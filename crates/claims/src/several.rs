@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::decide::{Finding, Outcome, Tells};
+use crate::decide::{Finding, Outcome, Tells, Turn};
 
 /// All must hold: one that fails decides. What is not applicable is left out and named.
 pub fn all(findings: &[(String, Finding)]) -> Finding {
@@ -190,7 +190,40 @@ fn combine(findings: &[(String, Finding)], decides: Outcome, otherwise: Outcome)
     let open = findings.iter().filter_map(|(_, f)| f.tells);
     let deciding = open.filter(|tells| tells.outcome == Some(decides));
     let told = deciding.min_by_key(|tells| tells.repeats);
-    over(findings, outcome, reason, told.or_else(|| every(findings)))
+    let found = over(findings, outcome, reason, told.or_else(|| every(findings)));
+    let turn = if outcome == decides {
+        furthest(findings, decides)
+    } else {
+        found.turn
+    };
+    Finding { turn, ..found }
+}
+
+/// What each of those with this outcome would have to be: that of the furthest. `None` if one of them has none.
+fn furthest(findings: &[(String, Finding)], outcome: Outcome) -> Option<Turn> {
+    let is = findings.iter().filter(|(_, f)| f.outcome == outcome);
+    let turns: Vec<Turn> = is
+        .map(|(name, f)| Some(f.turn.clone()?.of(name)))
+        .collect::<Option<_>>()?;
+    let count = turns.len();
+    let furthest = turns
+        .into_iter()
+        .max_by(|a, b| a.distance.total_cmp(&b.distance))?;
+    Some(match count {
+        1 => furthest,
+        _ => Turn {
+            words: format!("all {count}, the furthest {}", furthest.words),
+            ..furthest
+        },
+    })
+}
+
+/// The nearest of those that are decided.
+fn nearest(findings: &[(String, Finding)]) -> Option<Turn> {
+    let turns = findings
+        .iter()
+        .filter_map(|(name, f)| Some(f.turn.clone()?.of(name)));
+    turns.min_by(|a, b| a.distance.total_cmp(&b.distance))
 }
 
 /// The finding over several. Repeats tell only what is not decided.
@@ -205,6 +238,7 @@ fn over(
         reason,
         ours: listed(findings, |f| &f.ours),
         tells: tells.filter(|_| outcome == Outcome::CannotTell),
+        turn: nearest(findings).filter(|_| outcome.is_answer()),
     }
 }
 

@@ -162,6 +162,7 @@ fn outcome(claim: &Claim, run: &Run<'_>) -> ClaimOutcome {
         stand_in: claim.stand_in.clone().unwrap_or_default(),
         repeats_to_tell: found.repeats_to_tell(),
         reason: found.reason,
+        would_change: found.turn.map(|turn| turn.words).unwrap_or_default(),
         ours: found.ours,
         papers: claim.papers.clone(),
         pictures: pictures(claim, run),

@@ -8,7 +8,7 @@ use pubgauge_results::{Results, Status};
 use crate::answers::{self, RowAnswer, Win, WorkloadAnswer};
 use crate::columns::{Column, columns};
 use crate::studies::claim_words;
-use crate::summary::{Cell, Summary, Workload};
+use crate::summary::{Cell, Doubt, Summary, Workload};
 use crate::terminal::{plain, wrapped};
 use crate::{brokers, bursts, crowd, hosts, network, on_request, shares, windows, workload};
 
@@ -261,12 +261,28 @@ fn short(status: Status) -> &'static str {
     }
 }
 
+/// Repeats that are not valid, and why; those that a client host of a given size bounded stand apart: their rates are
+/// quoted as those of such a host.
 fn not_valid(out: &mut String, summary: &Summary<'_>, width: usize) {
     let groups = summary.doubtful();
+    let (bound, doubtful): (Vec<_>, Vec<_>) = groups
+        .into_iter()
+        .partition(|(_, _, group)| group.status == Status::HostBound);
+    let heading = "Bound by the size of a client host (!): rates are those of such a host, latencies are not quoted:";
+    with_reasons(out, heading, &bound, width);
+    with_reasons(out, "Not valid (!), not to be quoted:", &doubtful, width);
+}
+
+fn with_reasons(
+    out: &mut String,
+    heading: &str,
+    groups: &[(&Workload<'_>, &Cell<'_>, Doubt<'_>)],
+    width: usize,
+) {
     if groups.is_empty() {
         return;
     }
-    out.push_str("Not valid (!), not to be quoted:\n");
+    wrapped(out, "", heading, width);
     // A grid may have dozens: then only the first reason of each, and a limited number of groups.
     let reasons = if groups.len() > DOUBTS_IN_FULL {
         1

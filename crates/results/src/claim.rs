@@ -21,6 +21,10 @@ pub struct ClaimOutcome {
     pub stand_in: String,
     /// Why: what contradicts it, what is missing, what is left out. Empty where it simply holds.
     pub reason: String,
+    /// The figure that is nearest to another outcome, as it would have to be and as it is; empty where no single
+    /// figure decides.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub would_change: String,
     /// The figures that were judged, with their 95 % intervals. For a claim that does not hold, the
     /// intervals have the higher confidence that many points together need.
     pub ours: String,

@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 
 use pubgauge_quantities::spelling::did_you_mean;
 use pubgauge_quantities::{Rate, Size, Span};
-use pubgauge_workload::schedule::{MIN_SIZE, Replay, ReplayMode};
+use pubgauge_workload::schedule::{MIN_SIZE, Replay, ReplayMode, ScheduleError};
 use pubgauge_workload::{
     Arrivals, AudienceError, Device, Exchange, Flow, Publisher, Sizes, Subscriber, TopicMatch,
     Workload, WorkloadError,
@@ -77,8 +77,20 @@ pub(crate) fn workload(
         answers_overheard(&workload, &mut clashes, notes);
         both_sides(&workload, notes);
     }
+    // A trace that cannot be read is told of where it is described.
+    let is_told = |error: &WorkloadError| {
+        let of_trace = matches!(
+            error,
+            WorkloadError::Schedule {
+                error: ScheduleError::Trace(_),
+                ..
+            }
+        );
+        of_trace && !traces.found.is_empty()
+    };
     if clashes.found.is_empty()
         && let Err(error) = workload.check()
+        && !is_told(&error)
     {
         let overlap = matches!(
             error,

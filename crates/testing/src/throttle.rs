@@ -10,7 +10,7 @@
 
 mod lane;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, channel};
@@ -113,6 +113,10 @@ impl Drop for Throttle {
     }
 }
 
+/// Packets of a rate whose intervals are shorter pass this far apart, several at once: a thread that wakes for each,
+/// before all others, would leave clients and server no processor. So exact are waits with a bound, too.
+const GRAIN_NS: Nanos = 500_000;
+
 /// What the threads of a throttle share.
 struct Shared {
     server: SocketAddr,
@@ -199,7 +203,7 @@ impl Shared {
         self.connections.lock().unwrap().remove(&order);
     }
 
-    /// Relays packets in one direction until either side ends.
+    /// Relays packets in one direction until either side ends. What one read brings goes on together.
     fn relay(&self, direction: Direction, client_id: &str, mut from: Packets<'_>, to: &TcpStream) {
         let lane = self.lane(direction);
         let (queue, waiting) = channel();
@@ -211,12 +215,21 @@ impl Shared {
                 let _ = to.shutdown(Shutdown::Write);
                 let _ = source.shutdown(Shutdown::Read);
             });
+            let mut admitted = Vec::new();
             while let Some(packet) = from.next() {
-                let Some((waiting, read_on)) = lane.admit(client_id, packet, monotonic_now())
-                else {
+                let now = monotonic_now();
+                let mut read_on = now;
+                if let Some((waiting, then)) = lane.admit(client_id, packet, now) {
+                    admitted.push(waiting);
+                    read_on = then;
+                }
+                let is_held = read_on > now + GRAIN_NS;
+                if !is_held && from.has_packet() {
                     continue;
-                };
-                if queue.send(waiting).is_err() || !self.sleep_until(read_on) {
+                }
+                if queue.send(std::mem::take(&mut admitted)).is_err()
+                    || is_held && !self.sleep_until(read_on)
+                {
                     break;
                 }
             }
@@ -225,27 +238,38 @@ impl Shared {
     }
 
     /// Writes packets when they are due, those that are due together at once.
-    fn pass(&self, lane: &Lane, waiting: &Receiver<Waiting>, mut to: &TcpStream) {
-        let mut later = None;
-        while let Some(next) = later.take().or_else(|| waiting.recv().ok())
-            && self.sleep_until(next.due_ns)
+    fn pass(&self, lane: &Lane, waiting: &Receiver<Vec<Waiting>>, mut to: &TcpStream) {
+        let mut pending = VecDeque::new();
+        let mut not_before = 0;
+        while let Some(next) = self.first(&mut pending, waiting)
+            && self.sleep_until(next.max(not_before))
         {
             let now = monotonic_now();
-            let mut due = vec![next];
-            while let Ok(next) = waiting.try_recv() {
-                if next.due_ns > now {
-                    later = Some(next);
-                    break;
-                }
-                due.push(next);
-            }
+            pending.extend(waiting.try_iter().flatten());
+            let later = pending.iter().position(|packet| packet.due_ns > now);
+            let due: Vec<Waiting> = pending.drain(..later.unwrap_or(pending.len())).collect();
             let bytes = due.iter().map(|packet| &*packet.bytes);
             let bytes = bytes.collect::<Vec<_>>().concat();
             if to.write_all(&bytes).is_err() {
                 return;
             }
             lane.passed(&due, now);
+            if lane.is_paced() {
+                not_before = now + GRAIN_NS;
+            }
         }
+    }
+
+    /// When the first of those that wait is due; waits until there is one. `None` if there will be none.
+    fn first(
+        &self,
+        pending: &mut VecDeque<Waiting>,
+        waiting: &Receiver<Vec<Waiting>>,
+    ) -> Option<Nanos> {
+        while pending.is_empty() {
+            pending.extend(waiting.recv().ok()?);
+        }
+        Some(pending[0].due_ns)
     }
 
     /// Waits for this moment; false if the throttle ends before.
@@ -280,11 +304,20 @@ impl Packets<'_> {
         Some(self.read.drain(..len).collect())
     }
 
+    /// Whether the next packet has been read.
+    fn has_packet(&self) -> bool {
+        self.packet_len().is_some()
+    }
+
+    fn packet_len(&self) -> Option<usize> {
+        let len = packet_len(&self.read, MAX_PACKET_LEN).expect("MQTT without TLS");
+        len.filter(|len| *len <= self.read.len())
+    }
+
     /// Reads until there is a whole packet, and says how long it is.
     fn await_packet(&mut self) -> Option<usize> {
         loop {
-            let len = packet_len(&self.read, MAX_PACKET_LEN).expect("MQTT without TLS");
-            if let Some(len) = len.filter(|len| *len <= self.read.len()) {
+            if let Some(len) = self.packet_len() {
                 return Some(len);
             }
             let mut chunk = [0; 8 << 10];

@@ -539,6 +539,34 @@ fn the_same_of_many_points_is_said_once() {
     assert_eq!(said(&["5", "6", "5", "5"]), "at 0 and 2 more: 5; at 1: 6");
 }
 
+/// Where all points must hold, the nearest would change what holds, and every one that fails what does not.
+#[test]
+fn the_figure_that_would_change_the_outcome_is_named() {
+    let order = one(rule(&["a", "b"], above(1.0)));
+    let turn = |of_a: &dyn Fn(usize) -> f64| {
+        let mut world = World::new(1);
+        curves(&mut world, &SIZES, 1e-4, &[("a", of_a), ("b", &|_| 1.0)]);
+        let found = world.judge(&order);
+        (found.outcome, found.turn.map(|turn| turn.words))
+    };
+    let (outcome, words) = turn(&|at| if at == 3 { 1.5 } else { 4.0 });
+    assert_eq!(outcome, Holds);
+    let words = words.unwrap();
+    assert!(
+        words.starts_with("a/b at 256B: 1 instead of 1.5"),
+        "{words}"
+    );
+    let (outcome, words) = turn(&|at| [4.0, 0.5, 4.0, 0.25, 4.0][at]);
+    assert_eq!(outcome, DoesNotHold);
+    let words = words.unwrap();
+    assert!(
+        words.starts_with("all 2, the furthest a/b at 256B: 1 instead of 0.25"),
+        "{words}"
+    );
+    let (outcome, words) = turn(&|_| 1.0);
+    assert_eq!((outcome, words), (CannotTell, None));
+}
+
 #[test]
 fn shares_of_decided_points() {
     let share = Claim {

@@ -89,6 +89,7 @@ pub(super) fn article(shown: &Shown<'_>, id: &str, name: Markup) -> Markup {
         ("papers", &claim.papers),
         ("ours", &claim.ours),
         ("why", &claim.reason),
+        ("would change it", &claim.would_change),
         ("rule", &claim.rule),
     ];
     html! {

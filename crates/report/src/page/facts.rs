@@ -22,8 +22,12 @@ const OPEN_DOUBTS: usize = 6;
 pub(super) fn doubts(page: &Page<'_>) -> Markup {
     let compared = |t: &&Trial| !summary::is_of_search(page.results, t);
     let trials = || page.results.trials.iter().filter(compared);
-    let valid = trials().filter(|t| t.verdict.status == Status::Valid);
-    let (valid, all) = (valid.count(), trials().count());
+    let with = |status| trials().filter(|t| t.verdict.status == status).count();
+    let (valid, bound, all) = (
+        with(Status::Valid),
+        with(Status::HostBound),
+        trials().count(),
+    );
     html! {
         section id="validity" {
             h2 { "What is not valid, and why" }
@@ -37,6 +41,10 @@ pub(super) fn doubts(page: &Page<'_>) -> Markup {
                 _ => {
                     p {
                         (valid) " of " (all) " trials are valid. "
+                        @if bound > 0 {
+                            (bound) " are host-bound: their rates are those of a client host of the given size, "
+                            "their latencies are not quoted. "
+                        }
                         "Figures of the others are marked wherever they stand and win nothing."
                     }
                     (reasons(&page.summary.doubtful()))

@@ -272,6 +272,39 @@ fn the_lossy_and_the_reference_never_win() {
     assert!(table.contains("!rabbitmq"), "{table}");
 }
 
+/// Their rates are quoted as those of such a host: they do not stand under what is not to be quoted.
+#[test]
+fn rows_that_a_host_of_a_given_size_bounded_stand_apart() {
+    let (mut results, logs) = sample::run(1);
+    for trial in &mut results.trials {
+        trial.verdict.status = match &*trial.system.name {
+            "zeromq" => Status::HostBound,
+            "rabbitmq" => Status::Lossy,
+            _ => Status::Valid,
+        };
+        let (rule, text) = (Rule::HostFull, format!("because of {}", trial.system.name));
+        trial.verdict.reasons = vec![Reason::new(rule, text)];
+    }
+    let table = table(&results, 80);
+    let (_, lists) = table
+        .split_once("Bound by the size of a client host")
+        .unwrap();
+    let (bound, not_valid) = lists.split_once("Not valid").unwrap();
+    assert!(
+        bound.contains("because of zeromq") && !bound.contains("because of rabbitmq"),
+        "{bound}"
+    );
+    assert!(not_valid.contains("because of rabbitmq"), "{not_valid}");
+    assert!(!not_valid.contains("because of zeromq"), "{not_valid}");
+    let bound = results
+        .trials
+        .iter()
+        .filter(|t| t.system.name == "zeromq")
+        .count();
+    let page = page(&results, &logs);
+    assert!(page.contains(&format!("{bound} are host-bound: their rates")));
+}
+
 #[test]
 fn ties_are_called_ties() {
     let (mut results, _) = sample::run(5);

@@ -99,6 +99,7 @@ fn each_mistake_has_its_message() {
         ("unknown trace", study("", "replay = { trace = \"meter\" }", "[trace.meters]\nfiles = \"Cargo.toml\"")),
         ("replay and rate", study("", "rate = \"1/s\"\nreplay = { trace = \"meters\" }", "[trace.meters]\nfiles = \"Cargo.toml\"")),
         ("trace that is not there", end("[trace.meters]\nfiles = \"nowhere.csv\"")),
+        ("trace that is not there, replayed", study("", "replay = { trace = \"meters\" }", "[trace.meters]\nfiles = \"nowhere.csv\"")),
         ("trace of an unset variable", end("[trace.meters]\nfiles = \"${PUBGAUGE_NOT_SET}/x.csv\"")),
         ("duration without unit", top("phases = { measure = 10 }")),
         ("duration of a wrong unit", top("phases = { measure = \"10 sec\" }")),

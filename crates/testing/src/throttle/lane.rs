@@ -22,7 +22,7 @@ pub struct Rules {
     /// Share of the PUBLISH packets of QoS 0 that is dropped, 0 to 1, by draws from a fixed seed.
     pub loss: f64,
     /// How long a packet waits at the most before the throttle stops reading from its sender, which TCP holds back
-    /// then, by the kernel's buffers later. Absent, the throttle reads everything at once.
+    /// then, by the kernel's buffers later; to half a millisecond. Absent, the throttle reads everything at once.
     pub longest_wait: Option<Duration>,
 }
 
@@ -74,6 +74,10 @@ impl Lane {
 
     pub(super) fn record(&self) -> Vec<Passage> {
         self.state().record.clone()
+    }
+
+    pub(super) fn is_paced(&self) -> bool {
+        self.state().rules.per_s.is_some()
     }
 
     /// Takes in what a client sends or gets, and says when its sender may be read again; `None` if it is dropped.

@@ -246,7 +246,7 @@ fn a_sender_is_held_back_where_a_wait_has_a_bound() {
     never_early(&record);
     for of in record {
         assert!(
-            of.due_ns.unwrap() <= of.entered_ns + 500 * MS + INTERVAL_NS,
+            of.due_ns.unwrap() <= of.entered_ns + 501 * MS + INTERVAL_NS,
             "{of:?}"
         );
     }

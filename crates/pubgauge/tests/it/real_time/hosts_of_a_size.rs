@@ -49,10 +49,12 @@ fn flood(sizes: &str) -> String {
     )
 }
 
+/// With half a core for the publisher the subscriber, which needs more of one, would wait for the two processors of a
+/// small machine.
 #[test]
 fn what_a_host_carries_is_in_proportion_to_its_size() {
     let place = Place::new();
-    let trials = run(&place, &flood("[0.1, 0.2, 0.5]"));
+    let trials = run(&place, &flood("[0.1, 0.2, 0.4]"));
     let mut each = Vec::new();
     for trial in &trials {
         let (own, cores) = (host(trial, "publisher-1"), cores(trial));

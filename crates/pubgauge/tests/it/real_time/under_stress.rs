@@ -427,17 +427,18 @@ fn a_publisher_that_is_not_read_loses_nothing() {
     assert!(reasons(&trial).contains(told), "{}", reasons(&trial));
 }
 
-/// Batches of 2,000 messages leave whole, the last one too.
+/// Batches of 500 messages, each larger than a socket's buffer, leave whole, the last one too. The throttle, whose
+/// threads go before others, would keep the workers waiting at a higher rate.
 #[test]
 fn what_is_gathered_leaves_whole() {
     let phases = "warm-up = \"500ms\"\nmeasure = \"1s\"";
     let gathered = format!(
         "{}\n[client]\npacing-within = \"100ms\"\n",
-        study("rate = \"20k/s\"", phases, "")
+        study("rate = \"5k/s\"", phases, "").replace("64B", "1KiB")
     );
     let (bench, trial) = on_calm_machine(Rules::default(), Rules::default(), &gathered);
     assert_eq!(count(&trial, "not_sent"), 0, "{}", brief(&trial));
-    assert_eq!(count(&trial, "published"), 20_000, "{}", brief(&trial));
+    assert_eq!(count(&trial, "published"), 5_000, "{}", brief(&trial));
     let sent = count(&trial, "published") + count(&trial, "warm_up.published");
     let taken = bench.came(ToServer);
     assert_eq!(taken, sent + count(&trial, "sentinels"));

@@ -190,7 +190,11 @@ fn crossovers() {
     let flat = [400.0; 3];
     found(&cross, Holds, of([700.0, 600.0, 250.0], flat));
     found(&cross, DoesNotHold, of([700.0; 3], flat));
-    null(&cross, of([700.0, 400.0, 250.0], flat));
+    // A point of the first side that is the same is not against it; one that is below is, and the same throughout
+    // is no crossing.
+    found(&cross, Holds, of([700.0, 400.0, 250.0], flat));
+    found(&cross, DoesNotHold, of([700.0, 300.0, 250.0], flat));
+    null(&cross, of([400.0, 400.0, 250.0], flat));
 }
 
 /// Both sides share what the machine does in each repeat, which is far more than the change.
