@@ -212,12 +212,23 @@ pub(crate) fn claim_words(claim: &ClaimOutcome) -> String {
     text
 }
 
+/// A name that does not name one claim.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ClaimNameError {
+    /// No claim has it.
+    #[error("no claim is called {0}")]
+    Unknown(String),
+    /// Claims of several studies have it.
+    #[error("several claims are called {0}: write STUDY/ID")]
+    Ambiguous(String),
+}
+
 /// The claims as a table in Markdown: those that `wanted` names (`ID`, or `STUDY/ID` where several studies have
 /// it), in that order; without names all that were decided.
 ///
 /// # Errors
-/// The name that no claim, or more than one claim, has.
-pub fn markdown(studies: &Studies, wanted: &[&str]) -> Result<String, String> {
+/// A name that no claim, or more than one claim, has.
+pub fn markdown(studies: &Studies, wanted: &[&str]) -> Result<String, ClaimNameError> {
     let all = || {
         let studies = studies.studies.iter();
         studies.flat_map(|study| study.claims.iter().map(move |claim| (study, claim)))
@@ -233,13 +244,11 @@ pub fn markdown(studies: &Studies, wanted: &[&str]) -> Result<String, String> {
                 let mut found = all().filter(named);
                 match (found.next(), found.next()) {
                     (Some(claim), None) => Ok(claim),
-                    (None, _) => Err(format!("no claim is called {wanted}")),
-                    (Some(_), Some(_)) => Err(format!(
-                        "several claims are called {wanted}: write STUDY/ID"
-                    )),
+                    (None, _) => Err(ClaimNameError::Unknown((*wanted).to_owned())),
+                    (Some(_), Some(_)) => Err(ClaimNameError::Ambiguous((*wanted).to_owned())),
                 }
             };
-            wanted.iter().map(one).collect::<Result<_, String>>()?
+            wanted.iter().map(one).collect::<Result<_, _>>()?
         }
     };
     if chosen.is_empty() {

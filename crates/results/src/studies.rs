@@ -9,6 +9,17 @@ use crate::claim::{ClaimOutcome, ClaimVerdict};
 /// Name and version of the format.
 pub const FORMAT: &str = "pubgauge-claims/1";
 
+/// Why a text is no summary of studies.
+#[derive(Debug, thiserror::Error)]
+pub enum StudiesError {
+    /// Another text, or a damaged one.
+    #[error("{0}")]
+    Unreadable(#[from] serde_json::Error),
+    /// A summary in another version's format.
+    #[error("its format is {0:?}, and this pubgauge reads {known:?}", known = FORMAT)]
+    OtherFormat(String),
+}
+
 /// Studies that were run one after the other.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Studies {
@@ -140,16 +151,13 @@ impl Studies {
     /// Reads what [`Studies::to_json`] has written.
     ///
     /// # Errors
-    /// A message, where the text is no such file or one of a newer version.
-    pub fn parse(text: &str) -> Result<Studies, String> {
-        let studies: Studies = serde_json::from_str(text).map_err(|e| e.to_string())?;
+    /// Another text, or another version's format.
+    pub fn parse(text: &str) -> Result<Studies, StudiesError> {
+        let studies: Studies = serde_json::from_str(text)?;
         if studies.format == FORMAT {
             Ok(studies)
         } else {
-            Err(format!(
-                "its format is {:?}, and this pubgauge reads {FORMAT:?}",
-                studies.format
-            ))
+            Err(StudiesError::OtherFormat(studies.format))
         }
     }
 }

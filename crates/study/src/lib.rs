@@ -39,7 +39,7 @@ pub use daily::DailyFlags;
 pub use file::*;
 pub use folder::studies_in;
 pub use known::{Known, PlanOptions};
-pub use load::Share;
+pub use load::{NoLoad, Share, ShareError};
 pub use planned::{Plan, PlannedTrial, UnsupportedTrial};
 pub use problem::{Problem, StudyError};
 pub use profile::{Profile, TUNED, Tuned, profiles, tuned};

@@ -25,6 +25,46 @@ pub struct Share {
     pub of: String,
 }
 
+/// Why a text is no share of a limit.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ShareError {
+    /// The percentage is 0.
+    #[error("`{0}` is nothing; a share of a limit is above 0% and below 1000%")]
+    Nothing(String),
+    /// The text has another form.
+    #[error(
+        "`{0}` is no share of a limit; expected a percentage above 0% and below 1000%, and the name of a workload \
+         that is searched"
+    )]
+    OtherForm(String),
+}
+
+/// Why no load is a share of what a search found.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoLoad {
+    /// The search found no lower end of the limit.
+    #[error("the search of {0} found no limit: no load stayed within what was asked for")]
+    NoLimit(String),
+    /// The search found no upper end of the limit, and the share is above 100 %.
+    #[error("the search of {of} found at least {low} and no upper end")]
+    NoUpperEnd {
+        /// The workload that was searched.
+        of: String,
+        /// The largest load that stayed within what was asked for.
+        low: String,
+    },
+    /// The load is below the smallest one of its axis.
+    #[error("{share} is less than the smallest {axis}: the search of {} found {end}", share.of)]
+    TooSmall {
+        /// The share that was asked for.
+        share: Share,
+        /// What is varied.
+        axis: &'static str,
+        /// The end of the limit that it is a share of.
+        end: String,
+    },
+}
+
 /// A value of a flow that is known only once the run has found it.
 #[derive(Clone, Debug)]
 pub(crate) struct OpenLoad {
@@ -38,9 +78,9 @@ pub(crate) struct OpenLoad {
 }
 
 impl FromStr for Share {
-    type Err = String;
+    type Err = ShareError;
 
-    fn from_str(text: &str) -> Result<Share, String> {
+    fn from_str(text: &str) -> Result<Share, ShareError> {
         let parts = text.split_once(" of ");
         let share = parts.and_then(|(share, _)| share.parse::<Percent>().ok());
         match (share, parts) {
@@ -48,13 +88,10 @@ impl FromStr for Share {
                 share: share.0,
                 of: of.trim().to_owned(),
             }),
-            (Some(_), Some((_, of))) if !of.trim().is_empty() => Err(format!(
-                "`{text}` is nothing; a share of a limit is above 0% and below 1000%"
-            )),
-            _ => Err(format!(
-                "`{text}` is no share of a limit; expected a percentage above 0% and below 1000%, and the name of \
-                 a workload that is searched"
-            )),
+            (Some(_), Some((_, of))) if !of.trim().is_empty() => {
+                Err(ShareError::Nothing(text.to_owned()))
+            }
+            _ => Err(ShareError::OtherForm(text.to_owned())),
         }
     }
 }
@@ -72,30 +109,31 @@ impl Share {
     /// that it is a share of.
     ///
     /// # Errors
-    /// Why there is no such load, in words.
+    /// Why there is no such load.
     pub fn load(
         &self,
         axis: Axis,
         low: Option<f64>,
         high: Option<f64>,
-    ) -> Result<(f64, f64), String> {
+    ) -> Result<(f64, f64), NoLoad> {
         let above = self.share > 1.0;
         let Some(end) = (if above { high } else { low }) else {
-            let found = match (above, low) {
-                (true, Some(low)) => format!("at least {} and no upper end", axis.written(low)),
-                (true, None) => "no limit".to_owned(),
-                (false, _) => "no limit: no load stayed within what was asked for".to_owned(),
-            };
-            return Err(format!("the search of {} found {found}", self.of));
+            let of = self.of.clone();
+            return Err(match low.filter(|_| above) {
+                Some(low) => NoLoad::NoUpperEnd {
+                    of,
+                    low: axis.written(low),
+                },
+                None => NoLoad::NoLimit(of),
+            });
         };
         let load = axis.rounded(self.share * end, above);
         if axis != Axis::Rate && load < axis.range().0 {
-            Err(format!(
-                "{self} is less than the smallest {}: the search of {} found {}",
-                axis.name(),
-                self.of,
-                axis.written(end)
-            ))
+            Err(NoLoad::TooSmall {
+                share: self.clone(),
+                axis: axis.name(),
+                end: axis.written(end),
+            })
         } else {
             Ok((load, end))
         }

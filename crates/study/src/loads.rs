@@ -107,7 +107,7 @@ impl Study {
         );
         let share: Share = match place.text.parse() {
             Ok(share) => share,
-            Err(message) => return problem(message, Some(example)),
+            Err(error) => return problem(error.to_string(), Some(example)),
         };
         let workloads = self.tree.list("workload").iter();
         let names: Vec<&str> = workloads.map(|w| w.name().unwrap_or_default()).collect();

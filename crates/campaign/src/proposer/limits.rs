@@ -5,7 +5,7 @@ use pubgauge_results::search::{Bound, LimitShare, NotMeasured, NoteOf, Search, S
 use pubgauge_runner::searching::{self, stored_step};
 use pubgauge_search::Axis;
 use pubgauge_search::{Question, Step};
-use pubgauge_study::PlannedTrial;
+use pubgauge_study::{NoLoad, PlannedTrial};
 use pubgauge_workload::SECOND;
 
 use super::{Proposal, Proposer, next_number};
@@ -129,7 +129,7 @@ impl Proposer<'_> {
         };
         // The cause only: the search's own note has the details.
         let cause = found.notes.iter().find_map(|note| note.of.cause());
-        let why = |reason: String| match cause {
+        let why = |reason: NoLoad| match cause {
             Some(cause) => format!("no load is {share}: {reason} ({cause})"),
             None => format!("no load is {share}: {reason}"),
         };

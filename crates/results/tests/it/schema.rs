@@ -186,6 +186,7 @@ fn several_studies_obey_their_schema() {
     assert!(
         Studies::parse(&wrong.to_string())
             .unwrap_err()
+            .to_string()
             .contains("pubgauge-claims/2")
     );
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use pubgauge_search::Axis;
-use pubgauge_study::{Known, Plan, PlanOptions, Share, Study};
+use pubgauge_study::{Known, NoLoad, Plan, PlanOptions, Share, Study};
 use pubgauge_workload::{Arrivals, SECOND, Until};
 
 fn plan(text: &str) -> Result<Plan, String> {
@@ -302,8 +302,8 @@ fn a_share_lies_on_its_side_of_the_limit() {
         Ok((11.0, 10.0))
     );
     assert_eq!(load("50% of l", Axis::Rate, 3.0, 4.0), Ok((1.5, 3.0)));
-    let none = |found: Result<(f64, f64), String>, why: &str| {
-        let error = found.expect_err("no load");
+    let none = |found: Result<(f64, f64), NoLoad>, why: &str| {
+        let error = found.expect_err("no load").to_string();
         assert!(error.contains(why), "{error}");
     };
     none(
