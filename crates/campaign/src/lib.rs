@@ -8,7 +8,6 @@ mod campaign;
 pub mod capabilities;
 pub mod capacity;
 mod client;
-mod criteria;
 mod error;
 pub mod hosts;
 pub mod networks;

@@ -14,15 +14,9 @@ impl Filter {
     pub fn lets_through(&self, trial: &Trial) -> bool {
         let passes =
             |list: &[String], name: &str| list.is_empty() || list.iter().any(|n| n == name);
-        // A trial of a search has its load appended to its cell.
-        let of_search = || {
-            let rest = |cell: &String| trial.cell.strip_prefix(cell.as_str());
-            let mut cells = self.cells.iter().filter(|_| trial.search.is_some());
-            cells.any(|cell| rest(cell).is_some_and(|rest| rest.starts_with(" / ")))
-        };
         passes(&self.systems, &trial.system.name)
             && passes(&self.workloads, &trial.workload.name)
-            && (passes(&self.cells, &trial.cell) || of_search())
+            && passes(&self.settings, &trial.settings_name)
             && self
                 .flow
                 .as_ref()

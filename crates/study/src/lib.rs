@@ -34,7 +34,6 @@ mod window;
 mod wishes;
 
 pub use compare::ComparePlan;
-pub use criterion::{Criterion, Filter, Limit, VERDICTS};
 pub use daily::DailyFlags;
 pub use file::*;
 pub use folder::studies_in;

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use pubgauge_claims::Claim;
 use pubgauge_driver::{Settings, Unsupported};
 use pubgauge_network::{Network, Sizes};
+use pubgauge_results::criterion::CriterionSpec;
 use pubgauge_workload::{SECOND, Trace, Until, Workload};
 
 use crate::compare::ComparePlan;
-use crate::criterion::Criterion;
 use crate::file::LimitsFile;
 use crate::load::{OpenLoad, Share};
 use crate::problem::StudyError;
@@ -33,7 +33,7 @@ pub struct Plan {
     /// Every trial, in the order in which they are to run.
     pub trials: Vec<PlannedTrial>,
     /// The criteria of the study.
-    pub criteria: Vec<Criterion>,
+    pub criteria: Vec<CriterionSpec>,
     /// The claims, judged by what was measured.
     pub claims: Vec<Claim>,
     /// Cells that a system cannot honour; filled by [`Plan::split_unsupported`].

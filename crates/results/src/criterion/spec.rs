@@ -69,8 +69,8 @@ pub struct Filter {
     pub systems: Vec<String>,
     /// Names of workloads.
     pub workloads: Vec<String>,
-    /// Cells.
-    pub cells: Vec<String>,
+    /// Names of variants of the settings.
+    pub settings: Vec<String>,
     /// A flow: its figures are taken instead of the trial's.
     pub flow: Option<String>,
 }

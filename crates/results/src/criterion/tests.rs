@@ -58,7 +58,11 @@ fn met_unmet_and_undecided() {
     let trials = [
         trial("a", Status::Valid, 1_000, 0),
         trial("b", Status::Valid, 5_000, 0),
-    ];
+    ]
+    .map(|trial| Trial {
+        settings_name: "default".into(),
+        ..trial
+    });
     let p99 = |value| criterion("latency_ns.p99", Comparison::AtMost, value);
     assert_eq!(evaluate(&trials, &p99(5_000.0)).met, Some(true));
     let unmet = evaluate(&trials, &p99(4_000.0));
@@ -67,12 +71,23 @@ fn met_unmet_and_undecided() {
     let mut only_a = p99(4_000.0);
     only_a.filter.systems = vec!["a".into()];
     assert_eq!(evaluate(&trials, &only_a).met, Some(true));
+    only_a.filter.settings = vec!["tls".into()];
+    assert_eq!(evaluate(&trials, &only_a).met, None);
+    only_a.filter.settings.push("default".into());
+    assert_eq!(evaluate(&trials, &only_a).met, Some(true));
     only_a.filter.flow = Some("meters".into());
     assert!(evaluate(&trials, &only_a).figures.contains(": 2 µs"));
     only_a.filter.flow = Some("cars".into());
     assert_eq!(evaluate(&trials, &only_a).met, None);
     let unknown = evaluate(&trials, &criterion("latency.p98", Comparison::Less, 1.0));
     assert!(unknown.met.is_none() && unknown.figures.contains("no figure named"));
+}
+
+#[test]
+fn comparisons() {
+    assert!(Comparison::Less.holds(1.0, 2.0) && !Comparison::Less.holds(2.0, 2.0));
+    assert!(Comparison::AtMost.holds(2.0, 2.0) && !Comparison::Greater.holds(2.0, 2.0));
+    assert!(Comparison::AtLeast.holds(2.0, 2.0) && !Comparison::Equal.holds(f64::NAN, 2.0));
 }
 
 #[test]
