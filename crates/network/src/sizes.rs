@@ -1,10 +1,10 @@
 //! Hosts of a given size: what all processes of a host get of the machine together.
 
-use crate::network::{Host, Role};
+use crate::network::{Host, HostRole};
 
 /// What all processes of a host get of the machine together.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Size {
+pub struct HostSize {
     /// Processor time in processors; not limited if absent.
     pub cores: Option<f64>,
     /// Memory in bytes; not limited if absent.
@@ -17,12 +17,12 @@ pub struct SizedHosts {
     /// How many.
     pub hosts: u32,
     /// The size of each of them.
-    pub size: Size,
+    pub size: HostSize,
 }
 
 /// Hosts with their sizes, on a network or on this machine's loopback.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Sizes {
+pub struct HostSizes {
     /// Hosts that run brokers.
     pub broker: SizedHosts,
     /// Hosts that run publishers.
@@ -31,19 +31,19 @@ pub struct Sizes {
     pub subscriber: SizedHosts,
 }
 
-impl Sizes {
+impl HostSizes {
     /// The hosts of a role.
-    pub fn of(&self, role: Role) -> &SizedHosts {
+    pub fn of(&self, role: HostRole) -> &SizedHosts {
         match role {
-            Role::Broker => &self.broker,
-            Role::Publisher => &self.publisher,
-            Role::Subscriber => &self.subscriber,
+            HostRole::Broker => &self.broker,
+            HostRole::Publisher => &self.publisher,
+            HostRole::Subscriber => &self.subscriber,
         }
     }
 
     /// All hosts with their sizes: brokers, publishers, subscribers.
-    pub fn hosts(&self) -> impl Iterator<Item = (Host, Size)> + '_ {
-        Role::ALL.into_iter().flat_map(|role| {
+    pub fn hosts(&self) -> impl Iterator<Item = (Host, HostSize)> + '_ {
+        HostRole::ALL.into_iter().flat_map(|role| {
             let SizedHosts { hosts, size } = *self.of(role);
             (1..=hosts).map(move |number| (Host { role, number }, size))
         })
@@ -51,17 +51,17 @@ impl Sizes {
 
     /// Whether no host is limited.
     pub fn are_free(&self) -> bool {
-        self.hosts().all(|(_, size)| size == Size::default())
+        self.hosts().all(|(_, size)| size == HostSize::default())
     }
 
     /// What all hosts that are limited get together.
-    pub fn sum(&self) -> Size {
+    pub fn sum(&self) -> HostSize {
         fn sum<T: std::iter::Sum<T>>(parts: impl Iterator<Item = Option<T>>) -> Option<T> {
             let mut parts = parts.flatten().peekable();
             parts.peek()?;
             Some(parts.sum())
         }
-        Size {
+        HostSize {
             cores: sum(self.hosts().map(|(_, size)| size.cores)),
             memory_bytes: sum(self.hosts().map(|(_, size)| size.memory_bytes)),
         }
@@ -69,9 +69,9 @@ impl Sizes {
 
     /// The hosts of each role in words, a line each: `2 publisher hosts of 0.3 cores each`.
     pub fn describe(&self) -> Vec<String> {
-        let roles = Role::ALL.into_iter().map(|role| (role, *self.of(role)));
+        let roles = HostRole::ALL.into_iter().map(|role| (role, *self.of(role)));
         let there = roles.filter(|(_, of)| of.hosts > 0);
-        let words = |(role, of): (Role, SizedHosts)| {
+        let words = |(role, of): (HostRole, SizedHosts)| {
             let plural = if of.hosts == 1 { "host" } else { "hosts" };
             let each = if of.hosts == 1 { "" } else { " each" };
             let size = match of.size.words() {
@@ -84,7 +84,7 @@ impl Sizes {
     }
 }
 
-impl Size {
+impl HostSize {
     /// In words: `0.3 cores and 512 MiB`; `None` where nothing is limited.
     pub fn words(&self) -> Option<String> {
         // Sums of numbers such as 0.1 are not exact.
@@ -105,12 +105,12 @@ mod tests {
     fn hosts_of_a_size_are_added_up_and_told() {
         let of = |hosts, cores| SizedHosts {
             hosts,
-            size: Size {
+            size: HostSize {
                 cores,
                 memory_bytes: None,
             },
         };
-        let mut sizes = Sizes {
+        let mut sizes = HostSizes {
             broker: of(1, None),
             publisher: of(1, Some(0.5)),
             subscriber: of(3, Some(0.2)),
@@ -131,6 +131,8 @@ mod tests {
         sizes.subscriber.size.memory_bytes = Some(64 << 20);
         assert_eq!(sizes.sum().memory_bytes, Some((3 * 64) << 20));
         assert!(sizes.describe()[2].ends_with("of 0.2 cores and 64 MiB of memory each"));
-        assert!(Sizes::default().are_free() && Sizes::default().sum() == Size::default());
+        assert!(
+            HostSizes::default().are_free() && HostSizes::default().sum() == HostSize::default()
+        );
     }
 }

@@ -3,7 +3,7 @@
 use pubgauge_quantities::shown;
 use pubgauge_results::claim::ClaimOutcome;
 use pubgauge_results::model::Machine;
-use pubgauge_results::studies::{Counts, FORMAT, Studies, StudyOutcome};
+use pubgauge_results::studies::{FORMAT, OutcomeCounts, Studies, StudyOutcome};
 use pubgauge_results::{Results, Trial};
 
 use crate::answers::answers;
@@ -46,7 +46,7 @@ pub fn outcome(results: &Results, folder: &str) -> StudyOutcome {
         } else {
             Vec::new()
         },
-        counts: Counts::of(&results.claims),
+        counts: OutcomeCounts::of(&results.claims),
         claims: results.claims.clone(),
     }
 }
@@ -191,7 +191,7 @@ pub fn table(studies: &Studies, width: usize) -> String {
 }
 
 /// `holds 6, cannot tell 21`: the outcomes that there are.
-fn outcomes(counts: Counts) -> String {
+fn outcomes(counts: OutcomeCounts) -> String {
     let some = counts.words().into_iter().filter(|(_, n)| *n > 0);
     let words: Vec<String> = some.map(|(word, n)| format!("{word} {n}")).collect();
     words.join(", ")

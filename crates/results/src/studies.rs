@@ -62,14 +62,14 @@ pub struct StudyOutcome {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub answers: Vec<String>,
     /// How many claims have each outcome.
-    pub counts: Counts,
+    pub counts: OutcomeCounts,
     /// Its claims and their outcomes.
     pub claims: Vec<ClaimOutcome>,
 }
 
 /// Claims by their outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Counts {
+pub struct OutcomeCounts {
     /// That hold.
     pub holds: u32,
     /// That hold in part.
@@ -89,10 +89,10 @@ pub struct Counts {
     pub not_applicable: u32,
 }
 
-impl Counts {
+impl OutcomeCounts {
     /// Counts outcomes.
-    pub fn of<'a>(claims: impl IntoIterator<Item = &'a ClaimOutcome>) -> Counts {
-        let mut counts = Counts::default();
+    pub fn of<'a>(claims: impl IntoIterator<Item = &'a ClaimOutcome>) -> OutcomeCounts {
+        let mut counts = OutcomeCounts::default();
         for claim in claims {
             *match claim.outcome {
                 ClaimVerdict::Holds => &mut counts.holds,

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use pubgauge_driver::OnNetwork;
 use pubgauge_engine::assignment::{Assignment, Role};
 use pubgauge_lab::{INTERFACE, Lab, LabError};
-use pubgauge_network::{Host, Role as HostRole};
+use pubgauge_network::{Host, HostRole};
 use pubgauge_results::network::{HostTraffic, NetworkTraffic};
-use pubgauge_testbed::{InterfaceCounter, NetworkHost, Ways};
+use pubgauge_testbed::{Directions, InterfaceCounter, NetworkHost};
 
 /// A network that is up, as trials use it.
 #[derive(Clone)]
@@ -62,8 +62,8 @@ pub(crate) struct LinkCounters {
     number: u32,
     /// The link of each host, without its counts, and its counter.
     links: Vec<(HostTraffic, InterfaceCounter)>,
-    before: Vec<Ways>,
-    crossed: Vec<Ways>,
+    before: Vec<Directions>,
+    crossed: Vec<Directions>,
     /// Why there are no counts.
     not_told: Option<String>,
 }
@@ -92,8 +92,8 @@ impl LinkCounters {
         }
     }
 
-    fn read(&mut self) -> Vec<Ways> {
-        let read: std::io::Result<Vec<Ways>> = self
+    fn read(&mut self) -> Vec<Directions> {
+        let read: std::io::Result<Vec<Directions>> = self
             .links
             .iter()
             .map(|(_, counter)| counter.read_ways())

@@ -2,11 +2,11 @@
 
 use pubgauge_quantities::spelling::did_you_mean;
 use pubgauge_quantities::{Rate, Size, Span};
-use pubgauge_results::criterion::{Comparison, CriterionSpec, Filter};
+use pubgauge_results::criterion::{Comparator, CriterionSpec, Filter};
 use pubgauge_results::figure::{Asked, Figure, Unit};
 use pubgauge_results::model::Status;
 
-use crate::file::{Bound, CriterionFile};
+use crate::file::{CriterionFile, CriterionValue};
 use crate::window;
 
 /// An error in a criterion: the key, and a message.
@@ -31,7 +31,7 @@ pub(crate) fn criterion(file: &CriterionFile) -> Result<CriterionSpec, Fault> {
     window::check_figure(figure, &file.figure).map_err(|message| fault("figure", message))?;
     let (key, comparison, bound) = comparison(file)?;
     let value = limit(figure, bound).map_err(|message| fault(key, message))?;
-    if figure.unit == Unit::Verdict && comparison != Comparison::Equal {
+    if figure.unit == Unit::Verdict && comparison != Comparator::Equal {
         return Err(fault(
             key,
             "a verdict can only be compared by `equals`".into(),
@@ -56,13 +56,13 @@ pub(crate) fn criterion(file: &CriterionFile) -> Result<CriterionSpec, Fault> {
 }
 
 /// The only comparison of a criterion: its key, and what the figure is compared with.
-fn comparison(file: &CriterionFile) -> Result<(&'static str, Comparison, &Bound), Fault> {
+fn comparison(file: &CriterionFile) -> Result<(&'static str, Comparator, &CriterionValue), Fault> {
     let bounds = [
-        ("below", Comparison::Less, &file.below),
-        ("at-most", Comparison::AtMost, &file.at_most),
-        ("above", Comparison::Greater, &file.above),
-        ("at-least", Comparison::AtLeast, &file.at_least),
-        ("equals", Comparison::Equal, &file.equals),
+        ("below", Comparator::Less, &file.below),
+        ("at-most", Comparator::AtMost, &file.at_most),
+        ("above", Comparator::Greater, &file.above),
+        ("at-least", Comparator::AtLeast, &file.at_least),
+        ("equals", Comparator::Equal, &file.equals),
     ];
     let mut given = bounds
         .into_iter()
@@ -84,10 +84,10 @@ fn comparison(file: &CriterionFile) -> Result<(&'static str, Comparison, &Bound)
 }
 
 /// A criterion as its reader sees it: `latency.p99 below 10ms on mosquitto`.
-fn text(file: &CriterionFile, key: &str, bound: &Bound) -> String {
+fn text(file: &CriterionFile, key: &str, bound: &CriterionValue) -> String {
     let shown = match bound {
-        Bound::Number(number) => number.to_string(),
-        Bound::Text(text) => text.clone(),
+        CriterionValue::Number(number) => number.to_string(),
+        CriterionValue::Text(text) => text.clone(),
     };
     let mut text = format!("{} {} {shown}", file.figure, key.replace('-', " "));
     for (what, name) in [
@@ -125,30 +125,30 @@ pub(crate) fn unknown(names: &[String]) -> Option<String> {
 }
 
 /// The value of a criterion in the figure's base unit; a verdict by its number.
-fn limit(figure: &Figure, bound: &Bound) -> Result<f64, String> {
+fn limit(figure: &Figure, bound: &CriterionValue) -> Result<f64, String> {
     Ok(match (figure.unit, bound) {
-        (Unit::Verdict, Bound::Text(text)) => f64::from(verdict(text)? as u8),
-        (Unit::Messages, Bound::Number(number)) => *number,
-        (Unit::Share, Bound::Number(number)) if (0.0..=1.0).contains(number) => *number,
-        (Unit::Share, Bound::Text(text)) => text
+        (Unit::Verdict, CriterionValue::Text(text)) => f64::from(verdict(text)? as u8),
+        (Unit::Messages, CriterionValue::Number(number)) => *number,
+        (Unit::Share, CriterionValue::Number(number)) if (0.0..=1.0).contains(number) => *number,
+        (Unit::Share, CriterionValue::Text(text)) => text
             .strip_suffix('%')
             .and_then(|percent| percent.trim().parse::<f64>().ok())
             .map(|percent| percent / 100.0)
             .filter(|share| (0.0..=1.0).contains(share))
             .ok_or("expected a share from 0 to 1, or a percentage such as \"0.1%\"")?,
-        (Unit::PerSecond, Bound::Text(text)) => {
+        (Unit::PerSecond, CriterionValue::Text(text)) => {
             match text.parse::<Rate>().map_err(|e| e.to_string())? {
                 Rate::All(per_s) => per_s,
                 _ => return Err("expected a rate over all, such as \"10k/s\"".into()),
             }
         }
-        (Unit::Nanoseconds, Bound::Text(text)) => {
+        (Unit::Nanoseconds, CriterionValue::Text(text)) => {
             text.parse::<Span>().map_err(|e| e.to_string())?.0 as f64
         }
-        (Unit::Seconds, Bound::Text(text)) => {
+        (Unit::Seconds, CriterionValue::Text(text)) => {
             text.parse::<Span>().map_err(|e| e.to_string())?.0 as f64 / 1e9
         }
-        (Unit::Bytes, Bound::Text(text)) => {
+        (Unit::Bytes, CriterionValue::Text(text)) => {
             text.parse::<Size>().map_err(|e| e.to_string())?.0 as f64
         }
         (unit, _) => {
@@ -172,7 +172,7 @@ fn limit(figure: &Figure, bound: &Bound) -> Result<f64, String> {
 mod tests {
     use super::*;
 
-    fn spec(figure: &str, key: &str, bound: Bound) -> CriterionSpec {
+    fn spec(figure: &str, key: &str, bound: CriterionValue) -> CriterionSpec {
         let mut file = CriterionFile {
             figure: figure.into(),
             system: Some("mosquitto".into()),
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn limits_are_in_base_units() {
-        let text = |text: &str| Bound::Text(text.into());
+        let text = |text: &str| CriterionValue::Text(text.into());
         let p99 = spec("latency.p99.9", "below", text("10ms"));
         assert_eq!(p99.value, 10e6);
         assert_eq!(p99.figure, "latency_ns.p99_9");
@@ -199,6 +199,9 @@ mod tests {
         assert_eq!(value("system-memory", "below", "1MiB"), 1_048_576.0);
         assert_eq!(value("client-cpu", "below", "500ms"), 0.5);
         assert_eq!(value("loss-share", "below", "0.1%"), 0.001);
-        assert_eq!(value("verdict", "equals", "lossy"), f64::from(Status::Lossy as u8));
+        assert_eq!(
+            value("verdict", "equals", "lossy"),
+            f64::from(Status::Lossy as u8)
+        );
     }
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Default)]
 pub struct PlanOptions {
     /// The systems there are.
-    pub known: Known,
+    pub known: KnownSystems,
     /// Run on these instead of the study's systems (`--on`); a name, or an address with `://`.
     pub on: Vec<String>,
     /// Repeats instead of the study's (`--repeats`).
@@ -17,7 +17,7 @@ pub struct PlanOptions {
 
 /// The systems there are.
 #[derive(Clone, Debug, Default)]
-pub struct Known {
+pub struct KnownSystems {
     /// Names of all systems that pubgauge has a file for.
     pub all: Vec<String>,
     /// Those that are found on this machine, in the order in which they are to be run.

@@ -18,7 +18,7 @@ use pubgauge_search::Axis;
 
 /// A share of the limit that the search of a workload finds, written as `80% of limit`.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Share {
+pub struct ShareOfLimit {
     /// The share, above 0; 1 is the limit.
     pub share: f64,
     /// Name of the workload that is searched.
@@ -40,7 +40,7 @@ pub enum ShareError {
 }
 
 /// Why no load is a share of what a search found.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum NoLoad {
     /// The search found no lower end of the limit.
     #[error("the search of {0} found no limit: no load stayed within what was asked for")]
@@ -57,7 +57,7 @@ pub enum NoLoad {
     #[error("{share} is less than the smallest {axis}: the search of {} found {end}", share.of)]
     TooSmall {
         /// The share that was asked for.
-        share: Share,
+        share: ShareOfLimit,
         /// What is varied.
         axis: &'static str,
         /// The end of the limit that it is a share of.
@@ -70,24 +70,26 @@ pub enum NoLoad {
 pub(crate) struct OpenLoad {
     pub(crate) place: Place,
     /// What it is a share of; searched for if absent.
-    pub(crate) share: Option<Share>,
+    pub(crate) share: Option<ShareOfLimit>,
     /// The study with the grid's values of one cell in place.
     pub(crate) study: Study,
     /// Seed of the workload's draws.
     pub(crate) seed: u64,
 }
 
-impl FromStr for Share {
+impl FromStr for ShareOfLimit {
     type Err = ShareError;
 
-    fn from_str(text: &str) -> Result<Share, ShareError> {
+    fn from_str(text: &str) -> Result<ShareOfLimit, ShareError> {
         let parts = text.split_once(" of ");
         let share = parts.and_then(|(share, _)| share.parse::<Percent>().ok());
         match (share, parts) {
-            (Some(share), Some((_, of))) if share.0 > 0.0 && !of.trim().is_empty() => Ok(Share {
-                share: share.0,
-                of: of.trim().to_owned(),
-            }),
+            (Some(share), Some((_, of))) if share.0 > 0.0 && !of.trim().is_empty() => {
+                Ok(ShareOfLimit {
+                    share: share.0,
+                    of: of.trim().to_owned(),
+                })
+            }
             (Some(_), Some((_, of))) if !of.trim().is_empty() => {
                 Err(ShareError::Nothing(text.to_owned()))
             }
@@ -96,13 +98,13 @@ impl FromStr for Share {
     }
 }
 
-impl fmt::Display for Share {
+impl fmt::Display for ShareOfLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} of {}", Percent(self.share), self.of)
     }
 }
 
-impl Share {
+impl ShareOfLimit {
     /// The load of a share, from the ends of the interval that the limit lies in: of the lower end
     /// up to 100 %, of the upper end above, so that the load is certainly on its side of the limit.
     /// Rounded away from the limit, to whole numbers or four digits. The second value is the end

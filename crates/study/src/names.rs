@@ -26,18 +26,21 @@ pub(crate) fn not_of_study<S: AsRef<str> + Borrow<str>>(
 }
 
 impl Study {
-    pub(crate) fn criteria(&self, base: &StudyFile, problems: &mut Vec<Problem>) -> Vec<CriterionSpec> {
+    pub(crate) fn criteria(
+        &self,
+        base: &StudyFile,
+        problems: &mut Vec<Problem>,
+    ) -> Vec<CriterionSpec> {
         let mut criteria = Vec::new();
         for (nth, file) in base.criterion.iter().enumerate() {
-            let read = criterion(file).and_then(|criterion| {
-                match window::unknown(&file.figure, base) {
+            let read =
+                criterion(file).and_then(|criterion| match window::unknown(&file.figure, base) {
                     None => Ok(criterion),
                     Some(message) => Err(criterion::Fault {
                         key: "figure",
                         message,
                     }),
-                }
-            });
+                });
             match read {
                 Ok(criterion) => criteria.push(criterion),
                 Err(fault) => {

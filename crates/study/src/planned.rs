@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use pubgauge_claims::Claim;
 use pubgauge_driver::{Settings, Unsupported};
-use pubgauge_network::{Network, Sizes};
+use pubgauge_network::{HostSizes, Network};
 use pubgauge_results::criterion::CriterionSpec;
 use pubgauge_workload::{SECOND, Trace, Until, Workload};
 
 use crate::compare::ComparePlan;
 use crate::file::LimitsFile;
-use crate::load::{OpenLoad, Share};
+use crate::load::{OpenLoad, ShareOfLimit};
 use crate::problem::StudyError;
 use crate::search::SearchPlan;
 use pubgauge_search::Axis;
@@ -93,7 +93,7 @@ pub struct PlannedTrial {
     /// The network that brokers and devices are on; all on this host if absent.
     pub network: Option<Arc<Network>>,
     /// Hosts of given sizes: those of the network, if it has some, else hosts on this machine without links.
-    pub hosts: Option<Arc<Sizes>>,
+    pub hosts: Option<Arc<HostSizes>>,
     /// What each worker process gets of the machine at most.
     pub client_limits: LimitsFile,
     /// The workload, over `brokers` brokers; shared by all its trials.
@@ -169,7 +169,7 @@ impl PlannedTrial {
     }
 
     /// What its load is a share of, and of which value.
-    pub fn share(&self) -> Option<(&Share, Axis)> {
+    pub fn share(&self) -> Option<(&ShareOfLimit, Axis)> {
         let load = self.load.as_ref()?;
         Some((load.share.as_ref()?, load.place.axis))
     }

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use crate::domain::Domain;
 use crate::file::{Counters, When};
-use crate::instance::{Instance, Plan, Stopped, Way, run_hooks, tree};
+use crate::instance::{Instance, StartPlan, Stopped, Way, run_hooks, tree};
 use crate::namespace::{self, NetworkHost};
 use crate::ports::Held;
 use crate::readiness::{NotReady, Readiness};
@@ -41,7 +41,7 @@ pub struct Running {
 /// A started process and what is needed to start it again.
 pub(crate) struct Life {
     pub instance: Arc<Instance>,
-    pub plan: Arc<Plan>,
+    pub plan: Arc<StartPlan>,
     pub readiness: Readiness,
     pub ports: Vec<u16>,
     /// Reserves the ports while the system is down.

@@ -1,7 +1,7 @@
 //! Searches of a plan: their next step, their results, and the loads that are shares of them.
 
 use pubgauge_results::model::Trial;
-use pubgauge_results::search::{Bound, LimitShare, NotMeasured, NoteOf, Search, SearchNote};
+use pubgauge_results::search::{LimitShare, LimitedBy, NotMeasured, NoteOf, Search, SearchNote};
 use pubgauge_runner::searching::{self, stored_step};
 use pubgauge_search::Axis;
 use pubgauge_search::{Question, Step};
@@ -92,7 +92,7 @@ impl Proposer<'_> {
             && found.high.is_none()
             && found.low == Some(*most)
         {
-            found.bound = Bound::Client;
+            found.bound = LimitedBy::Client;
             let text = format!("more than {most} does not fit this host: {why}");
             found.notes = vec![SearchNote::new(NoteOf::HostFull, text)];
         }

@@ -16,7 +16,7 @@ use pubgauge_results::{
     AxisValue, Distribution, FlowFigures, FlowSeriesRecord, Results, SeriesRecord, Status, System,
     Trial, Verdict, WorkloadInfo,
 };
-use pubgauge_study::{Known, PlanOptions, Study};
+use pubgauge_study::{KnownSystems, PlanOptions, Study};
 
 /// A trial with `rate` delivered a second, a latency of `ns`, and ten seconds.
 fn trial(system: &str, payload: &str, repeat: u32, rate: f64, ns: u64) -> Trial {
@@ -172,10 +172,10 @@ fn judged(results: &Results, lines: &str) -> ClaimOutcome {
     );
     let known = vec!["mosquitto".to_owned()];
     let options = PlanOptions {
-        known: Known {
+        known: KnownSystems {
             all: known.clone(),
             found: known,
-            ..Known::default()
+            ..KnownSystems::default()
         },
         ..PlanOptions::default()
     };

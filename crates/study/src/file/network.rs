@@ -1,7 +1,7 @@
 //! An emulated network, as it is written.
 
 use pubgauge_network::{
-    Hosts, Link, Loss, Network, Reordering, Size as HostSize, SizedHosts, Sizes, USUAL_QUEUE_NS,
+    HostSize, HostSizes, Hosts, Link, Loss, Network, Reordering, SizedHosts, USUAL_QUEUE_NS,
 };
 use pubgauge_quantities::{BitRate, Percent, Size, Span};
 use schemars::JsonSchema;
@@ -85,12 +85,12 @@ pub struct LocalFile {
 
 impl LocalHostsFile {
     /// The hosts that it describes, not checked.
-    pub fn sizes(&self) -> Sizes {
+    pub fn sizes(&self) -> HostSizes {
         let of = |file: &Option<LocalFile>| {
             let file = file.clone().unwrap_or_default();
             sized(file.hosts.unwrap_or(1), file.cores, file.memory)
         };
-        Sizes {
+        HostSizes {
             broker: of(&self.broker),
             publisher: of(&self.publisher),
             subscriber: of(&self.subscriber),
@@ -110,12 +110,12 @@ fn sized(hosts: u32, cores: Option<f64>, memory: Option<Size>) -> SizedHosts {
 
 impl NetworkFile {
     /// Its hosts with their sizes, not checked.
-    pub fn sizes(&self) -> Sizes {
+    pub fn sizes(&self) -> HostSizes {
         let of = |file: &Option<HostsFile>| {
             let sized = |file: &HostsFile| sized(file.hosts.unwrap_or(1), file.cores, file.memory);
             file.as_ref().map(sized).unwrap_or_default()
         };
-        Sizes {
+        HostSizes {
             broker: of(&self.broker),
             publisher: of(&self.publisher),
             subscriber: of(&self.subscriber),

@@ -7,7 +7,7 @@ use pubgauge_quantities::Size;
 
 use super::is_default;
 use super::network::{LocalHostsFile, NetworkFile};
-use pubgauge_network::Sizes;
+use pubgauge_network::HostSizes;
 
 /// Where systems run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -37,7 +37,7 @@ pub struct TestbedFile {
 
 impl TestbedFile {
     /// The hosts that it asks for on this machine, or those of a network where some have a size.
-    pub(crate) fn sizes(&self) -> Option<Sizes> {
+    pub(crate) fn sizes(&self) -> Option<HostSizes> {
         let on_network = self.network.as_ref().map(NetworkFile::sizes);
         let on_network = on_network.filter(|sizes| !sizes.are_free());
         on_network.or_else(|| Some(self.hosts.as_ref()?.sizes()))

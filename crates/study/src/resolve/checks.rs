@@ -1,7 +1,7 @@
 //! Checks of phases, client, limits, counts, networks and hosts.
 
 use pubgauge_driver::share::{MAX_CORES, MIN_CORES, MIN_MEMORY_MIB};
-use pubgauge_network::{MOST_HOSTS, Size};
+use pubgauge_network::{HostSize, MOST_HOSTS};
 use pubgauge_quantities::{Rate, Span};
 
 use crate::clash::Clash;
@@ -169,7 +169,7 @@ pub(crate) fn check_bed(study: &StudyFile, nth: usize, found: &mut Vec<Clash>) {
         return;
     }
     let Some(sizes) = testbed.sizes() else { return };
-    let given = |size: Size| size != Size::default();
+    let given = |size: HostSize| size != HostSize::default();
     if !testbed.limits.is_empty() && given(sizes.broker.size) {
         told(
             !workload.testbed.limits.is_empty(),

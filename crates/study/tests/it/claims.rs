@@ -3,17 +3,17 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use pubgauge_study::{Known, Plan, PlanOptions, Study, StudyError};
+use pubgauge_study::{KnownSystems, Plan, PlanOptions, Study, StudyError};
 
 const CLAIMS: &str = include_str!("data/claims.toml");
 
 fn planned(text: &str) -> Result<Plan, StudyError> {
     let known = vec!["mosquitto".to_owned()];
     let options = PlanOptions {
-        known: Known {
+        known: KnownSystems {
             all: known.clone(),
             found: known,
-            ..Known::default()
+            ..KnownSystems::default()
         },
         ..PlanOptions::default()
     };

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use pubgauge_study::{Known, PlanOptions, PlannedTrial, Study};
+use pubgauge_study::{KnownSystems, PlanOptions, PlannedTrial, Study};
 
 const STUDY: &str = r#"
 name = "counts"
@@ -27,10 +27,10 @@ fn study(text: &str) -> Study {
 
 fn options() -> PlanOptions {
     PlanOptions {
-        known: Known {
+        known: KnownSystems {
             all: vec!["a".into()],
             found: vec!["a".into()],
-            ..Known::default()
+            ..KnownSystems::default()
         },
         ..PlanOptions::default()
     }

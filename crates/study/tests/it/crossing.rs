@@ -2,15 +2,15 @@
 
 use std::path::Path;
 
-use pubgauge_study::{Known, Plan, PlanOptions, Study, StudyError};
+use pubgauge_study::{KnownSystems, Plan, PlanOptions, Study, StudyError};
 
 fn options() -> PlanOptions {
     let found: Vec<String> = ["a", "b", "c"].map(str::to_owned).to_vec();
     PlanOptions {
-        known: Known {
+        known: KnownSystems {
             all: found.clone(),
             found,
-            ..Known::default()
+            ..KnownSystems::default()
         },
         ..PlanOptions::default()
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use pubgauge_claims::rule::{admits, range};
 use pubgauge_claims::{Filter, Needs, Rule};
-use pubgauge_study::{FULL, Known, Plan, PlanOptions, PlannedTrial, Study};
+use pubgauge_study::{FULL, KnownSystems, Plan, PlanOptions, PlannedTrial, Study};
 
 /// Claims of each paper: their letter, and how many there are.
 const PAPERS: [(&str, &str, usize); 5] = [
@@ -35,10 +35,10 @@ fn plan(paper: &str, scale: &str) -> Plan {
         .into_iter()
         .collect();
     let options = PlanOptions {
-        known: Known {
+        known: KnownSystems {
             all: names.clone(),
             found: names,
-            ..Known::default()
+            ..KnownSystems::default()
         },
         ..PlanOptions::default()
     };

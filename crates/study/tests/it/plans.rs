@@ -4,18 +4,18 @@ use std::path::Path;
 
 use pubgauge_driver::Reliability;
 use pubgauge_quantities::{Rate, Size, Span};
-use pubgauge_study::{DailyFlags, Known, Plan, PlanOptions, Study};
+use pubgauge_study::{DailyFlags, KnownSystems, Plan, PlanOptions, Study};
 use pubgauge_workload::{Arrivals, Exchange, SECOND, Sizes, Until, Workload};
 
 fn options(found: &[&str]) -> PlanOptions {
     let found: Vec<String> = found.iter().map(|name| name.to_string()).collect();
     PlanOptions {
-        known: Known {
+        known: KnownSystems {
             all: found.clone(),
             found_variants: found.clone(),
             first_look: found.clone(),
             found,
-            ..Known::default()
+            ..KnownSystems::default()
         },
         ..PlanOptions::default()
     }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use pubgauge_driver::{Batching, Durability, Mapping, Reliability, Settings, Unsupported};
-use pubgauge_study::{Known, Plan, PlanOptions, Study, StudyError};
+use pubgauge_study::{KnownSystems, Plan, PlanOptions, Study, StudyError};
 
 fn study(settings: &str, rate: &str) -> Study {
     let text = format!(
@@ -16,10 +16,10 @@ fn study(settings: &str, rate: &str) -> Study {
 fn plan(study: &Study) -> Result<Plan, StudyError> {
     let found: Vec<String> = vec!["a".into()];
     study.plan(&PlanOptions {
-        known: Known {
+        known: KnownSystems {
             all: found.clone(),
             found,
-            ..Known::default()
+            ..KnownSystems::default()
         },
         ..PlanOptions::default()
     })

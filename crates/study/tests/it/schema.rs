@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use pubgauge_study::{Known, PlanOptions, Study};
+use pubgauge_study::{KnownSystems, PlanOptions, Study};
 use pubgauge_workload::Schedule;
 
 fn root() -> PathBuf {
@@ -104,12 +104,12 @@ fn every_study_can_be_planned() {
     ];
     let known: Vec<String> = known.map(str::to_string).into();
     let options = PlanOptions {
-        known: Known {
+        known: KnownSystems {
             all: known.clone(),
             found_variants: known.clone(),
             first_look: known.clone(),
             found: known,
-            ..Known::default()
+            ..KnownSystems::default()
         },
         ..PlanOptions::default()
     };

@@ -2,16 +2,16 @@
 
 use std::path::Path;
 
-use pubgauge_study::{Known, Plan, PlanOptions, Study, StudyError};
+use pubgauge_study::{KnownSystems, Plan, PlanOptions, Study, StudyError};
 use pubgauge_workload::{SECOND, Window};
 
 fn plan(text: &str) -> Result<Plan, StudyError> {
     let known = vec!["mosquitto".to_owned()];
     let options = PlanOptions {
-        known: Known {
+        known: KnownSystems {
             all: known.clone(),
             found: known,
-            ..Known::default()
+            ..KnownSystems::default()
         },
         ..PlanOptions::default()
     };

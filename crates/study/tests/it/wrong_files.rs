@@ -5,17 +5,17 @@ use std::fs;
 use std::path::Path;
 
 use proptest::prelude::*;
-use pubgauge_study::{Known, PlanOptions, Study, StudyError};
+use pubgauge_study::{KnownSystems, PlanOptions, Study, StudyError};
 
 fn options() -> PlanOptions {
     let known: Vec<String> = ["mosquitto", "zeromq"].map(str::to_string).into();
     PlanOptions {
-        known: Known {
+        known: KnownSystems {
             all: known.clone(),
             found_variants: known.clone(),
             first_look: known.clone(),
             found: known,
-            ..Known::default()
+            ..KnownSystems::default()
         },
         ..PlanOptions::default()
     }

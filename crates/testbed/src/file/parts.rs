@@ -37,7 +37,7 @@ impl std::fmt::Display for Deviation {
 /// How a system is started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum SystemKind {
     /// A program that is found on the machine and started for each trial.
     #[default]
     Process,
@@ -106,7 +106,7 @@ pub struct Login {
 /// What is executed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
-pub struct Run {
+pub struct RunCommand {
     /// The command (templates); must stay in the foreground.
     pub command: Vec<String>,
     /// Environment (templates), beyond `PATH`, `HOME`, `TMPDIR`, `USER`, `LOGNAME` and

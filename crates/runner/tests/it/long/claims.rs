@@ -12,7 +12,7 @@ use pubgauge_results::claim::ClaimVerdict::{DoesNotHold, Holds};
 use pubgauge_results::{AxisValue, Results, Status, Trial};
 use pubgauge_runner::simulated::simulate;
 use pubgauge_simulator::Behaviour;
-use pubgauge_study::{Known, PlanOptions, Study};
+use pubgauge_study::{KnownSystems, PlanOptions, Study};
 use pubgauge_workload::{Arrivals, SECOND, Until, Workload};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -28,10 +28,10 @@ fn claim(rule: &str) -> Claim {
          [[claim]]\nid = \"T01\"\nsentence = \"s\"\nsource = \"t\"\n{rule}\n"
     );
     let options = PlanOptions {
-        known: Known {
+        known: KnownSystems {
             all: vec!["a".into()],
             found: vec!["a".into()],
-            ..Known::default()
+            ..KnownSystems::default()
         },
         ..PlanOptions::default()
     };
