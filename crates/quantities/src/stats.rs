@@ -331,7 +331,6 @@ pub fn isotonic(points: usize) -> Vec<f64> {
 pub struct LinearFit {
     mean_x: f64,
     mean_y: f64,
-    /// Its slope.
     pub slope: f64,
     /// Standard error of the slope.
     pub error: f64,
