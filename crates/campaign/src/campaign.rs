@@ -21,8 +21,7 @@ use pubgauge_runner::{
     ClientConfig, CountRequests, Environment, Job, Kept, OwnCost, ResolvedSettings, TrialRequest,
     perform,
 };
-use pubgauge_study::{LimitsFile, PlannedTrial};
-use pubgauge_testbed::shares::Share;
+use pubgauge_study::PlannedTrial;
 use pubgauge_testbed::{SystemKind, Testbed, machine_facts};
 
 use crate::hosts::{gather_again, placed, sides};
@@ -250,7 +249,7 @@ impl<'a> Measuring<'a> {
             variant: chosen.variant.as_deref(),
             driver: chosen.driver.clone(),
             pacing_within: trial.pacing_within,
-            share: share(&trial.limits),
+            share: trial.limits,
             counts: CountRequests {
                 system_calls: trial.count_system_calls,
                 interface: trial.count_interface.clone(),
@@ -282,7 +281,7 @@ impl<'a> Measuring<'a> {
             ..options.clone()
         };
         let program = self.environment.testbed.program();
-        let mut client = options.client(program, share(&trial.client_limits));
+        let mut client = options.client(program, trial.client_limits);
         if let Some(hosts) = &self.hosts {
             let sides = sides(hosts, trial)?;
             client.workers = placed(client.workers, &sides);
@@ -303,14 +302,6 @@ impl<'a> Measuring<'a> {
         while Instant::now() < until && !self.environment.stop.load(Relaxed) {
             std::thread::sleep(Duration::from_millis(50));
         }
-    }
-}
-
-/// A study's limits of each instance of a system, or of each worker process, in the testbed's form.
-pub fn share(limits: &LimitsFile) -> Share {
-    Share {
-        cores: limits.cores,
-        memory_bytes: limits.memory.map(|memory| memory.0),
     }
 }
 

@@ -105,7 +105,7 @@ pub fn check_limits(
     client: &ClientOptions,
     enough: Option<u32>,
 ) -> Result<(), Error> {
-    for trial in plan.trials.iter().filter(|t| !t.client_limits.is_empty()) {
+    for trial in plan.trials.iter().filter(|t| !t.client_limits.is_none()) {
         let Some(system) = systems.get(&trial.system) else {
             continue;
         };

@@ -90,7 +90,7 @@ fn of_counts(trial: &PlannedTrial) -> Option<String> {
     if trial.hosts.is_some() {
         return Some("hosts of given sizes are made of the host of the run alone".into());
     }
-    let limited = !trial.client_limits.is_empty();
+    let limited = !trial.client_limits.is_none();
     limited.then(|| "[client.limits] hold on the host of the run alone".into())
 }
 

@@ -20,7 +20,7 @@ pub mod sizes;
 mod systems_here;
 mod undecided;
 
-pub use campaign::{Campaign, Note, Watch, judge, share};
+pub use campaign::{Campaign, Note, Watch, judge};
 pub use client::{ClientOptions, MOST_PROCESSES};
 pub use error::Error;
 pub use new_run::{new_run, resolved};

@@ -13,7 +13,6 @@ use pubgauge_study::{Plan, PlanOptions, PlannedTrial, Study, UnsupportedTrial};
 use pubgauge_testbed::shares::foresee;
 use pubgauge_testbed::{SystemKind, Testbed};
 
-use crate::campaign::share;
 use crate::{AvailableSystems, Chosen, ClientOptions, Error, Prepared, Proposer, SystemsHere};
 use crate::{capacity, hosts, networks, pairs, sizes};
 
@@ -188,8 +187,8 @@ fn limits(plan: &Plan) -> Vec<String> {
     let all = plan.trials.iter().flat_map(|t| {
         let hosts = t.hosts.iter().flat_map(|hosts| sizes::shares(hosts));
         let own = [
-            ("each instance of a system", share(&t.limits)),
-            ("each worker process", share(&t.client_limits)),
+            ("each instance of a system", t.limits),
+            ("each worker process", t.client_limits),
         ];
         own.into_iter().chain(hosts)
     });

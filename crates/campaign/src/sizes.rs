@@ -1,10 +1,10 @@
 //! Hosts of given sizes: which trials can run on them, and whether this machine has room for them.
 
 use pubgauge_driver::Unsupported;
-use pubgauge_network::{HostRole, HostSize, HostSizes};
+use pubgauge_network::HostSizes;
+use pubgauge_quantities::Share;
 use pubgauge_runner::limits::each_once;
 use pubgauge_study::{Plan, PlannedTrial};
-use pubgauge_testbed::shares::Share;
 use pubgauge_testbed::{SystemKind, machine_facts, usable_cpus};
 
 use crate::{Chosen, Error};
@@ -12,7 +12,7 @@ use crate::{Chosen, Error};
 /// Why a trial cannot run on hosts of the sizes that it asks for.
 pub fn refused(trial: &PlannedTrial, chosen: &Chosen) -> Option<Unsupported> {
     let hosts = trial.hosts.as_deref()?;
-    let has_size = hosts.broker.size != HostSize::default();
+    let has_size = !hosts.broker.size.is_none();
     let reason = match chosen.file.kind {
         _ if chosen.driver.lives_here() => "it runs in pubgauge's own process, which is on no host",
         SystemKind::External if has_size => {
@@ -29,20 +29,10 @@ pub fn refused(trial: &PlannedTrial, chosen: &Chosen) -> Option<Unsupported> {
 
 /// What each host of a role gets of the machine, and whose that is in words.
 pub fn shares(hosts: &HostSizes) -> [(&'static str, Share); 3] {
-    let of = |role: HostRole| {
-        let HostSize {
-            cores,
-            memory_bytes,
-        } = hosts.of(role).size;
-        Share {
-            cores,
-            memory_bytes,
-        }
-    };
     [
-        ("each broker host", of(HostRole::Broker)),
-        ("each publisher host", of(HostRole::Publisher)),
-        ("each subscriber host", of(HostRole::Subscriber)),
+        ("each broker host", hosts.broker.size),
+        ("each publisher host", hosts.publisher.size),
+        ("each subscriber host", hosts.subscriber.size),
     ]
 }
 
@@ -51,7 +41,7 @@ pub fn shares(hosts: &HostSizes) -> [(&'static str, Share); 3] {
 /// # Errors
 /// Bad input: the first that do not, what they take together, and what there is.
 pub fn check(plan: &Plan) -> Result<(), Error> {
-    let there = HostSize {
+    let there = Share {
         cores: Some(usable_cpus().len() as f64),
         memory_bytes: Some(machine_facts().memory_bytes),
     };
@@ -64,7 +54,7 @@ pub fn check(plan: &Plan) -> Result<(), Error> {
     Ok(())
 }
 
-fn fits(hosts: &HostSizes, there: HostSize) -> Result<(), String> {
+fn fits(hosts: &HostSizes, there: Share) -> Result<(), String> {
     let all = hosts.sum();
     let wanted = [
         (all.cores, there.cores, "cores"),
@@ -82,8 +72,8 @@ fn fits(hosts: &HostSizes, there: HostSize) -> Result<(), String> {
     if !wanted.iter().any(beyond) {
         return Ok(());
     }
-    let words = |size: HostSize| size.words().unwrap_or_default();
-    let there = HostSize {
+    let words = |size: Share| size.words().unwrap_or_default();
+    let there = Share {
         cores: all.cores.and(there.cores),
         memory_bytes: all.memory_bytes.and(there.memory_bytes),
     };
@@ -102,13 +92,13 @@ mod tests {
 
     #[test]
     fn hosts_share_one_machine() {
-        let there = HostSize {
+        let there = Share {
             cores: Some(2.0),
             memory_bytes: Some(8 << 30),
         };
         let of = |hosts, cores, memory_bytes| SizedHosts {
             hosts,
-            size: HostSize {
+            size: Share {
                 cores,
                 memory_bytes,
             },

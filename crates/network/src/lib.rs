@@ -15,4 +15,4 @@ pub use check::{
 pub use network::{
     Host, HostRole, Hosts, Link, LinkState, Loss, Nanos, Network, Reordering, USUAL_QUEUE_NS,
 };
-pub use sizes::{HostSize, HostSizes, SizedHosts};
+pub use sizes::{HostSizes, SizedHosts};

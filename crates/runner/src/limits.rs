@@ -33,7 +33,7 @@ impl MachineShare {
         limits.cores = share.cores.or(limits.cores);
         limits.memory_mib = share.memory_bytes.map(|b| b >> 20).or(limits.memory_mib);
         let mut shared = MachineShare {
-            share: Share::of(limits),
+            share: limits.share(),
             instances,
             pin: client.pin.clone(),
             clients_apart: false,

@@ -3,8 +3,9 @@
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
+use crate::sizes::host_role;
 use pubgauge_driver::OnNetwork;
-use pubgauge_engine::assignment::{Assignment, Role};
+use pubgauge_engine::assignment::Assignment;
 use pubgauge_lab::{INTERFACE, Lab, LabError};
 use pubgauge_network::{Host, HostRole};
 use pubgauge_results::network::{HostTraffic, NetworkTraffic};
@@ -34,11 +35,7 @@ impl TrialNetwork {
 
     /// The host of a worker, and the network data that its clients need.
     pub(crate) fn worker(&self, assignment: &Assignment) -> Option<(NetworkHost, OnNetwork)> {
-        let role = match assignment.role {
-            Role::Publishers => HostRole::Publisher,
-            Role::Subscribers => HostRole::Subscriber,
-        };
-        let host = self.host(role, assignment.host)?;
+        let host = self.host(host_role(assignment.role), assignment.host)?;
         let clients = self.lab.hosts().iter();
         let clients = clients.filter(|own| own.host().role != HostRole::Broker);
         let on = OnNetwork {

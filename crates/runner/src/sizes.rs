@@ -8,9 +8,9 @@ use pubgauge_driver::clock::monotonic_now;
 use pubgauge_engine::assignment::Role;
 use pubgauge_engine::conductor::TrialRecord;
 use pubgauge_engine::recording::Recording;
-use pubgauge_network::{Host, HostRole, HostSize, HostSizes};
+use pubgauge_network::{Host, HostRole, HostSizes};
 use pubgauge_results::SizedHost;
-use pubgauge_testbed::shares::{HostShare, Share};
+use pubgauge_testbed::shares::HostShare;
 use pubgauge_testbed::{ProcessSampler, usable_cpus};
 
 use crate::limits::{beside_realtime, on_all};
@@ -31,15 +31,9 @@ pub struct OwnCost {
 /// Holds the shares of the hosts of a role that have a size.
 pub(crate) fn hold(sizes: Option<&HostSizes>, role: HostRole) -> HostShares {
     let all = sizes.into_iter().flat_map(HostSizes::hosts).enumerate();
-    let sized = all.filter(|(_, (host, size))| host.role == role && *size != HostSize::default());
+    let sized = all.filter(|(_, (host, size))| host.role == role && !size.is_none());
     sized
-        .map(|(number, (host, size))| {
-            let share = Share {
-                cores: size.cores,
-                memory_bytes: size.memory_bytes,
-            };
-            (host, Arc::new(HostShare::hold(share, number)))
-        })
+        .map(|(number, (host, size))| (host, Arc::new(HostShare::hold(size, number))))
         .collect()
 }
 

@@ -15,6 +15,23 @@ pub struct PlanOptions {
     pub repeats: Option<u32>,
 }
 
+impl PlanOptions {
+    /// Plans as on a machine on which there are these systems, and no others are known.
+    pub fn with_systems<S: Into<String>>(names: impl IntoIterator<Item = S>) -> PlanOptions {
+        let names: Vec<String> = names.into_iter().map(S::into).collect();
+        PlanOptions {
+            known: KnownSystems {
+                all: names.clone(),
+                found: names.clone(),
+                found_variants: names.clone(),
+                first_look: names,
+                ..KnownSystems::default()
+            },
+            ..PlanOptions::default()
+        }
+    }
+}
+
 /// The systems there are.
 #[derive(Clone, Debug, Default)]
 pub struct KnownSystems {

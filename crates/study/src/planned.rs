@@ -5,11 +5,11 @@ use std::sync::Arc;
 use pubgauge_claims::Claim;
 use pubgauge_driver::{Settings, Unsupported};
 use pubgauge_network::{HostSizes, Network};
+use pubgauge_quantities::Share;
 use pubgauge_results::criterion::CriterionSpec;
 use pubgauge_workload::{SECOND, Trace, Until, Workload};
 
 use crate::compare::ComparePlan;
-use crate::file::LimitsFile;
 use crate::load::{OpenLoad, ShareOfLimit};
 use crate::problem::StudyError;
 use crate::search::SearchPlan;
@@ -83,7 +83,7 @@ pub struct PlannedTrial {
     /// Processes on each side for the workers; threads of one process if absent.
     pub processes: Option<u32>,
     /// What each instance of the system gets of the machine at most.
-    pub limits: LimitsFile,
+    pub limits: Share,
     /// Whether system calls are counted.
     pub count_system_calls: bool,
     /// The interface whose traffic is counted: `lo`, or `NAMESPACE/INTERFACE`.
@@ -95,7 +95,7 @@ pub struct PlannedTrial {
     /// Hosts of given sizes: those of the network, if it has some, else hosts on this machine without links.
     pub hosts: Option<Arc<HostSizes>>,
     /// What each worker process gets of the machine at most.
-    pub client_limits: LimitsFile,
+    pub client_limits: Share,
     /// The workload, over `brokers` brokers; shared by all its trials.
     pub workload: Arc<Workload>,
     /// Number of brokers.

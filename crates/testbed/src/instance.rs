@@ -162,7 +162,7 @@ impl Instance {
         let host = plan.host_share.as_deref();
         let (share, own) = match host {
             Some(_) => (Share::default(), BTreeMap::new()),
-            None => (Share::of(limits), limits.env.clone()),
+            None => (limits.share(), limits.env.clone()),
         };
         let holding = shares::hold(&share, &usable_cpus(), &limits.cpus, own);
         let mut env = plan.env.clone();
@@ -293,8 +293,8 @@ impl Instance {
     pub fn describe_end(&self) -> Option<String> {
         let status = self.exited()?;
         let host = self.plan.host_share.as_ref();
-        let share = host.map_or(Share::of(&self.plan.limits), |host| host.share());
-        let memory = share.words_behind_end(&self.held, status);
+        let share = host.map_or(self.plan.limits.share(), |host| host.share());
+        let memory = self.held.words_behind_end(&share, status);
         Some(format!(
             "{} {}{memory}; {}",
             self.plan.system,

@@ -23,7 +23,7 @@ use crate::readiness::{NotReady, Readiness};
 use crate::realtime::{list, usable_cpus};
 use crate::residents::MARK;
 use crate::running::{Life, Record, Running};
-use crate::shares::{Held, Share};
+use crate::shares::Held;
 use crate::start_error::{PLAIN, StartError};
 use crate::template::{DOMAIN, HOST, fill, fill_all, names};
 
@@ -421,7 +421,7 @@ fn record(system: &SystemFile) -> Record {
 /// the start tells.
 fn not_started(system: &SystemFile) -> Held {
     let why = match system.kind {
-        _ if Share::of(&system.limits).is_none() => return Held::default(),
+        _ if system.limits.share().is_none() => return Held::default(),
         SystemKind::Library => "the system works inside the client",
         SystemKind::External => "pubgauge did not start the system",
         _ => return Held::default(),

@@ -2,7 +2,8 @@
 //! everything else is computed from these.
 
 use maud::{Markup, html};
-use pubgauge_network::{HostRole, HostSize};
+use pubgauge_network::HostRole;
+use pubgauge_quantities::Share;
 use pubgauge_quantities::shown;
 use pubgauge_results::bursts::BurstFigures;
 use pubgauge_results::model::Broker;
@@ -193,7 +194,7 @@ fn sized_hosts(workload: &Workload<'_>) -> Vec<String> {
     let percent = |share: f64| format!("{:.0} %", 100.0 * share);
     all.map(|(label, repeat, host)| {
         let limits = &host.limits;
-        let size = HostSize {
+        let size = Share {
             cores: limits.cores,
             memory_bytes: limits.memory_bytes,
         };

@@ -107,7 +107,6 @@ pub enum FlowPattern {
 pub enum Dimension {
     /// So many, named 0, 1, ...
     Count(u32),
-    /// These.
     Names(Vec<String>),
 }
 
@@ -115,9 +114,7 @@ pub enum Dimension {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum Filters {
-    /// One.
     One(String),
-    /// Several.
     Many(Vec<String>),
 }
 

@@ -1,11 +1,13 @@
 //! An emulated network, as it is written.
 
 use pubgauge_network::{
-    HostSize, HostSizes, Hosts, Link, Loss, Network, Reordering, SizedHosts, USUAL_QUEUE_NS,
+    HostSizes, Hosts, Link, Loss, Network, Reordering, SizedHosts, USUAL_QUEUE_NS,
 };
 use pubgauge_quantities::{BitRate, Percent, Size, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use super::testbed::LimitsFile;
 
 /// A network of hosts around one switch, made on this machine: brokers, publishing devices and the others
 /// each on hosts of their own. It takes root, or a user namespace.
@@ -101,10 +103,7 @@ impl LocalHostsFile {
 fn sized(hosts: u32, cores: Option<f64>, memory: Option<Size>) -> SizedHosts {
     SizedHosts {
         hosts,
-        size: HostSize {
-            cores,
-            memory_bytes: memory.map(|memory| memory.0),
-        },
+        size: LimitsFile { cores, memory }.share(),
     }
 }
 

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use pubgauge_quantities::Size;
+use pubgauge_quantities::{Share, Size};
 
 use super::is_default;
 use super::network::{LocalHostsFile, NetworkFile};
@@ -55,8 +55,11 @@ pub struct LimitsFile {
 }
 
 impl LimitsFile {
-    /// Whether nothing is limited.
-    pub fn is_empty(&self) -> bool {
-        *self == LimitsFile::default()
+    /// The share that it describes, not checked.
+    pub fn share(&self) -> Share {
+        Share {
+            cores: self.cores,
+            memory_bytes: self.memory.map(|memory| memory.0),
+        }
     }
 }

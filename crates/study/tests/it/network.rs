@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use pubgauge_network::{HostRole, HostSizes, Loss, Network, Reordering};
-use pubgauge_study::{KnownSystems, Plan, PlanOptions, Study};
+use pubgauge_study::{Plan, PlanOptions, Study};
 
 const FLOW: &str = "flow = [{ pattern = \"1-1\", payload = \"64B\", rate = \"1/s\" }]\n";
 
@@ -12,14 +12,7 @@ fn study(text: &str) -> Study {
 }
 
 fn options() -> PlanOptions {
-    PlanOptions {
-        known: KnownSystems {
-            all: vec!["a".into()],
-            found: vec!["a".into()],
-            ..KnownSystems::default()
-        },
-        ..PlanOptions::default()
-    }
+    PlanOptions::with_systems(["a"])
 }
 
 fn plan(text: &str) -> Plan {

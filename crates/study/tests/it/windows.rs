@@ -2,19 +2,11 @@
 
 use std::path::Path;
 
-use pubgauge_study::{KnownSystems, Plan, PlanOptions, Study, StudyError};
+use pubgauge_study::{Plan, PlanOptions, Study, StudyError};
 use pubgauge_workload::{SECOND, Window};
 
 fn plan(text: &str) -> Result<Plan, StudyError> {
-    let known = vec!["mosquitto".to_owned()];
-    let options = PlanOptions {
-        known: KnownSystems {
-            all: known.clone(),
-            found: known,
-            ..KnownSystems::default()
-        },
-        ..PlanOptions::default()
-    };
+    let options = PlanOptions::with_systems(["mosquitto"]);
     Study::parse("study.toml", text, Path::new(".")).and_then(|study| study.plan(&options))
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
+use pubgauge_quantities::Share;
 use serde::{Deserialize, Serialize};
 
 /// What a system does instead of what it promises.
@@ -283,6 +284,16 @@ pub struct Limits {
     /// Open files that it must be allowed for each client's connection: more than 1 where it keeps
     /// some in reserve. 1.0 if absent.
     pub files_per_client: f64,
+}
+
+impl Limits {
+    /// The share that each of its instances gets.
+    pub fn share(&self) -> Share {
+        Share {
+            cores: self.cores,
+            memory_bytes: self.memory_mib.map(|mib| mib << 20),
+        }
+    }
 }
 
 impl Default for Limits {
