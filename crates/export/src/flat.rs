@@ -28,7 +28,6 @@ impl Flat {
         Flat { columns }
     }
 
-    /// The columns.
     pub fn columns(&self) -> impl Iterator<Item = Column> + '_ {
         self.columns.iter().map(|(column, _)| column.clone())
     }

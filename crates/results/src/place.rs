@@ -23,7 +23,7 @@ impl OpenFolder {
     /// Opens a folder that the user named.
     ///
     /// # Errors
-    /// That of the file system.
+    /// An error of the file system.
     pub fn open(path: &Path) -> io::Result<OpenFolder> {
         let path = if path.as_os_str().is_empty() {
             Path::new(".")
@@ -40,7 +40,7 @@ impl OpenFolder {
     /// The same; the folder is made if there is none.
     ///
     /// # Errors
-    /// That of the file system.
+    /// An error of the file system.
     pub fn made(path: &Path) -> io::Result<OpenFolder> {
         fs::create_dir_all(path)?;
         OpenFolder::open(path)
@@ -69,7 +69,7 @@ impl OpenFolder {
     /// Writes a file whole or not at all; what stood under its name is replaced. It is synced, its name is not.
     ///
     /// # Errors
-    /// That of the file system; nothing is then left of it.
+    /// An error of the file system; nothing is left of the file then.
     pub fn write(&self, name: impl AsRef<OsStr>, bytes: impl AsRef<[u8]>) -> io::Result<()> {
         self.fill(name, |file| file.write_all(bytes.as_ref()))
     }
@@ -102,7 +102,7 @@ impl OpenFolder {
     /// Gives a file or a folder another name; a file of that name is replaced.
     ///
     /// # Errors
-    /// That of the file system.
+    /// An error of the file system.
     pub fn rename(&self, from: impl AsRef<OsStr>, to: impl AsRef<OsStr>) -> io::Result<()> {
         let (folder, from, to) = (&self.folder, one(from.as_ref())?, one(to.as_ref())?);
         Ok(rustix::fs::renameat(folder, from, folder, to)?)
@@ -111,7 +111,7 @@ impl OpenFolder {
     /// Removes a folder with all that is in it, if there is one; of a link the link alone.
     ///
     /// # Errors
-    /// That of the file system.
+    /// An error of the file system.
     pub fn remove(&self, name: impl AsRef<OsStr>) -> io::Result<()> {
         match fs::remove_dir_all(self.path().join(one(name.as_ref())?)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -122,7 +122,7 @@ impl OpenFolder {
     /// Syncs the names in it to the disk.
     ///
     /// # Errors
-    /// That of the file system.
+    /// An error of the file system.
     pub fn sync(&self) -> io::Result<()> {
         self.folder.sync_all()
     }
@@ -130,7 +130,7 @@ impl OpenFolder {
     /// Opens a file to be locked, which is made if there is none.
     ///
     /// # Errors
-    /// That of the file system.
+    /// An error of the file system.
     pub(crate) fn lock_file(&self, name: &str) -> io::Result<File> {
         // Of a pipe this is an error instead of waiting for a reader.
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NONBLOCK;

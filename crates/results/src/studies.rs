@@ -70,22 +70,22 @@ pub struct StudyOutcome {
 /// Claims by their outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OutcomeCounts {
-    /// That hold.
+    /// Claims that hold.
     pub holds: u32,
-    /// That hold in part.
+    /// Claims that hold in part.
     #[serde(default)]
     pub in_part: u32,
     /// Claims that hold for some implementations and not for others.
     #[serde(default)]
     pub depends: u32,
-    /// That do not hold.
+    /// Claims that do not hold.
     pub does_not_hold: u32,
     /// Claims that were judged, with either outcome, by a system or recording that stands in for the paper's.
     #[serde(default)]
     pub stand_in: u32,
-    /// That cannot be decided.
+    /// Claims that cannot be decided.
     pub cannot_tell: u32,
-    /// That are not applicable.
+    /// Claims that are not applicable.
     pub not_applicable: u32,
 }
 

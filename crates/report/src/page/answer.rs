@@ -20,7 +20,6 @@ const WINS: usize = 12;
 /// The largest number of rows with which the reasons of a workload are unfolded.
 const OPEN_ROWS: usize = 12;
 
-/// The section.
 pub(super) fn section(page: &Page<'_>) -> Markup {
     let asked = page.answers.iter().any(|answer| !answer.asked.is_empty());
     let (found, answered) = (!page.searches.is_empty(), !page.answers.is_empty());
