@@ -4,18 +4,17 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::{Duration, Instant};
 
 use pubgauge_campaign::capabilities::answer;
 use pubgauge_campaign::{Chosen, SystemsHere};
 use pubgauge_conformance::{
-    self as conformance, Conformity, Exception, Lifecycle, Proof, ServerEnd, Violation,
+    self as conformance, Conformity, Exception, Lifecycle, Proof, Violation,
 };
 use pubgauge_driver::{
     Answer, Capability, Driver, Reliability, Settings, Support, Target, Topology,
 };
 use pubgauge_report::wrap;
-use pubgauge_testbed::{Catalog, Deviation, Running, SystemFile, SystemKind, Testbed};
+use pubgauge_testbed::{Catalog, Deviation, SystemFile, SystemKind, Testbed};
 use serde::Serialize;
 
 use crate::args::CheckArgs;
@@ -91,37 +90,6 @@ pub fn check(args: &CheckArgs) -> Result<i32, Ending> {
     })
 }
 
-/// A started system whose server the suite may end.
-struct Server(Running);
-
-impl Lifecycle for Server {
-    fn restart(&mut self, how: ServerEnd) -> Result<(), Box<dyn std::error::Error>> {
-        match how {
-            ServerEnd::Killed => self.0.kill(),
-            ServerEnd::Stopped => self.0.halt(),
-        };
-        self.0.restart()?;
-        Ok(())
-    }
-
-    fn pause(&mut self, paused: bool) -> bool {
-        self.0.pause(paused);
-        true
-    }
-
-    fn ended(&mut self) -> Option<String> {
-        // Connections end with a process, a moment before its parent is notified.
-        let patience = Instant::now() + Duration::from_millis(500);
-        loop {
-            let end = self.0.ended();
-            if end.is_some() || Instant::now() >= patience {
-                return end;
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
-    }
-}
-
 fn one(
     name: &str,
     chosen: &Chosen,
@@ -133,13 +101,12 @@ fn one(
     let variant = chosen.variant.as_deref();
     let file = chosen.file.variant(variant).map_err(Ending::bad_input)?;
     let driver = chosen.driver.as_ref();
-    let running = testbed
+    let mut running = testbed
         .start(&chosen.file, variant, scratch)
         .map_err(Ending::not_valid)?;
     let target = running.target.clone();
     let version = running.version.clone().or_else(|| driver.library());
     let killable = matches!(file.kind, SystemKind::Process | SystemKind::Builtin);
-    let mut server = Server(running);
     let mut lines = Vec::new();
     let mut told = |claim: String, (finding, words): (CheckStatus, String)| {
         let spelt = spelt(finding);
@@ -152,7 +119,7 @@ fn one(
     };
     if !args.capabilities_only {
         for (words, settings) in grid(driver, &target) {
-            if stop.load(Relaxed) || server.0.ended().is_some() {
+            if stop.load(Relaxed) || running.ended().is_some() {
                 break;
             }
             let exceptions: Vec<_> = file
@@ -169,7 +136,7 @@ fn one(
                 })
                 .collect();
             let outcomes = if killable {
-                conformance::check_with_kill(driver, &target, &settings, &exceptions, &mut server)
+                conformance::check_with_kill(driver, &target, &settings, &exceptions, &mut running)
             } else {
                 conformance::check(driver, &target, &settings, &exceptions)
             };
@@ -184,16 +151,16 @@ fn one(
         }
     }
     for capability in Capability::ALL {
-        if stop.load(Relaxed) || server.0.ended().is_some() {
+        if stop.load(Relaxed) || running.ended().is_some() {
             break;
         }
         let answer = answer(&file, &target, driver, capability);
         let mut found = capable(answer, file.deviation(capability), || {
-            let lifecycle = killable.then_some(&mut server as &mut dyn Lifecycle);
+            let lifecycle = killable.then_some(&mut running as &mut dyn Lifecycle);
             prove(driver, &target, &file, capability, lifecycle)
         });
         if matches!(found.0, CheckStatus::Failed | CheckStatus::Broken)
-            && let Some(how) = server.ended()
+            && let Some(how) = Lifecycle::ended(&mut running)
         {
             found = (
                 CheckStatus::Failed,
@@ -203,11 +170,11 @@ fn one(
         told(capability.to_string(), found);
     }
     // A system that ended between two checks, or while it was stopped on purpose and did not come back.
-    if let Some(how) = server.0.ended() {
+    if let Some(how) = running.ended() {
         let words = format!("it is not there any more, and was asked nothing more: {how}");
         told("stays-up".to_owned(), (CheckStatus::Failed, words));
     }
-    server.0.stop();
+    running.stop();
     Ok(Report {
         system: name.to_owned(),
         version,

@@ -12,7 +12,7 @@ use pubgauge_engine::live::Live;
 use pubgauge_results::model::{Machine, Status, StudyInfo};
 use pubgauge_results::store::{NewRun, RunFolder, load};
 use pubgauge_runner::{ClientConfig, Environment, Job, Kept, TrialRequest, Watch, perform};
-use pubgauge_study::{KnownSystems, PlanOptions, Study};
+use pubgauge_study::{PlanOptions, Study};
 use pubgauge_testbed::shares::Share;
 use pubgauge_testbed::{Catalog, Testbed};
 
@@ -50,17 +50,7 @@ impl Watch for Watched {
 fn a_study_without_the_program() {
     let study = Study::parse("library.toml", STUDY, Path::new(".")).unwrap();
     let catalog = Catalog::load(&[]).unwrap();
-    let names: Vec<String> = vec!["mosquitto".into()];
-    let options = PlanOptions {
-        known: KnownSystems {
-            all: names.clone(),
-            found: names.clone(),
-            found_variants: names.clone(),
-            first_look: names,
-            ..KnownSystems::default()
-        },
-        ..PlanOptions::default()
-    };
+    let options = PlanOptions::with_systems(["mosquitto"]);
     let plan = study.plan(&options).unwrap();
     let place = tempfile::tempdir().unwrap();
     let scratch = tempfile::tempdir().unwrap();
