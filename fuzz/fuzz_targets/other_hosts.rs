@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use pubgauge_hosts::{Hello, Key, Packet, read_hosts};
+use pubgauge_hosts::{Hello, Key, EchoPacket, read_hosts};
 
 fuzz_target!(|data: &[u8]| {
     if let Ok(Some(hello)) = Hello::read(&mut &data[..])
@@ -12,7 +12,7 @@ fuzz_target!(|data: &[u8]| {
         let names = [&hello.machine.host, &hello.interface];
         assert!(names.iter().all(|name| name.chars().all(|c| (' '..='~').contains(&c))));
     }
-    assert_eq!(Packet::decode(data, &Key::from_bytes([7; 32])), None);
+    assert_eq!(EchoPacket::decode(data, &Key::from_bytes([7; 32])), None);
     if let Ok(text) = std::str::from_utf8(data)
         && let Ok(hosts) = read_hosts(text, None)
     {

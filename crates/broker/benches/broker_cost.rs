@@ -5,6 +5,7 @@
 //! the broker process; it requires mosquitto. The ratio is what can be trusted on
 //! a busy machine. Give a number of seconds for each figure to change it.
 
+use std::any::Any;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::atomic::AtomicBool;
@@ -17,7 +18,7 @@ use pubgauge_mqtt_codec::{
 };
 use pubgauge_testing::bench::process::Process;
 use pubgauge_testing::bench::{PAYLOAD, arguments, cpu, mqtt_bytes, parse, time};
-use pubgauge_testing::free_port;
+use pubgauge_testing::mosquitto::Mosquitto;
 
 /// Makes this program the broker under measurement.
 const SERVE: &str = "--serve-as-broker";
@@ -138,31 +139,35 @@ impl Case {
 
 /// A broker in a process of its own.
 struct Broker {
-    process: Process,
+    pid: u32,
     address: SocketAddr,
+    /// Ends it when it is dropped.
+    _process: Box<dyn Any>,
 }
 
 impl Broker {
     fn ours() -> Broker {
         let mut process = Process::again(&[SERVE]);
         let port = parse(&process.line());
-        Broker::at(process, port)
+        Broker::at(process.id(), port, Box::new(process))
     }
 
     fn mosquitto() -> Broker {
-        // Free now; the time until mosquitto takes it is short.
-        let port = free_port();
-        Broker::at(Process::mosquitto(&["-p", &port.to_string()], port), port)
+        let mosquitto = Mosquitto::with("allow_anonymous true\nlog_type none");
+        Broker::at(mosquitto.pid() as u32, mosquitto.port, Box::new(mosquitto))
     }
 
-    fn at(process: Process, port: u16) -> Broker {
-        let address = (Ipv4Addr::LOCALHOST, port).into();
-        Broker { process, address }
+    fn at(pid: u32, port: u16, process: Box<dyn Any>) -> Broker {
+        Broker {
+            pid,
+            address: (Ipv4Addr::LOCALHOST, port).into(),
+            _process: process,
+        }
     }
 
     /// CPU time of the process so far; both brokers have one thread that counts.
     fn cpu(&self) -> Duration {
-        cpu::of_first_thread(self.process.id())
+        cpu::of_first_thread(self.pid)
     }
 
     fn connect(&self, version: Version, id: &str) -> TcpStream {

@@ -150,7 +150,7 @@ impl Tree {
 
     /// Appends every plain subscription and every group whose filter matches.
     pub(crate) fn collect(&self, topic: &[u8], subs: &mut Vec<Sub>, groups: &mut Vec<GroupId>) {
-        let mut found = Found { subs, groups };
+        let mut found = Matches { subs, groups };
         // Wildcards at the first level do not match topics of the server's own
         // (section 4.7.2).
         let wildcards = topic.first() != Some(&b'$');
@@ -165,7 +165,7 @@ impl Tree {
         &mut self.groups[id as usize]
     }
 
-    fn walk(&self, node: u32, rest: Option<&[u8]>, wildcards: bool, found: &mut Found<'_>) {
+    fn walk(&self, node: u32, rest: Option<&[u8]>, wildcards: bool, found: &mut Matches<'_>) {
         let node = &self.nodes[node as usize];
         if wildcards && let Some(&all) = node.children.get(&b"#"[..]) {
             found.take(&self.nodes[all as usize]);
@@ -225,12 +225,12 @@ impl Tree {
     }
 }
 
-struct Found<'a> {
+struct Matches<'a> {
     subs: &'a mut Vec<Sub>,
     groups: &'a mut Vec<GroupId>,
 }
 
-impl Found<'_> {
+impl Matches<'_> {
     fn take(&mut self, node: &Node) {
         self.subs.extend_from_slice(&node.subs);
         self.groups.extend_from_slice(&node.groups);

@@ -3,7 +3,6 @@
 #[path = "it/common/mod.rs"]
 mod common;
 
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::io::Read;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,29 +11,16 @@ use pubgauge_broker::Options;
 use pubgauge_mqtt_codec::{
     Packet, PropertiesBuf, Property, Publish, QoS, SubscribeOptions, Version, encode_ack,
 };
-
-struct Counting;
+use pubgauge_testing::allocator::Told;
 
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
 
-// SAFETY: everything is passed on to the system's allocator; the count touches no
-// memory it manages.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        unsafe { System.alloc(layout) }
-    }
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        unsafe { System.dealloc(at, layout) }
-    }
-    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        unsafe { System.realloc(at, layout, size) }
-    }
+fn allocated(taken: usize, _: usize) {
+    ALLOCATIONS.fetch_add(u64::from(taken > 0), Ordering::Relaxed);
 }
 
 #[global_allocator]
-static GLOBAL: Counting = Counting;
+static ALLOCATOR: Told = Told(allocated);
 
 /// Allocations while `rounds` windows of `window` messages go through.
 fn count(

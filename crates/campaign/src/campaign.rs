@@ -10,23 +10,27 @@ use std::time::{Duration, Instant};
 use pubgauge_driver::Tls;
 use pubgauge_hosts::Hosts;
 use pubgauge_results::Results;
-use pubgauge_results::comparison::Comparison;
+use pubgauge_results::comparison::PairComparison;
 use pubgauge_results::criterion::evaluate;
 use pubgauge_results::model::Trial;
 use pubgauge_results::on_request;
 use pubgauge_results::search::{NotMeasured, Search};
 use pubgauge_results::store::{RunFolder, TrialFiles};
 use pubgauge_runner::searching::settling_s;
-use pubgauge_runner::{Asked, Client, Counts, Environment, Job, Kept, OwnCost, Resolved, perform};
-use pubgauge_study::{LimitsFile, PlannedTrial};
-use pubgauge_testbed::shares::Share;
-use pubgauge_testbed::{Kind, Testbed, machine_facts};
+use pubgauge_runner::{
+    ClientConfig, CountRequests, Environment, Job, Kept, OwnCost, ResolvedSettings, TrialRequest,
+    perform,
+};
+use pubgauge_study::PlannedTrial;
+use pubgauge_testbed::{SystemKind, Testbed, machine_facts};
 
 use crate::hosts::{gather_again, placed, sides};
 use crate::networks::Networks;
 use crate::prepared::axes;
 use crate::proposer::evaluated;
-use crate::{Chosen, ClientOptions, Error, Forecast, Prepared, Proposal, Proposer, capacity};
+use crate::{
+    Chosen, ClientOptions, Error, Prepared, Proposal, Proposer, RepeatsForecast, capacity,
+};
 
 /// Receives the progress of a campaign.
 pub trait Watch: pubgauge_runner::Watch {
@@ -49,11 +53,11 @@ pub enum Note<'a> {
     /// Why something that was to be counted is not; each reason once.
     NotCounted(&'a str),
     /// A round is over: the comparisons, and the round's number.
-    Compared(&'a [Comparison], u32),
+    Compared(&'a [PairComparison], u32),
     /// A step of a search is over.
     Searched(&'a Search),
     /// Cells are measured again, because claims are undecided: what that would take.
-    Undecided(&'a Forecast),
+    Undecided(&'a RepeatsForecast),
     /// A cell has no trial.
     NotMeasured(&'a NotMeasured),
     /// A system that was kept running has ended, and not in order.
@@ -184,7 +188,7 @@ impl<'a> Measuring<'a> {
             environment: Environment {
                 testbed: campaign.testbed,
                 scratch: campaign.scratch,
-                client: Client::default(),
+                client: ClientConfig::default(),
                 tls: campaign.tls,
                 stop: campaign.stop.clone(),
                 cores: machine_facts().cores,
@@ -222,11 +226,11 @@ impl<'a> Measuring<'a> {
         watch.begins(trial);
         self.environment.client = self.client_of(proposal, chosen)?;
         let of_flows = trial.of_flows.iter();
-        let asked = Asked {
+        let asked = TrialRequest {
             id: trial.order,
             cell: trial.cell.clone(),
             system: trial.system.clone(),
-            settings: Resolved {
+            settings: ResolvedSettings {
                 settings: (*trial.settings).clone(),
                 mappings: self.prepared.mappings(trial),
             },
@@ -245,8 +249,8 @@ impl<'a> Measuring<'a> {
             variant: chosen.variant.as_deref(),
             driver: chosen.driver.clone(),
             pacing_within: trial.pacing_within,
-            share: share(&trial.limits),
-            counts: Counts {
+            share: trial.limits,
+            counts: CountRequests {
                 system_calls: trial.count_system_calls,
                 interface: trial.count_interface.clone(),
             },
@@ -261,7 +265,7 @@ impl<'a> Measuring<'a> {
         if self.environment.stop.load(Relaxed) && done.circumstances.not_run.is_some() {
             return Ok(None);
         }
-        if chosen.file.kind == Kind::External || trial.keep_running {
+        if chosen.file.kind == SystemKind::External || trial.keep_running {
             let left = Duration::from_secs_f64(settling_s(&done));
             let system = trial.system.clone();
             self.settled.insert(system, Instant::now() + left);
@@ -270,14 +274,14 @@ impl<'a> Measuring<'a> {
     }
 
     /// How the client works in a trial, and where.
-    fn client_of(&self, proposal: &Proposal, chosen: &Chosen) -> Result<Client, Error> {
+    fn client_of(&self, proposal: &Proposal, chosen: &Chosen) -> Result<ClientConfig, Error> {
         let (trial, options) = (&proposal.trial, self.client);
         let options = ClientOptions {
             processes: capacity::processes(trial, chosen, options, proposal.processes),
             ..options.clone()
         };
         let program = self.environment.testbed.program();
-        let mut client = options.client(program, share(&trial.client_limits));
+        let mut client = options.client(program, trial.client_limits);
         if let Some(hosts) = &self.hosts {
             let sides = sides(hosts, trial)?;
             client.workers = placed(client.workers, &sides);
@@ -298,14 +302,6 @@ impl<'a> Measuring<'a> {
         while Instant::now() < until && !self.environment.stop.load(Relaxed) {
             std::thread::sleep(Duration::from_millis(50));
         }
-    }
-}
-
-/// A study's limits of each instance of a system, or of each worker process, in the testbed's form.
-pub fn share(limits: &LimitsFile) -> Share {
-    Share {
-        cores: limits.cores,
-        memory_bytes: limits.memory.map(|memory| memory.0),
     }
 }
 

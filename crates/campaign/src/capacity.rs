@@ -8,8 +8,8 @@ use pubgauge_driver::{Crowd, Ports, is_on_loopback};
 use pubgauge_engine::assignment::{Brief, Workers};
 use pubgauge_engine::worker::clients::PER_SOURCE;
 use pubgauge_study::{Plan, PlannedTrial};
-use pubgauge_testbed::limits::{self, Needs, ServerNeeds, Shortage};
-use pubgauge_testbed::{Kind, Testbed};
+use pubgauge_testbed::limits::{self, ResourceNeeds, ServerNeeds, Shortage};
+use pubgauge_testbed::{SystemKind, Testbed};
 use pubgauge_workload::{Census, Workload};
 
 use crate::{Chosen, ClientOptions, Error, MOST_PROCESSES};
@@ -105,7 +105,7 @@ pub fn check_limits(
     client: &ClientOptions,
     enough: Option<u32>,
 ) -> Result<(), Error> {
-    for trial in plan.trials.iter().filter(|t| !t.client_limits.is_empty()) {
+    for trial in plan.trials.iter().filter(|t| !t.client_limits.is_none()) {
         let Some(system) = systems.get(&trial.system) else {
             continue;
         };
@@ -146,7 +146,7 @@ fn needs(
     system: &Chosen,
     counted: &Counted,
     client: &ClientOptions,
-) -> Needs {
+) -> ResourceNeeds {
     let census = &counted.census;
     let brokers = brokers(&trial.workload, trial.brokers);
     let fleets = fleets(&brokers, client.workers());
@@ -175,9 +175,9 @@ fn needs(
     let target = Testbed::planned_target(&system.file, system.variant.as_deref());
     let target = target.unwrap_or_default();
     let footprint = system.driver.footprint(&trial.settings, &target, &crowd);
-    let started = matches!(system.file.kind, Kind::Process | Kind::Builtin);
+    let started = matches!(system.file.kind, SystemKind::Process | SystemKind::Builtin);
     // Each broker has only its own clients.
-    let most = brokers.iter().map(Clients::all).max().unwrap_or(0);
+    let most = brokers.iter().map(ClientCounts::all).max().unwrap_or(0);
     let connections = footprint.server_connections * most;
     let connections = connections.div_ceil(census.devices.max(1));
     let server = started.then(|| ServerNeeds {
@@ -187,7 +187,7 @@ fn needs(
         limit: system.file.limits.open_files,
     });
     let one_file_each = footprint.ports == Ports::OneForEachClient;
-    Needs {
+    ResourceNeeds {
         clients: share(census.devices),
         files: share(footprint.descriptors),
         one_file_each,
@@ -205,25 +205,25 @@ fn needs(
 
 /// The clients of one broker.
 #[derive(Clone, Copy, Default)]
-pub struct Clients {
+pub struct ClientCounts {
     /// Publishing devices.
     pub publishers: u64,
     pub others: u64,
 }
 
-impl Clients {
+impl ClientCounts {
     pub fn all(&self) -> u64 {
         self.publishers + self.others
     }
 }
 
 /// The clients of each broker.
-pub fn brokers(workload: &Workload, brokers: u32) -> Vec<Clients> {
+pub fn brokers(workload: &Workload, brokers: u32) -> Vec<ClientCounts> {
     let mut publishes = vec![false; workload.devices.len()];
     for publisher in workload.flows.iter().flat_map(|flow| &flow.publishers) {
         publishes[publisher.device as usize] = true;
     }
-    let mut clients = vec![Clients::default(); brokers.max(1) as usize];
+    let mut clients = vec![ClientCounts::default(); brokers.max(1) as usize];
     for (device, publishes) in workload.devices.iter().zip(publishes) {
         if let Some(broker) = clients.get_mut(device.broker as usize) {
             if publishes {
@@ -237,16 +237,16 @@ pub fn brokers(workload: &Workload, brokers: u32) -> Vec<Clients> {
 }
 
 /// Number of workers that have clients: each worker has clients of one side and one broker.
-fn fleets(brokers: &[Clients], workers: Workers) -> u64 {
+fn fleets(brokers: &[ClientCounts], workers: Workers) -> u64 {
     let side = |devices: u64, workers: u32| devices.min(u64::from(workers.max(1)));
-    let of = |clients: &Clients| {
+    let of = |clients: &ClientCounts| {
         side(clients.publishers, workers.publishers) + side(clients.others, workers.subscribers)
     };
     brokers.iter().map(of).sum()
 }
 
 /// Most clients of one broker that have the same source address.
-fn most_from_one_source(brokers: &[Clients], endpoints: &[String]) -> u64 {
+fn most_from_one_source(brokers: &[ClientCounts], endpoints: &[String]) -> u64 {
     let endpoint = |nth: usize| endpoints.get(nth).or(endpoints.first());
     let most = brokers.iter().enumerate().filter_map(|(nth, clients)| {
         Some(if is_on_loopback(endpoint(nth)?) {
@@ -290,12 +290,15 @@ mod tests {
     #[test]
     fn clients_and_ports_divide_over_brokers() {
         let one = Workload::fan(12_000, 2, Arrivals::FlatOut);
-        let ports = |clients: &[Clients], endpoint: &str| {
+        let ports = |clients: &[ClientCounts], endpoint: &str| {
             most_from_one_source(clients, &[endpoint.to_owned()])
         };
         let of = |count: u32| brokers(&one.over(count).expect("flat out"), count);
         let (alone, several) = (of(1), of(6));
-        assert_eq!(alone.iter().map(Clients::all).collect::<Vec<_>>(), [12_002]);
+        assert_eq!(
+            alone.iter().map(ClientCounts::all).collect::<Vec<_>>(),
+            [12_002]
+        );
         // Both subscribers subscribe to all topics, and are connected to each broker.
         assert!(
             several

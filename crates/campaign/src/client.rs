@@ -41,8 +41,8 @@ impl Default for ClientOptions {
 
 impl ClientOptions {
     /// As a trial takes them; `program` is this one, and each worker process gets `share` at most.
-    pub(crate) fn client(&self, program: &Path, share: Share) -> pubgauge_runner::Client {
-        pubgauge_runner::Client {
+    pub(crate) fn client(&self, program: &Path, share: Share) -> pubgauge_runner::ClientConfig {
+        pubgauge_runner::ClientConfig {
             workers: self.workers(),
             realtime: self.realtime,
             pin: self.pin.clone(),

@@ -4,12 +4,12 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use pubgauge_driver::{Transport, Unsupported};
-use pubgauge_engine::assignment::Workers;
-use pubgauge_hosts::{Hosts, HostsError, Side};
-use pubgauge_network::{Link, Network, Role};
+use pubgauge_engine::assignment::{Role, Workers};
+use pubgauge_hosts::{Hosts, HostsError};
+use pubgauge_network::{HostRole, Link, Network};
 use pubgauge_runner::hosts::Sides;
 use pubgauge_study::PlannedTrial;
-use pubgauge_testbed::Kind;
+use pubgauge_testbed::SystemKind;
 use pubgauge_testbed::template::{HOST, names};
 
 use crate::{Chosen, ClientOptions, Error};
@@ -35,7 +35,7 @@ pub fn stays_here(
     trial: &PlannedTrial,
     chosen: &Chosen,
     there: &str,
-    other: impl FnOnce(Kind) -> Option<&'static str>,
+    other: impl FnOnce(SystemKind) -> Option<&'static str>,
 ) -> Option<String> {
     let own = chosen.file.variant(chosen.variant.as_deref()).ok();
     let endpoints = own.map(|file| file.endpoints).unwrap_or_default();
@@ -47,7 +47,7 @@ pub fn stays_here(
         return Some(format!("it runs in pubgauge's own process, {there}"));
     }
     let reason = match chosen.file.kind {
-        Kind::Process | Kind::Builtin if !endpoints.iter().all(placed) => Some(
+        SystemKind::Process | SystemKind::Builtin if !endpoints.iter().all(placed) => Some(
             "its file lets it listen on this host's loopback alone: write {host} in `endpoints` and where it listens",
         ),
         kind => other(kind),
@@ -63,8 +63,8 @@ pub fn stays_here(
 
 /// Why real hosts cannot serve as a study's network: of it, only the numbers of hosts apply to them.
 fn of_network(network: &Network) -> Option<String> {
-    let plain = |role: &Role| network.of(*role).link == Link::default();
-    if !Role::ALL.iter().all(plain) {
+    let plain = |role: &HostRole| network.of(*role).link == Link::default();
+    if !HostRole::ALL.iter().all(plain) {
         return Some(
             "[testbed.network] says what links do, which only a network that pubgauge makes can be told: leave all but `hosts` out"
                 .into(),
@@ -76,8 +76,10 @@ fn of_network(network: &Network) -> Option<String> {
             network.broker.hosts
         ));
     }
-    let lacking = |role: &&Role| network.of(**role).hosts == 0;
-    let role = [Role::Publisher, Role::Subscriber].iter().find(lacking)?;
+    let lacking = |role: &&HostRole| network.of(**role).hosts == 0;
+    let role = [HostRole::Publisher, HostRole::Subscriber]
+        .iter()
+        .find(lacking)?;
     Some(format!("[testbed.network] has no {} host", role.name()))
 }
 
@@ -88,7 +90,7 @@ fn of_counts(trial: &PlannedTrial) -> Option<String> {
     if trial.hosts.is_some() {
         return Some("hosts of given sizes are made of the host of the run alone".into());
     }
-    let limited = !trial.client_limits.is_empty();
+    let limited = !trial.client_limits.is_none();
     limited.then(|| "[client.limits] hold on the host of the run alone".into())
 }
 
@@ -118,15 +120,15 @@ pub fn check<'a>(
 /// # Errors
 /// Bad input: numbers of hosts that do not fit.
 pub fn sides(hosts: &Hosts, trial: &PlannedTrial) -> Result<Sides, Error> {
-    let all: Vec<Option<Side>> = (0..hosts.count())
-        .map(|number| hosts.host(number).side)
+    let all: Vec<Option<Role>> = (0..hosts.count())
+        .map(|number| hosts.host(number).role)
         .collect();
     let network = trial.network.as_deref();
     let asked = network.map(|network| (network.publisher.hosts, network.subscriber.hosts));
     divided(&all, asked).map_err(|why| Error::bad_input(format!("{}: {why}", trial.workload.name)))
 }
 
-fn divided(all: &[Option<Side>], asked: Option<(u32, u32)>) -> Result<Sides, String> {
+fn divided(all: &[Option<Role>], asked: Option<(u32, u32)>) -> Result<Sides, String> {
     let count = all.len();
     let of = |side| {
         let own = |number: &usize| all[*number].is_none_or(|own| own == side);
@@ -137,8 +139,8 @@ fn divided(all: &[Option<Side>], asked: Option<(u32, u32)>) -> Result<Sides, Str
         subscribers: (first..count).collect(),
     };
     let both = Sides {
-        publishers: of(Side::Publishers),
-        subscribers: of(Side::Subscribers),
+        publishers: of(Role::Publishers),
+        subscribers: of(Role::Subscribers),
     };
     let are_said = all.iter().any(Option::is_some);
     let asked = asked.map(|(publishers, subscribers)| (publishers as usize, subscribers as usize));
@@ -212,8 +214,8 @@ pub fn gather_again(
 mod tests {
     use super::*;
 
-    const P: Option<Side> = Some(Side::Publishers);
-    const S: Option<Side> = Some(Side::Subscribers);
+    const P: Option<Role> = Some(Role::Publishers);
+    const S: Option<Role> = Some(Role::Subscribers);
 
     fn sides(publishers: &[usize], subscribers: &[usize]) -> Result<Sides, String> {
         Ok(Sides {

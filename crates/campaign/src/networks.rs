@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use pubgauge_driver::Unsupported;
 use pubgauge_lab::{Backends, Lab, LabError};
-use pubgauge_network::{Host, Network, Role};
+use pubgauge_network::{Host, HostRole, Network};
 use pubgauge_results::network::NetworkInfo;
 use pubgauge_runner::limits::each_once;
 use pubgauge_runner::network::TrialNetwork;
 use pubgauge_study::PlannedTrial;
-use pubgauge_testbed::Kind;
+use pubgauge_testbed::SystemKind;
 
 use crate::capacity::brokers;
 use crate::hosts::stays_here;
@@ -29,14 +29,14 @@ pub fn refused(trial: &PlannedTrial, chosen: &Chosen) -> Option<Unsupported> {
             reason: "nothing of an emulated network crosses an interface of this host; leave it out: the links of the network's hosts are counted anyway".into(),
         });
     }
-    let has_broker_host = network.of(Role::Broker).hosts > 0;
+    let has_broker_host = network.of(HostRole::Broker).hosts > 0;
     let reason = stays_here(
         trial,
         chosen,
         "where no link is crossed",
         |kind| match kind {
-            Kind::External => Some("it runs already, and is on no emulated network"),
-            Kind::Process | Kind::Builtin if !has_broker_host => {
+            SystemKind::External => Some("it runs already, and is on no emulated network"),
+            SystemKind::Process | SystemKind::Builtin if !has_broker_host => {
                 Some("it has a broker, and the network has no broker host")
             }
             _ => None,
@@ -54,10 +54,13 @@ pub fn refused(trial: &PlannedTrial, chosen: &Chosen) -> Option<Unsupported> {
 fn of_roles(network: &Network, trial: &PlannedTrial) -> Option<String> {
     let clients = brokers(&trial.workload, trial.brokers);
     let sides = [
-        (Role::Publisher, clients.iter().any(|c| c.publishers > 0)),
-        (Role::Subscriber, clients.iter().any(|c| c.others > 0)),
+        (
+            HostRole::Publisher,
+            clients.iter().any(|c| c.publishers > 0),
+        ),
+        (HostRole::Subscriber, clients.iter().any(|c| c.others > 0)),
     ];
-    let lacking = |(role, there): &(Role, bool)| *there && network.of(*role).hosts == 0;
+    let lacking = |(role, there): &(HostRole, bool)| *there && network.of(*role).hosts == 0;
     let (role, _) = sides.into_iter().find(lacking)?;
     Some(format!("the network has no {} host", role.name()))
 }
@@ -169,10 +172,10 @@ impl Networks {
 
 fn measured(lab: &Lab) -> Result<NetworkInfo, Error> {
     let network = lab.network();
-    let of = |role: Role| network.hosts().filter(move |host| host.role == role);
+    let of = |role: HostRole| network.hosts().filter(move |host| host.role == role);
     let all: Vec<Host> = network.hosts().collect();
-    let from = of(Role::Publisher).next().unwrap_or(all[0]);
-    let mut to: Vec<Host> = of(Role::Subscriber).collect();
+    let from = of(HostRole::Publisher).next().unwrap_or(all[0]);
+    let mut to: Vec<Host> = of(HostRole::Subscriber).collect();
     if to.is_empty() {
         to = all.iter().copied().filter(|host| *host != from).collect();
     }

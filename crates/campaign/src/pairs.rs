@@ -1,9 +1,9 @@
 //! The comparisons of a run: those that its plan asks for, in the report's form, and their progress.
 
 use pubgauge_quantities::shown::so_many;
-use pubgauge_report::compare::{CellOf, NamedFigure, Question, comparable, conclude, next};
+use pubgauge_report::compare::{CellOf, ComparisonRule, NamedFigure, comparable, conclude, next};
 use pubgauge_report::wrap;
-use pubgauge_results::comparison::{Comparison, Ended};
+use pubgauge_results::comparison::{Ended, PairComparison};
 use pubgauge_results::figure::Figure;
 use pubgauge_results::model::Trial;
 use pubgauge_runner::searching;
@@ -15,7 +15,7 @@ use crate::prepared::axes;
 
 /// Comparisons, which choose the next trial.
 pub struct Pairs {
-    question: Question,
+    question: ComparisonRule,
     cells: Vec<CellOf>,
     /// For each cell, its index in the plan's trials.
     templates: Vec<usize>,
@@ -53,7 +53,7 @@ impl Pairs {
             })
             .collect();
         let pairs = Pairs {
-            question: Question {
+            question: ComparisonRule {
                 precision: asked.precision,
                 margin: asked.margin,
                 figures,
@@ -83,7 +83,7 @@ impl Pairs {
     }
 
     /// The results of the comparisons so far.
-    pub fn so_far(&self, done: &[Trial]) -> Vec<Comparison> {
+    pub fn so_far(&self, done: &[Trial]) -> Vec<PairComparison> {
         conclude(&self.question, &self.cells, done, spent_s(done))
     }
 }
@@ -117,7 +117,7 @@ pub fn compared(plan: &Plan) -> Result<Option<String>, Error> {
 }
 
 /// How many comparisons are precise enough, in one line.
-pub fn words(comparisons: &[Comparison], round: u32) -> String {
+pub fn words(comparisons: &[PairComparison], round: u32) -> String {
     let done = |ended: Ended| comparisons.iter().filter(|c| c.ended == ended).count();
     let mut words = format!(
         "after {}: {} of {} precise enough",

@@ -11,10 +11,9 @@ use pubgauge_runner::limits::each_once;
 use pubgauge_search::Axis;
 use pubgauge_study::{Plan, PlanOptions, PlannedTrial, Study, UnsupportedTrial};
 use pubgauge_testbed::shares::foresee;
-use pubgauge_testbed::{Kind, Testbed};
+use pubgauge_testbed::{SystemKind, Testbed};
 
-use crate::campaign::share;
-use crate::{Chosen, ClientOptions, Error, Found, Prepared, Proposer, SystemsHere};
+use crate::{AvailableSystems, Chosen, ClientOptions, Error, Prepared, Proposer, SystemsHere};
 use crate::{capacity, hosts, networks, pairs, sizes};
 
 /// A study as given.
@@ -86,7 +85,7 @@ pub fn prepare(
         plan,
         systems,
         folder: given.folder,
-        found: Found {
+        found: AvailableSystems {
             plain: options.known.found,
             variants: options.known.found_variants,
             first_look: options.known.first_look,
@@ -188,8 +187,8 @@ fn limits(plan: &Plan) -> Vec<String> {
     let all = plan.trials.iter().flat_map(|t| {
         let hosts = t.hosts.iter().flat_map(|hosts| sizes::shares(hosts));
         let own = [
-            ("each instance of a system", share(&t.limits)),
-            ("each worker process", share(&t.client_limits)),
+            ("each instance of a system", t.limits),
+            ("each worker process", t.client_limits),
         ];
         own.into_iter().chain(hosts)
     });
@@ -246,7 +245,7 @@ fn brokers_refused(trial: &PlannedTrial, chosen: &Chosen) -> Option<Unsupported>
     let target = Testbed::planned_target(&chosen.file, chosen.variant.as_deref()).ok()?;
     let there = target.endpoints.len() as u32;
     let reason = match chosen.file.kind {
-        Kind::External if trial.brokers != there => format!(
+        SystemKind::External if trial.brokers != there => format!(
             "it runs already and has addresses of {there} of them; those of several are joined by `+`"
         ),
         _ if trial.brokers > 1 && chosen.driver.topology(&target) == Topology::Brokerless => {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use pubgauge_driver::{Driver, Mapping, Settings, Tls, Unsupported};
 use pubgauge_results::model::AxisValue;
-use pubgauge_runner::Resolved;
+use pubgauge_runner::ResolvedSettings;
 use pubgauge_runner::limits::each_once;
 use pubgauge_study::{Plan, PlannedTrial};
 use pubgauge_testbed::{SystemFile, Testbed};
@@ -23,7 +23,7 @@ pub struct Prepared {
     /// The folder that the study's relative paths start from.
     pub folder: PathBuf,
     /// The systems on this machine.
-    pub found: Found,
+    pub found: AvailableSystems,
     /// Processes on each side for trials that ask for no number of them, where one process is not
     /// enough.
     pub processes: Option<u32>,
@@ -84,8 +84,8 @@ pub struct Chosen {
 
 impl Chosen {
     /// Settings with what they become; of those that the system does not have nothing.
-    pub fn resolved(&self, settings: &Settings) -> Resolved {
-        Resolved {
+    pub fn resolved(&self, settings: &Settings) -> ResolvedSettings {
+        ResolvedSettings {
             settings: settings.clone(),
             mappings: self.resolve(settings).unwrap_or_default(),
         }
@@ -111,7 +111,7 @@ impl Chosen {
 /// The systems on this machine, in the order in which they run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Found {
+pub struct AvailableSystems {
     /// Systems that `"available"` stands for.
     pub plain: Vec<String>,
     /// Systems that `"available-variants"` stands for.

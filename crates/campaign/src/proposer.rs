@@ -19,7 +19,7 @@ use crate::ClientOptions;
 use crate::Error;
 use crate::pairs::Pairs;
 use crate::undecided::Round;
-use crate::{Prepared, capacity, criteria};
+use crate::{Prepared, capacity};
 
 /// A trial to run.
 pub struct Proposal {
@@ -176,11 +176,7 @@ impl<'a> Proposer<'a> {
 
 /// Criteria of a plan, with the default one for searches that need it.
 pub fn specs(plan: &Plan) -> Vec<CriterionSpec> {
-    let mut specs: Vec<CriterionSpec> = plan
-        .criteria
-        .iter()
-        .map(|c| criteria::spec(c, plan))
-        .collect();
+    let mut specs = plan.criteria.clone();
     let of_time = |spec: &CriterionSpec| {
         spec.figure.contains("latency") || spec.figure.contains("round_trip")
     };
@@ -233,7 +229,7 @@ pub fn evaluated<'s>(
     let bears = move |spec: &CriterionSpec, trial: &PlannedTrial| {
         passes(&spec.filter.systems, &trial.system)
             && passes(&spec.filter.workloads, &trial.workload.name)
-            && passes(&spec.filter.cells, &trial.cell)
+            && passes(&spec.filter.settings, &trial.settings_name)
     };
     let of_plan = plan.search.is_none();
     specs

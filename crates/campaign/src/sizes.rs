@@ -1,21 +1,23 @@
 //! Hosts of given sizes: which trials can run on them, and whether this machine has room for them.
 
 use pubgauge_driver::Unsupported;
-use pubgauge_network::{Role, Size, Sizes};
+use pubgauge_network::HostSizes;
+use pubgauge_quantities::Share;
 use pubgauge_runner::limits::each_once;
 use pubgauge_study::{Plan, PlannedTrial};
-use pubgauge_testbed::shares::Share;
-use pubgauge_testbed::{Kind, machine_facts, usable_cpus};
+use pubgauge_testbed::{SystemKind, machine_facts, usable_cpus};
 
 use crate::{Chosen, Error};
 
 /// Why a trial cannot run on hosts of the sizes that it asks for.
 pub fn refused(trial: &PlannedTrial, chosen: &Chosen) -> Option<Unsupported> {
     let hosts = trial.hosts.as_deref()?;
-    let has_size = hosts.broker.size != Size::default();
+    let has_size = !hosts.broker.size.is_none();
     let reason = match chosen.file.kind {
         _ if chosen.driver.lives_here() => "it runs in pubgauge's own process, which is on no host",
-        Kind::External if has_size => "it runs already, and its host has the size that it has",
+        SystemKind::External if has_size => {
+            "it runs already, and its host has the size that it has"
+        }
         _ => return None,
     };
     Some(Unsupported {
@@ -26,21 +28,11 @@ pub fn refused(trial: &PlannedTrial, chosen: &Chosen) -> Option<Unsupported> {
 }
 
 /// What each host of a role gets of the machine, and whose that is in words.
-pub fn shares(hosts: &Sizes) -> [(&'static str, Share); 3] {
-    let of = |role: Role| {
-        let Size {
-            cores,
-            memory_bytes,
-        } = hosts.of(role).size;
-        Share {
-            cores,
-            memory_bytes,
-        }
-    };
+pub fn shares(hosts: &HostSizes) -> [(&'static str, Share); 3] {
     [
-        ("each broker host", of(Role::Broker)),
-        ("each publisher host", of(Role::Publisher)),
-        ("each subscriber host", of(Role::Subscriber)),
+        ("each broker host", hosts.broker.size),
+        ("each publisher host", hosts.publisher.size),
+        ("each subscriber host", hosts.subscriber.size),
     ]
 }
 
@@ -49,7 +41,7 @@ pub fn shares(hosts: &Sizes) -> [(&'static str, Share); 3] {
 /// # Errors
 /// Bad input: the first that do not, what they take together, and what there is.
 pub fn check(plan: &Plan) -> Result<(), Error> {
-    let there = Size {
+    let there = Share {
         cores: Some(usable_cpus().len() as f64),
         memory_bytes: Some(machine_facts().memory_bytes),
     };
@@ -62,7 +54,7 @@ pub fn check(plan: &Plan) -> Result<(), Error> {
     Ok(())
 }
 
-fn fits(hosts: &Sizes, there: Size) -> Result<(), String> {
+fn fits(hosts: &HostSizes, there: Share) -> Result<(), String> {
     let all = hosts.sum();
     let wanted = [
         (all.cores, there.cores, "cores"),
@@ -80,8 +72,8 @@ fn fits(hosts: &Sizes, there: Size) -> Result<(), String> {
     if !wanted.iter().any(beyond) {
         return Ok(());
     }
-    let words = |size: Size| size.words().unwrap_or_default();
-    let there = Size {
+    let words = |size: Share| size.words().unwrap_or_default();
+    let there = Share {
         cores: all.cores.and(there.cores),
         memory_bytes: all.memory_bytes.and(there.memory_bytes),
     };
@@ -100,18 +92,18 @@ mod tests {
 
     #[test]
     fn hosts_share_one_machine() {
-        let there = Size {
+        let there = Share {
             cores: Some(2.0),
             memory_bytes: Some(8 << 30),
         };
         let of = |hosts, cores, memory_bytes| SizedHosts {
             hosts,
-            size: Size {
+            size: Share {
                 cores,
                 memory_bytes,
             },
         };
-        let mut hosts = Sizes {
+        let mut hosts = HostSizes {
             broker: of(1, Some(0.4), None),
             publisher: of(1, Some(0.2), None),
             subscriber: of(7, Some(0.2), None),

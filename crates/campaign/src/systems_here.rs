@@ -1,7 +1,7 @@
 //! The systems that this machine has, and the one that a name stands for.
 
-use pubgauge_study::Known;
-use pubgauge_testbed::{Catalog, Kind, SystemFile, Testbed};
+use pubgauge_study::KnownSystems;
+use pubgauge_testbed::{Catalog, SystemFile, SystemKind, Testbed};
 
 use crate::{Chosen, Error};
 
@@ -35,12 +35,12 @@ impl SystemsHere<'_> {
     }
 
     /// All systems in the catalog, and those found here, variants included.
-    pub fn known(&self) -> Known {
-        let mut known = Known::default();
+    pub fn known(&self) -> KnownSystems {
+        let mut known = KnownSystems::default();
         for listing in self.catalog.list(self.testbed) {
             let variants = listing.variants.iter();
             let variants: Vec<String> = variants.map(|v| format!("{}:{v}", listing.name)).collect();
-            if listing.found && listing.kind != Kind::External {
+            if listing.found && listing.kind != SystemKind::External {
                 known.found.push(listing.name.clone());
                 if listing.first_look {
                     known.first_look.push(listing.name.clone());
@@ -50,7 +50,7 @@ impl SystemsHere<'_> {
                     known.found_variants.push(listing.name.clone());
                 }
             }
-            if listing.kind == Kind::External
+            if listing.kind == SystemKind::External
                 && let Ok(file) = self.catalog.get(&listing.name)
             {
                 let brokers = file.endpoints.len().max(1) as u32;

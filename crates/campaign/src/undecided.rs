@@ -22,14 +22,14 @@ pub(crate) type Round = Vec<(usize, u32)>;
 
 /// How long it would take to decide claims, if their figures stay as they are.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Forecast {
+pub struct RepeatsForecast {
     /// Seconds of trials after which so many claims are decided; rising.
     pub seconds: Vec<f64>,
     /// Claims that more than 1000 repeats would decide.
     pub beyond: usize,
 }
 
-impl Forecast {
+impl RepeatsForecast {
     /// `more repeats would decide 5 claims: 1 within about 2 min, 3 within 8 min, all within 41 min`.
     pub fn words(&self) -> String {
         let all = self.seconds.len();
@@ -233,11 +233,11 @@ impl Proposer<'_> {
     }
 
     /// How long it would take to decide the claims that are undecided.
-    pub fn forecast(&self, results: &Results) -> Forecast {
+    pub fn forecast(&self, results: &Results) -> RepeatsForecast {
         let measured = Measured::of(&results.trials);
         let wanted = wanted(open(results, &self.plan().claims), &measured);
         let mut lacking: BTreeMap<String, u32> = BTreeMap::new();
-        let mut forecast = Forecast::default();
+        let mut forecast = RepeatsForecast::default();
         for claim in wanted {
             if claim.beyond {
                 forecast.beyond += 1;

@@ -2,7 +2,7 @@
 //! figures of a curve over time.
 
 use pubgauge_quantities::shown;
-use pubgauge_quantities::stats::{CONFIDENCE, Estimate, Line, half_by_chance, moments};
+use pubgauge_quantities::stats::{CONFIDENCE, Estimate, LinearFit, half_by_chance, moments};
 
 use crate::decide::{Estimated, Finding, Lack, Outcome, Tells, Ways, inside, joint};
 use crate::several::all;
@@ -168,7 +168,8 @@ pub fn slope(a: Curves<'_>, b: Curves<'_>, linear: bool, outer: Ways) -> Finding
     }
     let parts = if linear { 3 } else { 1 };
     let ways = Ways::every(parts).within(outer);
-    let slope = |curve: &Vec<(f64, f64)>| Line::through(curve).map_or(f64::NAN, |line| line.slope);
+    let slope =
+        |curve: &Vec<(f64, f64)>| LinearFit::through(curve).map_or(f64::NAN, |line| line.slope);
     let slopes = |curves: &[Vec<(f64, f64)>]| curves.iter().map(slope).collect::<Vec<_>>();
     let (of_a, of_b) = (slopes(a.1), slopes(b.1));
     let difference = Estimate::contrast(&[(1.0, &of_a), (-1.0, &of_b)]);
@@ -199,7 +200,7 @@ fn straight(curves: &[Vec<(f64, f64)>], outer: Ways) -> Finding {
         });
     let range = (most - least).max(f64::MIN_POSITIVE);
     let residuals = |curve: &Vec<(f64, f64)>| {
-        let line = Line::through(curve);
+        let line = LinearFit::through(curve);
         let off = |point| line.map_or(f64::NAN, |line| line.residual(point));
         curve.iter().map(off).collect()
     };

@@ -14,7 +14,7 @@ use pubgauge_quantities::stats::{one_of, wilson};
 use crate::decide::{Finding, Outcome, Ways};
 use crate::rule::{Claim, Filter, Needs, Part, Rule};
 use crate::several::{agree, all, in_part, least};
-pub use cells::{Absent, Cell, Figures, Limit, Observation, Run};
+pub use cells::{Absent, CellKey, Figures, Observation, Run, SearchedLimit};
 use choice::{Choice, choice_name};
 pub(crate) use choice::{combinations, filters_of};
 use judging::Judging;

@@ -23,7 +23,8 @@ pub mod several;
 
 pub use decide::{Finding, Outcome, Tells, Turn};
 pub use judge::{
-    Absent, Cell, Curve, Figures, Limit, Observation, Picture, Point, Run, judge, pictures,
+    Absent, CellKey, Curve, Figures, Observation, Picture, Point, Run, SearchedLimit, judge,
+    pictures,
 };
 pub use open::{Open, open};
 pub use rule::{

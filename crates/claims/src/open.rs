@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::decide::{Finding, Outcome, Tells, Ways};
-use crate::judge::{Cell, Run, all_needed, combinations, filters_of, judge};
+use crate::judge::{CellKey, Run, all_needed, combinations, filters_of, judge};
 use crate::rule::Claim;
 
 /// A claim that repeats would decide.
@@ -12,7 +12,7 @@ pub struct Open {
     /// About how many repeats of each of these cells, those that there are included.
     pub repeats: u32,
     /// The cells of the parts that would decide it.
-    pub cells: BTreeSet<Cell>,
+    pub cells: BTreeSet<CellKey>,
 }
 
 /// What would decide a claim; `None` where it is decided, or repeats would not help.
@@ -28,7 +28,7 @@ pub fn open(claim: &Claim, run: &Run<'_>) -> Option<Open> {
         let parts = claim.parts.iter().zip(&found);
         for (part, _) in parts.filter(|(_, (_, finding))| of_part(finding)) {
             let filters = filters_of(std::slice::from_ref(part), Some(&choice));
-            let passes = |cell: &&Cell| filters.iter().any(|filter| cell.passes(filter));
+            let passes = |cell: &&CellKey| filters.iter().any(|filter| cell.passes(filter));
             let measured = run.trials.iter().map(|trial| &trial.cell);
             cells.extend(measured.filter(passes).cloned());
         }

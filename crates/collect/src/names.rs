@@ -6,18 +6,19 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
+use pubgauge_driver::DriverError;
 use pubgauge_net::endpoint::Endpoint;
 
 use crate::storage::Waker;
 
 /// Looks the addresses of a broker's name up.
-pub type LookUp = Arc<dyn Fn(&Endpoint) -> Result<Vec<SocketAddr>, String> + Send + Sync>;
+pub type LookUp = Arc<dyn Fn(&Endpoint) -> Result<Vec<SocketAddr>, DriverError> + Send + Sync>;
 
 /// By the name services of this host. All addresses of one family: those of IPv4 if there are any, since a host that
 /// has both would be two brokers else.
 pub fn system() -> LookUp {
     Arc::new(|endpoint| {
-        let found = endpoint.look_up().map_err(|error| error.to_string())?;
+        let found = endpoint.look_up()?;
         Ok(one_family(found))
     })
 }
@@ -32,11 +33,11 @@ fn one_family(mut found: Vec<SocketAddr>) -> Vec<SocketAddr> {
 }
 
 /// What a look-up found: the endpoint's number, and its addresses or why there are none.
-pub type Found = (usize, Result<Vec<SocketAddr>, String>);
+pub type LookedUp = (usize, Result<Vec<SocketAddr>, DriverError>);
 
 /// The thread that looks names up. It ends when this is dropped.
 pub struct Names {
-    found: Receiver<Found>,
+    found: Receiver<LookedUp>,
     _stop: Sender<()>,
 }
 
@@ -67,7 +68,7 @@ impl Names {
     }
 
     /// What was found since.
-    pub fn found(&self) -> Option<Found> {
+    pub fn found(&self) -> Option<LookedUp> {
         self.found.try_recv().ok()
     }
 }

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::lifecycle::Lifecycle;
+use super::pair::Pair;
 use super::proof::Proof;
-use super::setup::{Heard, Pair, Setup, numbers};
+use super::rig::{Heard, numbers};
+use super::setup::Setup;
 use super::violation::Violation;
 use super::{limits, retention};
 use pubgauge_driver::Driver;
@@ -195,7 +197,7 @@ fn filters(setup: &mut Setup<'_>, filter: Filtering) -> Result<(), Violation> {
     let start = pair.out.clock.now();
     let heard = |p: &Pair, n: usize| p.into.seen.delivered.iter().any(|m| m.stream == n as u32);
     while !(0..inside.len()).all(|n| heard(&pair, n)) {
-        if pair.out.clock.now() - start > crate::setup::PATIENCE {
+        if pair.out.clock.now() - start > crate::rig::PATIENCE {
             return Err(format!("{asked} did not bring all of {inside:?}").into());
         }
         for (n, topic) in topics.iter().enumerate() {

@@ -3,8 +3,10 @@
 use std::collections::{HashMap, HashSet};
 
 use super::lifecycle::ServerEnd;
+use super::pair::Pair;
 use super::promises;
-use super::setup::{LARGEST, PATIENCE, Pair, Setup};
+use super::rig::{LARGEST, PATIENCE};
+use super::setup::Setup;
 use super::violation::Violation;
 use pubgauge_driver::clock::Clock;
 use pubgauge_driver::header::Kind;

@@ -8,9 +8,11 @@ mod capabilities;
 mod checks;
 mod lifecycle;
 mod limits;
+mod pair;
 mod promises;
 mod proof;
 mod retention;
+mod rig;
 mod setup;
 mod violation;
 

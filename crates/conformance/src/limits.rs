@@ -1,7 +1,9 @@
 //! Checks of limits: rates, windows and queues.
 
+use super::pair::Pair;
 use super::proof::Proof;
-use super::setup::{PATIENCE, Pair, Setup};
+use super::rig::PATIENCE;
+use super::setup::Setup;
 use super::violation::Violation;
 use pubgauge_driver::header::Kind;
 use pubgauge_driver::seam::Publish;

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::setup::{PATIENCE, Pair, Rig, Setup};
+use super::pair::Pair;
+use super::rig::{PATIENCE, Rig};
+use super::setup::Setup;
 use super::violation::Violation;
 use pubgauge_driver::Nanos;
 use pubgauge_driver::header::Kind;

@@ -2,8 +2,10 @@
 //! that survive an end of the server, messages that expire, and messages that overtake a backlog.
 
 use super::lifecycle::ServerEnd;
+use super::pair::Pair;
 use super::proof::Proof;
-use super::setup::{Heard, Pair, Setup, numbers};
+use super::rig::{Heard, numbers};
+use super::setup::Setup;
 use super::violation::Violation;
 use pubgauge_driver::Nanos;
 use pubgauge_driver::header::Kind;

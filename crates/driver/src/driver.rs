@@ -4,7 +4,7 @@ use crate::address::Scheme;
 use crate::capability::{Answer, Capability, Topology};
 use crate::footprint::{Crowd, Footprint};
 use crate::header::Mark;
-use crate::seam::{DriverError, Fleet, FleetConfig, Shared, Subscription, Target, Traits};
+use crate::seam::{DriverError, Fleet, FleetConfig, InProcessSystem, Subscription, Target, Traits};
 use crate::settings::{Mapping, MessagingPattern, Settings, Unsupported};
 
 /// A kind of system that pubgauge can speak to. Stateless; shared by all workers.
@@ -36,7 +36,7 @@ pub trait Driver: Send + Sync {
     /// share nothing, and may be in several processes.
     ///
     /// For settings that [`Driver::resolve`] refuses: the system of the default settings.
-    fn shared(&self, settings: &Settings, mark: Mark) -> Option<Shared> {
+    fn shared(&self, settings: &Settings, mark: Mark) -> Option<InProcessSystem> {
         let _ = (settings, mark);
         None
     }

@@ -75,7 +75,7 @@ pub struct Target {
     pub network: Option<OnNetwork>,
     /// The system itself, where it lives in this process ([`crate::Driver::shared`]).
     #[serde(skip)]
-    pub shared: Option<Shared>,
+    pub shared: Option<InProcessSystem>,
 }
 
 /// Where the clients of a fleet are on a network: the addresses at which clients of systems without a
@@ -91,7 +91,7 @@ pub struct OnNetwork {
 }
 
 /// A system that lives in the process of its clients, in the type that its driver knows.
-pub type Shared = Arc<dyn std::any::Any + Send + Sync>;
+pub type InProcessSystem = Arc<dyn std::any::Any + Send + Sync>;
 
 impl Target {
     /// Whether the system's file names this feature.

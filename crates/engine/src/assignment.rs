@@ -18,6 +18,7 @@ const MOST_BURSTS: u64 = 1_000_000;
 
 /// Which side of the traffic a worker's processor time is charged to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Role {
     /// Its devices publish (and perhaps subscribe as well).
     Publishers,
@@ -104,7 +105,7 @@ pub struct Brief {
     /// Longest payload in bytes.
     pub max_payload: usize,
     /// What each device does, in the order of devices.
-    links: Vec<Link>,
+    links: Vec<Activity>,
     /// Settings of each device.
     pub settings_of: Vec<u32>,
     /// Whether a flow's bodies are pubgauge's own, so that they can be checked (recorded contents
@@ -114,7 +115,7 @@ pub struct Brief {
 
 /// One thing that one device does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Link {
+pub struct Activity {
     /// Index into the workload's devices.
     pub device: u32,
     /// Index into the workload's flows.
@@ -176,7 +177,7 @@ impl Brief {
         let flow_starts = starts.chain([streams]).collect();
         let mut links = Vec::new();
         for (number, flow) in (0..).zip(&workload.flows) {
-            let link = |index, device, subscribes| Link {
+            let link = |index, device, subscribes| Activity {
                 device,
                 flow: number,
                 subscribes,
@@ -200,7 +201,7 @@ impl Brief {
     }
 
     /// What a device does.
-    pub fn links(&self, device: u32) -> &[Link] {
+    pub fn links(&self, device: u32) -> &[Activity] {
         let from = self.links.partition_point(|l| l.device < device);
         let upto = self.links.partition_point(|l| l.device <= device);
         &self.links[from..upto]
@@ -228,7 +229,7 @@ impl Brief {
 
     /// Whether a device answers messages of a ping-pong flow.
     pub fn responds(&self, device: u32) -> bool {
-        let asked = |link: &&Link| link.subscribes && self.is_ping_pong(link.flow as usize);
+        let asked = |link: &&Activity| link.subscribes && self.is_ping_pong(link.flow as usize);
         self.links(device).iter().filter(asked).any(|link| {
             let party = self.audience.party_of(link.flow, link.index);
             let heard = &self.audience.parties[party as usize].streams;

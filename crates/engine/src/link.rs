@@ -23,7 +23,7 @@ use crate::reports::{Report, Sent};
 use crate::worker::Worker;
 
 /// Version of the link's protocol; both sides must have the same.
-pub const VERSION: u32 = 7;
+pub const VERSION: u32 = 8;
 
 /// What a worker is to do, and for which trial.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -53,7 +53,7 @@ pub struct Secrets {
 }
 
 /// The conductor's end of a link. A worker whose link is dropped ends.
-pub trait Link {
+pub trait WorkerLink {
     /// Sends the worker a command. To a worker that is gone it is lost; the conductor learns of that
     /// from [`Report::Gone`] or from its silence.
     fn send(&mut self, command: Command);
@@ -81,7 +81,7 @@ pub trait Place: Send + Sync {
         order: Order,
         secrets: Secrets,
         outbox: Outbox,
-    ) -> Result<Box<dyn Link>, DriverError>;
+    ) -> Result<Box<dyn WorkerLink>, DriverError>;
 
     /// How long before something begins workers must be told, so that all know in time, ns; 20 ms by
     /// default.
@@ -186,7 +186,7 @@ impl Place for Here {
         order: Order,
         secrets: Secrets,
         outbox: Outbox,
-    ) -> Result<Box<dyn Link>, DriverError> {
+    ) -> Result<Box<dyn WorkerLink>, DriverError> {
         let (sender, commands) = channel();
         let here = self.clone();
         if self.is_inline() {
@@ -236,7 +236,7 @@ struct ThreadLink {
     thread: Option<JoinHandle<()>>,
 }
 
-impl Link for ThreadLink {
+impl WorkerLink for ThreadLink {
     fn send(&mut self, command: Command) {
         // A worker that is gone has reported that.
         let _ = self.sender.send(command);
@@ -255,7 +255,7 @@ struct InlineLink {
     worker: Worker,
 }
 
-impl Link for InlineLink {
+impl WorkerLink for InlineLink {
     fn send(&mut self, command: Command) {
         let _ = self.sender.send(command);
     }
@@ -275,7 +275,7 @@ impl Place for Encoded {
         order: Order,
         secrets: Secrets,
         outbox: Outbox,
-    ) -> Result<Box<dyn Link>, DriverError> {
+    ) -> Result<Box<dyn WorkerLink>, DriverError> {
         let (sender, reports) = channel();
         let inner = Outbox::new(order.assignment.worker, sender);
         let again = |error: std::io::Error| DriverError::new(error.to_string());
@@ -298,7 +298,7 @@ impl Place for Encoded {
 }
 
 struct EncodedLink {
-    link: Box<dyn Link>,
+    link: Box<dyn WorkerLink>,
     reports: Receiver<Sent>,
     outbox: Outbox,
 }
@@ -315,7 +315,7 @@ impl EncodedLink {
     }
 }
 
-impl Link for EncodedLink {
+impl WorkerLink for EncodedLink {
     fn send(&mut self, command: Command) {
         match frames::again(&command) {
             Ok(command) => self.link.send(command),

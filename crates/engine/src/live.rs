@@ -7,7 +7,7 @@ use crate::assignment::Role;
 
 /// What one worker has counted so far.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Counters {
+pub struct LiveCounters {
     /// Flow by flow.
     pub flows: Vec<FlowCounters>,
     /// Clients connected.
@@ -113,7 +113,7 @@ pub struct LatencyLive {
 
 impl Live {
     /// Adds up what workers have counted.
-    pub fn of<'a>(workers: impl Iterator<Item = &'a Counters>) -> Live {
+    pub fn of<'a>(workers: impl Iterator<Item = &'a LiveCounters>) -> Live {
         let mut live = Live::default();
         let (mut expected, mut unique, mut passed_over) = (0, 0, 0);
         for worker in workers {

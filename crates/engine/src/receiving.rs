@@ -13,7 +13,7 @@ use crate::bursts::{BurstRecording, Bursts};
 use crate::context::Context;
 use crate::histograms::Times;
 use crate::ledger::{Account, Ledger};
-use crate::live::Counters;
+use crate::live::LiveCounters;
 use crate::parts::{self, FlowParts, Parts};
 use crate::recording::{FlowRecording, MemberRecording, Recording, Traffic};
 use crate::reports::Outbox;
@@ -407,7 +407,7 @@ impl Receiving {
     }
 
     /// Writes its counts into `counters`.
-    pub fn count(&self, counters: &mut Counters) {
+    pub fn count(&self, counters: &mut LiveCounters) {
         for (flow, counted) in self.flows.iter().zip(&mut counters.flows) {
             counted.unique = flow.counts.unique;
             counted.passed_over = flow.counts.passed_over;

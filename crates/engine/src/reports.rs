@@ -7,7 +7,7 @@ use std::sync::mpsc::Sender;
 use pubgauge_driver::{Failure, Nanos};
 use serde::{Deserialize, Serialize};
 
-use crate::live::Counters;
+use crate::live::LiveCounters;
 use crate::recording::Recording;
 use crate::times::Interval;
 use crate::timetable::Timetable;
@@ -51,7 +51,7 @@ pub enum Report {
     /// It has started: its process, and the threads that work for it, library threads included.
     Hello { process: u32, threads: Vec<u32> },
     /// What it has counted: some hundred times a second while it changes, and at least twice a second.
-    Counters(Box<Counters>),
+    Counters(Box<LiveCounters>),
     /// Tokens of a window that come back: (flow, tokens).
     Passed(u32, u64),
     /// A burst is handed over, of a flow whose bursts wait for one another: (flow, tokens that it

@@ -21,7 +21,7 @@ use crate::assignment::{Assignment, Brief};
 use crate::bursts::Bursts;
 use crate::context::Context;
 use crate::histograms::Times;
-use crate::live::Counters;
+use crate::live::LiveCounters;
 use crate::parts::{self, Parts};
 use crate::receiving::tag;
 use crate::recording::{FlowRecording, Outage, Recording, Traffic};
@@ -109,14 +109,14 @@ struct FlatOut {
     /// Positions in `Sending::locals` that are not blocked.
     ready: Vec<u32>,
     at: usize,
-    window: Option<Bound>,
+    window: Option<FlowWindow>,
     /// Size of a message that was held back: it is the next to go, or back-pressure would
     /// choose among the sizes.
     held: Option<u32>,
 }
 
 /// A bound on the messages of a flow under way.
-struct Bound {
+struct FlowWindow {
     /// Tokens that one message takes at most, see [`crate::window`].
     tokens: u64,
     /// Since when there have been no tokens, and when that was reported last.
@@ -400,10 +400,10 @@ impl Sending {
     }
 
     /// The bound on messages under way of a flow; `None` if it has no subscribers.
-    fn bound(&self, flow: u32, window: Option<u32>) -> Option<Bound> {
+    fn bound(&self, flow: u32, window: Option<u32>) -> Option<FlowWindow> {
         let streams = self.brief.streams_of(flow as usize);
         let tokens = streams.map(|stream| self.spread[stream as usize]).max()?;
-        window.filter(|_| tokens > 0).map(|_| Bound {
+        window.filter(|_| tokens > 0).map(|_| FlowWindow {
             tokens: u64::from(tokens),
             without: None,
         })
@@ -595,7 +595,7 @@ impl Sending {
     }
 
     /// Writes its counts into `counters`.
-    pub fn count(&self, counters: &mut Counters) {
+    pub fn count(&self, counters: &mut LiveCounters) {
         counters.sent = self.sent;
         counters.sentinels_due = self.sentinels_due;
         let held = self.tokens.iter();

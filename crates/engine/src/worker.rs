@@ -16,7 +16,7 @@ use crate::assignment::Assignment;
 use crate::bursts::BurstRecording;
 pub use crate::context::Context;
 use crate::counts::{add_all, add_each};
-use crate::live::{Counters, FlowCounters};
+use crate::live::{FlowCounters, LiveCounters};
 use crate::pulse::Pulse;
 use crate::receiving::Receiving;
 use crate::recording::{Recording, Usage};
@@ -90,8 +90,8 @@ pub struct Worker {
     commands: Receiver<Command>,
     outbox: Outbox,
     /// When it last reported what it has counted, and what that was.
-    told: (Nanos, Counters),
-    counters: Counters,
+    told: (Nanos, LiveCounters),
+    counters: LiveCounters,
     sending: Sending,
     receiving: Receiving,
     phase: Phase,
@@ -178,8 +178,8 @@ impl Worker {
             helpers,
             commands,
             outbox,
-            told: (0, Counters::default()),
-            counters: Counters::default(),
+            told: (0, LiveCounters::default()),
+            counters: LiveCounters::default(),
             sending,
             receiving,
             phase: Phase::Waiting,

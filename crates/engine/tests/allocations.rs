@@ -1,7 +1,6 @@
 //! The message path allocates nothing: ten times the messages cost no more allocations on the workers'
 //! threads.
 
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -12,9 +11,8 @@ use pubgauge_driver::{Clock, Driver, Mark, Reliability, Settings, Target};
 use pubgauge_driver_mqtt::MqttDriver;
 use pubgauge_engine::assignment::Brief;
 use pubgauge_engine::conductor::{Nobody, TrialEnd, TrialSpec, run};
+use pubgauge_testing::allocator::Told;
 use pubgauge_workload::{Arrivals, SECOND, Until, Workload};
-
-struct Counting;
 
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
 
@@ -22,34 +20,14 @@ thread_local! {
     static WORKER: Cell<bool> = const { Cell::new(false) };
 }
 
-fn count() {
-    if WORKER.try_with(Cell::get).unwrap_or(false) {
+fn count(taken: usize, _: usize) {
+    if taken > 0 && WORKER.try_with(Cell::get).unwrap_or(false) {
         ALLOCATIONS.fetch_add(1, Relaxed);
     }
 }
 
-// SAFETY: everything is passed on to the system's allocator unchanged.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count();
-        // SAFETY: as the caller promises.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: as the caller promises.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        count();
-        // SAFETY: as the caller promises.
-        unsafe { System.realloc(pointer, layout, new_size) }
-    }
-}
-
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: Told = Told(count);
 
 fn workload(arrivals: Arrivals, messages: u64) -> Workload {
     let mut workload = Workload::fan(1, 1, arrivals);

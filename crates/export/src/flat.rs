@@ -5,7 +5,7 @@ use pubgauge_results::distribution::is_quotable;
 use schemars::JsonSchema;
 use serde_json::Value;
 
-use crate::table::{Column, Kind};
+use crate::table::{CellType, Column};
 
 /// The columns of a type: the parts of its records that are single values.
 pub struct Flat {
@@ -28,7 +28,6 @@ impl Flat {
         Flat { columns }
     }
 
-    /// The columns.
     pub fn columns(&self) -> impl Iterator<Item = Column> + '_ {
         self.columns.iter().map(|(column, _)| column.clone())
     }
@@ -40,7 +39,7 @@ impl Flat {
             let (last, before) = path.split_last()?;
             let parent = before.iter().try_fold(record, |at, key| at.get(key))?;
             let value = parent.get(last).filter(|_| is_quotable(parent, last))?;
-            let is_record = column.kind == Kind::Text && !value.is_string() && !value.is_null();
+            let is_record = column.kind == CellType::Text && !value.is_string() && !value.is_null();
             Some(if is_record {
                 Value::String(value.to_string())
             } else {
@@ -87,7 +86,7 @@ fn meant<'a>(root: &'a Value, field: &'a Value) -> &'a Value {
 }
 
 /// The kind of a single value; `None` for records, lists and maps.
-fn kind(schema: &Value) -> Option<Kind> {
+fn kind(schema: &Value) -> Option<CellType> {
     let is = |name: &str| match &schema["type"] {
         Value::String(one) => one == name,
         Value::Array(several) => several.iter().any(|one| one == name),
@@ -95,12 +94,12 @@ fn kind(schema: &Value) -> Option<Kind> {
     };
     // Text, and text beside records, such as `off` beside `{ bytes = 16384 }`.
     if is("string") || schema.get("oneOf").is_some() || schema.get("enum").is_some() {
-        return Some(Kind::Text);
+        return Some(CellType::Text);
     }
     [
-        ("integer", Kind::Integer),
-        ("number", Kind::Real),
-        ("boolean", Kind::Flag),
+        ("integer", CellType::Integer),
+        ("number", CellType::Real),
+        ("boolean", CellType::Flag),
     ]
     .into_iter()
     .find_map(|(name, kind)| is(name).then_some(kind))
@@ -146,14 +145,14 @@ mod tests {
     fn every_single_value_of_a_trial_is_a_column_of_its_type() {
         let flat = Flat::of::<Trial>(&["workload.name"]);
         let kind = |name: &str| flat.columns().find(|c| c.name == name).map(|c| c.kind);
-        assert_eq!(kind("published"), Some(Kind::Integer));
-        assert_eq!(kind("system_cpu_s"), Some(Kind::Real));
-        assert_eq!(kind("drain_cut_short"), Some(Kind::Flag));
-        assert_eq!(kind("verdict_status"), Some(Kind::Text));
-        assert_eq!(kind("settings_reliability"), Some(Kind::Text));
-        assert_eq!(kind("settings_batching"), Some(Kind::Text));
-        assert_eq!(kind("acknowledgement_p99_ns"), Some(Kind::Integer));
-        assert_eq!(kind("round_trip_mean_ns"), Some(Kind::Real));
+        assert_eq!(kind("published"), Some(CellType::Integer));
+        assert_eq!(kind("system_cpu_s"), Some(CellType::Real));
+        assert_eq!(kind("drain_cut_short"), Some(CellType::Flag));
+        assert_eq!(kind("verdict_status"), Some(CellType::Text));
+        assert_eq!(kind("settings_reliability"), Some(CellType::Text));
+        assert_eq!(kind("settings_batching"), Some(CellType::Text));
+        assert_eq!(kind("acknowledgement_p99_ns"), Some(CellType::Integer));
+        assert_eq!(kind("round_trip_mean_ns"), Some(CellType::Real));
         for absent in [
             "series",
             "flows",

@@ -94,7 +94,7 @@ fn json(table: &Table, out: &mut dyn Write) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::{Column, Kind};
+    use crate::table::{CellType, Column};
 
     /// A spreadsheet executes what begins like a formula: names come from others' files. Numbers stay numbers.
     #[test]
@@ -106,7 +106,7 @@ mod tests {
         row.push(Value::from(-1.5));
         let column = |nth: usize| Column {
             name: format!("c{nth}"),
-            kind: Kind::Text,
+            kind: CellType::Text,
         };
         let table = Table {
             name: "t",

@@ -10,7 +10,7 @@ pub const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; chars
 
 /// The type of a metric family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum MetricType {
     /// Goes up and down.
     Gauge,
     /// Only grows; its samples end in `_total`.
@@ -35,13 +35,13 @@ pub type Labels<'a> = &'a [(&'a str, &'a str)];
 
 impl Text {
     /// Begins a metric family. The unit, if there is one, must be the end of the name.
-    pub fn family(&mut self, name: &'static str, kind: Kind, unit: &str, help: &str) {
+    pub fn family(&mut self, name: &'static str, kind: MetricType, unit: &str, help: &str) {
         let kind = match kind {
-            Kind::Gauge => "gauge",
-            Kind::Counter => "counter",
-            Kind::Summary => "summary",
-            Kind::Info => "info",
-            Kind::StateSet => "stateset",
+            MetricType::Gauge => "gauge",
+            MetricType::Counter => "counter",
+            MetricType::Summary => "summary",
+            MetricType::Info => "info",
+            MetricType::StateSet => "stateset",
         };
         self.family = name;
         // Writing to a string cannot fail.
@@ -91,7 +91,7 @@ pub fn of_run(run: &str, results: &Results) -> String {
         .collect();
     text.family(
         "pubgauge_trial",
-        Kind::Info,
+        MetricType::Info,
         "",
         "What was measured on what, and the software that did it.",
     );
@@ -106,7 +106,7 @@ pub fn of_run(run: &str, results: &Results) -> String {
     }
     text.family(
         "pubgauge_verdict",
-        Kind::StateSet,
+        MetricType::StateSet,
         "",
         "Whether the figures of the trial can be trusted.",
     );
@@ -118,14 +118,14 @@ pub fn of_run(run: &str, results: &Results) -> String {
         }
     }
     for (name, help, of) in COUNTS {
-        text.family(name, Kind::Counter, "", help);
+        text.family(name, MetricType::Counter, "", help);
         for (named, trial) in &trials {
             text.sample("_total", &named.labels(), &[], of(trial) as f64);
         }
     }
     for (name, help, of) in GAUGES {
         let unit = UNITS.into_iter().find(|unit| name.ends_with(*unit));
-        text.family(name, Kind::Gauge, unit.unwrap_or_default(), help);
+        text.family(name, MetricType::Gauge, unit.unwrap_or_default(), help);
         for (named, trial) in &trials {
             if let Some(value) = of(trial) {
                 text.sample("", &named.labels(), &[], value);
@@ -133,7 +133,7 @@ pub fn of_run(run: &str, results: &Results) -> String {
         }
     }
     for (name, help, of) in TIMES {
-        text.family(name, Kind::Summary, "seconds", help);
+        text.family(name, MetricType::Summary, "seconds", help);
         for (named, trial) in &trials {
             if let Some(distribution) = of(trial) {
                 summary(&mut text, named, &distribution);
@@ -172,7 +172,7 @@ fn searches(text: &mut Text, run: &str, results: &Results) {
         return;
     }
     for (name, help, of) in LIMITS {
-        text.family(name, Kind::Gauge, "", help);
+        text.family(name, MetricType::Gauge, "", help);
         for (number, search) in results.searches.iter().enumerate() {
             let number = number.to_string();
             let axes = axes(&search.axes);

@@ -11,7 +11,7 @@ use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use parquet::schema::types::Type;
 use serde_json::Value;
 
-use crate::table::{Column, Kind, Table};
+use crate::table::{CellType, Column, Table};
 
 pub fn write(table: &Table, out: &mut (dyn Write + Send)) -> Result<()> {
     let fields = table.columns.iter().map(|c| field(c).map(Arc::new));
@@ -29,10 +29,10 @@ pub fn write(table: &Table, out: &mut (dyn Write + Send)) -> Result<()> {
         };
         let cells = table.rows.iter().map(|row| &row[at]);
         match column.kind {
-            Kind::Integer => put::<Int64Type>(writer, cells, Value::as_i64)?,
-            Kind::Real => put::<DoubleType>(writer, cells, Value::as_f64)?,
-            Kind::Flag => put::<BoolType>(writer, cells, Value::as_bool)?,
-            Kind::Text => {
+            CellType::Integer => put::<Int64Type>(writer, cells, Value::as_i64)?,
+            CellType::Real => put::<DoubleType>(writer, cells, Value::as_f64)?,
+            CellType::Flag => put::<BoolType>(writer, cells, Value::as_bool)?,
+            CellType::Text => {
                 put::<ByteArrayType>(writer, cells, |cell| Some(ByteArray::from(cell.as_str()?)))?
             }
         }
@@ -44,10 +44,10 @@ pub fn write(table: &Table, out: &mut (dyn Write + Send)) -> Result<()> {
 
 fn field(column: &Column) -> Result<Type> {
     let (physical, logical) = match column.kind {
-        Kind::Integer => (Physical::INT64, None),
-        Kind::Real => (Physical::DOUBLE, None),
-        Kind::Flag => (Physical::BOOLEAN, None),
-        Kind::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+        CellType::Integer => (Physical::INT64, None),
+        CellType::Real => (Physical::DOUBLE, None),
+        CellType::Flag => (Physical::BOOLEAN, None),
+        CellType::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
     };
     Type::primitive_type_builder(&column.name, physical)
         .with_repetition(Repetition::OPTIONAL)

@@ -16,12 +16,12 @@ pub struct Column {
     /// Its name, which ends in the unit.
     pub name: String,
     /// The type of its cells.
-    pub kind: Kind,
+    pub kind: CellType,
 }
 
 /// The type of the cells of a column, except for empty ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum CellType {
     Text,
     /// A whole number.
     Integer,

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::flat::Flat;
 use crate::openmetrics::axes;
-use crate::table::{Column, Kind, Table};
+use crate::table::{CellType, Column, Table};
 
 /// The names of the tables, in order.
 pub const NAMES: [&str; 6] = [
@@ -61,16 +61,16 @@ impl Run<'_> {
             "search",
         ]);
         let own = [
-            ("search", Kind::Integer),
-            ("search_purpose", Kind::Text),
-            ("search_load", Kind::Real),
-            ("reasons", Kind::Text),
-            ("errors", Kind::Text),
-            ("lost_share", Kind::Real),
-            ("smallest_member_share", Kind::Real),
-            ("largest_member_share", Kind::Real),
+            ("search", CellType::Integer),
+            ("search_purpose", CellType::Text),
+            ("search_load", CellType::Real),
+            ("reasons", CellType::Text),
+            ("errors", CellType::Text),
+            ("lost_share", CellType::Real),
+            ("smallest_member_share", CellType::Real),
+            ("largest_member_share", CellType::Real),
         ];
-        let counted = Figure::on_request().map(|of| (&*of.recorded, Kind::Real));
+        let counted = Figure::on_request().map(|of| (&*of.recorded, CellType::Real));
         let mut table = self.table("trials", own.into_iter().chain(counted), &flat);
         for trial in &self.results.trials {
             let step = trial.search;
@@ -95,7 +95,7 @@ impl Run<'_> {
     /// A row for each flow of each trial.
     pub fn flows(&self) -> Table {
         let flat = Flat::of::<FlowFigures>(&["name"]);
-        let own = [("flow", Kind::Text), ("lost_share", Kind::Real)];
+        let own = [("flow", CellType::Text), ("lost_share", CellType::Real)];
         let mut table = self.table("flows", own, &flat);
         for trial in &self.results.trials {
             for flow in &trial.flows {
@@ -111,9 +111,9 @@ impl Run<'_> {
     pub fn windows(&self) -> Table {
         let flat = Flat::of::<WindowFigures>(&["name"]);
         let own = [
-            ("window", Kind::Text),
-            ("flow", Kind::Text),
-            ("lost_share", Kind::Real),
+            ("window", CellType::Text),
+            ("flow", CellType::Text),
+            ("lost_share", CellType::Real),
         ];
         let mut table = self.table("windows", own, &flat);
         for trial in &self.results.trials {
@@ -135,9 +135,9 @@ impl Run<'_> {
     pub fn series(&self) -> Table {
         let flat = Flat::of::<SeriesRecord>(&["t_s"]);
         let own = [
-            ("t_s", Kind::Real),
-            ("length_s", Kind::Real),
-            ("phase", Kind::Text),
+            ("t_s", CellType::Real),
+            ("length_s", CellType::Real),
+            ("phase", CellType::Text),
         ];
         let mut table = self.table("series", own, &flat);
         for trial in &self.results.trials {
@@ -168,11 +168,11 @@ impl Run<'_> {
         mut log: impl FnMut(u32, &str) -> Result<Vec<Interval>, E>,
     ) -> Result<Table, E> {
         let own = [
-            ("flow", Kind::Text),
-            ("measure", Kind::Text),
-            ("percentile", Kind::Real),
-            ("value_ns", Kind::Integer),
-            ("count", Kind::Integer),
+            ("flow", CellType::Text),
+            ("measure", CellType::Text),
+            ("percentile", CellType::Real),
+            ("value_ns", CellType::Integer),
+            ("count", CellType::Integer),
         ];
         let none = Flat::of::<()>(&[]);
         let mut table = self.table("percentiles", own, &none);
@@ -221,7 +221,7 @@ impl Run<'_> {
             .zip(&self.results.searches)
             .map(|(number, search)| {
                 let record = serde_json::to_value(search).unwrap_or_default();
-                let cell = |(name, _, path): &(&str, Kind, &str)| match *name {
+                let cell = |(name, _, path): &(&str, CellType, &str)| match *name {
                     "run" => self.name.into(),
                     "study" => self.results.study.name.as_str().into(),
                     "search" => number.into(),
@@ -251,13 +251,13 @@ impl Run<'_> {
     fn table(
         &self,
         name: &'static str,
-        own: impl IntoIterator<Item = (&'static str, Kind)>,
+        own: impl IntoIterator<Item = (&'static str, CellType)>,
         flat: &Flat,
     ) -> Table {
         let keys = KEYS.into_iter().map(column);
         let axes = self.axes().into_iter().map(|name| Column {
             name: format!("axis_{}", name.replace(['.', '-'], "_")),
-            kind: Kind::Text,
+            kind: CellType::Text,
         });
         let own = own.into_iter().map(column);
         Table {
@@ -314,45 +314,45 @@ impl Run<'_> {
 }
 
 /// The columns that identify trials.
-const KEYS: [(&str, Kind); 10] = [
-    ("run", Kind::Text),
-    ("study", Kind::Text),
-    ("trial", Kind::Integer),
-    ("cell", Kind::Text),
-    ("system", Kind::Text),
-    ("system_version", Kind::Text),
-    ("settings", Kind::Text),
-    ("workload", Kind::Text),
-    ("repeat", Kind::Integer),
-    ("verdict", Kind::Text),
+const KEYS: [(&str, CellType); 10] = [
+    ("run", CellType::Text),
+    ("study", CellType::Text),
+    ("trial", CellType::Integer),
+    ("cell", CellType::Text),
+    ("system", CellType::Text),
+    ("system_version", CellType::Text),
+    ("settings", CellType::Text),
+    ("workload", CellType::Text),
+    ("repeat", CellType::Integer),
+    ("verdict", CellType::Text),
 ];
 
 /// The columns of searches, and where each stands in a search of `results.json`; empty: nowhere.
-const SEARCHES: [(&str, Kind, &str); 21] = [
-    ("run", Kind::Text, ""),
-    ("study", Kind::Text, ""),
-    ("search", Kind::Integer, ""),
-    ("system", Kind::Text, "/system"),
-    ("settings", Kind::Text, "/settings"),
-    ("workload", Kind::Text, "/workload"),
-    ("axes", Kind::Text, ""),
-    ("axis", Kind::Text, "/axis"),
-    ("low", Kind::Real, "/low"),
-    ("high", Kind::Real, "/high"),
-    ("confirmed", Kind::Real, "/confirmed"),
-    ("bound", Kind::Text, "/bound"),
-    ("gave_way", Kind::Text, "/gave_way/what"),
-    ("gave_way_figure", Kind::Real, "/gave_way/figure"),
-    ("gave_way_unit", Kind::Text, "/gave_way/unit"),
-    ("notes", Kind::Text, ""),
-    ("trials", Kind::Integer, ""),
-    ("bursts_sent", Kind::Integer, "/bursts/sent"),
-    ("bursts_whole", Kind::Integer, "/bursts/whole"),
-    ("burst_msgs_per_s", Kind::Real, "/bursts/msgs_per_s"),
-    ("burst_arrival_ns", Kind::Integer, "/bursts/arrival_ns"),
+const SEARCHES: [(&str, CellType, &str); 21] = [
+    ("run", CellType::Text, ""),
+    ("study", CellType::Text, ""),
+    ("search", CellType::Integer, ""),
+    ("system", CellType::Text, "/system"),
+    ("settings", CellType::Text, "/settings"),
+    ("workload", CellType::Text, "/workload"),
+    ("axes", CellType::Text, ""),
+    ("axis", CellType::Text, "/axis"),
+    ("low", CellType::Real, "/low"),
+    ("high", CellType::Real, "/high"),
+    ("confirmed", CellType::Real, "/confirmed"),
+    ("bound", CellType::Text, "/bound"),
+    ("gave_way", CellType::Text, "/gave_way/what"),
+    ("gave_way_figure", CellType::Real, "/gave_way/figure"),
+    ("gave_way_unit", CellType::Text, "/gave_way/unit"),
+    ("notes", CellType::Text, ""),
+    ("trials", CellType::Integer, ""),
+    ("bursts_sent", CellType::Integer, "/bursts/sent"),
+    ("bursts_whole", CellType::Integer, "/bursts/whole"),
+    ("burst_msgs_per_s", CellType::Real, "/bursts/msgs_per_s"),
+    ("burst_arrival_ns", CellType::Integer, "/bursts/arrival_ns"),
 ];
 
-fn column((name, kind): (&str, Kind)) -> Column {
+fn column((name, kind): (&str, CellType)) -> Column {
     Column {
         name: name.to_owned(),
         kind,

@@ -111,7 +111,7 @@ fn with_a_search() -> Results {
         low: Some(39.5e3),
         high: None,
         confirmed: Some(39.5e3),
-        bound: Bound::Client,
+        bound: LimitedBy::Client,
         gave_way: Some(GaveWay {
             what: "client".into(),
             figure: 0.97,

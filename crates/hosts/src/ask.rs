@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use pubgauge_driver::{Course, Nanos};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::clock::{Band, ClockError, Exchange};
+use crate::clock::{Band, ClockError, ClockExchange};
 use crate::lock;
-use crate::packet::{Key, LEN, Packet};
+use crate::packet::{EchoPacket, Key, LEN};
 
 /// Time from one question to the next, on average; each differs from it by up to a quarter, so that they are not in step
 /// with the traffic.
@@ -46,7 +46,7 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct Seen {
-    exchanges: Vec<Exchange>,
+    exchanges: Vec<ClockExchange>,
     /// Questions of the burst that are still to be sent.
     burst: u32,
     is_over: bool,
@@ -186,7 +186,7 @@ impl Asking {
         self.asked += 1;
         let until = Instant::now() + time;
         let sent = (self.clock)();
-        let question = Packet {
+        let question = EchoPacket {
             is_answer: false,
             number: self.asked,
             sent,
@@ -220,7 +220,7 @@ impl Asking {
         // An error is told once: what came after it is taken with the next question.
         while let Ok(length) = self.socket.recv(&mut bytes) {
             let heard = (self.clock)();
-            let packet = Packet::decode(&bytes[..length], &self.key);
+            let packet = EchoPacket::decode(&bytes[..length], &self.key);
             let Some(answer) = packet.filter(|packet| packet.is_answer) else {
                 continue;
             };
@@ -229,7 +229,7 @@ impl Asking {
                 continue;
             };
             self.open.remove(place);
-            lock(&self.shared.seen).keep(Exchange {
+            lock(&self.shared.seen).keep(ClockExchange {
                 sent: answer.sent,
                 received: answer.received,
                 answered: answer.answered,
@@ -241,9 +241,10 @@ impl Asking {
 }
 
 impl Seen {
-    fn keep(&mut self, exchange: Exchange) {
+    fn keep(&mut self, exchange: ClockExchange) {
         if self.exchanges.len() == MOST {
-            let faster = |two: &[Exchange]| two.iter().min_by_key(|one| one.under_way()).copied();
+            let faster =
+                |two: &[ClockExchange]| two.iter().min_by_key(|one| one.under_way()).copied();
             self.exchanges = self.exchanges.chunks(2).filter_map(faster).collect();
         }
         self.exchanges.push(exchange);
@@ -296,7 +297,7 @@ mod tests {
     #[test]
     fn what_is_kept_is_bounded() {
         let mut seen = Seen::default();
-        let exchange = |n: u64, round_trip| Exchange {
+        let exchange = |n: u64, round_trip| ClockExchange {
             sent: n,
             received: n,
             answered: n,

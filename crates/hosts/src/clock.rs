@@ -1,6 +1,6 @@
 //! The offset between the clocks of two hosts, with a hard bound.
 //!
-//! An [`Exchange`] is a question and its answer with four readings. Nothing arrives before it was sent, so each exchange
+//! An [`ClockExchange`] is a question and its answer with four readings. Nothing arrives before it was sent, so each exchange
 //! bounds the offset from both sides when it was made, whatever the delays and however unequal they are: by half of the
 //! round trip around its middle. At other moments the bound grows by [`DRIFT_PPM`]. The offset lies within all of these
 //! bounds at once ([`Band`]), which the fastest exchanges near each moment decide.
@@ -18,7 +18,7 @@ const READING: i64 = 1;
 /// Four readings of two clocks, in ns of each clock's own origin, in the order in which they were taken. The *asker* is the
 /// conductor, the *host* that which echoes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Exchange {
+pub struct ClockExchange {
     /// The question was about to be sent, by the asker's clock.
     pub sent: Nanos,
     /// The question had been received, by the host's clock.
@@ -29,7 +29,7 @@ pub struct Exchange {
     pub heard: Nanos,
 }
 
-impl Exchange {
+impl ClockExchange {
     /// Both clocks went forward, and neither has gone for more than 292 years.
     fn is_possible(&self) -> bool {
         self.sent <= self.heard
@@ -120,8 +120,8 @@ impl Band {
     ///
     /// # Errors
     /// No exchanges; readings that go back; clocks that did what no offset explains.
-    pub fn of(exchanges: &[Exchange], port: u16) -> Result<Band, ClockError> {
-        if !exchanges.iter().all(Exchange::is_possible) {
+    pub fn of(exchanges: &[ClockExchange], port: u16) -> Result<Band, ClockError> {
+        if !exchanges.iter().all(ClockExchange::is_possible) {
             return Err(ClockError::Impossible);
         }
         // Readings are below 2^63, and so are their differences.
@@ -236,8 +236,12 @@ mod tests {
     }
 
     /// An exchange that reaches the host at `at`, by its clock, with these times there, at work and back.
-    fn exchange(at: u64, [there, work, back]: [u64; 3], clock: impl Fn(u64) -> u64) -> Exchange {
-        Exchange {
+    fn exchange(
+        at: u64,
+        [there, work, back]: [u64; 3],
+        clock: impl Fn(u64) -> u64,
+    ) -> ClockExchange {
+        ClockExchange {
             sent: clock(at - there),
             received: at,
             answered: at + work,
@@ -275,7 +279,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_was_set_is_told() {
-        let all: Vec<Exchange> = (1..100)
+        let all: Vec<ClockExchange> = (1..100)
             .map(|n| {
                 let ahead = if n < 50 { 0 } else { 300_000 };
                 exchange(n * 20 * MS, [20_000, 0, 20_000], |host| {
@@ -301,12 +305,12 @@ mod tests {
         );
         let good = exchange(MS, [1, 1, 1], |host| asker(host, 0, 0.0));
         for bad in [
-            Exchange { heard: 0, ..good },
-            Exchange {
+            ClockExchange { heard: 0, ..good },
+            ClockExchange {
                 answered: 0,
                 ..good
             },
-            Exchange {
+            ClockExchange {
                 heard: u64::MAX,
                 ..good
             },
@@ -331,7 +335,7 @@ mod tests {
         ) {
             let start = 2_000_000 * MS;
             let clock = |host| asker(host, ahead, ppm);
-            let all: Vec<Exchange> = delays
+            let all: Vec<ClockExchange> = delays
                 .iter()
                 .zip(1u64..)
                 .map(|((there, work, back), n)| exchange(start + n * gap * MS, [*there, *work, *back], clock))
@@ -357,7 +361,7 @@ mod tests {
     #[test]
     fn a_drift_that_is_known_is_used() {
         let clock = |host| asker(host, 0, 40.0);
-        let all: Vec<Exchange> = (1..3_000)
+        let all: Vec<ClockExchange> = (1..3_000)
             .map(|n| exchange(n * 20 * MS, [30_000, 0, 30_000], clock))
             .collect();
         let course = Band::of(&all, 1).unwrap().course();

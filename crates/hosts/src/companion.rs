@@ -14,7 +14,7 @@ use pubgauge_engine::link::frames;
 use pubgauge_testbed::{Confinement, Piped, Streams};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::{Hello, Host, HostError, Key, Machine, Watch, lock};
+use crate::{Hello, Host, HostError, HostIdentity, Key, Watch, lock};
 
 /// How long a companion may take to say hello.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -100,7 +100,7 @@ impl Starting {
     /// The companion that has said this.
     pub fn with(self, hello: Hello) -> Result<Companion, HostError> {
         let mut companion = self.companion;
-        if !hello.machine.shares_clock(&Machine::here()) {
+        if !hello.machine.shares_clock(&HostIdentity::here()) {
             let address = (hello.address, hello.port).into();
             companion.watch = Some(Watch::start(address, self.key, monotonic_now)?);
         }

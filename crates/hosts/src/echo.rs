@@ -10,7 +10,7 @@ use pubgauge_engine::link::frames;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::hello::Hello;
-use crate::packet::{Key, LEN, Packet};
+use crate::packet::{EchoPacket, Key, LEN};
 
 /// How often a companion shows that its host lives.
 pub(crate) const BEAT: Duration = Duration::from_secs(1);
@@ -88,9 +88,9 @@ fn answer(socket: &UdpSocket, key: &Key, clock: impl Fn() -> Nanos) -> bool {
         return false;
     };
     let received = clock();
-    let question = Packet::decode(&bytes[..length], key).filter(|packet| !packet.is_answer);
+    let question = EchoPacket::decode(&bytes[..length], key).filter(|packet| !packet.is_answer);
     if let Some(question) = question {
-        let mut answer = Packet {
+        let mut answer = EchoPacket {
             is_answer: true,
             received,
             ..question

@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use pubgauge_engine::link::{self, frames};
 use serde::{Deserialize, Serialize};
 
-use crate::{HostError, Machine};
+use crate::{HostError, HostIdentity};
 
 /// The longest hello, bytes.
 const LONGEST: usize = 4 << 10;
@@ -22,7 +22,7 @@ pub struct Hello {
     /// Version of the program.
     pub pubgauge: String,
     /// The host.
-    pub machine: Machine,
+    pub machine: HostIdentity,
     /// Its address towards the conductor.
     pub address: IpAddr,
     /// The interface with that address; empty if none has a plain name.
@@ -37,7 +37,7 @@ impl Default for Hello {
         Hello {
             link: 0,
             pubgauge: String::new(),
-            machine: Machine::default(),
+            machine: HostIdentity::default(),
             address: Ipv4Addr::UNSPECIFIED.into(),
             interface: String::new(),
             port: 0,
@@ -51,7 +51,7 @@ impl Hello {
         Hello {
             link: link::VERSION,
             pubgauge: env!("CARGO_PKG_VERSION").into(),
-            machine: Machine::here(),
+            machine: HostIdentity::here(),
             address,
             interface: interface(address),
             port,
@@ -137,7 +137,7 @@ mod tests {
     fn names_that_no_host_has_are_refused() {
         let own = Hello::own(Ipv4Addr::LOCALHOST.into(), 7);
         let of = |host: &str, interface: &str| Hello {
-            machine: Machine {
+            machine: HostIdentity {
                 host: host.into(),
                 ..own.machine.clone()
             },

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use pubgauge_engine::assignment::Role;
 use serde::Deserialize;
 
 /// The program that a host runs, unless another is named.
@@ -14,8 +15,8 @@ pub struct Host {
     pub prefix: Prefix,
     /// The program there: a name that is found there, or a path there.
     pub program: String,
-    /// Whose workers it has; both sides' if absent.
-    pub side: Option<Side>,
+    /// Whose workers it has; those of both roles if absent.
+    pub role: Option<Role>,
 }
 
 /// A command in front of which another is put, split into words as a POSIX shell does.
@@ -45,16 +46,6 @@ impl TryFrom<String> for Prefix {
     }
 }
 
-/// The workers of one side.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Side {
-    /// Those of the publishing devices.
-    Publishers,
-    /// Those of all others.
-    Subscribers,
-}
-
 /// A prefix that is no command.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PrefixError {
@@ -79,7 +70,7 @@ impl Host {
         Ok(Host {
             prefix: text.to_owned().try_into()?,
             program: program.unwrap_or(PROGRAM).to_owned(),
-            side: None,
+            role: None,
         })
     }
 
@@ -104,7 +95,7 @@ struct HostsFile {
 struct HostEntry {
     command: Prefix,
     program: Option<String>,
-    r#for: Option<Side>,
+    r#for: Option<Role>,
 }
 
 /// The hosts that a file names, as `[[host]]` with `command`, `program` and `for`; `program` is that of those which name
@@ -120,7 +111,7 @@ pub fn read_hosts(text: &str, program: Option<&str>) -> Result<Vec<Host>, toml::
             .program
             .or(program.map(str::to_owned))
             .unwrap_or_else(|| PROGRAM.into()),
-        side: entry.r#for,
+        role: entry.r#for,
     };
     Ok(file.host.into_iter().map(of).collect())
 }
@@ -148,11 +139,11 @@ mod tests {
         let hosts = read_hosts(text, Some("other")).unwrap();
         let of: Vec<_> = hosts
             .iter()
-            .map(|host| (&host.program[..], host.side))
+            .map(|host| (&host.program[..], host.role))
             .collect();
         assert_eq!(
             of,
-            [("other", Some(Side::Publishers)), ("/opt/pubgauge", None)]
+            [("other", Some(Role::Publishers)), ("/opt/pubgauge", None)]
         );
     }
 

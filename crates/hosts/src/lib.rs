@@ -30,10 +30,10 @@ pub use ask::Watch;
 pub use companion::Companion;
 pub use error::{HostError, HostsError};
 pub use hello::Hello;
-pub use host::{Host, PROGRAM, Prefix, PrefixError, Side, read_hosts};
+pub use host::{Host, PROGRAM, Prefix, PrefixError, read_hosts};
 pub use hosts::Hosts;
-pub use machine::Machine;
-pub use packet::{Key, Packet};
+pub use machine::HostIdentity;
+pub use packet::{EchoPacket, Key};
 
 /// What a mutex guards, also after a thread has panicked that held it.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

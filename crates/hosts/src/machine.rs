@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// A host as its processes see it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Machine {
+pub struct HostIdentity {
     /// Host name; empty if unknown.
     pub host: String,
     /// What the kernel chose at random when it started; empty if unknown.
@@ -14,15 +14,15 @@ pub struct Machine {
     pub time_namespace: String,
 }
 
-impl Machine {
+impl HostIdentity {
     /// This host.
-    pub fn here() -> Machine {
+    pub fn here() -> HostIdentity {
         let line = |path: &str| {
             let text = std::fs::read(path).unwrap_or_default();
             plain(text.trim_ascii())
         };
         let namespace = std::fs::read_link("/proc/self/ns/time").unwrap_or_default();
-        Machine {
+        HostIdentity {
             host: line("/proc/sys/kernel/hostname"),
             boot_id: line("/proc/sys/kernel/random/boot_id"),
             time_namespace: namespace.to_string_lossy().into_owned(),
@@ -35,7 +35,7 @@ impl Machine {
 
     /// Whether both have the same `CLOCK_MONOTONIC`, so that there is no offset to measure: the same kernel
     /// since its start, the same time namespace.
-    pub fn shares_clock(&self, other: &Machine) -> bool {
+    pub fn shares_clock(&self, other: &HostIdentity) -> bool {
         !self.boot_id.is_empty()
             && self.boot_id == other.boot_id
             && self.time_namespace == other.time_namespace
@@ -63,13 +63,13 @@ mod tests {
 
     #[test]
     fn one_kernel_and_one_namespace_are_one_clock() {
-        let here = Machine::here();
+        let here = HostIdentity::here();
         assert!(
             !here.host.is_empty() && here.boot_id.len() == 36,
             "{here:?}"
         );
-        assert!(here.shares_clock(&Machine::here()));
-        let renamed = Machine {
+        assert!(here.shares_clock(&HostIdentity::here()));
+        let renamed = HostIdentity {
             host: "other".into(),
             ..here.clone()
         };
@@ -77,18 +77,18 @@ mod tests {
             here.shares_clock(&renamed),
             "network namespaces may have names of their own"
         );
-        let elsewhere = Machine {
+        let elsewhere = HostIdentity {
             boot_id: "other".into(),
             ..here.clone()
         };
         assert!(!here.shares_clock(&elsewhere));
-        let shifted = Machine {
+        let shifted = HostIdentity {
             time_namespace: "time:[1]".into(),
             ..here.clone()
         };
         assert!(!here.shares_clock(&shifted));
         assert!(
-            !Machine::default().shares_clock(&Machine::default()),
+            !HostIdentity::default().shares_clock(&HostIdentity::default()),
             "unknown is not the same"
         );
     }

@@ -63,7 +63,7 @@ impl fmt::Debug for Key {
 
 /// A question for a clock, or its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Packet {
+pub struct EchoPacket {
     /// Whether it is an answer.
     pub is_answer: bool,
     /// The number of the question, from 1.
@@ -76,7 +76,7 @@ pub struct Packet {
     pub answered: u64,
 }
 
-impl Packet {
+impl EchoPacket {
     /// Its bytes, authenticated with `key`.
     pub fn encode(&self, key: &Key) -> [u8; LEN] {
         let mut bytes = [0; LEN];
@@ -93,7 +93,7 @@ impl Packet {
     }
 
     /// The packet that these bytes are; `None` for bytes that are no packet, or were not made with `key`.
-    pub fn decode(bytes: &[u8], key: &Key) -> Option<Packet> {
+    pub fn decode(bytes: &[u8], key: &Key) -> Option<EchoPacket> {
         let bytes: &[u8; LEN] = bytes.try_into().ok()?;
         let is_answer = match (bytes[..4] == START, &bytes[4..8]) {
             (true, [VERSION, 1, 0, 0]) => false,
@@ -107,7 +107,7 @@ impl Packet {
                 .fold(0, |number, byte| number << 8 | u64::from(*byte))
         });
         let mut next = || numbers.next().unwrap_or_default();
-        Some(Packet {
+        Some(EchoPacket {
             is_answer,
             number: next(),
             sent: next(),
@@ -127,24 +127,24 @@ mod tests {
         fn packets_come_back(numbers: [u64; 4], is_answer: bool) {
             let key = Key::from_bytes([7; 32]);
             let [number, sent, received, answered] = numbers;
-            let packet = Packet { is_answer, number, sent, received, answered };
-            prop_assert_eq!(Packet::decode(&packet.encode(&key), &key), Some(packet));
+            let packet = EchoPacket { is_answer, number, sent, received, answered };
+            prop_assert_eq!(EchoPacket::decode(&packet.encode(&key), &key), Some(packet));
         }
 
         /// Nobody changes a byte of a packet, or makes one with another key.
         #[test]
         fn changed_packets_are_refused(number: u64, at in 0..LEN, by in 1..=255u8) {
             let key = Key::from_bytes([7; 32]);
-            let packet = Packet { is_answer: true, number, sent: 1, received: 2, answered: 3 };
+            let packet = EchoPacket { is_answer: true, number, sent: 1, received: 2, answered: 3 };
             let mut bytes = packet.encode(&key);
-            prop_assert_eq!(Packet::decode(&bytes, &Key::from_bytes([8; 32])), None);
+            prop_assert_eq!(EchoPacket::decode(&bytes, &Key::from_bytes([8; 32])), None);
             bytes[at] ^= by;
-            prop_assert_eq!(Packet::decode(&bytes, &key), None);
+            prop_assert_eq!(EchoPacket::decode(&bytes, &key), None);
         }
 
         #[test]
         fn garbage_is_refused(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            prop_assert_eq!(Packet::decode(&bytes, &Key::from_bytes([7; 32])), None);
+            prop_assert_eq!(EchoPacket::decode(&bytes, &Key::from_bytes([7; 32])), None);
         }
     }
 }

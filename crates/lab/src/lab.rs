@@ -14,7 +14,9 @@ use pubgauge_testbed::{
 use crate::access;
 use crate::address::{self, Subnet};
 use crate::backends::Backends;
-use crate::plan::{Act, INTERFACE, Names, Place, Plan, PlanError, Ready, Step, states_script};
+use crate::plan::{
+    Act, INTERFACE, Names, NetworkPlan, PlanError, Ready, Step, StepNamespace, states_script,
+};
 use crate::tool;
 use pubgauge_network::{Host, LinkState, Network};
 
@@ -161,7 +163,7 @@ impl Lab {
             sockets: folder.path().to_owned(),
             subnet,
         };
-        let plan = Plan::of(network, &backends, &names)?;
+        let plan = NetworkPlan::of(network, &backends, &names)?;
         let mut lab = Lab {
             network: network.clone(),
             subnet,
@@ -204,7 +206,7 @@ impl Lab {
         self.subnet
     }
 
-    /// Whether throughput over it is not quotable, see [`Plan::shape_only`].
+    /// Whether throughput over it is not quotable, see [`NetworkPlan::shape_only`].
     pub fn shape_only(&self) -> bool {
         self.shape_only
     }
@@ -243,10 +245,10 @@ impl Lab {
     }
 
     fn rule(&self, script: &str) -> Result<(), LabError> {
-        self.run(Place::Switch, &["nft", "-f", "-"], script)
+        self.run(StepNamespace::Switch, &["nft", "-f", "-"], script)
     }
 
-    fn run(&self, place: Place, argv: &[&str], input: &str) -> Result<(), LabError> {
+    fn run(&self, place: StepNamespace, argv: &[&str], input: &str) -> Result<(), LabError> {
         tool::run(self.at(place)?, argv, input).map_err(|error| LabError::Step {
             place: place.to_string(),
             command: argv.join(" "),
@@ -254,10 +256,10 @@ impl Lab {
         })
     }
 
-    fn at(&self, place: Place) -> Result<&Namespace, LabError> {
+    fn at(&self, place: StepNamespace) -> Result<&Namespace, LabError> {
         match place {
-            Place::Switch => Ok(&self.switch),
-            Place::Host(host) => {
+            StepNamespace::Switch => Ok(&self.switch),
+            StepNamespace::Host(host) => {
                 let own = self.host(host).ok_or(LabError::NoHost(host))?;
                 Ok(&own.namespace)
             }
@@ -288,7 +290,7 @@ impl Lab {
     /// Starts a program under a guard, which ends it with this process. Its input is a pipe that stays open.
     fn start(
         &self,
-        place: Place,
+        place: StepNamespace,
         argv: &[String],
         ready: &Ready,
     ) -> Result<(Piped, Streams), LabError> {

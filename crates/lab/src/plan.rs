@@ -13,13 +13,13 @@ use std::fmt;
 use crate::backends::Backends;
 use pubgauge_network::{Host, LinkState, Network};
 
-pub use error::{PlanError, Refusal};
+pub use error::{PlanError, Unavailable};
 pub use shape::Bucket;
-pub use step::{Act, INTERFACE, Names, Place, Ready, Step};
+pub use step::{Act, INTERFACE, Names, Ready, Step, StepNamespace};
 
 /// The steps and rules that make a network.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plan {
+pub struct NetworkPlan {
     /// The steps, in this order. After them everything passes, except for losses in bursts.
     pub steps: Vec<Step>,
     /// The script of `nft`, in the switch's namespace, that adds independent loss and partitions.
@@ -29,7 +29,7 @@ pub struct Plan {
     pub shape_only: bool,
 }
 
-impl Plan {
+impl NetworkPlan {
     /// Plans a network with the backends that work here.
     ///
     /// # Errors
@@ -37,7 +37,11 @@ impl Plan {
     ///
     /// # Panics
     /// If `names` does not have one file for each host.
-    pub fn of(network: &Network, backends: &Backends, names: &Names) -> Result<Plan, PlanError> {
+    pub fn of(
+        network: &Network,
+        backends: &Backends,
+        names: &Names,
+    ) -> Result<NetworkPlan, PlanError> {
         let means = shape::Means::of(network, backends)?;
         let hosts: Vec<Host> = network.hosts().collect();
         assert_eq!(hosts.len(), names.hosts.len(), "a namespace for each host");
@@ -56,7 +60,7 @@ impl Plan {
         steps.extend(all.interfaces());
         steps.push(all.known_addresses());
         steps.extend(shape::queues(&all, network, &means));
-        Ok(Plan {
+        Ok(NetworkPlan {
             steps,
             rules: rules::script(network),
             shape_only: wired.contains(&true),
@@ -70,17 +74,17 @@ pub fn states_script(states: &[(Host, LinkState)]) -> String {
 }
 
 /// Checks that this machine can make a network; returns whether throughput over it cannot be quoted
-/// ([`Plan::shape_only`]).
+/// ([`NetworkPlan::shape_only`]).
 ///
 /// # Errors
-/// As [`Plan::of`].
+/// As [`NetworkPlan::of`].
 pub fn possible(network: &Network, backends: &Backends) -> Result<bool, PlanError> {
     let means = shape::Means::of(network, backends)?;
     let mut hosts = network.hosts();
     Ok(hosts.any(|host| means.by_wirefilter(network.link(host))))
 }
 
-impl fmt::Display for Plan {
+impl fmt::Display for NetworkPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for Step { place, act } in &self.steps {
             match act {
@@ -89,11 +93,16 @@ impl fmt::Display for Plan {
                 Act::Run { argv, input } => indented(f, place, &argv.join(" "), input)?,
             }
         }
-        indented(f, &Place::Switch, "nft -f -", &self.rules)
+        indented(f, &StepNamespace::Switch, "nft -f -", &self.rules)
     }
 }
 
-fn indented(f: &mut fmt::Formatter<'_>, place: &Place, command: &str, input: &str) -> fmt::Result {
+fn indented(
+    f: &mut fmt::Formatter<'_>,
+    place: &StepNamespace,
+    command: &str,
+    input: &str,
+) -> fmt::Result {
     writeln!(f, "{place}: {command}")?;
     input.lines().try_for_each(|line| writeln!(f, "    {line}"))
 }

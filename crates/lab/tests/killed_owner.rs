@@ -14,6 +14,7 @@ use common::network;
 use pubgauge_lab::Lab;
 use pubgauge_network::Link;
 use pubgauge_testbed::procfs;
+use pubgauge_testing::alive;
 
 fn main() -> ExitCode {
     match std::env::args().nth(1).as_deref() {
@@ -164,10 +165,4 @@ fn is_held(inode: u64) -> bool {
         let mut files = files.into_iter().flatten().flatten();
         is(process.path().join("ns/net")) || files.any(|file| is(file.path()))
     })
-}
-
-fn alive(pid: i32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(") ")
-        .is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
 }

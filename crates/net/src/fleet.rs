@@ -8,7 +8,7 @@
 //! |---|---|---|
 //! | [`State::Down`] | nothing | |
 //! | [`State::Connecting`] | TCP connects | |
-//! | [`State::Greeting`] | TLS, login | [`greet`](Protocol::greet), [`receive`](Protocol::receive), until it says [`Link::connected`] |
+//! | [`State::Greeting`] | TLS, login | [`greet`](Protocol::greet), [`receive`](Protocol::receive), until it says [`ClientLink::connected`] |
 //! | [`State::Connected`] | messages | `receive`, [`publish`](Protocol::publish), [`keep_alive`](Protocol::keep_alive), ... |
 //! | [`State::Closing`] | last bytes are written, the server's end is awaited | [`goodbye`](Protocol::goodbye), `receive` |
 //!
@@ -35,7 +35,7 @@ use crate::tls;
 
 pub use broken::Broken;
 pub use client::{Client, State};
-pub use link::{Link, Shared};
+pub use link::{ClientLink, Shared};
 pub use tuning::{Terms, Tuning};
 
 /// Bytes of the buffer that all connections are read into: a larger read saves next to nothing.
@@ -87,7 +87,7 @@ pub trait Protocol: Sized {
     ///
     /// # Errors
     /// If the connection cannot go on.
-    fn greet(&mut self, _link: &mut Link<'_, Self::Client>) -> Result<(), Broken> {
+    fn greet(&mut self, _link: &mut ClientLink<'_, Self::Client>) -> Result<(), Broken> {
         Ok(())
     }
 
@@ -98,7 +98,7 @@ pub trait Protocol: Sized {
     /// If the connection cannot go on. While the client is closing, that ends it in order.
     fn receive(
         &mut self,
-        link: &mut Link<'_, Self::Client>,
+        link: &mut ClientLink<'_, Self::Client>,
         bytes: &[u8],
         events: &mut dyn Events,
     ) -> Result<usize, Broken>;
@@ -115,7 +115,7 @@ pub trait Protocol: Sized {
     /// If the protocol cannot have it.
     fn subscribe(
         &mut self,
-        link: &mut Link<'_, Self::Client>,
+        link: &mut ClientLink<'_, Self::Client>,
         subscription: &Subscription,
     ) -> Result<(), DriverError>;
 
@@ -125,16 +125,16 @@ pub trait Protocol: Sized {
     /// If the protocol cannot have it.
     fn advertise(
         &mut self,
-        link: &mut Link<'_, Self::Client>,
+        link: &mut ClientLink<'_, Self::Client>,
         topic: &str,
     ) -> Result<TopicId, DriverError>;
 
     /// Appends a message; the client is connected, and its buffer has room. A message that counts
     /// as settled once it is written is counted in [`crate::out::Out::messages`]; others are settled
-    /// with [`Link::acknowledge`] or [`Link::settled`].
+    /// with [`ClientLink::acknowledge`] or [`ClientLink::settled`].
     fn publish(
         &mut self,
-        link: &mut Link<'_, Self::Client>,
+        link: &mut ClientLink<'_, Self::Client>,
         topic: TopicId,
         payload: Payload<'_>,
         tag: u64,
@@ -147,22 +147,22 @@ pub trait Protocol: Sized {
 
     /// Called before waiting bytes of a client are written, once for each round of the loop.
     #[inline]
-    fn before_write(&mut self, _link: &mut Link<'_, Self::Client>) {}
+    fn before_write(&mut self, _link: &mut ClientLink<'_, Self::Client>) {}
 
     /// Called after a read, and after the socket has taken bytes again: appends what has waited for
     /// room.
     #[inline]
-    fn after_write(&mut self, _link: &mut Link<'_, Self::Client>) {}
+    fn after_write(&mut self, _link: &mut ClientLink<'_, Self::Client>) {}
 
     /// Appends a ping.
-    fn ping(&mut self, link: &mut Link<'_, Self::Client>);
+    fn ping(&mut self, link: &mut ClientLink<'_, Self::Client>);
 
-    /// The timer that [`Link::keep_alive`] set for a connected client is due: a ping goes out if
+    /// The timer that [`ClientLink::keep_alive`] set for a connected client is due: a ping goes out if
     /// nothing else did, and a server that sends nothing for one interval after a ping is given up.
     ///
     /// # Errors
     /// If the server is given up.
-    fn keep_alive(&mut self, link: &mut Link<'_, Self::Client>) -> Result<(), Broken> {
+    fn keep_alive(&mut self, link: &mut ClientLink<'_, Self::Client>) -> Result<(), Broken> {
         if !link.needs_ping(Self::PING)? {
             return Ok(());
         }
@@ -175,17 +175,17 @@ pub trait Protocol: Sized {
     }
 
     /// Appends the last bytes of a connected client, such as a DISCONNECT.
-    fn goodbye(&mut self, _link: &mut Link<'_, Self::Client>) {}
+    fn goodbye(&mut self, _link: &mut ClientLink<'_, Self::Client>) {}
 
     /// The connection cannot go on, and is about to be dropped: appends what the server is to be
     /// told. Returns whether anything is to be written.
-    fn failing(&mut self, _link: &mut Link<'_, Self::Client>, _code: Option<u8>) -> bool {
+    fn failing(&mut self, _link: &mut ClientLink<'_, Self::Client>, _code: Option<u8>) -> bool {
         false
     }
 
     /// The connection has ended, and its state is about to be dropped. Settles the messages that
     /// this settles. `in_order`: all was written, and the server closed after that.
-    fn dropped(&mut self, _link: &mut Link<'_, Self::Client>, _in_order: bool) {}
+    fn dropped(&mut self, _link: &mut ClientLink<'_, Self::Client>, _in_order: bool) {}
 
     /// What the server has not done while a client is greeting: "no CONNACK".
     fn waits_for(&self, _client: &Self::Client) -> Cow<'static, str> {
@@ -194,7 +194,7 @@ pub trait Protocol: Sized {
 
     /// Why the server may have ended the connection (`reset` it) while the client was greeting;
     /// `None` where nothing more can be said than of any connection.
-    fn turned_away(&self, link: &Link<'_, Self::Client>, _reset: bool) -> Option<Failure> {
+    fn turned_away(&self, link: &ClientLink<'_, Self::Client>, _reset: bool) -> Option<Failure> {
         Some(link.turned_away(Self::TURNED_AWAY))
     }
 
@@ -292,8 +292,8 @@ impl<P: Protocol> TcpFleet<P> {
 
     /// A client as the protocol sees it, with the protocol.
     #[inline]
-    pub fn link(&mut self, id: ClientId) -> (&mut P, Link<'_, P::Client>) {
-        let link = Link {
+    pub fn link(&mut self, id: ClientId) -> (&mut P, ClientLink<'_, P::Client>) {
+        let link = ClientLink {
             id,
             client: &mut self.clients[id.0 as usize],
             shared: &mut self.shared,

@@ -37,7 +37,6 @@ pub enum Io {
     Done(usize),
     /// It would have to wait.
     WouldBlock,
-    /// It failed.
     Failed(Errno),
 }
 

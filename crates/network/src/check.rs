@@ -4,7 +4,7 @@ use std::fmt;
 
 use pubgauge_quantities::shown::{bit_rate, span};
 
-use crate::network::{Hosts, Link, Loss, Nanos, Network, Reordering, Role};
+use crate::network::{HostRole, Hosts, Link, Loss, Nanos, Network, Reordering};
 
 /// The largest number of hosts of a network: each is given the addresses of all others, and all are on one
 /// switch.
@@ -22,7 +22,7 @@ pub const SMALLEST_LOSS: f64 = 1e-6;
 
 /// A field of a network that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
+pub struct FieldProblem {
     /// Where, in the words of a study: `publisher.loss`; empty for the network as a whole.
     pub path: String,
     /// What is wrong, and what was expected.
@@ -31,7 +31,7 @@ pub struct Problem {
     pub hint: Option<String>,
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for FieldProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.path.is_empty() {
             write!(f, "{}: ", self.path)?;
@@ -49,10 +49,10 @@ impl Network {
     ///
     /// # Errors
     /// Each wrong field with its path; never an empty list.
-    pub fn check(&self) -> Result<(), Vec<Problem>> {
+    pub fn check(&self) -> Result<(), Vec<FieldProblem>> {
         let mut problems = Problems::default();
         self.check_hosts(&mut problems);
-        for role in Role::ALL {
+        for role in HostRole::ALL {
             let Hosts { link, .. } = self.of(role);
             problems.role = role.name();
             link.check_rate(&mut problems);
@@ -67,7 +67,7 @@ impl Network {
     }
 
     fn check_hosts(&self, problems: &mut Problems) {
-        let counts = Role::ALL.map(|role| u64::from(self.of(role).hosts));
+        let counts = HostRole::ALL.map(|role| u64::from(self.of(role).hosts));
         let all: u64 = counts.iter().sum();
         let told = "broker.hosts + publisher.hosts + subscriber.hosts";
         if all < 2 {
@@ -172,7 +172,7 @@ fn percent_hint(share: f64) -> Option<String> {
 
 #[derive(Default)]
 struct Problems {
-    found: Vec<Problem>,
+    found: Vec<FieldProblem>,
     /// The role whose link is being checked; empty for the network as a whole.
     role: &'static str,
 }
@@ -184,7 +184,7 @@ impl Problems {
             "" => field.to_owned(),
             role => format!("{role}.{field}"),
         };
-        self.found.push(Problem {
+        self.found.push(FieldProblem {
             path,
             message,
             hint,

@@ -4,12 +4,12 @@ use std::fmt::Write;
 
 use pubgauge_quantities::shown::{bit_rate, given, span};
 
-use crate::network::{Hosts, Link, LinkState, Loss, Network, Reordering, Role};
+use crate::network::{HostRole, Hosts, Link, LinkState, Loss, Network, Reordering};
 
 impl Network {
     /// The network in lines of at most 80 columns: the links of each role, and the paths between hosts.
     pub fn describe(&self) -> String {
-        let roles: Vec<Role> = Role::ALL
+        let roles: Vec<HostRole> = HostRole::ALL
             .into_iter()
             .filter(|role| self.of(*role).hosts > 0)
             .collect();
@@ -34,7 +34,7 @@ impl Network {
 }
 
 /// Roles between which messages go: (sender, receiver).
-fn pairs(network: &Network, roles: &[Role]) -> Vec<(Role, Role)> {
+fn pairs(network: &Network, roles: &[HostRole]) -> Vec<(HostRole, HostRole)> {
     let mut pairs = Vec::new();
     for (index, from) in roles.iter().enumerate() {
         if network.of(*from).hosts > 1 && roles.len() == 1 {
@@ -43,7 +43,7 @@ fn pairs(network: &Network, roles: &[Role]) -> Vec<(Role, Role)> {
         for to in &roles[index + 1..] {
             // Messages go from publishers to brokers.
             pairs.push(match (from, to) {
-                (Role::Broker, Role::Publisher) => (*to, *from),
+                (HostRole::Broker, HostRole::Publisher) => (*to, *from),
                 _ => (*from, *to),
             });
         }

@@ -10,9 +10,9 @@ mod sizes;
 
 pub use baseline::{Baseline, DATAGRAM_BYTES, RoundTrip, Throughput};
 pub use check::{
-    FASTEST, LONGEST_DELAY_NS, MOST_HOSTS, Problem, SHORTEST_QUEUE_NS, SLOWEST, SMALLEST_LOSS,
+    FASTEST, FieldProblem, LONGEST_DELAY_NS, MOST_HOSTS, SHORTEST_QUEUE_NS, SLOWEST, SMALLEST_LOSS,
 };
 pub use network::{
-    Host, Hosts, Link, LinkState, Loss, Nanos, Network, Reordering, Role, USUAL_QUEUE_NS,
+    Host, HostRole, Hosts, Link, LinkState, Loss, Nanos, Network, Reordering, USUAL_QUEUE_NS,
 };
-pub use sizes::{Size, SizedHosts, Sizes};
+pub use sizes::{HostSizes, SizedHosts};

@@ -16,7 +16,7 @@ pub const USUAL_QUEUE_NS: Nanos = 50_000_000;
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
-pub enum Role {
+pub enum HostRole {
     /// Runs brokers.
     Broker,
     /// Runs publishers.
@@ -25,16 +25,16 @@ pub enum Role {
     Subscriber,
 }
 
-impl Role {
+impl HostRole {
     /// All roles, in the order in which hosts are numbered.
-    pub const ALL: [Role; 3] = [Role::Broker, Role::Publisher, Role::Subscriber];
+    pub const ALL: [HostRole; 3] = [HostRole::Broker, HostRole::Publisher, HostRole::Subscriber];
 
     /// Its name, as in [`Host`]'s.
     pub fn name(self) -> &'static str {
         match self {
-            Role::Broker => "broker",
-            Role::Publisher => "publisher",
-            Role::Subscriber => "subscriber",
+            HostRole::Broker => "broker",
+            HostRole::Publisher => "publisher",
+            HostRole::Subscriber => "subscriber",
         }
     }
 }
@@ -46,7 +46,7 @@ impl Role {
 #[serde(deny_unknown_fields)]
 pub struct Host {
     /// Its role.
-    pub role: Role,
+    pub role: HostRole,
     /// Its number among the hosts of its role, from 1.
     pub number: u32,
 }
@@ -203,17 +203,17 @@ impl LinkState {
 
 impl Network {
     /// The hosts of a role.
-    pub fn of(&self, role: Role) -> &Hosts {
+    pub fn of(&self, role: HostRole) -> &Hosts {
         match role {
-            Role::Broker => &self.broker,
-            Role::Publisher => &self.publisher,
-            Role::Subscriber => &self.subscriber,
+            HostRole::Broker => &self.broker,
+            HostRole::Publisher => &self.publisher,
+            HostRole::Subscriber => &self.subscriber,
         }
     }
 
     /// All hosts: brokers, publishers, subscribers.
     pub fn hosts(&self) -> impl Iterator<Item = Host> + '_ {
-        Role::ALL
+        HostRole::ALL
             .into_iter()
             .flat_map(|role| (1..=self.of(role).hosts).map(move |number| Host { role, number }))
     }

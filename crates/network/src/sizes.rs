@@ -1,15 +1,8 @@
 //! Hosts of a given size: what all processes of a host get of the machine together.
 
-use crate::network::{Host, Role};
+use pubgauge_quantities::Share;
 
-/// What all processes of a host get of the machine together.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Size {
-    /// Processor time in processors; not limited if absent.
-    pub cores: Option<f64>,
-    /// Memory in bytes; not limited if absent.
-    pub memory_bytes: Option<u64>,
-}
+use crate::network::{Host, HostRole};
 
 /// The hosts of one role.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -17,12 +10,12 @@ pub struct SizedHosts {
     /// How many.
     pub hosts: u32,
     /// The size of each of them.
-    pub size: Size,
+    pub size: Share,
 }
 
 /// Hosts with their sizes, on a network or on this machine's loopback.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Sizes {
+pub struct HostSizes {
     /// Hosts that run brokers.
     pub broker: SizedHosts,
     /// Hosts that run publishers.
@@ -31,19 +24,19 @@ pub struct Sizes {
     pub subscriber: SizedHosts,
 }
 
-impl Sizes {
+impl HostSizes {
     /// The hosts of a role.
-    pub fn of(&self, role: Role) -> &SizedHosts {
+    pub fn of(&self, role: HostRole) -> &SizedHosts {
         match role {
-            Role::Broker => &self.broker,
-            Role::Publisher => &self.publisher,
-            Role::Subscriber => &self.subscriber,
+            HostRole::Broker => &self.broker,
+            HostRole::Publisher => &self.publisher,
+            HostRole::Subscriber => &self.subscriber,
         }
     }
 
     /// All hosts with their sizes: brokers, publishers, subscribers.
-    pub fn hosts(&self) -> impl Iterator<Item = (Host, Size)> + '_ {
-        Role::ALL.into_iter().flat_map(|role| {
+    pub fn hosts(&self) -> impl Iterator<Item = (Host, Share)> + '_ {
+        HostRole::ALL.into_iter().flat_map(|role| {
             let SizedHosts { hosts, size } = *self.of(role);
             (1..=hosts).map(move |number| (Host { role, number }, size))
         })
@@ -51,17 +44,17 @@ impl Sizes {
 
     /// Whether no host is limited.
     pub fn are_free(&self) -> bool {
-        self.hosts().all(|(_, size)| size == Size::default())
+        self.hosts().all(|(_, size)| size.is_none())
     }
 
     /// What all hosts that are limited get together.
-    pub fn sum(&self) -> Size {
+    pub fn sum(&self) -> Share {
         fn sum<T: std::iter::Sum<T>>(parts: impl Iterator<Item = Option<T>>) -> Option<T> {
             let mut parts = parts.flatten().peekable();
             parts.peek()?;
             Some(parts.sum())
         }
-        Size {
+        Share {
             cores: sum(self.hosts().map(|(_, size)| size.cores)),
             memory_bytes: sum(self.hosts().map(|(_, size)| size.memory_bytes)),
         }
@@ -69,9 +62,9 @@ impl Sizes {
 
     /// The hosts of each role in words, a line each: `2 publisher hosts of 0.3 cores each`.
     pub fn describe(&self) -> Vec<String> {
-        let roles = Role::ALL.into_iter().map(|role| (role, *self.of(role)));
+        let roles = HostRole::ALL.into_iter().map(|role| (role, *self.of(role)));
         let there = roles.filter(|(_, of)| of.hosts > 0);
-        let words = |(role, of): (Role, SizedHosts)| {
+        let words = |(role, of): (HostRole, SizedHosts)| {
             let plural = if of.hosts == 1 { "host" } else { "hosts" };
             let each = if of.hosts == 1 { "" } else { " each" };
             let size = match of.size.words() {
@@ -84,19 +77,6 @@ impl Sizes {
     }
 }
 
-impl Size {
-    /// In words: `0.3 cores and 512 MiB`; `None` where nothing is limited.
-    pub fn words(&self) -> Option<String> {
-        // Sums of numbers such as 0.1 are not exact.
-        let rounded = |cores: f64| (cores * 1e6).round() / 1e6;
-        let cores = self.cores.map(|cores| format!("{} cores", rounded(cores)));
-        let memory = self.memory_bytes;
-        let memory = memory.map(|bytes| format!("{} MiB of memory", bytes >> 20));
-        let parts: Vec<String> = cores.into_iter().chain(memory).collect();
-        (!parts.is_empty()).then(|| parts.join(" and "))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -105,12 +85,12 @@ mod tests {
     fn hosts_of_a_size_are_added_up_and_told() {
         let of = |hosts, cores| SizedHosts {
             hosts,
-            size: Size {
+            size: Share {
                 cores,
                 memory_bytes: None,
             },
         };
-        let mut sizes = Sizes {
+        let mut sizes = HostSizes {
             broker: of(1, None),
             publisher: of(1, Some(0.5)),
             subscriber: of(3, Some(0.2)),
@@ -131,6 +111,6 @@ mod tests {
         sizes.subscriber.size.memory_bytes = Some(64 << 20);
         assert_eq!(sizes.sum().memory_bytes, Some((3 * 64) << 20));
         assert!(sizes.describe()[2].ends_with("of 0.2 cores and 64 MiB of memory each"));
-        assert!(Sizes::default().are_free() && Sizes::default().sum() == Size::default());
+        assert!(HostSizes::default().are_free() && HostSizes::default().sum().is_none());
     }
 }

@@ -4,18 +4,17 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::{Duration, Instant};
 
 use pubgauge_campaign::capabilities::answer;
 use pubgauge_campaign::{Chosen, SystemsHere};
 use pubgauge_conformance::{
-    self as conformance, Conformity, Exception, Lifecycle, Proof, ServerEnd, Violation,
+    self as conformance, Conformity, Exception, Lifecycle, Proof, Violation,
 };
 use pubgauge_driver::{
     Answer, Capability, Driver, Reliability, Settings, Support, Target, Topology,
 };
 use pubgauge_report::wrap;
-use pubgauge_testbed::{Catalog, Deviation, Kind, Running, SystemFile, Testbed};
+use pubgauge_testbed::{Catalog, Deviation, SystemFile, SystemKind, Testbed};
 use serde::Serialize;
 
 use crate::args::CheckArgs;
@@ -37,13 +36,13 @@ struct Report {
 struct Line {
     /// A check of the conformance suite with its settings, or a capability.
     claim: String,
-    finding: Finding,
+    finding: CheckStatus,
     words: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-enum Finding {
+enum CheckStatus {
     /// The system behaved as claimed.
     Shown,
     /// It did not behave as claimed, as its file says.
@@ -83,43 +82,12 @@ pub fn check(args: &CheckArgs) -> Result<i32, Ending> {
     if args.output.json {
         print_json(&reports);
     }
-    let failed = |r: &Report| r.lines.iter().any(|l| l.finding == Finding::Failed);
+    let failed = |r: &Report| r.lines.iter().any(|l| l.finding == CheckStatus::Failed);
     Ok(if reports.iter().any(failed) {
         CRITERION
     } else {
         FINE
     })
-}
-
-/// A started system whose server the suite may end.
-struct Server(Running);
-
-impl Lifecycle for Server {
-    fn restart(&mut self, how: ServerEnd) -> Result<(), Box<dyn std::error::Error>> {
-        match how {
-            ServerEnd::Killed => self.0.kill(),
-            ServerEnd::Stopped => self.0.halt(),
-        };
-        self.0.restart()?;
-        Ok(())
-    }
-
-    fn pause(&mut self, paused: bool) -> bool {
-        self.0.pause(paused);
-        true
-    }
-
-    fn ended(&mut self) -> Option<String> {
-        // Connections end with a process, a moment before its parent is notified.
-        let patience = Instant::now() + Duration::from_millis(500);
-        loop {
-            let end = self.0.ended();
-            if end.is_some() || Instant::now() >= patience {
-                return end;
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
-    }
 }
 
 fn one(
@@ -133,15 +101,14 @@ fn one(
     let variant = chosen.variant.as_deref();
     let file = chosen.file.variant(variant).map_err(Ending::bad_input)?;
     let driver = chosen.driver.as_ref();
-    let running = testbed
+    let mut running = testbed
         .start(&chosen.file, variant, scratch)
         .map_err(Ending::not_valid)?;
     let target = running.target.clone();
     let version = running.version.clone().or_else(|| driver.library());
-    let killable = matches!(file.kind, Kind::Process | Kind::Builtin);
-    let mut server = Server(running);
+    let killable = matches!(file.kind, SystemKind::Process | SystemKind::Builtin);
     let mut lines = Vec::new();
-    let mut told = |claim: String, (finding, words): (Finding, String)| {
+    let mut told = |claim: String, (finding, words): (CheckStatus, String)| {
         let spelt = spelt(finding);
         args.output.remark(&format!("  {spelt:11} {claim}"));
         lines.push(Line {
@@ -152,7 +119,7 @@ fn one(
     };
     if !args.capabilities_only {
         for (words, settings) in grid(driver, &target) {
-            if stop.load(Relaxed) || server.0.ended().is_some() {
+            if stop.load(Relaxed) || running.ended().is_some() {
                 break;
             }
             let exceptions: Vec<_> = file
@@ -169,45 +136,45 @@ fn one(
                 })
                 .collect();
             let outcomes = if killable {
-                conformance::check_with_kill(driver, &target, &settings, &exceptions, &mut server)
+                conformance::check_with_kill(driver, &target, &settings, &exceptions, &mut running)
             } else {
                 conformance::check(driver, &target, &settings, &exceptions)
             };
             for (check, outcome) in outcomes {
                 let found = match outcome {
-                    Conformity::Passed => (Finding::Shown, String::new()),
-                    Conformity::Excepted(reason) => (Finding::Broken, reason),
-                    Conformity::Failed(why) => (Finding::Failed, why),
+                    Conformity::Passed => (CheckStatus::Shown, String::new()),
+                    Conformity::Excepted(reason) => (CheckStatus::Broken, reason),
+                    Conformity::Failed(why) => (CheckStatus::Failed, why),
                 };
                 told(format!("{check} ({words})"), found);
             }
         }
     }
     for capability in Capability::ALL {
-        if stop.load(Relaxed) || server.0.ended().is_some() {
+        if stop.load(Relaxed) || running.ended().is_some() {
             break;
         }
         let answer = answer(&file, &target, driver, capability);
         let mut found = capable(answer, file.deviation(capability), || {
-            let lifecycle = killable.then_some(&mut server as &mut dyn Lifecycle);
+            let lifecycle = killable.then_some(&mut running as &mut dyn Lifecycle);
             prove(driver, &target, &file, capability, lifecycle)
         });
-        if matches!(found.0, Finding::Failed | Finding::Broken)
-            && let Some(how) = server.ended()
+        if matches!(found.0, CheckStatus::Failed | CheckStatus::Broken)
+            && let Some(how) = Lifecycle::ended(&mut running)
         {
             found = (
-                Finding::Failed,
+                CheckStatus::Failed,
                 format!("the system ended meanwhile: {how}"),
             );
         }
         told(capability.to_string(), found);
     }
     // A system that ended between two checks, or while it was stopped on purpose and did not come back.
-    if let Some(how) = server.0.ended() {
+    if let Some(how) = running.ended() {
         let words = format!("it is not there any more, and was asked nothing more: {how}");
-        told("stays-up".to_owned(), (Finding::Failed, words));
+        told("stays-up".to_owned(), (CheckStatus::Failed, words));
     }
-    server.0.stop();
+    running.stop();
     Ok(Report {
         system: name.to_owned(),
         version,
@@ -242,22 +209,22 @@ fn capable(
     answer: Answer,
     deviation: Option<&Deviation>,
     prove: impl FnOnce() -> Result<Proof, Violation>,
-) -> (Finding, String) {
+) -> (CheckStatus, String) {
     let Answer { support, words } = answer;
     if support == Support::Unsupported {
-        return (Finding::Unsupported, words);
+        return (CheckStatus::Unsupported, words);
     }
     match (prove(), support == Support::Broken) {
         (Ok(Proof::Shown), true) if !deviation.is_some_and(Deviation::is_sometimes) => {
             let why = format!(
                 "it holds, although the system's file says it does not ({words}): remove the deviation"
             );
-            (Finding::Failed, why)
+            (CheckStatus::Failed, why)
         }
-        (Ok(Proof::Shown), _) => (Finding::Shown, words),
-        (Ok(Proof::Unseen(why)), _) => (Finding::Unseen, why.to_owned()),
-        (Err(why), true) => (Finding::Broken, format!("{words} ({why})")),
-        (Err(why), false) => (Finding::Failed, why.to_string()),
+        (Ok(Proof::Shown), _) => (CheckStatus::Shown, words),
+        (Ok(Proof::Unseen(why)), _) => (CheckStatus::Unseen, why.to_owned()),
+        (Err(why), true) => (CheckStatus::Broken, format!("{words} ({why})")),
+        (Err(why), false) => (CheckStatus::Failed, why.to_string()),
     }
 }
 
@@ -270,7 +237,7 @@ fn prove<'a>(
 ) -> Result<Proof, Violation> {
     if let Capability::Topology(topology) = capability {
         // Whether messages go through a process of the system follows from what was started.
-        let brokered = file.kind != Kind::Library;
+        let brokered = file.kind != SystemKind::Library;
         return if brokered == (topology == Topology::Brokered) {
             Ok(Proof::Shown)
         } else {
@@ -280,13 +247,13 @@ fn prove<'a>(
     conformance::prove(driver, target, capability, server)
 }
 
-fn spelt(finding: Finding) -> &'static str {
+fn spelt(finding: CheckStatus) -> &'static str {
     match finding {
-        Finding::Shown => "shown",
-        Finding::Broken => "broken",
-        Finding::Unsupported => "unsupported",
-        Finding::Unseen => "unseen",
-        Finding::Failed => "FAILED",
+        CheckStatus::Shown => "shown",
+        CheckStatus::Broken => "broken",
+        CheckStatus::Unsupported => "unsupported",
+        CheckStatus::Unseen => "unseen",
+        CheckStatus::Failed => "FAILED",
     }
 }
 
@@ -296,15 +263,15 @@ fn words(report: &Report, verbose: bool) -> String {
     let mut out = format!(
         "{} ({version}): {} shown, {} broken as its file says, {} unsupported, {} unseen by clients (only tests of the driver can show it), {} failed\n",
         report.system,
-        count(Finding::Shown),
-        count(Finding::Broken),
-        count(Finding::Unsupported),
-        count(Finding::Unseen),
-        count(Finding::Failed),
+        count(CheckStatus::Shown),
+        count(CheckStatus::Broken),
+        count(CheckStatus::Unsupported),
+        count(CheckStatus::Unseen),
+        count(CheckStatus::Failed),
     );
     out = wrap(out.trim_end(), 0);
     for line in &report.lines {
-        let interesting = matches!(line.finding, Finding::Failed | Finding::Broken);
+        let interesting = matches!(line.finding, CheckStatus::Failed | CheckStatus::Broken);
         if interesting || verbose {
             out.push_str(&format!("  {:11} {}\n", spelt(line.finding), line.claim));
             if !line.words.is_empty() {

@@ -2,7 +2,7 @@
 
 use pubgauge_campaign::pairs::figures;
 use pubgauge_quantities::stats::MeanInterval;
-use pubgauge_report::compare::{self, Change, Choice, Comparison, Difference, Pairing};
+use pubgauge_report::compare::{self, Choice, Comparison, Difference, FigureChange, Pairing};
 use pubgauge_report::wrap;
 use pubgauge_results::store;
 use serde::Serialize;
@@ -37,7 +37,7 @@ struct FigureJson<'a> {
     unit: &'a str,
     a: Option<f64>,
     b: Option<f64>,
-    change: Option<Change>,
+    change: Option<FigureChange>,
     verdict: Difference,
     why: Option<&'a str>,
     paired: bool,

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use pubgauge_engine::conductor::Phase;
 use pubgauge_engine::live::{LatencyLive, Live};
-use pubgauge_export::openmetrics::{Kind, MEDIA_TYPE, Text};
+use pubgauge_export::openmetrics::{MEDIA_TYPE, MetricType, Text};
 use pubgauge_results::model::Status;
 
 use crate::calibrate::thread_cpu;
@@ -55,17 +55,17 @@ pub struct Current {
 }
 
 /// A listening endpoint; dropping it closes it.
-pub struct Endpoint {
+pub struct MetricsEndpoint {
     http: Http,
     shown: Arc<Mutex<Shown>>,
 }
 
-impl Endpoint {
+impl MetricsEndpoint {
     /// Listens at `text`: a port, or HOST:PORT; without a host, at the loopback address.
     ///
     /// # Errors
     /// If it is not an address, or cannot be listened on.
-    pub fn open(text: &str) -> Result<Endpoint, Ending> {
+    pub fn open(text: &str) -> Result<MetricsEndpoint, Ending> {
         let shown = Arc::<Mutex<Shown>>::default();
         let answered = shown.clone();
         let mut scrapes = 0;
@@ -86,7 +86,7 @@ impl Endpoint {
             },
         };
         let http = Http::open("--listen", text, true, Box::new(answer))?;
-        Ok(Endpoint { http, shown })
+        Ok(MetricsEndpoint { http, shown })
     }
 
     /// Where it listens.
@@ -113,7 +113,7 @@ const PHASES: [(&str, Option<Phase>); 7] = [
 
 fn text(shown: &Shown, scrapes: u64) -> String {
     let mut text = Text::default();
-    text.family("pubgauge_run", Kind::Info, "", "The run.");
+    text.family("pubgauge_run", MetricType::Info, "", "The run.");
     let version = env!("CARGO_PKG_VERSION");
     let about = [
         ("study", shown.study.as_str()),
@@ -121,7 +121,7 @@ fn text(shown: &Shown, scrapes: u64) -> String {
     ];
     text.sample("_info", &about, &[], 1.0);
     let mut gauge = |name, unit, help, value| {
-        text.family(name, Kind::Gauge, unit, help);
+        text.family(name, MetricType::Gauge, unit, help);
         text.sample("", &[], &[], value);
     };
     gauge(
@@ -150,7 +150,7 @@ fn text(shown: &Shown, scrapes: u64) -> String {
     );
     text.family(
         "pubgauge_run_verdicts",
-        Kind::Counter,
+        MetricType::Counter,
         "",
         "Trials done since the run began or went on, by verdict.",
     );
@@ -161,11 +161,16 @@ fn text(shown: &Shown, scrapes: u64) -> String {
     if let Some(current) = &shown.current {
         trial(&mut text, current);
     }
-    text.family("pubgauge_scrapes", Kind::Counter, "", "Answers given here.");
+    text.family(
+        "pubgauge_scrapes",
+        MetricType::Counter,
+        "",
+        "Answers given here.",
+    );
     text.sample("_total", &[], &[], scrapes as f64);
     text.family(
         "pubgauge_scrape_cpu_seconds",
-        Kind::Counter,
+        MetricType::Counter,
         "seconds",
         "Processor time that these answers have cost.",
     );
@@ -184,7 +189,7 @@ fn trial(text: &mut Text, current: &Current) {
     ];
     text.family(
         "pubgauge_live_phase",
-        Kind::StateSet,
+        MetricType::StateSet,
         "",
         "Phase of the trial that runs.",
     );
@@ -211,7 +216,7 @@ fn trial(text: &mut Text, current: &Current) {
         ),
     ];
     for (name, help, value) in counters {
-        text.family(name, Kind::Counter, "", help);
+        text.family(name, MetricType::Counter, "", help);
         text.sample("_total", &labels, &[], value as f64);
     }
     let gauges = [
@@ -232,12 +237,12 @@ fn trial(text: &mut Text, current: &Current) {
         ),
     ];
     for (name, help, value) in gauges {
-        text.family(name, Kind::Gauge, "", help);
+        text.family(name, MetricType::Gauge, "", help);
         text.sample("", &labels, &[], value as f64);
     }
     text.family(
         "pubgauge_live_latency_seconds",
-        Kind::Gauge,
+        MetricType::Gauge,
         "seconds",
         "Latency of the newest interval.",
     );
@@ -266,7 +271,7 @@ mod tests {
 
     #[test]
     fn it_answers_what_it_should_and_survives_the_rest() {
-        let endpoint = Endpoint::open("0").unwrap();
+        let endpoint = MetricsEndpoint::open("0").unwrap();
         {
             let shown = endpoint.shown();
             let mut shown = shown.lock().unwrap();

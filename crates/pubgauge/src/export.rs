@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf, absolute};
 use pubgauge_export::tables::{NAMES, Run};
 use pubgauge_export::{Format, Table, check, openmetrics};
 use pubgauge_results::model::Results;
-use pubgauge_results::place::Place;
+use pubgauge_results::place::OpenFolder;
 use pubgauge_results::store;
 use serde::Serialize;
 
@@ -74,9 +74,9 @@ pub fn export(args: &ExportArgs) -> Result<i32, Ending> {
         return Ok(FINE);
     }
     let (out, place) = match &args.out {
-        Some(out) => (out.clone(), Place::made(out)),
+        Some(out) => (out.clone(), OpenFolder::made(out)),
         None => {
-            let below = Place::open(&args.dir).and_then(|dir| dir.below(EXPORT));
+            let below = OpenFolder::open(&args.dir).and_then(|dir| dir.below(EXPORT));
             (args.dir.join(EXPORT), below)
         }
     };

@@ -18,7 +18,7 @@ use pubgauge_results::store;
 use pubgauge_study::{Plan, studies_in};
 
 use crate::args::{GateArgs, RunArgs, Selection};
-use crate::endpoint::Endpoint;
+use crate::endpoint::MetricsEndpoint;
 use crate::exit::{Ending, NOT_VALID, tell};
 use crate::progress::about;
 use crate::study_run::{Ready, default_folder};
@@ -198,7 +198,11 @@ impl Several {
         }
         let hosts = hosts::given(&args.hosts)?;
         let studies = self.ready(args, hosts.as_ref())?;
-        let endpoint = args.listen.as_deref().map(Endpoint::open).transpose()?;
+        let endpoint = args
+            .listen
+            .as_deref()
+            .map(MetricsEndpoint::open)
+            .transpose()?;
         let stop = signals::install().map_err(Ending::not_valid)?;
         if let Some(hosts) = &hosts {
             pubgauge_campaign::hosts::gather(hosts, &stop, &mut |words| args.output.remark(words))?;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use pubgauge_report::wrap;
-use pubgauge_testbed::install::{At, NoPlan, Plan, sound};
+use pubgauge_testbed::install::{At, InstallPlan, NoPlan, sound};
 use pubgauge_testbed::{Catalog, SystemFile};
 use serde::Serialize;
 
@@ -57,7 +57,7 @@ pub fn install(
     let mut told: Vec<Told> = Vec::new();
     let (mut plans, mut cannot) = (Vec::new(), Vec::new());
     for system in &systems {
-        match Plan::new(system, &testbed) {
+        match InstallPlan::new(system, &testbed) {
             Ok(plan) => plans.push(plan),
             Err(already @ NoPlan::Already { .. }) => {
                 say(&format!("{already}\n"));
@@ -168,12 +168,15 @@ fn show(told: &[Told], output: Output) {
 }
 
 /// Separates the plans that only root may carry out, with the commands for the user.
-fn without_what_only_root_may(plans: Vec<Plan>) -> (Vec<Plan>, Vec<(String, String)>) {
+fn without_what_only_root_may(
+    plans: Vec<InstallPlan>,
+) -> (Vec<InstallPlan>, Vec<(String, String)>) {
     // SAFETY: geteuid cannot fail.
     if unsafe { libc::geteuid() } == 0 {
         return (plans, Vec::new());
     }
-    let (theirs, ours): (Vec<Plan>, Vec<Plan>) = plans.into_iter().partition(|p| p.needs_root);
+    let (theirs, ours): (Vec<InstallPlan>, Vec<InstallPlan>) =
+        plans.into_iter().partition(|p| p.needs_root);
     let said = theirs.iter().map(|plan| {
         let commands: Vec<String> = (plan.steps.iter())
             .map(|step| format!("\n  sudo {step}"))
@@ -189,7 +192,7 @@ fn without_what_only_root_may(plans: Vec<Plan>) -> (Vec<Plan>, Vec<(String, Stri
     (ours, said)
 }
 
-fn words(plans: &[Plan]) -> String {
+fn words(plans: &[InstallPlan]) -> String {
     let mut out = String::from("will do:\n");
     let mut size = 0;
     for plan in plans {

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf, absolute};
 
-use pubgauge_campaign::{ClientOptions, Found, Prepared};
+use pubgauge_campaign::{AvailableSystems, ClientOptions, Prepared};
 use pubgauge_results::shell::quoted;
 use pubgauge_results::store::{self, INVOCATION_FILE as FILE};
 use pubgauge_study::Plan;
@@ -35,7 +35,7 @@ pub struct Invocation {
     pub scale: Option<String>,
     pub systems: Vec<PathBuf>,
     /// The systems that there were when the run began.
-    pub found: Found,
+    pub found: AvailableSystems,
     /// How the client works.
     pub client: ClientOptions,
     /// How external systems are logged in to.

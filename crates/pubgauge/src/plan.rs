@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use pubgauge_campaign::capacity;
-use pubgauge_campaign::capacity::{Clients, brokers};
+use pubgauge_campaign::capacity::{ClientCounts, brokers};
 use pubgauge_campaign::{ClientOptions, Prepared};
 use pubgauge_driver::{Mapping, Settings};
 use pubgauge_quantities::shown::so_many;
@@ -305,7 +305,7 @@ fn open_load(trial: &PlannedTrial) -> Option<(Axis, String)> {
 /// The connections to each broker.
 fn clients(trial: &PlannedTrial) -> Vec<u64> {
     let brokers = brokers(&trial.workload, trial.brokers);
-    brokers.iter().map(Clients::all).collect()
+    brokers.iter().map(ClientCounts::all).collect()
 }
 
 fn section(out: &mut String, title: &str, lines: Vec<String>) {

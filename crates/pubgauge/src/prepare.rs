@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use pubgauge_campaign::{Given, Prepared, SystemsHere};
-use pubgauge_study::{DailyFlags, Known, PlanOptions, Study};
+use pubgauge_study::{DailyFlags, KnownSystems, PlanOptions, Study};
 use pubgauge_testbed::{Catalog, Testbed};
 use serde::de::DeserializeOwned;
 
@@ -90,7 +90,7 @@ pub fn prepare_again(
         ));
     }
     let options = PlanOptions {
-        known: Known {
+        known: KnownSystems {
             found: begun.found.plain.clone(),
             found_variants: begun.found.variants.clone(),
             first_look: begun.found.first_look.clone(),

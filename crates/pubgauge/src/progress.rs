@@ -14,7 +14,7 @@ use pubgauge_engine::conductor::Phase;
 use pubgauge_engine::live::Live;
 use pubgauge_quantities::shown::{self, so_many};
 use pubgauge_results::model::{Status, Trial};
-use pubgauge_results::search::{Finding, Purpose, Search};
+use pubgauge_results::search::{Purpose, Search, StepOutcome};
 use pubgauge_runner::Watch;
 use pubgauge_study::{Plan, PlannedTrial};
 
@@ -84,10 +84,10 @@ pub fn so_far(search: &Search) -> String {
     let last = search.trials.last();
     let told = last.map_or("", |trial| match (trial.purpose, trial.finding) {
         (Purpose::FlatOut | Purpose::Cost, _) => "",
-        (_, Finding::Within) => "within; ",
-        (_, Finding::Beyond) => "beyond; ",
-        (_, Finding::Client) => "client-bound; ",
-        (_, Finding::Nothing) => "tells nothing; ",
+        (_, StepOutcome::Within) => "within; ",
+        (_, StepOutcome::Beyond) => "beyond; ",
+        (_, StepOutcome::Client) => "client-bound; ",
+        (_, StepOutcome::Nothing) => "tells nothing; ",
     });
     match (search.low, search.high) {
         (Some(low), Some(high)) => format!("{told}limit between {} and {}", show(low), show(high)),

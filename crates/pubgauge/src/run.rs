@@ -6,7 +6,7 @@ use pubgauge_results::shell::quoted;
 use pubgauge_search::Axis;
 
 use crate::args::{FindArgs, RunArgs};
-use crate::endpoint::Endpoint;
+use crate::endpoint::MetricsEndpoint;
 use crate::exit::{Ending, NOT_VALID, tell};
 use crate::folder::Several;
 use crate::invocation::Invocation;
@@ -24,7 +24,11 @@ pub fn run(args: &RunArgs) -> Result<i32, Ending> {
     let hosts = hosts::given(&args.hosts)?;
     let ready = Ready::of(args, begun.as_ref(), hosts.as_ref())?;
     let name = ready.prepared.plan.name.clone();
-    let endpoint = args.listen.as_deref().map(Endpoint::open).transpose()?;
+    let endpoint = args
+        .listen
+        .as_deref()
+        .map(MetricsEndpoint::open)
+        .transpose()?;
     let stop = signals::install().map_err(Ending::not_valid)?;
     if let Some(hosts) = &hosts {
         pubgauge_campaign::hosts::gather(hosts, &stop, &mut |words| args.output.remark(words))?;

@@ -4,13 +4,13 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 
-use pubgauge_results::place::Place;
+use pubgauge_results::place::OpenFolder;
 use pubgauge_results::store;
 use serde::de::DeserializeOwned;
 
 use crate::exit::Ending;
 
-/// Writes a file; it gets its name once it is whole ([`Place::write`]).
+/// Writes a file; it gets its name once it is whole ([`OpenFolder::write`]).
 ///
 /// # Errors
 /// That it cannot be written, and why.
@@ -23,7 +23,7 @@ pub fn write(path: &Path, bytes: impl AsRef<[u8]>) -> Result<(), String> {
 /// # Errors
 /// That it cannot be written, and why.
 pub fn fill(path: &Path, fill: impl FnOnce(&mut File) -> io::Result<()>) -> Result<(), String> {
-    let folder = Place::open(path.parent().unwrap_or(path));
+    let folder = OpenFolder::open(path.parent().unwrap_or(path));
     let written = folder.and_then(|place| place.fill(path.file_name().unwrap_or_default(), fill));
     written.map_err(|error| format!("cannot write {}: {error}", path.display()))
 }

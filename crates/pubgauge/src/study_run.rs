@@ -16,7 +16,7 @@ use pubgauge_testbed::{Catalog, Testbed, raise_nofile};
 
 use crate::args::{Login, RunArgs};
 use crate::calibrate::Calibration;
-use crate::endpoint::Endpoint;
+use crate::endpoint::MetricsEndpoint;
 use crate::exit::{Ending, tell};
 use crate::invocation::Invocation;
 use crate::page::write_page;
@@ -147,7 +147,7 @@ impl Ready {
     pub fn carry_out(
         self,
         args: &RunArgs,
-        endpoint: Option<&Endpoint>,
+        endpoint: Option<&MetricsEndpoint>,
         hosts: Option<&Arc<Hosts>>,
         stop: &Arc<AtomicBool>,
     ) -> Result<Done, Ending> {
@@ -194,10 +194,10 @@ fn progress(
     args: &RunArgs,
     proposer: &Proposer<'_>,
     folder: &RunFolder,
-    endpoint: Option<&Endpoint>,
+    endpoint: Option<&MetricsEndpoint>,
 ) -> Progress {
     let left = proposer.left(&folder.results().trials);
-    let shown = endpoint.map(Endpoint::shown);
+    let shown = endpoint.map(MetricsEndpoint::shown);
     let progress = Progress::new(proposer.plan(), &left, args.output.quiet, shown);
     if let Some(endpoint) = endpoint {
         let (address, dir) = (endpoint.address(), folder.path().display());

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use pubgauge_workload::SECOND;
-use pubgauge_workload::trace::{Column, OnChange, Trace, TraceFormat, TraceSource};
+use pubgauge_workload::trace::{OnChange, Trace, TraceColumn, TraceFormat, TraceSource};
 use serde::Serialize;
 
 use crate::args::{ConvertArgs, TraceVerb};
@@ -152,9 +152,9 @@ fn format(args: &ConvertArgs) -> Result<TraceFormat, Ending> {
     })
 }
 
-fn column(text: &str) -> Column {
+fn column(text: &str) -> TraceColumn {
     text.parse()
-        .map_or_else(|_| Column::Name(text.to_owned()), Column::Number)
+        .map_or_else(|_| TraceColumn::Name(text.to_owned()), TraceColumn::Number)
 }
 
 fn on_change(text: &str) -> Result<OnChange, Ending> {

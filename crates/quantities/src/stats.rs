@@ -328,18 +328,17 @@ pub fn isotonic(points: usize) -> Vec<f64> {
 
 /// A least-squares line.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Line {
+pub struct LinearFit {
     mean_x: f64,
     mean_y: f64,
-    /// Its slope.
     pub slope: f64,
     /// Standard error of the slope.
     pub error: f64,
 }
 
-impl Line {
+impl LinearFit {
     /// The line through points (x, y); `None` through fewer than three, or where all have the same x.
-    pub fn through(points: &[(f64, f64)]) -> Option<Line> {
+    pub fn through(points: &[(f64, f64)]) -> Option<LinearFit> {
         let n = points.len() as f64;
         let mean_x = points.iter().map(|p| p.0).sum::<f64>() / n;
         let mean_y = points.iter().map(|p| p.1).sum::<f64>() / n;
@@ -348,7 +347,7 @@ impl Line {
         if n < 3.0 || sxx <= 0.0 {
             return None;
         }
-        let mut line = Line {
+        let mut line = LinearFit {
             mean_x,
             mean_y,
             slope: sxy / sxx,
@@ -470,15 +469,15 @@ mod tests {
     #[test]
     fn a_line_through_points() {
         let points = [(0.0, 1.0), (1.0, 3.0), (2.0, 5.0)];
-        let line = Line::through(&points).unwrap();
+        let line = LinearFit::through(&points).unwrap();
         assert!((line.slope - 2.0).abs() < 1e-12 && line.error < 1e-12);
         assert!(
             points
                 .iter()
                 .all(|point| line.residual(point).abs() < 1e-12)
         );
-        assert_eq!(Line::through(&points[..2]), None);
-        assert_eq!(Line::through(&[(1.0, 1.0); 3]), None);
+        assert_eq!(LinearFit::through(&points[..2]), None);
+        assert_eq!(LinearFit::through(&[(1.0, 1.0); 3]), None);
     }
 
     #[test]

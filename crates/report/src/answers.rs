@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use pubgauge_quantities::shown;
 use pubgauge_quantities::stats::mean;
-use pubgauge_results::criterion::{Comparison, CriterionSpec, bearing, by_default};
+use pubgauge_results::criterion::{Comparator, CriterionSpec, bearing, by_default};
 use pubgauge_results::figure::{Unit, figure};
 use pubgauge_results::verdict::failed;
 use pubgauge_results::{Results, Status, Trial};
@@ -334,7 +334,7 @@ fn of_spec(trial: &Trial, spec: &CriterionSpec) -> Said {
     let value = value.or(bearing.below());
     let (limit, upper) = (
         spec.value,
-        !matches!(spec.comparison, Comparison::Greater | Comparison::AtLeast),
+        !matches!(spec.comparison, Comparator::Greater | Comparator::AtLeast),
     );
     let used = value.map_or(f64::INFINITY, |value| match (upper, value == limit) {
         (_, true) if limit == 0.0 => 0.0,

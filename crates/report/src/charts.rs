@@ -17,7 +17,7 @@ mod latency;
 pub(crate) mod searches;
 mod series;
 
-pub use chart::{Chart, Kind, Line, Mark, NOISE, Value};
+pub use chart::{Chart, ChartKind, ChartMark, LimitLine, NOISE, Value};
 use chart::{columns, interval, row};
 
 /// The figures of one workload, as they are shown: first the one by which it is judged.
@@ -57,10 +57,10 @@ pub fn of_workload(
 }
 
 /// The limits of the figures that are drawn.
-fn lines(results: &Results, workload: &Workload<'_>) -> Vec<(Option<String>, Line)> {
+fn lines(results: &Results, workload: &Workload<'_>) -> Vec<(Option<String>, LimitLine)> {
     let specs = answers::demands(&results.study.criterion_specs, workload);
     let line = |spec: &CriterionSpec| {
-        let line = Line {
+        let line = LimitLine {
             of: spec.figure.clone(),
             value: spec.value,
             label: answers::demand(spec).replace("<=", "≤").replace(">=", "≥"),
@@ -71,15 +71,15 @@ fn lines(results: &Results, workload: &Workload<'_>) -> Vec<(Option<String>, Lin
 }
 
 /// The limits of figures whose names begin with one of `names`, of all flows together.
-fn lines_of(lines: &[(Option<String>, Line)], names: &[&str]) -> Vec<Line> {
-    let wanted = |line: &Line| names.iter().any(|name| line.of.starts_with(name));
+fn lines_of(lines: &[(Option<String>, LimitLine)], names: &[&str]) -> Vec<LimitLine> {
+    let wanted = |line: &LimitLine| names.iter().any(|name| line.of.starts_with(name));
     let all = lines
         .iter()
         .filter(|(flow, line)| flow.is_none() && wanted(line));
     all.map(|(_, line)| line.clone()).collect()
 }
 
-fn throughput(workload: &Workload<'_>, id: String, lines: &[(Option<String>, Line)]) -> Chart {
+fn throughput(workload: &Workload<'_>, id: String, lines: &[(Option<String>, LimitLine)]) -> Chart {
     let mut rows = Vec::new();
     for cell in &workload.cells {
         // A paced client-bound row has no bound: more than the load is not asked for.
@@ -109,7 +109,7 @@ fn throughput(workload: &Workload<'_>, id: String, lines: &[(Option<String>, Lin
     };
     Chart {
         id,
-        kind: Kind::Throughput,
+        kind: ChartKind::Throughput,
         wide: workload.flat_out,
         title: "Throughput".into(),
         description: format!(
@@ -135,7 +135,7 @@ fn throughput(workload: &Workload<'_>, id: String, lines: &[(Option<String>, Lin
 fn axes(
     workload: &Workload<'_>,
     id: &dyn Fn(&str) -> String,
-    lines: &[(Option<String>, Line)],
+    lines: &[(Option<String>, LimitLine)],
 ) -> Vec<Chart> {
     let count = workload.points.iter().map(|point| point.values.len()).max();
     let mut figures = Vec::new();
@@ -181,7 +181,7 @@ fn axes(
         }
         figures.push(Chart {
             id: id(&format!("axis{}", axis + 1)),
-            kind: Kind::Axis,
+            kind: ChartKind::Axis,
             wide: true,
             title: format!("What {name} does"),
             description: format!(
@@ -202,9 +202,9 @@ fn axes(
 }
 
 /// A part of a stacked bar.
-type Part = (&'static str, fn(&Trial) -> Option<f64>);
+type BarPart = (&'static str, fn(&Trial) -> Option<f64>);
 
-fn stacked(workload: &Workload<'_>, parts: &[Part]) -> Vec<Vec<Value>> {
+fn stacked(workload: &Workload<'_>, parts: &[BarPart]) -> Vec<Vec<Value>> {
     let mut rows = Vec::new();
     for cell in &workload.cells {
         for (part, of) in parts {
@@ -220,7 +220,7 @@ fn stacked(workload: &Workload<'_>, parts: &[Part]) -> Vec<Vec<Value>> {
 }
 
 fn cpu(workload: &Workload<'_>, id: String) -> Chart {
-    const PARTS: [Part; 3] = [
+    const PARTS: [BarPart; 3] = [
         ("system", |t| per_message(t.system_cpu_s?, t)),
         ("publishers", |t| per_message(t.client_cpu_s.publishers, t)),
         ("subscribers", |t| {
@@ -229,7 +229,7 @@ fn cpu(workload: &Workload<'_>, id: String) -> Chart {
     ];
     Chart {
         id,
-        kind: Kind::Times,
+        kind: ChartKind::Times,
         wide: false,
         title: "Processor time per message".into(),
         description:
@@ -250,13 +250,13 @@ fn cpu(workload: &Workload<'_>, id: String) -> Chart {
 }
 
 fn memory(workload: &Workload<'_>, id: String) -> Chart {
-    const PARTS: [Part; 2] = [
+    const PARTS: [BarPart; 2] = [
         ("system", |t| Some(t.system_rss_bytes? as f64)),
         ("client", |t| Some(t.client_rss_bytes as f64)),
     ];
     Chart {
         id,
-        kind: Kind::Bytes,
+        kind: ChartKind::Bytes,
         wide: false,
         title: "Memory".into(),
         description: "Largest resident memory during the measurement; the client's with all its devices and records.".into(),

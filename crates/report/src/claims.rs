@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use pubgauge_claims::{
-    Absent, Cell, Claim, Curve, Figures, Limit, Observation, Outcome, Picture, Point, Run, words,
+    Absent, CellKey, Claim, Curve, Figures, Observation, Outcome, Picture, Point, Run,
+    SearchedLimit, words,
 };
 use pubgauge_driver::{Capability, Support};
-use pubgauge_network::{Network, Role};
+use pubgauge_network::{HostRole, Network};
 use pubgauge_quantities::shown::{bit_rate, number};
 use pubgauge_quantities::written::amount;
 use pubgauge_results::claim::{ClaimCurve, ClaimOutcome, ClaimPicture, ClaimPoint, ClaimVerdict};
@@ -37,7 +38,7 @@ pub struct Open {
 /// For each claim, what would decide it; `None` where it is decided, or repeats would not help.
 pub fn open(results: &Results, claims: &[Claim]) -> Vec<Option<Open>> {
     let plain = results.trials.iter().filter(|trial| trial.search.is_none());
-    let names: BTreeMap<Cell, &String> = plain.map(|t| (cell_of(t), &t.cell)).collect();
+    let names: BTreeMap<CellKey, &String> = plain.map(|t| (cell_of(t), &t.cell)).collect();
     over(results, claims, &|claim, run| {
         let open = pubgauge_claims::open(claim, run)?;
         let cells = open.cells.iter().filter_map(|cell| names.get(cell));
@@ -68,7 +69,7 @@ fn over<T>(results: &Results, claims: &[Claim], of: &dyn Fn(&Claim, &Run<'_>) ->
         verdict: trial.verdict.status.word().to_owned(),
         figures,
     });
-    let limits = results.searches.iter().map(|search| Limit {
+    let limits = results.searches.iter().map(|search| SearchedLimit {
         cell: cell_of_search(search),
         low: search.low.unwrap_or(0.0),
         high: search.high.unwrap_or(f64::INFINITY),
@@ -107,7 +108,7 @@ fn over<T>(results: &Results, claims: &[Claim], of: &dyn Fn(&Claim, &Run<'_>) ->
 }
 
 /// Of each cell that ran on a network, what that network is, in the words of claims (`docs/claims.md`).
-fn networks(results: &Results) -> BTreeMap<Cell, Vec<String>> {
+fn networks(results: &Results) -> BTreeMap<CellKey, Vec<String>> {
     let searches = &results.searches;
     let of = |trial: &Trial| {
         let words = properties(&network::of(results, trial)?.network);
@@ -125,7 +126,7 @@ fn networks(results: &Results) -> BTreeMap<Cell, Vec<String>> {
 
 /// What a network is, in the words of claims.
 fn properties(network: &Network) -> Vec<String> {
-    let links = Role::ALL.map(|role| network.of(role));
+    let links = HostRole::ALL.map(|role| network.of(role));
     let links = links.iter().filter(|hosts| hosts.hosts > 0);
     let rates: Vec<Option<u64>> = links.map(|hosts| hosts.link.rate_bits_per_s).collect();
     let mut words = Vec::new();
@@ -192,8 +193,8 @@ fn pictures(claim: &Claim, run: &Run<'_>) -> Vec<ClaimPicture> {
     pictures.map(picture).collect()
 }
 
-fn cell(system: &str, settings: &str, workload: &str, axes: &[AxisValue]) -> Cell {
-    Cell {
+fn cell(system: &str, settings: &str, workload: &str, axes: &[AxisValue]) -> CellKey {
+    CellKey {
         system: system.to_owned(),
         settings: settings.to_owned(),
         workload: workload.to_owned(),
@@ -204,7 +205,7 @@ fn cell(system: &str, settings: &str, workload: &str, axes: &[AxisValue]) -> Cel
     }
 }
 
-fn cell_of(trial: &Trial) -> Cell {
+fn cell_of(trial: &Trial) -> CellKey {
     cell(
         &trial.system.name,
         &trial.settings_name,
@@ -213,7 +214,7 @@ fn cell_of(trial: &Trial) -> Cell {
     )
 }
 
-fn cell_of_search(search: &Search) -> Cell {
+fn cell_of_search(search: &Search) -> CellKey {
     cell(
         &search.system,
         &search.settings,

@@ -24,13 +24,13 @@ use serde::Serialize;
 pub use figure::{NamedFigure, comparable, figures_of};
 pub use pairing::{Choice, Nothing, Pair, Pairing, pair};
 pub use pubgauge_results::figure::{Better, Unit};
-pub use rounds::{CellOf, Question, conclude, next, spoilt};
+pub use rounds::{CellOf, ComparisonRule, conclude, next, spoilt};
 pub(crate) use text::parts;
 pub use text::text;
 
 /// How much a figure changed from A to B, with its interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Change {
+pub struct FigureChange {
     /// Whether these are relative changes (0.1 is 10 % more). Otherwise they are differences in the
     /// figure's unit: those of figures that may be 0.
     pub relative: bool,
@@ -51,7 +51,7 @@ pub struct Row {
     /// Its mean over the repeats of B.
     pub b: Option<MeanInterval>,
     /// The change from A to B.
-    pub change: Option<Change>,
+    pub change: Option<FigureChange>,
     pub verdict: Difference,
     /// Why it is not decided, or a remark on the figure.
     pub why: Option<String>,
@@ -263,7 +263,7 @@ fn row(figure: NamedFigure, values: Values, confidence: f64, margin: f64) -> Row
     let (a, b) = (&values.a, &values.b);
     if a.iter().chain(b).all(|value| *value == 0.0) {
         row.verdict = Difference::Same;
-        row.change = Some(Change::default());
+        row.change = Some(FigureChange::default());
         return row;
     }
     // A share may be 0 in some repeats, where it has no logarithm: its difference is in percentage points.
@@ -279,7 +279,7 @@ fn row(figure: NamedFigure, values: Values, confidence: f64, margin: f64) -> Row
     let change = Estimate::difference(&scale(a), &scale(b), values.paired);
     let (low, high) = change.interval_at(confidence);
     let plain = |value: f64| if relative { value.exp() - 1.0 } else { value };
-    row.change = Some(Change {
+    row.change = Some(FigureChange {
         relative,
         effect: plain(change.middle()),
         low: plain(low),

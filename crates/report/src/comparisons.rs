@@ -1,9 +1,11 @@
 //! Comparisons that a study asked for, as tables with a change in each cell.
 
 use pubgauge_results::Results;
-use pubgauge_results::comparison::{ComparedFigure, Comparison, Difference, Ended, Side};
+use pubgauge_results::comparison::{
+    ComparedFigure, ComparedSystem, Difference, Ended, PairComparison,
+};
 
-use crate::compare::{Change, parts};
+use crate::compare::{FigureChange, parts};
 use crate::lists::{grouped, unique};
 
 /// A table of changes.
@@ -54,29 +56,29 @@ pub(crate) fn legend(results: &Results) -> String {
     )
 }
 
-fn figures<'a>(group: &[&'a Comparison]) -> Vec<&'a str> {
+fn figures<'a>(group: &[&'a PairComparison]) -> Vec<&'a str> {
     let figures = group.iter().flat_map(|c| &c.figures);
     unique(figures.map(|f| f.figure.as_str()))
 }
 
-fn place(of: &Comparison) -> String {
+fn place(of: &PairComparison) -> String {
     let axes = of.axes.iter();
     let axes = axes.map(|axis| format!(", {} = {}", axis.name, axis.value));
     of.workload.clone() + &axes.collect::<String>()
 }
 
-fn against_one(group: &[&Comparison]) -> Board {
+fn against_one(group: &[&PairComparison]) -> Board {
     let base = &group[0].base;
     let sides = || group.iter().map(|c| &c.other).chain([base]);
     let systems = unique(sides().map(|s| &s.system)).len() > 1;
     let settings = unique(sides().map(|s| &s.settings)).len() > 1;
-    let name = |side: &Side| match (systems, settings) {
+    let name = |side: &ComparedSystem| match (systems, settings) {
         (true, true) => format!("{}, {}", side.system, side.settings),
         (false, true) => side.settings.clone(),
         _ => side.system.clone(),
     };
     let heads = figures(group);
-    let row = |c: &&Comparison| {
+    let row = |c: &&PairComparison| {
         let found = heads
             .iter()
             .map(|head| c.figures.iter().find(|f| f.figure == *head));
@@ -94,7 +96,7 @@ fn against_one(group: &[&Comparison]) -> Board {
     }
 }
 
-fn ablation(group: &[&Comparison]) -> Vec<Board> {
+fn ablation(group: &[&PairComparison]) -> Vec<Board> {
     let systems = unique(group.iter().map(|c| c.other.system.as_str()));
     let changes = unique(group.iter().filter_map(|c| c.ablation.as_deref()));
     let board = |(nth, figure): (usize, &str)| {
@@ -127,9 +129,9 @@ fn ablation(group: &[&Comparison]) -> Vec<Board> {
     figures(group).into_iter().enumerate().map(board).collect()
 }
 
-fn told(comparison: &Comparison, figure: &ComparedFigure) -> Told {
+fn told(comparison: &PairComparison, figure: &ComparedFigure) -> Told {
     let change = figure.change.zip(figure.low).zip(figure.high);
-    let change = change.map(|((effect, low), high)| Change {
+    let change = change.map(|((effect, low), high)| FigureChange {
         relative: figure.relative,
         effect,
         low,
@@ -153,7 +155,7 @@ fn told(comparison: &Comparison, figure: &ComparedFigure) -> Told {
 }
 
 /// Why pairs ended early, and what could not be compared.
-fn notes(group: &[&Comparison], name: impl Fn(&Comparison) -> String) -> Vec<String> {
+fn notes(group: &[&PairComparison], name: impl Fn(&PairComparison) -> String) -> Vec<String> {
     let name = &name;
     let notes = group.iter().flat_map(|comparison| {
         let ended = match comparison.ended {

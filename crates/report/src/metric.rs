@@ -24,7 +24,6 @@ impl Contest {
         superlative: "most delivered",
         term: "delivered",
     };
-    /// Median latency.
     pub const MEDIAN_LATENCY: Contest = Contest {
         name: "latency.p50",
         superlative: "lowest median latency",

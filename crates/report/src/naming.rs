@@ -10,7 +10,7 @@ use crate::lists::unique;
 
 /// One combination of values of the varied load (payload, rate, devices). Rows are compared within.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Point {
+pub struct GridPoint {
     /// Its text: `payload = 1 KiB, rate = 5k/s`; empty where no load was varied.
     pub label: String,
     /// Its axes and values, as they are shown.
@@ -22,7 +22,7 @@ pub struct Point {
 /// [`Cell::row`] becomes the system (where there are several), the name of the settings and the
 /// settings that were varied; [`Cell::label`] has the values of the load too. Results without
 /// stored names are distinguished by version, then by the settings asked for, then by number.
-pub(crate) fn name(cells: &mut [Cell<'_>]) -> Vec<Point> {
+pub(crate) fn name(cells: &mut [Cell<'_>]) -> Vec<GridPoint> {
     let several = |of: &dyn Fn(&Trial) -> String| {
         let all: BTreeSet<String> = cells.iter().map(|cell| of(cell.trials[0])).collect();
         all.len() > 1
@@ -56,7 +56,7 @@ pub(crate) fn name(cells: &mut [Cell<'_>]) -> Vec<Point> {
         row.extend(Some(trial.settings_name.clone()).filter(|name| settings && !name.is_empty()));
         row.extend(equations(&of(true)));
         let values = of(false);
-        let point = Point {
+        let point = GridPoint {
             label: equations(&values).join(", "),
             values,
         };
@@ -64,7 +64,7 @@ pub(crate) fn name(cells: &mut [Cell<'_>]) -> Vec<Point> {
     }
     let mut points = unique(named.iter().map(|(_, point)| point.clone()));
     points.sort_by(|a, b| {
-        let numbers = |point: &Point| -> Vec<f64> {
+        let numbers = |point: &GridPoint| -> Vec<f64> {
             point
                 .values
                 .iter()
@@ -116,7 +116,7 @@ fn short(axis: &str, all: &[String]) -> String {
 type Way = dyn Fn(&Trial) -> Vec<(String, String)>;
 
 /// Makes rows of the same point differ: by version, by the settings asked for, at last by number.
-fn tell_apart(cells: &[Cell<'_>], named: &mut [(Vec<String>, Point)]) {
+fn tell_apart(cells: &[Cell<'_>], named: &mut [(Vec<String>, GridPoint)]) {
     let version = |trial: &Trial| vec![(String::new(), trial.system.version.clone())];
     let asked = |trial: &Trial| -> Vec<(String, String)> {
         let pairs = trial.mappings.iter();
@@ -125,7 +125,7 @@ fn tell_apart(cells: &[Cell<'_>], named: &mut [(Vec<String>, Point)]) {
             .collect()
     };
     let ways: [&Way; 2] = [&version, &asked];
-    let alike = |named: &[(Vec<String>, Point)]| -> Vec<usize> {
+    let alike = |named: &[(Vec<String>, GridPoint)]| -> Vec<usize> {
         let twice = |at: &usize| named.iter().filter(|n| **n == named[*at]).count() > 1;
         (0..named.len()).filter(twice).collect()
     };

@@ -2,7 +2,9 @@
 
 use pubgauge_quantities::shown;
 use pubgauge_quantities::stats::mean;
-use pubgauge_results::search::{Axis, Bound, Finding, GaveWay, Purpose, Search, SearchTrial};
+use pubgauge_results::search::{
+    Axis, GaveWay, LimitedBy, Purpose, Search, SearchTrial, StepOutcome,
+};
 use pubgauge_results::{Results, System, Trial};
 
 use crate::lists::grouped;
@@ -136,7 +138,7 @@ pub(crate) fn groups<'s, 'a>(results: &Results, all: &'s [Sought<'a>]) -> Vec<Gr
         let workload = Workload {
             name: search.workload.clone(),
             flat_out: false,
-            points: vec![naming::Point::default()],
+            points: vec![naming::GridPoint::default()],
             cells: cells.map(Cell::alone).collect(),
         };
         let (mut asked, mut by_default) = answers::asked(results, &workload);
@@ -185,7 +187,7 @@ impl<'a> Sought<'a> {
         Workload {
             name: format!("the search on {}", self.label),
             flat_out: false,
-            points: vec![naming::Point::default()],
+            points: vec![naming::GridPoint::default()],
             cells: cells.collect(),
         }
     }
@@ -211,9 +213,9 @@ impl<'a> Sought<'a> {
     pub fn limit(&self) -> String {
         let search = self.search;
         let bound = match search.bound {
-            Bound::System => "",
-            Bound::Client => " (client)",
-            Bound::Budget => " (budget)",
+            LimitedBy::System => "",
+            LimitedBy::Client => " (client)",
+            LimitedBy::Budget => " (budget)",
         };
         match (search.low, search.high) {
             (Some(low), Some(high)) => {
@@ -222,11 +224,11 @@ impl<'a> Sought<'a> {
             (Some(low), None) => format!("at least {}{bound}", self.load(low)),
             (None, high) => {
                 let beyond = self.tried.iter().map(|tried| tried.step);
-                let beyond = beyond.filter(|step| step.finding == Finding::Beyond);
+                let beyond = beyond.filter(|step| step.finding == StepOutcome::Beyond);
                 let least = beyond.filter_map(|step| step.load).min_by(f64::total_cmp);
                 match least.or(high) {
                     // Smaller loads were not tried.
-                    Some(load) if search.bound == Bound::Budget => {
+                    Some(load) if search.bound == LimitedBy::Budget => {
                         format!("below {}{bound}", self.load(load))
                     }
                     Some(load) => format!("none: {} was too much{bound}", self.load(load)),
@@ -247,7 +249,7 @@ impl<'a> Sought<'a> {
             let there = step
                 .load
                 .is_some_and(|load| (load / confirmed - 1.0).abs() < 1e-6);
-            there && step.purpose == Purpose::Long && step.finding == Finding::Within
+            there && step.purpose == Purpose::Long && step.finding == StepOutcome::Within
         });
         let lasted = long
             .and_then(|tried| tried.trial)
@@ -272,7 +274,7 @@ impl<'a> Sought<'a> {
         let fits = |tried: &&Tried<'_>| {
             let step = tried.step;
             step.purpose == Purpose::Cost
-                && step.finding == Finding::Within
+                && step.finding == StepOutcome::Within
                 && step
                     .load
                     .is_some_and(|load| (load / whole < HALF) == (share < HALF))
@@ -337,31 +339,31 @@ pub(crate) fn gave_way(gave_way: &GaveWay) -> String {
 }
 
 /// The words for findings, with their meanings.
-pub(crate) const FINDINGS: [(Finding, &str, &str); 4] = [
+pub(crate) const FINDINGS: [(StepOutcome, &str, &str); 4] = [
     (
-        Finding::Within,
+        StepOutcome::Within,
         "within",
         "A trial of a search that stayed within everything that was asked.",
     ),
     (
-        Finding::Beyond,
+        StepOutcome::Beyond,
         "beyond",
         "A trial of a search in which the system did not stay within what was asked.",
     ),
     (
-        Finding::Client,
+        StepOutcome::Client,
         "client",
         "A trial of a search in which the client was the bottleneck: the system may carry more.",
     ),
     (
-        Finding::Nothing,
+        StepOutcome::Nothing,
         "nothing",
         "A trial of a search that tells nothing of its load: it was not steady, or broken.",
     ),
 ];
 
 /// The word for a finding, and its meaning.
-pub(crate) fn finding(finding: Finding) -> (&'static str, &'static str) {
+pub(crate) fn finding(finding: StepOutcome) -> (&'static str, &'static str) {
     let found = FINDINGS.iter().find(|(known, _, _)| *known == finding);
     found.map_or(("", ""), |(_, word, meaning)| (word, meaning))
 }

@@ -3,7 +3,7 @@
 use pubgauge_quantities::shown;
 use pubgauge_results::claim::ClaimOutcome;
 use pubgauge_results::model::Machine;
-use pubgauge_results::studies::{Counts, FORMAT, Studies, StudyOutcome};
+use pubgauge_results::studies::{FORMAT, OutcomeCounts, Studies, StudyOutcome};
 use pubgauge_results::{Results, Trial};
 
 use crate::answers::answers;
@@ -46,7 +46,7 @@ pub fn outcome(results: &Results, folder: &str) -> StudyOutcome {
         } else {
             Vec::new()
         },
-        counts: Counts::of(&results.claims),
+        counts: OutcomeCounts::of(&results.claims),
         claims: results.claims.clone(),
     }
 }
@@ -191,7 +191,7 @@ pub fn table(studies: &Studies, width: usize) -> String {
 }
 
 /// `holds 6, cannot tell 21`: the outcomes that there are.
-fn outcomes(counts: Counts) -> String {
+fn outcomes(counts: OutcomeCounts) -> String {
     let some = counts.words().into_iter().filter(|(_, n)| *n > 0);
     let words: Vec<String> = some.map(|(word, n)| format!("{word} {n}")).collect();
     words.join(", ")
@@ -212,12 +212,23 @@ pub(crate) fn claim_words(claim: &ClaimOutcome) -> String {
     text
 }
 
+/// A name that does not name one claim.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ClaimNameError {
+    /// No claim has it.
+    #[error("no claim is called {0}")]
+    Unknown(String),
+    /// Claims of several studies have it.
+    #[error("several claims are called {0}: write STUDY/ID")]
+    Ambiguous(String),
+}
+
 /// The claims as a table in Markdown: those that `wanted` names (`ID`, or `STUDY/ID` where several studies have
 /// it), in that order; without names all that were decided.
 ///
 /// # Errors
-/// The name that no claim, or more than one claim, has.
-pub fn markdown(studies: &Studies, wanted: &[&str]) -> Result<String, String> {
+/// A name that no claim, or more than one claim, has.
+pub fn markdown(studies: &Studies, wanted: &[&str]) -> Result<String, ClaimNameError> {
     let all = || {
         let studies = studies.studies.iter();
         studies.flat_map(|study| study.claims.iter().map(move |claim| (study, claim)))
@@ -233,13 +244,11 @@ pub fn markdown(studies: &Studies, wanted: &[&str]) -> Result<String, String> {
                 let mut found = all().filter(named);
                 match (found.next(), found.next()) {
                     (Some(claim), None) => Ok(claim),
-                    (None, _) => Err(format!("no claim is called {wanted}")),
-                    (Some(_), Some(_)) => Err(format!(
-                        "several claims are called {wanted}: write STUDY/ID"
-                    )),
+                    (None, _) => Err(ClaimNameError::Unknown((*wanted).to_owned())),
+                    (Some(_), Some(_)) => Err(ClaimNameError::Ambiguous((*wanted).to_owned())),
                 }
             };
-            wanted.iter().map(one).collect::<Result<_, String>>()?
+            wanted.iter().map(one).collect::<Result<_, _>>()?
         }
     };
     if chosen.is_empty() {

@@ -6,7 +6,7 @@ use crate::cell::is_reference;
 pub use crate::cell::{Carried, Cell, Doubt, REFERENCE_NAMES};
 use crate::lists::grouped;
 pub use crate::metric::Bound;
-use crate::naming::{self, Point};
+use crate::naming::{self, GridPoint};
 
 /// Everything that ran, workload by workload in the order of the first trial of each.
 pub struct Summary<'a> {
@@ -21,7 +21,7 @@ pub struct Workload<'a> {
     /// Whether all its traffic is flat out: throughput is then the main figure.
     pub flat_out: bool,
     /// The points of the varied load: at least one, an empty one where nothing was varied.
-    pub points: Vec<Point>,
+    pub points: Vec<GridPoint>,
     /// Its cells, point by point, in the order of the systems.
     pub cells: Vec<Cell<'a>>,
 }

@@ -29,21 +29,21 @@ impl Contest {
 
 /// Who wins a contest.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Answer {
+pub struct ContestResult {
     pub contest: Contest,
     /// The best, and all that may be as good or better; empty if there is no figure.
-    pub winners: Vec<Place>,
+    pub winners: Vec<Contender>,
     /// The next best.
-    pub runner_up: Option<Place>,
+    pub runner_up: Option<Contender>,
     /// Cells that were compared.
     pub compared: usize,
     /// The reference broker's figure, where it ran.
-    pub ceiling: Option<Place>,
+    pub ceiling: Option<Contender>,
 }
 
 /// One place in an answer.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Place {
+pub struct Contender {
     /// The cell's name within its point.
     pub row: String,
     /// Its figure.
@@ -63,8 +63,8 @@ const SINGLE_TIE: f64 = 1.10;
 ///
 /// A cell is not called slower than one whose figure is a lower bound that it exceeds, and a cell
 /// with a lower bound is never called slower: more may have been possible.
-pub fn answer(cells: &[&Cell<'_>], contest: Contest) -> Answer {
-    let mut places: Vec<(Place, Vec<f64>)> = Vec::new();
+pub fn answer(cells: &[&Cell<'_>], contest: Contest) -> ContestResult {
+    let mut places: Vec<(Contender, Vec<f64>)> = Vec::new();
     let mut ceiling = None;
     for cell in cells {
         let (bound, values) = match (contest, cell.carried()) {
@@ -78,7 +78,7 @@ pub fn answer(cells: &[&Cell<'_>], contest: Contest) -> Answer {
         let Some(estimate) = MeanInterval::of(&values) else {
             continue;
         };
-        let place = Place {
+        let place = Contender {
             row: cell.row.clone(),
             estimate,
             bound,
@@ -99,7 +99,7 @@ pub fn answer(cells: &[&Cell<'_>], contest: Contest) -> Answer {
         }
     });
     let compared = places.len();
-    let mut answer = Answer {
+    let mut answer = ContestResult {
         contest,
         winners: Vec::new(),
         runner_up: None,
@@ -129,14 +129,14 @@ pub fn answer(cells: &[&Cell<'_>], contest: Contest) -> Answer {
     answer
 }
 
-impl Answer {
-    fn show(&self, place: &Place) -> String {
+impl ContestResult {
+    fn show(&self, place: &Contender) -> String {
         let figure = self.contest.show_bound(&place.estimate, place.bound);
         format!("{} {figure}", place.row)
     }
 
     /// How much better the best is than the next one, with the interval: `2.94 times (2.80 to 3.10)`.
-    fn times(&self, next: &Place) -> Option<String> {
+    fn times(&self, next: &Contender) -> Option<String> {
         let ratio = next.to_best?;
         let (low, mid, high) = if ratio.ratio < 1.0 {
             (1.0 / ratio.high, 1.0 / ratio.ratio, 1.0 / ratio.low)
@@ -151,7 +151,7 @@ impl Answer {
     }
 }
 
-impl Answer {
+impl ContestResult {
     /// Who wins, in one sentence that claims no more than the figures show.
     pub fn who(&self) -> String {
         let Some(best) = self.winners.first() else {
@@ -224,7 +224,7 @@ impl Answer {
     }
 }
 
-impl fmt::Display for Answer {
+impl fmt::Display for ContestResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.contest.superlative, self.who())
     }

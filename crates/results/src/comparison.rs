@@ -9,17 +9,16 @@ use crate::axis::AxisValue;
 
 /// Two cells of one workload and one point of the grid, judged against each other.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "PairComparison")]
-pub struct Comparison {
+pub struct PairComparison {
     /// The workload.
     pub workload: String,
     /// Values of the grid's axes.
     #[serde(default)]
     pub axes: Vec<AxisValue>,
     /// What is compared against.
-    pub base: Side,
+    pub base: ComparedSystem,
     /// What is compared.
-    pub other: Side,
+    pub other: ComparedSystem,
     /// `other` is `base` with the one change of this name (`[[ablation]]` of the study).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ablation: Option<String>,
@@ -41,7 +40,7 @@ pub struct Comparison {
 
 /// A side of a comparison.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Side {
+pub struct ComparedSystem {
     /// The system.
     pub system: String,
     /// Name of the variant of the settings.

@@ -7,22 +7,16 @@ use pubgauge_quantities::shown::decimals;
 use crate::figure::{Better, Figure, Unit, figure};
 use crate::model::{CriterionOutcome, Status, Trial};
 use crate::verdict::failed;
-pub use spec::{Comparison, CriterionSpec, Filter};
+pub use spec::{Comparator, CriterionSpec, Filter};
 
 impl Filter {
     /// Whether a criterion with this filter applies to `trial`.
     pub fn lets_through(&self, trial: &Trial) -> bool {
         let passes =
             |list: &[String], name: &str| list.is_empty() || list.iter().any(|n| n == name);
-        // A trial of a search has its load appended to its cell.
-        let of_search = || {
-            let rest = |cell: &String| trial.cell.strip_prefix(cell.as_str());
-            let mut cells = self.cells.iter().filter(|_| trial.search.is_some());
-            cells.any(|cell| rest(cell).is_some_and(|rest| rest.starts_with(" / ")))
-        };
         passes(&self.systems, &trial.system.name)
             && passes(&self.workloads, &trial.workload.name)
-            && (passes(&self.cells, &trial.cell) || of_search())
+            && passes(&self.settings, &trial.settings_name)
             && self
                 .flow
                 .as_ref()
@@ -105,7 +99,7 @@ pub fn by_default(pacing_within_ns: u64) -> CriterionSpec {
     CriterionSpec {
         text: text.to_owned(),
         figure: figure.to_owned(),
-        comparison: Comparison::AtMost,
+        comparison: Comparator::AtMost,
         value: 100e6,
         filter: Filter::default(),
     }
@@ -126,7 +120,7 @@ pub fn by_default(pacing_within_ns: u64) -> CriterionSpec {
 /// - A client-bound trial meets a lower bound on a rate that it reached nevertheless.
 /// - All other trials that are not valid are undecided.
 pub fn bearing(trial: &Trial, criterion: &CriterionSpec) -> Bearing {
-    use Comparison::{AtLeast, AtMost, Equal, Greater, Less};
+    use Comparator::{AtLeast, AtMost, Equal, Greater, Less};
     let said = |met, told| Bearing { met, told };
     let because = |reason: String| said(None, Told::Reason(reason));
     let Some((asked, window)) = Figure::in_window(&criterion.figure) else {

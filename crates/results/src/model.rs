@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::axis::AxisValue;
 use crate::claim::ClaimOutcome;
-use crate::comparison::Comparison;
+use crate::comparison::PairComparison;
 use crate::criterion::spec::CriterionSpec;
 pub use crate::distribution::Distribution;
 use crate::search::{NotMeasured, Search};
@@ -44,7 +44,7 @@ pub struct Results {
     pub claims: Vec<ClaimOutcome>,
     /// Cells that were compared with each other, and the outcomes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub comparisons: Vec<Comparison>,
+    pub comparisons: Vec<PairComparison>,
     /// Emulated networks that trials ran on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub networks: Vec<NetworkInfo>,

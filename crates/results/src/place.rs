@@ -1,6 +1,6 @@
 //! Folders that files are written below: no symbolic link there is followed, whoever made it.
 //!
-//! The folder of a run may be a stranger's, with links where files are to be written. A [`Place`] is reached by the
+//! The folder of a run may be a stranger's, with links where files are to be written. A [`OpenFolder`] is reached by the
 //! path that the user named, links in it included; all below it by descriptor, without links. A file is created under
 //! a name of its own (`.NAME.partial`), which takes the place of what stood there, and gets its name when it is whole.
 
@@ -15,16 +15,16 @@ use rustix::io::Errno;
 
 /// A folder that files are written below.
 #[derive(Debug)]
-pub struct Place {
+pub struct OpenFolder {
     folder: File,
 }
 
-impl Place {
+impl OpenFolder {
     /// Opens a folder that the user named.
     ///
     /// # Errors
-    /// That of the file system.
-    pub fn open(path: &Path) -> io::Result<Place> {
+    /// An error of the file system.
+    pub fn open(path: &Path) -> io::Result<OpenFolder> {
         let path = if path.as_os_str().is_empty() {
             Path::new(".")
         } else {
@@ -32,7 +32,7 @@ impl Place {
         };
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let folder = rustix::fs::open(path, flags, Mode::empty())?;
-        Ok(Place {
+        Ok(OpenFolder {
             folder: folder.into(),
         })
     }
@@ -40,17 +40,17 @@ impl Place {
     /// The same; the folder is made if there is none.
     ///
     /// # Errors
-    /// That of the file system.
-    pub fn made(path: &Path) -> io::Result<Place> {
+    /// An error of the file system.
+    pub fn made(path: &Path) -> io::Result<OpenFolder> {
         fs::create_dir_all(path)?;
-        Place::open(path)
+        OpenFolder::open(path)
     }
 
     /// A folder in this one; it is made if there is none.
     ///
     /// # Errors
     /// If it is no folder, or a link to one.
-    pub fn below(&self, name: &str) -> io::Result<Place> {
+    pub fn below(&self, name: &str) -> io::Result<OpenFolder> {
         match rustix::fs::mkdirat(
             &self.folder,
             one(name.as_ref())?,
@@ -61,7 +61,7 @@ impl Place {
         }
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
         let folder = self.at(name.as_ref(), flags)?;
-        Ok(Place {
+        Ok(OpenFolder {
             folder: folder.into(),
         })
     }
@@ -69,12 +69,12 @@ impl Place {
     /// Writes a file whole or not at all; what stood under its name is replaced. It is synced, its name is not.
     ///
     /// # Errors
-    /// That of the file system; nothing is then left of it.
+    /// An error of the file system; nothing is left of the file then.
     pub fn write(&self, name: impl AsRef<OsStr>, bytes: impl AsRef<[u8]>) -> io::Result<()> {
         self.fill(name, |file| file.write_all(bytes.as_ref()))
     }
 
-    /// As [`Place::write`], with what `fill` writes.
+    /// As [`OpenFolder::write`], with what `fill` writes.
     ///
     /// # Errors
     /// As there, and those of `fill`.
@@ -102,7 +102,7 @@ impl Place {
     /// Gives a file or a folder another name; a file of that name is replaced.
     ///
     /// # Errors
-    /// That of the file system.
+    /// An error of the file system.
     pub fn rename(&self, from: impl AsRef<OsStr>, to: impl AsRef<OsStr>) -> io::Result<()> {
         let (folder, from, to) = (&self.folder, one(from.as_ref())?, one(to.as_ref())?);
         Ok(rustix::fs::renameat(folder, from, folder, to)?)
@@ -111,7 +111,7 @@ impl Place {
     /// Removes a folder with all that is in it, if there is one; of a link the link alone.
     ///
     /// # Errors
-    /// That of the file system.
+    /// An error of the file system.
     pub fn remove(&self, name: impl AsRef<OsStr>) -> io::Result<()> {
         match fs::remove_dir_all(self.path().join(one(name.as_ref())?)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -122,7 +122,7 @@ impl Place {
     /// Syncs the names in it to the disk.
     ///
     /// # Errors
-    /// That of the file system.
+    /// An error of the file system.
     pub fn sync(&self) -> io::Result<()> {
         self.folder.sync_all()
     }
@@ -130,7 +130,7 @@ impl Place {
     /// Opens a file to be locked, which is made if there is none.
     ///
     /// # Errors
-    /// That of the file system.
+    /// An error of the file system.
     pub(crate) fn lock_file(&self, name: &str) -> io::Result<File> {
         // Of a pipe this is an error instead of waiting for a reader.
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NONBLOCK;
@@ -201,7 +201,7 @@ mod tests {
         let (run, elsewhere) = (all.path().join("run"), all.path().join("elsewhere"));
         fs::create_dir(&elsewhere).unwrap();
         fs::write(elsewhere.join("file"), "theirs").unwrap();
-        let place = Place::made(&run).unwrap();
+        let place = OpenFolder::made(&run).unwrap();
         // Links under the name, under that of the part, and hard links too.
         symlink(elsewhere.join("file"), run.join("a")).unwrap();
         symlink(elsewhere.join("file"), run.join(".a.partial")).unwrap();

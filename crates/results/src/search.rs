@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use pubgauge_search::{Axis, Bound, Finding};
+pub use pubgauge_search::{Axis, LimitedBy, StepOutcome};
 
 use crate::axis::AxisValue;
 use crate::bursts::BurstFigures;
@@ -30,7 +30,7 @@ pub struct Search {
     /// The load that a long trial stayed within.
     pub confirmed: Option<f64>,
     /// What ended the search.
-    pub bound: Bound,
+    pub bound: LimitedBy,
     /// The bottleneck or unmet criterion beyond the limit.
     pub gave_way: Option<GaveWay>,
     /// Sentences on what the interval does not say, and on what would make it better.
@@ -171,7 +171,7 @@ pub struct SearchTrial {
     /// What the system delivered of it, in the axis's unit.
     pub achieved: f64,
     /// Its result.
-    pub finding: Finding,
+    pub finding: StepOutcome,
     /// Why, where it was not within: reasons of its verdict, criteria not met.
     #[serde(default)]
     pub why: Vec<String>,

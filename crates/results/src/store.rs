@@ -26,12 +26,12 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::claim::ClaimOutcome;
-use crate::comparison::Comparison;
+use crate::comparison::PairComparison;
 use crate::difference::first_difference;
 use crate::histogram::{self, Interval};
 use crate::model::{CriterionOutcome, FORMAT, Machine, Results, StudyInfo, Trial};
 use crate::network::NetworkInfo;
-use crate::place::{PARTIAL, Place};
+use crate::place::{OpenFolder, PARTIAL};
 use crate::search::{NotMeasured, Search};
 use disk::{LOCK_FILE, MAX_FILE_BYTES, TRIAL_FILE, TRIALS, io_error, lock, read_json};
 pub use disk::{StoreError, read_text};
@@ -71,7 +71,7 @@ pub struct NewRun {
 pub struct RunFolder {
     root: PathBuf,
     /// The folder itself; nothing is written into it by its path.
-    place: Place,
+    place: OpenFolder,
     results: Results,
     /// Locks the folder as long as it is written to.
     _lock: File,
@@ -88,7 +88,7 @@ impl RunFolder {
         if dir.join(RESULTS_FILE).exists() {
             return Err(StoreError::AlreadyARun(dir.to_owned()));
         }
-        let place = Place::made(dir).map_err(io_error("create", dir, dir))?;
+        let place = OpenFolder::made(dir).map_err(io_error("create", dir, dir))?;
         if !only_begun(dir)? {
             return Err(StoreError::NotARun(dir.to_owned()));
         }
@@ -132,7 +132,7 @@ impl RunFolder {
     }
 
     /// The folder of the trials.
-    fn trials(&self) -> Result<Place, StoreError> {
+    fn trials(&self) -> Result<OpenFolder, StoreError> {
         let trials = self.place.below(TRIALS);
         trials.map_err(io_error("open", &self.root, &self.root.join(TRIALS)))
     }
@@ -146,7 +146,7 @@ impl RunFolder {
         if !dir.join(RESULTS_FILE).exists() {
             return Err(StoreError::NoRun(dir.to_owned()));
         }
-        let place = Place::open(dir).map_err(io_error("open", dir, dir))?;
+        let place = OpenFolder::open(dir).map_err(io_error("open", dir, dir))?;
         let lock = lock(dir, &place)?;
         let before: Value = read_json(&dir.join(RESOLVED_FILE))?;
         if let Some(difference) = first_difference("study", &before, study_resolved) {
@@ -197,7 +197,7 @@ impl RunFolder {
         dir: &Path,
         judge: impl FnOnce(&Results) -> Vec<ClaimOutcome>,
     ) -> Result<Results, StoreError> {
-        let place = Place::open(dir).map_err(io_error("open", dir, dir))?;
+        let place = OpenFolder::open(dir).map_err(io_error("open", dir, dir))?;
         let lock = lock(dir, &place)?;
         let mut folder = RunFolder {
             root: dir.to_owned(),
@@ -265,7 +265,7 @@ impl RunFolder {
     /// The error of the file system.
     pub fn compared(
         &mut self,
-        comparisons: Vec<Comparison>,
+        comparisons: Vec<PairComparison>,
         planned_trials: u32,
     ) -> Result<(), StoreError> {
         self.results.comparisons = comparisons;
@@ -319,7 +319,7 @@ impl RunFolder {
 
 /// Writes a trial into a folder of its own, which gets its name when all is on the disk.
 fn write_trial(
-    trials: &Place,
+    trials: &OpenFolder,
     partial: &str,
     name: &str,
     trial: &Trial,

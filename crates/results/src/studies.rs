@@ -9,6 +9,17 @@ use crate::claim::{ClaimOutcome, ClaimVerdict};
 /// Name and version of the format.
 pub const FORMAT: &str = "pubgauge-claims/1";
 
+/// Why a text is no summary of studies.
+#[derive(Debug, thiserror::Error)]
+pub enum StudiesError {
+    /// Another text, or a damaged one.
+    #[error("{0}")]
+    Unreadable(#[from] serde_json::Error),
+    /// A summary in another version's format.
+    #[error("its format is {0:?}, and this pubgauge reads {known:?}", known = FORMAT)]
+    OtherFormat(String),
+}
+
 /// Studies that were run one after the other.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Studies {
@@ -51,37 +62,37 @@ pub struct StudyOutcome {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub answers: Vec<String>,
     /// How many claims have each outcome.
-    pub counts: Counts,
+    pub counts: OutcomeCounts,
     /// Its claims and their outcomes.
     pub claims: Vec<ClaimOutcome>,
 }
 
 /// Claims by their outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Counts {
-    /// That hold.
+pub struct OutcomeCounts {
+    /// Claims that hold.
     pub holds: u32,
-    /// That hold in part.
+    /// Claims that hold in part.
     #[serde(default)]
     pub in_part: u32,
     /// Claims that hold for some implementations and not for others.
     #[serde(default)]
     pub depends: u32,
-    /// That do not hold.
+    /// Claims that do not hold.
     pub does_not_hold: u32,
     /// Claims that were judged, with either outcome, by a system or recording that stands in for the paper's.
     #[serde(default)]
     pub stand_in: u32,
-    /// That cannot be decided.
+    /// Claims that cannot be decided.
     pub cannot_tell: u32,
-    /// That are not applicable.
+    /// Claims that are not applicable.
     pub not_applicable: u32,
 }
 
-impl Counts {
+impl OutcomeCounts {
     /// Counts outcomes.
-    pub fn of<'a>(claims: impl IntoIterator<Item = &'a ClaimOutcome>) -> Counts {
-        let mut counts = Counts::default();
+    pub fn of<'a>(claims: impl IntoIterator<Item = &'a ClaimOutcome>) -> OutcomeCounts {
+        let mut counts = OutcomeCounts::default();
         for claim in claims {
             *match claim.outcome {
                 ClaimVerdict::Holds => &mut counts.holds,
@@ -140,16 +151,13 @@ impl Studies {
     /// Reads what [`Studies::to_json`] has written.
     ///
     /// # Errors
-    /// A message, where the text is no such file or one of a newer version.
-    pub fn parse(text: &str) -> Result<Studies, String> {
-        let studies: Studies = serde_json::from_str(text).map_err(|e| e.to_string())?;
+    /// Another text, or another version's format.
+    pub fn parse(text: &str) -> Result<Studies, StudiesError> {
+        let studies: Studies = serde_json::from_str(text)?;
         if studies.format == FORMAT {
             Ok(studies)
         } else {
-            Err(format!(
-                "its format is {:?}, and this pubgauge reads {FORMAT:?}",
-                studies.format
-            ))
+            Err(StudiesError::OtherFormat(studies.format))
         }
     }
 }

@@ -32,7 +32,7 @@ pub fn in_window<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::criterion::{Comparison, CriterionSpec, Filter, evaluate};
+    use crate::criterion::{Comparator, CriterionSpec, Filter, evaluate};
     use crate::figure::{Figure, figure};
     use crate::model::{Distribution, FlowFigures, Status};
 
@@ -95,7 +95,7 @@ mod tests {
         let criterion = |name: &str, value| CriterionSpec {
             text: name.into(),
             figure: name.into(),
-            comparison: Comparison::AtMost,
+            comparison: Comparator::AtMost,
             value,
             filter: Filter::default(),
         };

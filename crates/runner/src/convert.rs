@@ -16,9 +16,9 @@ use pubgauge_workload::{Exchange, Flow, Workload};
 use crate::describe::describe;
 use crate::distribution::{Due, distribution, per_second};
 use crate::hosts::Clocks;
-use crate::job::{Asked, Resolved};
+use crate::job::{ResolvedSettings, TrialRequest};
 use crate::observe::Observed;
-use crate::on_request::Counted;
+use crate::on_request::CountedOnRequest;
 use crate::{bursts, groups, series, windows};
 
 const SECOND: f64 = 1e9;
@@ -32,7 +32,7 @@ pub struct Beside {
     /// Of the system, where it tells.
     pub version: Option<String>,
     pub observed: Observed,
-    pub counted: Counted,
+    pub counted: CountedOnRequest,
     pub limits: Option<HeldLimits>,
     pub client_limits: Option<HeldLimits>,
     /// Of other hosts that had the workers.
@@ -53,7 +53,7 @@ impl Beside {
             took_s: 0.0,
             version: None,
             observed: Observed::nothing(),
-            counted: Counted::default(),
+            counted: CountedOnRequest::default(),
             limits: None,
             client_limits: None,
             clocks: None,
@@ -66,7 +66,12 @@ impl Beside {
 }
 
 /// The trial: what was `asked` for, what the engine recorded and what was seen beside it, with its verdict.
-pub fn trial(asked: Asked, workload: &Workload, record: &TrialRecord, beside: Beside) -> Trial {
+pub fn trial(
+    asked: TrialRequest,
+    workload: &Workload,
+    record: &TrialRecord,
+    beside: Beside,
+) -> Trial {
     let sum = record.sum();
     let duration_s = record.duration() as f64 / SECOND;
     let per_s = |count| per_second(count, duration_s);
@@ -315,7 +320,7 @@ fn worker_load(record: &TrialRecord, observed: &Observed) -> WorkerLoad {
 }
 
 fn flows(
-    of_flows: &[Resolved],
+    of_flows: &[ResolvedSettings],
     workload: &Workload,
     record: &TrialRecord,
     per_s: impl Fn(u64) -> f64,

@@ -4,7 +4,7 @@ use pubgauge_engine::assignment::Brief;
 use pubgauge_engine::conductor::{TrialEnd, TrialRecord};
 use pubgauge_engine::recording::{FlowRecording, Recording, Traffic};
 use pubgauge_results::model::CountCheck;
-use pubgauge_testbed::{Count, Counted};
+use pubgauge_testbed::{SystemCount, SystemCounts};
 
 /// The counts of all clients of a system, or of those of one of its brokers.
 pub struct Ours {
@@ -34,7 +34,7 @@ pub fn checks(
     record: &TrialRecord,
     ours: &Ours,
     name: &str,
-    counted: &Counted,
+    counted: &SystemCounts,
 ) -> Vec<CountCheck> {
     let Ours { traffic, sentinels } = ours;
     // Sentinels that may have been under way when the fleets closed: neither side knows of each
@@ -46,7 +46,7 @@ pub fn checks(
     let published = counted.published.as_ref().map(|count| {
         // Where only routed messages are counted, sentinels from before the subscriptions are not.
         let early = match count {
-            Count::Routed(_) => *sentinels,
+            SystemCount::Routed(_) => *sentinels,
             _ => 0,
         };
         let ours = ("the publishers", traffic.handed_over);
@@ -61,7 +61,7 @@ pub fn checks(
     let unheard =
         || (0..brief.audience.streams.len() as u32).any(|s| brief.audience.fan_out(s) == 0);
     let why = match counted.published {
-        Some(Count::Routed(_)) if unheard() => {
+        Some(SystemCount::Routed(_)) if unheard() => {
             Some("it does not count what nobody is subscribed to".into())
         }
         _ => incomparable(record),
@@ -74,7 +74,7 @@ pub fn checks(
 }
 
 /// Whether the counts agree already, so that no further reading is needed.
-pub fn agree(brief: &Brief, record: &TrialRecord, ours: &Ours, counted: &Counted) -> bool {
+pub fn agree(brief: &Brief, record: &TrialRecord, ours: &Ours, counted: &SystemCounts) -> bool {
     let checks = checks(brief, record, ours, "", counted);
     checks.iter().all(|check| !check.disagrees())
 }
@@ -83,12 +83,12 @@ fn check(
     what: &str,
     (who, ours): (&str, u64),
     tolerance: u64,
-    (name, count): (&str, &Count),
+    (name, count): (&str, &SystemCount),
 ) -> CountCheck {
     let (theirs, not_compared) = match count {
-        Count::Messages(n) | Count::Routed(n) => (Some(*n), None),
-        Count::NotComparable(why) => (None, Some(format!("not comparable {why}"))),
-        Count::NotRead(why) => (None, Some(format!("not read: {why}"))),
+        SystemCount::Messages(n) | SystemCount::Routed(n) => (Some(*n), None),
+        SystemCount::NotComparable(why) => (None, Some(format!("not comparable {why}"))),
+        SystemCount::NotRead(why) => (None, Some(format!("not read: {why}"))),
     };
     let mut counts = vec![(who.to_owned(), ours)];
     counts.extend(theirs.map(|n| (name.to_owned(), n)));

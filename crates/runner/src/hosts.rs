@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use pubgauge_driver::{Attempt, Course, DriverError, Nanos};
 use pubgauge_engine::assignment::{Assignment, Role};
 use pubgauge_engine::link::stream::{Peer, link};
-use pubgauge_engine::link::{Link, Order, Outbox, Place, Secrets};
+use pubgauge_engine::link::{Order, Outbox, Place, Secrets, WorkerLink};
 use pubgauge_hosts::{Companion, Hosts};
 use pubgauge_results::host::{HostClock, WorkerHost};
 use pubgauge_testbed::{NetworkHost, Piped};
@@ -160,7 +160,7 @@ impl Place for HostsPlace {
         mut order: Order,
         secrets: Secrets,
         outbox: Outbox,
-    ) -> Result<Box<dyn Link>, DriverError> {
+    ) -> Result<Box<dyn WorkerLink>, DriverError> {
         let number = self.sides.of(&order.assignment);
         let number =
             number.ok_or_else(|| DriverError::new("no host is for a worker".to_owned()))?;

@@ -3,10 +3,12 @@
 use pubgauge_driver::{Mark, Settings, Target};
 use pubgauge_engine::assignment::Brief;
 use pubgauge_engine::conductor::TrialRecord;
-use pubgauge_network::Role;
+use pubgauge_network::HostRole;
 use pubgauge_results::model::{Broker, CountCheck, HeldLimits};
 use pubgauge_testbed::shares::Held;
-use pubgauge_testbed::{Count, Counted, Counting, Kind, Running, Site, Stopped, SystemFile};
+use pubgauge_testbed::{
+    Counting, Running, Site, Stopped, SystemCount, SystemCounts, SystemFile, SystemKind,
+};
 
 use crate::counters;
 use crate::hosts::own_host;
@@ -38,20 +40,22 @@ impl Instances {
     ) -> Result<Instances, String> {
         let count = job.brokers.max(1) as usize;
         let mut all = Vec::with_capacity(count);
-        let started = matches!(system.kind, Kind::Process | Kind::Builtin);
+        let started = matches!(system.kind, SystemKind::Process | SystemKind::Builtin);
         let hosts = job.hosts.as_deref().filter(|_| started);
-        let shares = sizes::hold(hosts, Role::Broker);
+        let shares = sizes::hold(hosts, HostRole::Broker);
         for number in 0..count {
             let at = |why: String| named(number, count, &why);
             let system = match system.kind {
-                Kind::External => &at_one_address(system, number),
+                SystemKind::External => &at_one_address(system, number),
                 _ => system,
             };
             let host = match (&environment.client.hosts, system.kind) {
-                (Some((hosts, _)), Kind::Process | Kind::Builtin) => Some(own_host(hosts)?),
+                (Some((hosts, _)), SystemKind::Process | SystemKind::Builtin) => {
+                    Some(own_host(hosts)?)
+                }
                 _ => job.network.as_ref().and_then(|n| n.broker(number)),
             };
-            let own = hosts.and_then(|hosts| sizes::host(hosts, Role::Broker, number as u32));
+            let own = hosts.and_then(|hosts| sizes::host(hosts, HostRole::Broker, number as u32));
             let site = Site {
                 host,
                 share: own.and_then(|own| shares.get(&own).cloned()),
@@ -160,12 +164,12 @@ impl Instances {
         brokers: &mut [Broker],
     ) -> Vec<CountCheck> {
         let shown_as = &job.asked.system;
-        let mut sum: Option<Counted> = None;
+        let mut sum: Option<SystemCounts> = None;
         let mut alone = Vec::new();
         for (number, (one, counting)) in (0..).zip(self.all.iter().zip(counting)) {
             let Some(counting) = counting else { continue };
             let traffic = counters::Ours::of(record, Some(number));
-            let agree = |counted: &Counted| counters::agree(brief, record, &traffic, counted);
+            let agree = |counted: &SystemCounts| counters::agree(brief, record, &traffic, counted);
             let counted = counting.finish(one, &*job.driver, agree);
             if let Some(broker) = brokers.get_mut(number as usize) {
                 broker.published = messages(&counted.published);
@@ -176,7 +180,7 @@ impl Instances {
             }
             sum = Some(match sum {
                 None => counted,
-                Some(sum) => Counted {
+                Some(sum) => SystemCounts {
                     published: added(sum.published, counted.published),
                     delivered: added(sum.delivered, counted.delivered),
                 },
@@ -233,18 +237,18 @@ fn at_one_address(system: &SystemFile, number: usize) -> SystemFile {
     one
 }
 
-fn messages(count: &Option<Count>) -> Option<u64> {
+fn messages(count: &Option<SystemCount>) -> Option<u64> {
     match count {
-        Some(Count::Messages(n) | Count::Routed(n)) => Some(*n),
+        Some(SystemCount::Messages(n) | SystemCount::Routed(n)) => Some(*n),
         _ => None,
     }
 }
 
 /// The sum of the counts of two brokers; if one could not be read, the reason.
-fn added(one: Option<Count>, other: Option<Count>) -> Option<Count> {
+fn added(one: Option<SystemCount>, other: Option<SystemCount>) -> Option<SystemCount> {
     Some(match (one?, other?) {
-        (Count::Messages(a), Count::Messages(b)) => Count::Messages(a + b),
-        (Count::Routed(a), Count::Routed(b)) => Count::Routed(a + b),
-        (Count::Messages(_) | Count::Routed(_), why) | (why, _) => why,
+        (SystemCount::Messages(a), SystemCount::Messages(b)) => SystemCount::Messages(a + b),
+        (SystemCount::Routed(a), SystemCount::Routed(b)) => SystemCount::Routed(a + b),
+        (SystemCount::Messages(_) | SystemCount::Routed(_), why) | (why, _) => why,
     })
 }

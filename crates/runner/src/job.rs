@@ -10,7 +10,7 @@ use pubgauge_engine::assignment::Workers;
 use pubgauge_engine::conductor::Phase;
 use pubgauge_engine::live::Live;
 use pubgauge_hosts::Hosts;
-use pubgauge_network::{Size, Sizes};
+use pubgauge_network::HostSizes;
 use pubgauge_results::model::AxisValue;
 use pubgauge_results::search::{LimitShare, SearchStep};
 use pubgauge_testbed::shares::Share;
@@ -32,15 +32,15 @@ pub trait Watch {
 
 /// Settings, and what the driver makes of each.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Resolved {
+pub struct ResolvedSettings {
     pub settings: Settings,
     pub mappings: Vec<Mapping>,
 }
 
-impl From<Settings> for Resolved {
+impl From<Settings> for ResolvedSettings {
     /// Settings of which nobody asked what they become.
-    fn from(settings: Settings) -> Resolved {
-        Resolved {
+    fn from(settings: Settings) -> ResolvedSettings {
+        ResolvedSettings {
             settings,
             mappings: Vec::new(),
         }
@@ -49,7 +49,7 @@ impl From<Settings> for Resolved {
 
 /// What a trial is to be, as its result stores it.
 #[derive(Clone, Debug, Default)]
-pub struct Asked {
+pub struct TrialRequest {
     /// Position in the plan.
     pub id: u32,
     /// Identifies the cell.
@@ -57,9 +57,9 @@ pub struct Asked {
     /// The name under which the system is shown: its own, with the variant if one was chosen.
     pub system: String,
     /// Of flows without their own.
-    pub settings: Resolved,
+    pub settings: ResolvedSettings,
     /// Of flows with their own; index n has the number n + 1 in [`pubgauge_workload::Flow::settings`].
-    pub of_flows: Vec<Resolved>,
+    pub of_flows: Vec<ResolvedSettings>,
     pub settings_name: String,
     pub axes: Vec<AxisValue>,
     /// From 1.
@@ -70,7 +70,7 @@ pub struct Asked {
     pub limit_share: Option<LimitShare>,
 }
 
-impl Asked {
+impl TrialRequest {
     /// Those of the trial, then those of flows with their own, in the order of their numbers.
     pub fn all_settings(&self) -> impl Iterator<Item = &Settings> {
         let of_flows = self.of_flows.iter();
@@ -82,7 +82,7 @@ impl Asked {
 
 /// A trial to run.
 pub struct Job<'a> {
-    pub asked: Asked,
+    pub asked: TrialRequest,
     /// The end of the trial before: this one has taken the time since then.
     pub begun: Instant,
     pub system: &'a SystemFile,
@@ -95,30 +95,30 @@ pub struct Job<'a> {
     /// time.
     pub pacing_within: Nanos,
     /// What is counted beside it.
-    pub counts: Counts,
+    pub counts: CountRequests,
     /// The system stays up after the trial, and serves the next one if that would start it in the same way.
     pub keep_running: bool,
     pub workload: &'a Arc<Workload>,
     /// Brokers side by side, over which the workload has been placed.
     pub brokers: u32,
-    /// The network that brokers and workers run on, the workers as processes ([`Client::processes`]); absent:
+    /// The network that brokers and workers run on, the workers as processes ([`ClientConfig::processes`]); absent:
     /// this host alone.
     pub network: Option<TrialNetwork>,
     /// Hosts of given sizes, with brokers and worker processes on them in turn; absent: no host has a size.
-    pub hosts: Option<Arc<Sizes>>,
+    pub hosts: Option<Arc<HostSizes>>,
 }
 
 impl Job<'_> {
     /// Whether the hosts that brokers run on have a size.
     pub(crate) fn has_sized_broker_hosts(&self) -> bool {
         let hosts = self.hosts.as_ref();
-        hosts.is_some_and(|hosts| hosts.broker.size != Size::default())
+        hosts.is_some_and(|hosts| !hosts.broker.size.is_none())
     }
 }
 
 /// How the client works.
 #[derive(Clone, Debug, Default)]
-pub struct Client {
+pub struct ClientConfig {
     /// Threads on each side.
     pub workers: Workers,
     /// Real-time priority of the workers, 1 to 99.
@@ -139,7 +139,7 @@ pub struct Environment<'a> {
     /// Folder of the systems' folders.
     pub scratch: &'a Path,
     /// How the client works.
-    pub client: Client,
+    pub client: ClientConfig,
     /// Certificates given on the command line.
     pub tls: Option<Tls>,
     /// Set when the user wants to end.
@@ -152,7 +152,7 @@ pub struct Environment<'a> {
 
 /// What is to be counted; by default nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct CountRequests {
     /// System calls of client and system.
     pub system_calls: bool,
     /// What crosses this interface: `lo`, or `NAMESPACE/INTERFACE` with a network namespace as `ip netns` names

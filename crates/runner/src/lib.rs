@@ -27,7 +27,9 @@ mod sizes;
 pub mod trial;
 mod windows;
 
-pub use job::{Asked, Client, Counts, Environment, Job, Resolved, Watch};
+pub use job::{
+    ClientConfig, CountRequests, Environment, Job, ResolvedSettings, TrialRequest, Watch,
+};
 pub use processes::{ProcessPlace, Processes};
 pub use running_system::Kept;
 pub use sizes::OwnCost;

@@ -3,13 +3,13 @@
 
 use pubgauge_results::model::HeldLimits;
 use pubgauge_testbed::shares::{Held, Share, apart};
-use pubgauge_testbed::{Kind, SystemFile, usable_cpus};
+use pubgauge_testbed::{SystemFile, SystemKind, usable_cpus};
 
-use crate::job::Client;
+use crate::job::ClientConfig;
 use crate::processes::ProcessPlace;
 
 /// How a trial shares the machine between system and client.
-pub struct Shared {
+pub struct MachineShare {
     share: Share,
     instances: usize,
     /// Processors for the client's workers, in turn; empty: the scheduler chooses.
@@ -19,22 +19,27 @@ pub struct Shared {
     together: Option<String>,
 }
 
-impl Shared {
+impl MachineShare {
     /// Writes the share of each instance into the system's file, in place of the file's own. Where
     /// there are enough processors, the instances together and the client's workers get separate
     /// ones.
-    pub fn new(system: &mut SystemFile, share: Share, instances: usize, client: &Client) -> Shared {
+    pub fn new(
+        system: &mut SystemFile,
+        share: Share,
+        instances: usize,
+        client: &ClientConfig,
+    ) -> MachineShare {
         let limits = &mut system.limits;
         limits.cores = share.cores.or(limits.cores);
         limits.memory_mib = share.memory_bytes.map(|b| b >> 20).or(limits.memory_mib);
-        let mut shared = Shared {
-            share: Share::of(limits),
+        let mut shared = MachineShare {
+            share: limits.share(),
             instances,
             pin: client.pin.clone(),
             clients_apart: false,
             together: None,
         };
-        let started = matches!(system.kind, Kind::Process | Kind::Builtin);
+        let started = matches!(system.kind, SystemKind::Process | SystemKind::Builtin);
         // Placement by the user or the file is kept; workers on other hosts are separate anyway.
         let placed = !shared.pin.is_empty() || !limits.cpus.is_empty() || client.hosts.is_some();
         let Some(cores) = shared.share.cores.filter(|_| started && !placed) else {
@@ -140,7 +145,7 @@ mod tests {
     #[test]
     fn a_share_is_asked_for_and_what_became_of_it_is_told() {
         let mut system = mosquitto();
-        let nothing = Shared::new(&mut system, Share::default(), 1, &Client::default());
+        let nothing = MachineShare::new(&mut system, Share::default(), 1, &ClientConfig::default());
         assert_eq!(
             (nothing.held(&[&Held::default()]), nothing.pin),
             (None, vec![])
@@ -152,7 +157,7 @@ mod tests {
             cores: Some(4096.0),
             memory_bytes: Some(64 << 20),
         };
-        let shared = Shared::new(&mut system, share, 2, &Client::default());
+        let shared = MachineShare::new(&mut system, share, 2, &ClientConfig::default());
         assert_eq!(
             (system.limits.cores, system.limits.memory_mib),
             (Some(4096.0), Some(64))
@@ -180,12 +185,12 @@ mod tests {
             cores: Some(0.1),
             memory_bytes: None,
         };
-        let client = Client {
+        let client = ClientConfig {
             pin: vec![0],
-            ..Client::default()
+            ..ClientConfig::default()
         };
         let mut system = mosquitto();
-        let shared = Shared::new(&mut system, share, 1, &client);
+        let shared = MachineShare::new(&mut system, share, 1, &client);
         assert_eq!(
             (&shared.pin[..], &system.limits.cpus[..]),
             (&[0][..], &[][..])

@@ -3,12 +3,13 @@
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
+use crate::sizes::host_role;
 use pubgauge_driver::OnNetwork;
-use pubgauge_engine::assignment::{Assignment, Role};
+use pubgauge_engine::assignment::Assignment;
 use pubgauge_lab::{INTERFACE, Lab, LabError};
-use pubgauge_network::{Host, Role as HostRole};
+use pubgauge_network::{Host, HostRole};
 use pubgauge_results::network::{HostTraffic, NetworkTraffic};
-use pubgauge_testbed::{InterfaceCounter, NetworkHost, Ways};
+use pubgauge_testbed::{Directions, InterfaceCounter, NetworkHost};
 
 /// A network that is up, as trials use it.
 #[derive(Clone)]
@@ -34,11 +35,7 @@ impl TrialNetwork {
 
     /// The host of a worker, and the network data that its clients need.
     pub(crate) fn worker(&self, assignment: &Assignment) -> Option<(NetworkHost, OnNetwork)> {
-        let role = match assignment.role {
-            Role::Publishers => HostRole::Publisher,
-            Role::Subscribers => HostRole::Subscriber,
-        };
-        let host = self.host(role, assignment.host)?;
+        let host = self.host(host_role(assignment.role), assignment.host)?;
         let clients = self.lab.hosts().iter();
         let clients = clients.filter(|own| own.host().role != HostRole::Broker);
         let on = OnNetwork {
@@ -62,8 +59,8 @@ pub(crate) struct LinkCounters {
     number: u32,
     /// The link of each host, without its counts, and its counter.
     links: Vec<(HostTraffic, InterfaceCounter)>,
-    before: Vec<Ways>,
-    crossed: Vec<Ways>,
+    before: Vec<Directions>,
+    crossed: Vec<Directions>,
     /// Why there are no counts.
     not_told: Option<String>,
 }
@@ -92,8 +89,8 @@ impl LinkCounters {
         }
     }
 
-    fn read(&mut self) -> Vec<Ways> {
-        let read: std::io::Result<Vec<Ways>> = self
+    fn read(&mut self) -> Vec<Directions> {
+        let read: std::io::Result<Vec<Directions>> = self
             .links
             .iter()
             .map(|(_, counter)| counter.read_ways())

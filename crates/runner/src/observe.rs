@@ -21,7 +21,7 @@ use pubgauge_testbed::{
 
 use crate::instances::Instances;
 use crate::job::Watch;
-use crate::on_request::Counter;
+use crate::on_request::CountersOnRequest;
 
 const SECOND: Nanos = 1_000_000_000;
 
@@ -176,14 +176,14 @@ pub struct Watcher<'a> {
     measuring: Option<Measuring>,
     observed: Observed,
     next_check: Nanos,
-    steps: Steps,
+    steps: SampleTimes,
     in_client: bool,
-    counter: &'a mut Counter,
+    counter: &'a mut CountersOnRequest,
 }
 
 /// When a measurement is sampled, ns from its start.
 #[derive(Clone, Debug, Default)]
-pub struct Steps {
+pub struct SampleTimes {
     /// At each multiple of this.
     pub interval: Nanos,
     /// Where a window begins or ends, ascending.
@@ -280,9 +280,9 @@ impl<'a> Watcher<'a> {
         brokers: Vec<Broker>,
         watch: &'a mut dyn Watch,
         stop: Arc<AtomicBool>,
-        steps: Steps,
+        steps: SampleTimes,
         in_client: bool,
-        counter: &'a mut Counter,
+        counter: &'a mut CountersOnRequest,
     ) -> Self {
         Watcher {
             running,

@@ -15,7 +15,7 @@ use pubgauge_testbed::{Crossed, InterfaceCounter, SyscallCounter, Syscalls, proc
 use pubgauge_workload::{Exchange, Sizes, Workload};
 
 use crate::instances::Instances;
-use crate::job::Counts;
+use crate::job::CountRequests;
 use crate::network::{LinkCounters, TrialNetwork};
 use crate::sizes::{OwnCost, SizeMeter};
 
@@ -27,7 +27,7 @@ const LATE: f64 = 0.02;
 
 /// What was counted beside one trial, as far as it was asked for.
 #[derive(Default)]
-pub struct Counted {
+pub struct CountedOnRequest {
     pub sized_hosts: Vec<SizedHost>,
     pub system_calls: Option<SystemCalls>,
     pub interface: Option<InterfaceTraffic>,
@@ -35,7 +35,7 @@ pub struct Counted {
 }
 
 /// Counts system calls and traffic beside one trial.
-pub struct Counter {
+pub struct CountersOnRequest {
     /// System calls of the client and of the system.
     calls: Option<[Side; 2]>,
     /// Whether the kernel counts system calls yet.
@@ -138,17 +138,17 @@ impl Interface {
     }
 }
 
-impl Counter {
+impl CountersOnRequest {
     /// Prepares to count what is asked for, on a network the traffic on its links, and what is used of `hosts` of given
     /// sizes. `in_client`: the system works inside the client's processes.
     pub(crate) fn new(
-        asked: &Counts,
+        asked: &CountRequests,
         network: Option<&TrialNetwork>,
         hosts: SizeMeter,
         in_client: bool,
-    ) -> Counter {
+    ) -> CountersOnRequest {
         let not = || Side::Not("it was never measured".to_owned());
-        Counter {
+        CountersOnRequest {
             calls: asked.system_calls.then(|| [not(), not()]),
             opened: false,
             interface: asked.interface.as_deref().map(Interface::open),
@@ -236,7 +236,7 @@ impl Counter {
         workload: &Workload,
         record: &TrialRecord,
         (own, realtime): (Option<OwnCost>, Option<u8>),
-    ) -> Counted {
+    ) -> CountedOnRequest {
         let sized_hosts = match self.read {
             Some(_) => self.hosts.finish(record, own, realtime),
             None => Vec::new(),
@@ -270,7 +270,7 @@ impl Counter {
             traffic.not_told = told.or(late).or(why).or_else(|| crowded(&traffic));
             traffic
         });
-        Counted {
+        CountedOnRequest {
             sized_hosts,
             system_calls,
             interface,

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use pubgauge_driver::{Attempt, DriverError, Nanos};
 use pubgauge_engine::link::stream::{Peer, link};
-use pubgauge_engine::link::{Link, Order, Outbox, Place, Secrets};
-use pubgauge_network::{Role, Sizes};
+use pubgauge_engine::link::{Order, Outbox, Place, Secrets, WorkerLink};
+use pubgauge_network::{HostRole, HostSizes};
 use pubgauge_testbed::shares::{Held, Share};
 use pubgauge_testbed::{Confinement, Piped};
 
@@ -32,7 +32,7 @@ pub struct ProcessPlace {
     /// Each worker runs on its host of this network.
     pub(crate) network: Option<TrialNetwork>,
     /// Hosts of given sizes that they run on.
-    hosts: Option<Arc<Sizes>>,
+    hosts: Option<Arc<HostSizes>>,
     /// The shares of these hosts.
     pub(crate) shares: HostShares,
     held: Mutex<Vec<Held>>,
@@ -44,9 +44,9 @@ impl ProcessPlace {
     pub fn new(
         processes: Processes,
         network: Option<TrialNetwork>,
-        hosts: Option<Arc<Sizes>>,
+        hosts: Option<Arc<HostSizes>>,
     ) -> Self {
-        let roles = [Role::Publisher, Role::Subscriber].into_iter();
+        let roles = [HostRole::Publisher, HostRole::Subscriber].into_iter();
         let shares = roles.flat_map(|role| sizes::hold(hosts.as_deref(), role));
         ProcessPlace {
             processes,
@@ -69,7 +69,7 @@ impl Place for ProcessPlace {
         mut order: Order,
         secrets: Secrets,
         outbox: Outbox,
-    ) -> Result<Box<dyn Link>, DriverError> {
+    ) -> Result<Box<dyn WorkerLink>, DriverError> {
         let program = &self.processes.program;
         let on = self.network.as_ref().map(|network| {
             let none = || DriverError::new("the network has no host for a worker".to_owned());
@@ -79,7 +79,10 @@ impl Place for ProcessPlace {
         order.target.network = on;
         let namespace = host.as_ref().and_then(|host| host.namespace.as_ref());
         let namespace = namespace.map(|namespace| namespace.path());
-        let (role, number) = (sizes::role(order.assignment.role), order.assignment.host);
+        let (role, number) = (
+            sizes::host_role(order.assignment.role),
+            order.assignment.host,
+        );
         let hosts = self.hosts.as_deref();
         let own = hosts.and_then(|hosts| sizes::host(hosts, role, number));
         let confinement = Confinement {

@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 
 use pubgauge_network::SizedHosts;
-use pubgauge_testbed::{Kind, Stopped, SystemFile};
+use pubgauge_testbed::{Stopped, SystemFile, SystemKind};
 
 use crate::instances::Instances;
 use crate::job::Job;
@@ -39,7 +39,7 @@ pub(crate) struct How {
 impl How {
     /// How the trial of a job starts its system, if it may stay up after it; `None` also where there is no process.
     pub(crate) fn of(job: &Job<'_>, system: &SystemFile) -> Option<How> {
-        let started = matches!(system.kind, Kind::Process | Kind::Builtin);
+        let started = matches!(system.kind, SystemKind::Process | SystemKind::Builtin);
         (job.keep_running && started).then(|| How {
             system: system.clone(),
             variant: job.variant.map(str::to_owned),

@@ -5,7 +5,7 @@ mod bursts;
 
 use pubgauge_quantities::shown::bit_rate;
 use pubgauge_results::SizedHost;
-use pubgauge_results::criterion::{Comparison, CriterionSpec, bearing};
+use pubgauge_results::criterion::{Comparator, CriterionSpec, bearing};
 use pubgauge_results::figure::{Unit, figure};
 use pubgauge_results::model::{Reason, Rule, Status, Trial, Verdict};
 use pubgauge_results::network::full_link;
@@ -14,7 +14,9 @@ use pubgauge_results::search::{
 };
 use pubgauge_results::verdict::crowded;
 use pubgauge_results::window;
-use pubgauge_search::{Axis, Bound, Finding, Found, Question, Seen, Step, Wander, found};
+use pubgauge_search::{
+    Axis, LimitEstimate, LimitedBy, Question, Step, StepOutcome, StepTaken, Wander, found,
+};
 
 /// Seconds that starting, connecting and stopping add to a trial's phases.
 const AROUND_S: f64 = 1.0;
@@ -39,7 +41,7 @@ struct Told<'a> {
     step: SearchStep,
     /// How much of the load the system delivered, in the load's unit.
     achieved: f64,
-    finding: Finding,
+    finding: StepOutcome,
     why: Vec<String>,
 }
 
@@ -64,8 +66,8 @@ fn own<'a>(
     own.collect()
 }
 
-fn seen(axis: Axis, own: &[Told<'_>]) -> Vec<Seen> {
-    let one = |told: &Told<'_>| Seen {
+fn seen(axis: Axis, own: &[Told<'_>]) -> Vec<StepTaken> {
+    let one = |told: &Told<'_>| StepTaken {
         step: match (told.step.purpose, told.step.load) {
             (_, None) | (Purpose::FlatOut, _) => Step::FlatOut,
             (Purpose::Short, Some(load)) => Step::Short(load),
@@ -161,9 +163,9 @@ fn achieved(axis: Axis, trial: &Trial, load: Option<f64>) -> f64 {
 ///
 /// Of a search over bursts (`axis`) only this is asked: whether every burst arrived whole and in time. A
 /// client that is busy handing bursts over does not count against it.
-pub fn told(axis: Axis, trial: &Trial, criteria: &[CriterionSpec]) -> (Finding, Vec<String>) {
+pub fn told(axis: Axis, trial: &Trial, criteria: &[CriterionSpec]) -> (StepOutcome, Vec<String>) {
     let (finding, why) = of_system(axis, trial, criteria, &trial.verdict.words());
-    let Some(crowd) = crowded(trial).filter(|_| finding == Finding::Beyond) else {
+    let Some(crowd) = crowded(trial).filter(|_| finding == StepOutcome::Beyond) else {
         return (finding, why);
     };
     let others = trial.verdict.reasons.iter();
@@ -171,7 +173,7 @@ pub fn told(axis: Axis, trial: &Trial, criteria: &[CriterionSpec]) -> (Finding, 
     let others: Vec<String> = others.map(Reason::to_string).collect();
     let (_, mut why) = of_system(axis, trial, criteria, &others);
     why.insert(0, crowd);
-    (Finding::Client, why)
+    (StepOutcome::Client, why)
 }
 
 /// `reasons` are those of the verdict that count.
@@ -180,7 +182,7 @@ fn of_system(
     trial: &Trial,
     criteria: &[CriterionSpec],
     reasons: &[String],
-) -> (Finding, Vec<String>) {
+) -> (StepOutcome, Vec<String>) {
     let reasons = reasons.to_vec();
     match trial.verdict.status {
         Status::Valid
@@ -198,17 +200,17 @@ fn of_system(
         }
         // A client host of a given size is a part of what is asked about.
         Status::HostBound | Status::Overloaded | Status::Lossy => {
-            return (Finding::Beyond, reasons);
+            return (StepOutcome::Beyond, reasons);
         }
         Status::Broken
             if !trial.circumstances.system_died.is_empty() || turned_away(axis, trial) =>
         {
-            return (Finding::Beyond, reasons);
+            return (StepOutcome::Beyond, reasons);
         }
-        Status::ClientBound => return (Finding::Client, reasons),
-        Status::Broken => return (Finding::Nothing, reasons),
+        Status::ClientBound => return (StepOutcome::Client, reasons),
+        Status::Broken => return (StepOutcome::Nothing, reasons),
         // A rate that is known less exactly is where the search begins.
-        Status::TooShort if !trial.workload.flat_out => return (Finding::Nothing, reasons),
+        Status::TooShort if !trial.workload.flat_out => return (StepOutcome::Nothing, reasons),
         Status::Valid | Status::TooShort | Status::Unsteady => {}
     }
     // One copy of the trial for all criteria.
@@ -231,9 +233,9 @@ fn of_system(
         }
     }
     match (missed.is_empty(), unknown.is_empty()) {
-        (false, _) => (Finding::Beyond, missed),
-        (true, false) => (Finding::Nothing, unknown),
-        (true, true) => (Finding::Within, Vec::new()),
+        (false, _) => (StepOutcome::Beyond, missed),
+        (true, false) => (StepOutcome::Nothing, unknown),
+        (true, true) => (StepOutcome::Within, Vec::new()),
     }
 }
 
@@ -253,7 +255,7 @@ fn all_within(measured: &Trial, criterion: &CriterionSpec) -> bool {
     let percentile = figure
         .rsplit_once('.')
         .filter(|(_, part)| part.starts_with('p'));
-    let upper = matches!(criterion.comparison, Comparison::Less | Comparison::AtMost);
+    let upper = matches!(criterion.comparison, Comparator::Less | Comparator::AtMost);
     percentile.filter(|_| upper).is_some_and(|(of, _)| {
         let window = window.map_or(String::new(), |window| format!("@{window}"));
         let largest = CriterionSpec {
@@ -312,20 +314,20 @@ pub fn conclude(
 }
 
 /// The trial that shows what limited the load: of those beyond the limit the nearest to it.
-fn gave_in<'o, 'a>(own: &'o [Told<'a>], found: &Found) -> Option<&'o Told<'a>> {
+fn gave_in<'o, 'a>(own: &'o [Told<'a>], found: &LimitEstimate) -> Option<&'o Told<'a>> {
     let at = found.high.or(found.low)?;
     let wanted = match found.bound {
-        Bound::Client => Finding::Client,
-        _ => Finding::Beyond,
+        LimitedBy::Client => StepOutcome::Client,
+        _ => StepOutcome::Beyond,
     };
     let off = |load: f64| (load / at).ln().abs();
-    let of = |wanted: Finding| {
+    let of = |wanted: StepOutcome| {
         let own = own.iter().filter(|told| told.step.purpose != Purpose::Cost);
         let own = own.filter(move |told| told.finding == wanted);
         let own = own.filter_map(|told| Some((told, told.step.load?)));
         own.min_by(|(_, a), (_, b)| off(*a).total_cmp(&off(*b)))
     };
-    let (told, _) = of(wanted).or_else(|| of(Finding::Nothing))?;
+    let (told, _) = of(wanted).or_else(|| of(StepOutcome::Nothing))?;
     Some(told)
 }
 
@@ -458,7 +460,7 @@ fn gave_way(told: &Told<'_>, criteria: &[CriterionSpec]) -> GaveWay {
 fn notes(
     axis: Axis,
     question: &Question,
-    found: &Found,
+    found: &LimitEstimate,
     gave_in: Option<&Told<'_>>,
     own: &[Told<'_>],
 ) -> Vec<SearchNote> {
@@ -468,22 +470,22 @@ fn notes(
         note(NoteOf::Bursts, bursts::words(&at_limit));
     }
     match found.bound {
-        Bound::System => {}
-        Bound::Client if gave_in.is_some_and(|told| crowded(told.trial).is_some()) => note(
+        LimitedBy::System => {}
+        LimitedBy::Client if gave_in.is_some_and(|told| crowded(told.trial).is_some()) => note(
             NoteOf::OthersBusy,
             "other programs kept the machine busy above that: the system carries at least so much. A machine \
              that does nothing else would show more"
                 .to_owned(),
         ),
-        Bound::Client => note(
+        LimitedBy::Client => note(
             NoteOf::Client,
             "the client was the bottleneck above that: the system carries at least so much. More workers \
              (--publisher-workers, --subscriber-workers), processes (--processes) or processors would show \
              more"
                 .to_owned(),
         ),
-        Bound::Budget if found.given_up => {}
-        Bound::Budget => match (found.low, found.high) {
+        LimitedBy::Budget if found.given_up => {}
+        LimitedBy::Budget => match (found.low, found.high) {
             (Some(low), None) if low >= question.most => {
                 note(NoteOf::LargestCarried, "the largest load that is tried was not too much".to_owned());
             }
@@ -542,7 +544,7 @@ fn notes(
             format!("the search was given up after trials in a row that told nothing{why}"),
         );
     }
-    if found.low.is_none() && found.bound == Bound::System {
+    if found.low.is_none() && found.bound == LimitedBy::System {
         note(
             NoteOf::NoneWithin,
             "no load stayed within what was asked for".to_owned(),

@@ -18,7 +18,7 @@ use pubgauge_simulator::{Behaviour, Bus, SimulatedDriver, TruthRecord};
 use pubgauge_workload::{Arrivals, SECOND, Until, Workload};
 
 use crate::convert::{self, Beside};
-use crate::job::Asked;
+use crate::job::TrialRequest;
 use crate::searching::{conclude, next, stored_step};
 use crate::trial::{circumstances, exhausted};
 
@@ -26,7 +26,7 @@ use crate::trial::{circumstances, exhausted};
 pub const START: u64 = SECOND;
 
 /// A trial, and the true events in it.
-pub struct Run {
+pub struct SimulatedTrial {
     /// The reported trial.
     pub trial: Trial,
     /// What the engine recorded.
@@ -44,7 +44,7 @@ pub fn simulate(
     workload: Workload,
     behaviour: Behaviour,
     settings: Settings,
-) -> Result<Run, BriefError> {
+) -> Result<SimulatedTrial, BriefError> {
     let (clock, mark) = (Clock::virtual_at(START), Mark::from_seed(behaviour.seed));
     let bus = Arc::new(Bus::new(behaviour.clone(), clock.clone(), mark));
     on(
@@ -52,13 +52,13 @@ pub fn simulate(
         &behaviour,
         settings,
         (clock, mark, bus),
-        Client::default(),
+        SimulatedClient::default(),
     )
 }
 
 /// What is asked of the client.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Client {
+pub struct SimulatedClient {
     /// Its threads; one in simulated time.
     pub workers: Workers,
     /// Messages that fall due within this span, ns, leave together.
@@ -74,24 +74,24 @@ pub fn on(
     behaviour: &Behaviour,
     settings: Settings,
     there: (Clock, Mark, Arc<Bus>),
-    client: Client,
-) -> Result<Run, BriefError> {
-    let asked = Asked {
+    client: SimulatedClient,
+) -> Result<SimulatedTrial, BriefError> {
+    let asked = TrialRequest {
         cell: "cell".into(),
         settings: settings.into(),
         repeat: 1,
-        ..Asked::default()
+        ..TrialRequest::default()
     };
     run_as(asked, workload, behaviour, there, client)
 }
 
 fn run_as(
-    asked: Asked,
+    asked: TrialRequest,
     workload: Workload,
     behaviour: &Behaviour,
     (clock, mark, bus): (Clock, Mark, Arc<Bus>),
-    client: Client,
-) -> Result<Run, BriefError> {
+    client: SimulatedClient,
+) -> Result<SimulatedTrial, BriefError> {
     let brief = Brief::new(workload.clone())?;
     let driver: Arc<dyn Driver> = Arc::new(SimulatedDriver);
     let targets = vec![SimulatedDriver::target(bus.clone())];
@@ -125,7 +125,7 @@ fn run_as(
         ..circumstances(&workload)
     });
     let trial = convert::trial(asked, &workload, &record, beside);
-    Ok(Run {
+    Ok(SimulatedTrial {
         trial,
         record,
         truth: bus.truth(),
@@ -201,13 +201,13 @@ pub fn search_along(
         let (clock, mark) = (Clock::virtual_at(START), Mark::from_seed(behaviour.seed));
         let bus = Bus::new(behaviour.clone(), clock.clone(), mark).without_truth();
         let there = (clock, mark, Arc::new(bus));
-        let client = Client::default();
-        let asked = Asked {
+        let client = SimulatedClient::default();
+        let asked = TrialRequest {
             id: trials.len() as u32,
             cell: "cell".into(),
             repeat: 1,
             search: Some(stored),
-            ..Asked::default()
+            ..TrialRequest::default()
         };
         let mut trial = run_as(asked, workload, &behaviour, there, client)?.trial;
         // Parts that are not used again are dropped, to save memory.

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use pubgauge_driver::Nanos;
 use pubgauge_driver::clock::monotonic_now;
-use pubgauge_engine::assignment::Role as Side;
+use pubgauge_engine::assignment::Role;
 use pubgauge_engine::conductor::TrialRecord;
 use pubgauge_engine::recording::Recording;
-use pubgauge_network::{Host, Role, Size, Sizes};
+use pubgauge_network::{Host, HostRole, HostSizes};
 use pubgauge_results::SizedHost;
-use pubgauge_testbed::shares::{HostShare, Share};
+use pubgauge_testbed::shares::HostShare;
 use pubgauge_testbed::{ProcessSampler, usable_cpus};
 
 use crate::limits::{beside_realtime, on_all};
@@ -29,31 +29,25 @@ pub struct OwnCost {
 }
 
 /// Holds the shares of the hosts of a role that have a size.
-pub(crate) fn hold(sizes: Option<&Sizes>, role: Role) -> HostShares {
-    let all = sizes.into_iter().flat_map(Sizes::hosts).enumerate();
-    let sized = all.filter(|(_, (host, size))| host.role == role && *size != Size::default());
+pub(crate) fn hold(sizes: Option<&HostSizes>, role: HostRole) -> HostShares {
+    let all = sizes.into_iter().flat_map(HostSizes::hosts).enumerate();
+    let sized = all.filter(|(_, (host, size))| host.role == role && !size.is_none());
     sized
-        .map(|(number, (host, size))| {
-            let share = Share {
-                cores: size.cores,
-                memory_bytes: size.memory_bytes,
-            };
-            (host, Arc::new(HostShare::hold(share, number)))
-        })
+        .map(|(number, (host, size))| (host, Arc::new(HostShare::hold(size, number))))
         .collect()
 }
 
 /// The host of a role with this number, from 0, where hosts are used in turn.
-pub(crate) fn host(sizes: &Sizes, role: Role, number: u32) -> Option<Host> {
+pub(crate) fn host(sizes: &HostSizes, role: HostRole, number: u32) -> Option<Host> {
     let number = number.checked_rem(sizes.of(role).hosts)? + 1;
     Some(Host { role, number })
 }
 
-/// The role of the hosts that have the workers of a side.
-pub(crate) fn role(side: Side) -> Role {
-    match side {
-        Side::Publishers => Role::Publisher,
-        Side::Subscribers => Role::Subscriber,
+/// The role of the hosts that have the workers of a role.
+pub(crate) fn host_role(role: Role) -> HostRole {
+    match role {
+        Role::Publishers => HostRole::Publisher,
+        Role::Subscribers => HostRole::Subscriber,
     }
 }
 
@@ -146,12 +140,12 @@ impl SizeMeter {
         let span = self.ended.saturating_sub(self.began).max(1) as f64;
         let hosts = self.hosts.into_iter().filter_map(|metered| {
             let limits = on_all(&metered.share.share(), &[metered.share.held()])?;
-            let realtime = realtime.filter(|_| metered.host.role != Role::Broker);
+            let realtime = realtime.filter(|_| metered.host.role != HostRole::Broker);
             let mut limits = beside_realtime(limits, realtime);
             limits.instances = metered.processes;
             let share_of = |ns: Option<u64>| ns.map(|ns| ns as f64 / span);
             let on_host = |r: &&Recording| {
-                (role(r.role), r.host + 1) == (metered.host.role, metered.host.number)
+                (host_role(r.role), r.host + 1) == (metered.host.role, metered.host.number)
             };
             let workers: Vec<&Recording> = record.recordings.iter().filter(on_host).collect();
             Some(SizedHost {

@@ -12,7 +12,7 @@ use pubgauge_engine::parts::bounds;
 use pubgauge_engine::timetable::interval_of;
 use pubgauge_results::model::{Circumstances, HeldLimits, Trial};
 use pubgauge_results::store::TrialFiles;
-use pubgauge_testbed::{Kind, Stopped, SystemFile};
+use pubgauge_testbed::{Stopped, SystemFile, SystemKind};
 use pubgauge_workload::{Arrivals, Workload};
 
 use crate::convert::{self, Beside};
@@ -21,8 +21,8 @@ use crate::instances::Instances;
 use crate::job::{Environment, Job, Watch};
 use crate::limits;
 use crate::logs::logs;
-use crate::observe::{Observed, Steps, Watcher};
-use crate::on_request::Counter;
+use crate::observe::{Observed, SampleTimes, Watcher};
+use crate::on_request::CountersOnRequest;
 use crate::processes::ProcessPlace;
 use crate::running_system::{How, Kept};
 use crate::sizes::{HostShares, SizeMeter};
@@ -102,14 +102,14 @@ fn measure(
     if job.has_sized_broker_hosts() {
         (system.limits.cores, system.limits.memory_mib) = (None, None);
     }
-    let shared = limits::Shared::new(&mut system, job.share, instances, &environment.client);
+    let shared = limits::MachineShare::new(&mut system, job.share, instances, &environment.client);
     let how = How::of(job, &system);
     let mut not_in_order = Vec::new();
     let running = match kept.take(how.as_ref(), &mut not_in_order)? {
         Some(kept) => kept.again(job, mark),
         None => Instances::start(job, &system, environment, mark)?,
     };
-    let brokerless = job.system.kind == Kind::Library;
+    let brokerless = job.system.kind == SystemKind::Library;
     let workers = WorkersPlace::of(job, environment, brokerless);
     let here = TrialSpec::local(
         brief,
@@ -130,14 +130,14 @@ fn measure(
     };
     let of_workers = workers.shares().into_iter().flatten();
     let sized = SizeMeter::new(running.shares.iter().chain(of_workers));
-    let mut counter = Counter::new(&job.counts, job.network.as_ref(), sized, brokerless);
+    let mut counter = CountersOnRequest::new(&job.counts, job.network.as_ref(), sized, brokerless);
     counter.quiet();
     let mut watcher = Watcher::new(
         &running,
         running.brokers(&spec.brief),
         watch,
         environment.stop.clone(),
-        Steps {
+        SampleTimes {
             interval: interval_of(job.workload.phases.measure.latest()),
             bounds: bounds(&job.workload.phases),
             length: job.workload.phases.measure.latest(),

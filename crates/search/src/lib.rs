@@ -20,6 +20,6 @@ pub mod threshold;
 mod wander;
 
 pub use axis::Axis;
-pub use question::{Bound, Finding, Found, Question, Seen, Step};
+pub use question::{LimitEstimate, LimitedBy, Question, Step, StepOutcome, StepTaken};
 pub use steps::{found, next};
 pub use wander::Wander;

@@ -52,7 +52,7 @@ impl Default for Question {
 /// The result of a trial of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Finding {
+pub enum StepOutcome {
     /// It stayed within all that was asked for.
     Within,
     /// The system did not.
@@ -65,21 +65,21 @@ pub enum Finding {
 
 /// A trial that was run for a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Seen {
+pub struct StepTaken {
     /// The step that it was.
     pub step: Step,
     /// What publishers handed over, in the unit of the load; used of a flat-out trial.
     pub offered: f64,
     /// What the system delivered, in the unit of the load; used of a flat-out trial and of one beyond.
     pub achieved: f64,
-    pub finding: Finding,
+    pub finding: StepOutcome,
     /// How long it took.
     pub seconds: f64,
     /// Processor time of client and system for a message, s, if it is known.
     pub cost: Option<f64>,
 }
 
-impl Seen {
+impl StepTaken {
     /// Whether the system took a load and delivered next to nothing of it.
     pub(crate) fn collapsed(&self) -> bool {
         self.achieved < COLLAPSED * self.offered
@@ -117,7 +117,7 @@ impl Step {
 /// What the limit that was found belongs to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Bound {
+pub enum LimitedBy {
     /// The system.
     System,
     /// The client: the system carries at least so much.
@@ -129,16 +129,16 @@ pub enum Bound {
 
 /// What a search has found so far.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Found {
+pub struct LimitEstimate {
     /// Lower end of the 95 % interval, or the largest load that stayed within while there is no interval;
     /// `None` if no trial stayed within what was asked for.
     pub low: Option<f64>,
-    /// Upper end, or the smallest load beyond; `None` where the system carries at least [`Found::low`].
+    /// Upper end, or the smallest load beyond; `None` where the system carries at least [`LimitEstimate::low`].
     pub high: Option<f64>,
     /// The load that a long trial stayed within.
     pub confirmed: Option<f64>,
     /// What ended it.
-    pub bound: Bound,
+    pub bound: LimitedBy,
     /// Whether long trials failed where short ones did not: the interval is that of long ones.
     pub long_only: bool,
     /// Whether trials in a row told nothing, so that it was given up.

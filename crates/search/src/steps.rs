@@ -2,7 +2,7 @@
 
 use std::cell::OnceCell;
 
-use crate::question::{Bound, Finding, Found, Question, Seen, Step};
+use crate::question::{LimitEstimate, LimitedBy, Question, Step, StepOutcome, StepTaken};
 use crate::threshold::{Posterior, Prior, Spreads};
 use crate::wander::Wander;
 
@@ -80,7 +80,7 @@ struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    fn new(question: &'a Question, seen: &[Seen]) -> View<'a> {
+    fn new(question: &'a Question, seen: &[StepTaken]) -> View<'a> {
         let mut view = View {
             question,
             evidence: Vec::new(),
@@ -97,7 +97,7 @@ impl<'a> View<'a> {
             given_up: false,
             posterior: OnceCell::new(),
         };
-        let mut in_vain: Vec<&Seen> = Vec::new();
+        let mut in_vain: Vec<&StepTaken> = Vec::new();
         for one in seen {
             view.seconds += one.seconds;
             if matches!(one.step, Step::Cost(_)) {
@@ -114,9 +114,9 @@ impl<'a> View<'a> {
             // A client that is the bottleneck flat out does no harm: the trial shows roughly where the limit
             // is. A system that took messages flat out and delivered none would do so again.
             let told = match one.finding {
-                Finding::Within | Finding::Beyond => true,
-                Finding::Client => one.step == Step::FlatOut,
-                Finding::Nothing => one.step == Step::FlatOut && one.collapsed(),
+                StepOutcome::Within | StepOutcome::Beyond => true,
+                StepOutcome::Client => one.step == Step::FlatOut,
+                StepOutcome::Nothing => one.step == Step::FlatOut && one.collapsed(),
             };
             if told {
                 in_vain.clear();
@@ -125,11 +125,11 @@ impl<'a> View<'a> {
             }
             in_vain.push(one);
             view.again = Some(one.step);
-            let nothing = in_vain.iter().filter(|e| e.finding == Finding::Nothing);
+            let nothing = in_vain.iter().filter(|e| e.finding == StepOutcome::Nothing);
             view.given_up |= nothing.count() >= TRIES;
             // Where the client is known to be the limit, one trial says so too: above all that was within, and
             // for long.
-            let client = one.finding == Finding::Client;
+            let client = one.finding == StepOutcome::Client;
             let load = one.step.load().filter(|_| client);
             view.clients.extend(load);
             let above =
@@ -144,7 +144,7 @@ impl<'a> View<'a> {
     }
 
     /// Takes the result of a trial; `client`: that the client is the bottleneck.
-    fn take(&mut self, one: &Seen, client: bool) {
+    fn take(&mut self, one: &StepTaken, client: bool) {
         self.again = None;
         let Some(load) = one.step.load() else {
             self.flat_out = Some(if one.collapsed() { 0.0 } else { one.achieved });
@@ -152,7 +152,7 @@ impl<'a> View<'a> {
         };
         let evidence = Evidence {
             load,
-            within: one.finding == Finding::Within,
+            within: one.finding == StepOutcome::Within,
             client,
             long: one.step.is_long(),
             achieved: one.achieved,
@@ -428,7 +428,7 @@ impl<'a> View<'a> {
         }
     }
 
-    fn found(&self) -> Found {
+    fn found(&self) -> LimitEstimate {
         let within = self.most_within();
         let beyond = self.least_beyond();
         let interval = self.interval();
@@ -448,21 +448,21 @@ impl<'a> View<'a> {
         let low = interval.map(|(low, _)| low).or(within);
         let least = |load: f64| load <= self.question.least;
         let bound = match (client, interval) {
-            (true, _) => Bound::Client,
-            (false, Some(interval)) if self.narrow(interval) => Bound::System,
+            (true, _) => LimitedBy::Client,
+            (false, Some(interval)) if self.narrow(interval) => LimitedBy::System,
             // Only a failure at the smallest load says that there is no limit.
-            (false, None) if within.is_none() && beyond.is_some_and(least) => Bound::System,
-            _ => Bound::Budget,
+            (false, None) if within.is_none() && beyond.is_some_and(least) => LimitedBy::System,
+            _ => LimitedBy::Budget,
         };
         let wander = self.wander();
         let slower = |load: f64| wander.map_or(load, |w| self.below(load * w.median / w.most));
         let faster = |load: f64| wander.map_or(load, |w| self.above(load * w.median / w.least));
-        Found {
+        LimitEstimate {
             low: match bound {
-                Bound::Client => low.zip(within).map(|(low, within)| low.min(within)),
+                LimitedBy::Client => low.zip(within).map(|(low, within)| low.min(within)),
                 _ => low.map(slower),
             },
-            high: high.filter(|_| bound != Bound::Client).map(faster),
+            high: high.filter(|_| bound != LimitedBy::Client).map(faster),
             confirmed: self.confirmed(),
             bound,
             long_only: self.long_only,
@@ -481,11 +481,11 @@ impl<'a> View<'a> {
 }
 
 /// What to measure next, after what was seen.
-pub fn next(question: &Question, seen: &[Seen]) -> Step {
+pub fn next(question: &Question, seen: &[StepTaken]) -> Step {
     View::new(question, seen).next()
 }
 
 /// What is known after what was seen.
-pub fn found(question: &Question, seen: &[Seen]) -> Found {
+pub fn found(question: &Question, seen: &[StepTaken]) -> LimitEstimate {
     View::new(question, seen).found()
 }

@@ -17,7 +17,7 @@ pub use truth::Truth;
 
 use pubgauge_driver::clock::Clock;
 use pubgauge_driver::header::Mark;
-use pubgauge_driver::seam::{DriverError, Fleet, FleetConfig, Shared, Target, Traits};
+use pubgauge_driver::seam::{DriverError, Fleet, FleetConfig, InProcessSystem, Target, Traits};
 use pubgauge_driver::settings::{Mapping, Settings, Unsupported};
 use pubgauge_driver::{Driver, NativeSettings, Resolution};
 
@@ -52,7 +52,7 @@ impl Driver for SimulatedDriver {
         Self::NAME
     }
 
-    fn shared(&self, settings: &Settings, mark: Mark) -> Option<Shared> {
+    fn shared(&self, settings: &Settings, mark: Mark) -> Option<InProcessSystem> {
         let behaviour = Self::behaviour(settings);
         Some(Arc::new(Bus::new(behaviour, Clock::Monotonic, mark)))
     }

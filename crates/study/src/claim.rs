@@ -5,13 +5,12 @@ mod judges;
 mod sides;
 
 use pubgauge_claims::{Claim, Filter, Group, Judge, Needs, Part, Points, Rule, Side};
-use pubgauge_quantities::spelling::did_you_mean;
 
 use self::figures::check_figure;
 use self::figures::percent;
 use self::judges::At;
 use self::sides::Sides;
-use crate::criterion::VERDICTS;
+use crate::criterion::unknown;
 use crate::file::{Cells, ClaimFile, PointsFile, RuleFile, RuleList};
 
 /// An error in a claim: the path below it, and a message.
@@ -61,7 +60,7 @@ pub(crate) fn claim(file: &ClaimFile, named: &Sides) -> Result<Claim, Fault> {
         filter: sides::cells(&file.filter).map_err(|m| Fault::of("where", m))?,
         named,
     };
-    if let Some(message) = unknown_verdict(above.verdicts) {
+    if let Some(message) = unknown(above.verdicts) {
         return Err(Fault::of("verdicts", message));
     }
     let many = matches!(file.rule, RuleList::Many(_));
@@ -110,7 +109,7 @@ impl<'a> Above<'a> {
     /// What the rules below `file` inherit.
     fn with(&self, file: &'a RuleFile) -> At<Above<'a>> {
         let verdicts = file.verdicts.as_deref().unwrap_or(self.verdicts);
-        if let Some(message) = unknown_verdict(verdicts) {
+        if let Some(message) = unknown(verdicts) {
             return Err(("verdicts", message));
         }
         let mut filter = self.filter.clone();
@@ -191,7 +190,7 @@ impl<'a> Above<'a> {
             "a rule needs a `figure`, its own or the claim's".to_owned(),
         ))?;
         check_figure(figure).map_err(|message| ("figure", message))?;
-        if let Some(message) = unknown_verdict(&file.leave_out) {
+        if let Some(message) = unknown(&file.leave_out) {
             return Err(("leave-out", message));
         }
         if file.least.is_some() {
@@ -225,14 +224,6 @@ impl<'a> Above<'a> {
         check(file, &rule)?;
         Ok(rule)
     }
-}
-
-fn unknown_verdict(verdicts: &[String]) -> Option<String> {
-    let word = verdicts
-        .iter()
-        .find(|word| !VERDICTS.contains(&word.as_str()))?;
-    let near = did_you_mean(word, VERDICTS);
-    Some(format!("`{word}` is not a verdict{near}"))
 }
 
 /// Checks that a judge has the other keys that it needs.

@@ -2,7 +2,7 @@
 
 use pubgauge_workload::SECOND;
 
-use crate::file::{NamedSettings, Order, StudyFile};
+use crate::file::{NamedSettings, StudyFile, TrialOrder};
 use crate::problem::{Problem, StudyError};
 use crate::study::Study;
 use crate::window;
@@ -135,7 +135,7 @@ impl Study {
             margin: file.margin.map_or(MARGIN, |percent| percent.0),
             pairs: file.pairs.unwrap_or(PAIRS),
             budget: file.budget.map_or(BUDGET, |span| span.0),
-            shuffled: base.order != Some(Order::Listed),
+            shuffled: base.order != Some(TrialOrder::Listed),
             ablation: ablation.then(|| base.variants()[0].shown_name().to_owned()),
         })
     }

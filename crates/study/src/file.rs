@@ -25,10 +25,10 @@ use serde::{Deserialize, Serialize};
 pub use self::claim::{Cells, ClaimFile, PointsFile, RuleFile, RuleList, SlopeFile, Values};
 pub use self::client::ClientFile;
 pub use self::compare::CompareFile;
-pub use self::criterion::{Bound, CriterionFile};
+pub use self::criterion::{CriterionFile, CriterionValue};
 pub use self::flow::{
     AnsweredByFile, ArrivalsFile, Bursts, Dimension, ExchangeFile, Filters, FlowFile, FlowPattern,
-    ReplayFile, ReplayMode,
+    ReplayFile, ReplayModeFile,
 };
 pub use self::network::{HostsFile, LocalFile, LocalHostsFile, NetworkFile};
 pub use self::payload::{Drawn, LogNormalSizes, NormalSizes, OneSize, PayloadFile, UniformSizes};
@@ -58,7 +58,7 @@ pub struct StudyFile {
     /// How often each cell of the grid is run; 1 if absent.
     pub repeats: Option<u32>,
     /// Order of trials; random if absent.
-    pub order: Option<Order>,
+    pub order: Option<TrialOrder>,
     /// How each trial proceeds; a workload may say otherwise for itself.
     #[serde(default, skip_serializing_if = "is_default")]
     pub phases: PhasesFile,
@@ -116,7 +116,7 @@ fn is_default<T: Default + PartialEq>(part: &T) -> bool {
 /// Order of trials.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Order {
+pub enum TrialOrder {
     /// Shuffled within each repeat, by the study's seed: what drifts over time then does not
     /// look like a difference between systems.
     Random,

@@ -8,16 +8,33 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Default)]
 pub struct PlanOptions {
     /// The systems there are.
-    pub known: Known,
+    pub known: KnownSystems,
     /// Run on these instead of the study's systems (`--on`); a name, or an address with `://`.
     pub on: Vec<String>,
     /// Repeats instead of the study's (`--repeats`).
     pub repeats: Option<u32>,
 }
 
+impl PlanOptions {
+    /// Plans as on a machine on which there are these systems, and no others are known.
+    pub fn with_systems<S: Into<String>>(names: impl IntoIterator<Item = S>) -> PlanOptions {
+        let names: Vec<String> = names.into_iter().map(S::into).collect();
+        PlanOptions {
+            known: KnownSystems {
+                all: names.clone(),
+                found: names.clone(),
+                found_variants: names.clone(),
+                first_look: names,
+                ..KnownSystems::default()
+            },
+            ..PlanOptions::default()
+        }
+    }
+}
+
 /// The systems there are.
 #[derive(Clone, Debug, Default)]
-pub struct Known {
+pub struct KnownSystems {
     /// Names of all systems that pubgauge has a file for.
     pub all: Vec<String>,
     /// Those that are found on this machine, in the order in which they are to be run.

@@ -34,12 +34,11 @@ mod window;
 mod wishes;
 
 pub use compare::ComparePlan;
-pub use criterion::{Criterion, Filter, Limit, VERDICTS};
 pub use daily::DailyFlags;
 pub use file::*;
 pub use folder::studies_in;
-pub use known::{Known, PlanOptions};
-pub use load::Share;
+pub use known::{KnownSystems, PlanOptions};
+pub use load::{NoLoad, ShareError, ShareOfLimit};
 pub use planned::{Plan, PlannedTrial, UnsupportedTrial};
 pub use problem::{Problem, StudyError};
 pub use profile::{Profile, TUNED, Tuned, profiles, tuned};

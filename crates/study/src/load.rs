@@ -18,11 +18,51 @@ use pubgauge_search::Axis;
 
 /// A share of the limit that the search of a workload finds, written as `80% of limit`.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Share {
+pub struct ShareOfLimit {
     /// The share, above 0; 1 is the limit.
     pub share: f64,
     /// Name of the workload that is searched.
     pub of: String,
+}
+
+/// Why a text is no share of a limit.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ShareError {
+    /// The percentage is 0.
+    #[error("`{0}` is nothing; a share of a limit is above 0% and below 1000%")]
+    Nothing(String),
+    /// The text has another form.
+    #[error(
+        "`{0}` is no share of a limit; expected a percentage above 0% and below 1000%, and the name of a workload \
+         that is searched"
+    )]
+    OtherForm(String),
+}
+
+/// Why no load is a share of what a search found.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum NoLoad {
+    /// The search found no lower end of the limit.
+    #[error("the search of {0} found no limit: no load stayed within what was asked for")]
+    NoLimit(String),
+    /// The search found no upper end of the limit, and the share is above 100 %.
+    #[error("the search of {of} found at least {low} and no upper end")]
+    NoUpperEnd {
+        /// The workload that was searched.
+        of: String,
+        /// The largest load that stayed within what was asked for.
+        low: String,
+    },
+    /// The load is below the smallest one of its axis.
+    #[error("{share} is less than the smallest {axis}: the search of {} found {end}", share.of)]
+    TooSmall {
+        /// The share that was asked for.
+        share: ShareOfLimit,
+        /// What is varied.
+        axis: &'static str,
+        /// The end of the limit that it is a share of.
+        end: String,
+    },
 }
 
 /// A value of a flow that is known only once the run has found it.
@@ -30,72 +70,72 @@ pub struct Share {
 pub(crate) struct OpenLoad {
     pub(crate) place: Place,
     /// What it is a share of; searched for if absent.
-    pub(crate) share: Option<Share>,
+    pub(crate) share: Option<ShareOfLimit>,
     /// The study with the grid's values of one cell in place.
     pub(crate) study: Study,
     /// Seed of the workload's draws.
     pub(crate) seed: u64,
 }
 
-impl FromStr for Share {
-    type Err = String;
+impl FromStr for ShareOfLimit {
+    type Err = ShareError;
 
-    fn from_str(text: &str) -> Result<Share, String> {
+    fn from_str(text: &str) -> Result<ShareOfLimit, ShareError> {
         let parts = text.split_once(" of ");
         let share = parts.and_then(|(share, _)| share.parse::<Percent>().ok());
         match (share, parts) {
-            (Some(share), Some((_, of))) if share.0 > 0.0 && !of.trim().is_empty() => Ok(Share {
-                share: share.0,
-                of: of.trim().to_owned(),
-            }),
-            (Some(_), Some((_, of))) if !of.trim().is_empty() => Err(format!(
-                "`{text}` is nothing; a share of a limit is above 0% and below 1000%"
-            )),
-            _ => Err(format!(
-                "`{text}` is no share of a limit; expected a percentage above 0% and below 1000%, and the name of \
-                 a workload that is searched"
-            )),
+            (Some(share), Some((_, of))) if share.0 > 0.0 && !of.trim().is_empty() => {
+                Ok(ShareOfLimit {
+                    share: share.0,
+                    of: of.trim().to_owned(),
+                })
+            }
+            (Some(_), Some((_, of))) if !of.trim().is_empty() => {
+                Err(ShareError::Nothing(text.to_owned()))
+            }
+            _ => Err(ShareError::OtherForm(text.to_owned())),
         }
     }
 }
 
-impl fmt::Display for Share {
+impl fmt::Display for ShareOfLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} of {}", Percent(self.share), self.of)
     }
 }
 
-impl Share {
+impl ShareOfLimit {
     /// The load of a share, from the ends of the interval that the limit lies in: of the lower end
     /// up to 100 %, of the upper end above, so that the load is certainly on its side of the limit.
     /// Rounded away from the limit, to whole numbers or four digits. The second value is the end
     /// that it is a share of.
     ///
     /// # Errors
-    /// Why there is no such load, in words.
+    /// Why there is no such load.
     pub fn load(
         &self,
         axis: Axis,
         low: Option<f64>,
         high: Option<f64>,
-    ) -> Result<(f64, f64), String> {
+    ) -> Result<(f64, f64), NoLoad> {
         let above = self.share > 1.0;
         let Some(end) = (if above { high } else { low }) else {
-            let found = match (above, low) {
-                (true, Some(low)) => format!("at least {} and no upper end", axis.written(low)),
-                (true, None) => "no limit".to_owned(),
-                (false, _) => "no limit: no load stayed within what was asked for".to_owned(),
-            };
-            return Err(format!("the search of {} found {found}", self.of));
+            let of = self.of.clone();
+            return Err(match low.filter(|_| above) {
+                Some(low) => NoLoad::NoUpperEnd {
+                    of,
+                    low: axis.written(low),
+                },
+                None => NoLoad::NoLimit(of),
+            });
         };
         let load = axis.rounded(self.share * end, above);
         if axis != Axis::Rate && load < axis.range().0 {
-            Err(format!(
-                "{self} is less than the smallest {}: the search of {} found {}",
-                axis.name(),
-                self.of,
-                axis.written(end)
-            ))
+            Err(NoLoad::TooSmall {
+                share: self.clone(),
+                axis: axis.name(),
+                end: axis.written(end),
+            })
         } else {
             Ok((load, end))
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::cells::Cell;
-use crate::load::{OpenLoad, Share};
+use crate::load::{OpenLoad, ShareOfLimit};
 use crate::names::not_of_study;
 use crate::places::{FIND, Place, places};
 use crate::planned::PlannedTrial;
@@ -88,7 +88,7 @@ impl Study {
         &self,
         place: &Place,
         sought: &[&Place],
-    ) -> Result<Option<Share>, (String, Option<String>)> {
+    ) -> Result<Option<ShareOfLimit>, (String, Option<String>)> {
         let problem = |message: String, hint: Option<String>| Err((message, hint));
         let key = place.axis.name();
         if place.text == FIND {
@@ -105,9 +105,9 @@ impl Study {
         let example = format!(
             "write it as {key} = \"80% of NAME\", where NAME is a workload with {key} = \"find\""
         );
-        let share: Share = match place.text.parse() {
+        let share: ShareOfLimit = match place.text.parse() {
             Ok(share) => share,
-            Err(message) => return problem(message, Some(example)),
+            Err(error) => return problem(error.to_string(), Some(example)),
         };
         let workloads = self.tree.list("workload").iter();
         let names: Vec<&str> = workloads.map(|w| w.name().unwrap_or_default()).collect();

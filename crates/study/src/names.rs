@@ -4,9 +4,10 @@ use std::borrow::Borrow;
 
 use pubgauge_claims::Claim;
 use pubgauge_quantities::spelling::did_you_mean;
+use pubgauge_results::criterion::CriterionSpec;
 
 use crate::claim::{Fault, claim};
-use crate::criterion::{self, Criterion};
+use crate::criterion::{self, criterion};
 use crate::file::{NamedSettings, StudyFile, Systems};
 use crate::problem::Problem;
 use crate::resolve;
@@ -25,18 +26,21 @@ pub(crate) fn not_of_study<S: AsRef<str> + Borrow<str>>(
 }
 
 impl Study {
-    pub(crate) fn criteria(&self, base: &StudyFile, problems: &mut Vec<Problem>) -> Vec<Criterion> {
+    pub(crate) fn criteria(
+        &self,
+        base: &StudyFile,
+        problems: &mut Vec<Problem>,
+    ) -> Vec<CriterionSpec> {
         let mut criteria = Vec::new();
         for (nth, file) in base.criterion.iter().enumerate() {
-            let read = Criterion::new(file).and_then(|criterion| {
-                match window::unknown(&file.figure, base) {
+            let read =
+                criterion(file).and_then(|criterion| match window::unknown(&file.figure, base) {
                     None => Ok(criterion),
                     Some(message) => Err(criterion::Fault {
                         key: "figure",
                         message,
                     }),
-                }
-            });
+                });
             match read {
                 Ok(criterion) => criteria.push(criterion),
                 Err(fault) => {

@@ -7,11 +7,11 @@ use pubgauge_driver::addresses;
 use pubgauge_workload::{PlacementError, Workload};
 
 use crate::clash::Clash;
-use crate::known::Known;
+use crate::known::KnownSystems;
 
 /// The number of brokers of a system: as many as the study asks for (`asked`), else as many as run
 /// already.
-pub(crate) fn brokers_of(system: &str, asked: Option<u32>, known: &Known) -> u32 {
+pub(crate) fn brokers_of(system: &str, asked: Option<u32>, known: &KnownSystems) -> u32 {
     let running = || {
         if system.contains("://") {
             addresses(system).len() as u32

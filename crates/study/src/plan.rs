@@ -11,7 +11,7 @@ use rand::seq::SliceRandom;
 
 use crate::cells::{Cell, Crossed, add_trials, crossed};
 use crate::clash::{Clash, Clashes};
-use crate::file::{Order, StudyFile, Systems, WorkloadFile};
+use crate::file::{StudyFile, Systems, TrialOrder, WorkloadFile};
 use crate::known::{PlanOptions, no_such_system};
 use crate::places::restored;
 use crate::placing;
@@ -167,9 +167,9 @@ impl Study {
             )));
         }
         let order = if rounds {
-            Order::Listed
+            TrialOrder::Listed
         } else {
-            base.order.unwrap_or(Order::Random)
+            base.order.unwrap_or(TrialOrder::Random)
         };
         if let (true, Some(repeats)) = (rounds, base.repeats) {
             all_notes.insert(format!(
@@ -302,7 +302,7 @@ impl Study {
 
 /// Puts trials in order: all first repeats, then all second ones, and so on; shuffled within each.
 /// Drift over time then affects all systems alike, and an interrupted run has complete repeats.
-fn in_order(trials: &mut [PlannedTrial], order: Order, seed: u64) {
+fn in_order(trials: &mut [PlannedTrial], order: TrialOrder, seed: u64) {
     // In place, unlike a stable sort.
     trials.sort_unstable_by_key(|trial| (trial.repeat, trial.listed));
     for repeat in trials.chunk_by_mut(|a, b| a.repeat == b.repeat) {
@@ -310,7 +310,7 @@ fn in_order(trials: &mut [PlannedTrial], order: Order, seed: u64) {
             trial.listed = listed;
         }
     }
-    if order == Order::Random {
+    if order == TrialOrder::Random {
         let mut draws = StdRng::seed_from_u64(seed);
         for repeat in trials.chunk_by_mut(|a, b| a.repeat == b.repeat) {
             repeat.shuffle(&mut draws);

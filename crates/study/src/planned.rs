@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use pubgauge_claims::Claim;
 use pubgauge_driver::{Settings, Unsupported};
-use pubgauge_network::{Network, Sizes};
+use pubgauge_network::{HostSizes, Network};
+use pubgauge_quantities::Share;
+use pubgauge_results::criterion::CriterionSpec;
 use pubgauge_workload::{SECOND, Trace, Until, Workload};
 
 use crate::compare::ComparePlan;
-use crate::criterion::Criterion;
-use crate::file::LimitsFile;
-use crate::load::{OpenLoad, Share};
+use crate::load::{OpenLoad, ShareOfLimit};
 use crate::problem::StudyError;
 use crate::search::SearchPlan;
 use pubgauge_search::Axis;
@@ -33,7 +33,7 @@ pub struct Plan {
     /// Every trial, in the order in which they are to run.
     pub trials: Vec<PlannedTrial>,
     /// The criteria of the study.
-    pub criteria: Vec<Criterion>,
+    pub criteria: Vec<CriterionSpec>,
     /// The claims, judged by what was measured.
     pub claims: Vec<Claim>,
     /// Cells that a system cannot honour; filled by [`Plan::split_unsupported`].
@@ -83,7 +83,7 @@ pub struct PlannedTrial {
     /// Processes on each side for the workers; threads of one process if absent.
     pub processes: Option<u32>,
     /// What each instance of the system gets of the machine at most.
-    pub limits: LimitsFile,
+    pub limits: Share,
     /// Whether system calls are counted.
     pub count_system_calls: bool,
     /// The interface whose traffic is counted: `lo`, or `NAMESPACE/INTERFACE`.
@@ -93,9 +93,9 @@ pub struct PlannedTrial {
     /// The network that brokers and devices are on; all on this host if absent.
     pub network: Option<Arc<Network>>,
     /// Hosts of given sizes: those of the network, if it has some, else hosts on this machine without links.
-    pub hosts: Option<Arc<Sizes>>,
+    pub hosts: Option<Arc<HostSizes>>,
     /// What each worker process gets of the machine at most.
-    pub client_limits: LimitsFile,
+    pub client_limits: Share,
     /// The workload, over `brokers` brokers; shared by all its trials.
     pub workload: Arc<Workload>,
     /// Number of brokers.
@@ -169,7 +169,7 @@ impl PlannedTrial {
     }
 
     /// What its load is a share of, and of which value.
-    pub fn share(&self) -> Option<(&Share, Axis)> {
+    pub fn share(&self) -> Option<(&ShareOfLimit, Axis)> {
         let load = self.load.as_ref()?;
         Some((load.share.as_ref()?, load.place.axis))
     }

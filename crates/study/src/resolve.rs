@@ -18,7 +18,7 @@ use pubgauge_workload::{
 use crate::clash::{Clash, Clashes};
 use crate::file::{
     AnsweredByFile, ArrivalsFile, Drawn, ExchangeFile, FlowFile, OneSize, PayloadFile, PhasesFile,
-    ReplayMode as ReplayModeFile, WorkloadFile,
+    ReplayModeFile, WorkloadFile,
 };
 use crate::phases::resolve_phases;
 pub(crate) use checks::{check_bed, check_parts};

@@ -33,16 +33,16 @@ const PAUSES: [Duration; 2] = [Duration::from_millis(5), Duration::from_millis(2
 
 /// What a system counted from [`Running::begin_counting`] to [`Counting::finish`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Counted {
+pub struct SystemCounts {
     /// Messages it received from publishers; `None` if it keeps no such count.
-    pub published: Option<Count>,
+    pub published: Option<SystemCount>,
     /// Messages it sent to subscribers, one for each of them; `None` if it keeps no such count.
-    pub delivered: Option<Count>,
+    pub delivered: Option<SystemCount>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Count {
+pub enum SystemCount {
     /// This many messages of all clients: measured ones, those of the warm-up, sentinels, and those
     /// that were sent a second time because a connection broke.
     Messages(u64),
@@ -114,7 +114,7 @@ impl Counting {
     /// `agrees` is asked after each reading. Until it says yes, the counts are read again, because
     /// the system may still be taking in what was sent to it last. Counts that have not changed for
     /// a second are what the system counted, whether they agree or not; counts that still rise when
-    /// `counters.time-out-s` (default 5 s) is over are [`Count::NotRead`]. Counts that are not
+    /// `counters.time-out-s` (default 5 s) is over are [`SystemCount::NotRead`]. Counts that are not
     /// comparable with the settings of the trial are not read.
     ///
     /// Where the trial left messages under way or lost a connection, a count may differ for that
@@ -126,8 +126,8 @@ impl Counting {
         &self,
         running: &Running,
         driver: &dyn Driver,
-        agrees: impl FnMut(&Counted) -> bool + Send,
-    ) -> Counted {
+        agrees: impl FnMut(&SystemCounts) -> bool + Send,
+    ) -> SystemCounts {
         let counted = namespace::on(running.host(), || {
             self.finish_there(running, driver, agrees)
         });
@@ -138,8 +138,8 @@ impl Counting {
         &self,
         running: &Running,
         driver: &dyn Driver,
-        mut agrees: impl FnMut(&Counted) -> bool,
-    ) -> Counted {
+        mut agrees: impl FnMut(&SystemCounts) -> bool,
+    ) -> SystemCounts {
         if !self.is_of_use() || self.before.is_err() {
             return self.counted(&Ok([None; 2]));
         }
@@ -210,35 +210,35 @@ impl Counting {
     }
 
     /// The differences between the beginning and a reading.
-    fn counted(&self, after: &Result<Pair<u64>, String>) -> Counted {
+    fn counted(&self, after: &Result<Pair<u64>, String>) -> SystemCounts {
         let both = self.counters.both();
         let count = |which: usize| {
             let counter = both[which]?;
             Some(match (&self.not_comparable[which], &self.before, after) {
-                (Some(why), ..) => Count::NotComparable(why.clone()),
-                (_, Err(why), _) => Count::NotRead(why.clone()),
-                (_, _, Err(why)) => Count::NotRead(why.clone()),
+                (Some(why), ..) => SystemCount::NotComparable(why.clone()),
+                (_, Err(why), _) => SystemCount::NotRead(why.clone()),
+                (_, _, Err(why)) => SystemCount::NotRead(why.clone()),
                 (_, Ok(before), Ok(after)) => difference(before[which], after[which], counter),
             })
         };
-        Counted {
+        SystemCounts {
             published: count(0),
             delivered: count(1),
         }
     }
 }
 
-impl Counted {
+impl SystemCounts {
     fn is_failed(&self) -> bool {
         let mut both = self.published.iter().chain(&self.delivered);
-        both.any(|count| matches!(count, Count::NotRead(_)))
+        both.any(|count| matches!(count, SystemCount::NotRead(_)))
     }
 
     fn still_rising(mut self, time_out: Duration) -> Self {
         for count in self.published.iter_mut().chain(&mut self.delivered) {
-            if let Count::Messages(n) | Count::Routed(n) = count {
+            if let SystemCount::Messages(n) | SystemCount::Routed(n) = count {
                 let seconds = time_out.as_secs_f64();
-                *count = Count::NotRead(format!(
+                *count = SystemCount::NotRead(format!(
                     "after {seconds} s it was at {n} and rising: the system has not taken in all that was sent to it"
                 ));
             }
@@ -247,14 +247,14 @@ impl Counted {
     }
 }
 
-fn difference(before: Option<u64>, after: Option<u64>, counter: &Counter) -> Count {
+fn difference(before: Option<u64>, after: Option<u64>, counter: &Counter) -> SystemCount {
     match (before, after) {
         (Some(before), Some(after)) => match after.checked_sub(before) {
-            Some(messages) if counter.routed_only => Count::Routed(messages),
-            Some(messages) => Count::Messages(messages),
-            None => Count::NotRead(format!("the count fell from {before} to {after}")),
+            Some(messages) if counter.routed_only => SystemCount::Routed(messages),
+            Some(messages) => SystemCount::Messages(messages),
+            None => SystemCount::NotRead(format!("the count fell from {before} to {after}")),
         },
-        _ => Count::NotRead("the system did not tell it".into()),
+        _ => SystemCount::NotRead("the system did not tell it".into()),
     }
 }
 

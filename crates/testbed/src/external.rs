@@ -7,7 +7,7 @@ use std::path::Path;
 pub use pubgauge_driver::PASSWORD_VARIABLE;
 use pubgauge_driver::{Drivers, Secret, addresses};
 
-use crate::file::{Kind, Login, Origin, SystemFile};
+use crate::file::{Login, Origin, SystemFile, SystemKind};
 use crate::spelling::spelling_hint;
 
 /// Largest file with a password, bytes.
@@ -197,7 +197,7 @@ fn external(address: String, driver: &str, user: Option<&str>) -> SystemFile {
         name: address.clone(),
         driver: driver.to_owned(),
         description: "already running; neither started nor stopped by pubgauge".to_owned(),
-        kind: Kind::External,
+        kind: SystemKind::External,
         endpoints: vec![address],
         login: user.map(|user| Login {
             username: user.to_owned(),
@@ -371,7 +371,7 @@ mod tests {
             let system = from_address(address).unwrap();
             assert_eq!(system.driver, driver);
             assert_eq!(system.endpoints, [endpoint]);
-            assert_eq!(system.kind, Kind::External);
+            assert_eq!(system.kind, SystemKind::External);
             assert_eq!(system.login.as_ref().map(|l| l.username.as_str()), user);
         }
     }

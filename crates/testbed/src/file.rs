@@ -15,8 +15,8 @@ pub use counters::{Counter, Counters};
 pub use fault::FileError;
 pub use install::{Install, Maven};
 pub use parts::{
-    ConfigFile, Deviation, Find, Hook, Kind, Limits, Login, Origin, Probe, Ready, Run, Signal,
-    Stop, VersionQuery, When,
+    ConfigFile, Deviation, Find, Hook, Limits, Login, Origin, Probe, Ready, RunCommand, Signal,
+    Stop, SystemKind, VersionQuery, When,
 };
 
 mod check;
@@ -45,7 +45,7 @@ pub struct SystemFile {
     pub description: String,
     /// How it is started.
     #[serde(default)]
-    pub kind: Kind,
+    pub kind: SystemKind,
     /// What it can do, in the driver's words, for example `mqtt-3.1.1`, `mqtt-5`, `tls`.
     #[serde(default)]
     pub features: Vec<String>,
@@ -81,7 +81,7 @@ pub struct SystemFile {
     pub login: Option<Login>,
     /// What is executed, and with what.
     #[serde(default)]
-    pub run: Run,
+    pub run: RunCommand,
     /// Files written into the private folder before the start.
     #[serde(default)]
     pub files: Vec<ConfigFile>,

@@ -11,7 +11,7 @@ use pubgauge_driver::Drivers;
 
 use crate::command;
 use crate::external;
-use crate::file::{Kind, Maven, SystemFile};
+use crate::file::{Maven, SystemFile, SystemKind};
 use crate::instance::lock;
 use crate::listing::InstallCommands;
 use crate::template::{HOST, fill, fill_all};
@@ -21,7 +21,7 @@ pub(crate) const DESCRIPTION: &str = ".installed-from.json";
 
 /// The parts of a system on this machine.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Found {
+pub struct Installation {
     /// The executable; absent for systems that have none.
     pub executable: Option<PathBuf>,
     /// The placeholders `{exe}`, `{cache}`, `{user}`, `{pubgauge}`, those of `find.paths` and
@@ -62,7 +62,7 @@ pub(crate) fn find(
     system: &SystemFile,
     program: &Path,
     drivers: &Drivers,
-) -> Result<Found, Missing> {
+) -> Result<Installation, Missing> {
     let missing = |reason: String| Missing {
         system: system.name.clone(),
         reason,
@@ -74,19 +74,19 @@ pub(crate) fn find(
     let settings = system.settings.clone();
     values.insert("settings".into(), settings.unwrap_or_else(|| "{}".into()));
     let executable = match system.kind {
-        Kind::Library => None,
-        Kind::External => {
+        SystemKind::Library => None,
+        SystemKind::External => {
             if let Some(variable) = &system.find.variable {
                 let address = external_address(system, variable, drivers).map_err(&missing)?;
                 values.insert("address".into(), address);
             }
             None
         }
-        Kind::Unavailable => {
+        SystemKind::Unavailable => {
             return Err(missing("it cannot be had".into()));
         }
-        Kind::Builtin => Some(program.to_owned()),
-        Kind::Process => Some(find_executable(system, &values).map_err(&missing)?),
+        SystemKind::Builtin => Some(program.to_owned()),
+        SystemKind::Process => Some(find_executable(system, &values).map_err(&missing)?),
     };
     if let Some(executable) = &executable {
         values.insert("exe".into(), executable.display().to_string());
@@ -108,24 +108,24 @@ pub(crate) fn find(
             folder.display()
         )));
     }
-    Ok(Found { executable, values })
+    Ok(Installation { executable, values })
 }
 
 /// The version of a system that was found, where it is known without running anything: of the path of its files, or
 /// of pubgauge itself.
-pub(crate) fn version_at_rest(system: &SystemFile, found: &Found) -> Option<String> {
+pub(crate) fn version_at_rest(system: &SystemFile, found: &Installation) -> Option<String> {
     let query = &system.version;
     match &query.path {
         _ if !query.command.is_empty() => None,
         Some(path) => capture(&fill(path, &found.values), &query.pattern),
-        None => (system.kind == Kind::Builtin).then(|| env!("CARGO_PKG_VERSION").to_owned()),
+        None => (system.kind == SystemKind::Builtin).then(|| env!("CARGO_PKG_VERSION").to_owned()),
     }
 }
 
 /// Asks a system that was found for its version; this may run its command. `None` if it does not report one.
 ///
 /// The answer is kept for the life of this process: a Java server takes a second to answer.
-pub fn version(system: &SystemFile, found: &Found) -> Option<String> {
+pub fn version(system: &SystemFile, found: &Installation) -> Option<String> {
     static KNOWN: Mutex<BTreeMap<String, Option<String>>> = Mutex::new(BTreeMap::new());
     let query = &system.version;
     if query.command.is_empty() {

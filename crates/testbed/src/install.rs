@@ -18,9 +18,9 @@ use rustix::fs::{FlockOperation, flock};
 
 use crate::command;
 use crate::file::install::coordinates;
-use crate::file::{Kind, Maven, SystemFile};
+use crate::file::{Maven, SystemFile, SystemKind};
 use crate::find::{
-    DESCRIPTION, Found, Missing, base_values, cache_folder, description, find, manager_tool,
+    DESCRIPTION, Installation, Missing, base_values, cache_folder, description, find, manager_tool,
     on_path, version,
 };
 use crate::log::last_lines;
@@ -40,7 +40,7 @@ const WORK: &str = "{work}";
 
 /// What an installation would do.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct InstallPlan {
     pub system: String,
     /// The package manager.
     pub manager: &'static str,
@@ -158,12 +158,12 @@ pub struct At<'a> {
     pub elapsed: Duration,
 }
 
-impl Plan {
+impl InstallPlan {
     /// What installing `system` would do here.
     ///
     /// # Errors
     /// If it is here already, cannot be installed at all, or a tool is missing for it.
-    pub fn new(system: &SystemFile, testbed: &Testbed) -> Result<Plan, NoPlan> {
+    pub fn new(system: &SystemFile, testbed: &Testbed) -> Result<InstallPlan, NoPlan> {
         if let Ok(found) = testbed.find(system) {
             return Err(NoPlan::Already {
                 system: system.name.clone(),
@@ -180,7 +180,7 @@ impl Plan {
             system: system.name.clone(),
             why,
         };
-        if matches!(system.kind, Kind::External | Kind::Unavailable) {
+        if matches!(system.kind, SystemKind::External | SystemKind::Unavailable) {
             let why = install.note.clone();
             return Err(not(why.unwrap_or_else(|| "it runs elsewhere".into())));
         }
@@ -226,7 +226,7 @@ impl Plan {
     }
 
     /// Looks for the parts of what was installed. It has no address that a driver must speak to.
-    fn find(&self) -> Result<Found, Missing> {
+    fn find(&self) -> Result<Installation, Missing> {
         let program = Path::new("/proc/self/exe");
         find(&self.file, program, &Drivers::default())
     }
@@ -377,7 +377,7 @@ impl Plan {
     }
 }
 
-fn by_commands(system: &SystemFile, manager: &'static str, commands: &[String]) -> Plan {
+fn by_commands(system: &SystemFile, manager: &'static str, commands: &[String]) -> InstallPlan {
     let values = base_values(system);
     let install = &system.install;
     let mut steps = fill_all(commands, &values);
@@ -403,8 +403,8 @@ fn plan_of(
     manager: &'static str,
     steps: Vec<String>,
     argvs: Vec<Vec<String>>,
-) -> Plan {
-    Plan {
+) -> InstallPlan {
+    InstallPlan {
         system: system.name.clone(),
         manager,
         steps,
@@ -420,7 +420,7 @@ fn plan_of(
 }
 
 /// The error is the tool that is missing.
-fn by_maven(system: &SystemFile, maven: &Maven) -> Result<Plan, String> {
+fn by_maven(system: &SystemFile, maven: &Maven) -> Result<InstallPlan, String> {
     let compiler = (!maven.compile.is_empty()).then_some("javac");
     let unpacker = (!maven.archives.is_empty()).then_some("tar");
     for tool in ["java", "mvn"].into_iter().chain(compiler).chain(unpacker) {
@@ -467,7 +467,7 @@ fn by_maven(system: &SystemFile, maven: &Maven) -> Result<Plan, String> {
     };
     let shown = |argv: &Vec<String>| argv.iter().map(quoted).collect::<Vec<_>>().join(" ");
     let steps = argvs.iter().map(shown).collect();
-    Ok(Plan {
+    Ok(InstallPlan {
         folder: Some(folder),
         download_mb: maven.download_mb,
         fetches,

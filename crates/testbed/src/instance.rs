@@ -52,7 +52,7 @@ impl Stopped {
 }
 
 /// What is needed to start and stop one process.
-pub(crate) struct Plan {
+pub(crate) struct StartPlan {
     pub system: String,
     pub argv: Vec<OsString>,
     pub env: Vec<(OsString, OsString)>,
@@ -77,7 +77,7 @@ pub(crate) enum Way {
 
 /// One started process with its descendants and its private folder.
 pub(crate) struct Instance {
-    plan: Arc<Plan>,
+    plan: Arc<StartPlan>,
     /// Whether it is started for a second time or more in its folder.
     again: bool,
     folder: Mutex<Option<TempDir>>,
@@ -150,7 +150,7 @@ fn close_registry() -> Vec<Arc<Instance>> {
 impl Instance {
     /// Starts the process and watches it. The error is that of the system call. With `again` it was
     /// started in this folder before.
-    pub fn start(plan: Arc<Plan>, folder: TempDir, again: bool) -> io::Result<Arc<Instance>> {
+    pub fn start(plan: Arc<StartPlan>, folder: TempDir, again: bool) -> io::Result<Arc<Instance>> {
         let stdout = Log::create(&folder.path().join("stdout.log"))?;
         let stderr = Log::create(&folder.path().join("stderr.log"))?;
         // Under the registry's lock, so that `stop_everything` knows of it at once.
@@ -162,7 +162,7 @@ impl Instance {
         let host = plan.host_share.as_deref();
         let (share, own) = match host {
             Some(_) => (Share::default(), BTreeMap::new()),
-            None => (Share::of(limits), limits.env.clone()),
+            None => (limits.share(), limits.env.clone()),
         };
         let holding = shares::hold(&share, &usable_cpus(), &limits.cpus, own);
         let mut env = plan.env.clone();
@@ -293,8 +293,8 @@ impl Instance {
     pub fn describe_end(&self) -> Option<String> {
         let status = self.exited()?;
         let host = self.plan.host_share.as_ref();
-        let share = host.map_or(Share::of(&self.plan.limits), |host| host.share());
-        let memory = share.words_behind_end(&self.held, status);
+        let share = host.map_or(self.plan.limits.share(), |host| host.share());
+        let memory = self.held.words_behind_end(&share, status);
         Some(format!(
             "{} {}{memory}; {}",
             self.plan.system,
@@ -422,7 +422,7 @@ fn being_stopped() -> io::Error {
 
 /// Executes the hooks of a moment in the plan's environment; `again` if the system was started in
 /// its folder before.
-pub(crate) fn run_hooks(plan: &Plan, when: When, again: bool) -> Result<(), String> {
+pub(crate) fn run_hooks(plan: &StartPlan, when: When, again: bool) -> Result<(), String> {
     let now = |hook: &&Hook| hook.when == when && !(again && hook.first_start_only);
     for hook in plan.hooks.iter().filter(now) {
         let time_out = Duration::from_secs_f64(hook.time_out_s);

@@ -24,17 +24,17 @@ pub struct Crossed {
 
 /// Bytes and packets that have crossed an interface in each direction since it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Ways {
+pub struct Directions {
     pub received: Crossed,
     /// What it sent: a multicast packet counts once, whatever the number of receivers.
     pub sent: Crossed,
 }
 
-impl std::ops::Sub for Ways {
-    type Output = Ways;
+impl std::ops::Sub for Directions {
+    type Output = Directions;
 
-    fn sub(self, before: Ways) -> Ways {
-        Ways {
+    fn sub(self, before: Directions) -> Directions {
+        Directions {
             received: self.received - before.received,
             sent: self.sent - before.sent,
         }
@@ -88,7 +88,7 @@ impl InterfaceCounter {
     /// # Errors
     /// The kernel does not tell, or the interface is gone.
     pub fn read(&self) -> io::Result<Crossed> {
-        let Ways { received, sent } = self.read_ways()?;
+        let Directions { received, sent } = self.read_ways()?;
         let both = u64::from(self.name != "lo");
         Ok(Crossed {
             bytes: sent.bytes + both * received.bytes,
@@ -100,7 +100,7 @@ impl InterfaceCounter {
     ///
     /// # Errors
     /// As [`InterfaceCounter::read`].
-    pub fn read_ways(&self) -> io::Result<Ways> {
+    pub fn read_ways(&self) -> io::Result<Directions> {
         let mut text = Vec::new();
         let mut piece = [0; 16 << 10];
         loop {
@@ -115,7 +115,7 @@ impl InterfaceCounter {
 }
 
 /// The counters of an interface in the text of `/proc/net/dev`.
-fn counters(text: &str, name: &str) -> Option<Ways> {
+fn counters(text: &str, name: &str) -> Option<Directions> {
     let lines = text.lines().filter_map(|line| line.split_once(':'));
     let (_, numbers) = lines
         .into_iter()
@@ -131,7 +131,7 @@ fn counters(text: &str, name: &str) -> Option<Ways> {
         };
         Some(Crossed { bytes, packets })
     };
-    Some(Ways {
+    Some(Directions {
         received: crossed(0)?,
         sent: crossed(8)?,
     })
@@ -149,7 +149,7 @@ mod tests {
             eth0:1000 10 0 0 0 0 0 0 20 2 0 0 0 0 0 0\n";
         let ways = |[came, sent]: [[u64; 2]; 2]| {
             let crossed = |[bytes, packets]: [u64; 2]| Crossed { bytes, packets };
-            Some(Ways {
+            Some(Directions {
                 received: crossed(came),
                 sent: crossed(sent),
             })

@@ -38,12 +38,14 @@ mod syscalls;
 pub mod template;
 
 pub use catalog::{Catalog, CatalogError};
-pub use counters::{Count, Counted, Counting};
+pub use counters::{Counting, SystemCount, SystemCounts};
 pub use external::{AddressError, PASSWORD_VARIABLE, from_address, join_addresses, password};
-pub use file::{Deviation, FileError, Install, Kind, Maven, Probe, SystemFile, UnknownVariant};
-pub use find::{Found, Missing, cache_folder, on_path, version};
+pub use file::{
+    Deviation, FileError, Install, Maven, Probe, SystemFile, SystemKind, UnknownVariant,
+};
+pub use find::{Installation, Missing, cache_folder, on_path, version};
 pub use instance::{Stopped, kill_everything, stop_everything};
-pub use interface::{Crossed, InterfaceCounter, Ways};
+pub use interface::{Crossed, Directions, InterfaceCounter};
 pub use limits::{TooFewDescriptors, max_open_files, raise_nofile};
 pub use listing::{InstallCommands, Listing};
 pub use machine::{MachineFacts, load_average, machine_facts};

@@ -30,7 +30,7 @@ const OWN_THREADS: u64 = 4;
 
 /// What one trial needs of the client's process and host, at least.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Needs {
+pub struct ResourceNeeds {
     pub clients: u64,
     /// Descriptors of clients and their libraries.
     pub files: u64,
@@ -65,7 +65,7 @@ pub struct ServerNeeds {
 ///
 /// # Errors
 /// The first thing that does not suffice, with what is needed, what there is, and a hint.
-pub fn check(needs: &Needs, available: &Available) -> Result<(), Shortage> {
+pub fn check(needs: &ResourceNeeds, available: &Available) -> Result<(), Shortage> {
     let limit = available.files_limit;
     let threads = needs.workers + needs.library_threads;
     let beside = available.files_open + files_beside(threads, needs.server.is_some(), limit);
@@ -132,7 +132,7 @@ pub(crate) fn kept_threads(limit: u64) -> usize {
     if limit < 1024 { 8 } else { 64 }
 }
 
-fn fit(needs: &Needs, beside: u64, limit: u64) -> Result<(), TooFewDescriptors> {
+fn fit(needs: &ResourceNeeds, beside: u64, limit: u64) -> Result<(), TooFewDescriptors> {
     let needed = needs.files.saturating_add(beside);
     if needed <= limit {
         return Ok(());

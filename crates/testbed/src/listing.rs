@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use crate::catalog::Catalog;
-use crate::file::{Kind, Origin, SystemFile};
+use crate::file::{Origin, SystemFile, SystemKind};
 use crate::find;
 use crate::start::Testbed;
 
@@ -19,7 +19,7 @@ pub struct Listing {
     /// The driver that speaks to it.
     pub driver: String,
     /// How it is started.
-    pub kind: Kind,
+    pub kind: SystemKind,
     /// Its variants, the default one first.
     pub variants: Vec<String>,
     /// What it can do, in the driver's words.

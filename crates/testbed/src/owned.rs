@@ -80,7 +80,7 @@ impl OwnedFolder {
     /// Gives the finished folder its final name; dropping this then leaves it.
     ///
     /// # Errors
-    /// That of the rename, above all if something of that name exists; the folder is then removed.
+    /// An error of the rename, above all if something of that name exists; the folder is removed then.
     pub fn into_place(mut self, target: &Path) -> io::Result<()> {
         std::fs::rename(&self.path, target)?;
         self.in_place = true;

@@ -137,7 +137,7 @@ impl Piped {
         let how = loop {
             match guard.report(ENDING) {
                 Some(Report::Exited(status)) => {
-                    let memory = self.share.words_behind_end(self.held(), status);
+                    let memory = self.held().words_behind_end(&self.share, status);
                     break format!("{}{memory}", describe_exit(status));
                 }
                 Some(Report::Started(_) | Report::Signalled) => {}
@@ -163,7 +163,7 @@ impl Piped {
 
 impl Confinement<'_> {
     fn hold(&self, usable: Vec<usize>) -> Holding {
-        let usable = self.share.in_turn(usable, self.number);
+        let usable = shares::in_turn(&self.share, usable, self.number);
         shares::hold(&self.share, &usable, self.bound.as_slice(), [])
     }
 }
@@ -187,7 +187,7 @@ mod tests {
                 cores: Some(cores),
                 memory_bytes: None,
             };
-            let usable = share.in_turn(vec![4, 5, 6, 7], number);
+            let usable = shares::in_turn(&share, vec![4, 5, 6, 7], number);
             usable[usable.len() - f64::ceil(cores) as usize..].to_vec()
         };
         let one: Vec<_> = (0..5).map(|number| taken(0.5, number)).collect();

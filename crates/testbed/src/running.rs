@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicI32;
 use std::time::{Duration, Instant};
 
+use pubgauge_conformance::{Lifecycle, ServerEnd};
 use pubgauge_driver::Target;
 use tempfile::TempDir;
 
 use crate::domain::Domain;
 use crate::file::{Counters, When};
-use crate::instance::{Instance, Plan, Stopped, Way, run_hooks, tree};
+use crate::instance::{Instance, StartPlan, Stopped, Way, run_hooks, tree};
 use crate::namespace::{self, NetworkHost};
 use crate::ports::Held;
 use crate::readiness::{NotReady, Readiness};
@@ -41,7 +42,7 @@ pub struct Running {
 /// A started process and what is needed to start it again.
 pub(crate) struct Life {
     pub instance: Arc<Instance>,
-    pub plan: Arc<Plan>,
+    pub plan: Arc<StartPlan>,
     pub readiness: Readiness,
     pub ports: Vec<u16>,
     /// Reserves the ports while the system is down.
@@ -193,6 +194,34 @@ impl Running {
 
     fn instance(&self) -> Option<&Instance> {
         self.life.as_ref().map(|life| &*life.instance)
+    }
+}
+
+impl Lifecycle for Running {
+    fn restart(&mut self, how: ServerEnd) -> Result<(), Box<dyn std::error::Error>> {
+        match how {
+            ServerEnd::Killed => self.kill(),
+            ServerEnd::Stopped => self.halt(),
+        };
+        Running::restart(self)?;
+        Ok(())
+    }
+
+    fn pause(&mut self, paused: bool) -> bool {
+        Running::pause(self, paused);
+        true
+    }
+
+    fn ended(&mut self) -> Option<String> {
+        // Connections end with a process, a moment before its parent is notified.
+        let patience = Instant::now() + Duration::from_millis(500);
+        loop {
+            let end = Running::ended(self);
+            if end.is_some() || Instant::now() >= patience {
+                return end;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 }
 

@@ -26,7 +26,9 @@ use cgroup::Cgroups;
 pub(crate) use cgroup::Group;
 pub use host::HostShare;
 pub use pubgauge_driver::share::{MAX_CORES, MIN_CORES, MIN_MEMORY_MIB};
-pub use share::{Held, PERIOD_US, Share};
+pub use pubgauge_quantities::Share;
+pub(crate) use share::in_turn;
+pub use share::{Held, PERIOD_US};
 
 /// A share that is held until this is dropped.
 #[derive(Debug, Default)]

@@ -13,9 +13,9 @@ use std::time::Instant;
 use pubgauge_driver::{Driver, Drivers, Secret, Target};
 
 use crate::domain::Domain;
-use crate::file::{Kind, SystemFile, UnknownVariant, When};
-use crate::find::{self, Found, Missing};
-use crate::instance::{Instance, Plan, private_folder, run_hooks};
+use crate::file::{SystemFile, SystemKind, UnknownVariant, When};
+use crate::find::{self, Installation, Missing};
+use crate::instance::{Instance, StartPlan, private_folder, run_hooks};
 use crate::limits::max_open_files;
 use crate::namespace::{self, Site};
 use crate::ports::{self, Ports};
@@ -23,7 +23,7 @@ use crate::readiness::{NotReady, Readiness};
 use crate::realtime::{list, usable_cpus};
 use crate::residents::MARK;
 use crate::running::{Life, Record, Running};
-use crate::shares::{Held, Share};
+use crate::shares::Held;
 use crate::start_error::{PLAIN, StartError};
 use crate::template::{DOMAIN, HOST, fill, fill_all, names};
 
@@ -89,7 +89,7 @@ impl Testbed {
     ///
     /// # Errors
     /// Says what was looked for, where, and how to install it.
-    pub fn find(&self, system: &SystemFile) -> Result<Found, Missing> {
+    pub fn find(&self, system: &SystemFile) -> Result<Installation, Missing> {
         find::find(system, &self.program, &self.drivers)
     }
 
@@ -150,10 +150,12 @@ impl Testbed {
         check_limits(&system)?;
         let version = find::version(&system, &found);
         let mut running = match system.kind {
-            Kind::Library | Kind::External | Kind::Unavailable => {
+            SystemKind::Library | SystemKind::External | SystemKind::Unavailable => {
                 self.reach(&system, &found, scratch)?
             }
-            Kind::Process | Kind::Builtin => self.start_process(site, &system, &found, scratch)?,
+            SystemKind::Process | SystemKind::Builtin => {
+                self.start_process(site, &system, &found, scratch)?
+            }
         };
         running.version = version;
         Ok(running)
@@ -163,7 +165,7 @@ impl Testbed {
     fn reach(
         &self,
         system: &SystemFile,
-        found: &Found,
+        found: &Installation,
         scratch: &Path,
     ) -> Result<Running, StartError> {
         let folder = private_folder(&short_name(system), scratch)
@@ -199,7 +201,7 @@ impl Testbed {
         &self,
         site: &Site,
         system: &SystemFile,
-        found: &Found,
+        found: &Installation,
         scratch: &Path,
     ) -> Result<Running, StartError> {
         check_place(system, scratch)?;
@@ -232,7 +234,7 @@ impl Testbed {
         &self,
         site: &Site,
         system: &SystemFile,
-        found: &Found,
+        found: &Installation,
         scratch: &Path,
     ) -> Result<Result<Running, String>, StartError> {
         let begin = Instant::now();
@@ -262,7 +264,7 @@ impl Testbed {
         for hook in &mut hooks {
             hook.command = fill_all(&hook.command, &values);
         }
-        let plan = Plan {
+        let plan = StartPlan {
             system: name(),
             argv: record.command.iter().map(OsString::from).collect(),
             env: record.env.iter().map(os_env).collect(),
@@ -333,7 +335,7 @@ impl Testbed {
         let own = login.and_then(|login| login.password.as_ref());
         let password = match (system.kind, own) {
             (_, Some(password)) => Some(Secret::new(fill(password, values))),
-            (Kind::External, None) => self.password.clone(),
+            (SystemKind::External, None) => self.password.clone(),
             _ => None,
         };
         Target {
@@ -368,7 +370,7 @@ fn ports_taken(what: &str, ports: &[u16], instance: &Instance) -> bool {
 fn check_place(system: &SystemFile, scratch: &Path) -> Result<(), StartError> {
     let odd = |c: &char| !(c.is_alphanumeric() || PLAIN.contains(*c));
     let what = match scratch.to_str() {
-        _ if system.kind == Kind::Builtin => return Ok(()),
+        _ if system.kind == SystemKind::Builtin => return Ok(()),
         None => "what is not UTF-8".to_owned(),
         Some(path) => match path.chars().find(odd) {
             None => return Ok(()),
@@ -419,9 +421,9 @@ fn record(system: &SystemFile) -> Record {
 /// the start tells.
 fn not_started(system: &SystemFile) -> Held {
     let why = match system.kind {
-        _ if Share::of(&system.limits).is_none() => return Held::default(),
-        Kind::Library => "the system works inside the client",
-        Kind::External => "pubgauge did not start the system",
+        _ if system.limits.share().is_none() => return Held::default(),
+        SystemKind::Library => "the system works inside the client",
+        SystemKind::External => "pubgauge did not start the system",
         _ => return Held::default(),
     };
     Held {
@@ -433,7 +435,7 @@ fn not_started(system: &SystemFile) -> Held {
 /// A name fit for a folder: the name of an external system is an address.
 fn short_name(system: &SystemFile) -> String {
     match system.kind {
-        Kind::External => "external".to_owned(),
+        SystemKind::External => "external".to_owned(),
         _ => system.name.clone(),
     }
 }

@@ -8,7 +8,7 @@ use pubgauge_driver::{Driver, OnFull, Reliability, Settings};
 use pubgauge_driver_mqtt::MqttDriver;
 use pubgauge_driver_zeromq::{ForwarderOptions, ZeromqDriver, forwarder};
 use pubgauge_testbed::file::Counters;
-use pubgauge_testbed::{Count, Counted};
+use pubgauge_testbed::{SystemCount, SystemCounts};
 use traffic::{Traffic, counted, start, system};
 
 #[path = "it/traffic/mod.rs"]
@@ -115,7 +115,8 @@ fn it_counts_from_its_start_only() {
         .begin_counting(std::slice::from_ref(&settings))
         .unwrap();
     running.restart().unwrap();
-    let Some(Count::NotRead(why)) = counting.finish(&running, &MqttDriver, |_| true).published
+    let Some(SystemCount::NotRead(why)) =
+        counting.finish(&running, &MqttDriver, |_| true).published
     else {
         panic!("the count went on over a restart");
     };
@@ -124,14 +125,16 @@ fn it_counts_from_its_start_only() {
         .begin_counting(std::slice::from_ref(&settings))
         .unwrap();
     let first = counting.finish(&running, &MqttDriver, |_| true);
-    assert_eq!(first.published, Some(Count::Messages(0)));
-    let Some(Count::NotRead(why)) = counted(&running, &MqttDriver, &settings, MANY).1.published
+    assert_eq!(first.published, Some(SystemCount::Messages(0)));
+    let Some(SystemCount::NotRead(why)) =
+        counted(&running, &MqttDriver, &settings, MANY).1.published
     else {
         panic!("the second trial's count has what the first one left");
     };
     assert!(why.contains("has served a trial already"), "{why}");
     running.kill();
-    let Some(Count::NotRead(why)) = counting.finish(&running, &MqttDriver, |_| true).published
+    let Some(SystemCount::NotRead(why)) =
+        counting.finish(&running, &MqttDriver, |_| true).published
     else {
         panic!("a killed broker told its count");
     };
@@ -152,7 +155,7 @@ fn what_topics_do_not_tell_is_not_read() {
         let counted = counting.finish(&running, &MqttDriver, |_| false);
         running.pause(false);
         match counted.published {
-            Some(Count::NotRead(why)) => why,
+            Some(SystemCount::NotRead(why)) => why,
             other => panic!("it was read: {other:?}"),
         }
     };
@@ -181,13 +184,13 @@ fn the_forwarder_counts_what_it_forwards() {
         ..MANY
     };
     let (happened, counted) = counted(&running, &ZeromqDriver, &settings, one);
-    let routed = |count| Counted {
+    let routed = |count| SystemCounts {
         published: Some(count),
         delivered: None,
     };
     assert_eq!(
         counted,
-        routed(Count::Routed(happened.delivered)),
+        routed(SystemCount::Routed(happened.delivered)),
         "{happened:?}"
     );
     settings.on_full = Some(OnFull::Drop);
@@ -198,6 +201,6 @@ fn the_forwarder_counts_what_it_forwards() {
     let why = "with on-full:drop: publishers drop what does not fit into their queues, before the forwarder";
     assert_eq!(
         counting.finish(&running, &ZeromqDriver, |_| true),
-        routed(Count::NotComparable(why.into()))
+        routed(SystemCount::NotComparable(why.into()))
     );
 }

@@ -7,6 +7,7 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use pubgauge_testbed::{Catalog, SystemFile, Testbed, stop_everything};
+use pubgauge_testing::alive;
 
 /// A broker beside a server with a daemon of its own that hears no signal but SIGKILL.
 const FORKING: &str = r#"
@@ -118,10 +119,4 @@ fn begin(scratch: &Path, then: &str) -> (Child, impl BufRead, Vec<i32>) {
         .map(|pid| pid.parse().expect("number"))
         .collect();
     (victim, lines, pids)
-}
-
-fn alive(pid: i32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(") ")
-        .is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
 }

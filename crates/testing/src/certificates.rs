@@ -1,7 +1,77 @@
-//! Self-signed server certificates, made by openssl.
+//! Certificates: those of a private authority, and self-signed ones, made by openssl.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use pubgauge_driver::Tls;
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, KeyUsagePurpose,
+};
+use tempfile::TempDir;
+
+/// A private authority. Its certificate `ca.pem`, and those that it signs, are in a folder of its own.
+pub struct Authority {
+    issuer: CertifiedIssuer<'static, KeyPair>,
+    folder: TempDir,
+}
+
+impl Authority {
+    #[allow(clippy::new_without_default)] // Writes files.
+    pub fn new() -> Authority {
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        let name = &mut params.distinguished_name;
+        name.push(DnType::CommonName, "test authority");
+        let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("ca.pem"), issuer.pem()).unwrap();
+        Authority { issuer, folder }
+    }
+
+    pub fn dir(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// A file of its folder.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.dir().join(name)
+    }
+
+    /// Signs a certificate for these names, changed by `change`: the files `WHO.pem` and `WHO.key`.
+    pub fn sign(
+        &self,
+        who: &str,
+        names: &[&str],
+        change: impl FnOnce(&mut CertificateParams),
+    ) -> (PathBuf, PathBuf) {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let mut params = CertificateParams::new(names).unwrap();
+        params.distinguished_name.push(DnType::CommonName, who);
+        change(&mut params);
+        let key = KeyPair::generate().unwrap();
+        let (pem_file, key_file) = (
+            self.file(&format!("{who}.pem")),
+            self.file(&format!("{who}.key")),
+        );
+        let pem = params.signed_by(&key, &self.issuer).unwrap().pem();
+        std::fs::write(&pem_file, pem).unwrap();
+        std::fs::write(&key_file, key.serialize_pem()).unwrap();
+        (pem_file, key_file)
+    }
+
+    /// Signs a certificate for a server on this host, `server.pem`, and one for a client: what the client is to use.
+    pub fn both_sides(&self, client: &str) -> Tls {
+        self.sign("server", &["127.0.0.1", "localhost"], |_| {});
+        let (cert_file, key_file) = self.sign(client, &[], |_| {});
+        Tls {
+            ca_file: Some(self.file("ca.pem")),
+            cert_file: Some(cert_file),
+            key_file: Some(key_file),
+            ..Tls::default()
+        }
+    }
+}
 
 /// Kinds of self-signed certificates, by how openssl makes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

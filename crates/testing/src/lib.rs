@@ -11,16 +11,25 @@ use std::time::Duration;
 use libtest_mimic::{Arguments, Trial};
 
 use pubgauge_driver::*;
+use pubgauge_testbed::Running;
 
+pub mod allocator;
 pub mod bench;
 pub mod certificates;
+mod checked;
 pub mod confined;
 pub mod exhaustion;
+pub mod mosquitto;
 mod places;
+mod server;
+mod settings;
 mod shared;
 pub mod throttle;
 
+pub use checked::{CheckedRig, Heard, Recorder, subscription};
 pub use places::separate_places;
+pub use server::{Server, conforms, conforms_with_kill, system};
+pub use settings::{every_setting_is_answered, refused, refused_by_name, settings};
 pub use shared::shared;
 
 /// Runs these tests by name, as a program of tests that has its own `main` because it starts itself again in another
@@ -326,6 +335,35 @@ pub fn sequence(payload: &[u8]) -> u64 {
 pub fn native(settings: &mut Settings, driver: &str, name: &str, value: serde_json::Value) {
     let own = settings.native.entry(driver.to_owned()).or_default();
     own.insert(name.to_owned(), value);
+}
+
+/// Waits until something holds.
+///
+/// # Panics
+/// After 60 s, with the text `what`.
+#[track_caller]
+pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let end = clock::monotonic_now() + 60 * SECOND;
+    while !holds() {
+        assert!(clock::monotonic_now() < end, "waited in vain for: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Whether a process is there and no zombie.
+pub fn alive(pid: i32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ")
+        .is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
+}
+
+/// The port of a system's first address.
+///
+/// # Panics
+/// If it has none.
+pub fn port_of(running: &Running) -> u16 {
+    let (_, port) = running.target.endpoints[0].rsplit_once(':').unwrap();
+    port.parse().unwrap()
 }
 
 /// A port of the loopback address that nothing listens on at present.

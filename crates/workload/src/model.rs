@@ -37,7 +37,6 @@ pub struct Device {
     pub will: Option<Box<LastWill>>,
 }
 
-/// A last will.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LastWill {
     pub topic: String,

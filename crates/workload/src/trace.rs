@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use crate::units::{MIN_SIZE, Nanos, SECOND};
 pub use builder::Reading;
 use builder::{Builder, NONE, SHIFT};
-pub use format::{Column, OnChange, TraceFormat};
+pub use format::{OnChange, TraceColumn, TraceFormat};
 pub use source::{TraceError, TraceSource};
 pub use time::TimeFormat;
 

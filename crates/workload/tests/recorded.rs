@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use pubgauge_workload::schedule::{Replay, ReplayMode};
-use pubgauge_workload::trace::{Column, OnChange, TimeFormat, TraceFormat};
+use pubgauge_workload::trace::{OnChange, TimeFormat, TraceColumn, TraceFormat};
 use pubgauge_workload::{
     Arrivals, Exchange, Flow, Publisher, SECOND, Schedule, Sizes, Trace, TraceSource,
 };
@@ -18,8 +18,8 @@ fn data() -> PathBuf {
     ))
 }
 
-fn name(column: &str) -> Column {
-    Column::Name(column.into())
+fn name(column: &str) -> TraceColumn {
+    TraceColumn::Name(column.into())
 }
 
 /// Nearest-rank quantiles: minimum, 10 %, 50 %, 90 %, 99 %, maximum.
@@ -69,14 +69,14 @@ fn tracebase() -> TraceSource {
         format: Some(TraceFormat {
             delimiter: Some(';'),
             header: Some(false),
-            time: Column::Number(1),
+            time: TraceColumn::Number(1),
             time_format: Some(TimeFormat::DmyHms),
             device_from_file: Some("*__{device}_*.csv.gz".into()),
             size_of_json: Some(BTreeMap::from([
                 ("t".to_string(), name("$time")),
                 ("dev".to_string(), name("$device")),
-                ("p1".to_string(), Column::Number(2)),
-                ("p8".to_string(), Column::Number(3)),
+                ("p1".to_string(), TraceColumn::Number(2)),
+                ("p8".to_string(), TraceColumn::Number(3)),
             ])),
             ..TraceFormat::default()
         }),
@@ -137,7 +137,7 @@ fn smart_meters() {
 
     // Send on change: 2 W or 5 %.
     source.format.as_mut().expect("there").on_change = vec![OnChange {
-        column: Column::Number(2),
+        column: TraceColumn::Number(2),
         absolute: Some(2.0),
         relative: Some(0.05),
     }];

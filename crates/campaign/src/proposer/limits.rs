@@ -1,11 +1,11 @@
 //! Searches of a plan: their next step, their results, and the loads that are shares of them.
 
 use pubgauge_results::model::Trial;
-use pubgauge_results::search::{Bound, LimitShare, NotMeasured, NoteOf, Search, SearchNote};
+use pubgauge_results::search::{LimitShare, LimitedBy, NotMeasured, NoteOf, Search, SearchNote};
 use pubgauge_runner::searching::{self, stored_step};
 use pubgauge_search::Axis;
 use pubgauge_search::{Question, Step};
-use pubgauge_study::PlannedTrial;
+use pubgauge_study::{NoLoad, PlannedTrial};
 use pubgauge_workload::SECOND;
 
 use super::{Proposal, Proposer, next_number};
@@ -92,7 +92,7 @@ impl Proposer<'_> {
             && found.high.is_none()
             && found.low == Some(*most)
         {
-            found.bound = Bound::Client;
+            found.bound = LimitedBy::Client;
             let text = format!("more than {most} does not fit this host: {why}");
             found.notes = vec![SearchNote::new(NoteOf::HostFull, text)];
         }
@@ -129,7 +129,7 @@ impl Proposer<'_> {
         };
         // The cause only: the search's own note has the details.
         let cause = found.notes.iter().find_map(|note| note.of.cause());
-        let why = |reason: String| match cause {
+        let why = |reason: NoLoad| match cause {
             Some(cause) => format!("no load is {share}: {reason} ({cause})"),
             None => format!("no load is {share}: {reason}"),
         };

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use pubgauge_results::model::{AxisValue, Distribution, Status, System, Trial, Verdict};
-use pubgauge_results::search::Bound;
+use pubgauge_results::search::LimitedBy;
 use pubgauge_study::{PlanOptions, Study};
 use pubgauge_workload::Arrivals;
 
 use super::*;
-use crate::Found;
+use crate::AvailableSystems;
 
 /// Two systems, a search of each, shares of what it finds, and a workload of its own rate.
 const STUDY: &str = r#"
@@ -39,7 +39,7 @@ fn prepared(text: &str) -> Prepared {
         plan: plan.unwrap_or_else(|error| panic!("{error}")),
         systems: BTreeMap::new(),
         folder: PathBuf::new(),
-        found: Found::default(),
+        found: AvailableSystems::default(),
         processes: None,
     }
 }
@@ -254,7 +254,7 @@ fn above_a_limit_that_is_only_known_as_at_least_nothing_is_measured() {
     assert!(
         searches
             .iter()
-            .all(|s| s.bound == Bound::Client && s.high.is_none()),
+            .all(|s| s.bound == LimitedBy::Client && s.high.is_none()),
         "{searches:?}"
     );
     assert_eq!(

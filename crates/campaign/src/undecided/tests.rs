@@ -16,7 +16,7 @@ use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, Normal};
 
 use super::*;
-use crate::{ClientOptions, Found, Prepared};
+use crate::{AvailableSystems, ClientOptions, Prepared};
 
 /// Three systems: `c` is far slower, `a` and `b` are near each other.
 const STUDY: &str = r#"
@@ -62,7 +62,7 @@ fn prepared() -> Prepared {
         plan: plan.unwrap_or_else(|error| panic!("{error}")),
         systems: BTreeMap::new(),
         folder: PathBuf::new(),
-        found: Found::default(),
+        found: AvailableSystems::default(),
         processes: None,
     }
 }
@@ -208,7 +208,7 @@ fn a_forecast_adds_up_what_claims_share() {
     let near = open[1].as_ref().expect("undecided after four repeats");
     let lacking = f64::from(2 * (near.repeats - prepared.plan.repeats));
     assert_eq!(forecast.seconds, [lacking * SECONDS]);
-    let of = |seconds: &[f64], beyond| Forecast {
+    let of = |seconds: &[f64], beyond| RepeatsForecast {
         seconds: seconds.to_vec(),
         beyond,
     };

@@ -14,12 +14,12 @@ use crate::rule::{Count, Filter, Judge, Rule, admits, range};
 pub struct Run<'a> {
     pub trials: Vec<Observation<'a>>,
     /// What its searches found.
-    pub limits: Vec<Limit>,
+    pub limits: Vec<SearchedLimit>,
     /// Cells that it could not measure.
     pub absent: Vec<Absent>,
     /// Of each cell that ran on a network between hosts, what that network is, in the words of claims. Cells that are
     /// not listed ran on one host.
-    pub networks: BTreeMap<Cell, Vec<String>>,
+    pub networks: BTreeMap<CellKey, Vec<String>>,
     /// Whether what was undecided was repeated in rounds, and judged after each: see [`Observation::round`].
     pub in_rounds: bool,
     /// The scale at which the study was run, if that is not the whole study.
@@ -61,10 +61,10 @@ impl Run<'_> {
                 alternatives.map(|filter| rule.cells(filter))
             })
             .collect();
-        let about = |cell: &&Cell| filters.iter().any(|filter| cell.passes(filter));
+        let about = |cell: &&CellKey| filters.iter().any(|filter| cell.passes(filter));
         let trials = self.trials.iter().map(|trial| &trial.cell);
         let measured = trials.chain(self.limits.iter().map(|limit| &limit.cell));
-        let words = |cell: &Cell| {
+        let words = |cell: &CellKey| {
             let words = self.networks.get(cell).into_iter().flatten();
             words.map(String::as_str).collect::<BTreeSet<&str>>()
         };
@@ -77,7 +77,7 @@ impl Run<'_> {
     }
 
     /// The cells that it has, once or more, measured or not.
-    fn cells(&self) -> impl Iterator<Item = &Cell> {
+    fn cells(&self) -> impl Iterator<Item = &CellKey> {
         let trials = self.trials.iter().map(|trial| &trial.cell);
         let limits = self.limits.iter().map(|limit| &limit.cell);
         trials
@@ -88,7 +88,7 @@ impl Run<'_> {
 
 /// What repeats have in common.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Cell {
+pub struct CellKey {
     pub system: String,
     /// Name of the variant of the settings.
     pub settings: String,
@@ -99,7 +99,7 @@ pub struct Cell {
 
 /// One trial.
 pub struct Observation<'a> {
-    pub cell: Cell,
+    pub cell: CellKey,
     /// Its number among the repeats.
     pub repeat: u32,
     /// The round of repeats that it belongs to, where what is undecided is repeated: 0 is that of the plan. Each round
@@ -128,22 +128,22 @@ pub trait Figures {
 /// A cell that a run could not measure, or of which it is not known what it measured there.
 #[derive(Clone, Debug)]
 pub struct Absent {
-    pub cell: Cell,
+    pub cell: CellKey,
     /// Why nothing can be decided by it, in a sentence.
     pub reason: String,
 }
 
 /// The limit that a search found.
 #[derive(Clone, Debug)]
-pub struct Limit {
-    pub cell: Cell,
+pub struct SearchedLimit {
+    pub cell: CellKey,
     /// Lower bound of its 95 % interval.
     pub low: f64,
     /// Upper bound; infinite where the system carries at least `low`.
     pub high: f64,
 }
 
-impl Cell {
+impl CellKey {
     /// Its value of a key of a filter: `system`, `settings`, `workload`, or an axis by its whole name or the
     /// last part of it.
     fn value(&self, key: &str) -> Option<&str> {
@@ -393,7 +393,7 @@ fn measured(run: &Run<'_>, rule: &Rule, filter: &Filter) -> Result<Measured, Lac
         .collect();
     let absent = run.absent.iter().map(|absent| &absent.cell);
     let absent = absent.filter(|cell| cell.passes(filter));
-    let cells: BTreeSet<&Cell> = trials.iter().map(|t| &t.cell).chain(absent).collect();
+    let cells: BTreeSet<&CellKey> = trials.iter().map(|t| &t.cell).chain(absent).collect();
     match cells.len() {
         0 | 1 if trials.is_empty() => return Err(run.not_measured_for(filter).into()),
         0 | 1 => {}

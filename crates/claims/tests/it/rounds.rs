@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::planted;
 
 use planted::{World, above, cell, claim, rule};
-use pubgauge_claims::{Cell, Claim, Finding, Outcome, Rule, open};
+use pubgauge_claims::{CellKey, Claim, Finding, Outcome, Rule, open};
 
 const SIZES: [&str; 2] = ["64B", "1KiB"];
 const FIRST: u32 = 5;
@@ -28,11 +28,11 @@ fn repeat(w: &mut World, system: &str, size: &str, truth: f64, round: u32, repea
 }
 
 /// Repeats what a claim needs, as a run does, until it is told or the rounds are over; with the repeats of each cell.
-fn until_told(seed: u64, claim: &Claim, ratio: f64) -> (Finding, BTreeMap<Cell, usize>) {
+fn until_told(seed: u64, claim: &Claim, ratio: f64) -> (Finding, BTreeMap<CellKey, usize>) {
     let mut world = World::new(seed);
     world.in_rounds = true;
-    let truth = |cell: &Cell| if cell.system == "a" { ratio } else { 1.0 };
-    let mut wanted: BTreeSet<Cell> = ["a", "b"]
+    let truth = |cell: &CellKey| if cell.system == "a" { ratio } else { 1.0 };
+    let mut wanted: BTreeSet<CellKey> = ["a", "b"]
         .iter()
         .flat_map(|system| SIZES.map(|size| cell(system, size)))
         .collect();

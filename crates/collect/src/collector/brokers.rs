@@ -140,7 +140,8 @@ impl Loop<'_> {
             let name = self.collector.config.brokers[endpoint].shown.clone();
             let addresses = match found {
                 Ok(addresses) => addresses,
-                Err(why) => {
+                Err(error) => {
+                    let why = error.to_string();
                     self.notice(&Notice::NameNotFound { name, why });
                     continue;
                 }

@@ -210,15 +210,8 @@ pub struct Row {
 /// Reads a file row group by row group, every column of it.
 ///
 /// # Errors
-/// What cannot be read, in words.
-pub fn read_columns(
-    path: &Path,
-    mut take: impl FnMut(Vec<Row>),
-) -> std::result::Result<(), String> {
-    read(path, &mut take).map_err(|error| error.to_string())
-}
-
-fn read(path: &Path, take: &mut dyn FnMut(Vec<Row>)) -> Result<()> {
+/// A file that cannot be read, or that has other columns.
+pub fn read_columns(path: &Path, mut take: impl FnMut(Vec<Row>)) -> Result<()> {
     let file = File::open(path).map_err(|error| ParquetError::External(error.into()))?;
     let file = SerializedFileReader::new(file)?;
     let names = file

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use crate::codec::Method;
 use pubgauge_driver::ClientSpec;
-use pubgauge_net::fleet::{Broken, Link};
+use pubgauge_net::fleet::{Broken, ClientLink};
 
 use crate::window::Window;
 
@@ -128,7 +128,7 @@ pub(crate) struct AmqpClient {
 }
 
 /// A client and its connection.
-pub(crate) type L<'a> = Link<'a, AmqpClient>;
+pub(crate) type L<'a> = ClientLink<'a, AmqpClient>;
 
 impl AmqpClient {
     pub fn new(spec: &ClientSpec) -> Self {

@@ -1,6 +1,7 @@
 use crate::codec::Value;
 use proptest::prelude::*;
 use pubgauge_driver::*;
+use pubgauge_testing::{every_setting_is_answered, refused, settings};
 use serde_json::json;
 
 use crate::AmqpDriver;
@@ -25,20 +26,11 @@ fn resolved(settings: &Settings) -> (Options, Vec<Mapping>) {
     Options::resolve(settings).unwrap()
 }
 
-fn refused(settings: &Settings) -> Vec<(String, String)> {
-    let refused = AmqpDriver
-        .resolve(settings, &Target::default())
-        .expect_err("something is refused");
-    refused.into_iter().map(|u| (u.setting, u.reason)).collect()
-}
-
 #[test]
 fn every_neutral_setting_is_answered_for_in_order() {
-    let (options, rows) = resolved(&Settings::default());
-    let names: Vec<_> = rows.iter().map(|r| r.setting.as_str()).collect();
-    assert_eq!(names, Settings::NAMES);
-    let answered = |r: &Mapping| r.value == "default" && !r.native.is_empty();
-    assert!(rows.iter().all(answered));
+    let none = Settings::default();
+    every_setting_is_answered(&AmqpDriver, &none, &Target::default(), &[]);
+    let (options, _) = resolved(&none);
     assert_eq!(options.answers, Answers::Nothing);
     assert_eq!(options.exchange_name(), "amq.topic");
     assert_eq!(options.properties().delivery_mode, Some(1));
@@ -127,229 +119,133 @@ fn patterns_choose_the_exchange() {
 
 #[test]
 fn what_cannot_be_honoured_is_refused_by_name() {
-    let s = Settings::default;
-    for (settings, name, words) in [
+    let own = |name: &str, value: serde_json::Value| json!({"native": {"amqp": {name: value}}});
+    for (asked, name, words) in [
         (
-            Settings {
-                reliability: Some(Reliability::ExactlyOnce),
-                ..s()
-            },
+            json!({"reliability": "exactly-once"}),
             "reliability",
             "at-least-once",
         ),
+        (json!({"pattern": "request-reply"}), "pattern", "ping-pong"),
         (
-            Settings {
-                pattern: Some(MessagingPattern::RequestReply),
-                ..s()
-            },
-            "pattern",
-            "ping-pong",
-        ),
-        (
-            Settings {
-                last_value: Some(true),
-                ..s()
-            },
+            json!({"last-value": true}),
             "last-value",
             "keep no messages",
         ),
+        (json!({"multicast": true}), "multicast", "TCP"),
         (
-            Settings {
-                multicast: Some(true),
-                ..s()
-            },
-            "multicast",
-            "TCP",
-        ),
-        (
-            Settings {
-                rate_limit_bytes_per_s: Some(1),
-                ..s()
-            },
+            json!({"rate-limit-bytes-per-s": 1}),
             "rate-limit-bytes-per-s",
             "testbed",
         ),
+        (json!({"transport": "udp"}), "transport", "amqps://"),
         (
-            Settings {
-                transport: Some(Transport::Udp),
-                ..s()
-            },
-            "transport",
-            "amqps://",
-        ),
-        (
-            Settings {
-                durability: Some(Durability::DiskSynced),
-                ..s()
-            },
+            json!({"durability": "disk-synced"}),
             "durability",
             "confirms",
         ),
         (
-            Settings {
-                session_expiry_s: Some(1),
-                ..s()
-            },
+            json!({"session-expiry-s": 1}),
             "session-expiry-s",
             "durable",
         ),
         (
-            Settings {
-                session: Some(Session::Durable),
-                session_expiry_s: Some(0),
-                ..s()
-            },
+            json!({"session": "durable", "session-expiry-s": 0}),
             "session-expiry-s",
             "clean",
         ),
         (
-            Settings {
-                session: Some(Session::Durable),
-                reliability: Some(Reliability::Reliable),
-                ..s()
-            },
+            json!({"session": "durable", "reliability": "reliable"}),
             "session",
             "at-least-once",
         ),
+        (json!({"lifespan-ms": 0}), "lifespan-ms", "1 to"),
+        (json!({"in-flight": 5}), "in-flight", "at-least-once"),
         (
-            Settings {
-                lifespan_ms: Some(0),
-                ..s()
-            },
-            "lifespan-ms",
-            "1 to",
-        ),
-        (
-            Settings {
-                in_flight: Some(5),
-                ..s()
-            },
-            "in-flight",
-            "at-least-once",
-        ),
-        (
-            Settings {
-                in_flight: Some(0),
-                ..reliable()
-            },
+            json!({"in-flight": 0, "reliability": "at-least-once"}),
             "in-flight",
             "1 to",
         ),
         (
-            Settings {
-                queue_limit: Some(5),
-                on_full: Some(OnFull::Block),
-                ..s()
-            },
+            json!({"queue-limit": 5, "on-full": "block"}),
             "queue-limit",
             "on-full",
         ),
         (
-            Settings {
-                queue_limit: Some(5),
-                conflate: Some(true),
-                ..s()
-            },
+            json!({"queue-limit": 5, "conflate": true}),
             "queue-limit",
             "conflate",
         ),
+        (json!({"priority": 11}), "priority", "-10 to 10"),
+        (json!({"batching": {"bytes": 1 << 20}}), "batching", "65536"),
         (
-            Settings {
-                priority: Some(11),
-                ..s()
-            },
-            "priority",
-            "-10 to 10",
-        ),
-        (
-            Settings {
-                batching: Some(Batching::Bytes(1 << 20)),
-                ..s()
-            },
-            "batching",
-            "65536",
-        ),
-        (
-            Settings {
-                user_properties: Some([("x".repeat(256), String::new())].into()),
-                ..s()
-            },
+            json!({"user-properties": {"x".repeat(256): ""}}),
             "user-properties",
             "255",
         ),
         (
-            Settings {
-                user_properties: Some([("x".into(), "y".repeat(4000))].into()),
-                ..s()
-            },
+            json!({"user-properties": {"x": "y".repeat(4000)}}),
             "user-properties",
             "3 KiB",
         ),
         (
-            native(&[("prefetc", json!(1))]),
+            own("prefetc", json!(1)),
             "native.amqp.prefetc",
             "`prefetch`",
         ),
         (
-            native(&[("prefetch", json!(-1))]),
+            own("prefetch", json!(-1)),
             "native.amqp.prefetch",
             "0 to 65535",
         ),
+        (own("prefetch", json!(5)), "native.amqp.prefetch", "manual"),
         (
-            native(&[("prefetch", json!(5))]),
-            "native.amqp.prefetch",
-            "manual",
-        ),
-        (
-            native(&[("mandatory", json!(true))]),
+            own("mandatory", json!(true)),
             "native.amqp.mandatory",
             "at-least-once",
         ),
         (
-            native(&[("transactions", json!(1))]),
+            own("transactions", json!(1)),
             "native.amqp.transactions",
             "at-least-once",
         ),
         (
-            native(&[("exchange", json!("headers"))]),
+            own("exchange", json!("headers")),
             "native.amqp.exchange",
             "fanout",
         ),
         (
-            native(&[("exchange-name", json!("amq.x"))]),
+            own("exchange-name", json!("amq.x")),
             "native.amqp.exchange-name",
             "amq.",
         ),
         (
-            native(&[("queue-type", json!("quorum"))]),
+            own("queue-type", json!("quorum")),
             "native.amqp.queue-type",
             "durable",
         ),
         (
-            native(&[("overflow", json!("drop-head"))]),
+            own("overflow", json!("drop-head")),
             "native.amqp.overflow",
             "queue-limit",
         ),
         (
-            native(&[("max-priority", json!(9))]),
+            own("max-priority", json!(9)),
             "native.amqp.max-priority",
             "only with priority",
         ),
         (
-            native(&[("frame-max-bytes", json!(100))]),
+            own("frame-max-bytes", json!(100)),
             "native.amqp.frame-max-bytes",
             "4096",
         ),
         (
-            Settings {
-                pattern: Some(MessagingPattern::PointToPoint),
-                ..native(&[("exchange", json!("topic"))])
-            },
+            json!({"pattern": "point-to-point", "native": {"amqp": {"exchange": "topic"}}}),
             "native.amqp.exchange",
             "leave this out",
         ),
     ] {
-        let refused = refused(&settings);
+        let refused = refused(&AmqpDriver, &settings(asked), &Target::default());
         let found = refused.iter().find(|(setting, _)| setting == name);
         let Some((_, reason)) = found else {
             panic!("{name} is not among {refused:?}");

@@ -3,45 +3,23 @@
 #[path = "it/common/mod.rs"]
 mod common;
 
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use common::peer::*;
 use common::*;
 use pubgauge_driver::*;
-
-struct Counting;
+use pubgauge_testing::allocator::Told;
 
 thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
-fn count() {
-    let _ = ALLOCATIONS.try_with(|n| n.set(n.get() + 1));
-}
-
-// SAFETY: everything is passed on to the system's allocator unchanged.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count();
-        // SAFETY: as the caller promises.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: as the caller promises.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        count();
-        // SAFETY: as the caller promises.
-        unsafe { System.realloc(pointer, layout, new_size) }
-    }
+fn count(taken: usize, _: usize) {
+    let _ = ALLOCATIONS.try_with(|n| n.set(n.get() + u64::from(taken > 0)));
 }
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: Told = Told(count);
 
 const MESSAGES: u64 = 20_000;
 

@@ -1,11 +1,10 @@
 //! What settings become, in tables.
 
 use super::*;
+use crate::CycloneddsDriver;
+use pubgauge_driver::Target;
+use pubgauge_testing::{every_setting_is_answered, refused_by_name, settings};
 use serde_json::{Value, json};
-
-fn settings(json: Value) -> Settings {
-    serde_json::from_value(json).unwrap()
-}
 
 fn refused(json: Value) -> Vec<String> {
     let unsupported = resolve(&settings(json)).unwrap_err();
@@ -24,17 +23,17 @@ fn native(json: Value, setting: &str) -> String {
 
 #[test]
 fn every_neutral_setting_is_answered_in_order() {
-    let (_, mappings) = resolve(&Settings::default()).unwrap();
-    let names: Vec<_> = mappings.iter().map(|m| m.setting.as_str()).collect();
-    assert_eq!(names, Settings::NAMES);
-    for m in &mappings {
-        assert!(m.value == "default" && !m.native.is_empty(), "{m:?}");
-    }
+    every_setting_is_answered(
+        &CycloneddsDriver,
+        &Settings::default(),
+        &Target::default(),
+        &[],
+    );
 }
 
 #[test]
 fn what_cyclone_cannot_do_is_refused_by_name() {
-    for (key, value) in [
+    let cases = [
         ("pattern", json!("point-to-point")),
         ("pattern", json!("request-reply")),
         ("durability", json!("disk")),
@@ -52,9 +51,8 @@ fn what_cyclone_cannot_do_is_refused_by_name() {
         ("transport", json!("shared-memory")),
         ("keep-alive-s", json!(0)),
         ("user-properties", json!({"a": "b"})),
-    ] {
-        assert_eq!(refused(json!({ key: value })), [key]);
-    }
+    ];
+    refused_by_name(&CycloneddsDriver, cases);
 }
 
 #[test]

@@ -48,17 +48,16 @@ fn sent_for_a_million_bytes(json: &Value) -> u64 {
     let scratch = tempfile::tempdir().expect("a folder");
     let (mut out, mut into, client, topic) = common::pair(&scratch, &settings(json.clone()));
     out.len = 10_000;
-    let before = out.fleet.wire_bytes().sent;
+    let before = out.fleet().wire_bytes().sent;
     for n in 0..100 {
         out.send(client, topic, n);
         common::step(&mut out, &mut into);
     }
     common::run(&mut out, &mut into, 5 * SECOND, |_, into| {
-        into.seen.got.len() >= 100
+        into.count() >= 100
     });
-    assert_eq!(into.seen.got, (0..100).collect::<Vec<u32>>());
-    assert_eq!(into.seen.damaged, 0);
-    out.fleet.wire_bytes().sent - before
+    assert_eq!(into.got(), (0..100).collect::<Vec<u32>>());
+    out.fleet().wire_bytes().sent - before
 }
 
 fn passes_by_the_network(json: &Value) {

@@ -23,7 +23,8 @@ use pubgauge_testing::bench::{
     Clients, MARK, PAYLOAD, Rounds, arguments, cpu, header, median, mqtt_bytes, parse, poll,
     poll_until, run_parts, target,
 };
-use pubgauge_testing::{config, confined, free_port, native};
+use pubgauge_testing::mosquitto::Mosquitto;
+use pubgauge_testing::{config, confined, native};
 
 const ROUNDS: usize = 5;
 const ROUND: Duration = Duration::from_millis(1500);
@@ -95,19 +96,14 @@ fn spec(name: String) -> ClientSpec {
     }
 }
 
-/// A mosquitto of its own, and its port.
-fn mosquitto() -> (Process, u16) {
-    let port = free_port();
-    let folder = tempfile::tempdir().expect("a private folder");
-    let file = folder.path().join("mosquitto.conf");
-    let text = format!("listener {port} 127.0.0.1\nallow_anonymous true\nlog_type none\n");
-    std::fs::write(&file, text).expect("a configuration file");
-    let file = file.to_str().expect("a path of text");
-    (Process::mosquitto(&["-c", file], port), port)
+/// A mosquitto of its own that logs nothing.
+fn mosquitto() -> Mosquitto {
+    Mosquitto::with("allow_anonymous true\nlog_type none")
 }
 
 fn publishing() {
-    let (_broker, port) = mosquitto();
+    let broker = mosquitto();
+    let port = broker.port;
     for (version_name, version) in [("3.1.1", Version::V311), ("5", Version::V5)] {
         let rounds = Rounds::run(ROUNDS, |_| {
             let ours = on_a_thread(move || publish_by_fleet(port, version_name));
@@ -329,10 +325,10 @@ fn many(port: u16) -> (Box<dyn Fleet>, Sink, Vec<ClientId>) {
 fn lone_messages() {
     raise_file_limit();
     let rounds = Rounds::run(ROUNDS, |_| {
-        let (_broker, port) = mosquitto();
-        let plain = on_a_thread(move || lone_by_write(port));
-        let (_broker, port) = mosquitto();
-        [plain, on_a_thread(move || lone_by_fleet(port))]
+        let [first, second] = [mosquitto(), mosquitto()];
+        let (to_first, to_second) = (first.port, second.port);
+        let plain = on_a_thread(move || lone_by_write(to_first));
+        [plain, on_a_thread(move || lone_by_fleet(to_second))]
     });
     let [plain, ours] = rounds.medians(|us| *us);
     let ratio = rounds.ratio(|us| *us);

@@ -1,7 +1,7 @@
 //! State of one client, and state that all clients of a fleet share.
 
 use pubgauge_driver::Will;
-use pubgauge_net::fleet::Link;
+use pubgauge_net::fleet::ClientLink;
 use pubgauge_net::topics::Topics;
 
 use crate::options::Options;
@@ -37,7 +37,7 @@ impl MqttClient {
 }
 
 /// A client and its connection.
-pub(crate) type L<'a> = Link<'a, MqttClient>;
+pub(crate) type L<'a> = ClientLink<'a, MqttClient>;
 
 /// What all clients of a fleet share.
 pub(crate) struct Mqtt {

@@ -3,6 +3,8 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use pubgauge_driver::*;
 use pubgauge_mqtt_codec::{QoS, Version};
+use pubgauge_testing::{every_setting_is_answered, refused_by_name};
+use serde_json::json;
 
 use crate::MqttDriver;
 use crate::options::Options;
@@ -26,23 +28,12 @@ fn with_features(features: &[&str]) -> Target {
 }
 
 fn refused(settings: &Settings, target: &Target) -> Vec<(String, String)> {
-    let refused = MqttDriver
-        .resolve(settings, target)
-        .expect_err("something is refused");
-    refused.into_iter().map(|u| (u.setting, u.reason)).collect()
+    pubgauge_testing::refused(&MqttDriver, settings, target)
 }
 
 #[test]
 fn every_neutral_setting_is_answered_for_in_order() {
-    let rows = MqttDriver
-        .resolve(&Settings::default(), &Target::default())
-        .unwrap();
-    let names: Vec<_> = rows.iter().map(|r| r.setting.as_str()).collect();
-    assert_eq!(names, Settings::NAMES);
-    assert!(
-        rows.iter()
-            .all(|r| r.value == "default" && !r.native.is_empty())
-    );
+    every_setting_is_answered(&MqttDriver, &Settings::default(), &Target::default(), &[]);
 }
 
 #[test]
@@ -101,41 +92,20 @@ fn what_is_asked_for_stands_in_the_table() {
 
 #[test]
 fn what_mqtt_cannot_do_is_refused_by_name_and_reason() {
-    let settings = Settings {
-        priority: Some(1),
-        multicast: Some(true),
-        rate_limit_bytes_per_s: Some(1),
-        conflate: Some(true),
-        transport: Some(Transport::Udp),
-        queue_limit: Some(5),
-        in_flight: Some(0),
-        session_expiry_s: Some(5),
-        lifespan_ms: Some(0),
-        batching: Some(Batching::Bytes(1 << 20)),
-        durability: Some(Durability::DiskSynced),
-        ..Settings::default()
-    };
-    let mut names: Vec<_> = refused(&settings, &Target::default())
-        .into_iter()
-        .map(|r| r.0)
-        .collect();
-    names.sort();
-    assert_eq!(
-        names,
-        [
-            "batching",
-            "conflate",
-            "durability",
-            "in-flight",
-            "lifespan-ms",
-            "multicast",
-            "priority",
-            "queue-limit",
-            "rate-limit-bytes-per-s",
-            "session-expiry-s",
-            "transport"
-        ]
-    );
+    let cases = [
+        ("priority", json!(1)),
+        ("multicast", json!(true)),
+        ("rate-limit-bytes-per-s", json!(1)),
+        ("conflate", json!(true)),
+        ("transport", json!("udp")),
+        ("queue-limit", json!(5)),
+        ("in-flight", json!(0)),
+        ("session-expiry-s", json!(5)),
+        ("lifespan-ms", json!(0)),
+        ("batching", json!({"bytes": 1 << 20})),
+        ("durability", json!("disk-synced")),
+    ];
+    refused_by_name(&MqttDriver, cases);
 }
 
 #[test]

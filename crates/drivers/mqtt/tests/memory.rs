@@ -1,15 +1,13 @@
 //! The memory of publishers that have nothing to send.
 
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 
 use pubgauge_driver::*;
 use pubgauge_driver_mqtt::MqttDriver;
+use pubgauge_testing::allocator::Told;
 use pubgauge_testing::{Seen, config};
-
-struct Counting;
 
 thread_local! {
     static BYTES: Cell<u64> = const { Cell::new(0) };
@@ -17,36 +15,18 @@ thread_local! {
 
 /// What the GNU allocator takes for so many bytes.
 fn taken(bytes: usize) -> u64 {
-    (bytes as u64 + 8).next_multiple_of(16).max(32)
+    match bytes {
+        0 => 0,
+        _ => (bytes as u64 + 8).next_multiple_of(16).max(32),
+    }
 }
 
-fn count(more: u64, less: u64) {
-    let _ = BYTES.try_with(|n| n.set(n.get().wrapping_add(more).wrapping_sub(less)));
-}
-
-// SAFETY: everything is passed on to the system's allocator unchanged.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count(taken(layout.size()), 0);
-        // SAFETY: as the caller promises.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        count(0, taken(layout.size()));
-        // SAFETY: as the caller promises.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        count(taken(new_size), taken(layout.size()));
-        // SAFETY: as the caller promises.
-        unsafe { System.realloc(pointer, layout, new_size) }
-    }
+fn count(more: usize, less: usize) {
+    let _ = BYTES.try_with(|n| n.set(n.get().wrapping_add(taken(more)).wrapping_sub(taken(less))));
 }
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: Told = Told(count);
 
 /// As many as fill the tables that grow by doubling.
 const PUBLISHERS: usize = 1_790;

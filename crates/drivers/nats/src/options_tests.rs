@@ -1,25 +1,15 @@
 //! What settings become, and what is refused.
 
 use pubgauge_driver::*;
+use pubgauge_testing::{every_setting_is_answered, refused_by_name, settings};
 use serde_json::json;
 
 use crate::NatsDriver;
 use crate::options::Options;
 
-fn settings(json: serde_json::Value) -> Settings {
-    serde_json::from_value(json).unwrap()
-}
-
 #[test]
 fn every_neutral_setting_is_answered_for_in_order() {
-    let rows = NatsDriver.resolve(&Settings::default(), &Target::default());
-    let rows = rows.unwrap();
-    let names: Vec<_> = rows.iter().map(|r| r.setting.as_str()).collect();
-    assert_eq!(names, Settings::NAMES);
-    assert!(
-        rows.iter()
-            .all(|r| r.value == "default" && !r.native.is_empty())
-    );
+    every_setting_is_answered(&NatsDriver, &Settings::default(), &Target::default(), &[]);
 }
 
 #[test]
@@ -49,7 +39,7 @@ fn what_is_asked_for_stands_in_the_table() {
 
 #[test]
 fn what_core_nats_cannot_do_is_refused_by_name() {
-    for (name, value) in [
+    let cases = [
         ("pattern", json!("point-to-point")),
         ("pattern", json!("request-reply")),
         ("reliability", json!("at-least-once")),
@@ -71,13 +61,6 @@ fn what_core_nats_cannot_do_is_refused_by_name() {
         ("native.nats.no-delay", json!(1)),
         ("native.nats.send-buffer-bytes", json!(0)),
         ("native.nats.no-dely", json!(true)),
-    ] {
-        let asked = match name.strip_prefix("native.nats.") {
-            Some(own) => json!({"native": {"nats": {own: value}}}),
-            None => json!({name: value}),
-        };
-        let refused = Options::resolve(&settings(asked)).expect_err(name);
-        let names: Vec<_> = refused.iter().map(|r| r.setting.as_str()).collect();
-        assert_eq!(names, [name]);
-    }
+    ];
+    refused_by_name(&NatsDriver, cases);
 }

@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 
 use pubgauge_driver::{Change, Delivery, Encryption, Events};
 use pubgauge_net::dotted_topics::restore;
-use pubgauge_net::fleet::{Broken, Link};
+use pubgauge_net::fleet::{Broken, ClientLink};
 use pubgauge_net::topics::{Named, Topics};
 use serde_json::{Value, json};
 
@@ -57,7 +57,7 @@ impl Named for Topic {
 }
 
 /// A client and its connection.
-pub(crate) type L<'a> = Link<'a, NatsClient>;
+pub(crate) type L<'a> = ClientLink<'a, NatsClient>;
 
 /// What all clients of a fleet share.
 pub(crate) struct Nats {

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use pubgauge_driver::{Change, ClientSpec};
-use pubgauge_net::fleet::Link;
+use pubgauge_net::fleet::ClientLink;
 use rustc_hash::FxHashMap;
 
 use crate::frame::Framer;
@@ -132,7 +132,7 @@ pub(crate) struct XmppClient {
 }
 
 /// A client and its connection.
-pub(crate) type L<'a> = Link<'a, XmppClient>;
+pub(crate) type L<'a> = ClientLink<'a, XmppClient>;
 
 impl XmppClient {
     pub fn new(spec: &ClientSpec) -> Self {

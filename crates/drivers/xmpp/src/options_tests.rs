@@ -2,234 +2,80 @@
 
 use pubgauge_driver::capability::{Capability, Filtering, Support};
 use pubgauge_driver::{
-    Batching, Driver, Durability, Mapping, MessagingPattern, OnFull, Reliability, Session,
-    Settings, Subscription, Target, Transport, Unsupported,
+    Driver, Mapping, MessagingPattern, Reliability, Settings, Subscription, Target,
 };
+use pubgauge_testing::{every_setting_is_answered, refused, refused_by_name, settings};
+use serde_json::{Value, json};
 
 use crate::XmppDriver;
 
-fn resolve(settings: &Settings) -> Result<Vec<Mapping>, Vec<Unsupported>> {
-    XmppDriver.resolve(settings, &Target::default())
-}
-
-fn native(name: &str, value: serde_json::Value) -> Settings {
-    let mut settings = Settings::default();
-    let values = [(name.to_owned(), value)];
-    settings.native.insert("xmpp".into(), values.into());
-    settings
-}
-
-/// The only refusal there is.
-fn refusal(settings: &Settings) -> Unsupported {
-    let mut refused = resolve(settings).unwrap_err();
+/// The only refusal there is: its setting, and the reason.
+fn refusal(json: Value) -> (String, String) {
+    let mut refused = refused(&XmppDriver, &settings(json), &Target::default());
     assert_eq!(refused.len(), 1, "{refused:?}");
-    assert!(!refused[0].reason.is_empty());
     refused.remove(0)
 }
 
 fn row(settings: &Settings, name: &str) -> Mapping {
-    let rows = resolve(settings).unwrap_or_else(|refused| panic!("{refused:?}"));
+    let rows = XmppDriver.resolve(settings, &Target::default());
+    let rows = rows.unwrap_or_else(|refused| panic!("{refused:?}"));
     rows.into_iter().find(|row| row.setting == name).unwrap()
 }
 
 #[test]
 fn every_setting_has_an_answer_once_and_in_order() {
-    for pattern in [None, Some(MessagingPattern::PointToPoint)] {
-        let settings = Settings {
-            pattern,
-            ..Settings::default()
-        };
-        let rows = resolve(&settings).unwrap();
-        let names: Vec<_> = rows.iter().map(|row| row.setting.as_str()).collect();
-        assert_eq!(names, Settings::NAMES);
+    for asked in [json!({}), json!({"pattern": "point-to-point"})] {
+        every_setting_is_answered(&XmppDriver, &settings(asked), &Target::default(), &[]);
     }
 }
 
 #[test]
 fn what_xmpp_has_not_is_refused_by_name() {
-    let d = Settings::default;
     let cases = [
-        (
-            "pattern",
-            Settings {
-                pattern: Some(MessagingPattern::RequestReply),
-                ..d()
-            },
-        ),
-        (
-            "reliability",
-            Settings {
-                reliability: Some(Reliability::AtLeastOnce),
-                ..d()
-            },
-        ),
-        (
-            "reliability",
-            Settings {
-                reliability: Some(Reliability::ExactlyOnce),
-                ..d()
-            },
-        ),
-        (
-            "reliability",
-            Settings {
-                reliability: Some(Reliability::Reliable),
-                ..d()
-            },
-        ),
-        (
-            "durability",
-            Settings {
-                durability: Some(Durability::Disk),
-                ..d()
-            },
-        ),
-        (
-            "durability",
-            Settings {
-                durability: Some(Durability::DiskSynced),
-                ..d()
-            },
-        ),
-        (
-            "session",
-            Settings {
-                session: Some(Session::Durable),
-                ..d()
-            },
-        ),
-        (
-            "session-expiry-s",
-            Settings {
-                session_expiry_s: Some(1),
-                ..d()
-            },
-        ),
-        (
-            "lifespan-ms",
-            Settings {
-                lifespan_ms: Some(1),
-                ..d()
-            },
-        ),
-        (
-            "in-flight",
-            Settings {
-                in_flight: Some(0),
-                ..d()
-            },
-        ),
-        (
-            "queue-limit",
-            Settings {
-                queue_limit: Some(1),
-                ..d()
-            },
-        ),
-        (
-            "batching",
-            Settings {
-                batching: Some(Batching::Bytes(0)),
-                ..d()
-            },
-        ),
-        (
-            "batching",
-            Settings {
-                batching: Some(Batching::Bytes(1 << 20)),
-                ..d()
-            },
-        ),
-        (
-            "priority",
-            Settings {
-                priority: Some(0),
-                ..d()
-            },
-        ),
-        (
-            "multicast",
-            Settings {
-                multicast: Some(true),
-                ..d()
-            },
-        ),
-        (
-            "rate-limit-bytes-per-s",
-            Settings {
-                rate_limit_bytes_per_s: Some(1),
-                ..d()
-            },
-        ),
-        (
-            "conflate",
-            Settings {
-                conflate: Some(true),
-                ..d()
-            },
-        ),
-        (
-            "transport",
-            Settings {
-                transport: Some(Transport::Udp),
-                ..d()
-            },
-        ),
-        (
-            "user-properties",
-            Settings {
-                user_properties: Some([("a".into(), "b".into())].into()),
-                ..d()
-            },
-        ),
-        (
-            "native.xmpp.mechanism",
-            native("mechanism", "gssapi".into()),
-        ),
-        (
-            "native.xmpp.pubsub-service",
-            native("pubsub-service", "a'b".into()),
-        ),
-        (
-            "native.xmpp.discovery-interval-ms",
-            native("discovery-interval-ms", 9.into()),
-        ),
-        ("native.xmpp.no-delay", native("no-delay", 1.into())),
-        (
-            "native.xmpp.send-buffer-bytes",
-            native("send-buffer-bytes", 0.into()),
-        ),
-        (
-            "native.xmpp.receive-buffer-bytes",
-            native("receive-buffer-bytes", "1".into()),
-        ),
+        ("pattern", json!("request-reply")),
+        ("reliability", json!("at-least-once")),
+        ("reliability", json!("exactly-once")),
+        ("reliability", json!("reliable")),
+        ("durability", json!("disk")),
+        ("durability", json!("disk-synced")),
+        ("session", json!("durable")),
+        ("session-expiry-s", json!(1)),
+        ("lifespan-ms", json!(1)),
+        ("in-flight", json!(0)),
+        ("queue-limit", json!(1)),
+        ("batching", json!({"bytes": 0})),
+        ("batching", json!({"bytes": 1 << 20})),
+        ("priority", json!(0)),
+        ("multicast", json!(true)),
+        ("rate-limit-bytes-per-s", json!(1)),
+        ("conflate", json!(true)),
+        ("transport", json!("udp")),
+        ("user-properties", json!({"a": "b"})),
+        ("native.xmpp.mechanism", json!("gssapi")),
+        ("native.xmpp.pubsub-service", json!("a'b")),
+        ("native.xmpp.discovery-interval-ms", json!(9)),
+        ("native.xmpp.no-delay", json!(1)),
+        ("native.xmpp.send-buffer-bytes", json!(0)),
+        ("native.xmpp.receive-buffer-bytes", json!("1")),
     ];
-    for (name, settings) in cases {
-        assert_eq!(refusal(&settings).setting, name);
-    }
+    refused_by_name(&XmppDriver, cases);
 }
 
 #[test]
 fn what_point_to_point_has_not_is_refused_with_it() {
-    let direct = Settings {
-        pattern: Some(MessagingPattern::PointToPoint),
-        ..Settings::default()
-    };
-    let last = Settings {
-        last_value: Some(true),
-        ..direct.clone()
-    };
-    assert_eq!(refusal(&last).setting, "last-value");
-    let window = Settings {
-        in_flight: Some(5),
-        ..direct.clone()
-    };
-    assert_eq!(refusal(&window).setting, "in-flight");
-    let anonymous = Settings {
-        native: native("mechanism", "anonymous".into()).native,
-        ..direct.clone()
-    };
-    assert_eq!(refusal(&anonymous).setting, "pattern");
+    for (asked, name) in [
+        (json!({"last-value": true}), "last-value"),
+        (json!({"in-flight": 5}), "in-flight"),
+        (
+            json!({"native": {"xmpp": {"mechanism": "anonymous"}}}),
+            "pattern",
+        ),
+    ] {
+        let mut direct = asked;
+        direct["pattern"] = json!("point-to-point");
+        assert_eq!(refusal(direct).0, name);
+    }
+    let direct = settings(json!({"pattern": "point-to-point"}));
     // A system whose file lists no other feature.
     let target = Target {
         features: vec!["anonymous".into()],
@@ -238,7 +84,7 @@ fn what_point_to_point_has_not_is_refused_with_it() {
     let refused = XmppDriver.resolve(&direct, &target).unwrap_err();
     assert_eq!(refused[0].setting, "pattern");
     assert!(XmppDriver.resolve(&Settings::default(), &target).is_ok());
-    let scram = native("mechanism", "scram-sha-1".into());
+    let scram = settings(json!({"native": {"xmpp": {"mechanism": "scram-sha-1"}}}));
     let refused = XmppDriver.resolve(&scram, &target).unwrap_err();
     assert_eq!(refused[0].setting, "native.xmpp.mechanism");
     assert!(!XmppDriver.traits(&direct).acknowledges);
@@ -247,26 +93,17 @@ fn what_point_to_point_has_not_is_refused_with_it() {
 
 #[test]
 fn unknown_native_settings_are_refused_with_the_nearest() {
-    let refused = refusal(&native("mecanism", "plain".into()));
-    assert_eq!(refused.setting, "native.xmpp.mecanism");
-    assert!(
-        refused.reason.contains("did you mean `mechanism`"),
-        "{}",
-        refused.reason
-    );
+    let (setting, reason) = refusal(json!({"native": {"xmpp": {"mecanism": "plain"}}}));
+    assert_eq!(setting, "native.xmpp.mecanism");
+    assert!(reason.contains("did you mean `mechanism`"), "{reason}");
 }
 
 #[test]
 fn values_show_what_they_became() {
-    let settings = Settings {
-        last_value: Some(true),
-        in_flight: Some(7),
-        batching: Some(Batching::Bytes(1000)),
-        on_full: Some(OnFull::Drop),
-        multicast: Some(false),
-        keep_alive_s: Some(0),
-        ..native("mechanism", "scram-sha-256".into())
-    };
+    let settings = settings(json!({
+        "last-value": true, "in-flight": 7, "batching": {"bytes": 1000}, "on-full": "drop", "multicast": false,
+        "keep-alive-s": 0, "native": {"xmpp": {"mechanism": "scram-sha-256"}},
+    }));
     for (name, value, words) in [
         ("last-value", "true", "max_items 1"),
         ("in-flight", "7", "7 unanswered publish requests"),

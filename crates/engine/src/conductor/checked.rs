@@ -100,7 +100,7 @@ mod tests {
 
     use super::*;
     use crate::assignment::Role;
-    use crate::live::{Counters, FlowCounters};
+    use crate::live::{FlowCounters, LiveCounters};
     use crate::recording::{FlowRecording, Outage, Traffic, Usage};
     use crate::times::{Interval, Measure, histogram};
 
@@ -153,9 +153,9 @@ mod tests {
             })
         };
         let counters = |flows| {
-            Report::Counters(Box::new(Counters {
+            Report::Counters(Box::new(LiveCounters {
                 flows: vec![FlowCounters::default(); flows],
-                ..Counters::default()
+                ..LiveCounters::default()
             }))
         };
         let of = |change: fn(&mut Recording)| {

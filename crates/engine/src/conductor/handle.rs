@@ -6,8 +6,8 @@ use std::time::Duration;
 use pubgauge_driver::Nanos;
 
 use crate::assignment::Role;
-use crate::link::Link;
-use crate::live::Counters;
+use crate::link::WorkerLink;
+use crate::live::LiveCounters;
 use crate::recording::Recording;
 use crate::reports::{Command, Sent};
 
@@ -16,9 +16,9 @@ pub(super) type Inbox = Receiver<Sent>;
 
 /// A worker, as the conductor knows it.
 pub(super) struct WorkerHandle {
-    pub(super) link: Option<Box<dyn Link>>,
+    pub(super) link: Option<Box<dyn WorkerLink>>,
     pub(super) role: Role,
-    pub(super) counters: Counters,
+    pub(super) counters: LiveCounters,
     /// For how long the conductor has waited for reports since the worker's last.
     pub(super) silent: Duration,
     pub(super) ready: bool,
@@ -30,11 +30,11 @@ pub(super) struct WorkerHandle {
 
 impl WorkerHandle {
     /// A worker; one that could not be started has no link.
-    pub(super) fn new(link: Option<Box<dyn Link>>, role: Role) -> Self {
+    pub(super) fn new(link: Option<Box<dyn WorkerLink>>, role: Role) -> Self {
         WorkerHandle {
             link,
             role,
-            counters: Counters::default(),
+            counters: LiveCounters::default(),
             silent: Duration::ZERO,
             ready: false,
             done: None,

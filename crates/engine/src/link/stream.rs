@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use pubgauge_driver::{Attempt, Clock, Driver, DriverError, Secret};
 use serde::{Deserialize, Serialize};
 
-use super::{Here, Link, Order, PrepareThread, Secrets, VERSION, frames};
+use super::{Here, Order, PrepareThread, Secrets, VERSION, WorkerLink, frames};
 use crate::assignment::Brief;
 use crate::reports::{Command, Outbox, Report, Sent, Unread};
 
@@ -87,7 +87,7 @@ pub fn link(
     secrets: Secrets,
     outbox: Outbox,
     peer: Arc<dyn Peer>,
-) -> Result<Box<dyn Link>, DriverError> {
+) -> Result<Box<dyn WorkerLink>, DriverError> {
     let (sender, commands) = channel();
     let number = order.assignment.worker;
     let tell = move || {
@@ -186,7 +186,7 @@ struct StreamLink {
     peer: Arc<dyn Peer>,
 }
 
-impl Link for StreamLink {
+impl WorkerLink for StreamLink {
     fn send(&mut self, command: Command) {
         if let Some(sender) = &self.sender {
             // A worker that is gone has been reported.

@@ -8,7 +8,7 @@ use pubgauge_driver::{ClientId, Fleet, Header, Kind, Nanos, Payload, Publish, Re
 use pubgauge_workload::{Arrivals, Due, Gate};
 use rustc_hash::FxHashMap;
 
-use super::{Bound, FlatOut, PER_TURN, Pace, Sending};
+use super::{FlatOut, FlowWindow, PER_TURN, Pace, Sending};
 use crate::receiving::Reply;
 use crate::reports::Positions;
 
@@ -282,7 +282,7 @@ impl Sending {
     }
 
     /// For how many messages there are tokens of a flow's window.
-    fn room(&mut self, flow: u32, bound: &mut Bound, now: Nanos) -> u32 {
+    fn room(&mut self, flow: u32, bound: &mut FlowWindow, now: Nanos) -> u32 {
         let room = self.tokens[flow as usize] / bound.tokens;
         if room > 0 {
             bound.without = None;

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use pubgauge_driver::{Clock, Driver, DriverError, Mark, Reliability, Settings};
 use pubgauge_engine::assignment::{Brief, Role};
 use pubgauge_engine::conductor::{Nobody, TrialEnd, TrialRecord, TrialSpec, run};
-use pubgauge_engine::link::{Command, Encoded, Link, Order, Outbox, Place, Secrets};
+use pubgauge_engine::link::{Command, Encoded, Order, Outbox, Place, Secrets, WorkerLink};
 use pubgauge_engine::times::Measure;
 use pubgauge_simulator::{Behaviour, Bus, SimulatedDriver, Truth, TruthRecord};
 use pubgauge_workload::{Arrivals, Exchange, SECOND, Sizes, Until, Window, Workload};
@@ -542,7 +542,7 @@ fn real_time_agrees_too() {
 /// Where the workers that only subscribe learn of the timetable when traffic has begun.
 struct LateForSubscribers(Arc<dyn Place>);
 
-struct LateLink(Box<dyn Link>);
+struct LateLink(Box<dyn WorkerLink>);
 
 impl Place for LateForSubscribers {
     fn start(
@@ -550,7 +550,7 @@ impl Place for LateForSubscribers {
         order: Order,
         secrets: Secrets,
         outbox: Outbox,
-    ) -> Result<Box<dyn Link>, DriverError> {
+    ) -> Result<Box<dyn WorkerLink>, DriverError> {
         let subscribes = order.assignment.role == Role::Subscribers;
         let link = self.0.start(order, secrets, outbox)?;
         Ok(if subscribes {
@@ -561,7 +561,7 @@ impl Place for LateForSubscribers {
     }
 }
 
-impl Link for LateLink {
+impl WorkerLink for LateLink {
     fn send(&mut self, command: Command) {
         if let Command::Run(_) = command {
             std::thread::sleep(std::time::Duration::from_millis(200));

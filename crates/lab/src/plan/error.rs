@@ -2,17 +2,17 @@
 
 use std::fmt;
 
-use pubgauge_network::Problem;
+use pubgauge_network::FieldProblem;
 
 /// Why there is no plan.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
     /// The network is wrong.
     #[error("{}", lines(.0))]
-    Network(Vec<Problem>),
+    Network(Vec<FieldProblem>),
     /// This machine cannot make it.
     #[error("{}", lines(.0))]
-    Refused(Vec<Refusal>),
+    Refused(Vec<Unavailable>),
 }
 
 fn lines<T: fmt::Display>(list: &[T]) -> String {
@@ -23,7 +23,7 @@ fn lines<T: fmt::Display>(list: &[T]) -> String {
 /// A property of a network that this machine cannot make.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{wanted} cannot be had here: {missing}\n  hint: {hint}")]
-pub struct Refusal {
+pub struct Unavailable {
     /// What was asked for: `delay of links of subscriber hosts`.
     pub wanted: String,
     /// What it needs, and the error of trying that.

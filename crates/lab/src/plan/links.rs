@@ -1,6 +1,6 @@
 //! Hosts, the switch, and the links between them.
 
-use super::step::{Act, INTERFACE, Names, Place, SWITCH, Step};
+use super::step::{Act, INTERFACE, Names, SWITCH, Step, StepNamespace};
 use crate::address::{PREFIX, hardware};
 use pubgauge_network::Host;
 
@@ -32,12 +32,13 @@ impl All<'_> {
         };
         let quiet = |place| ipv6.map(|file| set(place, file, "1"));
         let mut steps: Vec<Step> = self.places().flat_map(quiet).collect();
-        steps.extend(firewall.map(|file| set(Place::Switch, file, "0")));
+        steps.extend(firewall.map(|file| set(StepNamespace::Switch, file, "0")));
         steps
     }
 
-    fn places(&self) -> impl Iterator<Item = Place> + '_ {
-        std::iter::once(Place::Switch).chain(self.hosts.iter().copied().map(Place::Host))
+    fn places(&self) -> impl Iterator<Item = StepNamespace> + '_ {
+        std::iter::once(StepNamespace::Switch)
+            .chain(self.hosts.iter().copied().map(StepNamespace::Host))
     }
 
     /// The switch, and a pair of interfaces for each host that `wirefilter` does not connect to it.
@@ -56,13 +57,13 @@ impl All<'_> {
                     &format!("link add {host} type veth peer name {INTERFACE} netns {namespace}\n");
             }
         }
-        run(Place::Switch, &["ip", "-batch", "-"], script)
+        run(StepNamespace::Switch, &["ip", "-batch", "-"], script)
     }
 
     /// The interface of each host, its neighbour entries, and then the ports of the switch.
     pub fn interfaces(&self) -> Vec<Step> {
         let hosts = (0..self.hosts.len()).map(|index| {
-            let place = Place::Host(self.hosts[index]);
+            let place = StepNamespace::Host(self.hosts[index]);
             run(place, &["ip", "-batch", "-"], self.interface(index))
         });
         let mut steps: Vec<Step> = hosts.collect();
@@ -70,7 +71,7 @@ impl All<'_> {
         for host in self.hosts {
             ports += &format!("link set {host} mtu {MTU} gso_max_segs 1 master {SWITCH} up\n");
         }
-        steps.push(run(Place::Switch, &["ip", "-batch", "-"], ports));
+        steps.push(run(StepNamespace::Switch, &["ip", "-batch", "-"], ports));
         steps
     }
 
@@ -101,12 +102,12 @@ impl All<'_> {
             let address = hardware(index);
             script += &format!("fdb replace {address} dev {host} master static\n");
         }
-        run(Place::Switch, &["bridge", "-batch", "-"], script)
+        run(StepNamespace::Switch, &["bridge", "-batch", "-"], script)
     }
 }
 
 /// A step that runs a program.
-pub(super) fn run(place: Place, argv: &[&'static str], input: String) -> Step {
+pub(super) fn run(place: StepNamespace, argv: &[&'static str], input: String) -> Step {
     Step {
         place,
         act: Act::Run {

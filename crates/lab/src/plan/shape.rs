@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-use super::error::{PlanError, Refusal};
+use super::error::{PlanError, Unavailable};
 use super::links::{All, run};
-use super::step::{INTERFACE, Place, Step};
+use super::step::{INTERFACE, Step, StepNamespace};
 use super::wires::{MILLISECOND, percent};
 use crate::backends::{Backends, Works, hint};
-use pubgauge_network::{Link, Loss, Nanos, Network, Reordering, Role};
+use pubgauge_network::{HostRole, Link, Loss, Nanos, Network, Reordering};
 
 /// A token bucket: the parameters of `tbf`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +75,7 @@ impl Means {
         ] {
             refusals.extend(refused(found, "a network", name, hint));
         }
-        for role in Role::ALL
+        for role in HostRole::ALL
             .into_iter()
             .filter(|role| network.of(*role).hosts > 0)
         {
@@ -93,7 +93,13 @@ impl Means {
         self == Means::Wirefilter && link.delays()
     }
 
-    fn check(self, role: Role, link: &Link, backends: &Backends, refusals: &mut Vec<Refusal>) {
+    fn check(
+        self,
+        role: HostRole,
+        link: &Link,
+        backends: &Backends,
+        refusals: &mut Vec<Unavailable>,
+    ) {
         let of = |what: &str| format!("{what} of links of {} hosts", role.name());
         if link.rate_bits_per_s.is_some() {
             refusals.extend(refused(
@@ -110,7 +116,7 @@ impl Means {
         if let Err(why) = &backends.wirefilter {
             let netem = backends.netem.as_ref().err();
             let netem = netem.map_or(String::new(), ToString::to_string);
-            refusals.push(Refusal {
+            refusals.push(Unavailable {
                 wanted: of(&wanted),
                 missing: format!("neither netem ({netem}) nor wirefilter ({why})"),
                 hint: format!(
@@ -122,7 +128,7 @@ impl Means {
             return;
         }
         for (wanted, why) in beyond_wirefilter(link) {
-            refusals.push(Refusal {
+            refusals.push(Unavailable {
                 wanted: of(wanted),
                 missing: format!("wirefilter {why}, and there is no netem"),
                 hint: hint::NETEM.into(),
@@ -131,9 +137,9 @@ impl Means {
     }
 }
 
-fn refused(found: &Works, wanted: &str, name: &str, hint: &str) -> Option<Refusal> {
+fn refused(found: &Works, wanted: &str, name: &str, hint: &str) -> Option<Unavailable> {
     let why = found.as_ref().err()?;
-    Some(Refusal {
+    Some(Unavailable {
         wanted: wanted.into(),
         missing: format!("there is no {name} ({why})"),
         hint: hint.into(),
@@ -185,12 +191,16 @@ pub(super) fn queues(all: &All<'_>, network: &Network, means: &Means) -> Vec<Ste
         let link = network.link(*host);
         let near = queue(INTERFACE, link, means);
         if !near.is_empty() {
-            steps.push(run(Place::Host(*host), &["tc", "-batch", "-"], near));
+            steps.push(run(
+                StepNamespace::Host(*host),
+                &["tc", "-batch", "-"],
+                near,
+            ));
         }
         ports += &queue(&host.to_string(), link, means);
     }
     if !ports.is_empty() {
-        steps.push(run(Place::Switch, &["tc", "-batch", "-"], ports));
+        steps.push(run(StepNamespace::Switch, &["tc", "-batch", "-"], ports));
     }
     steps
 }

@@ -25,25 +25,25 @@ pub struct Names {
 
 /// The network namespace in which a step is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum StepNamespace {
     /// The switch's.
     Switch,
     /// A host's.
     Host(Host),
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for StepNamespace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::Switch => f.write_str("switch"),
-            Place::Host(host) => host.fmt(f),
+            StepNamespace::Switch => f.write_str("switch"),
+            StepNamespace::Host(host) => host.fmt(f),
         }
     }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    pub place: Place,
+    pub place: StepNamespace,
     pub act: Act,
 }
 

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use super::links::All;
-use super::step::{Act, INTERFACE, Place, Ready, Step};
+use super::step::{Act, INTERFACE, Ready, Step, StepNamespace};
 use pubgauge_network::{Host, Link, Loss, Nanos, Network, Reordering};
 use pubgauge_quantities::shown::decimals;
 
@@ -20,15 +20,15 @@ pub(super) fn starts(all: &All<'_>, network: &Network) -> Vec<Step> {
             let [near, far] = folders.clone();
             let port = host.to_string();
             [
-                switch(Place::Host(*host), INTERFACE, near),
-                switch(Place::Switch, &port, far),
+                switch(StepNamespace::Host(*host), INTERFACE, near),
+                switch(StepNamespace::Switch, &port, far),
                 filter(*host, network.link(*host), folders),
             ]
         })
         .collect()
 }
 
-fn switch(place: Place, interface: &str, folder: PathBuf) -> Step {
+fn switch(place: StepNamespace, interface: &str, folder: PathBuf) -> Step {
     let argv = [
         "vde_switch",
         "-s",
@@ -69,7 +69,7 @@ fn filter(host: Host, link: &Link, folders: [PathBuf; 2]) -> Step {
         argv.push("-N".into());
     }
     Step {
-        place: Place::Host(host),
+        place: StepNamespace::Host(host),
         act: Act::Start {
             argv,
             ready: Ready::Ports(folders),

@@ -8,9 +8,10 @@ use std::path::PathBuf;
 use common::{network, rate};
 use proptest::prelude::*;
 use pubgauge_lab::{
-    Act, Backends, Bucket, Names, Place, Plan, PlanError, Subnet, possible, states_script,
+    Act, Backends, Bucket, Names, NetworkPlan, PlanError, StepNamespace, Subnet, possible,
+    states_script,
 };
-use pubgauge_network::{Hosts, Link, LinkState, Loss, Network, Reordering, Role};
+use pubgauge_network::{HostRole, Hosts, Link, LinkState, Loss, Network, Reordering};
 
 fn names(network: &Network) -> Names {
     Names {
@@ -25,8 +26,8 @@ fn names(network: &Network) -> Names {
     }
 }
 
-fn plan(network: &Network, backends: &Backends) -> Plan {
-    Plan::of(network, backends, &names(network)).unwrap()
+fn plan(network: &Network, backends: &Backends) -> NetworkPlan {
+    NetworkPlan::of(network, backends, &names(network)).unwrap()
 }
 
 fn without(names: &[&str]) -> Backends {
@@ -200,7 +201,7 @@ fn networks() -> impl Strategy<Value = Network> {
 }
 
 /// The lines that a program is given in a place.
-fn lines(plan: &Plan, at: Place, program: &str) -> Vec<String> {
+fn lines(plan: &NetworkPlan, at: StepNamespace, program: &str) -> Vec<String> {
     let steps = plan.steps.iter().filter(|step| step.place == at);
     let inputs = steps.filter_map(|step| match &step.act {
         Act::Run { argv, input } if argv[0] == program => Some(input.as_str()),
@@ -219,11 +220,11 @@ proptest! {
         let backends = if netem { Backends::all() } else { without(&["netem"]) };
         let plan = plan(&network, &backends);
         let hosts: Vec<_> = network.hosts().collect();
-        let switch = lines(&plan, Place::Switch, "ip");
+        let switch = lines(&plan, StepNamespace::Switch, "ip");
         let mut addresses = BTreeSet::new();
         let mut wired = 0;
         for host in &hosts {
-            let own = lines(&plan, Place::Host(*host), "ip");
+            let own = lines(&plan, StepNamespace::Host(*host), "ip");
             prop_assert_eq!(starting(&own, "neigh replace"), hosts.len() - 1);
             let address = own.iter().find(|line| line.starts_with("addr add 10.87.0."));
             prop_assert!(addresses.insert(address.unwrap().clone()));
@@ -237,17 +238,17 @@ proptest! {
         prop_assert_eq!(starts, 3 * wired);
         prop_assert_eq!(plan.shape_only, wired > 0);
         prop_assert_eq!(possible(&network, &backends), Ok(wired > 0));
-        prop_assert_eq!(lines(&plan, Place::Switch, "bridge").len(), hosts.len());
+        prop_assert_eq!(lines(&plan, StepNamespace::Switch, "bridge").len(), hosts.len());
     }
 
     #[test]
     fn both_ends_of_a_link_send_by_the_same_queue(network in networks(), netem: bool) {
         let backends = if netem { Backends::all() } else { without(&["netem"]) };
         let plan = plan(&network, &backends);
-        let ports = lines(&plan, Place::Switch, "tc");
+        let ports = lines(&plan, StepNamespace::Switch, "tc");
         for host in network.hosts() {
             let link = network.link(host);
-            let near = lines(&plan, Place::Host(host), "tc");
+            let near = lines(&plan, StepNamespace::Host(host), "tc");
             let far: Vec<String> = ports
                 .iter()
                 .filter(|line| line.contains(&format!("dev {host} ")))
@@ -292,7 +293,7 @@ proptest! {
         for line in text.lines() {
             prop_assert!(line.len() <= 80, "{line}");
         }
-        for role in Role::ALL {
+        for role in HostRole::ALL {
             let said = text.contains(&format!(" {} host", role.name()));
             prop_assert_eq!(said, network.of(role).hosts > 0);
         }

@@ -5,7 +5,7 @@ use pubgauge_driver::{
     Subscription, TopicId, WireBytes,
 };
 
-use super::{CLOSE_TIMEOUT_MS, Client, Link, Protocol, State, Taken, TcpFleet};
+use super::{CLOSE_TIMEOUT_MS, Client, ClientLink, Protocol, State, Taken, TcpFleet};
 use crate::event_loop::Driven;
 use crate::out::OUT_CAP;
 use crate::pair;
@@ -95,7 +95,7 @@ impl<P: Protocol> Fleet for TcpFleet<P> {
         if let Some(out) = client.out.as_mut().filter(|out| out.start != 0) {
             out.compact();
         }
-        let mut link = Link {
+        let mut link = ClientLink {
             id,
             client,
             shared: &mut self.shared,

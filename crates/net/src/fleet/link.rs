@@ -75,7 +75,7 @@ impl Shared {
 }
 
 /// One client and its connection, as its protocol sees it.
-pub struct Link<'a, C> {
+pub struct ClientLink<'a, C> {
     pub id: ClientId,
     pub client: &'a mut Client<C>,
     /// What it shares with the others.
@@ -83,10 +83,10 @@ pub struct Link<'a, C> {
     pub(super) tls: Option<&'a tls::Setup>,
 }
 
-impl<'a, C> Link<'a, C> {
+impl<'a, C> ClientLink<'a, C> {
     /// A client of no fleet, without a socket and without TLS: for tests of a protocol.
     pub fn unwired(id: ClientId, client: &'a mut Client<C>, shared: &'a mut Shared) -> Self {
-        Link {
+        ClientLink {
             id,
             client,
             shared,
@@ -135,7 +135,7 @@ impl<'a, C> Link<'a, C> {
     }
 
     /// The client has all that it needs and may be used. The protocol reports that
-    /// ([`Link::report_connected`]).
+    /// ([`ClientLink::report_connected`]).
     pub fn connected(&mut self) {
         self.client.state = State::Connected;
         self.client.awaits_pong = false;

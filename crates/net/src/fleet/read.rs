@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 use pubgauge_driver::{ClientId, Events, WireBytes};
 use rustix::io::Errno;
 
-use super::{Broken, Client, Link, Protocol, State, TcpFleet};
+use super::{Broken, Client, ClientLink, Protocol, State, TcpFleet};
 use crate::event_loop::Driven;
 use crate::out::OUT_CAP;
 use crate::socket::{self, Arrived, Io};
@@ -177,7 +177,7 @@ impl<P: Protocol> TcpFleet<P> {
         };
         self.heard(id);
         events.arrived();
-        let mut link = Link {
+        let mut link = ClientLink {
             id,
             client: &mut self.clients[id.0 as usize],
             shared: &mut self.shared,

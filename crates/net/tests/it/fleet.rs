@@ -11,7 +11,7 @@ use pubgauge_driver::{
     Payload, Publish, Refusal, Scheme, Settings, Subscription, Target, TopicId,
 };
 use pubgauge_net::endpoint::{Addressing, Endpoint};
-use pubgauge_net::fleet::{Broken, Link, Protocol, State, Taken, TcpFleet, Tuning};
+use pubgauge_net::fleet::{Broken, ClientLink, Protocol, State, Taken, TcpFleet, Tuning};
 use pubgauge_testing::{Rig, config, head};
 
 const ADDRESSING: Addressing = Addressing {
@@ -51,14 +51,14 @@ impl Protocol for Units {
         Ok(())
     }
 
-    fn greet(&mut self, link: &mut Link<'_, ()>) -> Result<(), Broken> {
+    fn greet(&mut self, link: &mut ClientLink<'_, ()>) -> Result<(), Broken> {
         link.out().bytes.extend(unit(b"hello"));
         Ok(())
     }
 
     fn receive(
         &mut self,
-        link: &mut Link<'_, ()>,
+        link: &mut ClientLink<'_, ()>,
         bytes: &[u8],
         events: &mut dyn Events,
     ) -> Result<usize, Broken> {
@@ -102,17 +102,21 @@ impl Protocol for Units {
         len_of(beginning).filter(|_| self.knows_lengths)
     }
 
-    fn subscribe(&mut self, _: &mut Link<'_, ()>, _: &Subscription) -> Result<(), DriverError> {
+    fn subscribe(
+        &mut self,
+        _: &mut ClientLink<'_, ()>,
+        _: &Subscription,
+    ) -> Result<(), DriverError> {
         Err(DriverError::new("everybody gets everything"))
     }
 
-    fn advertise(&mut self, _: &mut Link<'_, ()>, _: &str) -> Result<TopicId, DriverError> {
+    fn advertise(&mut self, _: &mut ClientLink<'_, ()>, _: &str) -> Result<TopicId, DriverError> {
         Ok(TopicId(0))
     }
 
     fn publish(
         &mut self,
-        link: &mut Link<'_, ()>,
+        link: &mut ClientLink<'_, ()>,
         _: TopicId,
         payload: Payload<'_>,
         _: u64,
@@ -124,21 +128,21 @@ impl Protocol for Units {
         Taken::Accepted
     }
 
-    fn ping(&mut self, link: &mut Link<'_, ()>) {
+    fn ping(&mut self, link: &mut ClientLink<'_, ()>) {
         link.out().bytes.extend(unit(b"ping"));
     }
 
-    fn goodbye(&mut self, link: &mut Link<'_, ()>) {
+    fn goodbye(&mut self, link: &mut ClientLink<'_, ()>) {
         link.out().bytes.extend(unit(b"bye"));
     }
 
-    fn failing(&mut self, link: &mut Link<'_, ()>, code: Option<u8>) -> bool {
+    fn failing(&mut self, link: &mut ClientLink<'_, ()>, code: Option<u8>) -> bool {
         let words = code.map(|code| unit(&[code]));
         link.out().bytes.extend(words.into_iter().flatten());
         code.is_some()
     }
 
-    fn dropped(&mut self, _: &mut Link<'_, ()>, in_order: bool) {
+    fn dropped(&mut self, _: &mut ClientLink<'_, ()>, in_order: bool) {
         self.ends.push(in_order);
     }
 }

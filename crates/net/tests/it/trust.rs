@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use pubgauge_driver::Tls;
 use pubgauge_net::tls::{configure, connect, failure};
-use pubgauge_testing::certificates::SelfSigned;
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+use pubgauge_testing::certificates::{Authority, SelfSigned};
+use rcgen::CertificateParams;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::server::{ClientHello, ResolvesServerCert};
@@ -84,38 +84,9 @@ fn says(result: Result<(), String>, words: &[&str]) {
     }
 }
 
-/// An authority; certificates that it signs.
-struct Authority(CertifiedIssuer<'static, KeyPair>, tempfile::TempDir);
-
-impl Authority {
-    fn new() -> Authority {
-        let mut params = CertificateParams::new(Vec::new()).unwrap();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let name = &mut params.distinguished_name;
-        name.push(DnType::CommonName, "test authority");
-        let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
-        let dir = tempfile::tempdir().unwrap();
-        std::fs::write(dir.path().join("ca.pem"), issuer.pem()).unwrap();
-        Authority(issuer, dir)
-    }
-
-    fn file(&self) -> PathBuf {
-        self.1.path().join("ca.pem")
-    }
-
-    fn sign(&self, change: impl FnOnce(&mut CertificateParams)) -> (PathBuf, PathBuf) {
-        let names = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
-        let mut params = CertificateParams::new(names).unwrap();
-        let name = &mut params.distinguished_name;
-        name.push(DnType::CommonName, "server");
-        change(&mut params);
-        let key = KeyPair::generate().unwrap();
-        let (pem_file, key_file) = (self.1.path().join("s.pem"), self.1.path().join("s.key"));
-        let pem = params.signed_by(&key, &self.0).unwrap().pem();
-        std::fs::write(&pem_file, pem).unwrap();
-        std::fs::write(&key_file, key.serialize_pem()).unwrap();
-        (pem_file, key_file)
-    }
+/// A certificate for a server on this host, changed by `change`.
+fn sign(authority: &Authority, change: impl FnOnce(&mut CertificateParams)) -> (PathBuf, PathBuf) {
+    authority.sign("server", &["localhost", "127.0.0.1"], change)
 }
 
 #[test]
@@ -161,24 +132,29 @@ fn a_self_signed_certificate_that_is_named_itself_is_trusted_for_its_names() {
 #[test]
 fn what_an_authority_has_signed_is_trusted_for_its_names() {
     let authority = Authority::new();
-    let (pem, key) = authority.sign(|_| {});
+    let (pem, key) = sign(&authority, |_| {});
     let with = |tls: &Tls, name: &str| handshake(tls, name, (&pem, &key), &TLS13);
-    assert_eq!(with(&named(&authority.file()), "localhost"), Ok(()));
-    assert_eq!(with(&named(&authority.file()), "127.0.0.1"), Ok(()));
+    assert_eq!(with(&named(&authority.file("ca.pem")), "localhost"), Ok(()));
+    assert_eq!(with(&named(&authority.file("ca.pem")), "127.0.0.1"), Ok(()));
     // The server's own, named itself.
     assert_eq!(with(&named(&pem), "localhost"), Ok(()));
     says(
-        with(&named(&authority.file()), "elsewhere.test"),
+        with(&named(&authority.file("ca.pem")), "elsewhere.test"),
         &["not for elsewhere.test, but for localhost, 127.0.0.1"],
     );
     let stranger = Authority::new();
     says(
-        with(&named(&stranger.file()), "localhost"),
+        with(&named(&stranger.file("ca.pem")), "localhost"),
         &["has issued the server's certificate", "--ca FILE"],
     );
-    let (pem, key) = authority.sign(|params| params.subject_alt_names.clear());
+    let (pem, key) = sign(&authority, |params| params.subject_alt_names.clear());
     says(
-        handshake(&named(&authority.file()), "localhost", (&pem, &key), &TLS13),
+        handshake(
+            &named(&authority.file("ca.pem")),
+            "localhost",
+            (&pem, &key),
+            &TLS13,
+        ),
         &["names no host", "subjectAltName=DNS:localhost"],
     );
 }
@@ -186,20 +162,20 @@ fn what_an_authority_has_signed_is_trusted_for_its_names() {
 #[test]
 fn the_time_of_a_certificate_is_checked() {
     let authority = Authority::new();
-    let past = authority.sign(|params| {
+    let past = sign(&authority, |params| {
         params.not_before = rcgen::date_time_ymd(2001, 1, 1);
         params.not_after = rcgen::date_time_ymd(2002, 1, 1);
     });
     // Signed by an authority, and named itself.
-    for file in [authority.file(), past.0.clone()] {
+    for file in [authority.file("ca.pem"), past.0.clone()] {
         let result = handshake(&named(&file), "localhost", (&past.0, &past.1), &TLS13);
         says(result, &["expired at 2002-01-01T00:00:00Z", "renew"]);
     }
-    let future = authority.sign(|params| {
+    let future = sign(&authority, |params| {
         params.not_before = rcgen::date_time_ymd(2999, 1, 1);
         params.not_after = rcgen::date_time_ymd(3000, 1, 1);
     });
-    for file in [authority.file(), future.0.clone()] {
+    for file in [authority.file("ca.pem"), future.0.clone()] {
         let result = handshake(&named(&file), "localhost", (&future.0, &future.1), &TLS13);
         says(result, &["only from 2999-01-01T00:00:00Z on", "clocks"]);
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
 use pubgauge_campaign::default_criterion;
 use pubgauge_quantities::shown::count;
-use pubgauge_results::search::{Bound, Purpose};
+use pubgauge_results::search::{LimitedBy, Purpose};
 use pubgauge_runner::simulated::search;
 use pubgauge_search::Question;
 use pubgauge_simulator::Behaviour;
@@ -38,7 +38,7 @@ struct Rehearsed {
     low: Option<f64>,
     high: Option<f64>,
     confirmed: Option<f64>,
-    bound: Bound,
+    bound: LimitedBy,
     trials: usize,
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pubgauge_collect::{BrokerStatus, Status};
-use pubgauge_export::openmetrics::{Kind, MEDIA_TYPE, Text};
+use pubgauge_export::openmetrics::{MEDIA_TYPE, MetricType, Text};
 
 use crate::exit::Ending;
 use crate::http::{Http, PLAIN, Page};
@@ -43,7 +43,7 @@ fn health(status: &Status) -> Page {
 
 fn text(status: &Status) -> String {
     let mut text = Text::default();
-    text.family("pubgauge_collect", Kind::Info, "", "The collector.");
+    text.family("pubgauge_collect", MetricType::Info, "", "The collector.");
     text.sample(
         "_info",
         &[("pubgauge_version", env!("CARGO_PKG_VERSION"))],
@@ -52,7 +52,7 @@ fn text(status: &Status) -> String {
     );
     text.family(
         "pubgauge_collect_received_messages",
-        Kind::Counter,
+        MetricType::Counter,
         "",
         "Messages received, by the QoS of their delivery.",
     );
@@ -103,33 +103,33 @@ fn text(status: &Status) -> String {
         ),
     ];
     for (name, help, count) in counters {
-        text.family(name, Kind::Counter, "", help);
+        text.family(name, MetricType::Counter, "", help);
         text.sample("_total", &[], &[], count.get() as f64);
     }
     text.family(
         "pubgauge_collect_commit_seconds",
-        Kind::Counter,
+        MetricType::Counter,
         "seconds",
         "Time that putting messages on disk took.",
     );
     text.sample("_total", &[], &[], status.commit_ns.get() as f64 / 1e9);
     text.family(
         "pubgauge_collect_lag_seconds",
-        Kind::Gauge,
+        MetricType::Gauge,
         "seconds",
         "How long the oldest message waits that was read and is not on disk.",
     );
     text.sample("", &[], &[], status.lag_s());
     text.family(
         "pubgauge_collect_waiting_segments",
-        Kind::Gauge,
+        MetricType::Gauge,
         "",
         "Closed segments of the log that are in no finished file yet.",
     );
     text.sample("", &[], &[], status.waiting_segments.get() as f64);
     text.family(
         "pubgauge_collect_stalled",
-        Kind::Gauge,
+        MetricType::Gauge,
         "",
         "1 while messages cannot be put on disk, and none is acknowledged.",
     );
@@ -143,32 +143,32 @@ type OfBroker = fn(&BrokerStatus) -> f64;
 
 fn brokers(text: &mut Text, status: &Status) {
     let brokers = status.brokers();
-    let figures: [(&str, &'static str, Kind, &str, OfBroker); 4] = [
+    let figures: [(&str, &'static str, MetricType, &str, OfBroker); 4] = [
         (
             "",
             "pubgauge_collect_broker_connected",
-            Kind::Gauge,
+            MetricType::Gauge,
             "1 while the subscriptions at the broker stand.",
             |broker| f64::from(broker.connected),
         ),
         (
             "",
             "pubgauge_collect_broker_gone",
-            Kind::Gauge,
+            MetricType::Gauge,
             "1 while the broker's name does not stand for it; it may hold messages.",
             |broker| f64::from(broker.gone),
         ),
         (
             "_total",
             "pubgauge_collect_broker_connections",
-            Kind::Counter,
+            MetricType::Counter,
             "Connections made to the broker.",
             |broker| broker.connections as f64,
         ),
         (
             "_total",
             "pubgauge_collect_broker_messages",
-            Kind::Counter,
+            MetricType::Counter,
             "Messages received from the broker.",
             |broker| broker.messages as f64,
         ),

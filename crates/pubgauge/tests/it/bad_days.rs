@@ -114,7 +114,7 @@ fn the_host_has_no_address() {
 
 #[test]
 fn the_broker_refuses_strangers() {
-    let broker = Mosquitto::with_password("abc");
+    let broker = Mosquitto::with_password("abc", "");
     never_ready(&broker.address(), &["hint: ", "user"]);
 }
 
@@ -309,15 +309,7 @@ fn a_system_that_ends_before_it_is_ready_says_why() {
 fn a_system_that_does_not_end_when_asked_is_said() {
     let place = Place::new();
     place.stubborn_system("0.5");
-    let mut args = vec![
-        "run",
-        "--systems",
-        "mine",
-        "--on",
-        "stubborn",
-        "--out",
-        "run",
-    ];
+    let mut args = argv("run --systems mine --on stubborn --out run");
     args.extend(["--rate", "100/s"]);
     args.extend(SHORT);
     let done = place.run(&args).says("stubborn had to be killed");
@@ -375,7 +367,7 @@ fn the_broker_hangs_and_goes_on() {
 #[test]
 fn the_broker_runs_out_of_file_descriptors() {
     let place = Place::new();
-    let broker = Mosquitto::with("allow_anonymous true", Some(40));
+    let broker = Mosquitto::with_open_files(40);
     let study = IMPATIENT.replace("payload", "pattern = \"n-1\"\npublishers = 100\npayload");
     place.write("many.toml", study.replace("1500ms", "3s"));
     let began = Instant::now();

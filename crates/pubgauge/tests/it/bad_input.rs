@@ -295,22 +295,8 @@ fn traces_that_are_wrong() {
     // The same in order is fine, and a disordered one can be sorted.
     place.write("right.csv", right);
     place.run(&["trace", "show", "right.csv"]).exits(0);
-    let mut args = vec![
-        "trace",
-        "convert",
-        "disordered.csv",
-        "--time",
-        "time",
-        "--sort",
-    ];
-    args.extend([
-        "--device",
-        "device",
-        "--size",
-        "size",
-        "--out",
-        "sorted.csv",
-    ]);
+    let mut args = argv("trace convert disordered.csv --time time --sort");
+    args.extend(argv("--device device --size size --out sorted.csv"));
     place.run(&args).exits(0);
     place.run(&["trace", "show", "sorted.csv"]).exits(0);
 }
@@ -362,15 +348,7 @@ fn files_without_end_are_refused() {
         (&["plan", "/dev/zero"], "at most 1 MiB"),
         (&["trace", "show", "endless.csv"], "16 MiB"),
         (
-            &[
-                "run",
-                "--on",
-                "mqtt://u@127.0.0.1:1",
-                "--rate",
-                "1/s",
-                "--password-file",
-                "/dev/zero",
-            ],
+            &argv("run --on mqtt://u@127.0.0.1:1 --rate 1/s --password-file /dev/zero"),
             "64 KiB",
         ),
     ] {

@@ -133,14 +133,7 @@ fn one_of_three_is_killed_and_named() {
     let place = Place::new();
     let mut args = vec!["run", "--on", "mosquitto", "--brokers", "3", "--out", "run"];
     args.extend(["--publishers", "3", "--topics", "3", "--subscribers", "3"]);
-    args.extend([
-        "--rate",
-        "300/s",
-        "--duration",
-        "100s",
-        "--warm-up",
-        "200ms",
-    ]);
+    args.extend(argv("--rate 300/s --duration 100s --warm-up 200ms"));
     let mut run = place.start(&args);
     run.measures();
     let systems = run.systems();
@@ -171,17 +164,7 @@ fn a_broker_that_does_not_start_is_named() {
         "[[hooks]]\nwhen = \"before-start\"\ncommand = [\"mkdir\", \"{dir}/../started\"]\n\n";
     let hook = [("[ready]", &*format!("{hook}[ready]"))];
     place.system("reference-broker", "once", &hook);
-    let mut args = vec![
-        "run",
-        "--systems",
-        "mine",
-        "--on",
-        "once",
-        "--brokers",
-        "2",
-        "--out",
-        "run",
-    ];
+    let mut args = argv("run --systems mine --on once --brokers 2 --out run");
     args.extend(["--topics", "2", "--publishers", "2", "--rate", "100/s"]);
     args.extend(SHORT);
     place.run(&args).exits(2);
@@ -215,16 +198,7 @@ fn two_brokers_that_run_already_are_one_system() {
         both[1].address()
     );
     place.write("mine/lab.toml", file);
-    place.run(&[
-        "run",
-        "study.toml",
-        "--systems",
-        "mine",
-        "--on",
-        "lab",
-        "--out",
-        "lab",
-    ]);
+    place.run(&argv("run study.toml --systems mine --on lab --out lab"));
     let trial = place.trial("lab");
     is_exact(&trial);
     assert_eq!(brokers(&trial).len(), 2);
@@ -252,14 +226,7 @@ fn one_of_two_that_ran_already_is_killed_and_named() {
     let address = format!("{}+{}", both[0].address(), both[1].address());
     let mut args = vec!["run", "--on", &address, "--out", "run"];
     args.extend(["--publishers", "2", "--topics", "2", "--subscribers", "2"]);
-    args.extend([
-        "--rate",
-        "200/s",
-        "--duration",
-        "100s",
-        "--warm-up",
-        "200ms",
-    ]);
+    args.extend(argv("--rate 200/s --duration 100s --warm-up 200ms"));
     let mut run = place.start(&args);
     run.measures();
     both.iter().for_each(|broker| works(broker.pid()));

@@ -2,36 +2,9 @@
 
 use crate::common;
 
-use std::process::Command;
-use std::time::Duration;
-
 use common::servers::Mosquitto;
 use common::*;
 use serde_json::Value;
-
-/// mosquitto's counters under `$SYS/broker/`, once it has brought them up to date, which it does
-/// every second.
-fn counters<const N: usize>(broker: &Mosquitto, names: [&str; N]) -> [u64; N] {
-    std::thread::sleep(Duration::from_millis(2500));
-    let (port, n) = (broker.port.to_string(), N.to_string());
-    let mut command = Command::new("mosquitto_sub");
-    command.args(["-p", &port, "-C", &n, "-W", "20", "-v"]);
-    for name in names {
-        command.args(["-t", &format!("$SYS/broker/{name}")]);
-    }
-    let output = command
-        .output()
-        .expect("these tests need mosquitto_sub (apt install mosquitto-clients)");
-    let text = String::from_utf8(output.stdout).unwrap();
-    names.map(|name| {
-        let line = text
-            .lines()
-            .find_map(|l| l.strip_prefix(&format!("$SYS/broker/{name} ")));
-        line.unwrap_or_else(|| panic!("no {name} in {text:?}"))
-            .parse()
-            .unwrap()
-    })
-}
 
 /// Two publishers and three subscribers who all hear everything, against a fresh mosquitto whose
 /// only other client is the one that reads the counters, afterwards.
@@ -58,14 +31,12 @@ fn counts_agree(mqtt: &str, qos: &str, rate: &str) {
     );
     assert_eq!(count(&trial, "delivered"), 3 * count(&trial, "published"));
 
-    let [packets, received, sent] = counters(
-        &broker,
-        [
-            "messages/received",
-            "publish/messages/received",
-            "publish/messages/sent",
-        ],
-    );
+    let names = [
+        "messages/received",
+        "publish/messages/received",
+        "publish/messages/sent",
+    ];
+    let [packets, received, sent] = broker.counters(names).map(i64::unsigned_abs);
     let what = format!("MQTT {mqtt}, QoS {qos}, {rate}");
     assert_eq!(sent, 3 * published, "{what}: sent to the subscribers");
     if qos == "2" && rate == "max" {

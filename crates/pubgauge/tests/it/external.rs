@@ -4,11 +4,8 @@ use crate::common;
 
 use common::servers::Mosquitto;
 use common::*;
-use pubgauge_testing::certificates::SelfSigned;
+use pubgauge_testing::certificates::{Authority, SelfSigned};
 use pubgauge_testing::throttle::Rules;
-use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, KeyUsagePurpose,
-};
 use serde_json::Value;
 
 #[test]
@@ -34,7 +31,7 @@ fn a_broker_that_runs_already_is_measured_and_left_alone() {
 fn a_password_opens_the_door_and_is_written_nowhere() {
     const SECRET: &str = "Xy7-hunting-high";
     let place = Place::new();
-    let broker = Mosquitto::with_password(SECRET);
+    let broker = Mosquitto::with_password(SECRET, "");
     let address = format!("mqtt://ann@127.0.0.1:{}", broker.port);
     let args = |out: &'static str| {
         let mut args = vec!["run".to_owned(), "--on".into(), address.clone()];
@@ -93,45 +90,19 @@ fn a_password_opens_the_door_and_is_written_nowhere() {
     assert!(!place.at("url").exists());
 }
 
-/// A private authority, and certificates for the server and for the client, as PEM files.
-fn certificates(dir: &std::path::Path) {
-    let mut params = CertificateParams::new(Vec::new()).unwrap();
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-    params
-        .distinguished_name
-        .push(DnType::CommonName, "test authority");
-    let ca = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
-    let write = |name: &str, text: String| std::fs::write(dir.join(name), text).unwrap();
-    write("ca.pem", ca.pem());
-    for (who, names) in [
-        ("server", vec!["localhost".to_owned()]),
-        ("client", Vec::new()),
-    ] {
-        let mut params = CertificateParams::new(names).unwrap();
-        params.distinguished_name.push(DnType::CommonName, who);
-        let key = KeyPair::generate().unwrap();
-        write(
-            &format!("{who}.pem"),
-            params.signed_by(&key, &ca).unwrap().pem(),
-        );
-        write(&format!("{who}.key"), key.serialize_pem());
-    }
-}
-
 #[test]
 fn tls_with_a_private_authority_and_client_certificates() {
     let place = Place::new();
-    let folder = tempfile::tempdir().unwrap();
-    certificates(folder.path());
-    let file = |name: &str| folder.path().join(name).display().to_string();
+    let authority = Authority::new();
+    authority.both_sides("client");
+    let file = |name: &str| authority.file(name).display().to_string();
     let lines = format!(
         "allow_anonymous true\ncafile {}\ncertfile {}\nkeyfile {}\nrequire_certificate true",
         file("ca.pem"),
         file("server.pem"),
         file("server.key")
     );
-    let broker = Mosquitto::with(&lines, None);
+    let broker = Mosquitto::with(&lines);
     let address = format!("mqtts://localhost:{}", broker.port);
     let run = |out: &str, more: &[&str]| {
         let mut args = vec!["run", "--on", &address, "--rate", "200/s", "--out", out];
@@ -161,7 +132,7 @@ fn a_self_signed_broker_with_passwords_by_ca_and_by_insecure() {
     let folder = tempfile::tempdir().unwrap();
     let (pem, key) = SelfSigned::Authority.make(folder.path());
     let lines = format!("certfile {}\nkeyfile {}", pem.display(), key.display());
-    let broker = Mosquitto::with_password_and(SECRET, &lines);
+    let broker = Mosquitto::with_password(SECRET, &lines);
     let address = format!("mqtts://ann@localhost:{}", broker.port);
     let run = |out: &str, password: Option<&str>, more: &[&str]| {
         let mut args = vec!["run", "--on", &address, "--rate", "200/s", "--out", out];

@@ -274,16 +274,9 @@ fn ctrl_c_ends_the_whole_and_resume_goes_on_with_it() {
             ("c", study("c", 1, "")),
         ],
     );
-    let mut run = place.start(&[
-        "run",
-        "papers",
-        "--out",
-        "all",
-        "--repeats",
-        "2",
-        "--set",
-        "phases.measure=400ms",
-    ]);
+    let mut run = place.start(&argv(
+        "run papers --out all --repeats 2 --set phases.measure=400ms",
+    ));
     let stored = place.at("all/a/trials/0001");
     run.until("two trials of the first study", || stored.exists());
     run.signal(libc::SIGINT);

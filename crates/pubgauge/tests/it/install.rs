@@ -6,10 +6,10 @@ use crate::common;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 use common::servers::{Mosquitto, free_port};
 use common::*;
+use pubgauge_testing::until;
 
 /// A server in Java that does nothing but say so.
 const SERVER: &str = r#"
@@ -189,14 +189,6 @@ fn a_failure_is_quoted_and_leaves_nothing() {
         .says("another folder: PUBGAUGE_CACHE");
 }
 
-fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
-    let end = Instant::now() + Duration::from_secs(60);
-    while !condition() {
-        assert!(Instant::now() < end, "in vain: {what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
-
 #[test]
 fn an_interrupted_installation_leaves_nothing_half_done() {
     let place = prepared();
@@ -205,7 +197,7 @@ fn an_interrupted_installation_leaves_nothing_half_done() {
         let command = systems(&place, &YES, slow);
         let started = place.spawn(command);
         // The step works in the folder that is being prepared.
-        wait_for("Maven is at work", || {
+        until("Maven is at work", || {
             cached(&place).iter().any(|name| {
                 name.starts_with(".installing-") && place.at("cache").join(name).join("up").exists()
             })
@@ -290,15 +282,7 @@ fn a_broker_of_the_users_own_is_listed_and_measured() {
     let line = done.out.lines().find(|l| l.starts_with("my-broker "));
     let words: Vec<&str> = line.unwrap().split_whitespace().collect();
     assert_eq!(words[1..3], ["mqtt", "found"], "{line:?}");
-    let mut args = vec![
-        "run",
-        "--on",
-        "my-broker",
-        "--rate",
-        "200/s",
-        "--out",
-        "run",
-    ];
+    let mut args = argv("run --on my-broker --rate 200/s --out run");
     args.extend(SHORT);
     args.extend(["--systems", &folder]);
     place.run(&args);
@@ -361,7 +345,7 @@ fn publishers_and_subscribers_connect_to_ports_of_their_own() {
     let place = Place::new();
     let second = free_port();
     let lines = format!("allow_anonymous true\nlistener {second} 127.0.0.1");
-    let broker = Mosquitto::with(&lines, None);
+    let broker = Mosquitto::with(&lines);
     let address = format!("mqtt://127.0.0.1:{},{second}", broker.port);
     let mut args = vec!["run", "--on", &address, "--rate", "200/s", "--out", "run"];
     args.extend(SHORT);
@@ -382,18 +366,10 @@ fn what_a_killed_pubgauge_left_is_removed_by_the_next() {
         let entries = place.at("../tmp").read_dir().unwrap();
         entries.map(|e| e.unwrap().path()).collect::<Vec<_>>()
     };
-    let mut args = vec![
-        "run",
-        "--on",
-        "mosquitto",
-        "--rate",
-        "200/s",
-        "--out",
-        "killed",
-    ];
+    let mut args = argv("run --on mosquitto --rate 200/s --out killed");
     args.extend(["--duration", "60s"]);
     let run = place.start(&args);
-    wait_for("the system runs in its folder", || {
+    until("the system runs in its folder", || {
         !tmp().is_empty() && !run.systems().is_empty()
     });
     let [left] = tmp().try_into().unwrap();
@@ -406,15 +382,7 @@ fn what_a_killed_pubgauge_left_is_removed_by_the_next() {
     std::fs::create_dir(&other).unwrap();
     let lock = std::fs::File::open(&other).unwrap();
     lock.lock().unwrap();
-    let mut args = vec![
-        "run",
-        "--on",
-        "mosquitto",
-        "--rate",
-        "200/s",
-        "--out",
-        "run",
-    ];
+    let mut args = argv("run --on mosquitto --rate 200/s --out run");
     args.extend(SHORT);
     place.run(&args);
     assert!(!left.exists());
@@ -480,7 +448,7 @@ fn a_package_manager_runs_to_its_end_whatever_ends_pubgauge() {
     ] {
         let (place, install) = with_packages();
         let run = place.spawn(install(&place));
-        wait_for("the package manager is at work", || place.at("up").exists());
+        until("the package manager is at work", || place.at("up").exists());
         run.signal(signal);
         let done = run.ends().exits(code);
         if signal != libc::SIGKILL {
@@ -489,7 +457,7 @@ fn a_package_manager_runs_to_its_end_whatever_ends_pubgauge() {
         }
         assert!(!place.at("done").exists(), "it is at work all the time");
         place.write("go", "");
-        wait_for("it has come to its end", || place.at("done").exists());
+        until("it has come to its end", || place.at("done").exists());
         place.has_no_process_soon();
         let done = place.finish(install(&place)).exits(0);
         assert_eq!(done.out, "packaged is installed already\n");

@@ -19,7 +19,9 @@ use pubgauge_engine::assignment::Workers;
 use pubgauge_engine::conductor::Phase;
 use pubgauge_engine::live::Live;
 use pubgauge_results::model::{Status, Trial};
-use pubgauge_runner::{Asked, Client, Environment, Job, Kept, Processes, Watch, perform};
+use pubgauge_runner::{
+    ClientConfig, Environment, Job, Kept, Processes, TrialRequest, Watch, perform,
+};
 use pubgauge_testbed::shares::Share;
 use pubgauge_testbed::{Testbed, from_address, procfs};
 use pubgauge_workload::{Arrivals, SECOND, Until, Workload};
@@ -126,12 +128,12 @@ fn trial(broker: &Mosquitto, namespace: &str, seen: &mut Seen) -> Trial {
         ..Settings::default()
     };
     let job = Job {
-        asked: Asked {
+        asked: TrialRequest {
             id: 1,
             cell: "cell".into(),
             settings: settings.into(),
             repeat: 1,
-            ..Asked::default()
+            ..TrialRequest::default()
         },
         begun: Instant::now(),
         system: &system,
@@ -150,7 +152,7 @@ fn trial(broker: &Mosquitto, namespace: &str, seen: &mut Seen) -> Trial {
     let environment = Environment {
         testbed: Testbed::with_program(program()),
         scratch: scratch.path(),
-        client: Client {
+        client: ClientConfig {
             workers: Workers {
                 publishers: 2,
                 subscribers: 2,
@@ -161,7 +163,7 @@ fn trial(broker: &Mosquitto, namespace: &str, seen: &mut Seen) -> Trial {
                 namespace: Some(namespace.to_owned()),
                 ..Processes::default()
             }),
-            ..Client::default()
+            ..ClientConfig::default()
         },
         tls: None,
         stop: Arc::new(AtomicBool::new(false)),

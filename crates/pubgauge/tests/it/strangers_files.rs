@@ -195,17 +195,9 @@ fn a_list_of_studies_names_folders_of_its_own_alone() {
 fn a_report_on_a_folder_that_cannot_be_written_still_has_its_table() {
     let place = Place::new();
     place
-        .run(&[
-            "run",
-            "--on",
-            "simulated",
-            "--rate",
-            "100/s",
-            "--duration",
-            "100ms",
-            "--out",
-            "run",
-        ])
+        .run(&argv(
+            "run --on simulated --rate 100/s --duration 100ms --out run",
+        ))
         .ran_to_its_end();
     // Root may write everywhere but through what is no file.
     std::fs::remove_file(place.at("run/report.html")).unwrap();

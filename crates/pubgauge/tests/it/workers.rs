@@ -308,7 +308,7 @@ fn limits_of_workers_need_worker_processes() {
 fn secrets_reach_workers_and_nothing_else() {
     let place = Place::new();
     let password = "kept-from-every-file-and-command-line";
-    let broker = Mosquitto::with_password(password);
+    let broker = Mosquitto::with_password(password, "");
     let address = broker.address().replace("mqtt://", "mqtt://ann@");
     let mut args = args(&address, &["--rate", "20/s-each", "--processes", "1"]);
     args.extend(["--duration", "1s"]);

@@ -15,7 +15,7 @@ pub struct Chart {
     /// Unique on the page; also the name of its files.
     pub id: String,
     /// How it is drawn.
-    pub kind: Kind,
+    pub kind: ChartKind,
     /// Whether it takes the whole width of the page.
     pub wide: bool,
     /// Heading.
@@ -27,15 +27,15 @@ pub struct Chart {
     /// Rows; each is as long as `columns`, and has text, numbers, and null for what was not measured.
     pub rows: Vec<Vec<Value>>,
     /// The limits of the figures shown.
-    pub lines: Vec<Line>,
+    pub lines: Vec<LimitLine>,
     /// Spans of time to shade.
-    pub marks: Vec<Mark>,
+    pub marks: Vec<ChartMark>,
 }
 
 /// How a figure is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum ChartKind {
     /// Bars with confidence intervals.
     Throughput,
     /// Percentiles on a log axis; the other axis is the number of nines.
@@ -61,7 +61,7 @@ pub enum Kind {
 /// A limit of a figure; of a search, an end of the limit's interval (`low`, `high`) or the
 /// `confirmed` load.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Line {
+pub struct LimitLine {
     /// The figure by its name in `results.json`: `latency_ns.p99`.
     pub of: String,
     /// The limit, in the figure's own unit.
@@ -72,7 +72,7 @@ pub struct Line {
 
 /// A span of a trial: its drain, a phase, a fault.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Mark {
+pub struct ChartMark {
     /// Its beginning, seconds from the start of the measurement.
     pub from_s: f64,
     /// Its end.

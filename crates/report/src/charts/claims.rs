@@ -2,7 +2,7 @@
 
 use pubgauge_results::claim::{ClaimOutcome, ClaimPicture};
 
-use super::chart::{Chart, Kind, Value, columns};
+use super::chart::{Chart, ChartKind, Value, columns};
 use crate::claims::unit;
 
 /// The figures of a claim, one for each part that has an axis. Their ids begin with `id`.
@@ -33,7 +33,7 @@ pub(crate) fn of_claim(claim: &ClaimOutcome, id: &str) -> Vec<Chart> {
         };
         Chart {
             id: format!("{id}-{nth}"),
-            kind: Kind::Claim,
+            kind: ChartKind::Claim,
             wide: false,
             title: format!("{} over {}{part}", picture.figure, picture.axis),
             description: format!(

@@ -3,7 +3,7 @@
 use pubgauge_results::histogram::{self, clean_tag};
 use pubgauge_results::{Distribution, Trial};
 
-use super::chart::{Chart, Kind, Line, NOISE, Value, columns, interval, row};
+use super::chart::{Chart, ChartKind, LimitLine, NOISE, Value, columns, interval, row};
 use crate::Logs;
 use crate::lists::unique;
 use crate::summary::{Cell, Workload};
@@ -24,7 +24,7 @@ pub(super) fn figures(
     workload: &Workload<'_>,
     logs: &Logs,
     id: &dyn Fn(&str) -> String,
-    lines: &[(Option<String>, Line)],
+    lines: &[(Option<String>, LimitLine)],
 ) -> Vec<Chart> {
     let mut figures = vec![percentiles(workload, logs, None, id("latency"), lines)];
     let trials = workload.cells.iter().flat_map(|cell| &cell.trials);
@@ -61,7 +61,7 @@ fn percentiles(
     logs: &Logs,
     flow: Option<&str>,
     id: String,
-    lines: &[(Option<String>, Line)],
+    lines: &[(Option<String>, LimitLine)],
 ) -> Chart {
     let mut rows = Vec::new();
     for cell in quotable(workload) {
@@ -104,12 +104,12 @@ fn percentiles(
         ),
         Some(_) => "The same of this flow alone.".to_owned(),
     };
-    let own = |line: &&(Option<String>, Line)| {
+    let own = |line: &&(Option<String>, LimitLine)| {
         line.0.as_deref() == flow && line.1.of.starts_with("latency_ns.")
     };
     Chart {
         id,
-        kind: Kind::Percentiles,
+        kind: ChartKind::Percentiles,
         wide: flow.is_none() && !workload.flat_out,
         title,
         description,
@@ -153,7 +153,7 @@ fn ecdf(workload: &Workload<'_>, logs: &Logs, id: String) -> Chart {
     }
     Chart {
         id,
-        kind: Kind::Ecdf,
+        kind: ChartKind::Ecdf,
         wide: false,
         title: "Latency distribution".into(),
         description: format!(

@@ -3,7 +3,7 @@
 use pubgauge_results::Results;
 use pubgauge_results::search::Axis;
 
-use super::chart::{Chart, Kind, Line, Value, columns};
+use super::chart::{Chart, ChartKind, LimitLine, Value, columns};
 use super::{lines, lines_of};
 use crate::searches::{Sought, Tried, finding, purpose};
 
@@ -48,7 +48,7 @@ fn row(
 }
 
 /// Both ends of the interval and the confirmed load, as shares of `whole`.
-fn limits(sought: &Sought<'_>, whole: f64) -> Vec<Line> {
+fn limits(sought: &Sought<'_>, whole: f64) -> Vec<LimitLine> {
     let search = sought.search;
     let ends = [
         ("low", search.low),
@@ -56,7 +56,7 @@ fn limits(sought: &Sought<'_>, whole: f64) -> Vec<Line> {
         ("confirmed", search.confirmed),
     ];
     let known = ends.into_iter().filter_map(|(of, value)| {
-        Some(Line {
+        Some(LimitLine {
             of: of.to_owned(),
             value: value? / whole,
             label: sought.load(value?),
@@ -78,7 +78,7 @@ fn achieved(sought: &Sought<'_>, id: String) -> Chart {
     });
     Chart {
         id,
-        kind: Kind::Limit,
+        kind: ChartKind::Limit,
         wide: false,
         title: "Achieved of each load".into(),
         description: format!(
@@ -118,7 +118,7 @@ fn latency(results: &Results, sought: &Sought<'_>, id: String) -> Chart {
     let asked = lines(results, &sought.workload());
     Chart {
         id,
-        kind: Kind::LatencyOverLoad,
+        kind: ChartKind::LatencyOverLoad,
         wide: false,
         title: "Latency over load".into(),
         description: format!(

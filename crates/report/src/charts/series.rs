@@ -2,7 +2,7 @@
 
 use pubgauge_results::SeriesRecord;
 
-use super::chart::{Chart, Kind, Mark, Value, columns, row};
+use super::chart::{Chart, ChartKind, ChartMark, Value, columns, row};
 use crate::summary::Workload;
 
 /// The largest number of records in a figure; longer series are merged record by record.
@@ -38,14 +38,14 @@ pub(super) fn series(workload: &Workload<'_>, id: String) -> Chart {
             ));
         }
     }
-    let drain = Mark {
+    let drain = ChartMark {
         from_s: rounded(measured),
         to_s: rounded(end),
         label: "drain".into(),
     };
     Chart {
         id,
-        kind: Kind::Series,
+        kind: ChartKind::Series,
         wide: true,
         title: "Second by second".into(),
         description: format!(
@@ -84,17 +84,17 @@ pub(super) fn series(workload: &Workload<'_>, id: String) -> Chart {
 
 /// The windows of the measurement. Of adjacent ones only every other one is shaded, to show where they
 /// meet.
-fn windows(workload: &Workload<'_>) -> Vec<Mark> {
+fn windows(workload: &Workload<'_>) -> Vec<ChartMark> {
     let trials = workload.cells.iter().map(|cell| cell.typical());
     let first = trials.map(|trial| &trial.windows).find(|w| !w.is_empty());
-    let mut marks: Vec<Mark> = Vec::new();
+    let mut marks: Vec<ChartMark> = Vec::new();
     let mut touched = false;
     let mut end = f64::NEG_INFINITY;
     for window in first.into_iter().flatten() {
         touched = window.from_s <= end && !touched;
         end = window.to_s;
         if !touched {
-            marks.push(Mark {
+            marks.push(ChartMark {
                 from_s: rounded(window.from_s),
                 to_s: rounded(window.to_s),
                 label: window.name.clone(),

@@ -10,7 +10,6 @@ use super::Pair;
 /// A figure of the catalogue by the name that asks for it: that of a window ends in `@WINDOW`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NamedFigure {
-    /// The name.
     pub name: Cow<'static, str>,
     /// The figure.
     pub known: &'static Figure,

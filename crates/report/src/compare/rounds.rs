@@ -10,7 +10,7 @@
 //! `tests/it/long/planted_pairs.rs` counts.
 
 use pubgauge_quantities::stats::{CONFIDENCE, MeanInterval};
-use pubgauge_results::comparison::{ComparedFigure, Comparison, Ended, Side};
+use pubgauge_results::comparison::{ComparedFigure, ComparedSystem, Ended, PairComparison};
 use pubgauge_results::model::AxisValue;
 use pubgauge_results::{Status, Trial};
 use rand::SeedableRng;
@@ -31,7 +31,7 @@ const SPOILT: usize = 6;
 
 /// How cells are compared.
 #[derive(Clone, Debug)]
-pub struct Question {
+pub struct ComparisonRule {
     /// Half-width of the interval at which a pair is complete, as a share: 0.03; absent: all rounds run.
     pub precision: Option<f64>,
     /// Change up to which two figures are the same, as a share.
@@ -65,7 +65,7 @@ pub struct CellOf {
 
 /// The pairs of cells that are compared, by index: the first cell of each workload and point of the grid
 /// with each other one there; in an ablation, that with the base's settings with the others of its system.
-fn pairs(question: &Question, cells: &[CellOf]) -> Vec<(usize, usize)> {
+fn pairs(question: &ComparisonRule, cells: &[CellOf]) -> Vec<(usize, usize)> {
     let alike = |a: &CellOf, b: &CellOf| a.workload == b.workload && a.axes == b.axes;
     let base = |at: usize| match &question.ablation {
         Some(name) => {
@@ -91,7 +91,7 @@ pub fn spoilt(trial: &Trial) -> bool {
 /// What to measure next: the index of a cell, and its round, from 1. `spent_s` is the time that the trials
 /// took, in seconds. `None` at the end.
 pub fn next(
-    question: &Question,
+    question: &ComparisonRule,
     cells: &[CellOf],
     trials: &[Trial],
     spent_s: f64,
@@ -109,7 +109,12 @@ pub fn next(
 }
 
 /// The next cell of a round; `None` at its end.
-fn left(question: &Question, cells: &[CellOf], trials: &[Trial], round: u32) -> Option<usize> {
+fn left(
+    question: &ComparisonRule,
+    cells: &[CellOf],
+    trials: &[Trial],
+    round: u32,
+) -> Option<usize> {
     let before: Vec<&Trial> = trials.iter().filter(|t| t.repeat < round).collect();
     let mut wanted = vec![false; cells.len()];
     for (base, other) in pairs(question, cells) {
@@ -166,7 +171,7 @@ fn both(pair: &Pair<'_>) -> Vec<u32> {
 }
 
 /// Why a pair needs no more trials; `None` if it does.
-fn ended(question: &Question, pair: &Pair<'_>) -> Option<Ended> {
+fn ended(question: &ComparisonRule, pair: &Pair<'_>) -> Option<Ended> {
     let precision = question.precision?;
     let all = || pair.a.iter().chain(&pair.b);
     if all().any(|t| t.verdict.status != Status::Valid && !spoilt(t)) {
@@ -191,7 +196,7 @@ fn ended(question: &Question, pair: &Pair<'_>) -> Option<Ended> {
 }
 
 /// The figures that decide the precision.
-fn decisive(question: &Question, pair: &Pair<'_>) -> Vec<NamedFigure> {
+fn decisive(question: &ComparisonRule, pair: &Pair<'_>) -> Vec<NamedFigure> {
     if !question.figures.is_empty() {
         return question.figures.clone();
     }
@@ -212,7 +217,7 @@ fn decisive(question: &Question, pair: &Pair<'_>) -> Vec<NamedFigure> {
     }
 }
 
-fn rows(question: &Question, pair: &Pair<'_>, figures: &[NamedFigure]) -> Vec<Row> {
+fn rows(question: &ComparisonRule, pair: &Pair<'_>, figures: &[NamedFigure]) -> Vec<Row> {
     let confidence = match question.precision {
         Some(_) => ENDED_ON_WIDTH,
         None => CONFIDENCE,
@@ -232,11 +237,11 @@ fn is_precise(row: &Row, precision: f64) -> bool {
 
 /// The outcomes of the comparisons, from the trials that exist.
 pub fn conclude(
-    question: &Question,
+    question: &ComparisonRule,
     cells: &[CellOf],
     trials: &[Trial],
     spent_s: f64,
-) -> Vec<Comparison> {
+) -> Vec<PairComparison> {
     let measured: Vec<&Trial> = trials.iter().collect();
     let over = next(question, cells, trials, spent_s).is_none();
     let one = |(base, other): (usize, usize)| {
@@ -250,11 +255,11 @@ pub fn conclude(
         } else {
             decisive(question, &pair)
         };
-        let side = |cell: &CellOf| Side {
+        let side = |cell: &CellOf| ComparedSystem {
             system: cell.system.clone(),
             settings: cell.settings.clone(),
         };
-        Comparison {
+        PairComparison {
             workload: cells[base].workload.clone(),
             axes: cells[base].axes.clone(),
             base: side(&cells[base]),

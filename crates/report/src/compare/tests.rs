@@ -392,7 +392,7 @@ fn cells_find_their_partners() {
 /// Trials of a search differ in load: they are no repeats of a cell.
 #[test]
 fn trials_of_searches_are_not_compared() {
-    use pubgauge_results::search::{Bound, Purpose, Search, SearchStep};
+    use pubgauge_results::search::{LimitedBy, Purpose, Search, SearchStep};
 
     let mut both = run(1, 2, QUIET, QUIET);
     let [a, b] = [of_system("a"), of_system("b")];
@@ -414,7 +414,7 @@ fn trials_of_searches_are_not_compared() {
         low: None,
         high: None,
         confirmed: None,
-        bound: Bound::System,
+        bound: LimitedBy::System,
         gave_way: None,
         notes: Vec::new(),
         bursts: None,

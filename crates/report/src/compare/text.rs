@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use pubgauge_quantities::shown::digits;
 use pubgauge_quantities::stats::MeanInterval;
 
-use super::{Change, Comparison, Row};
+use super::{Comparison, FigureChange, Row};
 use crate::lists::grouped;
 
 /// Width of the column of figures.
@@ -111,7 +111,7 @@ impl Row {
     }
 }
 
-fn words(row: &Row, change: Change) -> String {
+fn words(row: &Row, change: FigureChange) -> String {
     debug_assert!(
         change.relative || row.figure.known.unit == super::Unit::Share || change.effect == 0.0
     );
@@ -122,7 +122,7 @@ fn words(row: &Row, change: Change) -> String {
 }
 
 /// A change and its interval: `+13.0 %`, `+9.1 to +17.0`; the latter empty if there is no change at all.
-pub(crate) fn parts(change: Change) -> (String, String) {
+pub(crate) fn parts(change: FigureChange) -> (String, String) {
     if change.effect == 0.0 && change.low == change.high {
         return ("no change".to_owned(), String::new());
     }

@@ -11,7 +11,7 @@ use super::searches;
 use crate::answers::{Carries, RowAnswer, WorkloadAnswer};
 use crate::glossary;
 use crate::lists::{grouped, unique};
-use crate::naming::Point;
+use crate::naming::GridPoint;
 use crate::summary::Workload;
 
 /// The largest number of wins in the first section; with more, they are shown with their workloads.
@@ -20,7 +20,6 @@ const WINS: usize = 12;
 /// The largest number of rows with which the reasons of a workload are unfolded.
 const OPEN_ROWS: usize = 12;
 
-/// The section.
 pub(super) fn section(page: &Page<'_>) -> Markup {
     let asked = page.answers.iter().any(|answer| !answer.asked.is_empty());
     let (found, answered) = (!page.searches.is_empty(), !page.answers.is_empty());
@@ -84,7 +83,7 @@ fn overview(page: &Page<'_>) -> Markup {
     };
     let values = points().flat_map(|point| &point.values);
     let axes = unique(values.map(|(axis, _)| axis.as_str()));
-    let head = |((at, _), point): (&(usize, usize), &Point)| {
+    let head = |((at, _), point): (&(usize, usize), &GridPoint)| {
         let name = several.then_some(workloads[*at].name.as_str());
         let values = point.values.iter().map(|(_, value)| value.as_str());
         let parts: Vec<&str> = name.into_iter().chain(values).collect();

@@ -6,7 +6,7 @@ use serde_json::Value;
 use pubgauge_quantities::shown;
 
 use super::html::table;
-use crate::charts::{Chart, Kind};
+use crate::charts::{Chart, ChartKind};
 
 /// Rows of a figure's readable table; longer ones are cut with a note. The CSV has all.
 const TABLE_ROWS: usize = 40;
@@ -17,9 +17,9 @@ pub(super) fn one_chart(figure: &Chart, workload: &str, flat_out: bool) -> Marku
     let class = match (figure.wide, figure.kind) {
         (true, _) => Some("wide"),
         // Other tables show it already: that of percentiles, and that of results.
-        (_, Kind::Ecdf | Kind::Throughput) => Some("screen"),
+        (_, ChartKind::Ecdf | ChartKind::Throughput) => Some("screen"),
         // Latency flat out is that of queues, the less important figure.
-        (_, Kind::Percentiles) if flat_out => Some("screen"),
+        (_, ChartKind::Percentiles) if flat_out => Some("screen"),
         _ => None,
     };
     let of = format!("{title} of {workload}");

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use maud::{Markup, html};
-use pubgauge_results::studies::{Counts, Studies, StudyOutcome};
+use pubgauge_results::studies::{OutcomeCounts, Studies, StudyOutcome};
 
 use super::claims::{Shown, anchor, article, data, shown};
 use super::frame::{self, Document};
@@ -66,9 +66,9 @@ impl Numbered<'_> {
 
 /// How many claims of each study have each outcome.
 fn overview(all: &[Numbered<'_>]) -> Markup {
-    let outcomes = Counts::default().words().map(|(word, _)| word);
+    let outcomes = OutcomeCounts::default().words().map(|(word, _)| word);
     let heads = ["study"].into_iter().chain(outcomes).chain(["trials"]);
-    let entries = |counts: Counts, trials: String| {
+    let entries = |counts: OutcomeCounts, trials: String| {
         let words = counts.words().map(|(word, count)| match counts.all() {
             0 => (word, text("–")),
             _ => (word, text(count.to_string())),
@@ -84,7 +84,7 @@ fn overview(all: &[Numbered<'_>]) -> Markup {
             (row(of.link(), entries(of.study.counts, trials(of.study))))
         }
         @if all.len() > 1 {
-            @let counts = Counts::of(all.iter().flat_map(|of| &of.study.claims));
+            @let counts = OutcomeCounts::of(all.iter().flat_map(|of| &of.study.claims));
             @let trials: u32 = all.iter().map(|of| of.study.trials).sum();
             (row(text("all"), entries(counts, trials.to_string())))
         }

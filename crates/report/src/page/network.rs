@@ -1,7 +1,7 @@
 //! The networks that trials ran on: a drawing, baselines of their links, and the trials' traffic.
 
 use maud::{Markup, html};
-use pubgauge_network::{Host, Link, Network, Role, Throughput};
+use pubgauge_network::{Host, HostRole, Link, Network, Throughput};
 use pubgauge_quantities::shown;
 use pubgauge_results::Results;
 use pubgauge_results::network::{HostTraffic, NetworkInfo};
@@ -49,8 +49,14 @@ struct Layout {
 impl Layout {
     fn of(network: &Network) -> Layout {
         let drawn = |role| hosts(network, role).len().min(DRAWN);
-        let most = drawn(Role::Publisher).max(drawn(Role::Subscriber)).max(1);
-        let top = if drawn(Role::Broker) > 0 { 70.0 } else { 20.0 };
+        let most = drawn(HostRole::Publisher)
+            .max(drawn(HostRole::Subscriber))
+            .max(1);
+        let top = if drawn(HostRole::Broker) > 0 {
+            70.0
+        } else {
+            20.0
+        };
         let height = top + 34.0 * most as f64 + 10.0;
         Layout {
             most,
@@ -61,27 +67,27 @@ impl Layout {
     }
 
     /// The upper left corner of a host, the one of this number of those drawn on its side.
-    fn corner(&self, role: Role, at: usize, drawn: usize) -> (f64, f64) {
+    fn corner(&self, role: HostRole, at: usize, drawn: usize) -> (f64, f64) {
         let (at, drawn) = (at as f64, drawn as f64);
         let y = self.top + 34.0 * (self.most as f64 - drawn) / 2.0 + 34.0 * at;
         match role {
-            Role::Broker => (320.0 - 75.0 * drawn + 150.0 * at, 5.0),
-            Role::Publisher => (10.0, y),
-            Role::Subscriber => (490.0, y),
+            HostRole::Broker => (320.0 - 75.0 * drawn + 150.0 * at, 5.0),
+            HostRole::Publisher => (10.0, y),
+            HostRole::Subscriber => (490.0, y),
         }
     }
 
     /// Both ends of the link between the host in that corner and the switch.
-    fn link(&self, role: Role, (x, y): (f64, f64)) -> [(f64, f64); 2] {
+    fn link(&self, role: HostRole, (x, y): (f64, f64)) -> [(f64, f64); 2] {
         match role {
-            Role::Broker => [(x + 70.0, y + 26.0), (320.0, self.middle - 15.0)],
-            Role::Publisher => [(x + 140.0, y + 13.0), (270.0, self.middle)],
-            Role::Subscriber => [(x, y + 13.0), (370.0, self.middle)],
+            HostRole::Broker => [(x + 70.0, y + 26.0), (320.0, self.middle - 15.0)],
+            HostRole::Publisher => [(x + 140.0, y + 13.0), (270.0, self.middle)],
+            HostRole::Subscriber => [(x, y + 13.0), (370.0, self.middle)],
         }
     }
 }
 
-fn hosts(network: &Network, role: Role) -> Vec<Host> {
+fn hosts(network: &Network, role: HostRole) -> Vec<Host> {
     network.hosts().filter(|h| h.role == role).collect()
 }
 
@@ -94,7 +100,7 @@ fn drawing(network: &Network) -> Markup {
             aria-label=(network.describe().trim()) font-size="12" fill="currentColor" stroke="none" {
             rect x="270" y=(middle - 15.0) width="100" height="30" rx="4" fill="none" stroke="currentColor" {}
             text x="320" y=(middle + 4.0) text-anchor="middle" { "switch" }
-            @for role in [Role::Publisher, Role::Subscriber, Role::Broker] {
+            @for role in [HostRole::Publisher, HostRole::Subscriber, HostRole::Broker] {
                 (side(&layout, network, role))
             }
         }
@@ -102,7 +108,7 @@ fn drawing(network: &Network) -> Markup {
 }
 
 /// The hosts of one role, each with its link; the first link with what it was given.
-fn side(layout: &Layout, network: &Network, role: Role) -> Markup {
+fn side(layout: &Layout, network: &Network, role: HostRole) -> Markup {
     let hosts = hosts(network, role);
     let drawn = hosts.len().min(DRAWN);
     html! {

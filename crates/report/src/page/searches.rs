@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 use pubgauge_quantities::shown;
-use pubgauge_results::search::Finding;
+use pubgauge_results::search::StepOutcome;
 
 use super::asked::asked;
 use super::chart::one_chart;
@@ -155,10 +155,10 @@ fn row(sought: &Sought<'_>, Tried { step, trial }: &Tried<'_>) -> Markup {
 }
 
 /// The CSS class of a finding: that of a similar verdict.
-fn class(finding: Finding) -> &'static str {
+fn class(finding: StepOutcome) -> &'static str {
     match finding {
-        Finding::Within => "valid",
-        Finding::Beyond => "overloaded",
-        Finding::Client | Finding::Nothing => "unsteady",
+        StepOutcome::Within => "valid",
+        StepOutcome::Beyond => "overloaded",
+        StepOutcome::Client | StepOutcome::Nothing => "unsteady",
     }
 }

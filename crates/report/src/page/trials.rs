@@ -2,7 +2,8 @@
 //! everything else is computed from these.
 
 use maud::{Markup, html};
-use pubgauge_network::{Role, Size};
+use pubgauge_network::HostRole;
+use pubgauge_quantities::Share;
 use pubgauge_quantities::shown;
 use pubgauge_results::bursts::BurstFigures;
 use pubgauge_results::model::Broker;
@@ -182,7 +183,7 @@ fn flows<'a>(workload: &'a Workload<'a>) -> Markup {
 /// Hosts of given sizes, the fullest of each role, and what was used of them.
 fn sized_hosts(workload: &Workload<'_>) -> Vec<String> {
     let all = trials(workload).flat_map(|(label, trial)| {
-        let fullest = Role::ALL.into_iter().filter_map(move |role| {
+        let fullest = HostRole::ALL.into_iter().filter_map(move |role| {
             let hosts = trial.sized_hosts.iter();
             let used = |host: &SizedHost| host.used().unwrap_or(0.0);
             let hosts = hosts.filter(|host| host.is_of(role.name()));
@@ -193,7 +194,7 @@ fn sized_hosts(workload: &Workload<'_>) -> Vec<String> {
     let percent = |share: f64| format!("{:.0} %", 100.0 * share);
     all.map(|(label, repeat, host)| {
         let limits = &host.limits;
-        let size = Size {
+        let size = Share {
             cores: limits.cores,
             memory_bytes: limits.memory_bytes,
         };

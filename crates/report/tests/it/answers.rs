@@ -5,8 +5,8 @@ use crate::sample;
 use pubgauge_report::answers;
 use pubgauge_report::answers::{Carries, RowAnswer};
 use pubgauge_report::summary::{Bound, Cell, Summary};
-use pubgauge_report::wins::{Answer, Contest, answer};
-use pubgauge_results::criterion::{Comparison, CriterionSpec, Filter};
+use pubgauge_report::wins::{Contest, ContestResult, answer};
+use pubgauge_results::criterion::{Comparator, CriterionSpec, Filter};
 use pubgauge_results::*;
 
 /// A trial with a rate and a p99, as flat out or paced as wanted.
@@ -60,7 +60,7 @@ fn results(trials: Vec<Trial>, specs: Vec<CriterionSpec>) -> Results {
     }
 }
 
-fn spec(figure: &str, comparison: Comparison, value: f64) -> CriterionSpec {
+fn spec(figure: &str, comparison: Comparator, value: f64) -> CriterionSpec {
     CriterionSpec {
         text: String::new(),
         figure: figure.into(),
@@ -347,8 +347,8 @@ fn every_repeat_must_carry_it() {
 #[test]
 fn the_studys_criteria_stand_before_the_default() {
     let paced = |status| trial("a", status, 900.0, 4_000_000);
-    let p99 = spec("latency_ns.p99", Comparison::AtMost, 1e6);
-    let rate = spec("delivered_msgs_per_s", Comparison::AtLeast, 800.0);
+    let p99 = spec("latency_ns.p99", Comparator::AtMost, 1e6);
+    let rate = spec("delivered_msgs_per_s", Comparator::AtLeast, 800.0);
     let both = rows(vec![paced(Status::Valid)], vec![p99.clone(), rate.clone()]).remove(0);
     assert_eq!(
         (both.carries, &both.decided_by[..]),
@@ -363,7 +363,7 @@ fn the_studys_criteria_stand_before_the_default() {
         )
     );
     // What is lost is the study's to judge; a growing queue is none that anybody carries.
-    let lost = spec("lost_share", Comparison::AtMost, 0.01);
+    let lost = spec("lost_share", Comparator::AtMost, 0.01);
     let share = |status, lost: u64| Trial {
         lost,
         delivered: 1000 - lost,
@@ -377,7 +377,7 @@ fn the_studys_criteria_stand_before_the_default() {
             "lost 0.5 %, 2.00 times below the 1 % allowed"
         )
     );
-    let memory = spec("client_rss_bytes", Comparison::Less, 1e12);
+    let memory = spec("client_rss_bytes", Comparator::Less, 1e12);
     assert_eq!(
         rows(vec![paced(Status::Overloaded)], vec![memory])
             .remove(0)
@@ -451,7 +451,7 @@ fn repeats(system: &str, status: Status, rate: f64) -> Vec<Trial> {
     each.collect()
 }
 
-fn most(trials: Vec<Trial>) -> Answer {
+fn most(trials: Vec<Trial>) -> ContestResult {
     let results = results(trials, Vec::new());
     let summary = Summary::of(&results);
     let cells: Vec<&Cell<'_>> = summary.workloads[0].cells.iter().collect();
@@ -578,7 +578,7 @@ fn flat_out_nothing_is_asked_and_the_rate_is_the_answer() {
     );
     assert!(text.contains("100 k/s       -       -      0"), "{text}");
     // A study may ask for a rate: what a client reached it reached.
-    let asked = spec("delivered_msgs_per_s", Comparison::AtLeast, 1e6);
+    let asked = spec("delivered_msgs_per_s", Comparator::AtLeast, 1e6);
     let said = rows(vec![flat("a", Status::ClientBound, 2e6)], vec![asked]).remove(0);
     assert_eq!(
         (said.carries, &said.decided_by[..]),

@@ -16,7 +16,7 @@ use pubgauge_results::{
     AxisValue, Distribution, FlowFigures, FlowSeriesRecord, Results, SeriesRecord, Status, System,
     Trial, Verdict, WorkloadInfo,
 };
-use pubgauge_study::{Known, PlanOptions, Study};
+use pubgauge_study::{PlanOptions, Study};
 
 /// A trial with `rate` delivered a second, a latency of `ns`, and ten seconds.
 fn trial(system: &str, payload: &str, repeat: u32, rate: f64, ns: u64) -> Trial {
@@ -170,15 +170,7 @@ fn judged(results: &Results, lines: &str) -> ClaimOutcome {
         "name = \"t\"\n[[workload]]\nname = \"w\"\nflow = [{{ payload = \"64B\", rate = \"1/s\" }}]\n\
          [[claim]]\nid = \"T01\"\nsentence = \"a is better than b.\"\nsource = \"nobody 2020, figure 1\"\n{lines}\n"
     );
-    let known = vec!["mosquitto".to_owned()];
-    let options = PlanOptions {
-        known: Known {
-            all: known.clone(),
-            found: known,
-            ..Known::default()
-        },
-        ..PlanOptions::default()
-    };
+    let options = PlanOptions::with_systems(["mosquitto"]);
     let study = Study::parse("t.toml", &text, Path::new("."));
     let plan = study
         .and_then(|s| s.plan(&options))

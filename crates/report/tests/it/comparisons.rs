@@ -4,7 +4,9 @@ use crate::sample;
 
 use pubgauge_report::{page, table};
 use pubgauge_results::Results;
-use pubgauge_results::comparison::{ComparedFigure, Comparison, Difference, Ended, Side};
+use pubgauge_results::comparison::{
+    ComparedFigure, ComparedSystem, Difference, Ended, PairComparison,
+};
 
 fn figure(name: &str, change: Option<(f64, f64, f64)>, verdict: Difference) -> ComparedFigure {
     ComparedFigure {
@@ -21,12 +23,17 @@ fn figure(name: &str, change: Option<(f64, f64, f64)>, verdict: Difference) -> C
     }
 }
 
-fn compared(system: &str, change: &str, figures: Vec<ComparedFigure>, ended: Ended) -> Comparison {
-    let side = |settings: &str| Side {
+fn compared(
+    system: &str,
+    change: &str,
+    figures: Vec<ComparedFigure>,
+    ended: Ended,
+) -> PairComparison {
+    let side = |settings: &str| ComparedSystem {
         system: system.into(),
         settings: settings.into(),
     };
-    Comparison {
+    PairComparison {
         workload: "fleet".into(),
         base: side("base"),
         other: side(change),
@@ -37,11 +44,11 @@ fn compared(system: &str, change: &str, figures: Vec<ComparedFigure>, ended: End
         margin: 0.05,
         ended,
         figures,
-        ..Comparison::default()
+        ..PairComparison::default()
     }
 }
 
-fn run(comparisons: Vec<Comparison>) -> Results {
+fn run(comparisons: Vec<PairComparison>) -> Results {
     let (mut results, _) = sample::run(1);
     results.comparisons = comparisons;
     results
@@ -131,7 +138,7 @@ fn two_systems_have_their_figures_side_by_side() {
         Ended::Precision,
     );
     one.ablation = None;
-    one.base = Side {
+    one.base = ComparedSystem {
         system: "mosquitto".into(),
         settings: "default".into(),
     };

@@ -220,12 +220,13 @@ fn the_table_in_markdown() {
         "{named}"
     );
     assert_eq!(
-        markdown(&studies, &["C9"]).unwrap_err(),
+        markdown(&studies, &["C9"]).unwrap_err().to_string(),
         "no claim is called C9"
     );
     assert!(
         markdown(&studies, &["C1"])
             .unwrap_err()
+            .to_string()
             .contains("STUDY/ID")
     );
     assert_eq!(

@@ -5,13 +5,13 @@ use crate::sample;
 use proptest::prelude::*;
 use pubgauge_driver::{Mapping, Reliability, Settings};
 use pubgauge_report::summary::{Cell, Summary};
-use pubgauge_report::wins::{Answer, Contest, answer};
+use pubgauge_report::wins::{Contest, ContestResult, answer};
 use pubgauge_report::{page, table};
 use pubgauge_results::model::Broker;
-use pubgauge_results::search::{Axis, Bound, Search};
+use pubgauge_results::search::{Axis, LimitedBy, Search};
 use pubgauge_results::{Reason, Results, Rule, Status};
 
-fn answer_of(results: &Results, workload: &str, contest: Contest) -> Answer {
+fn answer_of(results: &Results, workload: &str, contest: Contest) -> ContestResult {
     let summary = Summary::of(results);
     let found = summary.workloads.iter().find(|w| w.name == workload);
     let cells: Vec<&Cell<'_>> = found.unwrap().cells.iter().collect();
@@ -142,7 +142,7 @@ fn loads_have_the_unit_of_what_was_searched_for() {
     ] {
         let (mut results, _) = sample::searches::run();
         results.searches[0].axis = axis;
-        results.searches[0].bound = Bound::Budget;
+        results.searches[0].bound = LimitedBy::Budget;
         let text = table(&results, 120);
         let limit = format!("{limit} (budget)");
         assert!(text.contains(&limit), "{limit}: {text}");

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// How a figure is compared with a criterion's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Comparison {
+pub enum Comparator {
     /// `<`
     Less,
     /// `<=`
@@ -21,27 +21,27 @@ pub enum Comparison {
     Equal,
 }
 
-impl Comparison {
+impl Comparator {
     /// Whether `figure` stands in this relation to `value`.
     pub fn holds(self, figure: f64, value: f64) -> bool {
         match self {
-            Comparison::Less => figure < value,
-            Comparison::AtMost => figure <= value,
-            Comparison::Greater => figure > value,
-            Comparison::AtLeast => figure >= value,
-            Comparison::Equal => figure == value,
+            Comparator::Less => figure < value,
+            Comparator::AtMost => figure <= value,
+            Comparator::Greater => figure > value,
+            Comparator::AtLeast => figure >= value,
+            Comparator::Equal => figure == value,
         }
     }
 }
 
-impl fmt::Display for Comparison {
+impl fmt::Display for Comparator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Comparison::Less => "<",
-            Comparison::AtMost => "<=",
-            Comparison::Greater => ">",
-            Comparison::AtLeast => ">=",
-            Comparison::Equal => "=",
+            Comparator::Less => "<",
+            Comparator::AtMost => "<=",
+            Comparator::Greater => ">",
+            Comparator::AtLeast => ">=",
+            Comparator::Equal => "=",
         })
     }
 }
@@ -54,7 +54,7 @@ pub struct CriterionSpec {
     /// Name of the figure as in `results.json`, for example `latency_ns.p99`; see [`super::figure`].
     pub figure: String,
     /// How it is compared.
-    pub comparison: Comparison,
+    pub comparison: Comparator,
     /// With what, in the figure's own unit.
     pub value: f64,
     /// The trials it applies to; empty means all.
@@ -69,8 +69,8 @@ pub struct Filter {
     pub systems: Vec<String>,
     /// Names of workloads.
     pub workloads: Vec<String>,
-    /// Cells.
-    pub cells: Vec<String>,
+    /// Names of variants of the settings.
+    pub settings: Vec<String>,
     /// A flow: its figures are taken instead of the trial's.
     pub flow: Option<String>,
 }

@@ -43,7 +43,7 @@ fn trial(system: &str, status: Status, p99: u64, lost: u64) -> Trial {
     }
 }
 
-fn criterion(figure: &str, comparison: Comparison, value: f64) -> CriterionSpec {
+fn criterion(figure: &str, comparison: Comparator, value: f64) -> CriterionSpec {
     CriterionSpec {
         text: format!("{figure} {comparison} {value}"),
         figure: figure.into(),
@@ -58,8 +58,12 @@ fn met_unmet_and_undecided() {
     let trials = [
         trial("a", Status::Valid, 1_000, 0),
         trial("b", Status::Valid, 5_000, 0),
-    ];
-    let p99 = |value| criterion("latency_ns.p99", Comparison::AtMost, value);
+    ]
+    .map(|trial| Trial {
+        settings_name: "default".into(),
+        ..trial
+    });
+    let p99 = |value| criterion("latency_ns.p99", Comparator::AtMost, value);
     assert_eq!(evaluate(&trials, &p99(5_000.0)).met, Some(true));
     let unmet = evaluate(&trials, &p99(4_000.0));
     assert_eq!(unmet.met, Some(false));
@@ -67,12 +71,23 @@ fn met_unmet_and_undecided() {
     let mut only_a = p99(4_000.0);
     only_a.filter.systems = vec!["a".into()];
     assert_eq!(evaluate(&trials, &only_a).met, Some(true));
+    only_a.filter.settings = vec!["tls".into()];
+    assert_eq!(evaluate(&trials, &only_a).met, None);
+    only_a.filter.settings.push("default".into());
+    assert_eq!(evaluate(&trials, &only_a).met, Some(true));
     only_a.filter.flow = Some("meters".into());
     assert!(evaluate(&trials, &only_a).figures.contains(": 2 µs"));
     only_a.filter.flow = Some("cars".into());
     assert_eq!(evaluate(&trials, &only_a).met, None);
-    let unknown = evaluate(&trials, &criterion("latency.p98", Comparison::Less, 1.0));
+    let unknown = evaluate(&trials, &criterion("latency.p98", Comparator::Less, 1.0));
     assert!(unknown.met.is_none() && unknown.figures.contains("no figure named"));
+}
+
+#[test]
+fn comparisons() {
+    assert!(Comparator::Less.holds(1.0, 2.0) && !Comparator::Less.holds(2.0, 2.0));
+    assert!(Comparator::AtMost.holds(2.0, 2.0) && !Comparator::Greater.holds(2.0, 2.0));
+    assert!(Comparator::AtLeast.holds(2.0, 2.0) && !Comparator::Equal.holds(f64::NAN, 2.0));
 }
 
 #[test]
@@ -83,14 +98,14 @@ fn trials_are_named_by_what_was_varied() {
         name: "workload.fleet.flow.payload".into(),
         value: "1KiB".into(),
     }];
-    let said = evaluate(&[one], &criterion("latency_ns.p99", Comparison::Less, 1e3));
+    let said = evaluate(&[one], &criterion("latency_ns.p99", Comparator::Less, 1e3));
     assert_eq!(
         said.figures,
         "a 1, fleet, safe, payload = 1KiB, repeat 1: 5 µs"
     );
 }
 
-fn met(status: Status, figure: &str, comparison: Comparison, value: f64) -> Option<bool> {
+fn met(status: Status, figure: &str, comparison: Comparator, value: f64) -> Option<bool> {
     evaluate(
         &[trial("a", status, 10, 5)],
         &criterion(figure, comparison, value),
@@ -130,8 +145,8 @@ fn a_percentile_of_too_few_messages_meets_and_fails_nothing() {
     ] {
         let name = format!("latency_ns.{part}");
         let limits = [
-            (criterion(&name, Comparison::Less, 50e6), true),
-            (criterion(&name, Comparison::Less, 1.0), false),
+            (criterion(&name, Comparator::Less, 50e6), true),
+            (criterion(&name, Comparator::Less, 1.0), false),
         ];
         for (limit, met) in &limits {
             for flow in [None, Some("meters".to_owned())] {
@@ -153,7 +168,7 @@ fn a_percentile_of_too_few_messages_meets_and_fails_nothing() {
     // No other verdict shows it either.
     let mut client = of_messages(3);
     client.verdict.status = Status::ClientBound;
-    let limit = criterion("latency_ns.p99_99", Comparison::Less, 50e6);
+    let limit = criterion("latency_ns.p99_99", Comparator::Less, 50e6);
     let said = evaluate(&[client], &limit);
     assert!(
         said.figures
@@ -161,7 +176,7 @@ fn a_percentile_of_too_few_messages_meets_and_fails_nothing() {
     );
     // What is no percentile is a fact of the messages that came.
     for name in ["latency_ns.max", "latency_ns.mean", "latency_ns.min"] {
-        let below = criterion(name, Comparison::Less, 50e6);
+        let below = criterion(name, Comparator::Less, 50e6);
         assert_eq!(
             evaluate(&[of_messages(1)], &below).met,
             Some(true),
@@ -220,9 +235,9 @@ fn what_was_not_measured_is_not_failed() {
         broken(|t| (t.published, t.not_sent, t.expected, t.delivered) = (0, 100, 0, 0)),
     ];
     let asked = [
-        criterion("latency_ns.p99", Comparison::Less, 1e9),
-        criterion("lost", Comparison::Equal, 0.0),
-        criterion("delivered_msgs_per_s", Comparison::AtLeast, 0.0),
+        criterion("latency_ns.p99", Comparator::Less, 1e9),
+        criterion("lost", Comparator::Equal, 0.0),
+        criterion("delivered_msgs_per_s", Comparator::AtLeast, 0.0),
     ];
     for asked in &asked {
         let met = |trial: &Trial| evaluate(std::slice::from_ref(trial), asked).met;
@@ -239,7 +254,7 @@ fn what_was_not_measured_is_not_failed() {
 /// The worse a system does, the less it meets: overload makes no criterion easier to meet.
 #[test]
 fn a_system_at_its_end_fails_what_is_demanded_of_it() {
-    use Comparison::*;
+    use Comparator::*;
     for status in [Status::Overloaded, Status::Lossy] {
         assert_eq!(
             met(status, "latency_ns.p99", Less, 1e9),
@@ -262,7 +277,7 @@ fn a_system_at_its_end_fails_what_is_demanded_of_it() {
 
 #[test]
 fn a_client_at_its_end_leaves_it_undecided() {
-    use Comparison::*;
+    use Comparator::*;
     for status in [Status::ClientBound, Status::Unsteady] {
         assert_eq!(met(status, "latency_ns.p99", Less, 1e9), None, "{status:?}");
         assert_eq!(met(status, "delivered_msgs_per_s", AtLeast, 1.0), None);
@@ -317,15 +332,15 @@ fn a_time_that_clocks_hide_is_below_what_they_can_hide() {
         let bearing = bearing(trial, &criterion("latency.p99", comparison, limit));
         (bearing.met, bearing.figure(|value| format!("{value}")))
     };
-    let (met, words) = says(&valid, Comparison::AtMost, 100e6);
+    let (met, words) = says(&valid, Comparator::AtMost, 100e6);
     assert_eq!((met, &*words), (Some(true), "below 2200000"));
-    assert_eq!(says(&valid, Comparison::AtMost, 2.2e6).0, Some(true));
+    assert_eq!(says(&valid, Comparator::AtMost, 2.2e6).0, Some(true));
     // It may be less or more than these.
     for (comparison, limit) in [
-        (Comparison::AtMost, 2.1e6),
-        (Comparison::Less, 2.2e6),
-        (Comparison::AtLeast, 1e6),
-        (Comparison::Equal, 2.2e6),
+        (Comparator::AtMost, 2.1e6),
+        (Comparator::Less, 2.2e6),
+        (Comparator::AtLeast, 1e6),
+        (Comparator::Equal, 2.2e6),
     ] {
         let (met, words) = says(&valid, comparison, limit);
         assert_eq!(met, None, "{comparison} {limit}");
@@ -339,6 +354,6 @@ fn a_time_that_clocks_hide_is_below_what_they_can_hide() {
     let mut unknown = valid.clone();
     unknown.one_way_within(None);
     for trial in [lost, few, unknown] {
-        assert_eq!(says(&trial, Comparison::AtMost, 100e6).0, None);
+        assert_eq!(says(&trial, Comparator::AtMost, 100e6).0, None);
     }
 }

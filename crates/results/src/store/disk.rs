@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::histogram::LogError;
 use crate::model::FORMAT;
-use crate::place::Place;
+use crate::place::OpenFolder;
 use crate::shell::quoted;
 
 /// Folder of the trials.
@@ -120,7 +120,7 @@ fn format_version(format: &str) -> Option<u32> {
     format.strip_prefix("pubgauge-results/")?.parse().ok()
 }
 
-pub(super) fn lock(dir: &Path, place: &Place) -> Result<File, StoreError> {
+pub(super) fn lock(dir: &Path, place: &OpenFolder) -> Result<File, StoreError> {
     let path = dir.join(LOCK_FILE);
     let file = place
         .lock_file(LOCK_FILE)

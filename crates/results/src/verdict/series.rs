@@ -2,7 +2,7 @@
 //!
 //! Records may be shorter than a second, and few; each rule says what it needs.
 
-use pubgauge_quantities::stats::{Line, chance_beyond};
+use pubgauge_quantities::stats::{LinearFit, chance_beyond};
 
 use super::carried::{Carried, Course};
 use super::growth::{Growth, Kind};
@@ -173,7 +173,7 @@ fn climb(points: &[(f64, f64)]) -> Option<(f64, f64, f64)> {
     if points.len() < thresholds::RECORDS_ALONE {
         return None;
     }
-    let line = Line::through(points)?;
+    let line = LinearFit::through(points)?;
     let error = line.error * line.autocorrelation_factor(points);
     let quarter = points.len() / 4;
     let mean = |part: &[(f64, f64)]| part.iter().map(|p| p.1).sum::<f64>() / part.len() as f64;
@@ -183,7 +183,7 @@ fn climb(points: &[(f64, f64)]) -> Option<(f64, f64, f64)> {
             q => mean(&points[q * quarter..(q + 1) * quarter]),
         })
         .collect();
-    let second_half = Line::through(&points[points.len() / 2..])?;
+    let second_half = LinearFit::through(&points[points.len() / 2..])?;
     let climbs = line.slope > 0.0
         && chance_beyond(line.slope / error, (points.len() - 2) as f64)
             < thresholds::SLOPE_CHANCE_ALONE

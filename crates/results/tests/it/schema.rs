@@ -4,7 +4,7 @@ use std::path::Path;
 
 use pubgauge_results::claim::{ClaimOutcome, ClaimPicture, ClaimVerdict};
 use pubgauge_results::store::{self, NewRun, RunFolder, TrialFiles};
-use pubgauge_results::studies::{self, Counts, Studies, StudyOutcome};
+use pubgauge_results::studies::{self, OutcomeCounts, Studies, StudyOutcome};
 use pubgauge_results::{
     Distribution, FlowFigures, Machine, SeriesRecord, StudyInfo, System, Trial, UnsupportedCell,
 };
@@ -159,7 +159,7 @@ fn several_studies_obey_their_schema() {
     let studies = Studies {
         format: studies::FORMAT.into(),
         studies: vec![StudyOutcome {
-            counts: Counts::of(&claims),
+            counts: OutcomeCounts::of(&claims),
             claims,
             ..StudyOutcome::default()
         }],
@@ -186,6 +186,7 @@ fn several_studies_obey_their_schema() {
     assert!(
         Studies::parse(&wrong.to_string())
             .unwrap_err()
+            .to_string()
             .contains("pubgauge-claims/2")
     );
 }

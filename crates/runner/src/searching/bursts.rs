@@ -2,7 +2,7 @@
 
 use pubgauge_results::bursts::BurstFigures;
 use pubgauge_results::model::{Status, Trial};
-use pubgauge_search::{Axis, Finding, Found};
+use pubgauge_search::{Axis, LimitEstimate, StepOutcome};
 
 use super::Told;
 
@@ -11,7 +11,7 @@ const LATE: &str = "had not arrived whole when the next one began";
 
 /// Why bursts of a trial, or the flows beside them, are beyond the limit or give no finding; `None` if all
 /// bursts arrived whole and in time.
-pub(super) fn told(trial: &Trial, reasons: &[String]) -> Option<(Finding, Vec<String>)> {
+pub(super) fn told(trial: &Trial, reasons: &[String]) -> Option<(StepOutcome, Vec<String>)> {
     let flows = trial.flows.iter();
     let failed = flows.filter_map(|flow| Some((flow, flow.bursts.filter(|b| !b.all_in_time())?)));
     let Some((flow, bursts)) = failed.max_by_key(|(flow, _)| flow.lost + flow.refused) else {
@@ -21,7 +21,7 @@ pub(super) fn told(trial: &Trial, reasons: &[String]) -> Option<(Finding, Vec<St
             Status::Overloaded => beside,
             _ => false,
         };
-        return suffered.then(|| (Finding::Beyond, reasons.to_vec()));
+        return suffered.then(|| (StepOutcome::Beyond, reasons.to_vec()));
     };
     let (lost, refused) = (flow.lost, flow.refused);
     let not_whole = bursts.sent - bursts.whole;
@@ -36,9 +36,9 @@ pub(super) fn told(trial: &Trial, reasons: &[String]) -> Option<(Finding, Vec<St
             why.extend_from_slice(reasons);
         }
         let finding = if of_client {
-            Finding::Client
+            StepOutcome::Client
         } else {
-            Finding::Beyond
+            StepOutcome::Beyond
         };
         return Some((finding, why));
     }
@@ -50,15 +50,19 @@ pub(super) fn told(trial: &Trial, reasons: &[String]) -> Option<(Finding, Vec<St
             bursts.messages
         ),
     };
-    Some((Finding::Nothing, vec![why]))
+    Some((StepOutcome::Nothing, vec![why]))
 }
 
 /// The bursts of a search for the largest one: of the longest trial at the largest burst within the
 /// limit.
-pub(super) fn at_limit(axis: Axis, found: &Found, own: &[Told<'_>]) -> Option<BurstFigures> {
+pub(super) fn at_limit(
+    axis: Axis,
+    found: &LimitEstimate,
+    own: &[Told<'_>],
+) -> Option<BurstFigures> {
     let low = found.low.filter(|_| axis == Axis::Burst)?;
     let within = own.iter().filter(|told| {
-        told.step.load.is_some_and(|load| load <= low) && told.finding == Finding::Within
+        told.step.load.is_some_and(|load| load <= low) && told.finding == StepOutcome::Within
     });
     let at = within.max_by(|a, b| {
         let load = a.step.load.partial_cmp(&b.step.load);
@@ -71,7 +75,7 @@ pub(super) fn at_limit(axis: Axis, found: &Found, own: &[Told<'_>]) -> Option<Bu
 /// Whether bursts took too long without a loss.
 pub(super) fn late(own: &[Told<'_>]) -> bool {
     own.iter().any(|told| {
-        told.finding == Finding::Nothing && told.why.iter().any(|why| why.ends_with(LATE))
+        told.finding == StepOutcome::Nothing && told.why.iter().any(|why| why.ends_with(LATE))
     })
 }
 

@@ -8,8 +8,8 @@ use pubgauge_engine::assignment::Workers;
 use pubgauge_engine::conductor::TrialEnd;
 use pubgauge_results::bursts::BurstFigures;
 use pubgauge_results::model::Status;
-use pubgauge_results::search::{Bound, Finding, Search};
-use pubgauge_runner::simulated::{Client, Run, on, search_along, simulate};
+use pubgauge_results::search::{LimitedBy, Search, StepOutcome};
+use pubgauge_runner::simulated::{SimulatedClient, SimulatedTrial, on, search_along, simulate};
 use pubgauge_search::{Axis, Question};
 use pubgauge_simulator::{Behaviour, Bus};
 use pubgauge_workload::{Arrivals, SECOND, Until, Workload};
@@ -25,7 +25,11 @@ fn bursts(publishers: u32, subscribers: u32, messages: u32, every: Option<u64>) 
     workload
 }
 
-fn run(workload: Workload, behaviour: Behaviour, settings: Settings) -> (Run, BurstFigures) {
+fn run(
+    workload: Workload,
+    behaviour: Behaviour,
+    settings: Settings,
+) -> (SimulatedTrial, BurstFigures) {
     let run = simulate(workload, behaviour, settings).expect("a sound workload");
     assert_eq!(run.record.outcome, TrialEnd::Completed);
     let figures = run.trial.flows[0].bursts.expect("bursts");
@@ -190,9 +194,9 @@ fn all_workers_begin_a_burst_together() {
         ..Workers::default()
     };
     let there = (clock, mark, bus);
-    let client = Client {
+    let client = SimulatedClient {
         workers,
-        ..Client::default()
+        ..SimulatedClient::default()
     };
     let run = on(workload, &behaviour, Settings::default(), there, client);
     let run = run.expect("a sound workload");
@@ -231,16 +235,16 @@ fn the_largest_burst_that_fits_is_found() {
         for trial in &found.trials {
             let fits = trial.load.expect("a burst") <= queue as f64;
             let expected = if fits {
-                Finding::Within
+                StepOutcome::Within
             } else {
-                Finding::Beyond
+                StepOutcome::Beyond
             };
             assert_eq!(trial.finding, expected, "{what}: {trial:?}");
         }
         let (low, high) = (found.low.expect("fits"), found.high.expect("too much"));
         assert!(low <= queue as f64 && high >= queue as f64, "{what}");
         assert!(high - low <= 2.0 || high / low <= 1.1, "{what}");
-        assert_eq!(found.bound, Bound::System, "{what}");
+        assert_eq!(found.bound, LimitedBy::System, "{what}");
         assert_eq!(
             found.gave_way.as_ref().map(|g| &*g.what),
             Some("loss"),
@@ -273,7 +277,7 @@ fn a_system_that_loses_nothing_carries_at_least_the_largest_burst() {
     );
     // Four thousand take 100 ms: with less between two they do not come in time, and that is no loss.
     let found = largest(Some(SECOND / 20), 4_000.0, blocks);
-    assert_eq!((found.high, found.bound), (None, Bound::Budget));
+    assert_eq!((found.high, found.bound), (None, LimitedBy::Budget));
     assert!(
         found.low.is_some_and(|low| low <= 2_000.0),
         "{:?}",

@@ -4,9 +4,9 @@
 use std::sync::Mutex;
 
 use pubgauge_driver::Settings;
-use pubgauge_results::criterion::{Comparison, CriterionSpec, Filter};
+use pubgauge_results::criterion::{Comparator, CriterionSpec, Filter};
 use pubgauge_results::model::{Status, Trial};
-use pubgauge_results::search::{Bound, Finding, Purpose, Search, SearchNote, SearchStep};
+use pubgauge_results::search::{LimitedBy, Purpose, Search, SearchNote, SearchStep, StepOutcome};
 use pubgauge_runner::searching::{conclude, next, told};
 use pubgauge_runner::simulated::{search, search_along, simulate};
 use pubgauge_search::{Axis, Question, Step};
@@ -20,7 +20,7 @@ fn p99_at_most(ns: f64) -> CriterionSpec {
     CriterionSpec {
         text: "p99".into(),
         figure: "latency_ns.p99".into(),
-        comparison: Comparison::AtMost,
+        comparison: Comparator::AtMost,
         value: ns,
         filter: Filter::default(),
     }
@@ -161,7 +161,7 @@ fn the_interval_holds_what_was_planted() {
     assert!(held as f64 >= 0.93 * count as f64 && width <= 0.10 && trials <= 18);
     let confirmed = found.iter().filter(|(_, s)| s.confirmed.is_some());
     assert!(confirmed.count() as f64 >= 0.8 * count as f64);
-    assert!(found.iter().all(|(_, s)| s.bound != Bound::Client));
+    assert!(found.iter().all(|(_, s)| s.bound != LimitedBy::Client));
 }
 
 /// Half a minute of burst credit.
@@ -225,7 +225,7 @@ fn a_client_at_its_end_is_not_the_systems_limit() {
         let low = s.low.unwrap();
         assert!(low <= 1.01 * share(*limit) * limit, "{limit}: {s:?}");
         assert!(
-            s.bound == Bound::Client && s.high.is_none(),
+            s.bound == LimitedBy::Client && s.high.is_none(),
             "{limit}: {s:?}"
         );
     }
@@ -242,7 +242,7 @@ fn a_client_that_sleeps_is_not_the_systems_limit() {
     let (held, ..) = summed(&found, 1.0);
     assert!(held >= 9);
     let slept = found.iter().flat_map(|(_, s)| &s.trials);
-    let slept = slept.filter(|t| t.finding == Finding::Client);
+    let slept = slept.filter(|t| t.finding == StepOutcome::Client);
     assert!(slept.count() > 20, "such trials are named");
 }
 
@@ -303,7 +303,7 @@ fn a_search_that_had_no_time_to_come_down_says_so() {
     };
     let notes = |found: &Search, words: &str| found.notes.iter().any(|n| n.text.contains(words));
     let cut = searched(25.0, 1.0);
-    assert_eq!((cut.low, cut.bound), (None, Bound::Budget), "{cut:?}");
+    assert_eq!((cut.low, cut.bound), (None, LimitedBy::Budget), "{cut:?}");
     assert!(
         notes(&cut, "were spent before a smaller one was tried"),
         "{cut:?}"
@@ -311,7 +311,11 @@ fn a_search_that_had_no_time_to_come_down_says_so() {
     assert!(!notes(&cut, "no load stayed within"), "{cut:?}");
     // Where the smallest load of all is too much, it is the system.
     let none = searched(480.0, 5_000.0);
-    assert_eq!((none.low, none.bound), (None, Bound::System), "{none:?}");
+    assert_eq!(
+        (none.low, none.bound),
+        (None, LimitedBy::System),
+        "{none:?}"
+    );
     assert!(notes(&none, "no load stayed within"), "{none:?}");
     // With time it is found.
     let found = searched(480.0, 1.0);
@@ -385,7 +389,7 @@ fn clients_that_are_turned_away_are_too_many() {
     )
     .unwrap();
     assert!(
-        holds(&found, 59.0) && found.bound == Bound::System,
+        holds(&found, 59.0) && found.bound == LimitedBy::System,
         "{found:?}"
     );
     let (low, high) = (found.low.unwrap(), found.high.unwrap());
@@ -405,7 +409,7 @@ fn clients_that_are_turned_away_are_too_many() {
         starved,
     )
     .unwrap();
-    assert_ne!(found.bound, Bound::System, "{found:?}");
+    assert_ne!(found.bound, LimitedBy::System, "{found:?}");
 }
 
 /// What a machine that others kept busy could not do tells nothing of the system.
@@ -420,13 +424,13 @@ fn what_others_may_have_done_is_no_limit() {
     let mut trial = simulate(workload, slow, Settings::default()).unwrap().trial;
     let criteria = [p99_at_most(100e6)];
     let finding = |trial: &Trial| told(Axis::Rate, trial, &criteria).0;
-    assert_eq!(finding(&trial), pubgauge_search::Finding::Beyond);
+    assert_eq!(finding(&trial), pubgauge_search::StepOutcome::Beyond);
     trial.circumstances.cores = 2;
     trial.worker_load.machine_others = Some(1.8);
-    assert_eq!(finding(&trial), pubgauge_search::Finding::Client);
+    assert_eq!(finding(&trial), pubgauge_search::StepOutcome::Client);
     assert!(told(Axis::Rate, &trial, &criteria).1[0].contains("other programs kept 1.8"));
     trial.worker_load.machine_others = Some(0.1);
-    assert_eq!(finding(&trial), pubgauge_search::Finding::Beyond);
+    assert_eq!(finding(&trial), pubgauge_search::StepOutcome::Beyond);
 }
 
 /// What takes long.

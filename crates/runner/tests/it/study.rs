@@ -11,8 +11,8 @@ use pubgauge_engine::conductor::Phase;
 use pubgauge_engine::live::Live;
 use pubgauge_results::model::{Machine, Status, StudyInfo};
 use pubgauge_results::store::{NewRun, RunFolder, load};
-use pubgauge_runner::{Asked, Client, Environment, Job, Kept, Watch, perform};
-use pubgauge_study::{Known, PlanOptions, Study};
+use pubgauge_runner::{ClientConfig, Environment, Job, Kept, TrialRequest, Watch, perform};
+use pubgauge_study::{PlanOptions, Study};
 use pubgauge_testbed::shares::Share;
 use pubgauge_testbed::{Catalog, Testbed};
 
@@ -50,17 +50,7 @@ impl Watch for Watched {
 fn a_study_without_the_program() {
     let study = Study::parse("library.toml", STUDY, Path::new(".")).unwrap();
     let catalog = Catalog::load(&[]).unwrap();
-    let names: Vec<String> = vec!["mosquitto".into()];
-    let options = PlanOptions {
-        known: Known {
-            all: names.clone(),
-            found: names.clone(),
-            found_variants: names.clone(),
-            first_look: names,
-            ..Known::default()
-        },
-        ..PlanOptions::default()
-    };
+    let options = PlanOptions::with_systems(["mosquitto"]);
     let plan = study.plan(&options).unwrap();
     let place = tempfile::tempdir().unwrap();
     let scratch = tempfile::tempdir().unwrap();
@@ -68,7 +58,7 @@ fn a_study_without_the_program() {
     let environment = Environment {
         testbed: Testbed::new().unwrap(),
         scratch: scratch.path(),
-        client: Client::default(),
+        client: ClientConfig::default(),
         tls: None,
         stop: Arc::new(AtomicBool::new(false)),
         cores: 1,
@@ -90,12 +80,12 @@ fn a_study_without_the_program() {
     for trial in &plan.trials {
         let system = catalog.get(&trial.system).unwrap();
         let job = Job {
-            asked: Asked {
+            asked: TrialRequest {
                 id: trial.order,
                 cell: trial.cell.clone(),
                 settings: (*trial.settings).clone().into(),
                 repeat: trial.repeat,
-                ..Asked::default()
+                ..TrialRequest::default()
             },
             begun: Instant::now(),
             system: &system,

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pubgauge_driver::{Clock, Mark, Settings};
 use pubgauge_results::model::{Status, Trial};
-use pubgauge_runner::simulated::{Client, START, on};
+use pubgauge_runner::simulated::{START, SimulatedClient, on};
 use pubgauge_simulator::{Behaviour, Bus, Pauses};
 use pubgauge_workload::{Arrivals, SECOND, Until, Workload};
 use rand::rngs::StdRng;
@@ -215,18 +215,18 @@ fn trial(planted: &Planted) -> Trial {
         behaviour,
         Settings::default(),
         there,
-        Client::default(),
+        SimulatedClient::default(),
     );
     run.expect("a sound workload").trial
 }
 
 /// What was found of a kind of case: how many got each verdict.
-type Found = BTreeMap<Status, u32>;
+type VerdictCounts = BTreeMap<Status, u32>;
 
 /// A kind of case: what is true, seconds of measurement, arrivals, delivery.
 type Kind = (Truth, u64, usize, usize);
 
-fn counted(found: &Found, status: Status) -> u32 {
+fn counted(found: &VerdictCounts, status: Status) -> u32 {
     found.get(&status).copied().unwrap_or(0)
 }
 
@@ -261,7 +261,7 @@ const END: &str = "<!-- sweep: end -->";
 fn verdicts_tell_overload_from_room_to_spare() {
     let seeds = std::env::var("PUBGAUGE_SWEEP").ok();
     let seeds = seeds.map_or(1, |n| n.parse().expect("PUBGAUGE_SWEEP is a count"));
-    let mut found: BTreeMap<Kind, Found> = BTreeMap::new();
+    let mut found: BTreeMap<Kind, VerdictCounts> = BTreeMap::new();
     let mut wrong = Vec::new();
     for (case, truth, trial) in sweep(&Case::all(seeds)) {
         let status = trial.verdict.status;
@@ -309,7 +309,7 @@ fn verdicts_tell_overload_from_room_to_spare() {
 }
 
 /// The table of the page.
-fn table(found: &BTreeMap<Kind, Found>) -> String {
+fn table(found: &BTreeMap<Kind, VerdictCounts>) -> String {
     let verdicts = [
         Status::Valid,
         Status::TooShort,
@@ -322,8 +322,8 @@ fn table(found: &BTreeMap<Kind, Found>) -> String {
         .for_each(|status| out += &format!(" {} |", status.word()));
     out += "\n|---|---|---|---|---|---|---|---|\n";
     for truth in [Truth::TooMuch, Truth::Spare] {
-        let mut all = Found::new();
-        let mut row = |head: &str, found: &Found| {
+        let mut all = VerdictCounts::new();
+        let mut row = |head: &str, found: &VerdictCounts| {
             let _ = write!(out, "| {} | {head} |", truth.words());
             for status in verdicts {
                 let _ = write!(out, " {} |", counted(found, status));

@@ -2,7 +2,9 @@
 
 use std::sync::Mutex;
 
-use pubgauge_search::{Bound, Finding, Found, Question, Seen, Step, found, next};
+use pubgauge_search::{
+    LimitEstimate, LimitedBy, Question, Step, StepOutcome, StepTaken, found, next,
+};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, Normal};
@@ -49,7 +51,7 @@ impl Planted {
     }
 
     /// `speed` of the machine: the logarithm of what it carries, against its mean.
-    fn trial(&self, step: Step, speed: f64, draws: &mut StdRng) -> Seen {
+    fn trial(&self, step: Step, speed: f64, draws: &mut StdRng) -> StepTaken {
         let noise = Normal::new(0.0, self.noise).expect("a deviation");
         let slow = self.outliers && draws.random_bool(0.1);
         let (lasting, client_lasting) = if matches!(step, Step::Long(_)) {
@@ -68,10 +70,10 @@ impl Planted {
             Step::End => unreachable!("the search is over"),
         };
         let finding = match () {
-            () if load > offers && draws.random_bool(self.blamed) => Finding::Beyond,
-            () if load > offers => Finding::Client,
-            () if load > takes => Finding::Beyond,
-            () => Finding::Within,
+            () if load > offers && draws.random_bool(self.blamed) => StepOutcome::Beyond,
+            () if load > offers => StepOutcome::Client,
+            () if load > takes => StepOutcome::Beyond,
+            () => StepOutcome::Within,
         };
         let load = load.min(offers);
         let achieved = if load > takes {
@@ -79,7 +81,7 @@ impl Planted {
         } else {
             load
         };
-        Seen {
+        StepTaken {
             step,
             // A client that has no limit of its own hands over 20 times what the system takes.
             offered: load.min(20.0 * takes),
@@ -96,7 +98,7 @@ impl Planted {
 
 struct Done {
     limit: f64,
-    found: Found,
+    found: LimitEstimate,
     /// Without those for costs.
     trials: usize,
 }
@@ -282,7 +284,7 @@ fn a_client_that_does_not_last_confirms_less() {
     let (held, _, trials) = summed("client that tires", &done);
     let confirmed = done.iter().filter(|d| d.found.confirmed.is_some()).count();
     assert!(held == 1.0 && trials <= 20.0 && confirmed >= 90);
-    assert!(done.iter().all(|d| d.found.bound == Bound::Client));
+    assert!(done.iter().all(|d| d.found.bound == LimitedBy::Client));
 }
 
 /// Of a thousand searches at most so many report as the system's limit what is the client's.
@@ -301,7 +303,7 @@ fn the_client_is_the_limit(blamed: f64, at_most: usize) {
     summed(&format!("client, blamed {blamed}"), &done);
     let wrong = done
         .iter()
-        .filter(|d| d.found.bound == Bound::System && !d.holds());
+        .filter(|d| d.found.bound == LimitedBy::System && !d.holds());
     let wrong = wrong.count();
     println!("  the system's: {wrong}");
     assert!(wrong <= at_most, "blamed {blamed}: {wrong}");

@@ -1,9 +1,9 @@
 //! Single steps of a search.
 
-use pubgauge_search::{Bound, Finding, Question, Seen, Step, found, next};
+use pubgauge_search::{LimitedBy, Question, Step, StepOutcome, StepTaken, found, next};
 
-fn seen(step: Step, finding: Finding) -> Seen {
-    Seen {
+fn seen(step: Step, finding: StepOutcome) -> StepTaken {
+    StepTaken {
         step,
         offered: 1000.0,
         achieved: 1000.0,
@@ -18,27 +18,27 @@ fn what_told_nothing_before_does_not_count_against_a_load() {
     let question = Question::default();
     let short = Step::Short(900.0);
     let mut all = vec![
-        seen(Step::FlatOut, Finding::Nothing),
-        seen(Step::FlatOut, Finding::Within),
-        seen(short, Finding::Client),
-        seen(short, Finding::Client),
+        seen(Step::FlatOut, StepOutcome::Nothing),
+        seen(Step::FlatOut, StepOutcome::Within),
+        seen(short, StepOutcome::Client),
+        seen(short, StepOutcome::Client),
     ];
     assert_eq!(next(&question, &all), short, "twice is not three times");
-    all.push(seen(short, Finding::Client));
+    all.push(seen(short, StepOutcome::Client));
     assert_ne!(next(&question, &all), short);
-    assert_eq!(found(&question, &all).bound, Bound::Client);
+    assert_eq!(found(&question, &all).bound, LimitedBy::Client);
 }
 
 #[test]
 fn what_little_a_collapsed_system_delivers_is_no_guide() {
     let question = Question::default();
-    let flat_out = Seen {
+    let flat_out = StepTaken {
         offered: 140_000.0,
         achieved: 2.0,
-        ..seen(Step::FlatOut, Finding::Beyond)
+        ..seen(Step::FlatOut, StepOutcome::Beyond)
     };
     assert_eq!(next(&question, &[flat_out]), Step::Short(question.start));
-    let poor = Seen {
+    let poor = StepTaken {
         achieved: 2_000.0,
         ..flat_out
     };
@@ -53,12 +53,12 @@ fn what_little_a_collapsed_system_delivers_is_no_guide() {
             Step::End => break,
         };
         let finding = if load <= 3_600.0 {
-            Finding::Within
+            StepOutcome::Within
         } else {
-            Finding::Beyond
+            StepOutcome::Beyond
         };
         let achieved = load.min(3_600.0);
-        all.push(Seen {
+        all.push(StepTaken {
             achieved,
             ..seen(step, finding)
         });
@@ -75,17 +75,17 @@ fn what_little_a_collapsed_system_delivers_is_no_guide() {
 fn a_system_that_delivers_nothing_flat_out_is_not_asked_again_and_costs_do_not_take_its_time() {
     let question = Question::default();
     // ActiveMQ over 2,000 connections: nothing came for a minute after it, and the trial took a quarter of the time.
-    let in_vain = Seen {
+    let in_vain = StepTaken {
         offered: 126_000.0,
         achieved: 0.0,
         seconds: 0.25 * question.most_seconds,
-        ..seen(Step::FlatOut, Finding::Nothing)
+        ..seen(Step::FlatOut, StepOutcome::Nothing)
     };
     let first = Step::Short(question.start);
     assert_eq!(next(&question, &[in_vain]), first);
-    let within = Seen {
+    let within = StepTaken {
         seconds: in_vain.seconds,
-        ..seen(first, Finding::Within)
+        ..seen(first, StepOutcome::Within)
     };
     let after = next(&question, &[in_vain, within]);
     assert!(
@@ -93,7 +93,7 @@ fn a_system_that_delivers_nothing_flat_out_is_not_asked_again_and_costs_do_not_t
         "a load is known, and the rest of the time is for its costs: {after:?}"
     );
     // Nothing was taken: that may have been an accident.
-    let nothing = Seen {
+    let nothing = StepTaken {
         offered: 0.0,
         ..in_vain
     };
@@ -103,20 +103,20 @@ fn a_system_that_delivers_nothing_flat_out_is_not_asked_again_and_costs_do_not_t
 #[test]
 fn three_trials_that_tell_nothing_end_it() {
     let question = Question::default();
-    let mut all = vec![seen(Step::FlatOut, Finding::Nothing); 2];
+    let mut all = vec![seen(Step::FlatOut, StepOutcome::Nothing); 2];
     assert_eq!(next(&question, &all), Step::FlatOut);
     all.push(all[0]);
     assert_eq!(next(&question, &all), Step::End);
     let found = found(&question, &all);
     assert_eq!(
         (found.low, found.high, found.bound),
-        (None, None, Bound::Budget)
+        (None, None, LimitedBy::Budget)
     );
 }
 
 /// A search of a system that carries 900, whose trials take `seconds` beside what they measure.
-fn searched(question: &Question, seconds: f64) -> (Vec<Seen>, f64) {
-    let mut all: Vec<Seen> = Vec::new();
+fn searched(question: &Question, seconds: f64) -> (Vec<StepTaken>, f64) {
+    let mut all: Vec<StepTaken> = Vec::new();
     loop {
         let (load, measures) = match next(question, &all) {
             Step::FlatOut => (1000.0, 5.0),
@@ -125,11 +125,11 @@ fn searched(question: &Question, seconds: f64) -> (Vec<Seen>, f64) {
             Step::End => break,
         };
         let finding = if load <= 900.0 {
-            Finding::Within
+            StepOutcome::Within
         } else {
-            Finding::Beyond
+            StepOutcome::Beyond
         };
-        all.push(Seen {
+        all.push(StepTaken {
             achieved: load.min(900.0),
             seconds: seconds + measures,
             ..seen(next(question, &all), finding)
@@ -175,7 +175,7 @@ fn time_is_kept_for_a_long_trial_and_costs() {
 #[test]
 fn a_client_at_its_end_flat_out_is_no_trouble() {
     let question = Question::default();
-    let all = [seen(Step::FlatOut, Finding::Client)];
+    let all = [seen(Step::FlatOut, StepOutcome::Client)];
     assert_eq!(next(&question, &all), Step::Short(900.0));
 }
 
@@ -185,25 +185,25 @@ fn a_client_that_is_at_its_end_again_and_again_is_the_limit() {
     let short = |load: f64| Step::Short(load);
     // As Cyclone DDS on two processors: behind at 1460, its client busy at 1170 each time.
     let mut all = vec![
-        seen(Step::FlatOut, Finding::Within),
-        seen(short(1460.0), Finding::Beyond),
+        seen(Step::FlatOut, StepOutcome::Within),
+        seen(short(1460.0), StepOutcome::Beyond),
     ];
-    all.extend([seen(short(1170.0), Finding::Client); 3]);
+    all.extend([seen(short(1170.0), StepOutcome::Client); 3]);
     assert!(
         next(&question, &all) != Step::End && found(&question, &all).low.is_none(),
         "disturbed, perhaps"
     );
-    all.extend([seen(short(1170.0), Finding::Client); 3]);
+    all.extend([seen(short(1170.0), StepOutcome::Client); 3]);
     let Step::Short(load) = next(&question, &all) else {
         panic!("a short trial")
     };
     assert!(load < 1000.0, "{load}");
-    all.push(seen(short(900.0), Finding::Within));
+    all.push(seen(short(900.0), StepOutcome::Within));
     // One trial says now what three had to.
-    all.push(seen(short(1200.0), Finding::Client));
+    all.push(seen(short(1200.0), StepOutcome::Client));
     assert_ne!(next(&question, &all), short(1200.0));
     let found = found(&question, &all);
-    assert_eq!(found.bound, Bound::Client);
+    assert_eq!(found.bound, LimitedBy::Client);
     assert!(
         found.high.is_none() && found.low <= Some(900.0),
         "{found:?}"
@@ -219,7 +219,7 @@ fn long_trials_follow_the_last_short_one() {
         ..Question::default()
     };
     let (all, _) = searched(&question, 0.0);
-    let long = |one: &&Seen| matches!(one.step, Step::Long(_));
+    let long = |one: &&StepTaken| matches!(one.step, Step::Long(_));
     assert!(
         all.iter()
             .filter(|one| !long(one) && !matches!(one.step, Step::Cost(_)))
@@ -238,7 +238,7 @@ fn a_pace_that_wanders_widens_the_interval() {
     assert_eq!(steady.wander, None);
     let with = |cost: &dyn Fn(usize) -> f64| {
         let costs = all.iter().enumerate();
-        let costs = costs.map(|(nth, one)| Seen {
+        let costs = costs.map(|(nth, one)| StepTaken {
             cost: Some(cost(nth)),
             ..*one
         });
@@ -276,11 +276,11 @@ fn six_trials_with_a_result_are_the_fewest() {
     let mut all = Vec::new();
     let confirmed = loop {
         let (finding, step) = match next(&question, &all) {
-            step @ Step::Short(load) if load <= 3_600.0 => (Finding::Within, step),
-            step @ (Step::Short(_) | Step::FlatOut) => (Finding::Beyond, step),
+            step @ Step::Short(load) if load <= 3_600.0 => (StepOutcome::Within, step),
+            step @ (Step::Short(_) | Step::FlatOut) => (StepOutcome::Beyond, step),
             step => break step,
         };
-        all.push(Seen {
+        all.push(StepTaken {
             achieved: 3_600.0,
             ..seen(step, finding)
         });

@@ -167,9 +167,7 @@ pub enum SlopeFile {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum RuleList {
-    /// One.
     One(Box<RuleFile>),
-    /// Several.
     Many(Vec<RuleFile>),
 }
 

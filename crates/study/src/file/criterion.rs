@@ -10,15 +10,15 @@ pub struct CriterionFile {
     /// The figure, such as "latency.p99", "lost", "delivered-rate" or "verdict".
     pub figure: String,
     /// It must be less than this.
-    pub below: Option<Bound>,
+    pub below: Option<CriterionValue>,
     /// It must be this or less.
-    pub at_most: Option<Bound>,
+    pub at_most: Option<CriterionValue>,
     /// It must be more than this.
-    pub above: Option<Bound>,
+    pub above: Option<CriterionValue>,
     /// It must be this or more.
-    pub at_least: Option<Bound>,
+    pub at_least: Option<CriterionValue>,
     /// It must be this.
-    pub equals: Option<Bound>,
+    pub equals: Option<CriterionValue>,
     /// Only trials on this system.
     pub system: Option<String>,
     /// Only trials of this workload.
@@ -32,7 +32,7 @@ pub struct CriterionFile {
 /// A bound of a criterion: a number, or a quantity with its unit.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
-pub enum Bound {
+pub enum CriterionValue {
     /// A plain number, for counts.
     Number(f64),
     /// A quantity with its unit, or a verdict.

@@ -107,7 +107,6 @@ pub enum FlowPattern {
 pub enum Dimension {
     /// So many, named 0, 1, ...
     Count(u32),
-    /// These.
     Names(Vec<String>),
 }
 
@@ -115,9 +114,7 @@ pub enum Dimension {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum Filters {
-    /// One.
     One(String),
-    /// Several.
     Many(Vec<String>),
 }
 
@@ -153,7 +150,7 @@ pub struct ReplayFile {
     #[serde(rename = "loop")]
     pub looped: Option<bool>,
     /// Play the tape, or draw from its distributions; tape if absent.
-    pub mode: Option<ReplayMode>,
+    pub mode: Option<ReplayModeFile>,
     /// Interval of the distributions to draw from; 15min if absent.
     pub interval: Option<Span>,
 }
@@ -161,7 +158,7 @@ pub struct ReplayFile {
 /// How a trace is replayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum ReplayMode {
+pub enum ReplayModeFile {
     /// As recorded.
     Tape,
     /// Sizes and gaps drawn from those of each interval of the recording, from a random position

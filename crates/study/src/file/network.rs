@@ -1,11 +1,13 @@
 //! An emulated network, as it is written.
 
 use pubgauge_network::{
-    Hosts, Link, Loss, Network, Reordering, Size as HostSize, SizedHosts, Sizes, USUAL_QUEUE_NS,
+    HostSizes, Hosts, Link, Loss, Network, Reordering, SizedHosts, USUAL_QUEUE_NS,
 };
 use pubgauge_quantities::{BitRate, Percent, Size, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use super::testbed::LimitsFile;
 
 /// A network of hosts around one switch, made on this machine: brokers, publishing devices and the others
 /// each on hosts of their own. It takes root, or a user namespace.
@@ -85,12 +87,12 @@ pub struct LocalFile {
 
 impl LocalHostsFile {
     /// The hosts that it describes, not checked.
-    pub fn sizes(&self) -> Sizes {
+    pub fn sizes(&self) -> HostSizes {
         let of = |file: &Option<LocalFile>| {
             let file = file.clone().unwrap_or_default();
             sized(file.hosts.unwrap_or(1), file.cores, file.memory)
         };
-        Sizes {
+        HostSizes {
             broker: of(&self.broker),
             publisher: of(&self.publisher),
             subscriber: of(&self.subscriber),
@@ -101,21 +103,18 @@ impl LocalHostsFile {
 fn sized(hosts: u32, cores: Option<f64>, memory: Option<Size>) -> SizedHosts {
     SizedHosts {
         hosts,
-        size: HostSize {
-            cores,
-            memory_bytes: memory.map(|memory| memory.0),
-        },
+        size: LimitsFile { cores, memory }.share(),
     }
 }
 
 impl NetworkFile {
     /// Its hosts with their sizes, not checked.
-    pub fn sizes(&self) -> Sizes {
+    pub fn sizes(&self) -> HostSizes {
         let of = |file: &Option<HostsFile>| {
             let sized = |file: &HostsFile| sized(file.hosts.unwrap_or(1), file.cores, file.memory);
             file.as_ref().map(sized).unwrap_or_default()
         };
-        Sizes {
+        HostSizes {
             broker: of(&self.broker),
             publisher: of(&self.publisher),
             subscriber: of(&self.subscriber),

@@ -3,11 +3,11 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use pubgauge_quantities::Size;
+use pubgauge_quantities::{Share, Size};
 
 use super::is_default;
 use super::network::{LocalHostsFile, NetworkFile};
-use pubgauge_network::Sizes;
+use pubgauge_network::HostSizes;
 
 /// Where systems run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -37,7 +37,7 @@ pub struct TestbedFile {
 
 impl TestbedFile {
     /// The hosts that it asks for on this machine, or those of a network where some have a size.
-    pub(crate) fn sizes(&self) -> Option<Sizes> {
+    pub(crate) fn sizes(&self) -> Option<HostSizes> {
         let on_network = self.network.as_ref().map(NetworkFile::sizes);
         let on_network = on_network.filter(|sizes| !sizes.are_free());
         on_network.or_else(|| Some(self.hosts.as_ref()?.sizes()))
@@ -55,8 +55,11 @@ pub struct LimitsFile {
 }
 
 impl LimitsFile {
-    /// Whether nothing is limited.
-    pub fn is_empty(&self) -> bool {
-        *self == LimitsFile::default()
+    /// The share that it describes, not checked.
+    pub fn share(&self) -> Share {
+        Share {
+            cores: self.cores,
+            memory_bytes: self.memory.map(|memory| memory.0),
+        }
     }
 }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer};
 use pubgauge_quantities::{Size, Span};
 
 use super::Systems;
-use super::criterion::Bound;
+use super::criterion::CriterionValue;
 use super::flow::{Dimension, Filters};
 use super::payload::{Drawn, OneSize, PayloadFile};
 use super::phases::{UntilCount, UntilFile};
@@ -164,16 +164,16 @@ written_as!(
 );
 
 written_as!(
-    Bound,
+    CriterionValue,
     "a number, or a quantity with its unit in quotes",
     |_| json_schema!({"anyOf": [{"type": "number"}, {"type": "string"}]}),
-    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Bound, E> {
-        Ok(Bound::Text(text.to_string()))
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<CriterionValue, E> {
+        Ok(CriterionValue::Text(text.to_string()))
     },
-    fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<Bound, E> {
-        Ok(Bound::Number(number as f64))
+    fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<CriterionValue, E> {
+        Ok(CriterionValue::Number(number as f64))
     },
-    fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<Bound, E> {
-        Ok(Bound::Number(number))
+    fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<CriterionValue, E> {
+        Ok(CriterionValue::Number(number))
     },
 );

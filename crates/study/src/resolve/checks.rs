@@ -1,7 +1,7 @@
 //! Checks of phases, client, limits, counts, networks and hosts.
 
 use pubgauge_driver::share::{MAX_CORES, MIN_CORES, MIN_MEMORY_MIB};
-use pubgauge_network::{MOST_HOSTS, Size};
+use pubgauge_network::MOST_HOSTS;
 use pubgauge_quantities::{Rate, Span};
 
 use crate::clash::Clash;
@@ -169,19 +169,18 @@ pub(crate) fn check_bed(study: &StudyFile, nth: usize, found: &mut Vec<Clash>) {
         return;
     }
     let Some(sizes) = testbed.sizes() else { return };
-    let given = |size: Size| size != Size::default();
-    if !testbed.limits.is_empty() && given(sizes.broker.size) {
+    if !testbed.limits.share().is_none() && !sizes.broker.size.is_none() {
         told(
-            !workload.testbed.limits.is_empty(),
+            !workload.testbed.limits.share().is_none(),
             "testbed.limits",
             "an instance of a system is limited here, and its host has a size",
             "a host's size is for all of its processes together: leave one of the two out",
         );
     }
-    let clients = given(sizes.publisher.size) || given(sizes.subscriber.size);
-    if !client.limits.is_empty() && clients {
+    let clients = !sizes.publisher.size.is_none() || !sizes.subscriber.size.is_none();
+    if !client.limits.share().is_none() && clients {
         told(
-            !workload.client.limits.is_empty(),
+            !workload.client.limits.share().is_none(),
             "client.limits",
             "a worker process is limited here, and its host has a size",
             "a host's size is for all of its processes together: leave one of the two out",

@@ -3,20 +3,12 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use pubgauge_study::{Known, Plan, PlanOptions, Study, StudyError};
+use pubgauge_study::{Plan, PlanOptions, Study, StudyError};
 
 const CLAIMS: &str = include_str!("data/claims.toml");
 
 fn planned(text: &str) -> Result<Plan, StudyError> {
-    let known = vec!["mosquitto".to_owned()];
-    let options = PlanOptions {
-        known: Known {
-            all: known.clone(),
-            found: known,
-            ..Known::default()
-        },
-        ..PlanOptions::default()
-    };
+    let options = PlanOptions::with_systems(["mosquitto"]);
     Study::parse("claims.toml", text, Path::new("."))?.plan(&options)
 }
 

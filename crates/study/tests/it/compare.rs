@@ -4,7 +4,7 @@ use std::path::Path;
 
 use pubgauge_driver::{Batching, Reliability, Unsupported};
 use pubgauge_quantities::Percent;
-use pubgauge_study::{Known, Plan, PlanOptions, Study};
+use pubgauge_study::{KnownSystems, Plan, PlanOptions, Study};
 use pubgauge_workload::SECOND;
 
 const WORKLOAD: &str =
@@ -14,7 +14,7 @@ fn planned(text: &str, repeats: Option<u32>) -> Result<Plan, String> {
     let text = format!("name = \"s\"\n{text}\n{WORKLOAD}");
     let study = Study::parse("study.toml", &text, Path::new("")).expect("TOML");
     let options = PlanOptions {
-        known: Known::default(),
+        known: KnownSystems::default(),
         on: vec!["a".into(), "b".into()],
         repeats,
     };

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use pubgauge_study::{Known, PlanOptions, PlannedTrial, Study};
+use pubgauge_study::{PlanOptions, PlannedTrial, Study};
 
 const STUDY: &str = r#"
 name = "counts"
@@ -26,14 +26,7 @@ fn study(text: &str) -> Study {
 }
 
 fn options() -> PlanOptions {
-    PlanOptions {
-        known: Known {
-            all: vec!["a".into()],
-            found: vec!["a".into()],
-            ..Known::default()
-        },
-        ..PlanOptions::default()
-    }
+    PlanOptions::with_systems(["a"])
 }
 
 /// The workload, and what is counted of it.

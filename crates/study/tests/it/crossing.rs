@@ -2,18 +2,10 @@
 
 use std::path::Path;
 
-use pubgauge_study::{Known, Plan, PlanOptions, Study, StudyError};
+use pubgauge_study::{Plan, PlanOptions, Study, StudyError};
 
 fn options() -> PlanOptions {
-    let found: Vec<String> = ["a", "b", "c"].map(str::to_owned).to_vec();
-    PlanOptions {
-        known: Known {
-            all: found.clone(),
-            found,
-            ..Known::default()
-        },
-        ..PlanOptions::default()
-    }
+    PlanOptions::with_systems(["a", "b", "c"])
 }
 
 const STUDY: &str = r#"
@@ -100,11 +92,7 @@ fn a_workload_is_crossed_with_what_it_names() {
     for few in of("few") {
         assert_eq!((few.brokers, few.pacing_within), (2, 1_000_000));
         assert_eq!(few.limits.cores, Some(0.25));
-        assert_eq!(
-            few.limits.memory.map(|m| m.0),
-            Some(64 << 20),
-            "the study's"
-        );
+        assert_eq!(few.limits.memory_bytes, Some(64 << 20), "the study's");
         assert_eq!(few.workload.phases.measure.latest(), 1_000_000_000);
         assert_eq!(few.workload.phases.warm_up.latest(), 5_000_000_000);
     }

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use pubgauge_network::{Loss, Network, Reordering, Role, Sizes};
-use pubgauge_study::{Known, Plan, PlanOptions, Study};
+use pubgauge_network::{HostRole, HostSizes, Loss, Network, Reordering};
+use pubgauge_study::{Plan, PlanOptions, Study};
 
 const FLOW: &str = "flow = [{ pattern = \"1-1\", payload = \"64B\", rate = \"1/s\" }]\n";
 
@@ -12,14 +12,7 @@ fn study(text: &str) -> Study {
 }
 
 fn options() -> PlanOptions {
-    PlanOptions {
-        known: Known {
-            all: vec!["a".into()],
-            found: vec!["a".into()],
-            ..Known::default()
-        },
-        ..PlanOptions::default()
-    }
+    PlanOptions::with_systems(["a"])
 }
 
 fn plan(text: &str) -> Plan {
@@ -49,12 +42,12 @@ subscriber = { hosts = 7, loss = \"1%\", loss-burst = 4.0, duplicated = \"0.5%\"
     };
     assert_eq!(network.hosts().count(), 10);
     assert_eq!(network.broker.link, Default::default());
-    let link = &network.of(Role::Publisher).link;
+    let link = &network.of(HostRole::Publisher).link;
     assert_eq!(link.rate_bits_per_s, Some(95_000_000));
     assert_eq!(link.queue_ns, 10_000_000);
     assert_eq!((link.delay_ns, link.jitter_ns), (20_000_000, 5_000_000));
     assert_eq!(link.reordering, Some(Reordering::Jitter));
-    let link = &network.of(Role::Subscriber).link;
+    let link = &network.of(HostRole::Subscriber).link;
     assert_eq!(link.duplicated, 0.005);
     let loss = Loss::Gilbert {
         share: 0.01,
@@ -151,7 +144,7 @@ fn a_study_has_several_beds() {
     let plan = plan(&text);
     let mut beds: Vec<_> = (plan.trials.iter())
         .map(|trial| {
-            let sizes = trial.hosts.as_deref().map(Sizes::describe);
+            let sizes = trial.hosts.as_deref().map(HostSizes::describe);
             let name = trial.workload.name.as_str();
             let on_network = trial.network.is_some();
             (

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use pubgauge_claims::rule::{admits, range};
 use pubgauge_claims::{Filter, Needs, Rule};
-use pubgauge_study::{FULL, Known, Plan, PlanOptions, PlannedTrial, Study};
+use pubgauge_study::{FULL, Plan, PlanOptions, PlannedTrial, Study};
 
 /// Claims of each paper: their letter, and how many there are.
 const PAPERS: [(&str, &str, usize); 5] = [
@@ -31,17 +31,7 @@ fn plan(paper: &str, scale: &str) -> Plan {
         Study::parse(&format!("{paper}.toml"), &text, folder).unwrap_or_else(|e| panic!("{e}"));
     study.apply_scale(scale).unwrap_or_else(|e| panic!("{e}"));
     let quoted = text.split('"').skip(1).step_by(2);
-    let names: Vec<String> = BTreeSet::from_iter(quoted.map(str::to_owned))
-        .into_iter()
-        .collect();
-    let options = PlanOptions {
-        known: Known {
-            all: names.clone(),
-            found: names,
-            ..Known::default()
-        },
-        ..PlanOptions::default()
-    };
+    let options = PlanOptions::with_systems(BTreeSet::from_iter(quoted));
     study.plan(&options).unwrap_or_else(|e| panic!("{e}"))
 }
 

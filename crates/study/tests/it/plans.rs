@@ -4,21 +4,11 @@ use std::path::Path;
 
 use pubgauge_driver::Reliability;
 use pubgauge_quantities::{Rate, Size, Span};
-use pubgauge_study::{DailyFlags, Known, Plan, PlanOptions, Study};
+use pubgauge_study::{DailyFlags, Plan, PlanOptions, Study};
 use pubgauge_workload::{Arrivals, Exchange, SECOND, Sizes, Until, Workload};
 
 fn options(found: &[&str]) -> PlanOptions {
-    let found: Vec<String> = found.iter().map(|name| name.to_string()).collect();
-    PlanOptions {
-        known: Known {
-            all: found.clone(),
-            found_variants: found.clone(),
-            first_look: found.clone(),
-            found,
-            ..Known::default()
-        },
-        ..PlanOptions::default()
-    }
+    PlanOptions::with_systems(found.iter().copied())
 }
 
 fn plan(text: &str) -> Plan {
@@ -578,13 +568,13 @@ fn limits_of_systems_and_workers_may_be_varied() {
     assert!(
         plan.trials
             .iter()
-            .all(|t| t.limits.memory == Some(Size(64 << 20)))
+            .all(|t| t.limits.memory_bytes == Some(64 << 20))
     );
     let of_workers = plan.trials.iter().map(|t| &t.client_limits);
     assert!(
         of_workers
             .into_iter()
-            .all(|l| (l.cores, l.memory) == (Some(0.1), Some(Size(4 << 20))))
+            .all(|l| (l.cores, l.memory_bytes) == (Some(0.1), Some(4 << 20)))
     );
     for (wrong, says) in [
         ("cores = 0.05", "from 0.1 on"),

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use pubgauge_driver::{Batching, Durability, Mapping, Reliability, Settings, Unsupported};
-use pubgauge_study::{Known, Plan, PlanOptions, Study, StudyError};
+use pubgauge_study::{Plan, PlanOptions, Study, StudyError};
 
 fn study(settings: &str, rate: &str) -> Study {
     let text = format!(
@@ -14,15 +14,7 @@ fn study(settings: &str, rate: &str) -> Study {
 }
 
 fn plan(study: &Study) -> Result<Plan, StudyError> {
-    let found: Vec<String> = vec!["a".into()];
-    study.plan(&PlanOptions {
-        known: Known {
-            all: found.clone(),
-            found,
-            ..Known::default()
-        },
-        ..PlanOptions::default()
-    })
+    study.plan(&PlanOptions::with_systems(["a"]))
 }
 
 fn planned(study: &Study) -> Plan {

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use pubgauge_study::{Known, PlanOptions, Study};
+use pubgauge_study::{PlanOptions, Study};
 use pubgauge_workload::Schedule;
 
 fn root() -> PathBuf {
@@ -102,17 +102,7 @@ fn every_study_can_be_planned() {
         "cyclonedds",
         "fastdds",
     ];
-    let known: Vec<String> = known.map(str::to_string).into();
-    let options = PlanOptions {
-        known: Known {
-            all: known.clone(),
-            found_variants: known.clone(),
-            first_look: known.clone(),
-            found: known,
-            ..Known::default()
-        },
-        ..PlanOptions::default()
-    };
+    let options = PlanOptions::with_systems(known);
     for path in studies() {
         let study = Study::open(&path).unwrap_or_else(|error| panic!("{error}"));
         let plan = study

@@ -3,15 +3,15 @@
 use std::path::Path;
 
 use pubgauge_search::Axis;
-use pubgauge_study::{Known, Plan, PlanOptions, Share, Study};
+use pubgauge_study::{KnownSystems, NoLoad, Plan, PlanOptions, ShareOfLimit, Study};
 use pubgauge_workload::{Arrivals, SECOND, Until};
 
 fn plan(text: &str) -> Result<Plan, String> {
     let study = Study::parse("study.toml", text, Path::new("")).expect("TOML");
     let options = PlanOptions {
-        known: Known {
+        known: KnownSystems {
             all: vec!["a".into(), "b".into()],
-            ..Known::default()
+            ..KnownSystems::default()
         },
         on: vec!["a".into(), "b".into()],
         repeats: None,
@@ -269,7 +269,7 @@ fn searches_stand_beside_other_trials() {
 /// A share up to 100 % is on or below the lower end, one above it on or above the upper end, whatever is rounded.
 #[test]
 fn a_share_lies_on_its_side_of_the_limit() {
-    let share = |text: &str| text.parse::<Share>().expect("a share");
+    let share = |text: &str| text.parse::<ShareOfLimit>().expect("a share");
     let load =
         |text: &str, axis: Axis, low: f64, high: f64| share(text).load(axis, Some(low), Some(high));
     for (text, axis, expected) in [
@@ -302,8 +302,8 @@ fn a_share_lies_on_its_side_of_the_limit() {
         Ok((11.0, 10.0))
     );
     assert_eq!(load("50% of l", Axis::Rate, 3.0, 4.0), Ok((1.5, 3.0)));
-    let none = |found: Result<(f64, f64), String>, why: &str| {
-        let error = found.expect_err("no load");
+    let none = |found: Result<(f64, f64), NoLoad>, why: &str| {
+        let error = found.expect_err("no load").to_string();
         assert!(error.contains(why), "{error}");
     };
     none(

@@ -2,19 +2,11 @@
 
 use std::path::Path;
 
-use pubgauge_study::{Known, Plan, PlanOptions, Study, StudyError};
+use pubgauge_study::{Plan, PlanOptions, Study, StudyError};
 use pubgauge_workload::{SECOND, Window};
 
 fn plan(text: &str) -> Result<Plan, StudyError> {
-    let known = vec!["mosquitto".to_owned()];
-    let options = PlanOptions {
-        known: Known {
-            all: known.clone(),
-            found: known,
-            ..Known::default()
-        },
-        ..PlanOptions::default()
-    };
+    let options = PlanOptions::with_systems(["mosquitto"]);
     Study::parse("study.toml", text, Path::new(".")).and_then(|study| study.plan(&options))
 }
 
@@ -63,8 +55,8 @@ fn criteria_claims_and_comparisons_name_figures_of_windows() {
         figure = \"latency.p90@during / latency.p90@during\"\nrule = { sides = [\"mosquitto\"], value = \"< 2\" }\n";
     let plan = plan(&study("\"9s\"", DURING, "", more)).expect("sound");
     let criterion = &plan.criteria[0];
-    assert_eq!(criterion.filter.window.as_deref(), Some("during"));
-    assert_eq!(criterion.to_string(), "latency.p99@during below 10ms");
+    assert_eq!(criterion.figure, "latency_ns.p99@during");
+    assert_eq!(criterion.text, "latency.p99@during below 10ms");
 }
 
 #[test]

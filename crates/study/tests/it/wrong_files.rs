@@ -5,20 +5,10 @@ use std::fs;
 use std::path::Path;
 
 use proptest::prelude::*;
-use pubgauge_study::{Known, PlanOptions, Study, StudyError};
+use pubgauge_study::{PlanOptions, Study, StudyError};
 
 fn options() -> PlanOptions {
-    let known: Vec<String> = ["mosquitto", "zeromq"].map(str::to_string).into();
-    PlanOptions {
-        known: Known {
-            all: known.clone(),
-            found_variants: known.clone(),
-            first_look: known.clone(),
-            found: known,
-            ..Known::default()
-        },
-        ..PlanOptions::default()
-    }
+    PlanOptions::with_systems(["mosquitto", "zeromq"])
 }
 
 fn complaint(text: &str) -> StudyError {

@@ -6,7 +6,7 @@ use pubgauge_driver::share::{MAX_CORES, MIN_CORES, MIN_MEMORY_MIB};
 
 use super::SystemFile;
 use super::fault::{Fault, check_number, refuse_if};
-use super::parts::Kind;
+use super::parts::SystemKind;
 use crate::spelling::spelling_hint;
 use crate::template;
 
@@ -50,7 +50,7 @@ impl SystemFile {
 
     /// Checks what must hold in each variant.
     fn validate_one(&self) -> Result<(), Fault> {
-        let starts = matches!(self.kind, Kind::Process | Kind::Builtin);
+        let starts = matches!(self.kind, SystemKind::Process | SystemKind::Builtin);
         // Without its variants a description may lack the command or values, which they give.
         let complete = self.variants.is_empty() || self.default_variant.is_none();
         refuse_if(
@@ -60,13 +60,13 @@ impl SystemFile {
             "[run]",
         )?;
         refuse_if(
-            self.kind == Kind::Process && self.find.executables.is_empty(),
+            self.kind == SystemKind::Process && self.find.executables.is_empty(),
             "nothing says where the executable is",
             "add [find] with executables = [\"NAME\", ...]",
             "[find]",
         )?;
         refuse_if(
-            self.kind == Kind::Unavailable && self.install.note.is_none(),
+            self.kind == SystemKind::Unavailable && self.install.note.is_none(),
             "nothing says why the system is unavailable",
             "add [install] with note = \"...\"",
             "unavailable",
@@ -86,7 +86,7 @@ impl SystemFile {
             }
         }
         refuse_if(
-            self.kind == Kind::External && self.endpoints.is_empty(),
+            self.kind == SystemKind::External && self.endpoints.is_empty(),
             "an external system needs its address",
             "add endpoints = [\"mqtt://HOST:PORT\"]",
             "external",
@@ -159,10 +159,10 @@ impl SystemFile {
 
     fn validate_placeholders(&self) -> Result<(), Fault> {
         let mut known: Vec<&str> = template::ALWAYS.to_vec();
-        if self.kind == Kind::External && self.find.variable.is_some() {
+        if self.kind == SystemKind::External && self.find.variable.is_some() {
             known.push("address");
         }
-        if self.kind == Kind::Library {
+        if self.kind == SystemKind::Library {
             known.push(template::DOMAIN);
         }
         let named = (self.run.ports.iter())

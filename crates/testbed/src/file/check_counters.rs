@@ -7,7 +7,7 @@ use pubgauge_driver::Capability;
 use super::SystemFile;
 use super::counters::{Counter, Counters};
 use super::fault::{Fault, refuse_if};
-use super::parts::{Kind, Probe};
+use super::parts::{Probe, SystemKind};
 use crate::counters::{Url, is_metric_name};
 use crate::spelling::spelling_hint;
 use crate::template::{fill, names};
@@ -16,7 +16,7 @@ impl Counters {
     /// Checks what must hold beyond the types.
     pub(super) fn validate(&self, system: &SystemFile) -> Result<(), Fault> {
         refuse_if(
-            !matches!(system.kind, Kind::Process | Kind::Builtin),
+            !matches!(system.kind, SystemKind::Process | SystemKind::Builtin),
             "[counters] is of use only where pubgauge starts the system: others may publish to one that runs already",
             "leave it out",
             "[counters",

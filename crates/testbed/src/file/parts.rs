@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
+use pubgauge_quantities::Share;
 use serde::{Deserialize, Serialize};
 
 /// What a system does instead of what it promises.
@@ -37,7 +38,7 @@ impl std::fmt::Display for Deviation {
 /// How a system is started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum SystemKind {
     /// A program that is found on the machine and started for each trial.
     #[default]
     Process,
@@ -106,7 +107,7 @@ pub struct Login {
 /// What is executed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
-pub struct Run {
+pub struct RunCommand {
     /// The command (templates); must stay in the foreground.
     pub command: Vec<String>,
     /// Environment (templates), beyond `PATH`, `HOME`, `TMPDIR`, `USER`, `LOGNAME` and
@@ -283,6 +284,16 @@ pub struct Limits {
     /// Open files that it must be allowed for each client's connection: more than 1 where it keeps
     /// some in reserve. 1.0 if absent.
     pub files_per_client: f64,
+}
+
+impl Limits {
+    /// The share that each of its instances gets.
+    pub fn share(&self) -> Share {
+        Share {
+            cores: self.cores,
+            memory_bytes: self.memory_mib.map(|mib| mib << 20),
+        }
+    }
 }
 
 impl Default for Limits {

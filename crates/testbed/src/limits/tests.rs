@@ -14,8 +14,8 @@ fn plenty() -> Available {
 }
 
 /// A thousand clients over TCP.
-fn thousand() -> Needs {
-    Needs {
+fn thousand() -> ResourceNeeds {
+    ResourceNeeds {
         clients: 1000,
         files: 1002,
         one_file_each: true,
@@ -39,11 +39,11 @@ fn thousand() -> Needs {
 #[test]
 fn what_fits_is_said() {
     let fit_one_each = |clients| {
-        let needs = Needs {
+        let needs = ResourceNeeds {
             clients,
             files: clients + 2,
             one_file_each: true,
-            ..Needs::default()
+            ..ResourceNeeds::default()
         };
         move |limit| fit(&needs, 98, limit)
     };
@@ -60,10 +60,10 @@ fn what_fits_is_said() {
     }
     assert_eq!(fit_one_each(1)(10).unwrap_err().fit, Some(0));
     // Where links take descriptors too, the number of clients that would fit is not known.
-    let links = Needs {
+    let links = ResourceNeeds {
         clients: 40,
         files: 998,
-        ..Needs::default()
+        ..ResourceNeeds::default()
     };
     let error = fit(&links, 36, 1000).unwrap_err();
     assert_eq!(error.fit, None);
@@ -77,7 +77,7 @@ fn what_fits_is_said() {
 #[test]
 fn enough_of_everything_is_enough() {
     assert_eq!(check(&thousand(), &plenty()), Ok(()));
-    assert_eq!(check(&Needs::default(), &plenty()), Ok(()));
+    assert_eq!(check(&ResourceNeeds::default(), &plenty()), Ok(()));
     let unlimited = Available {
         files_limit: u64::MAX,
         files_open: 0,
@@ -188,11 +188,11 @@ fn the_soft_limit_becomes_the_hard_one() {
     let limit = raise_nofile().unwrap();
     let now = getrlimit(process::Resource::Nofile);
     assert_eq!((now.current, now.maximum), (Some(limit), Some(limit)));
-    let clients = |clients| Needs {
+    let clients = |clients| ResourceNeeds {
         clients,
         files: clients,
         one_file_each: true,
-        ..Needs::default()
+        ..ResourceNeeds::default()
     };
     assert!(check(&clients(1), &available()).is_ok());
     let shortage = check(&clients(limit), &available()).unwrap_err();

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use rustix::fs::{Access, access};
 
-use super::share::{Held, PERIOD_US, Share};
+use super::Share;
+use super::share::{Held, PERIOD_US};
 use crate::limits::{cgroup_paths, groups_around};
 use crate::owned::OwnedFolder;
 

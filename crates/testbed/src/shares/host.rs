@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::share::{Held, Share};
+use super::Share;
+use super::share::Held;
 use super::{Group, Holding, hold};
 use crate::realtime::usable_cpus;
 
@@ -19,7 +20,7 @@ impl HostShare {
     /// Holds a share as well as possible here. `number`: of the host among all, from 0; where processor time is
     /// limited by affinity, hosts take processors in turn.
     pub fn hold(share: Share, number: usize) -> HostShare {
-        let usable = share.in_turn(usable_cpus(), number);
+        let usable = super::in_turn(&share, usable_cpus(), number);
         HostShare {
             share,
             holding: hold(&share, &usable, &[], []),

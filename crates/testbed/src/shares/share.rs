@@ -4,52 +4,17 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use crate::file::Limits;
+use pubgauge_quantities::Share;
 
 /// Length of the periods in which a share of processor time is given, in microseconds.
 pub const PERIOD_US: u64 = 10_000;
 
-/// The most that an instance of a system, or a worker process, may use.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Share {
-    /// Processor time in processors, at least [`super::MIN_CORES`]; not limited if absent.
-    pub cores: Option<f64>,
-    /// Memory in bytes; not limited if absent.
-    pub memory_bytes: Option<u64>,
-}
-
-impl Share {
-    /// The share that a system's file, or the study, gives each of its instances.
-    pub fn of(limits: &Limits) -> Share {
-        Share {
-            cores: limits.cores,
-            memory_bytes: limits.memory_mib.map(|mib| mib << 20),
-        }
-    }
-
-    /// Whether it limits nothing.
-    pub fn is_none(&self) -> bool {
-        *self == Share::default()
-    }
-
-    /// The usable processors, with those at the end that the `number`th of several with this share is to take.
-    pub(crate) fn in_turn(&self, mut usable: Vec<usize>, number: usize) -> Vec<usize> {
-        let whole = self.cores.map_or(0, |cores| cores.ceil() as usize);
-        let turn = number.saturating_mul(whole) % usable.len().max(1);
-        usable.rotate_right(turn);
-        usable
-    }
-
-    /// Words to append to how a process with this wait status ended. They are empty unless it was
-    /// killed and its memory was limited: the kernel kills where memory is at its limit.
-    pub(crate) fn words_behind_end(&self, held: &Held, status: i32) -> String {
-        let killed = libc::WIFSIGNALED(status) && libc::WTERMSIG(status) == libc::SIGKILL;
-        let limited = self.memory_bytes.filter(|_| held.memory_by.is_some());
-        limited.filter(|_| killed).map_or(String::new(), |bytes| {
-            let mib = bytes >> 20;
-            format!(" (perhaps by the kernel: its memory is limited to {mib} MiB)")
-        })
-    }
+/// The usable processors, with those at the end that the `number`th of several with this share is to take.
+pub(crate) fn in_turn(share: &Share, mut usable: Vec<usize>, number: usize) -> Vec<usize> {
+    let whole = share.cores.map_or(0, |cores| cores.ceil() as usize);
+    let turn = number.saturating_mul(whole) % usable.len().max(1);
+    usable.rotate_right(turn);
+    usable
 }
 
 /// How a share is held.
@@ -69,6 +34,17 @@ pub struct Held {
 }
 
 impl Held {
+    /// Words to append to how a process with this share and wait status ended. They are empty unless it was
+    /// killed and its memory was limited: the kernel kills where memory is at its limit.
+    pub(crate) fn words_behind_end(&self, share: &Share, status: i32) -> String {
+        let killed = libc::WIFSIGNALED(status) && libc::WTERMSIG(status) == libc::SIGKILL;
+        let limited = share.memory_bytes.filter(|_| self.memory_by.is_some());
+        limited.filter(|_| killed).map_or(String::new(), |bytes| {
+            let mib = bytes >> 20;
+            format!(" (perhaps by the kernel: its memory is limited to {mib} MiB)")
+        })
+    }
+
     /// Notes why a part is not held by the kernel; returns the `ways` in which it is held instead, in words, if
     /// there are any.
     pub(super) fn instead(&mut self, why: String, ways: &[String]) -> Option<String> {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use pubgauge_driver::{Reliability, Settings};
 use pubgauge_driver_mqtt::MqttDriver;
 use pubgauge_simulator::SimulatedDriver;
-use pubgauge_testbed::{Count, Counted, Counting, Running, SystemFile, Testbed};
+use pubgauge_testbed::{Counting, Running, SystemCount, SystemCounts, SystemFile, Testbed};
 
 /// A system that does nothing, whose counts are told by a server of the test.
 struct Setup {
@@ -76,18 +76,22 @@ impl Setup {
         self.running.begin_counting(&[Settings::default()]).unwrap()
     }
 
-    fn finish(&self, counting: &Counting, agrees: impl FnMut(&Counted) -> bool + Send) -> Counted {
+    fn finish(
+        &self,
+        counting: &Counting,
+        agrees: impl FnMut(&SystemCounts) -> bool + Send,
+    ) -> SystemCounts {
         counting.finish(&self.running, &SimulatedDriver, agrees)
     }
 
     /// From the beginning to the end with nothing between.
-    fn published(&self) -> Count {
+    fn published(&self) -> SystemCount {
         self.finish(&self.begin(), |_| true).published.unwrap()
     }
 
     fn not_read(&self) -> String {
         match self.published() {
-            Count::NotRead(why) => why,
+            SystemCount::NotRead(why) => why,
             other => panic!("it was read: {other:?}"),
         }
     }
@@ -112,9 +116,9 @@ fn counts(numbers: &[u64]) -> Vec<Answer> {
         .collect()
 }
 
-fn published(counted: &Counted) -> Option<u64> {
+fn published(counted: &SystemCounts) -> Option<u64> {
     match counted.published {
-        Some(Count::Messages(messages)) => Some(messages),
+        Some(SystemCount::Messages(messages)) => Some(messages),
         _ => None,
     }
 }
@@ -159,7 +163,7 @@ fn counts_that_go_on_rising_are_given_up_after_the_time_out() {
     let begin = Instant::now();
     let counted = setup.finish(&counting, |_| false);
     assert!(begin.elapsed() >= Duration::from_millis(1400));
-    let Some(Count::NotRead(why)) = counted.published else {
+    let Some(SystemCount::NotRead(why)) = counted.published else {
         panic!("a count that rises is taken for one that stands: {counted:?}");
     };
     assert!(why.starts_with("after 1.5 s it was at "), "{why}");
@@ -169,7 +173,7 @@ fn counts_that_go_on_rising_are_given_up_after_the_time_out() {
 fn what_is_asked_names_path_and_credentials() {
     let counters = format!("username = \"ann\"\npassword = \"p:w\"\n{JSON}");
     let setup = setup(&counters, counts(&[1]));
-    assert_eq!(setup.published(), Count::Messages(0));
+    assert_eq!(setup.published(), SystemCount::Messages(0));
     let request = setup.requests.recv().unwrap();
     assert!(
         request.starts_with("GET /counts?all HTTP/1.0\r\n"),
@@ -205,8 +209,8 @@ not-at = { "reliability:at-least-once" = "it counts twice" }
     );
     let counting = setup.begin();
     let counted = setup.finish(&counting, |_| true);
-    assert_eq!(counted.published, Some(Count::Routed(27)));
-    assert_eq!(counted.delivered, Some(Count::Messages(27)));
+    assert_eq!(counted.published, Some(SystemCount::Routed(27)));
+    assert_eq!(counted.delivered, Some(SystemCount::Messages(27)));
     let settings = Settings {
         reliability: Some(Reliability::AtLeastOnce),
         ..Settings::default()
@@ -217,8 +221,11 @@ not-at = { "reliability:at-least-once" = "it counts twice" }
         .unwrap();
     let counted = setup.finish(&counting, |_| true);
     let why = "with reliability:at-least-once: it counts twice";
-    assert_eq!(counted.published, Some(Count::Routed(0)));
-    assert_eq!(counted.delivered, Some(Count::NotComparable(why.into())));
+    assert_eq!(counted.published, Some(SystemCount::Routed(0)));
+    assert_eq!(
+        counted.delivered,
+        Some(SystemCount::NotComparable(why.into()))
+    );
 }
 
 #[test]
@@ -235,7 +242,10 @@ fn nothing_is_asked_where_nothing_is_comparable() {
         .unwrap();
     let counted = setup.finish(&counting, |_| false);
     let why = "with last-value: why";
-    assert_eq!(counted.published, Some(Count::NotComparable(why.into())));
+    assert_eq!(
+        counted.published,
+        Some(SystemCount::NotComparable(why.into()))
+    );
     assert!(setup.requests.try_recv().is_err(), "it was asked");
 }
 
@@ -299,7 +309,7 @@ fn a_count_that_falls_is_none() {
     let counting = setup.begin();
     let counted = setup.finish(&counting, |_| true);
     let why = "the count fell from 7 to 3";
-    assert_eq!(counted.published, Some(Count::NotRead(why.into())));
+    assert_eq!(counted.published, Some(SystemCount::NotRead(why.into())));
 }
 
 #[test]
@@ -309,7 +319,7 @@ fn a_system_that_has_ended_is_not_asked() {
     let asked = setup.requests.try_iter().count();
     setup.running.kill();
     let counted = setup.finish(&counting, |_| true);
-    let Some(Count::NotRead(why)) = counted.published else {
+    let Some(SystemCount::NotRead(why)) = counted.published else {
         panic!("a killed system told its count");
     };
     assert!(why.contains("SIGKILL"), "{why}");

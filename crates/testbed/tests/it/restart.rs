@@ -6,25 +6,15 @@ use std::path::Path;
 use std::time::Duration;
 
 use pubgauge_testbed::{Catalog, Running, Stopped, SystemFile, Testbed};
+use pubgauge_testing::{alive, port_of};
 
 fn start(system: &SystemFile, variant: Option<&str>, scratch: &Path) -> Running {
     let testbed = Testbed::new().unwrap();
     testbed.start(system, variant, scratch).unwrap()
 }
 
-fn alive(pid: i32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(") ")
-        .is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
-}
-
 fn is_empty(folder: &Path) -> bool {
     folder.read_dir().unwrap().next().is_none()
-}
-
-fn port_of(running: &Running) -> u16 {
-    let (_, port) = running.target.endpoints[0].rsplit_once(':').unwrap();
-    port.parse().unwrap()
 }
 
 /// Whether a program that insists on a port of its own could have this one.

@@ -5,7 +5,6 @@ use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::time::{Duration, Instant};
 
 use pubgauge_driver::{
     Driver, DriverError, Fleet, FleetConfig, Mapping, Mark, Settings, Target, Traits, Unsupported,
@@ -15,6 +14,7 @@ use pubgauge_simulator::SimulatedDriver;
 use pubgauge_testbed::{
     Catalog, Running, StartError, Stopped, SystemFile, Testbed, from_address, procfs,
 };
+use pubgauge_testing::{alive, port_of, until};
 
 /// A system made of a shell script, for which `$PORT` and `$DIR` are set.
 fn script(script: &str, rest: &str) -> SystemFile {
@@ -56,29 +56,6 @@ fn fail(system: &SystemFile) -> String {
 
 fn is_empty(folder: &Path) -> bool {
     folder.read_dir().unwrap().next().is_none()
-}
-
-fn alive(pid: i32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(") ")
-        .is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
-}
-
-fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while !condition() {
-        assert!(Instant::now() < deadline, "in vain: {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
-fn port_of(running: &Running) -> u16 {
-    running.target.endpoints[0]
-        .rsplit_once(':')
-        .unwrap()
-        .1
-        .parse()
-        .unwrap()
 }
 
 /// Logs in with MQTT 3.1.1 and expects the broker's consent.
@@ -311,7 +288,7 @@ fn a_server_killed_in_the_middle_is_noticed() {
     assert_eq!(running.ended(), None);
     // SAFETY: a signal to a process that this test has started.
     unsafe { libc::kill(running.pid().unwrap(), libc::SIGKILL) };
-    wait_for("its end", || running.ended().is_some());
+    until("its end", || running.ended().is_some());
     let error = running.ended().unwrap();
     assert!(
         error.contains("SIGKILL") && error.contains("serving"),
@@ -332,7 +309,7 @@ fn a_killed_guard_takes_the_server_with_it() {
     let pid = running.pid().unwrap();
     // SAFETY: a signal to a process that this test has started.
     unsafe { libc::kill(running.root_pid().unwrap(), libc::SIGKILL) };
-    wait_for("its end", || !alive(pid));
+    until("its end", || !alive(pid));
     assert!(running.ended().is_some());
 }
 

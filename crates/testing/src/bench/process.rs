@@ -1,10 +1,8 @@
 //! The processes that a bench starts, and what they say to it.
 
 use std::io::{BufRead, BufReader, Write};
-use std::net::{Ipv4Addr, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
-use std::time::{Duration, Instant};
 
 /// Where this program is.
 pub fn this_program() -> PathBuf {
@@ -20,7 +18,7 @@ pub fn tell(line: &str) {
 /// A process that is spoken to by lines, and killed when dropped.
 pub struct Process {
     child: Child,
-    lines: Option<BufReader<ChildStdout>>,
+    lines: BufReader<ChildStdout>,
 }
 
 impl Process {
@@ -30,26 +28,8 @@ impl Process {
         command.args(arguments);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().expect("this program starts again");
-        let lines = child.stdout.take().map(BufReader::new);
+        let lines = BufReader::new(child.stdout.take().expect("piped"));
         Process { child, lines }
-    }
-
-    /// A mosquitto that its arguments make listen on `port` of the loopback address, once it does.
-    pub fn mosquitto(arguments: &[&str], port: u16) -> Self {
-        let mut command = Command::new("mosquitto");
-        command.args(arguments);
-        command.stdout(Stdio::null()).stderr(Stdio::null());
-        let child = command
-            .spawn()
-            .expect("this bench needs mosquitto (apt install mosquitto)");
-        let process = Process { child, lines: None };
-        let end = Instant::now() + Duration::from_secs(5);
-        while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
-            let in_time = Instant::now() < end;
-            assert!(in_time, "mosquitto does not listen on port {port}");
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        process
     }
 
     pub fn id(&self) -> u32 {
@@ -58,9 +38,8 @@ impl Process {
 
     /// The next line that it says.
     pub fn line(&mut self) -> String {
-        let lines = self.lines.as_mut().expect("piped");
         let mut line = String::new();
-        let len = lines.read_line(&mut line).expect("readable");
+        let len = self.lines.read_line(&mut line).expect("readable");
         assert!(len > 0, "a child ended early");
         line.trim_end().to_owned()
     }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use pubgauge_driver::clock::monotonic_now;
 use pubgauge_mqtt_codec::{Connect, Packet, Publish, QoS, Version};
 use pubgauge_testing::bench::mqtt_bytes;
-use pubgauge_testing::free_port;
 use pubgauge_testing::throttle::{Direction::*, Passage, Rules, Throttle};
+use pubgauge_testing::{free_port, until};
 
 const MS: u64 = 1_000_000;
 
@@ -78,18 +78,6 @@ fn read_exactly(stream: &mut TcpStream, len: usize) -> Vec<u8> {
 fn write_aside(stream: &TcpStream, bytes: &[u8]) {
     let (mut stream, bytes) = (stream.try_clone().unwrap(), bytes.to_vec());
     std::thread::spawn(move || stream.write_all(&bytes).unwrap());
-}
-
-/// Waits for it, 60 s at most.
-#[track_caller]
-fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    for _ in 0..12_000 {
-        if holds() {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    panic!("waited in vain for: {what}");
 }
 
 /// Asserts that no packet was dropped, and none passed before it was due.

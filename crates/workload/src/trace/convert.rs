@@ -7,7 +7,7 @@ use std::path::Path;
 use csv::ByteRecord;
 
 use super::builder::{Builder, Raw};
-use super::format::{Column, TraceFormat};
+use super::format::{TraceColumn, TraceFormat};
 use super::time::TimeFormat;
 
 /// What is wrong with a row, and in which field of it.
@@ -76,16 +76,16 @@ fn plain(header: &ByteRecord) -> TraceFormat {
         header
             .iter()
             .any(|field| trimmed(field) == name)
-            .then(|| Column::Name(name.into()))
+            .then(|| TraceColumn::Name(name.into()))
     };
     let payload = has("payload");
     let size = has("size").or(match payload {
-        None => Some(Column::Name("size".into())),
+        None => Some(TraceColumn::Name("size".into())),
         Some(_) => None,
     });
     TraceFormat {
-        time: Column::Name("time".into()),
-        device: Some(Column::Name("device".into())),
+        time: TraceColumn::Name("time".into()),
+        device: Some(TraceColumn::Name("device".into())),
         topic: has("topic"),
         size,
         payload,
@@ -114,13 +114,13 @@ impl Rows {
         let is_header = format.header.unwrap_or(true);
         let mut missing = Vec::new();
         let mut width = 0;
-        let mut find = |column: &Column| {
+        let mut find = |column: &TraceColumn| {
             let field = match column {
-                Column::Number(number) => Some(*number as usize - 1),
-                Column::Name(name) if is_header => {
+                TraceColumn::Number(number) => Some(*number as usize - 1),
+                TraceColumn::Name(name) if is_header => {
                     first.iter().position(|field| trimmed(field) == *name)
                 }
-                Column::Name(_) => None,
+                TraceColumn::Name(_) => None,
             };
             match field {
                 Some(field) if field < first.len() => width = width.max(field + 1),
@@ -148,8 +148,8 @@ impl Rows {
                 let members: Vec<(&String, Member)> = members
                     .iter()
                     .map(|(key, column)| match column {
-                        Column::Name(name) if name == "$time" => (key, Member::Time),
-                        Column::Name(name) if name == "$device" => (key, Member::Device),
+                        TraceColumn::Name(name) if name == "$time" => (key, Member::Time),
+                        TraceColumn::Name(name) if name == "$device" => (key, Member::Device),
                         column => (key, Member::Field(find(column))),
                     })
                     .collect();

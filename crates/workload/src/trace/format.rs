@@ -19,26 +19,26 @@ pub struct TraceFormat {
     /// Whether the first line names the columns; true if absent.
     pub header: Option<bool>,
     /// Column of the time.
-    pub time: Column,
+    pub time: TraceColumn,
     /// How the time is written; "rfc3339" or "epoch-s", whichever fits, if absent.
     pub time_format: Option<TimeFormat>,
     /// Column of the device.
-    pub device: Option<Column>,
+    pub device: Option<TraceColumn>,
     /// The device from the file name, for example `meter-{device}_*.csv`.
     pub device_from_file: Option<String>,
     /// Column of the topic.
-    pub topic: Option<Column>,
+    pub topic: Option<TraceColumn>,
     /// Column of the size in bytes.
-    pub size: Option<Column>,
+    pub size: Option<TraceColumn>,
     /// The same size for all, in bytes.
     pub size_bytes: Option<u32>,
     /// The size of a compact JSON object with these members: key = column. `$time` stands for
     /// the time in whole seconds since 1970, `$device` for the device.
-    pub size_of_json: Option<BTreeMap<String, Column>>,
+    pub size_of_json: Option<BTreeMap<String, TraceColumn>>,
     /// Column of the payload; its length is the size unless one is given.
-    pub payload: Option<Column>,
+    pub payload: Option<TraceColumn>,
     /// Leave out readings in which this column is as in the device's reading before.
-    pub drop_repeats: Option<Column>,
+    pub drop_repeats: Option<TraceColumn>,
     /// Send on change: keep only readings in which one of these columns has changed enough since
     /// the last reading that was kept.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -50,7 +50,7 @@ pub struct TraceFormat {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct OnChange {
     /// The column; its values are numbers.
-    pub column: Column,
+    pub column: TraceColumn,
     /// Smallest change that counts, in the column's own unit.
     pub absolute: Option<f64>,
     /// Smallest change that counts, as a share of the last value kept; 0.05 is 5 %. Where both
@@ -61,48 +61,48 @@ pub struct OnChange {
 /// A column, by name (of the header line) or by number, from 1.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
-pub enum Column {
+pub enum TraceColumn {
     /// By name.
     Name(String),
     /// By number, from 1.
     Number(u32),
 }
 
-impl Default for Column {
+impl Default for TraceColumn {
     fn default() -> Self {
-        Column::Number(1)
+        TraceColumn::Number(1)
     }
 }
 
-impl fmt::Display for Column {
+impl fmt::Display for TraceColumn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Column::Name(name) => write!(f, "`{name}`"),
-            Column::Number(number) => write!(f, "number {number}"),
+            TraceColumn::Name(name) => write!(f, "`{name}`"),
+            TraceColumn::Number(number) => write!(f, "number {number}"),
         }
     }
 }
 
-impl<'de> Deserialize<'de> for Column {
+impl<'de> Deserialize<'de> for TraceColumn {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Any;
         impl Visitor<'_> for Any {
-            type Value = Column;
+            type Value = TraceColumn;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a column, by its name in quotes or its number from 1")
             }
-            fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<Column, E> {
-                Ok(Column::Name(name.to_string()))
+            fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<TraceColumn, E> {
+                Ok(TraceColumn::Name(name.to_string()))
             }
-            fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<Column, E> {
+            fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<TraceColumn, E> {
                 match u32::try_from(number) {
-                    Ok(number @ 1..) => Ok(Column::Number(number)),
+                    Ok(number @ 1..) => Ok(TraceColumn::Number(number)),
                     _ => Err(E::custom(format!(
                         "there is no column {number}; columns are numbered from 1"
                     ))),
                 }
             }
-            fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<Column, E> {
+            fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<TraceColumn, E> {
                 self.visit_u64(u64::try_from(number).unwrap_or(0))
             }
         }
@@ -110,7 +110,7 @@ impl<'de> Deserialize<'de> for Column {
     }
 }
 
-impl JsonSchema for Column {
+impl JsonSchema for TraceColumn {
     fn schema_name() -> Cow<'static, str> {
         "Column".into()
     }

@@ -109,13 +109,13 @@ fn files_are_merged_in_time_order() {
         format: Some(TraceFormat {
             delimiter: Some(';'),
             header: Some(false),
-            time: Column::Number(1),
+            time: TraceColumn::Number(1),
             time_format: Some(TimeFormat::DmyHms),
             device_from_file: Some("m-{device}_*".into()),
             size_of_json: Some(BTreeMap::from([
-                ("d".to_string(), Column::Name("$device".into())),
-                ("t".to_string(), Column::Name("$time".into())),
-                ("v".to_string(), Column::Number(2)),
+                ("d".to_string(), TraceColumn::Name("$device".into())),
+                ("t".to_string(), TraceColumn::Name("$time".into())),
+                ("v".to_string(), TraceColumn::Number(2)),
             ])),
             ..TraceFormat::default()
         }),
@@ -274,8 +274,8 @@ fn repeats_and_small_changes_are_left_out() {
     );
     let with = |change: fn(&mut TraceFormat)| {
         let mut format = TraceFormat {
-            time: Column::Name("t".into()),
-            device: Some(Column::Name("d".into())),
+            time: TraceColumn::Name("t".into()),
+            device: Some(TraceColumn::Name("d".into())),
             size_bytes: Some(20),
             ..TraceFormat::default()
         };
@@ -291,13 +291,13 @@ fn repeats_and_small_changes_are_left_out() {
         kept
     };
     assert_eq!(
-        with(|f| f.drop_repeats = Some(Column::Name("h".into()))),
+        with(|f| f.drop_repeats = Some(TraceColumn::Name("h".into()))),
         [1, 3, 4, 6]
     );
     // The larger of 2 and 5 % has to be reached: 5 after 100.
     assert_eq!(
         with(|f| f.on_change = vec![OnChange {
-            column: Column::Name("v".into()),
+            column: TraceColumn::Name("v".into()),
             absolute: Some(2.0),
             relative: Some(0.05)
         }]),
@@ -305,7 +305,7 @@ fn repeats_and_small_changes_are_left_out() {
     );
     assert_eq!(
         with(|f| f.on_change = vec![OnChange {
-            column: Column::Number(3),
+            column: TraceColumn::Number(3),
             absolute: None,
             relative: None
         }]),

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use pubgauge_claims::{
-    Absent, Bounds, Cell, Claim, Figures, Filter, Finding, Judge, Limit, Observation, Outcome,
-    Part, Points, Rule, Run, Side, judge,
+    Absent, Bounds, CellKey, Claim, Figures, Filter, Finding, Judge, Observation, Outcome, Part,
+    Points, Rule, Run, SearchedLimit, Side, judge,
 };
 use rand::SeedableRng;
 use rand::rngs::StdRng;
@@ -34,7 +34,7 @@ impl Figures for Planted {
 }
 
 pub struct Trial {
-    pub cell: Cell,
+    pub cell: CellKey,
     pub repeat: u32,
     pub round: u32,
     pub verdict: String,
@@ -44,10 +44,10 @@ pub struct Trial {
 /// Trials whose truth is known, with noise drawn from a seed.
 pub struct World {
     pub trials: Vec<Trial>,
-    pub limits: Vec<Limit>,
+    pub limits: Vec<SearchedLimit>,
     pub absent: Vec<Absent>,
     /// Of each cell that ran on one.
-    pub networks: BTreeMap<Cell, Vec<String>>,
+    pub networks: BTreeMap<CellKey, Vec<String>>,
     pub scale: Option<String>,
     pub in_rounds: bool,
     rng: StdRng,
@@ -107,11 +107,11 @@ impl World {
     }
 
     pub fn limit(&mut self, system: &str, low: f64, high: f64) {
-        let cell = Cell {
+        let cell = CellKey {
             system: system.into(),
-            ..Cell::default()
+            ..CellKey::default()
         };
-        self.limits.push(Limit { cell, low, high });
+        self.limits.push(SearchedLimit { cell, low, high });
     }
 
     /// A cell without a trial.
@@ -152,8 +152,8 @@ impl World {
     }
 }
 
-pub fn cell(system: &str, payload: &str) -> Cell {
-    Cell {
+pub fn cell(system: &str, payload: &str) -> CellKey {
+    CellKey {
         system: system.into(),
         settings: "default".into(),
         workload: "flood".into(),

@@ -10,35 +10,38 @@ use serde_json::json;
 fn a_late_reader_gets_the_last_message_of_each_writer() {
     let place = Place::new();
     let settings = settings(json!({"last-value": true}));
-    let mut out = Rig::open(&settings, &place.target(), 1);
+    let mut out = open(&settings, &place.target(), 1);
     for stream in 0..2 {
-        let from = out.connect(&format!("p{stream}"));
+        let from = out.named(&format!("p{stream}"));
         let topic = out.fleet.advertise(from, "a/b").unwrap();
-        out.publish_all(from, topic, stream, 0..10, 64);
+        send_all(&mut out, (from, topic), stream, 0..10, 64);
     }
-    let mut into = Rig::open(&settings, &place.target(), 2);
-    let to = into.connect("s");
+    let mut into = open(&settings, &place.target(), 2);
+    let to = into.named("s");
     into.subscribe(to, "a/#");
     assert!(into.poll_until(60 * SECOND, |s| s.seen.len() >= 2));
     into.poll_for(200 * MS);
-    assert_eq!((into.seen.of(0), into.seen.of(1)), (vec![9], vec![9]));
+    assert_eq!(
+        (into.seen.of_stream(0), into.seen.of_stream(1)),
+        (vec![9], vec![9])
+    );
     assert!(into.seen.seen.iter().all(|m| m.retained));
-    assert_eq!(into.seen.seen[0].topic.as_deref(), Some("a/b"));
+    assert_eq!(into.seen.seen[0].topic, "a/b");
 }
 
 #[test]
 fn what_was_written_before_is_not_for_a_volatile_late_reader() {
     let place = Place::new();
     let settings = settings(json!({}));
-    let mut out = Rig::open(&settings, &place.target(), 1);
-    let from = out.connect("p");
+    let mut out = open(&settings, &place.target(), 1);
+    let from = out.named("p");
     let topic = out.fleet.advertise(from, "a/b").unwrap();
-    out.publish_all(from, topic, 0, 0..10, 64);
-    let mut into = Rig::open(&settings, &place.target(), 2);
-    let to = into.connect("s");
+    send_all(&mut out, (from, topic), 0, 0..10, 64);
+    let mut into = open(&settings, &place.target(), 2);
+    let to = into.named("s");
     into.subscribe(to, "a/b");
     for n in 10..200 {
-        out.publish_all(from, topic, 0, n..n + 1, 64);
+        send_all(&mut out, (from, topic), 0, n..n + 1, 64);
         if into.poll_until(20 * MS, |s| !s.seen.is_empty()) {
             break;
         }
@@ -75,7 +78,7 @@ fn keep_last_keeps_the_last_and_keep_all_all() {
         pair.both(200 * MS);
         let expected: Vec<u32> = expected.collect();
         assert_eq!(
-            pair.into.seen.of(0),
+            pair.into.seen.of_stream(0),
             expected,
             "{asked} {:?}",
             pair.into.seen.seen
@@ -112,13 +115,13 @@ fn only_the_strongest_owner_is_heard_until_it_goes() {
     let place = Place::new();
     let owner =
         |strength: i32| native(json!({"ownership": "exclusive", "ownership-strength": strength}));
-    let mut into = Rig::open(&owner(0), &place.target(), 9);
-    let to = into.connect("s");
+    let mut into = open(&owner(0), &place.target(), 9);
+    let to = into.named("s");
     into.subscribe(to, "a/b");
     let mut owners = Vec::new();
     for strength in [1, 2] {
-        let mut out = Rig::open(&owner(strength), &place.target(), strength as u32);
-        let from = out.connect("p");
+        let mut out = open(&owner(strength), &place.target(), strength as u32);
+        let from = out.named("p");
         let topic = out.fleet.advertise(from, "a/b").unwrap();
         owners.push((out, from, topic));
     }
@@ -127,12 +130,12 @@ fn only_the_strongest_owner_is_heard_until_it_goes() {
         into.seen.seen.clear();
         for _ in 0..10 {
             for (stream, (out, from, topic)) in owners.iter_mut().enumerate() {
-                out.publish_all(*from, *topic, stream as u32, round..round + 1, 64);
+                send_all(out, (*from, *topic), stream as u32, round..round + 1, 64);
             }
             round += 1;
             into.poll_for(5 * MS);
         }
-        (into.seen.of(0).len(), into.seen.of(1).len())
+        (into.seen.of_stream(0).len(), into.seen.of_stream(1).len())
     };
     let start = Clock::Monotonic.now();
     while hear(&mut owners, &mut into).1 == 0 {
@@ -140,9 +143,13 @@ fn only_the_strongest_owner_is_heard_until_it_goes() {
     }
     // From now on the stronger one alone, and of it every message, however late.
     hear(&mut owners, &mut into);
-    let last = into.poll_until(60 * SECOND, |s| s.of(1).len() >= 10);
-    assert!(last, "{:?}", into.seen.of(1));
-    assert!(into.seen.of(0).is_empty(), "{:?}", into.seen.of(0));
+    let last = into.poll_until(60 * SECOND, |s| s.of_stream(1).len() >= 10);
+    assert!(last, "{:?}", into.seen.of_stream(1));
+    assert!(
+        into.seen.of_stream(0).is_empty(),
+        "{:?}",
+        into.seen.of_stream(0)
+    );
     let (strong, from, _) = &mut owners[1];
     strong.fleet.abort(*from);
     let weak = &mut owners[..1];
@@ -156,14 +163,14 @@ fn only_the_strongest_owner_is_heard_until_it_goes() {
 
     // The control: shared, both are heard.
     let mut shared = Pair::open(&settings(json!({})));
-    let second = shared.out.connect("p2");
+    let second = shared.out.named("p2");
     let topic = shared.out.fleet.advertise(second, "a/b").unwrap();
     let start = Clock::Monotonic.now();
     let mut n = 0;
-    while shared.into.seen.of(1).is_empty() || shared.into.seen.of(0).is_empty() {
+    while shared.into.seen.of_stream(1).is_empty() || shared.into.seen.of_stream(0).is_empty() {
         assert!(Clock::Monotonic.now() - start < 60 * SECOND);
         shared.send(n..n + 1, 64);
-        shared.out.publish_all(second, topic, 1, n..n + 1, 64);
+        send_all(&mut shared.out, (second, topic), 1, n..n + 1, 64);
         n += 1;
         shared.into.poll_for(20 * MS);
     }
@@ -207,7 +214,7 @@ fn taken_before_blocked(high_bytes: u32) -> u32 {
         );
         pair.both(10 * MS);
     }
-    assert_eq!(pair.into.seen.sequences(), (0..taken).collect::<Vec<_>>());
+    assert_eq!(pair.into.seen.measured(), (0..taken).collect::<Vec<_>>());
     taken
 }
 
@@ -241,32 +248,32 @@ fn a_full_reader_makes_nobody_hear_twice() {
 fn filters_per_level_are_exact() {
     let place = Place::new();
     let settings = settings(json!({}));
-    let mut into = Rig::open(&settings, &place.target(), 2);
-    let to = into.connect("s");
+    let mut into = open(&settings, &place.target(), 2);
+    let to = into.named("s");
     into.subscribe(to, "a/+/c");
     into.subscribe(to, "d/#");
-    let mut out = Rig::open(&settings, &place.target(), 1);
-    let from = out.connect("p");
+    let mut out = open(&settings, &place.target(), 1);
+    let from = out.named("p");
     let topics = [
         "a/b/c", "a/x/c", "d", "d/e/f", "a/b/x/c", "a/c", "a/b/cc", "dd/e",
     ];
     let ids = topics.map(|t| out.fleet.advertise(from, t).unwrap());
     let start = Clock::Monotonic.now();
-    while (0..4).any(|n| into.seen.of(n).is_empty()) {
+    while (0..4).any(|n| into.seen.of_stream(n).is_empty()) {
         assert!(
             Clock::Monotonic.now() - start < 60 * SECOND,
             "{:?}",
             into.seen.seen
         );
         for (n, id) in ids.iter().enumerate() {
-            out.publish_all(from, *id, n as u32, 0..1, 64);
+            send_all(&mut out, (from, *id), n as u32, 0..1, 64);
         }
         into.poll_for(20 * MS);
     }
     into.poll_for(100 * MS);
     for m in &into.seen.seen {
         assert!(m.stream < 4, "{m:?}");
-        assert_eq!(m.topic.as_deref(), Some(topics[m.stream as usize]));
+        assert_eq!(m.topic, topics[m.stream as usize]);
     }
 }
 
@@ -289,7 +296,7 @@ fn an_orderly_end_loses_nothing() {
         pair.both(5 * MS);
     }
     assert!(pair.into.poll_until(60 * SECOND, |s| s.seen.len() >= 500));
-    assert_eq!(pair.into.seen.sequences(), (0..500).collect::<Vec<_>>());
+    assert_eq!(pair.into.seen.measured(), (0..500).collect::<Vec<_>>());
 }
 
 #[test]
@@ -324,8 +331,8 @@ fn cyclone_takes_every_native_setting() {
 #[test]
 fn what_cannot_be_is_said() {
     let place = Place::new();
-    let mut rig = Rig::open(&settings(json!({})), &place.target(), 1);
-    let id = rig.connect("c");
+    let mut rig = open(&settings(json!({})), &place.target(), 1);
+    let id = rig.named("c");
     rig.subscribe(id, "a/#");
     let twice = rig.fleet.subscribe(id, &subscription("a/b")).unwrap_err();
     assert!(twice.to_string().contains("overlap"), "{twice}");
@@ -343,21 +350,21 @@ fn what_cannot_be_is_said() {
         endpoints: vec!["dds://localhost/3".into(), "dds://localhost/4".into()],
         ..Target::default()
     };
-    assert!(Rig::try_open(&settings(json!({})), &elsewhere, 1).is_err());
+    assert!(try_open(&settings(json!({})), &elsewhere, 1).is_err());
     let no_such = native(json!({"interface": "nosuch0"}));
-    let error = Rig::try_open(&no_such, &place.target(), 1).err().unwrap();
+    let error = try_open(&no_such, &place.target(), 1).err().unwrap();
     assert!(error.to_string().contains("nosuch0"), "{error}");
 }
 
 #[test]
 fn writers_with_another_qos_are_counted() {
     let place = Place::new();
-    let mut into = Rig::open(&settings(json!({})), &place.target(), 2);
-    let to = into.connect("s");
+    let mut into = open(&settings(json!({})), &place.target(), 2);
+    let to = into.named("s");
     into.subscribe(to, "a/b");
     let weak = settings(json!({"reliability": "best-effort"}));
-    let mut out = Rig::open(&weak, &place.target(), 1);
-    let from = out.connect("p");
+    let mut out = open(&weak, &place.target(), 1);
+    let from = out.named("p");
     out.fleet.advertise(from, "a/b").unwrap();
     let start = Clock::Monotonic.now();
     while into.fleet.statistics().incompatible_writers == 0 {
@@ -374,19 +381,19 @@ fn another_domain_hears_nothing() {
         ..Target::default()
     };
     // By the endpoint and by the native setting.
-    let mut out = Rig::open(&native(json!({"domain": 211})), &none, 1);
-    let mut same = Rig::open(&settings(json!({})), &url, 2);
-    let mut other = Rig::open(&native(json!({"domain": 212})), &none, 3);
-    let from = out.connect("p");
+    let mut out = open(&native(json!({"domain": 211})), &none, 1);
+    let mut same = open(&settings(json!({})), &url, 2);
+    let mut other = open(&native(json!({"domain": 212})), &none, 3);
+    let from = out.named("p");
     let topic = out.fleet.advertise(from, "a").unwrap();
     for rig in [&mut same, &mut other] {
-        let to = rig.connect("s");
+        let to = rig.named("s");
         rig.subscribe(to, "#");
     }
     let start = Clock::Monotonic.now();
     while same.seen.seen.len() < 20 {
         assert!(Clock::Monotonic.now() - start < 60 * SECOND);
-        out.publish_all(from, topic, 0, 0..1, 64);
+        send_all(&mut out, (from, topic), 0, 0..1, 64);
         same.poll_for(10 * MS);
     }
     other.poll_for(50 * MS);

@@ -17,8 +17,8 @@ fn datagrams_for(asked: serde_json::Value, messages: u32, fleets: usize) -> u64 
     let mut pair = Pair::open(&settings);
     let mut others: Vec<Rig> = Vec::new();
     for n in 1..fleets {
-        let mut other = Rig::open(&settings, &pair.place.target(), 2 + n as u32);
-        let to = other.connect("s");
+        let mut other = open(&settings, &pair.place.target(), 2 + n as u32);
+        let to = other.named("s");
         other.subscribe(to, "a/b");
         // Reached: what comes now goes to all.
         for sequence in 0..500 {

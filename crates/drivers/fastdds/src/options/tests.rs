@@ -1,10 +1,8 @@
 use super::*;
+use crate::FastddsDriver;
 use pubgauge_driver::Mapping;
+use pubgauge_testing::{every_setting_is_answered, refused_by_name, settings};
 use serde_json::json;
-
-fn settings(json: serde_json::Value) -> Settings {
-    serde_json::from_value(json).unwrap()
-}
 
 fn resolved(json: serde_json::Value) -> (Options, Vec<Mapping>) {
     resolve(&settings(json), &Target::default()).unwrap()
@@ -20,20 +18,18 @@ fn refused(json: serde_json::Value) -> Vec<String> {
 
 #[test]
 fn every_neutral_setting_is_answered_in_order() {
-    let (_, mappings) = resolved(json!({}));
-    let names: Vec<_> = mappings.iter().map(|m| m.setting.as_str()).collect();
-    assert_eq!(names[..Settings::NAMES.len()], Settings::NAMES);
-    assert_eq!(names[Settings::NAMES.len()..], ["native.fastdds.preset"]);
-    assert!(
-        mappings
-            .iter()
-            .all(|m| m.value == "default" && !m.native.is_empty())
+    let own = ["native.fastdds.preset"];
+    every_setting_is_answered(
+        &FastddsDriver,
+        &Settings::default(),
+        &Target::default(),
+        &own,
     );
 }
 
 #[test]
 fn what_fast_dds_cannot_do_is_refused_by_name() {
-    for (key, value) in [
+    let cases = [
         ("pattern", json!("point-to-point")),
         ("pattern", json!("request-reply")),
         ("durability", json!("disk")),
@@ -51,9 +47,8 @@ fn what_fast_dds_cannot_do_is_refused_by_name() {
         ("transport", json!("ipc")),
         ("keep-alive-s", json!(5)),
         ("user-properties", json!({"a": "b"})),
-    ] {
-        assert_eq!(refused(json!({ key: value })), [key]);
-    }
+    ];
+    refused_by_name(&FastddsDriver, cases);
 }
 
 #[test]

@@ -143,9 +143,8 @@ fn durable_session(port: u16) {
 
 #[test]
 fn a_durable_session_outlives_the_broker_if_it_has_persistence() {
-    let mut broker = Mosquitto::with(
-        "allow_anonymous true\npersistence true\npersistence_location {dir}/\nuser root",
-    );
+    let mut broker =
+        Mosquitto::with("allow_anonymous true\npersistence true\npersistence_location {dir}/");
     let settings = Settings {
         session: Some(Session::Durable),
         ..with("5", Reliability::AtLeastOnce)
@@ -238,7 +237,7 @@ fn properties_and_aliases(port: u16) {
     settings.user_properties = Some([("place".to_owned(), "hall 7".to_owned())].into());
     native(&mut settings, "topic-alias", 5.into());
     // Line by line, although into a pipe.
-    let other = std::process::Command::new("stdbuf")
+    let mut other = std::process::Command::new("stdbuf")
         .args([
             "-oL",
             "mosquitto_sub",
@@ -257,9 +256,8 @@ fn properties_and_aliases(port: u16) {
         .stdout(std::process::Stdio::piped())
         .spawn()
         .expect("these tests need mosquitto_sub (apt install mosquitto-clients)");
-    let mut other = Process(other);
     // It tells what it does (-d): from its subscription on it hears everything.
-    let mut lines = BufReader::new(other.0.stdout.take().unwrap()).lines();
+    let mut lines = BufReader::new(other.stdout.take().unwrap()).lines();
     let subscribed = |line: io::Result<String>| line.unwrap().starts_with("Subscribed (mid: ");
     assert!(lines.any(subscribed), "it is not subscribed");
     let mut rig = on(port, settings);
@@ -272,6 +270,7 @@ fn properties_and_aliases(port: u16) {
     rig.poll_for(Duration::from_millis(50));
     let told = lines.map(Result::unwrap).filter(|l| l.starts_with("site/"));
     let told: Vec<String> = told.collect();
+    other.wait().unwrap();
     let line = |topic: &str| format!("{topic}|place:hall 7|40");
     let expected = ["site/a", "site/b", "site/a", "site/b"].map(line);
     assert_eq!(told, expected);

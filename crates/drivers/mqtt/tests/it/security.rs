@@ -4,10 +4,7 @@ use crate::common;
 
 use common::*;
 use pubgauge_driver::*;
-use pubgauge_testing::certificates::SelfSigned;
-use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, KeyUsagePurpose,
-};
+use pubgauge_testing::certificates::{Authority, SelfSigned};
 
 fn with(version: &str, reliability: Reliability) -> Settings {
     Settings {
@@ -18,40 +15,26 @@ fn with(version: &str, reliability: Reliability) -> Settings {
 
 #[test]
 fn user_name_and_password_are_checked() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("passwords");
-    let made = std::process::Command::new("mosquitto_passwd")
-        .args(["-b", "-c", &file.display().to_string(), "meter", "right"])
-        .status()
-        .expect("these tests need mosquitto_passwd (comes with mosquitto)");
-    assert!(made.success());
-    let lines = format!(
-        "allow_anonymous false\npassword_file {}\nuser root",
-        file.display()
-    );
-    let broker = Mosquitto::with(&lines);
+    let broker = Mosquitto::with_password("right", "");
     for version in ["3.1.1", "5"] {
         let login = |user: Option<&str>, password: Option<&str>| Target {
             username: user.map(str::to_owned),
             password: password.map(Secret::new),
             ..target(broker.port)
         };
-        let mut rig = open(
-            login(Some("meter"), Some("right")),
-            common::version(version),
-        );
+        let mut rig = open(login(Some("ann"), Some("right")), common::version(version));
         rig.named("c");
         // The user name may stand in the URL.
         let mut in_url = login(None, Some("right"));
-        in_url.endpoints = vec![format!("mqtt://meter@127.0.0.1:{}", broker.port)];
+        in_url.endpoints = vec![format!("mqtt://ann@127.0.0.1:{}", broker.port)];
         open(in_url, common::version(version)).named("c");
         for (wrong, what) in [
             (
-                login(Some("meter"), Some("wr0ng")),
+                login(Some("ann"), Some("wr0ng")),
                 "the user name or the password is wrong",
             ),
             (
-                login(Some("meter"), None),
+                login(Some("ann"), None),
                 "a user name was given, but no password",
             ),
             (login(None, None), "no user name and no password were given"),
@@ -75,50 +58,13 @@ fn failure(target: Target, settings: Settings) -> String {
     rig.seen.failed.remove(0).1
 }
 
-/// A private authority, a certificate for the server and one for the client, as PEM files.
-struct Certificates {
-    ca: String,
-    client: String,
-    client_key: String,
-}
-
-fn certificates(dir: &std::path::Path) -> Certificates {
-    let mut params = CertificateParams::new(Vec::new()).unwrap();
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-    params
-        .distinguished_name
-        .push(DnType::CommonName, "test authority");
-    let ca = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
-    let signed = |names: Vec<String>, common_name: &str| {
-        let mut params = CertificateParams::new(names).unwrap();
-        params
-            .distinguished_name
-            .push(DnType::CommonName, common_name);
-        let key = KeyPair::generate().unwrap();
-        (
-            params.signed_by(&key, &ca).unwrap().pem(),
-            key.serialize_pem(),
-        )
-    };
-    let (server, server_key) = signed(vec!["127.0.0.1".into(), "localhost".into()], "server");
-    let (client, client_key) = signed(Vec::new(), "meter");
-    write_file(dir, "server.pem", &server);
-    write_file(dir, "server.key", &server_key);
-    Certificates {
-        ca: write_file(dir, "ca.pem", &ca.pem()),
-        client: write_file(dir, "client.pem", &client),
-        client_key: write_file(dir, "client.key", &client_key),
-    }
-}
-
 #[test]
 fn tls_with_client_certificates() {
-    let folder = tempfile::tempdir().unwrap();
-    let files = certificates(folder.path());
-    let dir = folder.path().display();
+    let authority = Authority::new();
+    let full = authority.both_sides("meter");
+    let dir = authority.dir().display();
     let broker = Mosquitto::with(&format!(
-        "allow_anonymous true\nuser root\ncafile {dir}/ca.pem\ncertfile {dir}/server.pem\nkeyfile {dir}/server.key\nrequire_certificate true"
+        "allow_anonymous true\ncafile {dir}/ca.pem\ncertfile {dir}/server.pem\nkeyfile {dir}/server.key\nrequire_certificate true"
     ));
     let secure = |tls: Tls, host: &str| Target {
         endpoints: vec![format!("mqtts://{host}:{}", broker.port)],
@@ -126,13 +72,8 @@ fn tls_with_client_certificates() {
         ..Target::default()
     };
     let ca = Tls {
-        ca_file: Some(files.ca.clone().into()),
+        ca_file: full.ca_file.clone(),
         ..Tls::default()
-    };
-    let full = Tls {
-        cert_file: Some(files.client.clone().into()),
-        key_file: Some(files.client_key.clone().into()),
-        ..ca.clone()
     };
     for (version, host) in [("3.1.1", "127.0.0.1"), ("5", "localhost")] {
         let settings = with(version, Reliability::AtLeastOnce);
@@ -158,9 +99,9 @@ fn tls_with_client_certificates() {
     let failure = |target: Target| failure(target, Settings::default());
     let why = failure(secure(ca.clone(), "127.0.0.1"));
     assert!(why.contains("certificate"), "{why}");
-    let other = tempfile::tempdir().unwrap();
+    let other = Authority::new();
     let foreign = Tls {
-        ca_file: Some(certificates(other.path()).ca.into()),
+        ca_file: Some(other.file("ca.pem")),
         ..full.clone()
     };
     let why = failure(secure(foreign, "127.0.0.1"));
@@ -191,7 +132,7 @@ fn a_self_signed_server_is_trusted_where_it_is_named() {
         let folder = tempfile::tempdir().unwrap();
         let (pem, key) = kind.make(folder.path());
         let broker = Mosquitto::with(&format!(
-            "allow_anonymous true\nuser root\ncertfile {}\nkeyfile {}",
+            "allow_anonymous true\ncertfile {}\nkeyfile {}",
             pem.display(),
             key.display()
         ));
@@ -255,18 +196,19 @@ fn a_port_without_tls_is_told() {
 fn certificates_that_cannot_be_read_are_named() {
     use pubgauge_driver_mqtt::MqttDriver;
     let folder = tempfile::tempdir().unwrap();
-    let junk = write_file(folder.path(), "junk.pem", "not a certificate");
+    let junk = folder.path().join("junk.pem");
+    std::fs::write(&junk, "not a certificate").unwrap();
     for tls in [
         Tls {
             ca_file: Some("/nowhere/ca.pem".into()),
             ..Tls::default()
         },
         Tls {
-            ca_file: Some(junk.clone().into()),
+            ca_file: Some(junk.clone()),
             ..Tls::default()
         },
         Tls {
-            cert_file: Some(junk.into()),
+            cert_file: Some(junk),
             ..Tls::default()
         },
     ] {

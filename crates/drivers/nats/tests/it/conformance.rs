@@ -1,72 +1,22 @@
-//! The seam's conformance suite on a private nats-server, a proof of every capability that the driver
-//! claims, and TLS after INFO.
+//! The seam's conformance suite on a private nats-server, shares of a queue group, sizes, and TLS after INFO.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
-use std::path::Path;
 use std::thread;
 
-use pubgauge_conformance::{self as conformance, Lifecycle, Proof, ServerEnd};
-use pubgauge_driver::{
-    Batching, Capability, Driver, Refusal, Secret, Settings, Subscription, Support, Target, Tls,
-};
+use pubgauge_driver::{Batching, Refusal, Secret, Settings, Subscription, Target, Tls};
 use pubgauge_driver_nats::NatsDriver;
-use pubgauge_testbed::{Running, SystemFile, Testbed};
-use pubgauge_testing::Rig;
 use pubgauge_testing::certificates::SelfSigned;
+use pubgauge_testing::{Rig, Server, conforms_with_kill, system};
 
-/// A private server, started from `systems/nats-core.toml`.
-struct Server {
-    running: Option<Running>,
-    target: Target,
-    _scratch: tempfile::TempDir,
-}
-
-impl Server {
-    /// With these lines added to its configuration.
-    fn start(lines: &str) -> Server {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../systems/nats-core.toml");
-        let mut system = SystemFile::read(&path).unwrap();
-        system.files[0].content += lines;
-        if !lines.is_empty() {
-            system.ready.probe = None; // It knows neither password nor certificate.
-        }
-        let scratch = tempfile::tempdir().unwrap();
-        let testbed = Testbed::new().unwrap().drivers(NatsDriver);
-        let running = testbed
-            .start(&system, None, scratch.path())
-            .expect("these tests need nats-server (apt install nats-server)");
-        Server {
-            target: running.target.clone(),
-            running: Some(running),
-            _scratch: scratch,
-        }
+/// A private server with these lines added to its configuration.
+fn start(lines: &str) -> Server {
+    let mut system = system("nats-core");
+    system.files[0].content += lines;
+    if !lines.is_empty() {
+        system.ready.probe = None; // It knows neither password nor certificate.
     }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        if let Some(running) = self.running.take() {
-            running.stop();
-        }
-    }
-}
-
-impl Lifecycle for Server {
-    fn restart(&mut self, how: ServerEnd) -> Result<(), Box<dyn std::error::Error>> {
-        let running = self.running.as_mut().unwrap();
-        match how {
-            ServerEnd::Killed => running.kill(),
-            ServerEnd::Stopped => running.halt(),
-        };
-        running.restart()?;
-        Ok(())
-    }
-
-    fn pause(&mut self, paused: bool) -> bool {
-        self.running.as_ref().unwrap().pause(paused);
-        true
-    }
+    Server::start(NatsDriver, &system, None)
 }
 
 fn rig(target: Target) -> Rig {
@@ -82,49 +32,19 @@ fn failure(target: Target) -> String {
 }
 
 #[test]
-fn core_nats_conforms() {
-    let mut server = Server::start("");
+fn core_nats_conforms_without_batching() {
+    let mut server = start("");
     let target = server.target.clone();
-    let batched = |batching| Settings {
-        batching,
+    let settings = Settings {
+        batching: Some(Batching::Off),
         ..Settings::default()
     };
-    for settings in [batched(None), batched(Some(Batching::Off))] {
-        let outcomes =
-            conformance::check_with_kill(&NatsDriver, &target, &settings, &[], &mut server);
-        let failures = conformance::failures(&outcomes);
-        assert!(
-            failures.is_empty(),
-            "{settings:?}:\n{}",
-            failures.join("\n")
-        );
-    }
-}
-
-#[test]
-fn what_is_claimed_is_so() {
-    let mut server = Server::start("");
-    let target = server.target.clone();
-    let mut wrong = Vec::new();
-    let mut shown = 0;
-    for capability in Capability::ALL {
-        let answer = NatsDriver.capability(capability, &target);
-        if !matches!(answer.support, Support::Native | Support::Emulated) {
-            continue;
-        }
-        match conformance::prove(&NatsDriver, &target, capability, Some(&mut server)) {
-            Ok(Proof::Shown) => shown += 1,
-            Ok(Proof::Unseen(_)) => {}
-            Err(why) => wrong.push(format!("{capability}: {why}")),
-        }
-    }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert!(shown >= 10, "{shown}");
+    conforms_with_kill(&NatsDriver, &target, &settings, &[], &mut *server);
 }
 
 #[test]
 fn members_of_a_queue_group_share() {
-    let server = Server::start("");
+    let server = start("");
     let mut rig = rig(server.target.clone());
     let members = ["a", "b"].map(|name| rig.named(name));
     for member in members {
@@ -145,7 +65,7 @@ fn members_of_a_queue_group_share() {
 
 #[test]
 fn large_messages_come_whole_and_larger_ones_are_refused() {
-    let server = Server::start("");
+    let server = start("");
     let mut rig = rig(server.target.clone());
     let subscriber = rig.named("s");
     rig.subscribe(subscriber, "a/b.c");
@@ -173,7 +93,7 @@ fn large_messages_come_whole_and_larger_ones_are_refused() {
 
 #[test]
 fn logins_and_permissions_are_told_in_words() {
-    let server = Server::start(
+    let server = start(
         "authorization { users = [ { user: meter, password: right, permissions: { subscribe: \"open.>\" } } ] }\n",
     );
     let login = |user: &str, password: Option<&str>| Target {
@@ -212,7 +132,7 @@ fn logins_and_permissions_are_told_in_words() {
 
 #[test]
 fn a_password_alone_is_a_token() {
-    let server = Server::start("authorization { token: secret }\n");
+    let server = start("authorization { token: secret }\n");
     let target = Target {
         password: Some(Secret::new("secret")),
         ..server.target.clone()
@@ -225,7 +145,7 @@ fn a_password_alone_is_a_token() {
 fn tls_begins_after_info() {
     let folder = tempfile::tempdir().unwrap();
     let (certificate, key) = SelfSigned::EndEntity.make(folder.path());
-    let server = Server::start(&format!(
+    let server = start(&format!(
         "tls {{ cert_file: {certificate:?}, key_file: {key:?} }}\n"
     ));
     let secure = Target {
@@ -260,7 +180,7 @@ fn tls_begins_after_info() {
         ..secure
     };
     assert!(failure(untrusted).contains("TLS failed"));
-    let plain = Server::start("");
+    let plain = start("");
     let endpoint = plain.target.endpoints[0].replace("nats://", "nats+tls://");
     let without = Target {
         endpoints: vec![endpoint],

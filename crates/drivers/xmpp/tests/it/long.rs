@@ -1,6 +1,5 @@
 //! What takes long.
 
-mod capabilities;
 mod conformance;
 mod crowd;
 mod features;

@@ -3,17 +3,35 @@
 use crate::common;
 
 use common::*;
-use pubgauge_driver::{Change, Driver, Publish, Refusal, Settings, Target};
+use pubgauge_driver::{Change, ClientId, Driver, Publish, Refusal, Settings, Target};
 use pubgauge_driver_zeromq::{ForwarderAddress, ForwarderOptions, ZeromqDriver, forwarder};
 use serde_json::json;
 
 /// Waits for a failure of the subscriber and returns its words.
-fn failure(rig: &mut Rig, id: pubgauge_driver::ClientId) -> String {
+fn failure(rig: &mut Rig, id: ClientId) -> String {
     let failed = rig.poll_until(60 * SECOND, |s| s.failure(id).is_some());
     assert!(failed, "no failure: {:?}", rig.seen.changes);
     let why = rig.seen.failure(id).unwrap().to_owned();
     rig.seen.changes.clear();
     why
+}
+
+/// Two clients publish to each other until both have heard the other.
+fn hear_each_other(rig: &mut Rig, a: ClientId, b: ClientId) {
+    rig.subscribe(a, "to/a");
+    rig.subscribe(b, "to/b");
+    let to_a = rig.fleet.advertise(b, "to/a").unwrap();
+    let to_b = rig.fleet.advertise(a, "to/b").unwrap();
+    for sequence in 0..500 {
+        rig.send(a, to_b, 0, sequence, 64);
+        rig.send(b, to_a, 1, sequence, 64);
+        rig.poll_for(SECOND / 100);
+        let heard = |id| !rig.seen.sequences(id).is_empty();
+        if heard(a) && heard(b) {
+            return;
+        }
+    }
+    panic!("{:?}", rig.seen.seen);
 }
 
 /// A port on which nobody listens (one that was free a moment ago).
@@ -151,7 +169,7 @@ fn restart(settings: Settings) {
         pair.subscribing.connected(to);
         pair.subscribing.subscribe(to, "a/b");
         pair.prove_delivery();
-        pair.publishing.publish_all(from, pair.topic, round, 7, 64);
+        pair.publishing.send(from, pair.topic, round, 7, 64);
         assert!(
             pair.subscribing
                 .poll_until(60 * SECOND, |s| !s.seen.is_empty())
@@ -176,8 +194,7 @@ fn what_a_vanished_publisher_had_sent_is_delivered_before_the_failure() {
     let scratch = scratch();
     let mut pair = Pair::open(ZeromqDriver, &Settings::default(), &direct(&scratch));
     for sequence in 0..900 {
-        pair.publishing
-            .publish_all(pair.from, pair.topic, 1, sequence, 64);
+        pair.publishing.send(pair.from, pair.topic, 1, sequence, 64);
     }
     pair.publishing.close(); // In order: lingers until all is sent.
     std::thread::sleep(std::time::Duration::from_millis(200));
@@ -215,7 +232,7 @@ fn losing_one_of_two_publishers_keeps_the_other() {
             assert!(sequence < 500, "not heard: {wanted:?}");
             for &n in wanted {
                 let id = [first, second][n as usize];
-                publishing.publish_all(id, topics[n as usize], n, sequence, 64);
+                publishing.send(id, topics[n as usize], n, sequence, 64);
             }
             publishing.poll_for(0);
             subscribing.poll_for(SECOND / 100);
@@ -302,20 +319,7 @@ fn a_client_that_publishes_and_subscribes_through_a_forwarder() {
     };
     let (a, _) = rig.connect(&both);
     let (b, _) = rig.connect(&both);
-    rig.subscribe(a, "to/a");
-    rig.subscribe(b, "to/b");
-    let to_a = rig.fleet.advertise(b, "to/a").unwrap();
-    let to_b = rig.fleet.advertise(a, "to/b").unwrap();
-    for sequence in 0..500 {
-        rig.publish_all(a, to_b, 0, sequence, 64);
-        rig.publish_all(b, to_a, 1, sequence, 64);
-        rig.poll_for(SECOND / 100);
-        let heard = |id| !rig.seen.sequences(id).is_empty();
-        if heard(a) && heard(b) {
-            return;
-        }
-    }
-    panic!("{:?}", rig.seen.seen);
+    hear_each_other(&mut rig, a, b);
 }
 
 #[test]
@@ -361,7 +365,7 @@ fn many_clients_in_one_fleet() {
     };
     for sequence in 0..200 {
         for (n, id) in ids.iter().enumerate() {
-            publishing.publish_all(*id, topics[n], n as u32, sequence, 32);
+            publishing.send(*id, topics[n], n as u32, sequence, 32);
         }
         publishing.poll_for(0);
         if subscribing.poll_until(SECOND / 50, heard) {
@@ -442,7 +446,7 @@ fn closing_is_bounded_even_if_nobody_reads() {
     // a queue of its own that is full.
     for sequence in 0..200 {
         pair.publishing
-            .publish_all(pair.from, pair.topic, 1, sequence, 1 << 20);
+            .send(pair.from, pair.topic, 1, sequence, 1 << 20);
     }
     let start = std::time::Instant::now();
     let now = pubgauge_driver::Clock::Monotonic.now();
@@ -479,20 +483,7 @@ fn two_clients_that_publish_and_subscribe_hear_each_other_directly() {
     let (b, b_address) = rig.connect(&both);
     rig.fleet.add_peer(a, &b_address.unwrap()).unwrap();
     rig.fleet.add_peer(b, &a_address.unwrap()).unwrap();
-    rig.subscribe(a, "to/a");
-    rig.subscribe(b, "to/b");
-    let to_a = rig.fleet.advertise(b, "to/a").unwrap();
-    let to_b = rig.fleet.advertise(a, "to/b").unwrap();
-    for sequence in 0..500 {
-        rig.publish_all(a, to_b, 0, sequence, 64);
-        rig.publish_all(b, to_a, 1, sequence, 64);
-        rig.poll_for(SECOND / 100);
-        let heard = |id| !rig.seen.sequences(id).is_empty();
-        if heard(a) && heard(b) {
-            return;
-        }
-    }
-    panic!("{:?}", rig.seen.seen);
+    hear_each_other(&mut rig, a, b);
 }
 
 /// libzmq reports a connection's end from the thread that moves all bytes of a fleet, and that

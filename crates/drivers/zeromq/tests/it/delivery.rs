@@ -200,7 +200,7 @@ fn sizes(driver: ZeromqDriver, settings: Settings, target: &Target) {
     for _ in 0..3 {
         for size in sizes {
             pair.publishing
-                .publish_all(pair.from, pair.topic, 1, sequence, size);
+                .send(pair.from, pair.topic, 1, sequence, size);
             sequence += 1;
         }
     }
@@ -257,8 +257,7 @@ fn received_topics(filters: &[&str], settings: Settings, topics: &[&str]) -> Vec
     let last = pair.publishing.fleet.advertise(pair.from, "last").unwrap();
     let mut sequence = 0;
     while !pair.subscribing.seen.seen.iter().any(|s| s.topic == "last") {
-        pair.publishing
-            .publish_all(pair.from, last, 2, sequence, 16);
+        pair.publishing.send(pair.from, last, 2, sequence, 16);
         pair.publishing.poll_for(0);
         pair.subscribing.poll_for(SECOND / 100);
         sequence += 1;
@@ -271,11 +270,9 @@ fn received_topics(filters: &[&str], settings: Settings, topics: &[&str]) -> Vec
             pair.publishing.fleet.advertise(pair.from, topic).unwrap(),
             id
         );
-        pair.publishing
-            .publish_all(pair.from, id, stream as u32, 0, 32);
+        pair.publishing.send(pair.from, id, stream as u32, 0, 32);
     }
-    pair.publishing
-        .publish_all(pair.from, last, 2, sequence, 16);
+    pair.publishing.send(pair.from, last, 2, sequence, 16);
     let end = pair.subscribing.poll_until(60 * SECOND, |s| {
         s.seen.iter().any(|s| s.sequence == sequence)
     });
@@ -350,7 +347,7 @@ fn many_to_one_and_one_to_many() {
     };
     while heard(&subscribing.seen) < 12 {
         for (n, (id, _)) in publishers.iter().enumerate() {
-            publishing.publish_all(*id, topics[n], 100 + n as u32, round, 16);
+            publishing.send(*id, topics[n], 100 + n as u32, round, 16);
         }
         round += 1;
         assert!(round < 1000);
@@ -385,8 +382,7 @@ fn a_late_subscriber_gets_what_comes_after_it() {
     let scratch = scratch();
     let mut pair = Pair::open(ZeromqDriver, &Settings::default(), &direct(&scratch));
     for sequence in 0..100 {
-        pair.publishing
-            .publish_all(pair.from, pair.topic, 1, sequence, 64);
+        pair.publishing.send(pair.from, pair.topic, 1, sequence, 64);
     }
     assert!(
         pair.subscribing
@@ -397,8 +393,7 @@ fn a_late_subscriber_gets_what_comes_after_it() {
     pair.subscribing.subscribe(late, "a/b");
     let mut sequence = 100;
     while pair.subscribing.seen.sequences(late).is_empty() {
-        pair.publishing
-            .publish_all(pair.from, pair.topic, 1, sequence, 64);
+        pair.publishing.send(pair.from, pair.topic, 1, sequence, 64);
         sequence += 1;
         pair.publishing.poll_for(0);
         pair.subscribing.poll_for(SECOND / 100);

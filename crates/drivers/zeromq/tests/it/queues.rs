@@ -126,7 +126,7 @@ fn receivers_of_a_topic_share_it_and_others_get_none_of_it() {
     assert_eq!(distinct.len(), 6500, "each exactly once");
     for receiver in &sharers {
         for stream in [0, 1] {
-            let of = |s: &&Seen| s.client == *receiver && s.stream == stream;
+            let of = |s: &&Heard| s.client == *receiver && s.stream == stream;
             let numbers: Vec<u32> = seen.iter().filter(of).map(|s| s.sequence).collect();
             assert!(numbers.len() > 100, "a share, not {}", numbers.len());
             assert!(numbers.is_sorted(), "in order");

@@ -34,7 +34,7 @@ fn three_to_three(settings: &Settings, target: &Target) -> Result<Rig, Failure> 
         clients: 6,
         worker: 0,
     });
-    let mut rig = Rig::around(opened?);
+    let mut rig = Rig::around(opened?, 1024);
     let mut peers = Vec::new();
     let mut topics = Vec::new();
     for n in 0..3 {

@@ -3,7 +3,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use pubgauge_network::{Host, Hosts, Link, Network, Role};
+use pubgauge_network::{Host, HostRole, Hosts, Link, Network};
 
 /// Publisher and subscriber hosts with these links.
 pub fn network(publishers: (u32, Link), subscribers: (u32, Link)) -> Network {
@@ -17,14 +17,14 @@ pub fn network(publishers: (u32, Link), subscribers: (u32, Link)) -> Network {
 
 pub fn publisher(number: u32) -> Host {
     Host {
-        role: Role::Publisher,
+        role: HostRole::Publisher,
         number,
     }
 }
 
 pub fn subscriber(number: u32) -> Host {
     Host {
-        role: Role::Subscriber,
+        role: HostRole::Subscriber,
         number,
     }
 }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use common::{alone, network, publisher, rate, subscriber};
-use pubgauge_lab::{Act, Backends, Lab, Names, Place, Plan, Subnet};
+use pubgauge_lab::{Act, Backends, Lab, Names, NetworkPlan, StepNamespace, Subnet};
 use pubgauge_network::{Link, Loss, Reordering};
 use pubgauge_testbed::Namespace;
 
@@ -240,11 +240,11 @@ fn lines_of_tc(link: Link) -> Vec<String> {
             prefix: 24,
         },
     };
-    let plan = Plan::of(&network, &Backends::all(), &names).unwrap();
+    let plan = NetworkPlan::of(&network, &Backends::all(), &names).unwrap();
     let lines: Vec<String> = plan
         .steps
         .iter()
-        .filter(|step| step.place == Place::Host(subscriber(1)))
+        .filter(|step| step.place == StepNamespace::Host(subscriber(1)))
         .filter_map(|step| match &step.act {
             Act::Run { argv, input } if argv[0] == "tc" => Some(input.lines()),
             _ => None,

@@ -63,6 +63,11 @@ pub struct Done {
     pub err: String,
 }
 
+/// The arguments of a command line; none of them has a space in it.
+pub fn argv(line: &str) -> Vec<&str> {
+    line.split_whitespace().collect()
+}
+
 impl Done {
     /// Asserts the exit code, showing what was said otherwise.
     #[track_caller]

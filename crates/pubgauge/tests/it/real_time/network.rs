@@ -148,15 +148,9 @@ fn multicast_crosses_the_publishers_link_once() {
          [[workload]]\nname = \"paced\"\nflow = [{ pattern = \"1-n\", subscribers = 5, payload = \"1000B\", rate = \"500/s\" }]\n",
     );
     place
-        .run(&[
-            "run",
-            "multicast.toml",
-            "--on",
-            "cyclonedds,fastdds",
-            "--out",
-            "run",
-            "--quiet",
-        ])
+        .run(&argv(
+            "run multicast.toml --on cyclonedds,fastdds --out run --quiet",
+        ))
         .ran_to_its_end();
     let results = place.results("run");
     for name in ["cyclonedds", "fastdds"] {
@@ -191,17 +185,9 @@ fn a_slow_link_is_what_limits() {
         "[[workload]]\nname = \"flood\"\nflow = [{ pattern = \"1-1\", payload = \"2kB\", rate = \"max\", window = 200 }]\n",
     );
     place
-        .run(&[
-            "run",
-            "slow.toml",
-            "--on",
-            "mosquitto,zeromq-direct",
-            "--out",
-            "run",
-            "--quiet",
-            "--set",
-            "phases.measure=4s",
-        ])
+        .run(&argv(
+            "run slow.toml --on mosquitto,zeromq-direct --out run --quiet --set phases.measure=4s",
+        ))
         .ran_to_its_end();
     let results = place.results("run");
     let bare = &results["networks"][0]["baseline"]["tcp"];
@@ -246,15 +232,7 @@ fn a_search_finds_the_link_and_names_it() {
          [[workload]]\nname = \"far\"\nflow = [{ pattern = \"1-1\", topic = \"a/b\", payload = \"1000B\", rate = \"find\" }]\n",
     );
     place
-        .run(&[
-            "run",
-            "limit.toml",
-            "--on",
-            "mosquitto",
-            "--out",
-            "run",
-            "--quiet",
-        ])
+        .run(&argv("run limit.toml --on mosquitto --out run --quiet"))
         .ran_to_its_end();
     let results = place.results("run");
     let search = &results["searches"][0];
@@ -291,17 +269,9 @@ fn planted_delay_shows_one_way_and_there_and_back() {
          [[workload]]\nname = \"there-and-back\"\nflow = [{ pattern = \"1-1\", payload = \"64B\", exchange = \"ping-pong\", rate = \"10/s\" }]\n",
     );
     place
-        .run(&[
-            "run",
-            "delay.toml",
-            "--repeats",
-            "3",
-            "--on",
-            "zeromq-direct",
-            "--out",
-            "run",
-            "--quiet",
-        ])
+        .run(&argv(
+            "run delay.toml --repeats 3 --on zeromq-direct --out run --quiet",
+        ))
         .ran_to_its_end();
     place.is_clean();
     let results = place.results("run");

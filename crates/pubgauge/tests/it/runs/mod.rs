@@ -67,14 +67,7 @@ fn criteria_decide_the_exit_code() {
 fn repeats_are_counted_and_shuffled_by_the_seed() {
     let place = Place::new();
     let mut args = vec!["run", "--on", "simulated", "--repeats", "3", "--out", "run"];
-    args.extend([
-        "--rate",
-        "50/s",
-        "--duration",
-        "300ms",
-        "--warm-up",
-        "100ms",
-    ]);
+    args.extend(argv("--rate 50/s --duration 300ms --warm-up 100ms"));
     place.run(&args);
     let results = place.results("run");
     let trials = results["trials"].as_array().unwrap();
@@ -87,23 +80,8 @@ fn repeats_are_counted_and_shuffled_by_the_seed() {
 #[test]
 fn json_is_the_results_file() {
     let place = Place::new();
-    let mut args = vec![
-        "run",
-        "--on",
-        "simulated",
-        "--json",
-        "--quiet",
-        "--out",
-        "run",
-    ];
-    args.extend([
-        "--rate",
-        "50/s",
-        "--duration",
-        "300ms",
-        "--warm-up",
-        "100ms",
-    ]);
+    let mut args = argv("run --on simulated --json --quiet --out run");
+    args.extend(argv("--rate 50/s --duration 300ms --warm-up 100ms"));
     let done = place.run(&args);
     assert_eq!(done.err, "", "--quiet");
     let printed: Value = serde_json::from_str(&done.out).unwrap();
@@ -114,14 +92,7 @@ fn json_is_the_results_file() {
 fn a_run_without_out_makes_a_folder_of_its_own() {
     let place = Place::new();
     let mut args = vec!["run", "--on", "simulated"];
-    args.extend([
-        "--rate",
-        "50/s",
-        "--duration",
-        "300ms",
-        "--warm-up",
-        "100ms",
-    ]);
+    args.extend(argv("--rate 50/s --duration 300ms --warm-up 100ms"));
     let done = place.run(&args);
     let page = done.out.lines().last().unwrap();
     let page = page.strip_prefix("page: ").expect("the last line");
@@ -178,13 +149,7 @@ fn a_run_that_was_cut_goes_on_and_measures_no_trial_twice() {
 fn the_resume_command_that_is_printed_goes_on() {
     let place = Place::new();
     // A folder that a shell must be shown in quotes; flags that the command does not repeat.
-    let mut args = vec![
-        "run",
-        "--on",
-        "simulated,reference-broker",
-        "--repeats",
-        "2",
-    ];
+    let mut args = argv("run --on simulated,reference-broker --repeats 2");
     args.extend(["--rate", "100/s", "--duration", "1s", "--warm-up", "100ms"]);
     args.extend(["--publisher-workers", "2", "--out", "the run"]);
     let mut started = place.start(&args);
@@ -231,15 +196,7 @@ fn the_resume_command_that_is_printed_goes_on() {
 fn a_broker_file_of_the_users_own_runs() {
     let place = Place::new();
     let path = place.system("mosquitto", "my-broker", &[]);
-    let mut args = vec![
-        "run",
-        "--systems",
-        "mine",
-        "--on",
-        "my-broker",
-        "--out",
-        "run",
-    ];
+    let mut args = argv("run --systems mine --on my-broker --out run");
     args.extend(["--rate", "100/s"]);
     args.extend(SHORT);
     place.run(&args);
@@ -289,14 +246,7 @@ fn traces_are_converted_shown_and_replayed() {
         "when",
     ];
     let mut args = convert.to_vec();
-    args.extend([
-        "--time-format",
-        "epoch-s",
-        "--device",
-        "meter",
-        "--size-bytes",
-        "48",
-    ]);
+    args.extend(argv("--time-format epoch-s --device meter --size-bytes 48"));
     args.extend(["--out", "trace.csv.gz"]);
     place.run(&args).exits(0);
     let shown = place.run(&["trace", "show", "trace.csv.gz"]).exits(0);
@@ -322,14 +272,7 @@ publishers = 4
 replay = { trace = "meters" }
 "#,
     );
-    place.run(&[
-        "run",
-        "replay.toml",
-        "--on",
-        "reference-broker",
-        "--out",
-        "run",
-    ]);
+    place.run(&argv("run replay.toml --on reference-broker --out run"));
     place.is_clean();
     let trial = place.trial("run");
     adds_up(&trial);

@@ -231,14 +231,9 @@ payload = "64B"
 rate = "200/s"
 "#,
     );
-    place.run(&[
-        "run",
-        "shared.toml",
-        "--on",
-        "reference-broker,mosquitto",
-        "--out",
-        "run",
-    ]);
+    place.run(&argv(
+        "run shared.toml --on reference-broker,mosquitto --out run",
+    ));
     place.is_clean();
     for trial in place.results("run")["trials"].as_array().unwrap() {
         adds_up(trial);
@@ -329,14 +324,7 @@ rate = "100/s"
 "#,
     );
     place
-        .run(&[
-            "run",
-            "team.toml",
-            "--on",
-            "zeromq-direct",
-            "--out",
-            "alone",
-        ])
+        .run(&argv("run team.toml --on zeromq-direct --out alone"))
         .exits(3)
         .says("no shared subscriptions");
     assert!(
@@ -344,14 +332,9 @@ rate = "100/s"
         "bad input changes nothing on disk"
     );
     place
-        .run(&[
-            "run",
-            "team.toml",
-            "--on",
-            "zeromq-direct,reference-broker",
-            "--out",
-            "both",
-        ])
+        .run(&argv(
+            "run team.toml --on zeromq-direct,reference-broker --out both",
+        ))
         .ran_to_its_end();
     let results = place.results("both");
     assert_eq!(results["trials"].as_array().map(Vec::len), Some(1));
@@ -366,23 +349,8 @@ rate = "100/s"
 #[test]
 fn gathered_messages_say_so() {
     let place = Place::new();
-    let mut args = vec![
-        "run",
-        "--on",
-        "mosquitto",
-        "--rate",
-        "2000/s",
-        "--out",
-        "run",
-    ];
-    args.extend([
-        "--duration",
-        "1s",
-        "--warm-up",
-        "200ms",
-        "--pacing-within",
-        "5ms",
-    ]);
+    let mut args = argv("run --on mosquitto --rate 2000/s --out run");
+    args.extend(argv("--duration 1s --warm-up 200ms --pacing-within 5ms"));
     place.run(&args);
     let trial = &place.results("run")["trials"][0];
     adds_up(trial);

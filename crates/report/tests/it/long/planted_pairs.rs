@@ -1,14 +1,14 @@
 //! Rounds over synthetic trials whose truth is planted: how often equals are told apart, how often a difference
 //! is found, and that the decision keeps to its bounds.
 
-use pubgauge_report::compare::{CellOf, Question, conclude, next};
-use pubgauge_results::comparison::{Comparison, Difference, Ended};
+use pubgauge_report::compare::{CellOf, ComparisonRule, conclude, next};
+use pubgauge_results::comparison::{Difference, Ended, PairComparison};
 use pubgauge_results::{Status, Trial};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-fn question() -> Question {
-    Question {
+fn question() -> ComparisonRule {
+    ComparisonRule {
         precision: Some(0.03),
         margin: 0.05,
         figures: Vec::new(),
@@ -49,10 +49,10 @@ fn trial(cell: &CellOf, round: u32, id: usize, status: Status, per_s: f64) -> Tr
 
 /// A run of rounds to its end; `of` makes the trial of a cell in a round.
 fn run(
-    question: &Question,
+    question: &ComparisonRule,
     cells: &[CellOf],
     mut of: impl FnMut(usize, u32) -> (Status, f64),
-) -> (Vec<Comparison>, Vec<Trial>) {
+) -> (Vec<PairComparison>, Vec<Trial>) {
     let mut trials: Vec<Trial> = Vec::new();
     while let Some((at, round)) = next(question, cells, &trials, trials.len() as f64) {
         let (status, per_s) = of(at, round);
@@ -171,14 +171,14 @@ fn pairs_and_time_are_bounds() {
     let cells = [cell("a"), cell("b")];
     let mut draws = StdRng::seed_from_u64(5);
     let mut noisy = |_: usize, _: u32| (Status::Valid, 1000.0 * (0.5 * normal(&mut draws)).exp());
-    let few = Question {
+    let few = ComparisonRule {
         most: 10,
         ..question()
     };
     let (found, trials) = run(&few, &cells, &mut noisy);
     assert_eq!((found[0].ended, trials.len()), (Ended::Budget, 20));
     // Each trial takes a second here, and a round that has begun is finished.
-    let short = Question {
+    let short = ComparisonRule {
         seconds: 13.0,
         ..question()
     };
@@ -202,7 +202,7 @@ fn an_ablation_compares_each_change_with_the_base_of_its_system() {
         with("c", "x"),
         with("c", "base"),
     ];
-    let question = Question {
+    let question = ComparisonRule {
         ablation: Some("base".into()),
         ..question()
     };

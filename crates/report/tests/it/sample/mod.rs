@@ -7,7 +7,7 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 use pubgauge_driver::{Answer, Capability, Mapping, Support, Unsupported};
 use pubgauge_report::Logs;
-use pubgauge_results::criterion::{Comparison, CriterionSpec, Filter};
+use pubgauge_results::criterion::{Comparator, CriterionSpec, Filter};
 use pubgauge_results::histogram::{ECDF_POINTS, Interval, ecdf};
 use pubgauge_results::model::{CapabilityAnswer, SystemCapabilities};
 use pubgauge_results::verdict::judge;
@@ -227,7 +227,7 @@ fn of(loads: &[Load], repeats: u32, wanted: fn(&Profile) -> bool) -> (Results, L
             criterion_specs: vec![CriterionSpec {
                 text: "latency.p99 at most 5 ms".into(),
                 figure: "latency_ns.p99".into(),
-                comparison: Comparison::AtMost,
+                comparison: Comparator::AtMost,
                 value: 5e6,
                 filter: Filter {
                     workloads: vec!["fleet of meters".into()],

@@ -2,19 +2,19 @@
 //! no load at all within what is asked.
 
 use pubgauge_results::search::{
-    Bound, Finding, GaveWay, NoteOf, Purpose, Search, SearchNote, SearchStep, SearchTrial,
+    GaveWay, LimitedBy, NoteOf, Purpose, Search, SearchNote, SearchStep, SearchTrial, StepOutcome,
 };
 use pubgauge_results::{Reason, Rule};
 
 use super::*;
 
 /// Loads of a search as shares of its limit, with what each is for and what it told.
-type Steps = [(Purpose, Option<f64>, Finding)];
+type Steps = [(Purpose, Option<f64>, StepOutcome)];
 
-use Finding::{Beyond, Client, Nothing, Within};
 use Purpose::{Cost, FlatOut, Long, Short};
+use StepOutcome::{Beyond, Client, Nothing, Within};
 
-const MOSQUITTO: [(Purpose, Option<f64>, Finding); 14] = [
+const MOSQUITTO: [(Purpose, Option<f64>, StepOutcome); 14] = [
     (FlatOut, None, Beyond),
     (Short, Some(214e3), Within),
     (Short, Some(240e3), Beyond),
@@ -31,7 +31,7 @@ const MOSQUITTO: [(Purpose, Option<f64>, Finding); 14] = [
     (Cost, Some(190e3), Within),
 ];
 
-const ZEROMQ: [(Purpose, Option<f64>, Finding); 8] = [
+const ZEROMQ: [(Purpose, Option<f64>, StepOutcome); 8] = [
     (FlatOut, None, Client),
     (Short, Some(1.31e6), Client),
     (Short, Some(1.02e6), Client),
@@ -42,7 +42,7 @@ const ZEROMQ: [(Purpose, Option<f64>, Finding); 8] = [
     (Cost, Some(0.864e6), Within),
 ];
 
-const RABBITMQ: [(Purpose, Option<f64>, Finding); 6] = [
+const RABBITMQ: [(Purpose, Option<f64>, StepOutcome); 6] = [
     (FlatOut, None, Beyond),
     (Short, Some(31e3), Beyond),
     (Short, Some(3.1e3), Beyond),
@@ -62,7 +62,7 @@ pub fn run() -> (Results, Logs) {
             low: Some(207e3),
             high: Some(217e3),
             confirmed: Some(207e3),
-            bound: Bound::System,
+            bound: LimitedBy::System,
             gave_way: Some(gave_way(
                 "thread",
                 0.984,
@@ -74,7 +74,7 @@ pub fn run() -> (Results, Logs) {
         Search {
             low: Some(0.96e6),
             confirmed: Some(0.96e6),
-            bound: Bound::Client,
+            bound: LimitedBy::Client,
             gave_way: Some(gave_way(
                 "client",
                 0.97,
@@ -92,7 +92,7 @@ pub fn run() -> (Results, Logs) {
         },
         Search {
             high: Some(1.0),
-            bound: Bound::System,
+            bound: LimitedBy::System,
             gave_way: Some(gave_way(
                 "latency",
                 412e6,
@@ -195,7 +195,7 @@ fn search(all: &mut Results, logs: &mut Logs, at: usize, steps: &Steps) -> Searc
         low: None,
         high: None,
         confirmed: None,
-        bound: Bound::System,
+        bound: LimitedBy::System,
         gave_way: None,
         notes: Vec::new(),
         bursts: None,

@@ -12,7 +12,7 @@ use pubgauge_results::claim::ClaimVerdict::{DoesNotHold, Holds};
 use pubgauge_results::{AxisValue, Results, Status, Trial};
 use pubgauge_runner::simulated::simulate;
 use pubgauge_simulator::Behaviour;
-use pubgauge_study::{Known, PlanOptions, Study};
+use pubgauge_study::{PlanOptions, Study};
 use pubgauge_workload::{Arrivals, SECOND, Until, Workload};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -27,14 +27,7 @@ fn claim(rule: &str) -> Claim {
         "name = \"t\"\nsystems = \"available\"\n[[workload]]\nname = \"w\"\nflow = [{{ payload = \"64B\", rate = \"1/s\" }}]\n\
          [[claim]]\nid = \"T01\"\nsentence = \"s\"\nsource = \"t\"\n{rule}\n"
     );
-    let options = PlanOptions {
-        known: Known {
-            all: vec!["a".into()],
-            found: vec!["a".into()],
-            ..Known::default()
-        },
-        ..PlanOptions::default()
-    };
+    let options = PlanOptions::with_systems(["a"]);
     let study = Study::parse("t.toml", &text, Path::new(".")).unwrap_or_else(|e| panic!("{e}"));
     let mut plan = study.plan(&options).unwrap_or_else(|e| panic!("{e}"));
     plan.claims.remove(0)

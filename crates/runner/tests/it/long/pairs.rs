@@ -4,9 +4,9 @@
 use std::sync::Mutex;
 
 use pubgauge_driver::Settings;
-use pubgauge_report::compare::{CellOf, Question, conclude, next};
+use pubgauge_report::compare::{CellOf, ComparisonRule, conclude, next};
 use pubgauge_results::Trial;
-use pubgauge_results::comparison::{Comparison, Difference, Ended};
+use pubgauge_results::comparison::{Difference, Ended, PairComparison};
 use pubgauge_runner::searching::seconds;
 use pubgauge_runner::simulated::simulate;
 use pubgauge_simulator::Behaviour;
@@ -43,8 +43,8 @@ fn trial(cell: &CellOf, repeat: u32, per_s: f64, seed: u64) -> Trial {
 }
 
 /// One comparison of a system with one that carries so much more, at plus or minus 3 %.
-fn compared(more: f64, seed: u64) -> Comparison {
-    let question = Question {
+fn compared(more: f64, seed: u64) -> PairComparison {
+    let question = ComparisonRule {
         precision: Some(0.03),
         margin: 0.05,
         figures: Vec::new(),

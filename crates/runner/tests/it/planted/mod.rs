@@ -10,7 +10,7 @@ use pubgauge_driver::{Clock, Kind, Mark, Settings};
 use pubgauge_engine::assignment::Workers;
 use pubgauge_engine::conductor::TrialEnd;
 use pubgauge_results::model::{SeriesRecord, Status};
-use pubgauge_runner::simulated::{self, Client, START};
+use pubgauge_runner::simulated::{self, START, SimulatedClient};
 use pubgauge_simulator::{Behaviour, Bus, Truth};
 use pubgauge_workload::{Arrivals, SECOND, Until, Workload};
 
@@ -24,12 +24,12 @@ pub fn workload(publishers: u32, subscribers: u32, arrivals: Arrivals) -> Worklo
 }
 
 /// A trial, and what really happened in it.
-pub struct Run(simulated::Run);
+pub struct Run(simulated::SimulatedTrial);
 
 impl std::ops::Deref for Run {
-    type Target = simulated::Run;
+    type Target = simulated::SimulatedTrial;
 
-    fn deref(&self) -> &simulated::Run {
+    fn deref(&self) -> &simulated::SimulatedTrial {
         &self.0
     }
 }
@@ -43,9 +43,9 @@ pub fn simulate(workload: Workload, behaviour: Behaviour, settings: Settings) ->
 pub fn gathered(workload: Workload, behaviour: Behaviour, pacing_within: u64) -> Run {
     let (clock, mark) = (Clock::virtual_at(START), Mark::from_seed(behaviour.seed));
     let bus = Arc::new(Bus::new(behaviour.clone(), clock.clone(), mark));
-    let client = Client {
+    let client = SimulatedClient {
         pacing_within,
-        ..Client::default()
+        ..SimulatedClient::default()
     };
     let there = (clock, mark, bus);
     let run = simulated::on(workload, &behaviour, Settings::default(), there, client);
@@ -62,9 +62,9 @@ pub fn on_threads(
     let (clock, mark) = (Clock::Monotonic, Mark::from_seed(behaviour.seed));
     let bus = Arc::new(Bus::new(behaviour.clone(), clock.clone(), mark));
     let there = (clock, mark, bus);
-    let client = Client {
+    let client = SimulatedClient {
         workers,
-        ..Client::default()
+        ..SimulatedClient::default()
     };
     let run = simulated::on(workload, &behaviour, settings, there, client);
     Run(run.expect("a sound workload"))
@@ -92,7 +92,13 @@ pub fn two_at_once(named: bool) -> [Run; 2] {
             let marked = w.marked(&mark.word());
             let settings = Settings::default();
             let there = (Clock::Monotonic, mark, bus);
-            let run = simulated::on(marked, &behaviour, settings, there, Client::default());
+            let run = simulated::on(
+                marked,
+                &behaviour,
+                settings,
+                there,
+                SimulatedClient::default(),
+            );
             Run(run.expect("a sound workload"))
         })
     });

@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use pubgauge_driver::{Driver, MessagingPattern, Reliability, Session, Settings};
 use pubgauge_driver_amqp::AmqpDriver;
 use pubgauge_driver_mqtt::MqttDriver;
-use pubgauge_testbed::{Count, Counted};
+use pubgauge_testbed::{SystemCount, SystemCounts};
 use traffic::{Happened, Traffic, counted, start, system};
 
 const ONE_TO_ONE: Traffic = Traffic {
@@ -75,7 +75,7 @@ fn exchanges<D: Driver + Copy + 'static>(
     variant: Option<&str>,
     driver: D,
     all: &[Settings],
-    expected: impl Fn(&Settings, Happened) -> Counted,
+    expected: impl Fn(&Settings, Happened) -> SystemCounts,
 ) {
     let _one = one_at_a_time();
     let scratch = tempfile::tempdir().unwrap();
@@ -107,17 +107,17 @@ fn exchanges<D: Driver + Copy + 'static>(
 }
 
 /// The counts of a system that keeps only that of what is published.
-fn published_only(happened: Happened) -> Counted {
-    Counted {
+fn published_only(happened: Happened) -> SystemCounts {
+    SystemCounts {
         delivered: None,
         ..happened.both()
     }
 }
 
 /// Counts that are not comparable under some settings, for these reasons.
-fn excepting(count: &mut Option<Count>, settings: &Settings, reasons: &[(Settings, &str)]) {
+fn excepting(count: &mut Option<SystemCount>, settings: &Settings, reasons: &[(Settings, &str)]) {
     if let Some((_, why)) = reasons.iter().find(|(at, _)| at == settings) {
-        *count = Some(Count::NotComparable((*why).into()));
+        *count = Some(SystemCount::NotComparable((*why).into()));
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use pubgauge_driver::*;
-use pubgauge_testbed::{Count, Counted, Running, SystemFile, Testbed};
+use pubgauge_testbed::{Running, SystemCount, SystemCounts, SystemFile, Testbed};
 use pubgauge_testing::*;
 
 /// The description of a system in this tree, which is embedded too.
@@ -55,10 +55,10 @@ pub struct Happened {
 
 impl Happened {
     /// The counts of a system that keeps both.
-    pub fn both(self) -> Counted {
-        Counted {
-            published: Some(Count::Messages(self.published)),
-            delivered: Some(Count::Messages(self.delivered)),
+    pub fn both(self) -> SystemCounts {
+        SystemCounts {
+            published: Some(SystemCount::Messages(self.published)),
+            delivered: Some(SystemCount::Messages(self.delivered)),
         }
     }
 }
@@ -70,7 +70,7 @@ pub fn counted(
     driver: &dyn Driver,
     settings: &Settings,
     traffic: Traffic,
-) -> (Happened, Counted) {
+) -> (Happened, SystemCounts) {
     let counting = running
         .begin_counting(std::slice::from_ref(settings))
         .expect("a file with [counters]");

@@ -1,16 +1,14 @@
-//! A fleet with a note-book, and a private RabbitMQ that vanishes on every path.
+//! A fleet whose events are recorded, and a RabbitMQ of a test's own.
 #![allow(dead_code)] // Each test file uses its own part.
 
 pub mod peer;
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::process::Command;
 
-use pubgauge_conformance::{Lifecycle, ServerEnd};
 use pubgauge_driver::*;
 use pubgauge_driver_amqp::AmqpDriver;
-use pubgauge_testbed::{Running, SystemFile, Testbed};
+use pubgauge_testbed::{Running, SystemFile};
 
 pub use pubgauge_testing::*;
 
@@ -41,21 +39,7 @@ pub struct Rabbit {
     /// Environment of its tools.
     env: BTreeMap<String, String>,
     /// Absent where others use it too.
-    own: Option<Own>,
-}
-
-/// One that is stopped when it is dropped.
-struct Own {
-    running: Option<Running>,
-    _scratch: tempfile::TempDir,
-}
-
-impl Drop for Own {
-    fn drop(&mut self) {
-        if let Some(running) = self.running.take() {
-            running.stop();
-        }
-    }
+    own: Option<Server>,
 }
 
 impl Rabbit {
@@ -74,27 +58,18 @@ impl Rabbit {
 
     /// One of its own, its description changed before it is started.
     pub fn start(change: impl FnOnce(&mut SystemFile)) -> Rabbit {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../systems/rabbitmq.toml");
-        let mut system = SystemFile::read(&path).unwrap();
+        let mut system = system("rabbitmq");
         change(&mut system);
-        let scratch = tempfile::tempdir().unwrap();
-        let testbed = Testbed::new().unwrap().drivers(AmqpDriver);
-        let running = testbed
-            .start(&system, None, scratch.path())
-            .expect("these tests need RabbitMQ (apt install rabbitmq-server)");
+        let server = Server::start(AmqpDriver, &system, None);
         Rabbit {
-            target: running.target.clone(),
-            env: running.record.env.clone(),
-            own: Some(Own {
-                running: Some(running),
-                _scratch: scratch,
-            }),
+            target: server.target.clone(),
+            env: server.record.env.clone(),
+            own: Some(server),
         }
     }
 
     pub fn running(&mut self) -> &mut Running {
-        let own = self.own.as_mut().expect("a shared one is not touched");
-        own.running.as_mut().unwrap()
+        self.own.as_mut().expect("a shared one is not touched")
     }
 
     pub fn rig(&self, settings: Settings) -> Rig {
@@ -119,18 +94,6 @@ impl Rabbit {
     pub fn port(&self) -> u16 {
         let (_, port) = self.target.endpoints[0].rsplit_once(':').unwrap();
         port.parse().unwrap()
-    }
-}
-
-impl Lifecycle for Rabbit {
-    fn restart(&mut self, how: ServerEnd) -> Result<(), Box<dyn std::error::Error>> {
-        let running = self.running();
-        match how {
-            ServerEnd::Killed => running.kill(),
-            ServerEnd::Stopped => running.halt(),
-        };
-        running.restart()?;
-        Ok(())
     }
 }
 

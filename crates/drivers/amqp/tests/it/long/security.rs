@@ -2,13 +2,9 @@
 
 use crate::common;
 
-use std::path::{Path, PathBuf};
-
 use common::*;
 use pubgauge_driver::*;
-use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, KeyUsagePurpose,
-};
+use pubgauge_testing::certificates::Authority;
 
 /// Why a client cannot connect.
 fn failure(target: Target, settings: Settings) -> String {
@@ -74,45 +70,11 @@ fn user_name_password_and_virtual_host_are_checked() {
     );
 }
 
-/// A private authority, a certificate for the server and one for the client, as PEM files.
-fn certificates(dir: &Path) -> Tls {
-    let mut params = CertificateParams::new(Vec::new()).unwrap();
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-    params
-        .distinguished_name
-        .push(DnType::CommonName, "test authority");
-    let ca = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
-    let write = |name: &str, text: &str| -> PathBuf {
-        let path = dir.join(name);
-        std::fs::write(&path, text).unwrap();
-        path
-    };
-    let signed = |who: &str, names: Vec<String>| {
-        let mut params = CertificateParams::new(names).unwrap();
-        params.distinguished_name.push(DnType::CommonName, who);
-        let key = KeyPair::generate().unwrap();
-        let pem = params.signed_by(&key, &ca).unwrap().pem();
-        (
-            write(&format!("{who}.pem"), &pem),
-            write(&format!("{who}.key"), &key.serialize_pem()),
-        )
-    };
-    signed("server", vec!["127.0.0.1".into(), "localhost".into()]);
-    let (cert_file, key_file) = signed("meter", Vec::new());
-    Tls {
-        ca_file: Some(write("ca.pem", &ca.pem())),
-        cert_file: Some(cert_file),
-        key_file: Some(key_file),
-        ..Tls::default()
-    }
-}
-
 #[test]
 fn tls_and_client_certificates() {
-    let folder = tempfile::tempdir().unwrap();
-    let tls = certificates(folder.path());
-    let dir = folder.path().display();
+    let authority = Authority::new();
+    let tls = authority.both_sides("meter");
+    let dir = authority.dir().display();
     let rabbit = Rabbit::start(|system| {
         system
             .values
@@ -190,8 +152,8 @@ fn tls_and_client_certificates() {
     open(secure(Some(tls.clone())), plain).named("c");
 
     // An authority that did not sign, and a name that the certificate is not for.
-    let other = tempfile::tempdir().unwrap();
-    let stranger = certificates(other.path());
+    let other = Authority::new();
+    let stranger = other.both_sides("meter");
     let why = failure(secure(Some(stranger)), Settings::default());
     assert!(
         why.contains("has issued the server's certificate") && why.contains("--ca FILE"),
@@ -209,7 +171,7 @@ fn tls_and_client_certificates() {
         ..Tls::default()
     };
     let named = Tls {
-        ca_file: Some(folder.path().join("server.pem")),
+        ca_file: Some(authority.file("server.pem")),
         ..Tls::default()
     };
     for tls in [&insecure, &named] {

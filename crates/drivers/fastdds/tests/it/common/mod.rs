@@ -1,4 +1,4 @@
-//! A fleet with what it reported, and a pair of them that can hear each other.
+//! A fleet whose messages are checked, and a pair of them that can hear each other.
 #![allow(dead_code)]
 
 use std::collections::BTreeMap;
@@ -6,14 +6,14 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use pubgauge_driver::{
-    Acknowledgement, Change, ClientId, ClientSpec, Clock, Delivery, Driver, Events, Filler, Fleet,
-    FleetConfig, Header, Kind, Mark, Nanos, Payload, Publish, Settings, Subscription, Target,
-    TopicId,
+    ClientId, ClientSpec, Clock, Driver, Fleet, FleetConfig, Kind, Nanos, Publish, Settings,
+    Target, TopicId,
 };
 use pubgauge_driver_fastdds::FastddsDriver;
+use pubgauge_testing::{CheckedRig, config, subscription};
 
-pub const SECOND: Nanos = 1_000_000_000;
-const MARK: Mark = Mark::from_seed(7);
+pub use pubgauge_testing::SECOND;
+
 const LONGEST: usize = 20_000;
 
 pub fn settings(json: serde_json::Value) -> Settings {
@@ -35,81 +35,47 @@ pub fn target(scratch: &tempfile::TempDir) -> Target {
 }
 
 pub struct Rig {
-    pub fleet: Box<dyn Fleet>,
-    pub seen: Seen,
+    pub checked: CheckedRig,
     /// Length of the payloads to send, bytes.
     pub len: usize,
-    filler: Filler,
-}
-
-#[derive(Default)]
-pub struct Seen {
-    /// Sequence numbers of measured messages, in order of arrival.
-    pub got: Vec<u32>,
-    /// Who got them.
-    pub who: Vec<ClientId>,
-    /// All messages, sentinels included.
-    pub all: usize,
-    pub sentinels: usize,
-    pub retained: usize,
-    pub damaged: usize,
-    pub changes: Vec<(ClientId, Change)>,
-    filler: Option<Filler>,
-}
-
-impl Events for Seen {
-    fn arrived(&mut self) {}
-
-    fn delivered(&mut self, client: ClientId, delivery: Delivery<'_>) {
-        self.all += 1;
-        self.retained += usize::from(delivery.retained);
-        let Some(header) = Header::decode(delivery.payload, MARK) else {
-            self.damaged += 1;
-            return;
-        };
-        let filler = self.filler.get_or_insert_with(|| Filler::new(LONGEST));
-        let body = filler.body(header.stream, header.sequence, delivery.payload.len());
-        self.damaged += usize::from(body != &delivery.payload[16..]);
-        if header.kind == Kind::Measured {
-            self.got.push(header.sequence);
-            self.who.push(client);
-        } else {
-            self.sentinels += 1;
-        }
-    }
-
-    fn acknowledged(&mut self, _: ClientId, _: u64, _: Acknowledgement) {}
-
-    fn changed(&mut self, client: ClientId, change: Change) {
-        self.changes.push((client, change));
-    }
 }
 
 impl Rig {
     pub fn open(target: &Target, settings: &Settings, worker: u32) -> Self {
-        Self::open_with(&FastddsDriver, target, settings, worker)
+        let config = FleetConfig {
+            max_payload: LONGEST,
+            worker,
+            ..config(target.clone(), settings.clone())
+        };
+        let fleet = FastddsDriver.open(config).expect("opens");
+        Rig {
+            checked: CheckedRig::around(fleet, LONGEST),
+            len: 64,
+        }
     }
 
-    pub fn open_with(
-        driver: &dyn Driver,
-        target: &Target,
-        settings: &Settings,
-        worker: u32,
-    ) -> Self {
-        let config = FleetConfig {
-            target: target.clone(),
-            settings: settings.clone(),
-            clock: Clock::Monotonic,
-            max_payload: LONGEST,
-            clients: 4,
-            worker,
-        };
-        Rig {
-            fleet: driver.open(config).expect("opens"),
-            seen: Seen::default(),
-            len: 64,
-            filler: Filler::new(LONGEST),
-        }
+    pub fn fleet(&mut self) -> &mut dyn Fleet {
+        &mut *self.checked.fleet
+    }
+
+    /// Sequence numbers of measured messages, in order of arrival.
+    pub fn got(&self) -> Vec<u32> {
+        self.checked.seen.measured()
+    }
+
+    /// How many measured messages have come.
+    pub fn count(&self) -> usize {
+        self.got().len()
+    }
+
+    /// All messages, sentinels included.
+    pub fn all(&self) -> usize {
+        self.checked.seen.seen.len()
+    }
+
+    pub fn retained(&self) -> usize {
+        let seen = self.checked.seen.seen.iter();
+        seen.filter(|heard| heard.retained).count()
     }
 
     pub fn connect(&mut self, publishes: bool) -> ClientId {
@@ -119,21 +85,13 @@ impl Rig {
             subscribes: !publishes,
             ..ClientSpec::default()
         };
-        let client = self.fleet.connect(&spec).expect("connects");
-        self.poll(SECOND);
-        let up = |(c, change): &(ClientId, Change)| {
-            *c == client && matches!(change, Change::Connected { .. })
-        };
-        assert!(self.seen.changes.iter().any(up));
-        client
+        self.checked.connect(&spec).0
     }
 
     pub fn publisher(&mut self, topic: &str) -> (ClientId, TopicId) {
         let client = self.connect(true);
-        (
-            client,
-            self.fleet.advertise(client, topic).expect("advertises"),
-        )
+        let topic = self.fleet().advertise(client, topic);
+        (client, topic.expect("advertises"))
     }
 
     pub fn subscriber(&mut self, filter: &str) -> ClientId {
@@ -143,34 +101,18 @@ impl Rig {
     }
 
     pub fn subscribe(&mut self, client: ClientId, filter: &str) {
-        let subscription = Subscription {
-            filter: filter.into(),
-            group: None,
-        };
-        self.fleet
-            .subscribe(client, &subscription)
-            .expect("subscribes");
+        let begun = self.fleet().subscribe(client, &subscription(filter));
+        begun.expect("subscribes");
     }
 
     pub fn poll(&mut self, at_most: Nanos) {
-        let until = Clock::Monotonic.now() + at_most;
-        self.fleet.poll(until, &mut self.seen).expect("polls");
+        self.checked.poll(Clock::Monotonic.now() + at_most);
     }
 
     pub fn put(&mut self, client: ClientId, topic: TopicId, sequence: u32, kind: Kind) -> Publish {
-        let head = Header {
-            kind,
-            intended: 0,
-            lag: 0,
-            stream: 0,
-            sequence,
-        }
-        .encode(MARK);
-        let payload = Payload {
-            head: &head,
-            body: self.filler.body(0, sequence, self.len),
-        };
-        self.fleet.publish(client, topic, payload, 0)
+        let len = self.len;
+        self.checked
+            .publish_as(kind, client, topic, (0, sequence), len)
     }
 
     pub fn try_send(&mut self, client: ClientId, topic: TopicId, sequence: u32) -> Publish {
@@ -198,20 +140,21 @@ pub fn run(out: &mut Rig, into: &mut Rig, at_most: Nanos, done: impl Fn(&Rig, &R
 
 /// Sends sentinels until one arrives, and waits until no more come.
 pub fn prove(out: &mut Rig, into: &mut Rig, client: ClientId, topic: TopicId) {
-    let heard = into.seen.sentinels;
+    let sentinels = |into: &Rig| into.all() - into.count();
+    let heard = sentinels(into);
     let until = Clock::Monotonic.now() + 60 * SECOND;
-    while into.seen.sentinels == heard {
+    while sentinels(into) == heard {
         assert!(
             Clock::Monotonic.now() < until,
-            "no sentinel came within 10 s"
+            "no sentinel came within 60 s"
         );
         out.put(client, topic, 0, Kind::Sentinel);
         out.poll(5_000_000);
         into.poll(10_000_000);
     }
     let mut count = usize::MAX;
-    while count != into.seen.all {
-        count = into.seen.all;
+    while count != into.all() {
+        count = into.all();
         run(out, into, SECOND / 5, |_, _| false);
     }
 }

@@ -4,8 +4,7 @@
 use crate::common;
 
 use common::*;
-use pubgauge_conformance as conformance;
-use pubgauge_driver::{Batching, Driver, Reliability, Settings};
+use pubgauge_driver::{Batching, Reliability, Settings};
 use pubgauge_driver_mqtt::MqttDriver;
 
 fn conforms(version: &str) {
@@ -21,14 +20,7 @@ fn conforms(version: &str) {
                 batching,
                 ..common::version(version)
             };
-            assert_eq!(MqttDriver.name(), "mqtt");
-            let outcomes = conformance::check(&MqttDriver, &target(port), &settings, &[]);
-            let failures = conformance::failures(&outcomes);
-            assert!(
-                failures.is_empty(),
-                "MQTT {version}, {reliability:?}, {batching:?}:\n{}",
-                failures.join("\n")
-            );
+            pubgauge_testing::conforms(&MqttDriver, &target(port), &settings, &[]);
         }
     });
 }

@@ -3,7 +3,8 @@
 
 use crate::common;
 
-use common::systems::{alive, one_at_a_time, port_of, start};
+use common::systems::{one_at_a_time, start};
+use common::{alive, port_of};
 use pubgauge_conformance::{self as conformance, Exception};
 use pubgauge_driver::{Reliability, Settings};
 use pubgauge_driver_mqtt::MqttDriver;

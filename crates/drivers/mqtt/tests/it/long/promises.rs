@@ -6,8 +6,9 @@ use crate::common;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use common::port_of;
 use common::raw::{Got, Raw};
-use common::systems::{one_at_a_time, port_of, start, system};
+use common::systems::{one_at_a_time, start, system};
 use pubgauge_testbed::{Running, Stopped};
 
 /// How long nothing must come before it counts as nothing.

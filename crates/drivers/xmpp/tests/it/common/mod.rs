@@ -2,37 +2,23 @@
 
 #![allow(dead_code)] // Each test file uses some of it.
 
-use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use pubgauge_conformance::{Lifecycle, ServerEnd};
 use pubgauge_driver::{
-    Acknowledgement, Change, ClientId, ClientSpec, Clock, Delivery, Driver, Events, Fleet,
+    Acknowledgement, Change, ClientId, ClientSpec, Clock, Delivery, Driver, Drivers, Events, Fleet,
     FleetConfig, Payload, Publish, Settings, Subscription, Target, TopicId,
 };
 use pubgauge_driver_xmpp::XmppDriver;
-use pubgauge_testbed::{Running, SystemFile, Testbed};
+use pubgauge_testbed::SystemFile;
+use pubgauge_testing::Server;
 
 /// Longest wait for anything.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-pub fn repository(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../..")
-        .join(path)
-}
-
-/// The description in `systems/`.
-pub fn system() -> SystemFile {
-    let text = std::fs::read_to_string(repository("systems/ejabberd.toml")).unwrap();
-    SystemFile::parse(&text, "ejabberd.toml").unwrap()
-}
-
 /// A private ejabberd, as `systems/ejabberd.toml` describes it.
 pub struct Ejabberd {
-    pub running: Running,
-    _scratch: tempfile::TempDir,
+    pub server: Server,
     _alone: MutexGuard<'static, ()>,
 }
 
@@ -47,34 +33,20 @@ impl Ejabberd {
     /// With a changed description.
     pub fn start_with(variant: &str, change: impl FnOnce(String) -> String) -> Ejabberd {
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-        let path = repository("systems/ejabberd.toml");
-        let text = change(std::fs::read_to_string(&path).unwrap());
+        let path = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../../systems/ejabberd.toml"
+        );
+        let text = change(std::fs::read_to_string(path).unwrap());
         let system = SystemFile::parse(&text, "ejabberd.toml").unwrap();
-        let scratch = tempfile::tempdir().unwrap();
-        let running = Testbed::new()
-            .unwrap()
-            .start(&system, Some(variant), scratch.path())
-            .unwrap_or_else(|error| panic!("{error}"));
         Ejabberd {
-            running,
-            _scratch: scratch,
+            server: Server::start(Drivers::default(), &system, Some(variant)),
             _alone: alone,
         }
     }
 
     pub fn target(&self) -> Target {
-        self.running.target.clone()
-    }
-}
-
-impl Lifecycle for Ejabberd {
-    fn restart(&mut self, how: ServerEnd) -> Result<(), Box<dyn std::error::Error>> {
-        match how {
-            ServerEnd::Killed => self.running.kill(),
-            ServerEnd::Stopped => self.running.halt(),
-        };
-        self.running.restart()?;
-        Ok(())
+        self.server.target.clone()
     }
 }
 

@@ -1,23 +1,17 @@
-//! The conformance suite against a real ejabberd.
+//! The conformance suite against a real ejabberd, under settings of which `pubgauge check` tries none.
 
 use crate::common;
 
 use common::Ejabberd;
-use pubgauge_conformance::{self as conformance, Exception};
+use pubgauge_conformance::Exception;
 use pubgauge_driver::{MessagingPattern, Settings};
 use pubgauge_driver_xmpp::XmppDriver;
+use pubgauge_testing::conforms_with_kill;
 
-fn conforms(mut server: Ejabberd, settings: &Settings, exceptions: &[Exception<'_>]) {
-    let target = server.target();
-    let outcomes =
-        conformance::check_with_kill(&XmppDriver, &target, settings, exceptions, &mut server);
-    let failures = conformance::failures(&outcomes);
-    assert!(failures.is_empty(), "{failures:#?}\n{outcomes:#?}");
-}
-
-#[test]
-fn publish_subscribe_conforms() {
-    conforms(Ejabberd::start("xmpp"), &Settings::default(), &[]);
+fn check(settings: &Settings, exceptions: &[Exception<'_>]) {
+    let mut server = Ejabberd::start("xmpp").server;
+    let target = server.target.clone();
+    conforms_with_kill(&XmppDriver, &target, settings, exceptions, &mut *server);
 }
 
 #[test]
@@ -26,12 +20,7 @@ fn publish_subscribe_with_a_last_value_conforms() {
         last_value: Some(true),
         ..Settings::default()
     };
-    conforms(Ejabberd::start("xmpp"), &settings, &[]);
-}
-
-#[test]
-fn anonymous_clients_conform() {
-    conforms(Ejabberd::start("anonymous"), &Settings::default(), &[]);
+    check(&settings, &[]);
 }
 
 const NO_WILDCARDS: &str =
@@ -51,5 +40,5 @@ fn point_to_point_conforms() {
             "a receiver of direct messages has one address",
         ),
     ];
-    conforms(Ejabberd::start("xmpp"), &settings, &exceptions);
+    check(&settings, &exceptions);
 }

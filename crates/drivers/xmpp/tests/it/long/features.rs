@@ -349,8 +349,7 @@ fn a_killed_server_is_told_and_its_clients_come_back() {
     rig.wait(200);
     assert_eq!(rig.seen.delivered.len(), 1, "{:?}", rig.seen.delivered);
     // Then the server's end.
-    let Ejabberd { running, .. } = server;
-    let pid = running.pid().unwrap();
+    let pid = server.server.pid().unwrap();
     std::process::Command::new("kill")
         .args(["-9", &pid.to_string()])
         .status()

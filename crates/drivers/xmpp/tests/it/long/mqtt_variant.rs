@@ -3,9 +3,9 @@
 use crate::common;
 
 use common::Ejabberd;
-use pubgauge_conformance as conformance;
 use pubgauge_driver::{Reliability, Settings};
 use pubgauge_driver_mqtt::MqttDriver;
+use pubgauge_testing::conforms_with_kill;
 
 fn conforms(reliability: Reliability, version: &str) {
     let mut settings = Settings {
@@ -14,11 +14,9 @@ fn conforms(reliability: Reliability, version: &str) {
     };
     let native = [("version".to_owned(), version.into())];
     settings.native.insert("mqtt".into(), native.into());
-    let mut server = Ejabberd::start("mqtt");
-    let target = server.target();
-    let outcomes = conformance::check_with_kill(&MqttDriver, &target, &settings, &[], &mut server);
-    let failures = conformance::failures(&outcomes);
-    assert!(failures.is_empty(), "{failures:#?}\n{outcomes:#?}");
+    let mut server = Ejabberd::start("mqtt").server;
+    let target = server.target.clone();
+    conforms_with_kill(&MqttDriver, &target, &settings, &[], &mut *server);
 }
 
 #[test]

@@ -2,13 +2,14 @@
 
 use crate::common;
 
-use common::{Rig, system, text};
+use common::{Rig, text};
 use pubgauge_driver::Settings;
 use pubgauge_testbed::{Running, Testbed, procfs};
+use pubgauge_testing::system;
 
 fn start(scratch: &std::path::Path) -> Running {
     let testbed = Testbed::new().unwrap();
-    let started = testbed.start(&system(), Some("xmpp"), scratch);
+    let started = testbed.start(&system("ejabberd"), Some("xmpp"), scratch);
     started.unwrap_or_else(|error| panic!("{error}"))
 }
 

@@ -6,30 +6,19 @@ use std::path::Path;
 
 use common::{Ejabberd, Rig, native, text};
 use pubgauge_driver::{Change, Secret, Settings, Target, Tls};
-use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, KeyUsagePurpose,
-};
+use pubgauge_testing::certificates::Authority;
 
-/// An authority, and a certificate for the XMPP domain (not for the address): `ca.pem`,
-/// `server.pem` (with its key).
-fn certificates(dir: &Path) {
-    let mut params = CertificateParams::new(Vec::new()).unwrap();
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-    let name = &mut params.distinguished_name;
-    name.push(DnType::CommonName, "test authority");
-    let ca = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
-    let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
-    params
-        .distinguished_name
-        .push(DnType::CommonName, "localhost");
+/// An authority, and a certificate for the XMPP domain (not for the address) with its key: `server.pem`.
+fn authority() -> Authority {
+    let authority = Authority::new();
     // ejabberd sets a timer for the end of a certificate, and falls over one that is too far away.
-    params.not_before = rcgen::date_time_ymd(2020, 1, 1);
-    params.not_after = rcgen::date_time_ymd(2080, 1, 1);
-    let key = KeyPair::generate().unwrap();
-    let server = params.signed_by(&key, &ca).unwrap().pem();
-    std::fs::write(dir.join("ca.pem"), ca.pem()).unwrap();
-    std::fs::write(dir.join("server.pem"), server + &key.serialize_pem()).unwrap();
+    let (pem, key) = authority.sign("server", &["localhost"], |params| {
+        params.not_before = rcgen::date_time_ymd(2020, 1, 1);
+        params.not_after = rcgen::date_time_ymd(2080, 1, 1);
+    });
+    let both = [&pem, &key].map(|file| std::fs::read_to_string(file).unwrap());
+    std::fs::write(&pem, both.concat()).unwrap();
+    authority
 }
 
 /// A server that wants TLS: by STARTTLS (`required`), or from the first byte.
@@ -92,10 +81,10 @@ fn failure(target: &Target) -> String {
 
 #[test]
 fn starttls() {
-    let dir = tempfile::tempdir().unwrap();
-    certificates(dir.path());
-    let server = server(dir.path(), "starttls_required: true");
-    let secure = target(&server, "xmpp+starttls", dir.path());
+    let authority = authority();
+    let dir = authority.dir();
+    let server = server(dir, "starttls_required: true");
+    let secure = target(&server, "xmpp+starttls", dir);
     round_trip(&secure);
     // The certificate is for the domain, whatever the address; and it must be.
     let mut other = secure.clone();
@@ -106,10 +95,10 @@ fn starttls() {
         "{why}"
     );
     // Without encryption there is no way in.
-    let why = failure(&target(&server, "xmpp", dir.path()));
+    let why = failure(&target(&server, "xmpp", dir));
     assert!(why.contains("hint"), "{why}");
     // TLS at once is not what is spoken there.
-    let why = failure(&target(&server, "xmpps", dir.path()));
+    let why = failure(&target(&server, "xmpps", dir));
     assert!(
         why.contains("Without TLS the address begins with xmpp://"),
         "{why}"
@@ -150,11 +139,11 @@ fn starttls() {
 
 #[test]
 fn tls_from_the_first_byte() {
-    let dir = tempfile::tempdir().unwrap();
-    certificates(dir.path());
-    let server = server(dir.path(), "tls: true");
-    round_trip(&target(&server, "xmpps", dir.path()));
-    let why = failure(&target(&server, "xmpp", dir.path()));
+    let authority = authority();
+    let dir = authority.dir();
+    let server = server(dir, "tls: true");
+    round_trip(&target(&server, "xmpps", dir));
+    let why = failure(&target(&server, "xmpp", dir));
     assert!(
         why.contains("With TLS the address begins with xmpps://"),
         "{why}"
