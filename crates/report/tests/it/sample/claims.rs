@@ -50,6 +50,7 @@ pub fn claim(id: &str, outcome: ClaimVerdict, pictures: Vec<ClaimPicture>) -> Cl
             ClaimVerdict::Holds => String::new(),
             _ => "the run has no nats".into(),
         },
+        would_change: "qos1/qos0 at 64B: 1 instead of 2".into(),
         ours: "qos1/qos0 at 64B: 2 (1.9 to 2.1)".into(),
         papers: "1.6 times".into(),
         repeats_to_tell: None,
