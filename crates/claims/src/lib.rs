@@ -23,10 +23,12 @@ pub mod several;
 
 pub use decide::{Finding, Outcome, Tells};
 pub use judge::{
-    Absent, Cell, Curve, Figures, Limit, Observation, Picture, Point, Run, judge, pictures,
+    Absent, Cell, Curve, Figures, Limit, Observation, Picture, Point, RECORDING, Run, judge,
+    pictures,
 };
 pub use open::{Open, open};
 pub use rule::{
-    Bounds, Claim, Count, Filter, Group, Judge, Needs, Part, Points, Rule, Side, Steps,
+    Bounds, Claim, Count, Filter, Group, Judge, LOSS_FREE, Needs, Part, Points, Rule, SUSTAINED,
+    Side, Steps,
 };
 pub use sentence::words;

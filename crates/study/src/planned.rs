@@ -5,6 +5,7 @@ use std::sync::Arc;
 use pubgauge_claims::Claim;
 use pubgauge_driver::{Settings, Unsupported};
 use pubgauge_network::{Network, Sizes};
+use pubgauge_results::recording::RecordingInfo;
 use pubgauge_workload::{SECOND, Trace, Until, Workload};
 
 use crate::compare::ComparePlan;
@@ -36,6 +37,8 @@ pub struct Plan {
     pub criteria: Vec<Criterion>,
     /// The claims, judged by what was measured.
     pub claims: Vec<Claim>,
+    /// Recordings that claims are judged by, counted day by day.
+    pub recordings: Vec<RecordingInfo>,
     /// Cells that a system cannot honour; filled by [`Plan::split_unsupported`].
     pub unsupported: Vec<UnsupportedTrial>,
     /// Where the plan differs from the letter of the study, in words.

@@ -38,7 +38,7 @@ mod syscalls;
 pub mod template;
 
 pub use catalog::{Catalog, CatalogError};
-pub use counters::{Count, Counted, Counting};
+pub use counters::{Count, Counted, Counting, OwnMemory};
 pub use external::{AddressError, PASSWORD_VARIABLE, from_address, join_addresses, password};
 pub use file::{Deviation, FileError, Install, Kind, Maven, Probe, SystemFile, UnknownVariant};
 pub use find::{Found, Missing, cache_folder, on_path, version};
