@@ -34,6 +34,7 @@ pub fn new_run(prepared: &Prepared, invocation: String, calibration: Option<Valu
             criterion_specs: specs(plan),
             unsupported: unsupported.collect(),
             capabilities: capabilities::of_plan(prepared),
+            recordings: plan.recordings.clone(),
             scale: plan.scale.clone(),
             until_decided_s: None,
             seed: plan.seed,

@@ -7,6 +7,7 @@ mod gap;
 mod judging;
 mod picture;
 mod points;
+mod sustained;
 
 use pubgauge_quantities::shown;
 use pubgauge_quantities::stats::{one_of, wilson};
@@ -40,6 +41,9 @@ pub fn judge(claim: &Claim, run: &Run<'_>) -> Finding {
         [(_, one)] => one.clone(),
         several => agree(several, || judged(Ways::each(several.len()))),
     };
+    if filters_of(&claim.parts, None).iter().any(is_recorded) {
+        finding.tells = None;
+    }
     if let (Outcome::CannotTell, Some(repeats)) = (finding.outcome, finding.repeats_to_tell()) {
         finding
             .reason
@@ -49,6 +53,14 @@ pub fn judge(claim: &Claim, run: &Run<'_>) -> Finding {
         finding.outcome = finding.outcome.of_stand_in();
     }
     finding
+}
+
+/// The axis of cells that are days of a recording, not trials: its name.
+pub const RECORDING: &str = "recording";
+
+/// Whether it is about a recording, of which no run makes more days.
+fn is_recorded(filter: &Filter) -> bool {
+    filter.contains_key(RECORDING)
 }
 
 /// A claim with a choice among implementations.

@@ -23,11 +23,12 @@ pub mod several;
 
 pub use decide::{Finding, Outcome, Tells, Turn};
 pub use judge::{
-    Absent, CellKey, Curve, Figures, Observation, Picture, Point, Run, SearchedLimit, judge,
-    pictures,
+    Absent, CellKey, Curve, Figures, Observation, Picture, Point, RECORDING, Run, SearchedLimit,
+    judge, pictures,
 };
 pub use open::{Open, open};
 pub use rule::{
-    Bounds, Claim, Count, Filter, Group, Judge, Needs, Part, Points, Rule, Side, Steps,
+    Bounds, Claim, Count, Filter, Group, Judge, LOSS_FREE, Needs, Part, Points, Rule, SUSTAINED,
+    Side, Steps,
 };
 pub use sentence::words;

@@ -120,7 +120,26 @@ pub struct Rule {
     pub leave_out: Vec<String>,
 }
 
+/// The figure of [`Rule::axis`]: the largest value of the axis `along` that a system sustains.
+pub const SUSTAINED: &str = "sustained";
+
+/// The figure that is 1 in a trial that lost nothing, and 0 in others: over trials it is a share.
+pub const LOSS_FREE: &str = "loss-free";
+
 impl Rule {
+    /// The axis whose values are judged one by one; `None` where there is none, or all its values make one figure.
+    pub fn axis(&self) -> Option<&String> {
+        self.along.as_ref().filter(|_| self.figure != SUSTAINED)
+    }
+
+    /// Whether trials of a verdict count.
+    pub fn counts(&self, verdict: &str) -> bool {
+        match &self.verdicts[..] {
+            [] => verdict == "valid",
+            named => named.iter().any(|one| one == verdict),
+        }
+    }
+
     /// The cells of a side: the rule's, where the side says nothing else.
     pub fn cells(&self, side: &Filter) -> Filter {
         let mut filter = self.filter.clone();

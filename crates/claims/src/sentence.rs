@@ -2,7 +2,7 @@
 
 use pubgauge_quantities::shown::{decimals, number};
 
-use crate::rule::{Bounds, Claim, Count, Filter, Judge, Part, Points, Rule, Steps};
+use crate::rule::{Bounds, Claim, Count, Filter, Judge, Part, Points, Rule, SUSTAINED, Steps};
 
 /// A number of a claim as the study writes it.
 fn exact(value: f64) -> String {
@@ -80,7 +80,10 @@ fn names(sides: &[crate::rule::Side], with: &str) -> String {
 }
 
 fn sentence(rule: &Rule, show: &dyn Fn(&str, f64) -> String) -> String {
-    let figure = &rule.figure;
+    let figure = match &rule.along {
+        Some(axis) if rule.figure == SUSTAINED => &format!("largest {axis} sustained"),
+        _ => &rule.figure,
+    };
     let wide = |b: Bounds| if rule.wide { b.wide() } else { b };
     let unit = |value: f64| {
         if rule.gap {
@@ -117,7 +120,7 @@ fn sentence(rule: &Rule, show: &dyn Fn(&str, f64) -> String) -> String {
     let among = values.map_or(String::new(), |values| {
         format!(" of {}", listed(values, ", "))
     });
-    let at = match (&rule.along, rule.points) {
+    let at = match (rule.axis(), rule.points) {
         (None, _) => String::new(),
         (Some(axis), Points::Every) => format!(" at every {axis}{among}"),
         (Some(axis), Points::Some) => format!(" at one {axis} at least{among}"),

@@ -64,15 +64,19 @@ pub struct Drain {
     pub span: Nanos,
 }
 
-/// Latencies of one interval over all flows, for the series.
+/// Latencies of one interval, for the series; 0 of what has no value.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct IntervalLatency {
     /// Median, ns.
     pub p50: u64,
+    /// 90th percentile, ns.
+    pub p90: u64,
     /// 99th percentile, ns.
     pub p99: u64,
     /// Largest, ns.
     pub max: u64,
+    /// 90th percentile from the actual send, ns.
+    pub from_send_p90: u64,
 }
 
 /// Everything a trial gave.
@@ -88,8 +92,8 @@ pub struct TrialRecord {
     pub times: BTreeMap<(u32, Measure), Histogram<u64>>,
     /// The histograms interval by interval.
     pub intervals: Intervals,
-    /// Latency over all flows, interval by interval.
-    pub latency_by_interval: BTreeMap<u32, IntervalLatency>,
+    /// Latency interval by interval: over all flows (`None`), and of each flow.
+    pub latency_by_interval: BTreeMap<(u32, Option<u32>), IntervalLatency>,
     /// The series: what had happened by each cut (see [`crate::series::Cuts`]), and by the end of the
     /// drain.
     pub series: Vec<Moment>,

@@ -192,6 +192,9 @@ counts! {
         pub warm_up_unique: u64,
         /// As [`FlowRecording::passed_over`], of warm-up messages.
         pub warm_up_passed_over: u64,
+        /// For how long its publishers were held back within the measurement, ns, added up over them: from when the
+        /// system did not take a message, or a bound on what is under way let none go, until the next one was taken.
+        pub held_back: u64,
         /// Ping-pong: answers published.
         pub replies: u64,
         /// Ping-pong: measured questions whose answer has come.

@@ -47,6 +47,8 @@ struct Local {
     turn: u32,
     /// The system takes no more from it just now.
     blocked: bool,
+    /// Since when the system has not taken a message of it.
+    blocked_since: Option<Nanos>,
     /// Since when measured messages have been due to it while it is not connected.
     out_since: Option<Nanos>,
 }
@@ -261,6 +263,7 @@ impl Sending {
                     topics: publisher.topics.len() as u32,
                     turn: 0,
                     blocked: false,
+                    blocked_since: None,
                     out_since: None,
                 });
                 self.by_client.push((client.0, local));
@@ -490,6 +493,11 @@ impl Sending {
             },
             tag(stream, kind, sent),
         );
+        if outcome == Publish::Blocked || state.blocked_since.is_some() {
+            self.held_back(local, outcome, now);
+        }
+        let state = &self.locals[local as usize];
+        let outlet = &mut self.outlets[(state.first_outlet + topic) as usize];
         let counts = &mut self.flows[state.flow as usize];
         match outcome {
             Publish::Accepted => {
@@ -525,6 +533,28 @@ impl Sending {
             _ => {}
         }
         outcome
+    }
+
+    /// Notes that the system did not take a message of a publisher, or that it takes them again.
+    #[cold]
+    fn held_back(&mut self, local: u32, outcome: Publish, now: Nanos) {
+        let state = &mut self.locals[local as usize];
+        if outcome == Publish::Blocked {
+            // `now` may be older: messages that are sent together share a reading of the clock.
+            let clock = &self.clock;
+            state.blocked_since.get_or_insert_with(|| clock.now());
+        } else if let Some(since) = state.blocked_since.take() {
+            let flow = state.flow;
+            self.add_held_back(flow, since..now, 1);
+        }
+    }
+
+    /// Adds a span for which some publishers of a flow were held back, as far as it lies in the measurement.
+    fn add_held_back(&mut self, flow: u32, span: Range<Nanos>, publishers: u64) {
+        let Some(table) = self.table else { return };
+        let to = span.end.min(table.end);
+        let ns = to.saturating_sub(span.start.max(table.measure));
+        self.flows[flow as usize].held_back += ns * publishers;
     }
 
     /// Notes that a measured message was refused, or fell due while its publisher was not connected.

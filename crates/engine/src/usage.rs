@@ -110,3 +110,41 @@ pub fn threads() -> Vec<u32> {
         })
         .unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    /// A library's thread that uses 60 ms of a processor while the worker waits for it.
+    #[test]
+    fn a_library_thread_is_told_from_the_worker() {
+        const PLANTED: Nanos = 60_000_000;
+        let (tell, told) = channel();
+        let (begin, begun) = channel::<()>();
+        let (end, ended) = channel::<()>();
+        let library = std::thread::spawn(move || {
+            // SAFETY: the call has no arguments and cannot fail.
+            let _ = tell.send(unsafe { libc::gettid() } as u32);
+            let _ = begun.recv();
+            let from = running();
+            while running() - from < PLANTED {}
+            let _ = tell.send(0);
+            let _ = ended.recv();
+        });
+        let thread = told.recv().expect("its number");
+        let before = Reading::take(&Clock::Monotonic, &[thread]);
+        begin.send(()).expect("it waits");
+        told.recv().expect("it is done");
+        let usage = Reading::take(&Clock::Monotonic, &[thread]).since(&before);
+        let of_library = usage.running - usage.own_running;
+        assert!(of_library >= PLANTED, "{usage:?}");
+        assert!(
+            of_library < 2 * PLANTED && usage.own_running < PLANTED,
+            "{usage:?}"
+        );
+        end.send(()).expect("it waits");
+        library.join().expect("no panic");
+    }
+}

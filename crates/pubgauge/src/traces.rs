@@ -143,6 +143,7 @@ fn format(args: &ConvertArgs) -> Result<TraceFormat, Ending> {
             members.collect()
         }),
         payload: args.payload.as_ref().map(column),
+        skip_incomplete: args.skip_incomplete.then_some(true),
         drop_repeats: args.drop_repeats.as_ref().map(column),
         on_change: args
             .on_change

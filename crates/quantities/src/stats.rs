@@ -114,6 +114,13 @@ pub enum Estimate {
         /// Upper bound.
         high: f64,
     },
+    /// A share of repeats (Wilson's interval).
+    Share {
+        /// Repeats that count towards it.
+        hits: usize,
+        /// All of them, one at least.
+        all: usize,
+    },
 }
 
 impl Estimate {
@@ -168,6 +175,7 @@ impl Estimate {
             Estimate::Between { low, high } if high.is_infinite() => low,
             Estimate::Between { low, high } if low.is_infinite() => high,
             Estimate::Between { low, high } => (low + high) / 2.0,
+            Estimate::Share { hits, all } => hits as f64 / all as f64,
         }
     }
 
@@ -180,6 +188,7 @@ impl Estimate {
     pub fn interval_at(&self, confidence: f64) -> (f64, f64) {
         match *self {
             Estimate::Between { low, high } => (low, high),
+            Estimate::Share { hits, all } => wilson(hits, all, confidence),
             Estimate::Mean {
                 mean,
                 error,
@@ -205,8 +214,10 @@ impl Estimate {
     /// About how many repeats would make its interval at a confidence narrower than `distance` on either side that it
     /// has; `None` where repeats do not help.
     pub fn repeats_for(&self, distance: f64, confidence: f64) -> Option<u32> {
-        let Estimate::Mean { repeats, .. } = *self else {
-            return None;
+        let repeats = match *self {
+            Estimate::Mean { repeats, .. } => repeats,
+            Estimate::Share { all, .. } => all,
+            Estimate::Between { .. } => return None,
         };
         let (low, high) = self.without(Lacks::default()).interval_at(confidence);
         let needed = (repeats as f64 * ((high - low) / 2.0 / distance).powi(2)).ceil();

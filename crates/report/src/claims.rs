@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use pubgauge_claims::{
-    Absent, CellKey, Claim, Curve, Figures, Observation, Outcome, Picture, Point, Run,
+    Absent, CellKey, Claim, Curve, Figures, Observation, Outcome, Picture, Point, RECORDING, Run,
     SearchedLimit, words,
 };
 use pubgauge_driver::{Capability, Support};
@@ -13,9 +13,10 @@ use pubgauge_quantities::written::amount;
 use pubgauge_results::claim::{ClaimCurve, ClaimOutcome, ClaimPicture, ClaimPoint, ClaimVerdict};
 use pubgauge_results::criterion;
 use pubgauge_results::figure::{Figure, Unit, capabilities};
+use pubgauge_results::recording::{RecordedDay, RecordedHours, RecordingInfo};
 use pubgauge_results::search::Search;
 use pubgauge_results::{
-    AxisValue, CapabilityAnswer, FlowSeriesRecord, Results, SeriesRecord, Trial,
+    AxisValue, CapabilityAnswer, FlowSeriesRecord, Results, SeriesRecord, Status, Trial,
 };
 use pubgauge_results::{network, window};
 
@@ -69,6 +70,14 @@ fn over<T>(results: &Results, claims: &[Claim], of: &dyn Fn(&Claim, &Run<'_>) ->
         verdict: trial.verdict.status.word().to_owned(),
         figures,
     });
+    let recorded = OfDay::all(&results.study.recordings);
+    let days = recorded.iter().map(|of| Observation {
+        cell: of.cell(),
+        repeat: of.day.day as u32,
+        round: 0,
+        verdict: Status::Valid.word().to_owned(),
+        figures: of,
+    });
     let limits = results.searches.iter().map(|search| SearchedLimit {
         cell: cell_of_search(search),
         low: search.low.unwrap_or(0.0),
@@ -96,7 +105,7 @@ fn over<T>(results: &Results, claims: &[Claim], of: &dyn Fn(&Claim, &Run<'_>) ->
     // What is missing in a run that was cut off need not be what its scale leaves out.
     let whole = results.trials.len() >= results.study.planned_trials as usize;
     let run = Run {
-        trials: trials.collect(),
+        trials: trials.chain(days).collect(),
         limits: limits.collect(),
         absent: absent.chain(at_some_share).collect(),
         networks: networks(results),
@@ -259,6 +268,51 @@ pub(crate) fn unit(name: &str) -> &'static str {
     plain(name).map_or("", |figure| figure.unit.suffix())
 }
 
+/// Some hours of a day of a recording, in place of a trial.
+struct OfDay<'a> {
+    recording: &'a RecordingInfo,
+    hours: &'a RecordedHours,
+    day: &'a RecordedDay,
+}
+
+impl OfDay<'_> {
+    fn all(recordings: &[RecordingInfo]) -> Vec<OfDay<'_>> {
+        let hours = recordings
+            .iter()
+            .flat_map(|recording| recording.hours.iter().map(move |hours| (recording, hours)));
+        let day = |(recording, hours)| {
+            let of = move |day| OfDay {
+                recording,
+                hours,
+                day,
+            };
+            let hours: &RecordedHours = hours;
+            hours.days.iter().map(of)
+        };
+        hours.flat_map(day).collect()
+    }
+
+    fn cell(&self) -> CellKey {
+        CellKey {
+            axes: vec![
+                (RECORDING.to_owned(), self.recording.name.clone()),
+                ("hours".to_owned(), self.hours.name.clone()),
+            ],
+            ..CellKey::default()
+        }
+    }
+}
+
+impl Figures for OfDay<'_> {
+    fn figure(&self, _flow: Option<&str>, name: &str) -> Option<f64> {
+        self.hours.figure(self.day, name)
+    }
+
+    fn windows(&self, _flow: Option<&str>, _name: &str) -> Vec<f64> {
+        Vec::new()
+    }
+}
+
 /// The figures of a trial by their names in studies.
 struct OfTrial<'a> {
     trial: &'a Trial,
@@ -291,6 +345,22 @@ impl OfTrial<'_> {
             capabilities: system.map_or(&[], |system| &system.answers),
         }
     }
+}
+
+/// The value of a series in a record of a trial or of a flow, by the name of the series.
+macro_rules! series {
+    ($name:expr) => {
+        match $name {
+            "latency.p50" => |s| came(s.latency_p50_ns),
+            "latency.p90" => |s| came(s.latency_p90_ns),
+            "latency.p99" => |s| came(s.latency_p99_ns),
+            "latency.max" => |s| came(s.latency_max_ns),
+            "latency-from-send.p90" => |s| came(s.latency_from_send_p90_ns),
+            "published-rate" => |s| Some(s.published as f64),
+            "delivered-rate" => |s| Some(s.delivered as f64),
+            _ => return Vec::new(),
+        }
+    };
 }
 
 impl Figures for OfTrial<'_> {
@@ -338,24 +408,18 @@ impl Figures for OfTrial<'_> {
             before >= from - 1e-6 && t_s > from && t_s <= to + 1e-6
         };
         if let Some(flow) = flow {
-            let of: fn(&FlowSeriesRecord) -> f64 = match name {
-                "published-rate" => |s| s.published as f64,
-                "delivered-rate" => |s| s.delivered as f64,
-                _ => return Vec::new(),
-            };
+            let of: fn(&FlowSeriesRecord) -> Option<f64> = series!(name);
             let flows = self.trial.flows.iter().filter(|f| f.name == flow);
             let seconds = flows.flat_map(|f| &f.series).filter(|s| measured(s.t_s));
-            return seconds.map(of).collect();
+            return seconds.filter_map(of).collect();
         }
-        let of: fn(&SeriesRecord) -> Option<f64> = match name {
-            "latency.p50" => |s| (s.delivered > 0).then_some(s.latency_p50_ns as f64),
-            "latency.p99" => |s| (s.delivered > 0).then_some(s.latency_p99_ns as f64),
-            "latency.max" => |s| (s.delivered > 0).then_some(s.latency_max_ns as f64),
-            "published-rate" => |s| Some(s.published as f64),
-            "delivered-rate" => |s| Some(s.delivered as f64),
-            _ => return Vec::new(),
-        };
+        let of: fn(&SeriesRecord) -> Option<f64> = series!(name);
         let seconds = self.trial.series.iter().filter(|s| measured(s.t_s));
         seconds.filter_map(of).collect()
     }
+}
+
+/// A time of a record; `None` where nothing came.
+fn came(ns: u64) -> Option<f64> {
+    (ns > 0).then_some(ns as f64)
 }

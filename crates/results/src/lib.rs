@@ -12,6 +12,7 @@
 //! - [`host`]: hosts that workers ran on; [`one_way`]: which one-way times between them can be quoted.
 //! - [`place`]: files below a folder, written whole and through no link.
 //! - [`processors`]: shares of the machine's processors.
+//! - [`recording`]: recordings that claims are judged by, day by day.
 //! - [`schema`]: the JSON Schema of `results.json`.
 //! - [`comparison`]: cells judged against each other.
 //! - [`search`]: searches for a limit.
@@ -36,6 +37,7 @@ pub mod on_request;
 pub mod one_way;
 pub mod place;
 pub mod processors;
+pub mod recording;
 pub mod schema;
 pub mod search;
 pub mod shell;

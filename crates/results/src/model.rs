@@ -13,6 +13,7 @@ use crate::claim::ClaimOutcome;
 use crate::comparison::PairComparison;
 use crate::criterion::spec::CriterionSpec;
 pub use crate::distribution::Distribution;
+use crate::recording::RecordingInfo;
 use crate::search::{NotMeasured, Search};
 use crate::traffic::NetworkInfo;
 pub use parts::*;
@@ -113,6 +114,9 @@ pub struct StudyInfo {
     /// What each system of the run can do, as its driver and its file say.
     #[serde(default)]
     pub capabilities: Vec<SystemCapabilities>,
+    /// Recordings that claims are judged by, day by day.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub recordings: Vec<RecordingInfo>,
     /// The size of the study that was chosen by name; absent: the study as written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scale: Option<String>,

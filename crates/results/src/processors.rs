@@ -54,6 +54,7 @@ mod tests {
             client_cpu_s: ClientCpu {
                 publishers: 6.0,
                 subscribers: 4.0,
+                ..ClientCpu::default()
             },
             system_cpu_s: Some(15.0),
             circumstances: Circumstances {

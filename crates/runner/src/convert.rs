@@ -11,6 +11,7 @@ use pubgauge_results::model::{
     FlowFigures, HeldLimits, OddCounts, PhaseCounts, Questions, System, Trial, Verdict, WorkerLoad,
 };
 use pubgauge_results::verdict::judge;
+use pubgauge_testbed::OwnMemory;
 use pubgauge_workload::{Exchange, Flow, Workload};
 
 use crate::describe::describe;
@@ -39,6 +40,8 @@ pub struct Beside {
     pub clocks: Option<Clocks>,
     /// The system's own counts beside those of its clients.
     pub checks: Vec<CountCheck>,
+    /// The memory of the system, as it says itself.
+    pub own_memory: OwnMemory,
     pub circumstances: Circumstances,
     /// Beside those of the clients, in words.
     pub errors: Vec<String>,
@@ -58,6 +61,7 @@ impl Beside {
             client_limits: None,
             clocks: None,
             checks: Vec::new(),
+            own_memory: OwnMemory::default(),
             circumstances,
             errors: Vec::new(),
             not_in_order: Vec::new(),
@@ -153,14 +157,19 @@ pub fn trial(
         round_trip_ns: some(Measure::RoundTrip),
         half_round_trip_ns: some(Measure::RoundTrip).map(|d| d.halved()),
         questions: Questions::sum(of_each_flow().filter_map(|f| questions(f.0, f.1))),
+        publishers_blocked: publishers_blocked(workload, record),
         client_cpu_s: ClientCpu {
-            publishers: cpu(record, Role::Publishers),
-            subscribers: cpu(record, Role::Subscribers),
+            publishers: cpu(record, Role::Publishers, |u| u.running),
+            subscribers: cpu(record, Role::Subscribers, |u| u.running),
+            publishers_library: Some(cpu(record, Role::Publishers, of_library)),
+            subscribers_library: Some(cpu(record, Role::Subscribers, of_library)),
         },
         client_processes: seen.client_processes,
         client_rss_bytes: seen.client_rss_bytes,
         system_cpu_s: seen.system_cpu_s,
         system_rss_bytes: seen.system_rss_bytes,
+        system_heap_bytes: beside.own_memory.heap,
+        system_memory_limit_bytes: beside.own_memory.limit,
         system_context_switches: seen.system_context_switches,
         system_busiest_thread_cpu: seen.system_busiest_thread_cpu,
         system_processes: seen.system_processes,
@@ -225,9 +234,26 @@ fn verdict(trial: &Trial) -> Verdict {
     verdict
 }
 
-fn cpu(record: &TrialRecord, role: Role) -> f64 {
+/// Processor time of the workers of a side, s.
+fn cpu(record: &TrialRecord, role: Role, of: fn(&Usage) -> Nanos) -> f64 {
     let of_role = record.recordings.iter().filter(|r| r.role == role);
-    seconds(of_role.map(|r| r.usage.running))
+    seconds(of_role.map(|r| of(&r.usage)))
+}
+
+/// Processor time of a library's threads beside the worker's own.
+fn of_library(usage: &Usage) -> Nanos {
+    usage.running.saturating_sub(usage.own_running)
+}
+
+/// Share of the measurement for which a publisher was held back, mean over all.
+fn publishers_blocked(workload: &Workload, record: &TrialRecord) -> Option<f64> {
+    let publishers: usize = workload
+        .flows
+        .iter()
+        .map(|flow| flow.publishers.len())
+        .sum();
+    let whole = publishers as f64 * record.duration() as f64;
+    (whole > 0.0).then(|| record.sum().held_back as f64 / whole)
 }
 
 /// The sum of spans in ns, s.

@@ -7,7 +7,7 @@ use pubgauge_network::HostRole;
 use pubgauge_results::model::{Broker, CountCheck, HeldLimits};
 use pubgauge_testbed::shares::Held;
 use pubgauge_testbed::{
-    Counting, Running, Site, Stopped, SystemCount, SystemCounts, SystemFile, SystemKind,
+    Counting, OwnMemory, Running, Site, Stopped, SystemCount, SystemCounts, SystemFile, SystemKind,
 };
 
 use crate::counters;
@@ -191,6 +191,20 @@ impl Instances {
         let mut checks = counters::checks(brief, record, &all, shown_as, &sum);
         checks.append(&mut alone);
         checks
+    }
+
+    /// What they say of their memory, together; nothing where one of them says nothing.
+    ///
+    /// # Errors
+    /// Why one that should say it does not.
+    pub fn own_memory(&self, counting: &[Option<Counting>]) -> Result<OwnMemory, String> {
+        let each = self.all.iter().zip(counting);
+        let told = each.map(|(one, counting)| match counting {
+            Some(counting) => counting.memory(one),
+            None => Ok(OwnMemory::default()),
+        });
+        let told: Vec<OwnMemory> = told.collect::<Result<_, _>>()?;
+        Ok(told.into_iter().reduce(OwnMemory::with).unwrap_or_default())
     }
 
     /// Stops all of a system with this name: how each ended, and what is to be said of those that did not end in

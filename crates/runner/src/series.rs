@@ -2,7 +2,7 @@
 
 use pubgauge_driver::Nanos;
 use pubgauge_engine::assignment::Role;
-use pubgauge_engine::conductor::{DrainEnd, Moment, TrialRecord};
+use pubgauge_engine::conductor::{DrainEnd, IntervalLatency, Moment, TrialRecord};
 use pubgauge_engine::recording::FlowRecording;
 use pubgauge_engine::series::Totals;
 use pubgauge_results::model::{AtStart, FlowSeriesRecord, SeriesRecord};
@@ -36,8 +36,7 @@ pub fn series(record: &TrialRecord, observed: &Observed) -> Vec<SeriesRecord> {
         if to.at <= from.at {
             continue;
         }
-        let latency = record.latency_by_interval.get(&(number as u32));
-        let latency = latency.copied().unwrap_or_default();
+        let latency = latency(record, number, None);
         let seen = observed.second((from.at + to.at) as f64 / 2.0 / SECOND);
         let passed = to.sum() - from.sum();
         series.push(SeriesRecord {
@@ -50,14 +49,22 @@ pub fn series(record: &TrialRecord, observed: &Observed) -> Vec<SeriesRecord> {
             backlog: backlogs[number + 1] as i64,
             waiting: to.sum().waiting,
             latency_p50_ns: latency.p50,
+            latency_p90_ns: latency.p90,
             latency_p99_ns: latency.p99,
             latency_max_ns: latency.max,
+            latency_from_send_p90_ns: latency.from_send_p90,
             publishers_cpu: publishers.unwrap_or(seen.publishers_cpu),
             subscribers_cpu: subscribers.unwrap_or(seen.subscribers_cpu),
             ..seen
         });
     }
     series
+}
+
+/// The latencies of an interval, of one flow or of all.
+fn latency(record: &TrialRecord, number: usize, flow: Option<u32>) -> IntervalLatency {
+    let of = record.latency_by_interval.get(&(number as u32, flow));
+    of.copied().unwrap_or_default()
 }
 
 /// Processors that the workers of a side used on average over the measurement.
@@ -75,6 +82,7 @@ pub fn of_flow(record: &TrialRecord, flow: usize) -> Vec<FlowSeriesRecord> {
         .filter(|(_, pair)| pair[1].at > pair[0].at)
         .map(|(number, pair)| {
             let passed = pair[1].flows[flow] - pair[0].flows[flow];
+            let latency = latency(record, number, Some(flow as u32));
             FlowSeriesRecord {
                 t_s: pair[1].at as f64 / SECOND,
                 published: passed.published,
@@ -82,6 +90,11 @@ pub fn of_flow(record: &TrialRecord, flow: usize) -> Vec<FlowSeriesRecord> {
                 delivered: passed.unique,
                 backlog: backlogs[number + 1],
                 waiting: pair[1].flows[flow].waiting,
+                latency_p50_ns: latency.p50,
+                latency_p90_ns: latency.p90,
+                latency_p99_ns: latency.p99,
+                latency_max_ns: latency.max,
+                latency_from_send_p90_ns: latency.from_send_p90,
             }
         })
         .collect()

@@ -12,7 +12,7 @@ use pubgauge_engine::parts::bounds;
 use pubgauge_engine::timetable::interval_of;
 use pubgauge_results::model::{Circumstances, HeldLimits, Trial};
 use pubgauge_results::store::TrialFiles;
-use pubgauge_testbed::{Stopped, SystemFile, SystemKind};
+use pubgauge_testbed::{OwnMemory, Stopped, SystemFile, SystemKind};
 use pubgauge_workload::{Arrivals, Workload};
 
 use crate::convert::{self, Beside};
@@ -166,11 +166,16 @@ fn measure(
     let ours = (&*spec.brief, &record);
     let brokers = &mut observed.processes.brokers;
     let checks = running.finish_counting(&counting, job, ours, brokers);
+    let (own_memory, unread) = match running.own_memory(&counting) {
+        Ok(told) => (told, None),
+        Err(why) => (OwnMemory::default(), Some(why)),
+    };
     let of = format!("trial {}, cell {}", job.asked.id, job.asked.cell);
-    let (logs, errors) = match logs(job.workload, &record, &of) {
+    let (logs, mut errors) = match logs(job.workload, &record, &of) {
         Ok(logs) => (logs, Vec::new()),
         Err(why) => (Vec::new(), vec![why]),
     };
+    errors.extend(unread.map(|why| format!("the system's memory was not read: {why}")));
     let files = TrialFiles {
         logs,
         configs: running.configs(),
@@ -205,6 +210,7 @@ fn measure(
         client_limits: workers.limits(environment.client.realtime),
         clocks,
         checks,
+        own_memory,
         errors,
         not_in_order,
         ..Beside::nothing(circumstances)

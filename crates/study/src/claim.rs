@@ -4,7 +4,9 @@ mod figures;
 mod judges;
 mod sides;
 
-use pubgauge_claims::{Claim, Filter, Group, Judge, Needs, Part, Points, Rule, Side};
+use pubgauge_claims::{
+    Claim, Filter, Group, Judge, LOSS_FREE, Needs, Part, Points, Rule, SUSTAINED, Side,
+};
 
 use self::figures::check_figure;
 use self::figures::percent;
@@ -254,7 +256,11 @@ fn check(file: &RuleFile, rule: &Rule) -> At<()> {
             ))
     {
         "`gap` is of two `sides` or more, without `against`, and is judged by `value`, `rises`, `falls` or `flat`"
-    } else if rule.figure == "limit"
+    } else if rule.figure == SUSTAINED && rule.along.is_none() {
+        "`sustained` needs `along`: the axis of the grid whose largest value is asked for"
+    } else if rule.figure == LOSS_FREE && !matches!(rule.judge, Judge::Value(_) | Judge::Count(_)) {
+        "a share of trials is judged by `value` or `count`"
+    } else if ["limit", SUSTAINED].contains(&&*rule.figure)
         && !matches!(
             rule.judge,
             Judge::Ratio(_) | Judge::Value(_) | Judge::Equal(_)

@@ -9,6 +9,7 @@ mod flow;
 mod network;
 mod payload;
 mod phases;
+mod recording;
 mod search;
 mod settings;
 mod testbed;
@@ -33,6 +34,7 @@ pub use self::flow::{
 pub use self::network::{HostsFile, LocalFile, LocalHostsFile, NetworkFile};
 pub use self::payload::{Drawn, LogNormalSizes, NormalSizes, OneSize, PayloadFile, UniformSizes};
 pub use self::phases::{PhasesFile, UntilCount, UntilFile, WindowFile};
+pub use self::recording::{DaysFile, RecordingFile};
 pub use self::search::SearchFile;
 pub use self::settings::NamedSettings;
 pub use self::testbed::{LimitsFile, TestbedFile};
@@ -90,6 +92,9 @@ pub struct StudyFile {
     /// Recorded traces, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub trace: BTreeMap<String, TraceFile>,
+    /// Recordings that claims are judged by, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub recording: BTreeMap<String, RecordingFile>,
     /// What devices and applications do; several workloads are all run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub workload: Vec<WorkloadFile>,

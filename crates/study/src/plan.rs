@@ -156,6 +156,11 @@ impl Study {
             }
         }
         self.check_shares(&trials)?;
+        let mut found = Vec::new();
+        let recordings = resolve::recordings(&base, &self.folder, &mut found);
+        if !found.is_empty() {
+            return Err(self.clashed(&self.tree, &found));
+        }
         if trials.is_empty() {
             let left_out: Vec<String> = all_notes.into_iter().collect();
             let message = format!("nothing is left to run: {}", left_out.join("; "));
@@ -190,6 +195,7 @@ impl Study {
             scale: self.scale.clone(),
             criteria,
             claims,
+            recordings,
             unsupported: Vec::new(),
             notes: all_notes.into_iter().collect(),
             resolved: restored(&resolved, &self.tree),

@@ -7,6 +7,7 @@ use pubgauge_driver::{Settings, Unsupported};
 use pubgauge_network::{HostSizes, Network};
 use pubgauge_quantities::Share;
 use pubgauge_results::criterion::CriterionSpec;
+use pubgauge_results::recording::RecordingInfo;
 use pubgauge_workload::{SECOND, Trace, Until, Workload};
 
 use crate::compare::ComparePlan;
@@ -36,6 +37,8 @@ pub struct Plan {
     pub criteria: Vec<CriterionSpec>,
     /// The claims, judged by what was measured.
     pub claims: Vec<Claim>,
+    /// Recordings that claims are judged by, counted day by day.
+    pub recordings: Vec<RecordingInfo>,
     /// Cells that a system cannot honour; filled by [`Plan::split_unsupported`].
     pub unsupported: Vec<UnsupportedTrial>,
     /// Where the plan differs from the letter of the study, in words.

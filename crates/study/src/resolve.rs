@@ -2,6 +2,7 @@
 //! numbered.
 
 mod checks;
+mod recordings;
 mod topics;
 mod traces;
 
@@ -22,6 +23,7 @@ use crate::file::{
 };
 use crate::phases::resolve_phases;
 pub(crate) use checks::{check_bed, check_parts};
+pub(crate) use recordings::recordings;
 pub(crate) use traces::Traces;
 
 /// Largest message in bytes: what MQTT can carry.

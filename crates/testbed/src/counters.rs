@@ -40,6 +40,26 @@ pub struct SystemCounts {
     pub delivered: Option<SystemCount>,
 }
 
+/// The memory of a system, as it says itself; `None` of what it does not say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OwnMemory {
+    /// Heap in use after a collection, the largest since the system was started, bytes.
+    pub heap: Option<u64>,
+    /// Memory that it limits itself to, bytes.
+    pub limit: Option<u64>,
+}
+
+impl OwnMemory {
+    /// That of two brokers together; what one of them does not say is not known of both.
+    pub fn with(self, other: OwnMemory) -> OwnMemory {
+        let sum = |a: Option<u64>, b: Option<u64>| Some(a?.saturating_add(b?));
+        OwnMemory {
+            heap: sum(self.heap, other.heap),
+            limit: sum(self.limit, other.limit),
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SystemCount {
@@ -184,6 +204,19 @@ impl Counting {
             }
         }
         counted
+    }
+
+    /// What the system says of its memory, once the trial's clients have closed.
+    ///
+    /// # Errors
+    /// Why it says nothing, where its file says that it does.
+    pub fn memory(&self, running: &Running) -> Result<OwnMemory, String> {
+        if running.ended().is_some() {
+            return Ok(OwnMemory::default());
+        }
+        let until = Instant::now() + self.time_out();
+        let read = || http::read_memory(&self.counters, until);
+        namespace::on(running.host(), read).map_err(|error| error.to_string())?
     }
 
     /// The counts once two readings in a row are alike: messages of a probe may still arrive.

@@ -38,7 +38,7 @@ mod syscalls;
 pub mod template;
 
 pub use catalog::{Catalog, CatalogError};
-pub use counters::{Counting, SystemCount, SystemCounts};
+pub use counters::{Counting, OwnMemory, SystemCount, SystemCounts};
 pub use external::{AddressError, PASSWORD_VARIABLE, from_address, join_addresses, password};
 pub use file::{
     Deviation, FileError, Install, Maven, Probe, SystemFile, SystemKind, UnknownVariant,

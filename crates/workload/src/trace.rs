@@ -7,6 +7,7 @@
 
 mod builder;
 mod convert;
+pub mod days;
 mod format;
 mod read;
 mod source;

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use pubgauge_workload::schedule::{Replay, ReplayMode};
+use pubgauge_workload::trace::days::{DAY, DayReadings, Days};
 use pubgauge_workload::trace::{OnChange, TimeFormat, TraceColumn, TraceFormat};
 use pubgauge_workload::{
     Arrivals, Exchange, Flow, Publisher, SECOND, Schedule, Sizes, Trace, TraceSource,
@@ -174,6 +175,52 @@ fn bike_stations() {
         .into();
     let changes = Trace::read(&source).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(changes.readings.len(), 65_977);
+}
+
+/// A sensor on a tower: send on change keeps more readings about noon than in the rest of the day.
+#[test]
+fn a_sensor_on_a_tower() {
+    const HOUR: u64 = 3600 * SECOND;
+    let folder = data().join("campusiot-lorawan");
+    let change = |column: &str, absolute| OnChange {
+        column: name(column),
+        absolute: Some(absolute),
+        relative: None,
+    };
+    let source = TraceSource {
+        files: vec![folder.join("TourPerret__ems-tourperret-A81758FFFE04B1C1.ndjson.gz")],
+        format: Some(TraceFormat {
+            time: name("_timestamp"),
+            time_format: Some(TimeFormat::EpochMs),
+            device: Some(name("dev_eui")),
+            size: Some(name("payload_size")),
+            skip_incomplete: Some(true),
+            on_change: vec![
+                change("/decoded/payload/temperature", 0.5),
+                change("/decoded/payload/humidity", 2.0),
+            ],
+            ..TraceFormat::default()
+        }),
+        sort: true,
+    };
+    let days = Days {
+        utc_offset: HOUR as i64,
+        hours: vec![
+            vec![11 * HOUR..14 * HOUR],
+            vec![0..11 * HOUR, 14 * HOUR..DAY],
+        ],
+        least: 3,
+        ..Days::default()
+    };
+    let found = days.of(&source).unwrap_or_else(|error| panic!("{error}"));
+    let share = |of: &[DayReadings]| {
+        let each = of.iter().map(|day| day.kept as f64 / day.readings as f64);
+        each.sum::<f64>() / of.len() as f64
+    };
+    let [noon, rest] = [share(&found[0]), share(&found[1])];
+    assert_eq!(found[0].len(), 157);
+    assert!((noon - 0.668).abs() < 0.005, "{noon}");
+    assert!((0.44..0.50).contains(&rest), "{rest}");
 }
 
 #[test]

@@ -6,9 +6,10 @@ use pubgauge_quantities::shown;
 use pubgauge_quantities::stats::{Estimate, Lacks};
 use pubgauge_quantities::written::amount;
 
+use super::sustained::sustained;
 use crate::curve::{FEWEST, growth, spread_of_steps, spread_of_windows, too_few, variation};
 use crate::decide::{Finding, Lack, Outcome, Show, Ways, inside};
-use crate::rule::{Count, Filter, Judge, Rule, admits, range};
+use crate::rule::{Count, Filter, Judge, Rule, SUSTAINED, admits, range};
 
 /// What a run measured.
 pub struct Run<'a> {
@@ -30,7 +31,7 @@ pub struct Run<'a> {
 
 impl Run<'_> {
     /// Why nothing is known of a cell that the run does not have.
-    fn not_measured_for(&self, filter: &Filter) -> String {
+    pub(super) fn not_measured_for(&self, filter: &Filter) -> String {
         let absent = self.absent.iter().find(|absent| absent.cell.passes(filter));
         match absent {
             Some(absent) => absent.reason.clone(),
@@ -146,7 +147,7 @@ pub struct SearchedLimit {
 impl CellKey {
     /// Its value of a key of a filter: `system`, `settings`, `workload`, or an axis by its whole name or the
     /// last part of it.
-    fn value(&self, key: &str) -> Option<&str> {
+    pub(super) fn value(&self, key: &str) -> Option<&str> {
         match key {
             "system" => Some(&self.system),
             "settings" => Some(&self.settings),
@@ -218,7 +219,7 @@ pub(super) fn within(
 /// The values of a rule's axis: those that its filter names, in that order; else (or with a range) all that
 /// cells of any side have, in rising order. One without a name where there is no axis.
 pub(super) fn points(run: &Run<'_>, rule: &Rule, sides: &[&Filter]) -> Vec<String> {
-    let Some(axis) = &rule.along else {
+    let Some(axis) = rule.axis() else {
         return vec![String::new()];
     };
     if let Some(named) = rule.filter.get(axis)
@@ -264,7 +265,7 @@ impl Series {
         let filter = rule.cells(side);
         let each = |point: &String| {
             let mut filter = filter.clone();
-            if let Some(axis) = &rule.along {
+            if let Some(axis) = rule.axis() {
                 filter.insert(axis.clone(), vec![point.clone()]);
             }
             let found = measured(run, rule, &filter).map_err(|lack| lack.at(&at(&name, point)));
@@ -376,8 +377,16 @@ impl Series {
     }
 }
 
+/// Whether a trial shows the system's limit. Those must not be left out: the rest would flatter it.
+pub(super) fn is_of_system(trial: &Observation<'_>) -> bool {
+    ["overloaded", "lossy", "broken"].contains(&&*trial.verdict)
+}
+
 /// The one cell that a filter lets through: its trials that count, or its limit.
 fn measured(run: &Run<'_>, rule: &Rule, filter: &Filter) -> Result<Measured, Lack> {
+    if rule.figure == SUSTAINED {
+        return sustained(run, rule, filter);
+    }
     if rule.figure == "limit" {
         let mut limits = run.limits.iter().filter(|limit| limit.cell.passes(filter));
         return match (limits.next(), limits.next()) {
@@ -408,18 +417,9 @@ fn measured(run: &Run<'_>, rule: &Rule, filter: &Filter) -> Result<Measured, Lac
             ..why.into()
         });
     }
-    let counts = |t: &&&Observation<'_>| {
-        if rule.verdicts.is_empty() {
-            t.verdict == "valid"
-        } else {
-            rule.verdicts.contains(&t.verdict)
-        }
-    };
-    // Trials that show the system's limit must not be left out: the rest would flatter it. Those that the client
-    // limited may be.
-    let of_system =
-        |t: &&&Observation<'_>| ["overloaded", "lossy", "broken"].contains(&&*t.verdict);
-    if let Some(bad) = trials.iter().find(|t| !counts(t) && of_system(t)) {
+    let counts = |t: &&&Observation<'_>| rule.counts(&t.verdict);
+    // Trials that the client limited may be left out.
+    if let Some(bad) = trials.iter().find(|t| !counts(t) && is_of_system(t)) {
         let number = trials.iter().filter(|t| t.verdict == bad.verdict).count();
         return Err(format!("{number} of {} repeats {}", trials.len(), bad.verdict).into());
     }

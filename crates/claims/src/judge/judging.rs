@@ -2,7 +2,7 @@
 
 use pubgauge_quantities::stats::Estimate;
 
-use super::cells::{self, Run, Series, estimate};
+use super::cells::{self, Run, Series};
 use super::choice::Choice;
 use super::{gap, looks};
 use crate::decide::{Finding, Lack, Ways};
@@ -97,7 +97,7 @@ impl Judging<'_> {
             .iter()
             .map(|(f, s)| (*f, &s.points[point].1))
             .collect();
-        estimate(&terms, logs, self.rule.paired)
+        self.estimated(&terms, logs)
     }
 
     pub(super) fn part(&self, outer: Ways) -> Finding {

@@ -59,7 +59,7 @@ pub fn pictures(claim: &Claim, run: &Run<'_>) -> Vec<Picture> {
     let parts = parts.filter(|part| lacks(part, run).is_none());
     let rules = parts.flat_map(|part| part.rules().into_iter().map(move |rule| (part, rule)));
     let drawn = rules.filter_map(|(part, rule)| {
-        let axis = rule.along.clone()?;
+        let axis = rule.axis()?.clone();
         let sides = curves(rule, run);
         let some = sides.iter().any(|side| !side.points.is_empty());
         some.then(|| Picture {

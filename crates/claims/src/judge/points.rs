@@ -3,11 +3,12 @@
 use pubgauge_quantities::shown;
 use pubgauge_quantities::stats::Estimate;
 
-use super::cells::{self, estimate};
+use super::cells::{self, Measured, estimate};
 use super::judging::{Judging, Line, log_range};
+use super::sustained::share;
 use crate::curve::shown_ratio;
 use crate::decide::{Estimated, Finding, Lack, Ways, joint};
-use crate::rule::{Bounds, Judge, Points};
+use crate::rule::{Bounds, Judge, LOSS_FREE, Points};
 
 impl Judging<'_> {
     /// The points of each line, by themselves.
@@ -80,7 +81,19 @@ impl Judging<'_> {
             .iter()
             .flat_map(|(factor, s)| s.points.iter().map(move |(_, m)| (factor * share, m)))
             .collect();
-        self.point(line, ways, &|logs| estimate(&terms, logs, self.rule.paired))
+        self.point(line, ways, &|logs| self.estimated(&terms, logs))
+    }
+
+    /// A sum of points, each times its factor; of a figure that is a share of trials, the share over all points.
+    pub(super) fn estimated(
+        &self,
+        terms: &[(f64, &Result<Measured, Lack>)],
+        logs: bool,
+    ) -> Result<Estimate, Lack> {
+        match self.rule.figure.as_str() {
+            LOSS_FREE => share(terms),
+            _ => estimate(terms, logs, self.rule.paired),
+        }
     }
 
     fn point(
@@ -130,7 +143,10 @@ impl Judging<'_> {
             }
             Judge::Difference(bounds) => plainly(bounds),
             // A share may be 0 in some repeats, and has no logarithm then.
-            Judge::Value(bounds) if line.terms.iter().all(|(_, s)| s.positive()) => {
+            Judge::Value(bounds)
+                if self.rule.figure != LOSS_FREE
+                    && line.terms.iter().all(|(_, s)| s.positive()) =>
+            {
                 logs(wide(bounds), Box::new(move |log| plain(log.exp())))
             }
             Judge::Value(bounds) => plainly(bounds),

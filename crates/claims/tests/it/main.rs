@@ -6,4 +6,5 @@ mod judges;
 mod outcomes;
 mod planted;
 mod rounds;
+mod shares;
 mod traps;

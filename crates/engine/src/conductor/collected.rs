@@ -74,37 +74,80 @@ fn is_latency(measure: Measure) -> bool {
     matches!(measure, Measure::Latency | Measure::RoundTrip)
 }
 
-/// Latency of all flows and workers, record by record. A record of which something is lost is left out.
-pub(super) fn latency_by_record(intervals: &Intervals) -> BTreeMap<u32, IntervalLatency> {
-    let mut decoder = Deserializer::new();
+/// Latency of all workers, record by record: of all flows (`None`), and of each. A record of which something is lost is
+/// left out.
+pub(super) fn latency_by_record(
+    intervals: &Intervals,
+) -> BTreeMap<(u32, Option<u32>), IntervalLatency> {
     let mut latencies = BTreeMap::new();
-    let mut sum = histogram();
-    let mut lost = false;
+    let mut of_flow = [histogram(), histogram()];
+    let mut of_all = [histogram(), histogram()];
     for number in intervals.numbers() {
-        for interval in intervals.of(number) {
-            // What was encoded here decodes, to a histogram of equal bounds.
-            match interval {
-                Ok(interval) if is_latency(interval.measure) => {
-                    let bytes = &mut interval.histogram.as_slice();
-                    let values = decoder.deserialize::<u64, _>(bytes);
-                    lost |= !values.is_ok_and(|values| sum.add(values).is_ok());
-                }
-                Ok(_) => {}
-                Err(_) => lost = true,
+        let lost = each_flow(intervals, number, &mut of_flow, &mut |flow, histograms| {
+            for (sum, values) in of_all.iter_mut().zip(histograms) {
+                // Equal bounds by construction: adding cannot fail.
+                let _ = sum.add(values);
             }
+            latencies.extend(latency(histograms).map(|of| ((number, Some(flow)), of)));
+        });
+        if lost {
+            latencies.retain(|(of, _), _| *of != number);
+        } else {
+            latencies.extend(latency(&of_all).map(|of| ((number, None), of)));
         }
-        if !lost && !sum.is_empty() {
-            let latency = IntervalLatency {
-                p50: sum.value_at_quantile(0.5),
-                p99: sum.value_at_quantile(0.99),
-                max: sum.max(),
-            };
-            latencies.insert(number, latency);
-        }
-        lost = false;
-        sum.reset();
+        of_all.iter_mut().for_each(Histogram::reset);
     }
     latencies
+}
+
+/// Passes on the histograms of each flow of a record, of what the series shows and of latency from the send. Returns
+/// whether something of the record is lost.
+fn each_flow(
+    intervals: &Intervals,
+    number: u32,
+    sums: &mut [Histogram<u64>; 2],
+    take: &mut dyn FnMut(u32, &[Histogram<u64>; 2]),
+) -> bool {
+    let mut decoder = Deserializer::new();
+    let mut lost = false;
+    let mut current = None;
+    // Sorted by flow.
+    for interval in intervals.of(number) {
+        let Ok(interval) = interval else {
+            lost = true;
+            continue;
+        };
+        let which = match interval.measure {
+            Measure::LatencyFromSend => 1,
+            measure if is_latency(measure) => 0,
+            _ => continue,
+        };
+        if let Some(flow) = current
+            .replace(interval.flow)
+            .filter(|f| *f != interval.flow)
+        {
+            take(flow, sums);
+            sums.iter_mut().for_each(Histogram::reset);
+        }
+        // What was encoded here decodes, to a histogram of equal bounds.
+        let values = decoder.deserialize::<u64, _>(&mut interval.histogram.as_slice());
+        lost |= !values.is_ok_and(|values| sums[which].add(values).is_ok());
+    }
+    if let Some(flow) = current {
+        take(flow, sums);
+        sums.iter_mut().for_each(Histogram::reset);
+    }
+    lost
+}
+
+fn latency([values, from_send]: &[Histogram<u64>; 2]) -> Option<IntervalLatency> {
+    (!values.is_empty()).then(|| IntervalLatency {
+        p50: values.value_at_quantile(0.5),
+        p90: values.value_at_quantile(0.9),
+        p99: values.value_at_quantile(0.99),
+        max: values.max(),
+        from_send_p90: from_send.value_at_quantile(0.9),
+    })
 }
 
 #[cfg(test)]
@@ -141,9 +184,11 @@ mod tests {
         }
         assert!(collected.recent.len() <= RECENT);
         let latencies = latency_by_record(&collected.intervals);
-        assert_eq!(latencies.len(), 3_600);
+        assert_eq!(latencies.len(), 2 * 3_600);
         for (number, sum) in &expected {
-            let latency = latencies[number];
+            let latency = latencies[&(*number, None)];
+            assert_eq!(latency, latencies[&(*number, Some(0))]);
+            assert_eq!(latency.p90, sum.value_at_quantile(0.9));
             assert_eq!(latency.p99, sum.value_at_quantile(0.99));
             assert_eq!(latency.max, sum.max());
         }

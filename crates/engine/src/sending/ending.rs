@@ -3,7 +3,7 @@
 use pubgauge_driver::Nanos;
 use pubgauge_workload::Due;
 
-use super::{Pace, Sending};
+use super::{FlatOut, Pace, Sending};
 use crate::bursts::{BurstRecording, Bursts};
 use crate::parts::FlowParts;
 use crate::recording::FlowRecording;
@@ -38,8 +38,18 @@ impl Sending {
         };
         for local in 0..self.locals.len() as u32 {
             self.outage_ends(local, end);
+            let state = &mut self.locals[local as usize];
+            if let Some(since) = state.blocked_since.take() {
+                let flow = state.flow;
+                self.add_held_back(flow, since..end, 1);
+            }
         }
         for mut sender in std::mem::take(&mut self.senders) {
+            if let Pace::FlatOut(FlatOut { ready, window, .. }) = &sender.pace
+                && let Some((since, _)) = window.as_ref().and_then(|bound| bound.without)
+            {
+                self.add_held_back(sender.flow, since..end, ready.len() as u64);
+            }
             let Pace::Due(ahead) = &mut sender.pace else {
                 continue;
             };

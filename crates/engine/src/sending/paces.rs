@@ -204,7 +204,7 @@ impl Sending {
             }
             let granted = match window {
                 None => PER_STAMP,
-                Some(bound) => self.room(flow, bound, now),
+                Some(bound) => self.room(flow, bound, now, ready.len() as u64),
             };
             if granted == 0 {
                 return now + WINDOW_AGAIN;
@@ -281,11 +281,13 @@ impl Sending {
         if ready.is_empty() { Nanos::MAX } else { 0 }
     }
 
-    /// For how many messages there are tokens of a flow's window.
-    fn room(&mut self, flow: u32, bound: &mut FlowWindow, now: Nanos) -> u32 {
+    /// For how many messages there are tokens of a flow's window; `ready`: publishers that wait for them.
+    fn room(&mut self, flow: u32, bound: &mut FlowWindow, now: Nanos, ready: u64) -> u32 {
         let room = self.tokens[flow as usize] / bound.tokens;
         if room > 0 {
-            bound.without = None;
+            if let Some((since, _)) = bound.without.take() {
+                self.add_held_back(flow, since..now, ready);
+            }
             return room.min(u64::from(PER_STAMP)) as u32;
         }
         let (since, told) = *bound.without.get_or_insert((now, now));

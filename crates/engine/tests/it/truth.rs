@@ -272,6 +272,43 @@ fn back_pressure_shows_as_lateness_and_unsent_messages_not_as_calm() {
     assert!(from_send.value_at_quantile(0.5) < SECOND / 5);
 }
 
+/// Seconds of the measurement for which publishers were held back, added up over them.
+fn held_back_s(run: &Run) -> f64 {
+    run.record.sum().held_back as f64 / SECOND as f64
+}
+
+/// The planted times: nobody is held back; a stall of 2 s fills a system that takes 20 messages, at 100/s from two
+/// publishers within 0.2 s, and holds both back for the rest of it; a system with half of the capacity that is asked of it
+/// holds its publisher back all the time.
+#[test]
+fn blocked_time_is_that_of_the_system() {
+    let held = |publishers, per_s, behaviour| {
+        let work = workload(publishers, 1, Arrivals::Periodic { per_s });
+        let run = simulate(
+            work,
+            behaviour,
+            Settings::default(),
+            Clock::virtual_at(SECOND),
+        );
+        held_back_s(&run)
+    };
+    assert_eq!(held(2, 100.0, Behaviour::default()), 0.0);
+    let stalled = Behaviour {
+        stalls: vec![(5 * SECOND, 7 * SECOND)],
+        capacity: 20,
+        ..Behaviour::default()
+    };
+    let seconds = held(2, 100.0, stalled);
+    assert!((seconds - 2.0 * 1.8).abs() < 0.05, "{seconds}");
+    let slow = Behaviour {
+        service_ns: 2_000_000,
+        capacity: 50,
+        ..Behaviour::default()
+    };
+    let seconds = held(1, 1000.0, slow);
+    assert!((19.7..=20.0).contains(&seconds), "{seconds}");
+}
+
 #[test]
 fn acknowledgements_are_timed() {
     let settings = Settings {
@@ -431,6 +468,10 @@ fn flat_out_without_back_pressure_is_bounded_by_a_window() {
     // Little's law: 1,000 under way at 10 ms each is 100,000/s.
     let per_s = delivered_per_s(&run.record);
     assert!((90_000.0..112_000.0).contains(&per_s), "{per_s}");
+    // Of each 10 ms the messages themselves take 0.1 ms, and the window holds the publisher back for the rest, but for
+    // what it lets go while messages of the last 10 ms still come.
+    let held_back = held_back_s(&run);
+    assert!((1.0..2.0).contains(&held_back), "{held_back}");
 }
 
 #[test]

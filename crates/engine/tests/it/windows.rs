@@ -134,6 +134,52 @@ fn counts_agree(record: &TrialRecord, truth: &[TruthRecord]) {
     }
 }
 
+/// The latencies of each flow that came in each record are those that really came then.
+#[test]
+fn each_flow_has_its_latencies_record_by_record() {
+    let work = workload(Arrivals::Periodic { per_s: 200.0 }, 3 * SECOND, Vec::new());
+    let behaviour = Behaviour {
+        delay_median_ns: 4 * MS,
+        delay_sigma: 0.6,
+        slower: vec![(2 * SECOND, 3 * SECOND, 20 * MS)],
+        ..Behaviour::default()
+    };
+    let settings = Settings::default();
+    let (record, truth) = trial(&work, &behaviour, settings, Clock::virtual_at(SECOND), true);
+    let table = record.table.expect("it ran");
+    let mut compared = 0;
+    for (number, pair) in record.series.windows(2).enumerate() {
+        let span = table.measure + pair[0].at..table.measure + pair[1].at;
+        for flow in 0..2 {
+            let came = truth.iter().filter(|r| {
+                let of_flow = |h: &pubgauge_driver::Header| usize::from(h.stream >= 3) == flow;
+                let then = r.delivered_at.is_some_and(|at| span.contains(&at));
+                then && r.header.as_ref().is_some_and(of_flow)
+            });
+            let truth = Truth::of(&came.cloned().collect::<Vec<_>>(), record.epoch);
+            let found = record
+                .latency_by_interval
+                .get(&(number as u32, Some(flow as u32)));
+            assert_eq!(found.is_some(), truth.unique > 0, "record {number}");
+            let Some(found) = found else { continue };
+            for (value, quantile) in [
+                (found.p50, 0.5),
+                (found.p90, 0.9),
+                (found.from_send_p90, 0.9),
+            ] {
+                let truth = truth.quantile(quantile);
+                let error = value.abs_diff(truth) as f64 / truth as f64;
+                assert!(
+                    error < 0.01,
+                    "flow {flow}, record {number}: {value} of {truth}"
+                );
+                compared += 1;
+            }
+        }
+    }
+    assert!(compared > 40, "{compared}");
+}
+
 /// Windows that tile the measurement add up to it, in every count and every time.
 fn tiles_add_up(record: &TrialRecord) {
     for flow in 0..record.flows.len() {

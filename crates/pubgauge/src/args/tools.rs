@@ -67,6 +67,9 @@ pub struct ConvertArgs {
     /// The files have no header line.
     #[arg(long)]
     pub no_header: bool,
+    /// Of NDJSON: leave out objects that lack a field which is named.
+    #[arg(long)]
+    pub skip_incomplete: bool,
     /// Leave out messages whose value in this column equals the device's last one.
     #[arg(long, value_name = "COLUMN")]
     pub drop_repeats: Option<String>,

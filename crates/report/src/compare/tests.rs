@@ -67,6 +67,7 @@ fn trial(
         client_cpu_s: ClientCpu {
             publishers: drawn(0.3),
             subscribers: 0.0,
+            ..ClientCpu::default()
         },
         system_cpu_s: Some(drawn(0.4)),
         ..Trial::default()

@@ -11,12 +11,15 @@ use pubgauge_results::model::{
     CapabilityAnswer, Circumstances, ClientCpu, SystemCapabilities, WorkerLoad,
 };
 use pubgauge_results::on_request::{InterfaceTraffic, SyscallCounts, SystemCalls};
+use pubgauge_results::recording::{RecordedDay, RecordedHours, RecordingInfo};
 use pubgauge_results::search::{LimitShare, NotMeasured, Search};
 use pubgauge_results::{
     AxisValue, Distribution, FlowFigures, FlowSeriesRecord, Results, SeriesRecord, Status, System,
     Trial, Verdict, WorkloadInfo,
 };
 use pubgauge_study::{PlanOptions, Study};
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
 
 /// A trial with `rate` delivered a second, a latency of `ns`, and ten seconds.
 fn trial(system: &str, payload: &str, repeat: u32, rate: f64, ns: u64) -> Trial {
@@ -99,9 +102,14 @@ fn trial(system: &str, payload: &str, repeat: u32, rate: f64, ns: u64) -> Trial 
         system_cpu_s: Some(1.0),
         system_rss_bytes: Some(1 << 20),
         system_busiest_thread_cpu: Some(0.97),
+        publishers_blocked: Some(0.125),
+        system_heap_bytes: Some(900),
+        system_memory_limit_bytes: Some(1000),
         client_cpu_s: ClientCpu {
             publishers: 5.0,
             subscribers: 2.0,
+            publishers_library: Some(3.0),
+            subscribers_library: Some(1.0),
         },
         worker_load: WorkerLoad {
             publishers_running: 0.5,
@@ -252,6 +260,10 @@ fn figures_that_are_worked_out() {
         // 0.7 of 2 cores, and 0.1 of what the client and others left.
         ("client-cpu-share", "a", "35 %"),
         ("system-cpu-share", "a", "10 %"),
+        ("publishers-library-cpu", "a", "0.3 cores"),
+        ("subscribers-library-cpu", "a", "0.1 cores"),
+        ("publishers-blocked", "a", "12.5 %"),
+        ("system-heap / system-memory-limit", "a", "0.9"),
         ("publishers-load", "a", "50 %"),
         ("subscribers-load", "a", "25 %"),
         // Half a core at 2,000 messages a second, up to the noise of repeats.
@@ -274,7 +286,7 @@ fn figures_that_are_worked_out() {
         );
         let unit = match figure {
             "latency.p70" | "latency.p97" => "0ns..1s",
-            load if load.ends_with("-load") => "0%..100%",
+            load if load.ends_with("-load") || load.ends_with("-blocked") => "0%..100%",
             share if share.ends_with("-share") => "0%..50%",
             "system-written-bytes" => "0..10000",
             _ => "0..1000",
@@ -288,6 +300,76 @@ fn figures_that_are_worked_out() {
             found.ours
         );
     }
+}
+
+/// A recording of `days`: of 18 readings about noon and 126 in the rest of each, shares are sent that are `noon` and
+/// `rest` but for noise; each has a value of 10, and about noon `less` of that.
+fn recording(seed: u64, days: i64, (noon, rest): (f64, f64), less: f64) -> Results {
+    let mut noise = StdRng::seed_from_u64(seed);
+    let mut hours = |name: &str, readings: u64, share: f64, value: f64| RecordedHours {
+        name: name.into(),
+        length_s: readings as f64 * 600.0,
+        days: (0..days)
+            .map(|day| {
+                let sent = (0..readings).filter(|_| noise.random_bool(share)).count();
+                RecordedDay {
+                    day: 19_000 + day,
+                    readings,
+                    kept: sent as u64,
+                    mean_bytes: 23.0,
+                    mean_value: Some(value * noise.random_range(0.97..1.03)),
+                }
+            })
+            .collect(),
+    };
+    let hours = vec![
+        hours("noon", 18, noon, 10.0 * less),
+        hours("rest", 126, rest, 10.0),
+    ];
+    let mut results = results();
+    results.study.recordings = vec![RecordingInfo {
+        name: "weather".into(),
+        hours,
+    }];
+    results
+}
+
+/// What was planted in a recording is found by the recording alone, as that of a stand-in; none is found where there is
+/// none. Days are repeats, and more of them cannot be had.
+#[test]
+fn a_recording_is_judged_day_by_day() {
+    let rule = |figure: &str, judge: &str| {
+        format!(
+            "stand-in = \"a sensor for 90\"\nfigure = \"{figure}\"\nwhere = {{ recording = \"weather\" }}\n\
+             rule = {{ sides = [{{ hours = \"noon\" }}], against = [{{ hours = \"rest\" }}], {judge}, paired = true }}"
+        )
+    };
+    // Of 100 recordings, how many have an outcome.
+    let count = |outcome, lines: &str, days, shares, less| {
+        let found = |seed| judged(&recording(seed, days, shares, less), lines).outcome;
+        (0..100).filter(|seed| found(*seed) == outcome).count()
+    };
+    let (holds, fails) = (ClaimVerdict::StandInHolds, ClaimVerdict::StandInDoesNotHold);
+    let peak = rule("kept-share", "difference = \"> 0%\"");
+    assert!(count(holds, &peak, 100, (0.6, 0.5), 1.0) >= 99);
+    assert!(count(fails, &peak, 100, (0.5, 0.6), 1.0) >= 99);
+    assert!(count(holds, &peak, 100, (0.5, 0.5), 1.0) <= 8);
+    let dip = rule("recorded-value", "ratio = \"< 1\"");
+    assert!(count(holds, &dip, 10, (0.5, 0.5), 0.95) >= 99);
+    assert!(count(holds, &dip, 10, (0.5, 0.5), 1.0) <= 8);
+    let same = judged(
+        &recording(1, 10, (0.5, 0.5), 1.0),
+        &rule("recorded-size", "equal = \"5%\""),
+    );
+    assert_eq!(same.outcome, ClaimVerdict::StandInHolds, "{same:?}");
+    let open = judged(&recording(3, 5, (0.52, 0.5), 1.0), &peak);
+    assert_eq!(
+        (open.outcome, open.repeats_to_tell),
+        (ClaimVerdict::CannotTell, None),
+        "{open:?}"
+    );
+    let absent = judged(&results(), &peak);
+    assert_eq!(absent.outcome, ClaimVerdict::CannotTell, "{absent:?}");
 }
 
 /// What a driver makes of other things is no support, and a system whose driver was not asked cannot be told.

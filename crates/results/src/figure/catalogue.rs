@@ -95,7 +95,7 @@ const fn on_request(value: OfTrial) -> Value {
     Value::OnRequest(value)
 }
 
-const ENTRIES: [Entry; 48] = [
+const ENTRIES: [Entry; 59] = [
     entry(
         "published",
         "published",
@@ -339,6 +339,30 @@ const ENTRIES: [Entry; 48] = [
     )
     .in_claims(),
     entry(
+        "publishers-library-cpu",
+        "publishers_library_cpu",
+        (Unit::Cores, Less),
+        whole(|t| ratio(t.client_cpu_s.publishers_library?, t.duration_s)),
+        "processors that the libraries' own threads used beside the publishing workers'",
+    )
+    .in_claims(),
+    entry(
+        "subscribers-library-cpu",
+        "subscribers_library_cpu",
+        (Unit::Cores, Less),
+        whole(|t| ratio(t.client_cpu_s.subscribers_library?, t.duration_s)),
+        "processors that the libraries' own threads used beside the subscribing workers'",
+    )
+    .in_claims(),
+    entry(
+        "publishers-blocked",
+        "publishers_blocked",
+        SHARE,
+        whole(|t| t.publishers_blocked),
+        "of the measurement in which the system, or a flow's bound on what is under way, held a publisher back; mean over publishers",
+    )
+    .in_claims(),
+    entry(
         "publishers-load",
         "publishers_load",
         SHARE,
@@ -451,6 +475,31 @@ const ENTRIES: [Entry; 48] = [
     )
     .in_claims(),
     entry(
+        "system-heap",
+        "system_heap_bytes",
+        (Unit::Bytes, Less),
+        whole(|t| Some(t.system_heap_bytes? as f64)),
+        "largest heap in use after a collection since the system was started, as it says itself",
+    )
+    .in_claims(),
+    entry(
+        "system-memory-limit",
+        "system_memory_limit_bytes",
+        (Unit::Bytes, More),
+        whole(|t| Some(t.system_memory_limit_bytes? as f64)),
+        "memory that the system limits itself to, as it says itself: largest heap, watermark",
+    )
+    .in_claims(),
+    entry(
+        "loss-free",
+        "loss_free",
+        (Unit::Share, More),
+        of_part(|p| Some(f64::from(u8::from(p.lost? == 0)))),
+        "1 where no delivery was lost, else 0; over trials, the share of those that lost none",
+    )
+    .in_claims()
+    .of_any_trial(),
+    entry(
         "system-written-bytes",
         "system_written_bytes",
         (Unit::Bytes, Less),
@@ -493,11 +542,51 @@ const ENTRIES: [Entry; 48] = [
     )
     .in_claims(),
     entry(
+        "recorded-rate",
+        "recorded_rate",
+        RATE,
+        Value::Elsewhere { of_windows: false },
+        "of a recording: readings that are sent in a second",
+    )
+    .in_claims(),
+    entry(
+        "kept-share",
+        "kept_share",
+        (Unit::Share, More),
+        Value::Elsewhere { of_windows: false },
+        "of a recording: readings that are sent, because they have changed, of all",
+    )
+    .in_claims(),
+    entry(
+        "recorded-size",
+        "recorded_size",
+        (Unit::Bytes, Less),
+        Value::Elsewhere { of_windows: false },
+        "of a recording: mean size of the readings that are sent",
+    )
+    .in_claims(),
+    entry(
+        "recorded-value",
+        "recorded_value",
+        (Unit::Count, More),
+        Value::Elsewhere { of_windows: false },
+        "of a recording: mean of a column over all readings",
+    )
+    .in_claims(),
+    entry(
         "limit",
         "limit",
         (Unit::Count, More),
         Value::Elsewhere { of_windows: false },
         "what a search found",
+    )
+    .in_claims(),
+    entry(
+        "sustained",
+        "sustained",
+        (Unit::Count, More),
+        Value::Elsewhere { of_windows: false },
+        "largest value of the axis `along` at which all repeats that tell are valid, three at least",
     )
     .in_claims(),
 ];

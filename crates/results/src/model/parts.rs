@@ -282,6 +282,12 @@ pub struct ClientCpu {
     pub publishers: f64,
     /// Of the workers that subscribe, with their libraries' threads.
     pub subscribers: f64,
+    /// Of `publishers`, that of the libraries' threads; absent in trials of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub publishers_library: Option<f64>,
+    /// Of `subscribers`, that of the libraries' threads; absent in trials of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subscribers_library: Option<f64>,
 }
 
 impl ClientCpu {

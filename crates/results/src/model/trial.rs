@@ -123,6 +123,11 @@ pub struct Trial {
     /// Questions of ping-pong flows and their answers; absent without such flows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub questions: Option<Questions>,
+    /// For how much of the measurement a publisher was held back, mean over all publishers, 0 to 1: from when the system
+    /// did not take a message, or a flow's bound on what is under way let none go, until the next one was taken. Absent in
+    /// trials of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub publishers_blocked: Option<f64>,
     /// Processor seconds of the client during the measurement.
     pub client_cpu_s: ClientCpu,
     /// Processor seconds of the system's processes during the measurement; absent where the
@@ -140,6 +145,14 @@ pub struct Trial {
     pub client_rss_bytes: u64,
     /// Largest resident memory of the system's processes during the measurement.
     pub system_rss_bytes: Option<u64>,
+    /// Heap in use after a collection, the largest since the system was started, as it says itself; absent where it does
+    /// not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system_heap_bytes: Option<u64>,
+    /// The memory that the system limits itself to, as it says itself: the largest heap of a Java server, the watermark
+    /// above which RabbitMQ holds publishers back; absent where it does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system_memory_limit_bytes: Option<u64>,
     /// Share of the measurement in which the busiest publisher / subscriber worker ran on a
     /// processor, and in which it was ready but had to wait for one; 0 to 1.
     pub worker_load: WorkerLoad,
@@ -359,6 +372,21 @@ pub struct FlowSeriesRecord {
     pub backlog: u64,
     /// As in [`SeriesRecord`].
     pub waiting: u64,
+    /// As in [`SeriesRecord`].
+    #[serde(default)]
+    pub latency_p50_ns: u64,
+    /// As in [`SeriesRecord`].
+    #[serde(default)]
+    pub latency_p90_ns: u64,
+    /// As in [`SeriesRecord`].
+    #[serde(default)]
+    pub latency_p99_ns: u64,
+    /// As in [`SeriesRecord`].
+    #[serde(default)]
+    pub latency_max_ns: u64,
+    /// As in [`SeriesRecord`].
+    #[serde(default)]
+    pub latency_from_send_p90_ns: u64,
 }
 
 /// One record of the series: a second or a shorter interval of the measurement (and of the drain,
@@ -385,10 +413,16 @@ pub struct SeriesRecord {
     pub waiting: u64,
     /// Median latency of the deliveries in it.
     pub latency_p50_ns: u64,
+    /// 90th percentile of the latency of the deliveries in it; 0 in trials of older versions.
+    #[serde(default)]
+    pub latency_p90_ns: u64,
     /// 99th percentile of the latency of the deliveries in it.
     pub latency_p99_ns: u64,
     /// Largest latency of the deliveries in it.
     pub latency_max_ns: u64,
+    /// 90th percentile of the latency from the send of the deliveries in it; 0 in trials of older versions.
+    #[serde(default)]
+    pub latency_from_send_p90_ns: u64,
     /// Processor share of the publishing workers, 1 = one core; where they were on other hosts, that of the
     /// whole measurement.
     pub publishers_cpu: f64,

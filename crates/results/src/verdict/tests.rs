@@ -61,6 +61,7 @@ fn calm() -> Trial {
         client_cpu_s: ClientCpu {
             publishers: 1.0,
             subscribers: 1.0,
+            ..ClientCpu::default()
         },
         system_cpu_s: Some(2.0),
         worker_load: WorkerLoad {
@@ -107,6 +108,7 @@ fn flat_out() -> Trial {
     trial.client_cpu_s = ClientCpu {
         publishers: 0.5,
         subscribers: 0.9,
+        ..ClientCpu::default()
     };
     trial.worker_load = WorkerLoad {
         publishers_running: 0.25,
@@ -391,7 +393,7 @@ fn flows_are_judged_by_their_own_settings_and_named() {
         due: 100,
         delivered: 90,
         backlog: 10 * (i + 1),
-        waiting: 0,
+        ..FlowSeriesRecord::default()
     };
     t.flows[1].series = (0..10).map(second).collect();
     expect(

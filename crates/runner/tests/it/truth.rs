@@ -62,6 +62,24 @@ fn three_times_what_the_system_takes_is_overload_without_loss() {
     }
 }
 
+/// A share of the measurement: of two publishers, both are held back for 1.8 of 4 s.
+#[test]
+fn publishers_are_blocked_for_the_share_that_was_planted() {
+    let behaviour = Behaviour {
+        stalls: vec![(3 * SECOND, 5 * SECOND)],
+        capacity: 20,
+        ..Behaviour::default()
+    };
+    let mut w = workload(2, 1, Arrivals::Periodic { per_s: 100.0 });
+    w.phases.measure = Until::Time(4 * SECOND);
+    let run = simulate(w.clone(), behaviour, Settings::default());
+    let blocked = run.trial.publishers_blocked.expect("publishers");
+    within(blocked, 1.8 / 4.0, 0.02);
+    let calm = simulate(w, Behaviour::default(), Settings::default());
+    assert_eq!(calm.trial.publishers_blocked, Some(0.0));
+    assert_eq!(calm.trial.client_cpu_s.publishers_library, Some(0.0));
+}
+
 #[test]
 fn flat_out_behind_a_deep_queue_is_overload() {
     for seed in 0..2 {

@@ -7,9 +7,11 @@ use pubgauge_results::figure::{Figure, Unit, capabilities};
 use crate::window;
 
 /// Figures that every trial has second by second (or, in a measurement below 10 s, tenth by tenth).
-const SERIES: [&str; 5] = [
+const SERIES: [&str; 7] = [
     "latency.p50",
+    "latency.p90",
     "latency.p99",
+    "latency-from-send.p90",
     "latency.max",
     "published-rate",
     "delivered-rate",

@@ -127,6 +127,14 @@ fn each_mistake_has_its_message() {
             "figure = \"lost\"\nshare = \"50%\"\nrule = { sides = [\"a\"], flat = \"5%\", along = \"payload\" }",
         ),
         (
+            "sustained without an axis",
+            "figure = \"sustained\"\nrule = { sides = [\"a\", \"b\"], ratio = \"> 1\" }",
+        ),
+        (
+            "share of trials as a ratio",
+            "figure = \"loss-free\"\nrule = { sides = [\"a\", \"b\"], ratio = \"> 1\" }",
+        ),
+        (
             "limit of a slope",
             "figure = \"limit\"\nrule = { sides = [\"a\", \"b\"], slope = \"less\", along = \"payload\" }",
         ),
@@ -168,7 +176,7 @@ fn each_mistake_has_its_message() {
         ),
         (
             "no series",
-            "figure = \"latency.p90.cv\"\nrule = { sides = [\"a\"], value = \"< 0.1\" }",
+            "figure = \"send-lag.p90.cv\"\nrule = { sides = [\"a\"], value = \"< 0.1\" }",
         ),
         (
             "no such side",

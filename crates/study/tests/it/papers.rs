@@ -76,9 +76,17 @@ fn is_in(trial: &PlannedTrial, filter: &Filter) -> bool {
     })
 }
 
+/// Whether it is hours of a recording, with days in them.
+fn is_recorded(plan: &Plan, cell: &Filter) -> bool {
+    let is = |key: &str, name: &String| cell.get(key).is_some_and(|named| named.contains(name));
+    let of = plan.recordings.iter().filter(|r| is("recording", &r.name));
+    let mut hours = of.flat_map(|recording| &recording.hours);
+    hours.any(|hours| is("hours", &hours.name) && hours.days.len() > 2)
+}
+
 /// The points of a rule's axis: those that it names, else all that its sides have.
 fn points(plan: &Plan, rule: &Rule, sides: &[Filter]) -> Vec<Filter> {
-    let Some(axis) = &rule.along else {
+    let Some(axis) = rule.axis() else {
         return vec![Filter::new()];
     };
     let named = rule.filter.get(axis);
@@ -124,7 +132,8 @@ fn every_cell_of_a_claim_is_planned() {
                 {
                     let mut cell = cell.clone();
                     cell.extend(point.clone());
-                    let planned = plan.trials.iter().any(|trial| is_in(trial, &cell));
+                    let planned = plan.trials.iter().any(|trial| is_in(trial, &cell))
+                        || is_recorded(&plan, &cell);
                     let part = &part.name;
                     assert!(planned, "{} {part}: {cell:?} is not planned", claim.id);
                     checked += 1;

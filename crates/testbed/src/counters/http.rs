@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 
 use base64::prelude::{BASE64_STANDARD, Engine};
 
+use super::OwnMemory;
 use super::pick::{self, Pair};
-use crate::file::Counters;
+use crate::file::{Counter, Counters};
 
 /// The longest answer, head included. RabbitMQ's has 83 KB with nothing in it.
 const MAX_BYTES: usize = 8 << 20;
@@ -62,22 +63,53 @@ impl FromStr for Url {
 /// # Errors
 /// Why they could not be read before `until`.
 pub(super) fn read(counters: &Counters, until: Instant) -> Result<Pair<u64>, String> {
+    let body = answer(counters, until)?;
+    picked(counters, &body, counters.both())
+}
+
+/// What the system tells of its memory at this moment; nothing where its file names nothing of it.
+///
+/// # Errors
+/// Why it could not be read before `until`.
+pub(super) fn read_memory(counters: &Counters, until: Instant) -> Result<OwnMemory, String> {
+    let told = counters.told().map(|(_, counter)| counter);
+    if told == [None; 2] {
+        return Ok(OwnMemory::default());
+    }
+    let [heap, limit] = picked(counters, &answer(counters, until)?, told)?;
+    // Before the first collection there is none to tell of.
+    let heap = heap.filter(|bytes| *bytes > 0);
+    Ok(OwnMemory { heap, limit })
+}
+
+/// Two numbers of an answer.
+fn picked(
+    counters: &Counters,
+    body: &str,
+    both: [Option<&Counter>; 2],
+) -> Result<Pair<u64>, String> {
+    let mut counts = [None; 2];
+    for (count, counter) in counts.iter_mut().zip(both) {
+        let found = counter.map(|c| pick::count(body, c)).transpose();
+        *count = found.map_err(|why| said(counters, why))?;
+    }
+    Ok(counts)
+}
+
+fn said(counters: &Counters, why: String) -> String {
+    format!("{}: {why}", counters.http.as_deref().unwrap_or_default())
+}
+
+/// The body of the system's answer.
+fn answer(counters: &Counters, until: Instant) -> Result<String, String> {
     let address = counters.http.as_deref().unwrap_or_default();
-    let said = |why: String| format!("{address}: {why}");
     let credentials = counters.username.as_ref().map(|name| {
         let password = counters.password.as_deref().unwrap_or_default();
         BASE64_STANDARD.encode(format!("{name}:{password}"))
     });
-    let url = address.parse().map_err(said)?;
-    let body = get(&url, credentials.as_deref(), until).map_err(said)?;
-    let mut counts = [None; 2];
-    for (count, counter) in counts.iter_mut().zip(counters.both()) {
-        *count = counter
-            .map(|c| pick::count(&body, c))
-            .transpose()
-            .map_err(said)?;
-    }
-    Ok(counts)
+    let url = address.parse();
+    let body = url.and_then(|url| get(&url, credentials.as_deref(), until));
+    body.map_err(|why| said(counters, why))
 }
 
 /// The body of a successful answer.

@@ -46,8 +46,21 @@ impl Counters {
             "add http and username, or leave them out; over topics the system's [login] is used",
             "[counters",
         )?;
-        for (counter, key) in self.both().into_iter().zip(["published", "delivered"]) {
+        let counts = ["published", "delivered"].into_iter().zip(self.both());
+        for (key, counter) in counts.chain(self.told()) {
             counter.map_or(Ok(()), |counter| self.validate_counter(key, counter))?;
+        }
+        for (key, counter) in self.told() {
+            let is_count =
+                counter.is_some_and(|c| c.topic.is_some() || c.routed_only || !c.not_at.is_empty());
+            refuse_if(
+                is_count,
+                format!(
+                    "[counters.{key}] is a number of bytes in an answer over http, and no count"
+                ),
+                "json = \"/POINTER\" or metric = \"NAME\" alone",
+                key,
+            )?;
         }
         refuse_if(
             self.http.is_none() && system.ready.probe == Some(Probe::Subscribe),

@@ -26,6 +26,10 @@ pub struct Counters {
     pub published: Option<Counter>,
     /// Messages it sent to subscribers, one for each of them.
     pub delivered: Option<Counter>,
+    /// Bytes of its heap in use after a collection, the largest since it was started; over HTTP alone.
+    pub heap: Option<Counter>,
+    /// Bytes of memory that it limits itself to; over HTTP alone.
+    pub memory_limit: Option<Counter>,
 }
 
 impl Default for Counters {
@@ -38,6 +42,8 @@ impl Default for Counters {
             time_out_s: 5.0,
             published: None,
             delivered: None,
+            heap: None,
+            memory_limit: None,
         }
     }
 }
@@ -66,6 +72,12 @@ impl Counters {
     /// Both counts: published, delivered.
     pub fn both(&self) -> [Option<&Counter>; 2] {
         [self.published.as_ref(), self.delivered.as_ref()]
+    }
+
+    /// What is not counted but told as it is, by its key: heap, limit of memory.
+    pub(crate) fn told(&self) -> [(&'static str, Option<&Counter>); 2] {
+        let limit = ("memory-limit", self.memory_limit.as_ref());
+        [("heap", self.heap.as_ref()), limit]
     }
 
     pub(super) fn templates(&self) -> impl Iterator<Item = &String> {

@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 use pubgauge_driver::{Reliability, Settings};
 use pubgauge_driver_mqtt::MqttDriver;
 use pubgauge_simulator::SimulatedDriver;
-use pubgauge_testbed::{Counting, Running, SystemCount, SystemCounts, SystemFile, Testbed};
+use pubgauge_testbed::{
+    Counting, OwnMemory, Running, SystemCount, SystemCounts, SystemFile, Testbed,
+};
 
 /// A system that does nothing, whose counts are told by a server of the test.
 struct Setup {
@@ -335,4 +337,32 @@ fn systems_that_pubgauge_did_not_start_have_no_counts() {
     let testbed = Testbed::new().unwrap();
     let running = testbed.start(&system, None, scratch.path()).unwrap();
     assert!(running.begin_counting(&[Settings::default()]).is_none());
+}
+
+/// Heap and limit of memory are told beside the counts, and not taken for messages.
+#[test]
+fn memory_is_told_as_the_system_says_it() {
+    let told = |body: &str| {
+        let counters = format!(
+            "{JSON}\n[counters.heap]\njson = \"/heap\"\n[counters.memory-limit]\njson = \"/limit\""
+        );
+        let setup = setup(&counters, vec![says(body)]);
+        let counting = setup.begin();
+        assert_eq!(published(&setup.finish(&counting, |_| true)), Some(0));
+        counting.memory(&setup.running)
+    };
+    let memory = told(r#"{"n": 5, "heap": 900, "limit": 1000}"#);
+    let memory = memory.expect("both are there");
+    assert_eq!((memory.heap, memory.limit), (Some(900), Some(1000)));
+    // No collection yet.
+    let memory = told(r#"{"n": 5, "heap": 0, "limit": 1000}"#).expect("both are there");
+    assert_eq!((memory.heap, memory.limit), (None, Some(1000)));
+    let why = told(r#"{"n": 5, "limit": 1000}"#).expect_err("no heap");
+    assert!(why.ends_with("the answer has no /heap"), "{why}");
+    // A system that says nothing of its memory is not asked.
+    let setup = setup(JSON, counts(&[5]));
+    let counting = setup.begin();
+    let asked = setup.requests.try_iter().count();
+    assert_eq!(counting.memory(&setup.running), Ok(OwnMemory::default()));
+    assert_eq!((asked, setup.requests.try_iter().count()), (2, 0));
 }

@@ -1,7 +1,7 @@
-//! How ordinary CSV becomes readings.
+//! How ordinary CSV and NDJSON become readings.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -10,7 +10,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::time::TimeFormat;
 
-/// How ordinary CSV becomes readings.
+/// How ordinary CSV becomes readings, and NDJSON of any form: a column is then a field of the object by its name, or by a
+/// JSON Pointer, such as "/decoded/temperature".
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct TraceFormat {
@@ -37,12 +38,37 @@ pub struct TraceFormat {
     pub size_of_json: Option<BTreeMap<String, TraceColumn>>,
     /// Column of the payload; its length is the size unless one is given.
     pub payload: Option<TraceColumn>,
+    /// Leave out objects that lack a field which is named; refused if absent. Of NDJSON alone.
+    pub skip_incomplete: Option<bool>,
     /// Leave out readings in which this column is as in the device's reading before.
     pub drop_repeats: Option<TraceColumn>,
     /// Send on change: keep only readings in which one of these columns has changed enough since
     /// the last reading that was kept.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub on_change: Vec<OnChange>,
+}
+
+impl TraceFormat {
+    /// The names of all columns that it needs, each once.
+    pub(super) fn named(&self) -> Vec<String> {
+        let several = self.size_of_json.iter().flat_map(BTreeMap::values);
+        let changes = self.on_change.iter().map(|change| &change.column);
+        let single = [
+            &self.device,
+            &self.topic,
+            &self.size,
+            &self.payload,
+            &self.drop_repeats,
+        ];
+        let columns = single.into_iter().flatten().chain(several).chain(changes);
+        let names = columns
+            .chain([&self.time])
+            .filter_map(|column| match column {
+                TraceColumn::Name(name) if !name.starts_with('$') => Some(name.clone()),
+                _ => None,
+            });
+        names.collect::<BTreeSet<String>>().into_iter().collect()
+    }
 }
 
 /// A column whose change decides whether a reading is sent.

@@ -9,9 +9,11 @@ use std::rc::Rc;
 use csv::{ByteRecord, ReaderBuilder};
 use flate2::read::MultiGzDecoder;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
 use super::builder::{Builder, Raw};
 use super::convert::{Rows, Wrong};
+use super::format::TraceFormat;
 use super::source::{TraceError, TraceSource};
 use super::time::{self, TimeFormat};
 
@@ -56,16 +58,16 @@ pub(super) fn read_file(
         .fill_buf()
         .map_err(|error| place.unreadable(&error, 0))?;
     let first = start.iter().find(|byte| !byte.is_ascii_whitespace());
-    let ndjson = first == Some(&b'{') && source.format.is_none();
+    let ndjson = first == Some(&b'{');
     let begin = builder.readings.len();
     let mut order = Order {
         sort: source.sort,
         last: i64::MIN,
     };
-    if ndjson {
-        read_ndjson(&place, text, builder, &mut order)?;
-    } else {
-        read_csv(&place, text, source, builder, &mut order)?;
+    match &source.format {
+        None if ndjson => read_ndjson(&place, text, builder, &mut order)?,
+        Some(format) if ndjson => read_objects(&place, text, format, builder, &mut order)?,
+        _ => read_csv(&place, text, source, builder, &mut order)?,
     }
     if source.sort {
         let end = builder.readings.len();
@@ -285,11 +287,12 @@ struct Line {
     payload: Option<String>,
 }
 
-fn read_ndjson(
+/// Calls `each` with the number and the value of each line that is not empty; `form` says what a line must be.
+fn each_object<T: DeserializeOwned>(
     place: &Place<'_>,
     mut text: Box<dyn BufRead>,
-    builder: &mut Builder,
-    order: &mut Order,
+    form: &str,
+    mut each: impl FnMut(u64, T) -> Result<(), TraceError>,
 ) -> Result<(), TraceError> {
     let mut buffer = Vec::new();
     let mut number = 0;
@@ -310,7 +313,7 @@ fn read_ndjson(
         if buffer.iter().all(u8::is_ascii_whitespace) {
             continue;
         }
-        let line: Line = serde_json::from_slice(&buffer).map_err(|error| {
+        let object = serde_json::from_slice(&buffer).map_err(|error| {
             let message = error.to_string();
             let message = message
                 .split(" at line ")
@@ -321,9 +324,20 @@ fn read_ndjson(
                 Some(number),
                 Some(error.column() as u64),
                 message,
-                Some(PLAIN_NDJSON),
+                Some(form),
             )
         })?;
+        each(number, object)?;
+    }
+}
+
+fn read_ndjson(
+    place: &Place<'_>,
+    text: Box<dyn BufRead>,
+    builder: &mut Builder,
+    order: &mut Order,
+) -> Result<(), TraceError> {
+    each_object(place, text, PLAIN_NDJSON, |number, line: Line| {
         let wrong = |message: String| place.wrong(Some(number), None, message, Some(PLAIN_NDJSON));
         let time = match &line.time {
             serde_json::Value::String(text) => TimeFormat::Rfc3339.parse(text),
@@ -353,7 +367,61 @@ fn read_ndjson(
         };
         builder
             .push(&raw)
-            .map_err(|why| place.wrong(Some(number), None, why, None))?;
+            .map_err(|why| place.wrong(Some(number), None, why, None))
+    })
+}
+
+/// Reads NDJSON of any form: a column is a field of the object by its name, or by a JSON Pointer.
+fn read_objects(
+    place: &Place<'_>,
+    text: Box<dyn BufRead>,
+    format: &TraceFormat,
+    builder: &mut Builder,
+    order: &mut Order,
+) -> Result<(), TraceError> {
+    let names = format.named();
+    let wrong = |number: u64, wrong: Wrong| {
+        let message = match wrong.field {
+            Some(field) => format!("`{}`: {}", names[field], wrong.message),
+            None => wrong.message,
+        };
+        place.wrong(Some(number), None, message, wrong.hint.as_deref())
+    };
+    let header = ByteRecord::from(names.clone());
+    let (mut rows, _) =
+        Rows::new(Some(format), &header, place.path).map_err(|why| wrong(1, why))?;
+    let form = "a line is an object; `[trace.NAME.format]` names its fields";
+    each_object(place, text, form, |number, object: serde_json::Value| {
+        let mut record = ByteRecord::new();
+        for name in &names {
+            match field(&object, name) {
+                Some(text) => record.push_field(text.as_bytes()),
+                None if format.skip_incomplete == Some(true) => {
+                    builder.left_out += 1;
+                    return Ok(());
+                }
+                None => {
+                    let message = format!("the object has no `{name}`");
+                    let hint = "`skip-incomplete = true` leaves out objects that lack a field";
+                    return Err(place.wrong(Some(number), None, message, Some(hint)));
+                }
+            }
+        }
+        rows.add(&record, builder, |now| order.check(now))
+            .map_err(|why| wrong(number, why))
+    })
+}
+
+/// A field of an object as text; `None` where it has none.
+fn field(object: &serde_json::Value, name: &str) -> Option<String> {
+    let value = match name.starts_with('/') {
+        true => object.pointer(name),
+        false => object.get(name),
+    };
+    match value? {
+        serde_json::Value::Null => None,
+        serde_json::Value::String(text) => Some(text.clone()),
+        other => Some(other.to_string()),
     }
 }
 

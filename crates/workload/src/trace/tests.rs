@@ -363,6 +363,61 @@ fn replaying(source: TraceSource, publishers: usize, change: impl Fn(&mut Replay
     }
 }
 
+/// NDJSON as a network server writes it: fields by their names and by JSON Pointers.
+#[test]
+fn objects_of_any_form_are_read_by_their_fields() {
+    let folder = Folder::new();
+    let line = |ms: u64, t: &str| {
+        format!(r#"{{"at": {ms}, "who": {{"id": "d1"}}, "bytes": 23, "decoded": {{{t}}}}}"#)
+    };
+    let text = [
+        line(1_672_867_882_661, r#""t": 7"#),
+        line(1_672_867_883_000, r#""t": 7.2, "more": [1]"#),
+        line(1_672_867_884_000, r#""h": 80"#),
+        String::new(),
+        line(1_672_867_885_000, r#""t": 8.5"#),
+    ];
+    let name = |column: &str| TraceColumn::Name(column.into());
+    let mut source = TraceSource {
+        files: vec![folder.file("a.ndjson.gz", gzip(text.join("\n").as_bytes()))],
+        format: Some(TraceFormat {
+            time: name("at"),
+            time_format: Some(TimeFormat::EpochMs),
+            device: Some(name("/who/id")),
+            size: Some(name("bytes")),
+            on_change: vec![OnChange {
+                column: name("/decoded/t"),
+                absolute: Some(1.0),
+                relative: None,
+            }],
+            ..TraceFormat::default()
+        }),
+        sort: false,
+    };
+    assert_eq!(
+        folder.complaint(&source),
+        "a.ndjson.gz:3:1: the object has no `/decoded/t`\n  hint: `skip-incomplete = true` leaves out objects that \
+         lack a field"
+    );
+    source.format.as_mut().expect("there").skip_incomplete = Some(true);
+    let trace = Trace::read(&source).unwrap_or_else(|error| panic!("{error}"));
+    let at: Vec<u64> = trace.readings.iter().map(|r| r.at / 1_000_000).collect();
+    assert_eq!((at, trace.left_out), (vec![0, 2339], 2));
+    assert_eq!(
+        (trace.devices.join(" "), trace.readings[0].size),
+        ("d1".into(), 23)
+    );
+    let wrong = line(1, r#""t": "warm""#);
+    source.files = vec![folder.file("b.ndjson", wrong)];
+    assert_eq!(
+        folder.complaint(&source),
+        "b.ndjson:1:1: `/decoded/t`: `warm` is not a number, which `on-change` needs"
+    );
+    source.format.as_mut().expect("there").delimiter = Some(';');
+    source.files = vec![folder.file("c.ndjson", "{\"at\": 1")];
+    assert!(folder.complaint(&source).starts_with("c.ndjson:1:"));
+}
+
 #[test]
 fn a_tape_is_played_as_recorded() {
     let folder = Folder::new();

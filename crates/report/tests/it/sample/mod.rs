@@ -243,6 +243,7 @@ fn of(loads: &[Load], repeats: u32, wanted: fn(&Profile) -> bool) -> (Results, L
                 }],
             }],
             capabilities: ["rabbitmq", "zeromq"].map(capabilities).to_vec(),
+            recordings: Vec::new(),
             scale: None,
             seed: 7,
             cut_off: false,
@@ -317,6 +318,7 @@ fn trial(id: u32, at: usize, profile: &Profile, load: &Load, repeat: u32) -> (Tr
     let client = ClientCpu {
         publishers: fill(profile.cpu[1] * published as f64 / duration_s),
         subscribers: fill(profile.cpu[2] * delivered as f64 / duration_s),
+        ..ClientCpu::default()
     };
     let mut series = Vec::new();
     let mut backlog = if flat_out { 20_000.0 } else { 2.0 };

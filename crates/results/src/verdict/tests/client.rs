@@ -98,6 +98,7 @@ fn a_crowded_machine_is_named() {
     t.client_cpu_s = ClientCpu {
         publishers: 0.5,
         subscribers: 0.9,
+        ..ClientCpu::default()
     };
     expect(
         &t,
