@@ -20,7 +20,8 @@ use crate::names::{LookUp, Names};
 use crate::notice::Watch;
 use crate::session::Asked;
 use crate::status::Status;
-use crate::storage::{Shared, Storage, Waker};
+use crate::storage::{Shared, Storage};
+use crate::waker::Waker;
 use lead::Loop;
 
 /// When a collection ends by itself.

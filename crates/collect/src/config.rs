@@ -1,9 +1,12 @@
 //! What is to be collected, from where, to where: as it is written, and checked.
 
+mod brokers;
 mod checked;
+mod faults;
 mod file;
 
-pub use checked::{Config, Fault, TlsFiles, read};
+pub use checked::{Config, TlsFiles, read};
+pub use faults::Fault;
 pub use file::{CollectFile, Form, LogFile, Mqtt, SessionFile, TlsFile};
 
 /// The JSON Schema of collect files.

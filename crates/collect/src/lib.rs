@@ -7,6 +7,7 @@
 //!
 //! Nothing here prints: a collector tells [`Notice`]s to a [`Watch`], and has its figures in a [`Status`].
 
+mod clock;
 mod collector;
 pub mod config;
 mod error;
@@ -25,6 +26,7 @@ mod session;
 mod status;
 mod storage;
 pub mod verify;
+mod waker;
 
 pub use collector::{Collector, Summary, Until};
 pub use config::Config;

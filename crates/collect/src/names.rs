@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use pubgauge_net::endpoint::Endpoint;
 
-use crate::storage::Waker;
+use crate::waker::Waker;
 
 /// Looks the addresses of a broker's name up.
 pub type LookUp = Arc<dyn Fn(&Endpoint) -> Result<Vec<SocketAddr>, String> + Send + Sync>;

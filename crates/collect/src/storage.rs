@@ -1,13 +1,13 @@
 //! The threads behind the loop: one puts commits on disk, one makes closed segments into finished files.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+mod finisher;
+mod keeper;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-
-use rustix::event::{EventfdFlags, eventfd};
+use std::time::{Duration, Instant};
 
 use crate::Error;
 use crate::config::Form;
@@ -18,52 +18,12 @@ use crate::log::{Closed, Limits, Log};
 use crate::manifest::{self, Entry};
 use crate::notice::{Notice, Watch};
 use crate::status::Status;
+use crate::waker::Waker;
+use finisher::Finisher;
+use keeper::Keeper;
 
 /// How long to wait before a failed write is tried again.
 const AGAIN: Duration = Duration::from_millis(200);
-
-/// How often the age of a segment is looked at.
-const LOOK: Duration = Duration::from_millis(250);
-
-/// Wakes the loop from other threads.
-#[derive(Clone, Debug)]
-pub struct Waker(Arc<OwnedFd>);
-
-impl Waker {
-    /// # Errors
-    /// If there are no more descriptors.
-    pub fn new() -> Result<Waker, Error> {
-        let made = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
-        let made = made
-            .map_err(|errno| Error::failed(format!("cannot make an event descriptor: {errno}")));
-        made.map(|fd| Waker(Arc::new(fd)))
-    }
-
-    pub fn wake(&self) {
-        // It fails only when it is full of wakes that are not taken.
-        let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
-    }
-
-    /// Takes all wakes.
-    pub fn clear(&self) {
-        let _ = rustix::io::read(&self.0, &mut [0; 8]);
-    }
-
-    pub fn fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
-    }
-}
-
-/// Nanoseconds since 1970-01-01 UTC.
-pub fn unix_ns() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| since.as_nanos() as i64)
-}
-
-/// Seconds since 1970-01-01 UTC.
-pub fn unix_s() -> u64 {
-    (unix_ns() / 1_000_000_000) as u64
-}
 
 /// What storing works with.
 #[derive(Clone)]
@@ -235,155 +195,4 @@ fn first_free(folder: &Folder, entries: &[Entry]) -> std::io::Result<u64> {
         }
     }
     Ok(free)
-}
-
-/// The thread that puts commits on disk.
-struct Keeper {
-    shared: Shared,
-    log: Log,
-    close: Sender<Closed>,
-    done: Sender<Commit>,
-    abandon: Arc<AtomicBool>,
-}
-
-impl Keeper {
-    /// Works until there is nothing more to come. Whether the last segment was closed.
-    fn run(mut self, orders: &Receiver<Commit>) -> bool {
-        loop {
-            match orders.recv_timeout(LOOK) {
-                Ok(commit) => self.keep(commit),
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => break,
-            }
-            if self.log.is_due(files::hour_of(unix_ns())) {
-                self.rotate();
-            }
-        }
-        self.rotate()
-    }
-
-    fn rotate(&mut self) -> bool {
-        // Where no next segment can be made, the present one grows on; a commit then tells why.
-        let rotated = self.log.rotate();
-        let is_ok = rotated.is_ok();
-        self.close(rotated.ok().flatten());
-        is_ok
-    }
-
-    fn close(&self, closed: Option<Closed>) {
-        if let Some(closed) = closed {
-            self.shared.status.waiting_segments.add(1);
-            // The thread ends only after `close` was dropped.
-            let _ = self.close.send(closed);
-        }
-    }
-
-    /// Stores a commit, however long that takes.
-    fn keep(&mut self, commit: Commit) {
-        let status = &self.shared.status;
-        let begun = Instant::now();
-        let mut stalled = false;
-        loop {
-            if commit.messages == 0 {
-                break;
-            }
-            let Err((error, closed)) = self.log.commit(&commit.frames, commit.seqs(), commit.hour)
-            else {
-                break;
-            };
-            self.close(closed);
-            if !stalled {
-                stalled = true;
-                status.stalled.store(true, Relaxed);
-                (self.shared.watch)(&Notice::Stalled {
-                    why: error.to_string(),
-                });
-            }
-            if self.abandon.load(Relaxed) {
-                return;
-            }
-            thread::sleep(AGAIN);
-        }
-        let took = begun.elapsed();
-        if stalled {
-            status.stalled.store(false, Relaxed);
-            (self.shared.watch)(&Notice::GoesOn {
-                after_ms: took.as_millis() as u64,
-            });
-        }
-        status.commits.add(1);
-        status.commit_ns.add(took.as_nanos() as u64);
-        status.stored.add(u64::from(commit.messages));
-        // The loop may have ended.
-        let _ = self.done.send(commit);
-        self.shared.waker.wake();
-    }
-}
-
-/// The thread that makes closed segments into finished files.
-struct Finisher {
-    shared: Shared,
-    abandon: Arc<AtomicBool>,
-}
-
-impl Finisher {
-    fn run(self, closed: &Receiver<Closed>) {
-        let torn = manifest::read(&self.shared.folder.manifest());
-        let torn = torn.map_or_else(|_| Vec::new(), |(entries, _)| entries);
-        for segment in closed {
-            self.finish(&segment, &torn);
-        }
-    }
-
-    fn finish(&self, segment: &Closed, torn: &[Entry]) {
-        let Shared {
-            folder,
-            status,
-            watch,
-            ..
-        } = &self.shared;
-        let name = segment.path.display().to_string();
-        let mut told = false;
-        let finished = loop {
-            if self.abandon.load(Relaxed) {
-                return;
-            }
-            match files::finish(folder, segment, &self.abandon) {
-                Ok(finished) => break finished,
-                Err(_) if self.abandon.load(Relaxed) => return,
-                Err(error) => {
-                    if !told {
-                        told = true;
-                        watch(&Notice::NotFinished {
-                            segment: name.clone(),
-                            why: error.to_string(),
-                        });
-                    }
-                    thread::sleep(AGAIN);
-                }
-            }
-        };
-        for &(first, last) in &finished.damaged {
-            let known = Entry::NotStored { first, last };
-            if !torn.contains(&known) {
-                status.damaged.add(last - first + 1);
-                watch(&Notice::Damaged {
-                    segment: name.clone(),
-                    first,
-                    last,
-                });
-            }
-        }
-        for file in finished.files {
-            status.files.add(1);
-            status.file_messages.add(file.messages);
-            status.file_bytes.add(file.bytes);
-            watch(&Notice::Finished {
-                path: file.path,
-                messages: file.messages,
-                bytes: file.bytes,
-            });
-        }
-        status.waiting_segments.subtract(1);
-    }
 }

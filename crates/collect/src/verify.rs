@@ -1,12 +1,11 @@
 //! Everything that a data folder holds, read again: checksums, footers, numbers without gaps.
 
 mod file;
+mod numbers;
+mod segments;
 mod streams;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
-use std::io::{self, Read};
-use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -14,10 +13,9 @@ use serde::Serialize;
 use crate::Error;
 use crate::files::{name_parts, partition_files};
 use crate::folder::{self, COLLECTORS};
-use crate::log::scan::Scan;
-use crate::log::segment::{self, Header};
 use crate::manifest::{self, Entry, FileEntry};
 use crate::message::Message;
+use numbers::Numbers;
 pub use streams::StreamCounts;
 use streams::Streams;
 
@@ -82,55 +80,6 @@ impl<'a> Counted<'a> {
             dup: message.dup,
             payload: message.payload,
         }
-    }
-}
-
-/// Messages of one collector: which numbers were found.
-#[derive(Default)]
-struct Numbers {
-    /// Ranges that were found, as they came.
-    found: Vec<RangeInclusive<u64>>,
-}
-
-impl Numbers {
-    fn add(&mut self, seq: u64) {
-        match self.found.last_mut() {
-            Some(last) if *last.end() + 1 == seq => *last = *last.start()..=seq,
-            _ => self.found.push(seq..=seq),
-        }
-    }
-
-    /// Takes out what was added from this number on.
-    fn forget(&mut self, first: u64) {
-        while self
-            .found
-            .last()
-            .is_some_and(|range| *range.start() >= first)
-        {
-            self.found.pop();
-        }
-        if let Some(last) = self.found.last_mut().filter(|last| *last.end() >= first) {
-            *last = *last.start()..=first - 1;
-        }
-    }
-
-    /// Sorted, without what lies in several; and how many numbers were found more than once.
-    fn merged(mut self) -> (Vec<RangeInclusive<u64>>, u64) {
-        self.found.sort_by_key(|range| *range.start());
-        let mut merged: Vec<RangeInclusive<u64>> = Vec::new();
-        let mut twice = 0;
-        for range in self.found {
-            match merged.last_mut() {
-                Some(last) if *range.start() <= *last.end() + 1 => {
-                    let common = last.end().min(range.end()).checked_sub(*range.start());
-                    twice += common.map_or(0, |common| common + 1);
-                    let end = *last.end().max(range.end());
-                    *last = *last.start()..=end;
-                }
-                _ => merged.push(range),
-            }
-        }
-        (merged, twice)
     }
 }
 
@@ -203,7 +152,7 @@ fn collector(
     let own = data.join(COLLECTORS).join(name);
     let unreadable = |error: std::io::Error| Error::failed(format!("{}: {error}", own.display()));
     // Opened before the list is read: what leaves the log meanwhile is in the list.
-    let segments = open_segments(&own.join("log")).map_err(unreadable)?;
+    let segments = segments::open(&own.join("log")).map_err(unreadable)?;
     if segments.is_empty() {
         verified.fault(name, "its log is missing");
     }
@@ -315,85 +264,6 @@ impl Counts<'_> {
         self.marked_duplicate += u64::from(counted.dup);
         self.streams.add(counted.topic, counted.payload);
         (self.take)(counted);
-    }
-}
-
-/// A segment, which can be read even if it is removed meanwhile.
-struct OpenSegment {
-    first_seq: u64,
-    path: PathBuf,
-    file: File,
-}
-
-/// What was found in a segment beside its messages.
-struct SegmentRead {
-    next_seq: u64,
-    unfinished_bytes: u64,
-    faults: Vec<String>,
-}
-
-fn open_segments(folder: &Path) -> io::Result<Vec<OpenSegment>> {
-    let segments = match segment::list(folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-        other => other?,
-    };
-    let mut open = Vec::new();
-    for (first_seq, path) in segments {
-        match File::open(&path) {
-            // A collector that runs has made it into files meanwhile.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            file => open.push(OpenSegment {
-                first_seq,
-                path,
-                file: file?,
-            }),
-        }
-    }
-    Ok(open)
-}
-
-impl OpenSegment {
-    /// Gives each of its messages to `take`. `until` is the first number of the next segment; the last one has none,
-    /// and may be being written.
-    fn read(
-        &self,
-        until: Option<u64>,
-        take: &mut dyn FnMut(&Message<'_>),
-    ) -> io::Result<SegmentRead> {
-        let mut bytes = Vec::new();
-        (&self.file).read_to_end(&mut bytes)?;
-        let mut faults = Vec::new();
-        let (header, whole) = Header::read(&bytes, self.first_seq);
-        if !whole && bytes.len() >= segment::HEADER_LEN {
-            faults.push("its header is damaged".to_owned());
-        }
-        let mut scan = Scan::new(&bytes, header.mark, self.first_seq);
-        for message in scan.by_ref() {
-            if until.is_none_or(|until| message.seq < until) {
-                take(&message);
-            }
-        }
-        let scanned = scan.finish();
-        for gap in scanned
-            .gaps
-            .iter()
-            .filter(|gap| gap.damaged || until.is_some())
-        {
-            faults.push(format!(
-                "bytes {} to {} are damaged",
-                gap.bytes.start, gap.bytes.end
-            ));
-        }
-        let unfinished = if until.is_none() {
-            bytes.len() - scanned.end
-        } else {
-            0
-        };
-        Ok(SegmentRead {
-            next_seq: scanned.next_seq,
-            unfinished_bytes: unfinished as u64,
-            faults,
-        })
     }
 }
 

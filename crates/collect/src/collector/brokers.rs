@@ -4,12 +4,12 @@ use std::net::SocketAddr;
 use std::time::Instant;
 
 use super::lead::Loop;
+use crate::clock::unix_s;
 use crate::known::{Known, Seen};
 use crate::link::Link;
 use crate::notice::Notice;
 use crate::peer::Peer;
 use crate::session::Session;
-use crate::storage::unix_s;
 
 impl Loop<'_> {
     pub(super) fn came_up(&mut self, at: usize) {

@@ -7,7 +7,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::Summary;
 use super::lead::{LONGEST, Loop};
-use crate::storage::unix_s;
+use crate::clock::unix_s;
 
 impl Loop<'_> {
     /// Stores what was gathered, acknowledges it, and leaves the brokers, which keep the sessions.

@@ -8,13 +8,15 @@ use rustix::io::Errno;
 
 use super::{Collector, Until};
 use crate::Error;
+use crate::clock::unix_ns;
 use crate::files::hour_of;
 use crate::gather::{Acks, Gather};
 use crate::names::Names;
 use crate::notice::Notice;
 use crate::peer::Peer;
 use crate::session::{Asked, State, Taking};
-use crate::storage::{Storage, Waker, unix_ns};
+use crate::storage::Storage;
+use crate::waker::Waker;
 
 /// Longest sleep: the stop flag, which a signal may set, is looked at in between.
 pub(super) const LONGEST: Duration = Duration::from_millis(200);

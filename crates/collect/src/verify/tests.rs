@@ -2,7 +2,7 @@ use super::*;
 use crate::config::Form;
 use crate::files;
 use crate::folder::Folder;
-use crate::log::{Limits, Log};
+use crate::log::{Limits, Log, segment};
 use pubgauge_mqtt_codec::QoS;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
