@@ -9,6 +9,7 @@
 
 mod clock;
 mod collector;
+pub mod columns;
 pub mod config;
 mod error;
 pub mod files;
@@ -25,6 +26,7 @@ mod peer;
 mod session;
 mod status;
 mod storage;
+pub mod store;
 pub mod verify;
 mod waker;
 

@@ -1,34 +1,44 @@
-//! The threads behind the loop: one puts commits on disk, one makes closed segments into finished files.
+//! The threads behind the loop: one puts commits on disk, one makes closed segments into finished files, one puts these
+//! to a store. Or one puts commits to a store, and nothing is on a disk.
 
+mod direct;
 mod finisher;
 mod keeper;
+mod uploader;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crate::Error;
-use crate::config::Form;
+use crate::config::Config;
 use crate::files;
-use crate::folder::Folder;
+use crate::folder::{self, Folder};
 use crate::gather::Commit;
-use crate::log::{Closed, Limits, Log};
+use crate::log::Log;
 use crate::manifest::{self, Entry};
 use crate::notice::{Notice, Watch};
 use crate::status::Status;
 use crate::waker::Waker;
+use direct::Direct;
 use finisher::Finisher;
 use keeper::Keeper;
+use uploader::Uploader;
 
 /// How long to wait before a failed write is tried again.
 const AGAIN: Duration = Duration::from_millis(200);
 
+/// Shortest and longest wait before a store is asked again.
+const STORE_AGAIN: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(60));
+
+/// What to do where nothing can be put anywhere.
+const NOT_BEGUN: &str = "without a data folder nothing can be collected while this does not answer: check the address, the credentials and the network";
+
 /// What storing works with.
 #[derive(Clone)]
 pub struct Shared {
-    pub folder: Arc<Folder>,
     pub status: Arc<Status>,
     pub watch: Watch,
     pub waker: Waker,
@@ -40,6 +50,8 @@ pub struct Storage {
     done: Receiver<Commit>,
     /// Whether everything is in finished files.
     ended: Receiver<bool>,
+    /// Ends with the thread that puts files to a store.
+    uploading: Option<JoinHandle<()>>,
     /// No message can be stored any more; set when the bound of an orderly end is over.
     abandon: Arc<AtomicBool>,
     /// A commit is with the thread.
@@ -56,8 +68,7 @@ impl Storage {
     ///
     /// # Errors
     /// If the folder cannot be read or written.
-    pub fn open(shared: &Shared, form: Form, limits: Limits) -> Result<Storage, Error> {
-        let folder = &shared.folder;
+    pub fn open(shared: &Shared, folder: &Arc<Folder>, config: &Config) -> Result<Storage, Error> {
         let failed = |what: &str| {
             let place = folder.data.display().to_string();
             let what = what.to_owned();
@@ -67,7 +78,7 @@ impl Storage {
         let (entries, _) =
             manifest::read(&folder.manifest()).map_err(failed("the list of files"))?;
         let at_least = first_free(folder, &entries).map_err(failed("cannot be read"))?;
-        let opened = Log::open(&folder.log(), form, limits, at_least);
+        let opened = Log::open(&folder.log(), config.form, config.limits, at_least);
         let (log, recovered) = opened.map_err(failed("the log cannot be taken"))?;
         let torn: Vec<Entry> = recovered
             .gaps
@@ -79,7 +90,7 @@ impl Storage {
             })
             .collect();
         if !torn.is_empty() {
-            manifest::append(&folder.manifest(), &torn).map_err(failed("the list of files"))?;
+            folder.list(&torn).map_err(failed("the list of files"))?;
         }
         (shared.watch)(&Notice::Begun {
             collector: folder.name.clone(),
@@ -91,49 +102,119 @@ impl Storage {
                 bytes: recovered.cut_bytes,
             });
         }
-        let (mark, next_seq) = (log.mark(), recovered.next_seq);
-        Ok(Storage::spawn(
-            shared,
-            log,
-            recovered.closed,
-            mark,
-            next_seq,
-        ))
-    }
-
-    fn spawn(shared: &Shared, log: Log, closed: Vec<Closed>, mark: u32, next_seq: u64) -> Storage {
-        let (orders, ordered) = channel();
-        let (tell_done, done) = channel();
+        let abandon = Arc::<AtomicBool>::default();
+        let (finished, uploading) = match &config.upload {
+            None => (None, None),
+            Some(upload) => {
+                let (finished, to_upload) = channel();
+                let uploader = Uploader::new(shared, folder, upload, &entries, abandon.clone());
+                let uploader = uploader.map_err(failed("cannot be changed"))?;
+                let uploading = thread::spawn(move || uploader.run(&to_upload));
+                (Some(finished), Some(uploading))
+            }
+        };
         let (close, to_finish) = channel();
-        let (tell_ended, ended) = channel();
-        let abandon = Arc::new(AtomicBool::new(false));
-        shared.status.waiting_segments.add(closed.len() as u64);
-        for segment in closed {
+        shared
+            .status
+            .waiting_segments
+            .add(recovered.closed.len() as u64);
+        for segment in recovered.closed {
             // The thread that takes them is not started yet, so they are kept.
             let _ = close.send(segment);
         }
         let finisher = Finisher {
             shared: shared.clone(),
+            folder: folder.clone(),
+            columns: config.columns.clone(),
+            finished,
             abandon: abandon.clone(),
         };
         let finishing = thread::spawn(move || finisher.run(&to_finish));
-        let writer = Keeper {
+        let (mark, next_seq) = (log.mark(), recovered.next_seq);
+        let (orders, ordered) = channel();
+        let (tell_done, done) = channel();
+        let keeper = Keeper {
             shared: shared.clone(),
             log,
             close,
             done: tell_done,
             abandon: abandon.clone(),
         };
-        thread::spawn(move || {
-            let closed = writer.run(&ordered);
+        let run = move || {
+            let closed = keeper.run(&ordered);
             // A panic there was printed already.
             let _ = finishing.join();
-            let _ = tell_ended.send(closed);
+            closed
+        };
+        let channels = (orders, done);
+        Ok(Storage::begin(
+            channels,
+            run,
+            uploading,
+            abandon,
+            (mark, next_seq),
+        ))
+    }
+
+    /// Without a data folder: commits go elsewhere. Returns how long a first object took as well.
+    ///
+    /// # Errors
+    /// If the other side does not answer.
+    pub fn direct(
+        shared: &Shared,
+        config: &Config,
+        name: &str,
+    ) -> Result<(Storage, Duration), Error> {
+        let begun = direct::begin(config, name);
+        let (sink, took) = begun.map_err(|failure| Error {
+            what: failure.what,
+            hint: Some(NOT_BEGUN.into()),
+            is_input: false,
+        })?;
+        (shared.watch)(&Notice::Begun {
+            collector: name.to_owned(),
+            folder: sink.place(),
+            segments: 0,
+        });
+        let abandon = Arc::<AtomicBool>::default();
+        let (orders, ordered) = channel();
+        let (tell_done, done) = channel();
+        let mark = folder::random() as u32;
+        let direct = Direct {
+            shared: shared.clone(),
+            sink,
+            mark,
+            done: tell_done,
+            abandon: abandon.clone(),
+        };
+        let run = move || {
+            direct.run(&ordered);
+            true
+        };
+        let channels = (orders, done);
+        Ok((
+            Storage::begin(channels, run, None, abandon, (mark, 1)),
+            took,
+        ))
+    }
+
+    fn begin(
+        (orders, done): (Sender<Commit>, Receiver<Commit>),
+        run: impl FnOnce() -> bool + Send + 'static,
+        uploading: Option<JoinHandle<()>>,
+        abandon: Arc<AtomicBool>,
+        (mark, next_seq): (u32, u64),
+    ) -> Storage {
+        let (tell_ended, ended) = channel();
+        thread::spawn(move || {
+            // Nobody may wait any more.
+            let _ = tell_ended.send(run());
         });
         Storage {
             orders: Some(orders),
             done,
             ended,
+            uploading,
             abandon,
             busy: false,
             oldest: None,
@@ -169,14 +250,22 @@ impl Storage {
     /// start goes on with it.
     pub fn end(mut self, until: Instant) -> bool {
         drop(self.orders.take());
-        let left = until.saturating_duration_since(Instant::now());
-        if let Ok(complete) = self.ended.recv_timeout(left) {
-            return complete;
+        let left = || until.saturating_duration_since(Instant::now());
+        let complete = self.ended.recv_timeout(left());
+        while !left().is_zero()
+            && self
+                .uploading
+                .as_ref()
+                .is_some_and(|one| !one.is_finished())
+        {
+            thread::sleep(Duration::from_millis(5));
         }
         self.abandon.store(true, Relaxed);
-        // A thread that hangs in the kernel does not see the flag.
-        let _ = self.ended.recv_timeout(Duration::from_secs(1));
-        false
+        complete.unwrap_or_else(|_| {
+            // A thread that hangs in the kernel does not see the flag.
+            let _ = self.ended.recv_timeout(Duration::from_secs(1));
+            false
+        })
     }
 }
 

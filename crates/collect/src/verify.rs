@@ -1,11 +1,12 @@
 //! Everything that a data folder holds, read again: checksums, footers, numbers without gaps.
 
+mod elsewhere;
 mod file;
 mod numbers;
 mod segments;
 mod streams;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -13,8 +14,10 @@ use serde::Serialize;
 use crate::Error;
 use crate::files::{name_parts, partition_files};
 use crate::folder::{self, COLLECTORS};
-use crate::manifest::{self, Entry, FileEntry};
+use crate::manifest::{self, Entry, Uploaded};
 use crate::message::Message;
+use crate::store::Credentials;
+use elsewhere::{Elsewhere, Seen};
 use numbers::Numbers;
 pub use streams::StreamCounts;
 use streams::Streams;
@@ -31,10 +34,10 @@ pub struct Fault {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Verified {
     pub collectors: usize,
-    /// Finished files.
+    /// Finished files that were read.
     pub files: u64,
     pub bytes: u64,
-    /// Messages in finished files.
+    /// Messages in them.
     pub messages: u64,
     /// Messages that are in the log alone.
     pub messages_in_log: u64,
@@ -45,9 +48,32 @@ pub struct Verified {
     /// Bytes at the end of a log that are no whole message. They are being written, or were when the collector was
     /// stopped, and nothing of them was acknowledged.
     pub unfinished_bytes: u64,
+    /// Finished files that were moved to a store, which tells the length and the tag that it told when they were put
+    /// there. Nobody has read them.
+    pub files_elsewhere: u64,
+    /// Messages in these.
+    pub messages_elsewhere: u64,
     /// What messages with pubgauge's header tell, by run.
     pub streams: Vec<StreamCounts>,
     pub faults: Vec<Fault>,
+    /// Stores that could not be asked, and how many files are there.
+    pub not_seen: Vec<NotSeen>,
+}
+
+/// Files in a store that could not be asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct NotSeen {
+    pub place: String,
+    pub files: u64,
+    pub why: String,
+}
+
+/// How files that were moved to a store are looked at.
+#[derive(Clone, Debug, Default)]
+pub struct Look {
+    pub credentials: Credentials,
+    /// Their content is fetched and read, instead of asking for length and tag alone.
+    pub fetch: bool,
 }
 
 impl Verified {
@@ -83,7 +109,8 @@ impl<'a> Counted<'a> {
     }
 }
 
-/// Reads a data folder. A collector may work in it meanwhile.
+/// Reads a data folder. A collector may work in it meanwhile. Files that were moved to a store are asked for there,
+/// with what the environment has of credentials.
 ///
 /// # Errors
 /// If there is none, or a folder cannot be read.
@@ -96,6 +123,22 @@ pub fn verify(data: &Path) -> Result<Verified, Error> {
 /// # Errors
 /// As [`verify`].
 pub fn verify_each(data: &Path, take: &mut dyn FnMut(&Counted<'_>)) -> Result<Verified, Error> {
+    let look = Look {
+        credentials: Credentials::of_environment(),
+        fetch: false,
+    };
+    verify_with(data, look, take)
+}
+
+/// As [`verify_each`], and files that were moved to a store are looked at as `look` says.
+///
+/// # Errors
+/// As [`verify`].
+pub fn verify_with(
+    data: &Path,
+    look: Look,
+    take: &mut dyn FnMut(&Counted<'_>),
+) -> Result<Verified, Error> {
     if !data.join(COLLECTORS).is_dir() {
         return Err(Error::input(
             format!("{} is no data folder of a collector", data.display()),
@@ -112,10 +155,18 @@ pub fn verify_each(data: &Path, take: &mut dyn FnMut(&Counted<'_>)) -> Result<Ve
         take,
     };
     let mut owned = BTreeSet::new();
+    let mut elsewhere = Elsewhere::new(look);
     for name in folder::names(data)? {
         verified.collectors += 1;
-        collector(data, &name, &paths, &mut verified, &mut counts, &mut owned)?;
+        let mut reading = Reading {
+            verified: &mut verified,
+            counts: &mut counts,
+            owned: &mut owned,
+            elsewhere: &mut elsewhere,
+        };
+        collector(data, &name, &paths, &mut reading)?;
     }
+    verified.not_seen = elsewhere.not_seen();
     for path in &paths {
         let name = path
             .file_name()
@@ -141,14 +192,27 @@ fn below(data: &Path, path: &Path) -> String {
         .to_string()
 }
 
+/// What reading goes into.
+struct Reading<'a, 'b> {
+    verified: &'a mut Verified,
+    counts: &'a mut Counts<'b>,
+    /// Files that a collector has listed.
+    owned: &'a mut BTreeSet<PathBuf>,
+    elsewhere: &'a mut Elsewhere,
+}
+
 fn collector(
     data: &Path,
     name: &str,
     paths: &[PathBuf],
-    verified: &mut Verified,
-    counts: &mut Counts<'_>,
-    owned: &mut BTreeSet<PathBuf>,
+    reading: &mut Reading<'_, '_>,
 ) -> Result<(), Error> {
+    let Reading {
+        verified,
+        counts,
+        owned,
+        elsewhere,
+    } = reading;
     let own = data.join(COLLECTORS).join(name);
     let unreadable = |error: std::io::Error| Error::failed(format!("{}: {error}", own.display()));
     // Opened before the list is read: what leaves the log meanwhile is in the list.
@@ -162,21 +226,40 @@ fn collector(
         verified.fault(below(data, &list), format!("line {line} is no entry"));
     }
     let mut numbers = Numbers::default();
-    let mut files: BTreeMap<&str, &FileEntry> = BTreeMap::new();
     for entry in &entries {
-        match entry {
-            // A repeated compaction lists a file again.
-            Entry::File(file) => drop(files.insert(&file.path, file)),
-            Entry::NotStored { first, last } => numbers.found.push(*first..=*last),
+        if let Entry::NotStored { first, last } = entry {
+            numbers.found.push(*first..=*last);
         }
     }
-    for file in files.into_values() {
+    for (file, uploaded) in manifest::files(&entries).into_values() {
         owned.insert(data.join(&file.path));
+        let seen = match file::content(data, file) {
+            Err(what) => Seen::Wrong(what),
+            Ok(Some(bytes)) => Seen::Content(bytes),
+            Ok(None) => match uploaded.cloned().or_else(|| moved_since(&list, &file.path)) {
+                Some(uploaded) => elsewhere.look(file, &uploaded),
+                None => Seen::Wrong("is missing".into()),
+            },
+        };
+        let content = match seen {
+            Seen::Content(bytes) => Ok(bytes),
+            Seen::Wrong(what) => Err(what),
+            Seen::Not => {
+                numbers.found.push(file.first..=file.last);
+                continue;
+            }
+            Seen::Told => {
+                numbers.found.push(file.first..=file.last);
+                verified.files_elsewhere += 1;
+                verified.messages_elsewhere += file.messages;
+                continue;
+            }
+        };
         let mut take = |counted: Counted<'_>| {
             numbers.add(counted.seq);
             counts.add(&counted);
         };
-        match file::read(data, file, &mut take) {
+        match content.and_then(|bytes| file::read(bytes, file, &mut take)) {
             Err(what) => {
                 verified.fault(&file.path, what);
                 // What it lacks is told with it.
@@ -237,6 +320,12 @@ fn collector(
     }
     lacks(name, expected, next, verified);
     Ok(())
+}
+
+/// Where a file went that a collector at work has moved since the list was read.
+fn moved_since(list: &Path, path: &str) -> Option<Uploaded> {
+    let (entries, _) = manifest::read(list).ok()?;
+    manifest::files(&entries).get(path)?.1.cloned()
 }
 
 fn lacks(collector: &str, first: u64, next: u64, verified: &mut Verified) {

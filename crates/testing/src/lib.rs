@@ -16,6 +16,7 @@ pub mod bench;
 pub mod certificates;
 pub mod confined;
 pub mod exhaustion;
+pub mod object_store;
 mod places;
 mod shared;
 pub mod throttle;

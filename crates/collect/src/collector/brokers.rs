@@ -184,6 +184,9 @@ impl Loop<'_> {
 
     /// Writes down where sessions are.
     pub(super) fn remember(&self) {
+        let Some(folder) = &self.collector.folder else {
+            return;
+        };
         let brokers = &self.collector.config.brokers;
         let each = self
             .peers
@@ -208,6 +211,6 @@ impl Loop<'_> {
             filters,
         };
         // On a full disk the older file stays; the same brokers are found by their names.
-        let _ = known.write(&self.collector.folder.sessions());
+        let _ = known.write(&folder.sessions());
     }
 }

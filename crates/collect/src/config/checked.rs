@@ -11,8 +11,12 @@ use pubgauge_net::endpoint::Endpoint;
 use pubgauge_study::{Noun, Problem, StrictFile, StudyError};
 
 use super::brokers::{brokers, filters};
+use super::direct::Direct;
 use super::faults::{Fault, Faults, HOUR, MS, SECOND};
 use super::file::{CollectFile, Form, Mqtt};
+use super::kafka::Kafka;
+use super::upload::Upload;
+use crate::columns::Columns;
 use crate::folder::is_name;
 use crate::log::Limits;
 
@@ -34,8 +38,8 @@ pub struct Config {
     pub brokers: Vec<Endpoint>,
     /// Topic filters, as they are subscribed to: with the group.
     pub filters: Vec<String>,
-    /// The data folder.
-    pub to: PathBuf,
+    /// The data folder; none where messages are acknowledged once they are uploaded.
+    pub to: Option<PathBuf>,
     pub name: Option<String>,
     pub qos: QoS,
     pub version: Version,
@@ -51,6 +55,9 @@ pub struct Config {
     pub commit_every: Duration,
     pub commit_bytes: usize,
     pub limits: Limits,
+    pub columns: Columns,
+    pub upload: Option<Upload>,
+    pub kafka: Option<Kafka>,
 }
 
 /// Reads a collect file; all its relative paths start from its folder. `password` is what the environment has.
@@ -88,7 +95,15 @@ impl Config {
         let mut faults = Faults::default();
         let brokers = brokers(written, &mut faults);
         let filters = filters(written, &mut faults);
-        if written.to.as_os_str().is_empty() {
+        let upload = super::upload::of(written, folder, &mut faults);
+        let columns = super::payload::of(written, &mut faults);
+        let kafka = super::kafka::of(written, &mut faults);
+        let direct = direct(upload.as_ref(), kafka.as_ref());
+        let has_folder = written
+            .to
+            .as_ref()
+            .is_some_and(|to| !to.as_os_str().is_empty());
+        if !has_folder && direct.is_none() {
             faults.add(&["to"], "a data folder is needed", None);
         }
         if let Some(name) = written.name.as_deref().filter(|name| !is_name(name)) {
@@ -176,7 +191,7 @@ impl Config {
         Ok(Config {
             brokers,
             filters,
-            to: folder.join(&written.to),
+            to: written.to.as_ref().map(|to| folder.join(to)),
             name: written.name.clone(),
             qos: qos.unwrap_or_default(),
             version: match written.mqtt.unwrap_or_default() {
@@ -198,14 +213,27 @@ impl Config {
             keep_alive_s: keep_alive.as_secs() as u16,
             resolve_every,
             commit_every,
-            commit_bytes: commit_bytes as usize,
+            commit_bytes: direct.map_or(commit_bytes as usize, |direct| direct.bytes),
             limits: Limits {
                 segment_bytes,
                 segment_age,
                 reserve_bytes,
             },
+            columns,
+            upload,
+            kafka,
         })
     }
+
+    /// How messages are gathered, if nothing is on a disk here.
+    pub fn direct(&self) -> Option<Direct> {
+        direct(self.upload.as_ref(), self.kafka.as_ref())
+    }
+}
+
+fn direct(upload: Option<&Upload>, kafka: Option<&Kafka>) -> Option<Direct> {
+    let kafka = kafka.map(|kafka| kafka.direct);
+    kafka.or_else(|| upload?.direct)
 }
 
 fn password_of(

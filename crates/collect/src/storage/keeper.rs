@@ -73,7 +73,7 @@ impl Keeper {
             self.close(closed);
             if !stalled {
                 stalled = true;
-                status.stalled.store(true, Relaxed);
+                status.set_stalled(true);
                 (self.shared.watch)(&Notice::Stalled {
                     why: error.to_string(),
                 });
@@ -85,7 +85,7 @@ impl Keeper {
         }
         let took = begun.elapsed();
         if stalled {
-            status.stalled.store(false, Relaxed);
+            status.set_stalled(false);
             (self.shared.watch)(&Notice::GoesOn {
                 after_ms: took.as_millis() as u64,
             });
