@@ -5,12 +5,20 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::{Look, NotSeen};
+use super::NotSeen;
 use crate::manifest::{FileEntry, Uploaded};
-use crate::store::{Failure, Place, Store};
+use crate::store::{Credentials, Failure, Place, Store};
 
 /// Longest time that one request may take.
 const REQUEST: Duration = Duration::from_secs(900);
+
+/// How files that were moved to a store are looked at.
+#[derive(Clone, Debug, Default)]
+pub struct Look {
+    pub credentials: Credentials,
+    /// Their content is fetched and read, instead of asking for length and tag alone.
+    pub fetch: bool,
+}
 
 /// What became of looking at a file.
 pub enum Seen {
