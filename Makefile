@@ -6,7 +6,7 @@ CARGO ?= cargo
 TARGET = $(or $(CARGO_TARGET_DIR),./target)
 # Looked at when a recipe runs, after the libraries were installed.
 FEATURES = $$(./scripts/features.sh)
-TEST_FEATURES = pubgauge/cyclonedds,pubgauge/fastdds,pubgauge-driver-cyclonedds/native,pubgauge-driver-fastdds/native,pubgauge-driver-dds-mixed/native
+TEST_FEATURES = pubgauge/cyclonedds,pubgauge/fastdds,pubgauge/upload,pubgauge/kafka,pubgauge-driver-cyclonedds/native,pubgauge-driver-fastdds/native,pubgauge-driver-dds-mixed/native
 BENCH_FEATURES = $(TEST_FEATURES),pubgauge-driver-fastdds/bench-plain,pubgauge-driver-zeromq/bench-c
 
 .PHONY: run build demo-all test test-all systems test-fast lint lint-code lint-without-dds check-docs check-fuzz check-dependencies check-msrv bench hostile fuzz deps deb static package-test clean

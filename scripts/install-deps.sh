@@ -53,6 +53,8 @@ from_pypi() {
     [ -x "$own/bin/pip" ] || python3 -m venv "$own"
     # Reads what was collected.
     "$own/bin/python" -c "import duckdb" 2>/dev/null || "$own/bin/pip" install --quiet duckdb==2.0.1
+    # A store that speaks S3.
+    [ -x "$own/bin/moto_server" ] || "$own/bin/pip" install --quiet "moto[server]==5.2.5"
     [ -x "$own/bin/kubernetes-validate" ] || "$own/bin/pip" install --quiet kubernetes-validate==1.37.0
     [ -x "$own/bin/cargo-nextest" ] ||
         "$own/bin/pip" install --quiet --require-hashes --requirement "$(dirname "$0")/nextest.txt" ||

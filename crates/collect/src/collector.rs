@@ -18,9 +18,10 @@ use crate::gather::Gather;
 use crate::known::Known;
 use crate::names::{LookUp, Names};
 use crate::notice::Watch;
-use crate::session::Asked;
+use crate::session::{Asked, InFlight};
 use crate::status::Status;
-use crate::storage::{Shared, Storage, Waker};
+use crate::storage::{Shared, Storage};
+use crate::waker::Waker;
 use lead::Loop;
 
 /// When a collection ends by itself.
@@ -49,6 +50,8 @@ pub struct Summary {
     pub out_of_reach: u64,
     /// Everything is in finished files; if not, the next start goes on with it.
     pub complete: bool,
+    /// Finished files that are to be put to a store, which the next start goes on with.
+    pub not_uploaded: u64,
 }
 
 /// A collector, before it begins.
@@ -56,7 +59,9 @@ pub struct Collector {
     config: Config,
     look_up: LookUp,
     tls: Option<Setup>,
-    folder: Arc<Folder>,
+    /// None where messages are acknowledged once they are uploaded.
+    folder: Option<Arc<Folder>>,
+    name: String,
     status: Arc<Status>,
     watch: Watch,
 }
@@ -80,12 +85,22 @@ impl Collector {
             what: error.what,
             hint: error.hint,
         })?;
-        let folder = Arc::new(Folder::open(&config.to, config.name.as_deref())?);
+        let name = config.name.as_deref();
+        let folder = config
+            .to
+            .as_ref()
+            .map(|to| Folder::open(to, name))
+            .transpose()?;
+        let name = match (&folder, name) {
+            (Some(folder), _) => folder.name.clone(),
+            (None, name) => name.unwrap_or_default().to_owned(),
+        };
         Ok(Collector {
             config,
             look_up,
             tls,
-            folder,
+            folder: folder.map(Arc::new),
+            name,
             status: Arc::default(),
             watch,
         })
@@ -103,22 +118,25 @@ impl Collector {
     pub fn run(self, until: Until, stop: &AtomicBool) -> Result<Summary, Error> {
         let waker = Waker::new()?;
         let shared = Shared {
-            folder: self.folder.clone(),
             status: self.status.clone(),
             watch: self.watch.clone(),
             waker: waker.clone(),
         };
-        let storage = Storage::open(&shared, self.config.form, self.config.limits)?;
         let config = &self.config;
+        let (storage, in_flight) = self.storage(&shared)?;
         let names = Names::begin(
             config.brokers.clone(),
             config.resolve_every,
             self.look_up.clone(),
             waker.clone(),
         );
-        let known = Known::read(&self.folder.sessions());
+        let known = self
+            .folder
+            .as_ref()
+            .map(|folder| Known::read(&folder.sessions()));
+        let known = known.unwrap_or_default();
         let asked = Asked {
-            client_id: self.folder.name.clone(),
+            client_id: self.name.clone(),
             version: config.version,
             qos: config.qos,
             filters: config.filters.clone(),
@@ -131,6 +149,7 @@ impl Collector {
             expiry_s: config.session_expiry_s,
             keep_alive_s: config.keep_alive_s,
             password: config.password.clone(),
+            in_flight,
         };
         let now = Instant::now();
         let mut lead = Loop {
@@ -151,5 +170,21 @@ impl Collector {
         lead.recall(&known);
         lead.run(until, stop)?;
         Ok(lead.end())
+    }
+
+    /// Begins to store; and what a broker must allow, where messages are acknowledged once they are uploaded.
+    fn storage(&self, shared: &Shared) -> Result<(Storage, Option<InFlight>), Error> {
+        let config = &self.config;
+        match (&self.folder, config.direct()) {
+            (Some(folder), _) => Ok((Storage::open(shared, folder, config)?, None)),
+            (None, Some(direct)) => {
+                let (storage, put) = Storage::direct(shared, config, &self.name)?;
+                Ok((storage, InFlight::of(direct, put)))
+            }
+            (None, None) => Err(Error::input(
+                "a data folder is needed",
+                "say with `to` which",
+            )),
+        }
     }
 }

@@ -1,10 +1,23 @@
 //! What is to be collected, from where, to where: as it is written, and checked.
 
+mod brokers;
 mod checked;
+mod direct;
+mod faults;
 mod file;
+mod kafka;
+mod payload;
+mod upload;
 
-pub use checked::{Config, Fault, TlsFiles, read};
-pub use file::{CollectFile, Form, LogFile, Mqtt, SessionFile, TlsFile};
+pub use checked::{Config, TlsFiles, read};
+pub use direct::Direct;
+pub use faults::Fault;
+pub use file::{
+    Acknowledge, CollectFile, ColumnFile, ColumnType, Form, KafkaFile, LogFile, Mqtt, PayloadFile,
+    PayloadForm, SessionFile, TimeUnit, TlsFile, UploadFile,
+};
+pub use kafka::Kafka;
+pub use upload::Upload;
 
 /// The JSON Schema of collect files.
 pub fn schema() -> serde_json::Value {

@@ -1,25 +1,52 @@
 //! Finished files: from a closed segment to Parquet or NDJSON, by date and hour.
 
+mod memory;
 mod ndjson;
+mod open;
 mod parquet;
 mod properties;
+mod writer;
 
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
+#[cfg(feature = "kafka")]
+pub(crate) use self::properties::of as properties_of;
+
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 
+pub use self::memory::{Made, in_memory};
 pub(crate) use self::ndjson::Line;
-pub use self::parquet::read_columns;
+use self::open::Open;
+pub use self::parquet::{read_columns, read_columns_of};
+use crate::columns::{Columns, Undecoded};
 use crate::config::Form;
 use crate::folder::{Folder, sync_folder};
 use crate::log::Closed;
 use crate::log::scan::Scan;
 use crate::log::segment::Header;
-use crate::manifest::{self, Entry, FileEntry};
-use crate::message::Message;
+use crate::manifest::{Entry, FileEntry};
+
+/// Columns and partitions that all finished files have, which no other column may be called.
+pub const OWN_COLUMNS: [&str; 16] = [
+    "received",
+    "received_ns",
+    "seq",
+    "broker",
+    "topic",
+    "qos",
+    "retain",
+    "dup",
+    "content_type",
+    "properties",
+    "payload",
+    "payload_base64",
+    "decoded",
+    "values",
+    "date",
+    "hour",
+];
 
 /// Nanoseconds of an hour.
 const HOUR_NS: i64 = 3_600_000_000_000;
@@ -35,6 +62,17 @@ pub struct Finished {
     pub files: Vec<FileEntry>,
     /// Messages that cannot be read, first and last number.
     pub damaged: Vec<(u64, u64)>,
+    /// Payloads that have not all of their columns.
+    pub undecoded: Undecoded,
+}
+
+impl Finished {
+    fn close(&mut self, open: Open<'_>) -> io::Result<()> {
+        let (file, undecoded) = open.close()?;
+        self.files.push(file);
+        self.undecoded.add(undecoded);
+        Ok(())
+    }
 }
 
 /// Makes a closed segment into finished files, lists them, and removes it. Names follow from the messages alone: after
@@ -42,7 +80,12 @@ pub struct Finished {
 ///
 /// # Errors
 /// If a file cannot be read or written; the segment then stays. [`io::ErrorKind::Interrupted`] once `abandon` is set.
-pub fn finish(folder: &Folder, closed: &Closed, abandon: &AtomicBool) -> io::Result<Finished> {
+pub fn finish(
+    folder: &Folder,
+    closed: &Closed,
+    columns: &Columns,
+    abandon: &AtomicBool,
+) -> io::Result<Finished> {
     let bytes = Bytes::from(std::fs::read(&closed.path)?);
     let (header, _) = Header::read(&bytes, closed.first_seq);
     let mut finished = Finished::default();
@@ -61,102 +104,30 @@ pub fn finish(folder: &Folder, closed: &Closed, abandon: &AtomicBool) -> io::Res
         expected = message.seq + 1;
         let hour = hour_of(message.received_ns);
         if let Some(done) = open.take_if(|open| open.hour != hour) {
-            finished.files.push(done.close()?);
+            finished.close(done)?;
         }
         let file = match &mut open {
             Some(file) => file,
-            none => none.insert(Open::create(folder, header.form, hour, message.seq)?),
+            none => none.insert(Open::create(
+                folder,
+                (header.form, columns),
+                hour,
+                message.seq,
+            )?),
         };
         file.put(&bytes, &message)?;
     }
     if let Some(done) = open {
-        finished.files.push(done.close()?);
+        finished.close(done)?;
     }
     if expected < closed.next_seq {
         finished.damaged.push((expected, closed.next_seq - 1));
     }
     let entries: Vec<Entry> = finished.files.iter().cloned().map(Entry::File).collect();
-    manifest::append(&folder.manifest(), &entries)?;
+    folder.list(&entries)?;
     std::fs::remove_file(&closed.path)?;
     sync_folder(&folder.log())?;
     Ok(finished)
-}
-
-/// A file's form, while it is written.
-enum Writer {
-    Parquet(Box<parquet::Writer<Summed>>),
-    Ndjson(Summed),
-}
-
-/// A file that is being made, under another name until it is finished.
-struct Open<'a> {
-    folder: &'a Folder,
-    form: Form,
-    hour: i64,
-    /// Folder of the partition, below the data folder.
-    partition: String,
-    partial: PathBuf,
-    first: u64,
-    last: u64,
-    messages: u64,
-    writer: Writer,
-}
-
-impl<'a> Open<'a> {
-    fn create(folder: &'a Folder, form: Form, hour: i64, first: u64) -> io::Result<Open<'a>> {
-        let partition = partition(hour);
-        let place = folder.data.join(&partition);
-        make_folders(&folder.data, &place)?;
-        let partial = place.join(format!(".{}-{first:016}.tmp", folder.name));
-        let summed = Summed::new(File::create(&partial)?);
-        let writer = match form {
-            Form::Parquet => Writer::Parquet(Box::new(parquet::Writer::new(summed)?)),
-            Form::Ndjson => Writer::Ndjson(summed),
-        };
-        Ok(Open {
-            folder,
-            form,
-            hour,
-            partition,
-            partial,
-            first,
-            last: first,
-            messages: 0,
-            writer,
-        })
-    }
-
-    /// Adds a message, whose texts lie in `bytes`.
-    fn put(&mut self, bytes: &Bytes, message: &Message<'_>) -> io::Result<()> {
-        self.last = message.seq;
-        self.messages += 1;
-        match &mut self.writer {
-            Writer::Parquet(writer) => writer.put(bytes, message),
-            Writer::Ndjson(out) => ndjson::write(message, out),
-        }
-    }
-
-    fn close(self) -> io::Result<FileEntry> {
-        let summed = match self.writer {
-            Writer::Parquet(writer) => writer.finish()?,
-            Writer::Ndjson(summed) => summed,
-        };
-        let (bytes, crc32) = summed.finish()?;
-        let (name, first, last) = (&self.folder.name, self.first, self.last);
-        let name = format!("{name}-{first:016}-{last:016}.{}", self.form.extension());
-        let place = self.folder.data.join(&self.partition);
-        std::fs::rename(&self.partial, place.join(&name))?;
-        sync_folder(&place)?;
-        let path = format!("{}/{name}", self.partition);
-        Ok(FileEntry {
-            path,
-            bytes,
-            crc32,
-            first,
-            last,
-            messages: self.messages,
-        })
-    }
 }
 
 /// `date=2026-11-26/hour=07`, of an hour since 1970.
@@ -165,59 +136,9 @@ fn partition(hour: i64) -> String {
     time.strftime("date=%Y-%m-%d/hour=%H").to_string()
 }
 
-/// Makes the folders down to `place` that are missing, each on disk before the next.
-fn make_folders(data: &Path, place: &Path) -> io::Result<()> {
-    if place.is_dir() {
-        return Ok(());
-    }
-    std::fs::create_dir_all(place)?;
-    let mut folder = place;
-    while folder != data {
-        let Some(parent) = folder.parent() else {
-            break;
-        };
-        sync_folder(parent)?;
-        folder = parent;
-    }
-    Ok(())
-}
-
-/// A file with its length and checksum.
-struct Summed {
-    file: BufWriter<File>,
-    bytes: u64,
-    sum: crc32fast::Hasher,
-}
-
-impl Summed {
-    fn new(file: File) -> Summed {
-        let file = BufWriter::with_capacity(256 << 10, file);
-        Summed {
-            file,
-            bytes: 0,
-            sum: crc32fast::Hasher::new(),
-        }
-    }
-
-    /// Puts it on disk; length and checksum.
-    fn finish(mut self) -> io::Result<(u64, u32)> {
-        self.file.flush()?;
-        self.file.get_ref().sync_all()?;
-        Ok((self.bytes, self.sum.finalize()))
-    }
-}
-
-impl Write for Summed {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.file.write(bytes)?;
-        self.sum.update(&bytes[..written]);
-        self.bytes += written as u64;
-        Ok(written)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
-    }
+/// Name of the file of these messages of a collector.
+fn file_name(collector: &str, (first, last): (u64, u64), form: Form) -> String {
+    format!("{collector}-{first:016}-{last:016}.{}", form.extension())
 }
 
 /// Removes what files that were not finished have left behind.

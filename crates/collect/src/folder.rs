@@ -11,10 +11,12 @@
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{FlockOperation, flock};
 
 use crate::Error;
+use crate::manifest::{self, Entry};
 
 /// The folder in a data folder that holds all collectors' own.
 pub const COLLECTORS: &str = "collectors";
@@ -26,6 +28,8 @@ pub struct Folder {
     pub data: PathBuf,
     /// The collector's name.
     pub name: String,
+    /// Held while the list of files or a partition's folder is changed, by one of several threads.
+    changing: Mutex<()>,
     _lock: File,
 }
 
@@ -71,6 +75,7 @@ impl Folder {
         Ok(Folder {
             data: data.to_owned(),
             name,
+            changing: Mutex::default(),
             _lock: lock,
         })
     }
@@ -87,6 +92,41 @@ impl Folder {
     /// The list of finished files.
     pub fn manifest(&self) -> PathBuf {
         self.own().join("files.ndjson")
+    }
+
+    /// Keeps other threads from changing the list of files and folders of partitions.
+    pub fn hold(&self) -> MutexGuard<'_, ()> {
+        self.changing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Appends to the list of finished files, and returns when that is on disk.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn list(&self, entries: &[Entry]) -> io::Result<()> {
+        let _held = self.hold();
+        manifest::append(&self.manifest(), entries)
+    }
+
+    /// Removes a finished file, and the folders of partitions that are empty then.
+    ///
+    /// # Errors
+    /// If it cannot be removed.
+    pub fn remove_file(&self, below: &str) -> io::Result<()> {
+        let _held = self.hold();
+        let path = self.data.join(below);
+        std::fs::remove_file(&path)?;
+        for folder in path
+            .ancestors()
+            .skip(1)
+            .take_while(|folder| *folder != self.data)
+        {
+            if std::fs::remove_dir(folder).is_err() {
+                // Others are in it.
+                return sync_folder(folder);
+            }
+        }
+        sync_folder(&self.data)
     }
 
     /// The brokers at which the collector has a session.

@@ -7,7 +7,9 @@
 //!
 //! Nothing here prints: a collector tells [`Notice`]s to a [`Watch`], and has its figures in a [`Status`].
 
+mod clock;
 mod collector;
+pub mod columns;
 pub mod config;
 mod error;
 pub mod files;
@@ -24,7 +26,9 @@ mod peer;
 mod session;
 mod status;
 mod storage;
+pub mod store;
 pub mod verify;
+mod waker;
 
 pub use collector::{Collector, Summary, Until};
 pub use config::Config;

@@ -1,5 +1,6 @@
 //! The list of a collector's finished files, one JSON object in a line.
 
+use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::path::Path;
@@ -7,6 +8,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::folder::sync_folder;
+use crate::store::Place;
 
 /// A line of the list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -14,6 +16,8 @@ use crate::folder::sync_folder;
 pub enum Entry {
     /// A finished file.
     File(FileEntry),
+    /// A finished file was put to a store, which has confirmed it.
+    Uploaded(Uploaded),
     /// Numbers that no message has: what they were given to never reached the disk, and was not acknowledged.
     NotStored { first: u64, last: u64 },
 }
@@ -33,6 +37,58 @@ pub struct FileEntry {
     pub last: u64,
     /// Messages in it.
     pub messages: u64,
+}
+
+impl FileEntry {
+    /// Whether a file's content is as it was written.
+    ///
+    /// # Errors
+    /// What is different, in words.
+    pub fn check(&self, bytes: &[u8]) -> Result<(), String> {
+        if bytes.len() as u64 != self.bytes {
+            return Err(format!(
+                "has {} bytes instead of {}",
+                bytes.len(),
+                self.bytes
+            ));
+        }
+        let sum = crc32fast::hash(bytes);
+        if sum != self.crc32 {
+            return Err(format!(
+                "has the checksum {sum:08x} instead of {:08x}",
+                self.crc32
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Where a finished file is, instead of in the data folder.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Uploaded {
+    /// Path below the data folder, and below the prefix of the store.
+    pub path: String,
+    pub to: Place,
+    /// What the store called the content.
+    pub e_tag: Option<String>,
+}
+
+/// Finished files, by path, and where they are if not in the data folder. A repeated compaction lists a file again.
+pub fn files(entries: &[Entry]) -> BTreeMap<&str, (&FileEntry, Option<&Uploaded>)> {
+    let mut files = BTreeMap::new();
+    for entry in entries {
+        match entry {
+            Entry::File(file) => drop(files.insert(file.path.as_str(), (file, None))),
+            Entry::Uploaded(uploaded) => {
+                if let Some(file) = files.get_mut(uploaded.path.as_str()) {
+                    file.1 = Some(uploaded);
+                }
+            }
+            Entry::NotStored { .. } => {}
+        }
+    }
+    files
 }
 
 /// The entries of a list, and the lines that are none. A last line without its end is neither: it was being written.
@@ -87,9 +143,10 @@ pub fn append(path: &Path, entries: &[Entry]) -> io::Result<()> {
 
 /// Number of the message after all that the entries speak of.
 pub fn next_seq(entries: &[Entry]) -> u64 {
-    let last = entries.iter().map(|entry| match entry {
-        Entry::File(file) => file.last,
-        Entry::NotStored { last, .. } => *last,
+    let last = entries.iter().filter_map(|entry| match entry {
+        Entry::File(file) => Some(file.last),
+        Entry::NotStored { last, .. } => Some(*last),
+        Entry::Uploaded(_) => None,
     });
     last.max().unwrap_or(0) + 1
 }

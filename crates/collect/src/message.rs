@@ -136,6 +136,30 @@ impl<'a> Message<'a> {
     }
 }
 
+/// The messages of frames, one behind the other.
+#[derive(Debug)]
+pub struct Messages<'a> {
+    mark: u32,
+    rest: &'a [u8],
+}
+
+impl<'a> Messages<'a> {
+    /// `mark` is the log's.
+    pub fn new(mark: u32, frames: &'a [u8]) -> Messages<'a> {
+        Messages { mark, rest: frames }
+    }
+}
+
+impl<'a> Iterator for Messages<'a> {
+    type Item = Message<'a>;
+
+    fn next(&mut self) -> Option<Message<'a>> {
+        let (message, len) = Message::read(self.mark, self.rest)?;
+        self.rest = &self.rest[len..];
+        Some(message)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

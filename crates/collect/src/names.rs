@@ -9,7 +9,7 @@ use std::time::Duration;
 use pubgauge_driver::DriverError;
 use pubgauge_net::endpoint::Endpoint;
 
-use crate::storage::Waker;
+use crate::waker::Waker;
 
 /// Looks the addresses of a broker's name up.
 pub type LookUp = Arc<dyn Fn(&Endpoint) -> Result<Vec<SocketAddr>, DriverError> + Send + Sync>;

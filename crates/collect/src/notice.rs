@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use pubgauge_quantities::shown::so_many;
 use serde::Serialize;
 
 /// Takes notices. They come from several threads.
@@ -61,7 +62,7 @@ pub enum Notice {
     BrokerLeft { name: String, broker: String },
     /// A name cannot be looked up.
     NameNotFound { name: String, why: String },
-    /// Messages cannot be put on disk: none is acknowledged.
+    /// Messages cannot be stored: none is acknowledged.
     Stalled { why: String },
     /// They can again.
     GoesOn { after_ms: u64 },
@@ -73,6 +74,17 @@ pub enum Notice {
     },
     /// A segment cannot be made into finished files at present.
     NotFinished { segment: String, why: String },
+    /// A finished file is in the store, and removed here.
+    Uploaded { path: String, to: String },
+    /// Finished files cannot be put to the store at present, and are kept.
+    NotUploaded {
+        why: String,
+        files: usize,
+        /// `None`: by the next start.
+        again_in_ms: Option<u64>,
+    },
+    /// A finished file is not as it was written, and is not put to the store.
+    DamagedFile { path: String, what: String },
 }
 
 impl fmt::Display for Notice {
@@ -158,12 +170,12 @@ impl fmt::Display for Notice {
             Notice::NameNotFound { name, why } => write!(f, "{name}: {why}"),
             Notice::Stalled { why } => write!(
                 f,
-                "messages cannot be put on disk, and none is acknowledged: {why}\n  brokers keep them within their limits; it goes on by itself once there is room"
+                "messages cannot be stored, and none is acknowledged: {why}\n  brokers keep them within their limits; it goes on by itself"
             ),
             Notice::GoesOn { after_ms } => {
                 write!(
                     f,
-                    "messages are put on disk again, after {:.1} s",
+                    "messages are stored again, after {:.1} s",
                     *after_ms as f64 / 1e3
                 )
             }
@@ -180,6 +192,26 @@ impl fmt::Display for Notice {
                     "{segment} cannot be made into files and is kept: {why}; it is tried again"
                 )
             }
+            Notice::Uploaded { path, to } => write!(f, "{path}: moved to {to}"),
+            Notice::NotUploaded {
+                why,
+                files,
+                again_in_ms,
+            } => {
+                write!(
+                    f,
+                    "{why}\n  {} kept here, and tried again ",
+                    so_many(*files as u64, "file")
+                )?;
+                match again_in_ms {
+                    Some(ms) => write!(f, "in {:.1} s", *ms as f64 / 1e3),
+                    None => f.write_str("by the next start"),
+                }
+            }
+            Notice::DamagedFile { path, what } => write!(
+                f,
+                "{path} {what}, and is kept here\n  hint: check the disk; `pubgauge collect verify` tells what is wrong"
+            ),
         }
     }
 }

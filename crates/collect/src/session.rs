@@ -1,6 +1,8 @@
 //! What a collector does with the packets of one broker. No sockets here: bytes come in as a slice, and what is to be
 //! sent is appended to the output buffer.
 
+mod in_flight;
+
 use std::collections::BTreeSet;
 use std::time::Instant;
 
@@ -15,6 +17,7 @@ use pubgauge_net::{login, tls};
 
 use crate::gather::Gather;
 use crate::notice::Notice;
+pub use in_flight::InFlight;
 
 /// What all sessions of a collector ask for.
 #[derive(Debug)]
@@ -29,6 +32,8 @@ pub struct Asked {
     pub expiry_s: u32,
     pub keep_alive_s: u16,
     pub password: Option<Secret>,
+    /// What a broker must allow, if messages are acknowledged once they are uploaded.
+    pub in_flight: Option<InFlight>,
 }
 
 /// How far a session is.
@@ -113,6 +118,9 @@ impl Session {
         if asked.version == Version::V5 {
             // A number always fits.
             let _ = properties.push(Property::SessionExpiryInterval(asked.expiry_s));
+            if asked.in_flight.is_some() {
+                let _ = properties.push(Property::ReceiveMaximum(u16::MAX));
+            }
         }
         let connect = Connect {
             version: asked.version,
@@ -225,6 +233,9 @@ impl Session {
     fn accepted(&mut self, connack: &ConnAck<'_>, taking: &mut Taking<'_>) -> Result<(), String> {
         if connack.code != ReasonCode::SUCCESS {
             return Err(self.refused(connack, taking.asked));
+        }
+        if let Some(in_flight) = &taking.asked.in_flight {
+            in_flight.check(connack, &self.shown)?;
         }
         if !connack.session_present {
             self.unreleased.clear();

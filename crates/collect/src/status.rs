@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use crate::columns::Undecoded;
+
 /// A number that only grows, or that is set.
 #[derive(Debug, Default)]
 pub struct Count(AtomicU64);
@@ -66,8 +68,17 @@ pub struct Status {
     pub waiting_segments: Count,
     /// Messages that cannot be read in the log.
     pub damaged: Count,
-    /// Messages cannot be put on disk.
-    pub(crate) stalled: AtomicBool,
+    /// Payloads that are not of the form that they should be of, and those with a value that its column cannot hold.
+    pub undecoded: [Count; 2],
+    /// Files that were put to a store, and their bytes.
+    pub uploaded_files: Count,
+    pub uploaded_bytes: Count,
+    /// Times that a store did not take a file.
+    pub failed_uploads: Count,
+    /// Finished files that are to be put to a store.
+    pub waiting_files: Count,
+    /// Messages cannot be put on disk, or to the store that stands for it.
+    stalled: AtomicBool,
     /// When the oldest message was read that is not on disk, ns since the beginning; 0 if there is none.
     oldest: Count,
     brokers: Mutex<BTreeMap<String, BrokerStatus>>,
@@ -89,6 +100,11 @@ impl Default for Status {
             file_bytes: Count::default(),
             waiting_segments: Count::default(),
             damaged: Count::default(),
+            undecoded: Default::default(),
+            uploaded_files: Count::default(),
+            uploaded_bytes: Count::default(),
+            failed_uploads: Count::default(),
+            waiting_files: Count::default(),
             stalled: AtomicBool::new(false),
             oldest: Count::default(),
             brokers: Mutex::default(),
@@ -110,9 +126,18 @@ impl Status {
         }
     }
 
-    /// Whether messages cannot be put on disk.
+    /// Whether messages cannot be stored.
     pub fn is_stalled(&self) -> bool {
         self.stalled.load(Relaxed)
+    }
+
+    pub(crate) fn set_stalled(&self, is: bool) {
+        self.stalled.store(is, Relaxed);
+    }
+
+    pub(crate) fn count_undecoded(&self, more: Undecoded) {
+        self.undecoded[0].add(more.form);
+        self.undecoded[1].add(more.value);
     }
 
     /// Notes when the oldest message was read that is not on disk.
@@ -143,7 +168,7 @@ impl Status {
     /// Why it is not healthy: messages are not put on disk, or a broker is not connected.
     pub fn ill(&self) -> Option<String> {
         if self.is_stalled() {
-            return Some("messages cannot be put on disk".into());
+            return Some("messages cannot be stored".into());
         }
         let brokers = self.map();
         if brokers.is_empty() {

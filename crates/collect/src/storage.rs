@@ -1,74 +1,44 @@
-//! The threads behind the loop: one puts commits on disk, one makes closed segments into finished files.
+//! The threads behind the loop: one puts commits on disk, one makes closed segments into finished files, one puts these
+//! to a store. Or one puts commits to a store, and nothing is on a disk.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+mod direct;
+mod finisher;
+mod keeper;
+mod uploader;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::thread;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-
-use rustix::event::{EventfdFlags, eventfd};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use crate::Error;
-use crate::config::Form;
+use crate::config::Config;
 use crate::files;
-use crate::folder::Folder;
+use crate::folder::{self, Folder};
 use crate::gather::Commit;
-use crate::log::{Closed, Limits, Log};
+use crate::log::Log;
 use crate::manifest::{self, Entry};
 use crate::notice::{Notice, Watch};
 use crate::status::Status;
+use crate::waker::Waker;
+use direct::Direct;
+use finisher::Finisher;
+use keeper::Keeper;
+use uploader::Uploader;
 
 /// How long to wait before a failed write is tried again.
 const AGAIN: Duration = Duration::from_millis(200);
 
-/// How often the age of a segment is looked at.
-const LOOK: Duration = Duration::from_millis(250);
+/// Shortest and longest wait before a store is asked again.
+const STORE_AGAIN: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(60));
 
-/// Wakes the loop from other threads.
-#[derive(Clone, Debug)]
-pub struct Waker(Arc<OwnedFd>);
-
-impl Waker {
-    /// # Errors
-    /// If there are no more descriptors.
-    pub fn new() -> Result<Waker, Error> {
-        let made = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
-        let made = made
-            .map_err(|errno| Error::failed(format!("cannot make an event descriptor: {errno}")));
-        made.map(|fd| Waker(Arc::new(fd)))
-    }
-
-    pub fn wake(&self) {
-        // It fails only when it is full of wakes that are not taken.
-        let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
-    }
-
-    /// Takes all wakes.
-    pub fn clear(&self) {
-        let _ = rustix::io::read(&self.0, &mut [0; 8]);
-    }
-
-    pub fn fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
-    }
-}
-
-/// Nanoseconds since 1970-01-01 UTC.
-pub fn unix_ns() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| since.as_nanos() as i64)
-}
-
-/// Seconds since 1970-01-01 UTC.
-pub fn unix_s() -> u64 {
-    (unix_ns() / 1_000_000_000) as u64
-}
+/// What to do where nothing can be put anywhere.
+const NOT_BEGUN: &str = "without a data folder nothing can be collected while this does not answer: check the address, the credentials and the network";
 
 /// What storing works with.
 #[derive(Clone)]
 pub struct Shared {
-    pub folder: Arc<Folder>,
     pub status: Arc<Status>,
     pub watch: Watch,
     pub waker: Waker,
@@ -80,6 +50,8 @@ pub struct Storage {
     done: Receiver<Commit>,
     /// Whether everything is in finished files.
     ended: Receiver<bool>,
+    /// Ends with the thread that puts files to a store.
+    uploading: Option<JoinHandle<()>>,
     /// No message can be stored any more; set when the bound of an orderly end is over.
     abandon: Arc<AtomicBool>,
     /// A commit is with the thread.
@@ -96,8 +68,7 @@ impl Storage {
     ///
     /// # Errors
     /// If the folder cannot be read or written.
-    pub fn open(shared: &Shared, form: Form, limits: Limits) -> Result<Storage, Error> {
-        let folder = &shared.folder;
+    pub fn open(shared: &Shared, folder: &Arc<Folder>, config: &Config) -> Result<Storage, Error> {
         let failed = |what: &str| {
             let place = folder.data.display().to_string();
             let what = what.to_owned();
@@ -107,7 +78,7 @@ impl Storage {
         let (entries, _) =
             manifest::read(&folder.manifest()).map_err(failed("the list of files"))?;
         let at_least = first_free(folder, &entries).map_err(failed("cannot be read"))?;
-        let opened = Log::open(&folder.log(), form, limits, at_least);
+        let opened = Log::open(&folder.log(), config.form, config.limits, at_least);
         let (log, recovered) = opened.map_err(failed("the log cannot be taken"))?;
         let torn: Vec<Entry> = recovered
             .gaps
@@ -119,7 +90,7 @@ impl Storage {
             })
             .collect();
         if !torn.is_empty() {
-            manifest::append(&folder.manifest(), &torn).map_err(failed("the list of files"))?;
+            folder.list(&torn).map_err(failed("the list of files"))?;
         }
         (shared.watch)(&Notice::Begun {
             collector: folder.name.clone(),
@@ -131,49 +102,119 @@ impl Storage {
                 bytes: recovered.cut_bytes,
             });
         }
-        let (mark, next_seq) = (log.mark(), recovered.next_seq);
-        Ok(Storage::spawn(
-            shared,
-            log,
-            recovered.closed,
-            mark,
-            next_seq,
-        ))
-    }
-
-    fn spawn(shared: &Shared, log: Log, closed: Vec<Closed>, mark: u32, next_seq: u64) -> Storage {
-        let (orders, ordered) = channel();
-        let (tell_done, done) = channel();
+        let abandon = Arc::<AtomicBool>::default();
+        let (finished, uploading) = match &config.upload {
+            None => (None, None),
+            Some(upload) => {
+                let (finished, to_upload) = channel();
+                let uploader = Uploader::new(shared, folder, upload, &entries, abandon.clone());
+                let uploader = uploader.map_err(failed("cannot be changed"))?;
+                let uploading = thread::spawn(move || uploader.run(&to_upload));
+                (Some(finished), Some(uploading))
+            }
+        };
         let (close, to_finish) = channel();
-        let (tell_ended, ended) = channel();
-        let abandon = Arc::new(AtomicBool::new(false));
-        shared.status.waiting_segments.add(closed.len() as u64);
-        for segment in closed {
+        shared
+            .status
+            .waiting_segments
+            .add(recovered.closed.len() as u64);
+        for segment in recovered.closed {
             // The thread that takes them is not started yet, so they are kept.
             let _ = close.send(segment);
         }
         let finisher = Finisher {
             shared: shared.clone(),
+            folder: folder.clone(),
+            columns: config.columns.clone(),
+            finished,
             abandon: abandon.clone(),
         };
         let finishing = thread::spawn(move || finisher.run(&to_finish));
-        let writer = Keeper {
+        let (mark, next_seq) = (log.mark(), recovered.next_seq);
+        let (orders, ordered) = channel();
+        let (tell_done, done) = channel();
+        let keeper = Keeper {
             shared: shared.clone(),
             log,
             close,
             done: tell_done,
             abandon: abandon.clone(),
         };
-        thread::spawn(move || {
-            let closed = writer.run(&ordered);
+        let run = move || {
+            let closed = keeper.run(&ordered);
             // A panic there was printed already.
             let _ = finishing.join();
-            let _ = tell_ended.send(closed);
+            closed
+        };
+        let channels = (orders, done);
+        Ok(Storage::begin(
+            channels,
+            run,
+            uploading,
+            abandon,
+            (mark, next_seq),
+        ))
+    }
+
+    /// Without a data folder: commits go elsewhere. Returns how long a first object took as well.
+    ///
+    /// # Errors
+    /// If the other side does not answer.
+    pub fn direct(
+        shared: &Shared,
+        config: &Config,
+        name: &str,
+    ) -> Result<(Storage, Duration), Error> {
+        let begun = direct::begin(config, name);
+        let (sink, took) = begun.map_err(|failure| Error {
+            what: failure.what,
+            hint: Some(NOT_BEGUN.into()),
+            is_input: false,
+        })?;
+        (shared.watch)(&Notice::Begun {
+            collector: name.to_owned(),
+            folder: sink.place(),
+            segments: 0,
+        });
+        let abandon = Arc::<AtomicBool>::default();
+        let (orders, ordered) = channel();
+        let (tell_done, done) = channel();
+        let mark = folder::random() as u32;
+        let direct = Direct {
+            shared: shared.clone(),
+            sink,
+            mark,
+            done: tell_done,
+            abandon: abandon.clone(),
+        };
+        let run = move || {
+            direct.run(&ordered);
+            true
+        };
+        let channels = (orders, done);
+        Ok((
+            Storage::begin(channels, run, None, abandon, (mark, 1)),
+            took,
+        ))
+    }
+
+    fn begin(
+        (orders, done): (Sender<Commit>, Receiver<Commit>),
+        run: impl FnOnce() -> bool + Send + 'static,
+        uploading: Option<JoinHandle<()>>,
+        abandon: Arc<AtomicBool>,
+        (mark, next_seq): (u32, u64),
+    ) -> Storage {
+        let (tell_ended, ended) = channel();
+        thread::spawn(move || {
+            // Nobody may wait any more.
+            let _ = tell_ended.send(run());
         });
         Storage {
             orders: Some(orders),
             done,
             ended,
+            uploading,
             abandon,
             busy: false,
             oldest: None,
@@ -209,14 +250,22 @@ impl Storage {
     /// start goes on with it.
     pub fn end(mut self, until: Instant) -> bool {
         drop(self.orders.take());
-        let left = until.saturating_duration_since(Instant::now());
-        if let Ok(complete) = self.ended.recv_timeout(left) {
-            return complete;
+        let left = || until.saturating_duration_since(Instant::now());
+        let complete = self.ended.recv_timeout(left());
+        while !left().is_zero()
+            && self
+                .uploading
+                .as_ref()
+                .is_some_and(|one| !one.is_finished())
+        {
+            thread::sleep(Duration::from_millis(5));
         }
         self.abandon.store(true, Relaxed);
-        // A thread that hangs in the kernel does not see the flag.
-        let _ = self.ended.recv_timeout(Duration::from_secs(1));
-        false
+        complete.unwrap_or_else(|_| {
+            // A thread that hangs in the kernel does not see the flag.
+            let _ = self.ended.recv_timeout(Duration::from_secs(1));
+            false
+        })
     }
 }
 
@@ -235,155 +284,4 @@ fn first_free(folder: &Folder, entries: &[Entry]) -> std::io::Result<u64> {
         }
     }
     Ok(free)
-}
-
-/// The thread that puts commits on disk.
-struct Keeper {
-    shared: Shared,
-    log: Log,
-    close: Sender<Closed>,
-    done: Sender<Commit>,
-    abandon: Arc<AtomicBool>,
-}
-
-impl Keeper {
-    /// Works until there is nothing more to come. Whether the last segment was closed.
-    fn run(mut self, orders: &Receiver<Commit>) -> bool {
-        loop {
-            match orders.recv_timeout(LOOK) {
-                Ok(commit) => self.keep(commit),
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => break,
-            }
-            if self.log.is_due(files::hour_of(unix_ns())) {
-                self.rotate();
-            }
-        }
-        self.rotate()
-    }
-
-    fn rotate(&mut self) -> bool {
-        // Where no next segment can be made, the present one grows on; a commit then tells why.
-        let rotated = self.log.rotate();
-        let is_ok = rotated.is_ok();
-        self.close(rotated.ok().flatten());
-        is_ok
-    }
-
-    fn close(&self, closed: Option<Closed>) {
-        if let Some(closed) = closed {
-            self.shared.status.waiting_segments.add(1);
-            // The thread ends only after `close` was dropped.
-            let _ = self.close.send(closed);
-        }
-    }
-
-    /// Stores a commit, however long that takes.
-    fn keep(&mut self, commit: Commit) {
-        let status = &self.shared.status;
-        let begun = Instant::now();
-        let mut stalled = false;
-        loop {
-            if commit.messages == 0 {
-                break;
-            }
-            let Err((error, closed)) = self.log.commit(&commit.frames, commit.seqs(), commit.hour)
-            else {
-                break;
-            };
-            self.close(closed);
-            if !stalled {
-                stalled = true;
-                status.stalled.store(true, Relaxed);
-                (self.shared.watch)(&Notice::Stalled {
-                    why: error.to_string(),
-                });
-            }
-            if self.abandon.load(Relaxed) {
-                return;
-            }
-            thread::sleep(AGAIN);
-        }
-        let took = begun.elapsed();
-        if stalled {
-            status.stalled.store(false, Relaxed);
-            (self.shared.watch)(&Notice::GoesOn {
-                after_ms: took.as_millis() as u64,
-            });
-        }
-        status.commits.add(1);
-        status.commit_ns.add(took.as_nanos() as u64);
-        status.stored.add(u64::from(commit.messages));
-        // The loop may have ended.
-        let _ = self.done.send(commit);
-        self.shared.waker.wake();
-    }
-}
-
-/// The thread that makes closed segments into finished files.
-struct Finisher {
-    shared: Shared,
-    abandon: Arc<AtomicBool>,
-}
-
-impl Finisher {
-    fn run(self, closed: &Receiver<Closed>) {
-        let torn = manifest::read(&self.shared.folder.manifest());
-        let torn = torn.map_or_else(|_| Vec::new(), |(entries, _)| entries);
-        for segment in closed {
-            self.finish(&segment, &torn);
-        }
-    }
-
-    fn finish(&self, segment: &Closed, torn: &[Entry]) {
-        let Shared {
-            folder,
-            status,
-            watch,
-            ..
-        } = &self.shared;
-        let name = segment.path.display().to_string();
-        let mut told = false;
-        let finished = loop {
-            if self.abandon.load(Relaxed) {
-                return;
-            }
-            match files::finish(folder, segment, &self.abandon) {
-                Ok(finished) => break finished,
-                Err(_) if self.abandon.load(Relaxed) => return,
-                Err(error) => {
-                    if !told {
-                        told = true;
-                        watch(&Notice::NotFinished {
-                            segment: name.clone(),
-                            why: error.to_string(),
-                        });
-                    }
-                    thread::sleep(AGAIN);
-                }
-            }
-        };
-        for &(first, last) in &finished.damaged {
-            let known = Entry::NotStored { first, last };
-            if !torn.contains(&known) {
-                status.damaged.add(last - first + 1);
-                watch(&Notice::Damaged {
-                    segment: name.clone(),
-                    first,
-                    last,
-                });
-            }
-        }
-        for file in finished.files {
-            status.files.add(1);
-            status.file_messages.add(file.messages);
-            status.file_bytes.add(file.bytes);
-            watch(&Notice::Finished {
-                path: file.path,
-                messages: file.messages,
-                bytes: file.bytes,
-            });
-        }
-        status.waiting_segments.subtract(1);
-    }
 }

@@ -1,65 +1,27 @@
 //! Everything that a data folder holds, read again: checksums, footers, numbers without gaps.
 
+mod elsewhere;
 mod file;
+mod found;
+mod numbers;
+mod segments;
 mod streams;
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
-use std::io::{self, Read};
-use std::ops::RangeInclusive;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-
-use serde::Serialize;
 
 use crate::Error;
 use crate::files::{name_parts, partition_files};
 use crate::folder::{self, COLLECTORS};
-use crate::log::scan::Scan;
-use crate::log::segment::{self, Header};
-use crate::manifest::{self, Entry, FileEntry};
+use crate::manifest::{self, Entry, Uploaded};
 use crate::message::Message;
+use crate::store::Credentials;
+pub use elsewhere::Look;
+use elsewhere::{Elsewhere, Seen};
+pub use found::{Fault, NotSeen, Verified};
+use numbers::Numbers;
 pub use streams::StreamCounts;
 use streams::Streams;
-
-/// Something that is not as it was written.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Fault {
-    /// Path below the data folder, or the collector.
-    pub place: String,
-    pub what: String,
-}
-
-/// What was found in a data folder.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Verified {
-    pub collectors: usize,
-    /// Finished files.
-    pub files: u64,
-    pub bytes: u64,
-    /// Messages in finished files.
-    pub messages: u64,
-    /// Messages that are in the log alone.
-    pub messages_in_log: u64,
-    /// Messages by the QoS of their delivery.
-    pub by_qos: [u64; 3],
-    /// Messages that the broker marked as perhaps sent before.
-    pub marked_duplicate: u64,
-    /// Bytes at the end of a log that are no whole message. They are being written, or were when the collector was
-    /// stopped, and nothing of them was acknowledged.
-    pub unfinished_bytes: u64,
-    /// What messages with pubgauge's header tell, by run.
-    pub streams: Vec<StreamCounts>,
-    pub faults: Vec<Fault>,
-}
-
-impl Verified {
-    fn fault(&mut self, place: impl Into<String>, what: impl Into<String>) {
-        self.faults.push(Fault {
-            place: place.into(),
-            what: what.into(),
-        });
-    }
-}
 
 /// A message that is stored, once for each copy.
 #[derive(Clone, Copy, Debug)]
@@ -85,56 +47,8 @@ impl<'a> Counted<'a> {
     }
 }
 
-/// Messages of one collector: which numbers were found.
-#[derive(Default)]
-struct Numbers {
-    /// Ranges that were found, as they came.
-    found: Vec<RangeInclusive<u64>>,
-}
-
-impl Numbers {
-    fn add(&mut self, seq: u64) {
-        match self.found.last_mut() {
-            Some(last) if *last.end() + 1 == seq => *last = *last.start()..=seq,
-            _ => self.found.push(seq..=seq),
-        }
-    }
-
-    /// Takes out what was added from this number on.
-    fn forget(&mut self, first: u64) {
-        while self
-            .found
-            .last()
-            .is_some_and(|range| *range.start() >= first)
-        {
-            self.found.pop();
-        }
-        if let Some(last) = self.found.last_mut().filter(|last| *last.end() >= first) {
-            *last = *last.start()..=first - 1;
-        }
-    }
-
-    /// Sorted, without what lies in several; and how many numbers were found more than once.
-    fn merged(mut self) -> (Vec<RangeInclusive<u64>>, u64) {
-        self.found.sort_by_key(|range| *range.start());
-        let mut merged: Vec<RangeInclusive<u64>> = Vec::new();
-        let mut twice = 0;
-        for range in self.found {
-            match merged.last_mut() {
-                Some(last) if *range.start() <= *last.end() + 1 => {
-                    let common = last.end().min(range.end()).checked_sub(*range.start());
-                    twice += common.map_or(0, |common| common + 1);
-                    let end = *last.end().max(range.end());
-                    *last = *last.start()..=end;
-                }
-                _ => merged.push(range),
-            }
-        }
-        (merged, twice)
-    }
-}
-
-/// Reads a data folder. A collector may work in it meanwhile.
+/// Reads a data folder. A collector may work in it meanwhile. Files that were moved to a store are asked for there,
+/// with what the environment has of credentials.
 ///
 /// # Errors
 /// If there is none, or a folder cannot be read.
@@ -147,6 +61,22 @@ pub fn verify(data: &Path) -> Result<Verified, Error> {
 /// # Errors
 /// As [`verify`].
 pub fn verify_each(data: &Path, take: &mut dyn FnMut(&Counted<'_>)) -> Result<Verified, Error> {
+    let look = Look {
+        credentials: Credentials::of_environment(),
+        fetch: false,
+    };
+    verify_with(data, look, take)
+}
+
+/// As [`verify_each`], and files that were moved to a store are looked at as `look` says.
+///
+/// # Errors
+/// As [`verify`].
+pub fn verify_with(
+    data: &Path,
+    look: Look,
+    take: &mut dyn FnMut(&Counted<'_>),
+) -> Result<Verified, Error> {
     if !data.join(COLLECTORS).is_dir() {
         return Err(Error::input(
             format!("{} is no data folder of a collector", data.display()),
@@ -163,10 +93,18 @@ pub fn verify_each(data: &Path, take: &mut dyn FnMut(&Counted<'_>)) -> Result<Ve
         take,
     };
     let mut owned = BTreeSet::new();
+    let mut elsewhere = Elsewhere::new(look);
     for name in folder::names(data)? {
         verified.collectors += 1;
-        collector(data, &name, &paths, &mut verified, &mut counts, &mut owned)?;
+        let mut reading = Reading {
+            verified: &mut verified,
+            counts: &mut counts,
+            owned: &mut owned,
+            elsewhere: &mut elsewhere,
+        };
+        collector(data, &name, &paths, &mut reading)?;
     }
+    verified.not_seen = elsewhere.not_seen();
     for path in &paths {
         let name = path
             .file_name()
@@ -192,18 +130,31 @@ fn below(data: &Path, path: &Path) -> String {
         .to_string()
 }
 
+/// What reading goes into.
+struct Reading<'a, 'b> {
+    verified: &'a mut Verified,
+    counts: &'a mut Counts<'b>,
+    /// Files that a collector has listed.
+    owned: &'a mut BTreeSet<PathBuf>,
+    elsewhere: &'a mut Elsewhere,
+}
+
 fn collector(
     data: &Path,
     name: &str,
     paths: &[PathBuf],
-    verified: &mut Verified,
-    counts: &mut Counts<'_>,
-    owned: &mut BTreeSet<PathBuf>,
+    reading: &mut Reading<'_, '_>,
 ) -> Result<(), Error> {
+    let Reading {
+        verified,
+        counts,
+        owned,
+        elsewhere,
+    } = reading;
     let own = data.join(COLLECTORS).join(name);
     let unreadable = |error: std::io::Error| Error::failed(format!("{}: {error}", own.display()));
     // Opened before the list is read: what leaves the log meanwhile is in the list.
-    let segments = open_segments(&own.join("log")).map_err(unreadable)?;
+    let segments = segments::open(&own.join("log")).map_err(unreadable)?;
     if segments.is_empty() {
         verified.fault(name, "its log is missing");
     }
@@ -213,21 +164,40 @@ fn collector(
         verified.fault(below(data, &list), format!("line {line} is no entry"));
     }
     let mut numbers = Numbers::default();
-    let mut files: BTreeMap<&str, &FileEntry> = BTreeMap::new();
     for entry in &entries {
-        match entry {
-            // A repeated compaction lists a file again.
-            Entry::File(file) => drop(files.insert(&file.path, file)),
-            Entry::NotStored { first, last } => numbers.found.push(*first..=*last),
+        if let Entry::NotStored { first, last } = entry {
+            numbers.found.push(*first..=*last);
         }
     }
-    for file in files.into_values() {
+    for (file, uploaded) in manifest::files(&entries).into_values() {
         owned.insert(data.join(&file.path));
+        let seen = match file::content(data, file) {
+            Err(what) => Seen::Wrong(what),
+            Ok(Some(bytes)) => Seen::Content(bytes),
+            Ok(None) => match uploaded.cloned().or_else(|| moved_since(&list, &file.path)) {
+                Some(uploaded) => elsewhere.look(file, &uploaded),
+                None => Seen::Wrong("is missing".into()),
+            },
+        };
+        let content = match seen {
+            Seen::Content(bytes) => Ok(bytes),
+            Seen::Wrong(what) => Err(what),
+            Seen::Not => {
+                numbers.found.push(file.first..=file.last);
+                continue;
+            }
+            Seen::Told => {
+                numbers.found.push(file.first..=file.last);
+                verified.files_elsewhere += 1;
+                verified.messages_elsewhere += file.messages;
+                continue;
+            }
+        };
         let mut take = |counted: Counted<'_>| {
             numbers.add(counted.seq);
             counts.add(&counted);
         };
-        match file::read(data, file, &mut take) {
+        match content.and_then(|bytes| file::read(bytes, file, &mut take)) {
             Err(what) => {
                 verified.fault(&file.path, what);
                 // What it lacks is told with it.
@@ -290,6 +260,12 @@ fn collector(
     Ok(())
 }
 
+/// Where a file went that a collector at work has moved since the list was read.
+fn moved_since(list: &Path, path: &str) -> Option<Uploaded> {
+    let (entries, _) = manifest::read(list).ok()?;
+    manifest::files(&entries).get(path)?.1.cloned()
+}
+
 fn lacks(collector: &str, first: u64, next: u64, verified: &mut Verified) {
     if first < next {
         verified.fault(
@@ -315,85 +291,6 @@ impl Counts<'_> {
         self.marked_duplicate += u64::from(counted.dup);
         self.streams.add(counted.topic, counted.payload);
         (self.take)(counted);
-    }
-}
-
-/// A segment, which can be read even if it is removed meanwhile.
-struct OpenSegment {
-    first_seq: u64,
-    path: PathBuf,
-    file: File,
-}
-
-/// What was found in a segment beside its messages.
-struct SegmentRead {
-    next_seq: u64,
-    unfinished_bytes: u64,
-    faults: Vec<String>,
-}
-
-fn open_segments(folder: &Path) -> io::Result<Vec<OpenSegment>> {
-    let segments = match segment::list(folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-        other => other?,
-    };
-    let mut open = Vec::new();
-    for (first_seq, path) in segments {
-        match File::open(&path) {
-            // A collector that runs has made it into files meanwhile.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            file => open.push(OpenSegment {
-                first_seq,
-                path,
-                file: file?,
-            }),
-        }
-    }
-    Ok(open)
-}
-
-impl OpenSegment {
-    /// Gives each of its messages to `take`. `until` is the first number of the next segment; the last one has none,
-    /// and may be being written.
-    fn read(
-        &self,
-        until: Option<u64>,
-        take: &mut dyn FnMut(&Message<'_>),
-    ) -> io::Result<SegmentRead> {
-        let mut bytes = Vec::new();
-        (&self.file).read_to_end(&mut bytes)?;
-        let mut faults = Vec::new();
-        let (header, whole) = Header::read(&bytes, self.first_seq);
-        if !whole && bytes.len() >= segment::HEADER_LEN {
-            faults.push("its header is damaged".to_owned());
-        }
-        let mut scan = Scan::new(&bytes, header.mark, self.first_seq);
-        for message in scan.by_ref() {
-            if until.is_none_or(|until| message.seq < until) {
-                take(&message);
-            }
-        }
-        let scanned = scan.finish();
-        for gap in scanned
-            .gaps
-            .iter()
-            .filter(|gap| gap.damaged || until.is_some())
-        {
-            faults.push(format!(
-                "bytes {} to {} are damaged",
-                gap.bytes.start, gap.bytes.end
-            ));
-        }
-        let unfinished = if until.is_none() {
-            bytes.len() - scanned.end
-        } else {
-            0
-        };
-        Ok(SegmentRead {
-            next_seq: scanned.next_seq,
-            unfinished_bytes: unfinished as u64,
-            faults,
-        })
     }
 }
 

@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use pubgauge_collect::config::{self, CollectFile, Fault, Form, Mqtt};
+use pubgauge_collect::store::Credentials;
+use pubgauge_collect::verify::Look;
 use pubgauge_collect::{Collector, Config, Notice, Status, Summary, Until, Watch, names, verify};
 use pubgauge_quantities::Span;
 use pubgauge_quantities::shown::{self, so_many};
@@ -28,7 +30,19 @@ const LINE_EVERY: Duration = Duration::from_secs(60);
 /// `pubgauge collect`.
 pub fn collect(args: &CollectArgs) -> Result<i32, Ending> {
     match &args.verb {
-        Some(CollectVerb::Verify { dir, output }) => verified(dir, output),
+        Some(CollectVerb::Verify {
+            dir,
+            fetch,
+            credentials_file,
+            output,
+        }) => {
+            let mut credentials = Credentials::of_environment();
+            if let Some(path) = credentials_file {
+                credentials.add_file(path).map_err(Ending::bad_input)?;
+            }
+            let fetch = *fetch;
+            verified(dir, Look { credentials, fetch }, output)
+        }
         None => begin(args),
     }
 }
@@ -73,7 +87,7 @@ fn begin(args: &CollectArgs) -> Result<i32, Ending> {
         summary
     })?;
     args.output.show(&summary, || words(&summary));
-    let all_heard = !args.once || summary.out_of_reach == 0;
+    let all_heard = !args.once || (summary.out_of_reach == 0 && summary.not_uploaded == 0);
     Ok(if summary.damaged == 0 && all_heard {
         FINE
     } else {
@@ -96,7 +110,7 @@ fn configuration(args: &CollectArgs) -> Result<Config, Ending> {
     let written = CollectFile {
         brokers: args.on.clone(),
         topics: args.topic.clone(),
-        to: args.to.clone().unwrap_or_default(),
+        to: args.to.clone(),
         name: args.name.clone(),
         group: args.group.clone(),
         qos: args.qos,
@@ -184,7 +198,7 @@ fn progress(status: &Status, per_s: f64) -> String {
     let brokers = status.brokers();
     let up = brokers.values().filter(|broker| broker.connected).count();
     let stalled = if status.is_stalled() {
-        "; the disk takes nothing"
+        "; nothing can be stored"
     } else {
         ""
     };
@@ -208,6 +222,12 @@ fn words(summary: &Summary) -> String {
     if !summary.complete {
         text += "the log holds messages that are in no finished file yet: the next start goes on with them\n";
     }
+    if summary.not_uploaded > 0 {
+        text += &format!(
+            "{} not in the store yet: the next start goes on with it\n",
+            so_many(summary.not_uploaded, "finished file")
+        );
+    }
     if summary.out_of_reach > 0 {
         text += &format!(
             "{} not connected at the end: what waits there is not here\n",
@@ -223,13 +243,13 @@ fn words(summary: &Summary) -> String {
     text
 }
 
-fn verified(dir: &Path, output: &Output) -> Result<i32, Ending> {
-    let found = verify::verify(dir)?;
+fn verified(dir: &Path, look: Look, output: &Output) -> Result<i32, Ending> {
+    let found = verify::verify_with(dir, look, &mut |_| {})?;
     output.show(&found, || in_words(&found));
-    Ok(if found.faults.is_empty() {
-        FINE
-    } else {
-        CRITERION
+    Ok(match (found.faults.is_empty(), found.not_seen.is_empty()) {
+        (false, _) => CRITERION,
+        (true, false) => NOT_VALID,
+        (true, true) => FINE,
     })
 }
 
@@ -262,13 +282,22 @@ fn in_words(found: &verify::Verified) -> String {
             run.foreign,
         );
     }
-    match found.faults.len() {
-        0 => text += "everything is as it was written\n",
-        _ => {
-            for fault in &found.faults {
-                text += &format!("fault: {} {}\n", fault.place, fault.what);
-            }
-        }
+    if found.files_elsewhere > 0 {
+        text += &format!(
+            "{} in {} elsewhere, by what the store tells of them\n",
+            so_many(found.messages_elsewhere, "message"),
+            so_many(found.files_elsewhere, "finished file"),
+        );
+    }
+    for there in &found.not_seen {
+        let files = so_many(there.files, "finished file");
+        text += &format!("not looked at: {files} in {}: {}\n", there.place, there.why);
+    }
+    for fault in &found.faults {
+        text += &format!("fault: {} {}\n", fault.place, fault.what);
+    }
+    if found.faults.is_empty() && found.not_seen.is_empty() {
+        text += "everything is as it was written\n";
     }
     text
 }

@@ -20,6 +20,7 @@ mod checked;
 pub mod confined;
 pub mod exhaustion;
 pub mod mosquitto;
+pub mod object_store;
 mod places;
 mod server;
 mod settings;

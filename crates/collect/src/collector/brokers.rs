@@ -4,12 +4,12 @@ use std::net::SocketAddr;
 use std::time::Instant;
 
 use super::lead::Loop;
+use crate::clock::unix_s;
 use crate::known::{Known, Seen};
 use crate::link::Link;
 use crate::notice::Notice;
 use crate::peer::Peer;
 use crate::session::Session;
-use crate::storage::unix_s;
 
 impl Loop<'_> {
     pub(super) fn came_up(&mut self, at: usize) {
@@ -185,6 +185,9 @@ impl Loop<'_> {
 
     /// Writes down where sessions are.
     pub(super) fn remember(&self) {
+        let Some(folder) = &self.collector.folder else {
+            return;
+        };
         let brokers = &self.collector.config.brokers;
         let each = self
             .peers
@@ -209,6 +212,6 @@ impl Loop<'_> {
             filters,
         };
         // On a full disk the older file stays; the same brokers are found by their names.
-        let _ = known.write(&self.collector.folder.sessions());
+        let _ = known.write(&folder.sessions());
     }
 }

@@ -7,7 +7,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::Summary;
 use super::lead::{LONGEST, Loop};
-use crate::storage::unix_s;
+use crate::clock::unix_s;
 
 impl Loop<'_> {
     /// Stores what was gathered, acknowledges it, and leaves the brokers, which keep the sessions.
@@ -17,7 +17,7 @@ impl Loop<'_> {
         self.tick = None;
         while Instant::now() < until && (self.storage.is_busy() || !self.gather.commit().is_empty())
         {
-            self.store();
+            self.hand_over();
             self.wait_for_storage(until);
             self.take_stored();
         }
@@ -43,6 +43,7 @@ impl Loop<'_> {
             damaged: status.damaged.get(),
             out_of_reach,
             complete,
+            not_uploaded: status.waiting_files.get(),
         }
     }
 

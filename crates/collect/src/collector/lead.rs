@@ -8,13 +8,15 @@ use rustix::io::Errno;
 
 use super::{Collector, Until};
 use crate::Error;
+use crate::clock::unix_ns;
 use crate::files::hour_of;
 use crate::gather::{Acks, Gather};
 use crate::names::Names;
 use crate::notice::Notice;
 use crate::peer::Peer;
 use crate::session::{Asked, State, Taking};
-use crate::storage::{Storage, Waker, unix_ns};
+use crate::storage::Storage;
+use crate::waker::Waker;
 
 /// Longest sleep: the stop flag, which a signal may set, is looked at in between.
 pub(super) const LONGEST: Duration = Duration::from_millis(200);
@@ -164,8 +166,21 @@ impl Loop<'_> {
         self.collector.status.note_oldest(oldest);
     }
 
-    /// Hands what was gathered to the disk, if that is not busy.
-    pub(super) fn store(&mut self) {
+    /// Hands what was gathered over, once enough was or for long enough.
+    fn store(&mut self) {
+        if self.gathered_at().is_none_or(|at| at <= Instant::now()) || self.is_full() {
+            self.hand_over();
+        }
+    }
+
+    /// When the messages that are being gathered for an object have been gathered for as long as they may be.
+    fn gathered_at(&self) -> Option<Instant> {
+        let direct = self.collector.config.direct()?;
+        Some(self.gather.commit().oldest? + direct.every)
+    }
+
+    /// Hands what was gathered to the disk, or to the store that stands for it, if that is not busy.
+    pub(super) fn hand_over(&mut self) {
         if !self.storage.is_busy() && !self.gather.commit().is_empty() {
             let commit = self.gather.take(hour_of(unix_ns()));
             self.storage.store(commit);
@@ -212,8 +227,10 @@ impl Loop<'_> {
         let idle = self.tick.is_none() && !self.is_full();
         let due = self.peers.iter().map(Peer::next_due);
         let tick = self.tick.filter(|_| !self.is_full());
+        let gathered = self.gathered_at().filter(|_| !self.storage.is_busy());
         let wake_at = due
             .chain(tick)
+            .chain(gathered)
             .min()
             .unwrap_or(now + LONGEST)
             .min(now + LONGEST);

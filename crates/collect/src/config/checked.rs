@@ -5,36 +5,20 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use pubgauge_driver::{Encryption, Scheme, Secret};
-use pubgauge_mqtt_codec::{QoS, Version, topic};
-use pubgauge_net::endpoint::{Addressing, Endpoint};
-use pubgauge_quantities::{Size, Span};
+use pubgauge_driver::Secret;
+use pubgauge_mqtt_codec::{QoS, Version};
+use pubgauge_net::endpoint::Endpoint;
 use pubgauge_study::{Noun, Problem, StrictFile, StudyError};
 
+use super::brokers::{brokers, filters};
+use super::direct::Direct;
+use super::faults::{Fault, Faults, HOUR, MS, SECOND};
 use super::file::{CollectFile, Form, Mqtt};
+use super::kafka::Kafka;
+use super::upload::Upload;
+use crate::columns::Columns;
 use crate::folder::is_name;
 use crate::log::Limits;
-
-/// How brokers are addressed.
-const ADDRESSING: Addressing = Addressing {
-    name: "MQTT",
-    schemes: &[
-        Scheme {
-            name: "mqtt",
-            also: &["tcp"],
-            encryption: Encryption::None,
-            usual_port: Some(1883),
-            path: None,
-        },
-        Scheme {
-            name: "mqtts",
-            also: &["ssl"],
-            encryption: Encryption::Tls,
-            usual_port: Some(8883),
-            path: None,
-        },
-    ],
-};
 
 const COLLECT: Noun = Noun {
     name: "collect",
@@ -54,8 +38,8 @@ pub struct Config {
     pub brokers: Vec<Endpoint>,
     /// Topic filters, as they are subscribed to: with the group.
     pub filters: Vec<String>,
-    /// The data folder.
-    pub to: PathBuf,
+    /// The data folder; none where messages are acknowledged once they are uploaded.
+    pub to: Option<PathBuf>,
     pub name: Option<String>,
     pub qos: QoS,
     pub version: Version,
@@ -71,6 +55,9 @@ pub struct Config {
     pub commit_every: Duration,
     pub commit_bytes: usize,
     pub limits: Limits,
+    pub columns: Columns,
+    pub upload: Option<Upload>,
+    pub kafka: Option<Kafka>,
 }
 
 /// Reads a collect file; all its relative paths start from its folder. `password` is what the environment has.
@@ -95,69 +82,6 @@ fn check(file: &StrictFile, folder: &Path, password: Option<Secret>) -> Result<C
     })
 }
 
-/// A value that does not do.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
-    /// Keys that lead to it, and numbers of elements.
-    pub steps: Vec<String>,
-    pub message: String,
-    pub hint: Option<String>,
-}
-
-/// Gathers what is wrong.
-#[derive(Default)]
-struct Faults(Vec<Fault>);
-
-impl Faults {
-    fn add(&mut self, steps: &[&str], message: impl Into<String>, hint: Option<&str>) {
-        self.0.push(Fault {
-            steps: steps.iter().map(|step| (*step).to_owned()).collect(),
-            message: message.into(),
-            hint: hint.map(str::to_owned),
-        });
-    }
-
-    /// A span within bounds.
-    fn span(
-        &mut self,
-        steps: &[&str],
-        given: Option<Span>,
-        usual: Duration,
-        (least, most): (Duration, Duration),
-    ) -> Duration {
-        let span = given.map_or(usual, |span| Duration::from_nanos(span.0));
-        if !(least..=most).contains(&span) {
-            let of = |bound: Duration| Span(bound.as_nanos() as u64);
-            let message = format!("this takes {} to {}", of(least), of(most));
-            self.add(steps, message, None);
-        }
-        span
-    }
-
-    /// A size within bounds.
-    fn size(
-        &mut self,
-        steps: &[&str],
-        given: Option<Size>,
-        usual: u64,
-        (least, most): (u64, u64),
-    ) -> u64 {
-        let size = given.map_or(usual, |size| size.0);
-        if !(least..=most).contains(&size) {
-            self.add(
-                steps,
-                format!("this takes {} to {}", Size(least), Size(most)),
-                None,
-            );
-        }
-        size
-    }
-}
-
-const MS: Duration = Duration::from_millis(1);
-const SECOND: Duration = Duration::from_secs(1);
-const HOUR: Duration = Duration::from_secs(3600);
-
 impl Config {
     /// From what was written, by a file or by flags.
     ///
@@ -171,7 +95,15 @@ impl Config {
         let mut faults = Faults::default();
         let brokers = brokers(written, &mut faults);
         let filters = filters(written, &mut faults);
-        if written.to.as_os_str().is_empty() {
+        let upload = super::upload::of(written, folder, &mut faults);
+        let columns = super::payload::of(written, &mut faults);
+        let kafka = super::kafka::of(written, &mut faults);
+        let direct = direct(upload.as_ref(), kafka.as_ref());
+        let has_folder = written
+            .to
+            .as_ref()
+            .is_some_and(|to| !to.as_os_str().is_empty());
+        if !has_folder && direct.is_none() {
             faults.add(&["to"], "a data folder is needed", None);
         }
         if let Some(name) = written.name.as_deref().filter(|name| !is_name(name)) {
@@ -259,7 +191,7 @@ impl Config {
         Ok(Config {
             brokers,
             filters,
-            to: folder.join(&written.to),
+            to: written.to.as_ref().map(|to| folder.join(to)),
             name: written.name.clone(),
             qos: qos.unwrap_or_default(),
             version: match written.mqtt.unwrap_or_default() {
@@ -281,94 +213,27 @@ impl Config {
             keep_alive_s: keep_alive.as_secs() as u16,
             resolve_every,
             commit_every,
-            commit_bytes: commit_bytes as usize,
+            commit_bytes: direct.map_or(commit_bytes as usize, |direct| direct.bytes),
             limits: Limits {
                 segment_bytes,
                 segment_age,
                 reserve_bytes,
             },
+            columns,
+            upload,
+            kafka,
         })
     }
+
+    /// How messages are gathered, if nothing is on a disk here.
+    pub fn direct(&self) -> Option<Direct> {
+        direct(self.upload.as_ref(), self.kafka.as_ref())
+    }
 }
 
-fn brokers(written: &CollectFile, faults: &mut Faults) -> Vec<Endpoint> {
-    if written.brokers.is_empty() {
-        faults.add(
-            &["brokers"],
-            "at least one broker is needed",
-            Some("such as \"mqtt://localhost\""),
-        );
-    }
-    let mut brokers: Vec<Endpoint> = Vec::new();
-    for (nth, url) in written.brokers.iter().enumerate() {
-        let at = nth.to_string();
-        match Endpoint::read(url, &ADDRESSING) {
-            Err(error) => faults.add(&["brokers", &at], error.what, error.hint.as_deref()),
-            Ok(broker)
-                if brokers
-                    .iter()
-                    .any(|other| (&other.host, other.port) == (&broker.host, broker.port)) =>
-            {
-                faults.add(
-                    &["brokers", &at],
-                    format!("{} is given twice", broker.shown),
-                    None,
-                );
-            }
-            Ok(broker) => brokers.push(broker),
-        }
-    }
-    brokers
-}
-
-fn filters(written: &CollectFile, faults: &mut Faults) -> Vec<String> {
-    if written.topics.is_empty() {
-        faults.add(
-            &["topics"],
-            "at least one topic filter is needed",
-            Some("\"#\" stands for all topics"),
-        );
-    }
-    let group = written.group.as_deref();
-    if let Some(group) =
-        group.filter(|group| group.is_empty() || group.contains(['/', '+', '#', '\0']))
-    {
-        let hint = "a group's name has no `/`, `+` and `#`";
-        faults.add(
-            &["group"],
-            format!("`{group}` cannot be a group's name"),
-            Some(hint),
-        );
-    }
-    let mut filters: Vec<String> = Vec::new();
-    for (nth, topic) in written.topics.iter().enumerate() {
-        let at = nth.to_string();
-        if let Err(error) = topic::check_filter(topic) {
-            let hint =
-                "`+` stands for one level, `#` for all that follow, both only as whole levels";
-            faults.add(
-                &["topics", &at],
-                format!("`{topic}` is no topic filter: {}", error.what),
-                Some(hint),
-            );
-        } else if group.is_some() && topic.starts_with('$') {
-            let message = format!("`{topic}` cannot be shared by a group as well");
-            faults.add(
-                &["topics", &at],
-                message,
-                Some("leave out `group`, or what begins with `$`"),
-            );
-        }
-        let filter = match group {
-            Some(group) => format!("$share/{group}/{topic}"),
-            None => topic.clone(),
-        };
-        if filters.contains(&filter) {
-            faults.add(&["topics", &at], format!("`{topic}` is given twice"), None);
-        }
-        filters.push(filter);
-    }
-    filters
+fn direct(upload: Option<&Upload>, kafka: Option<&Kafka>) -> Option<Direct> {
+    let kafka = kafka.map(|kafka| kafka.direct);
+    kafka.or_else(|| upload?.direct)
 }
 
 fn password_of(

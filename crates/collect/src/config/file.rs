@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use pubgauge_quantities::{Size, Span};
+use pubgauge_quantities::{Rate, Size, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -17,8 +17,9 @@ pub struct CollectFile {
     /// Topic filters.
     #[schemars(length(min = 1))]
     pub topics: Vec<String>,
-    /// The data folder; from the folder of this file, if the path is relative.
-    pub to: PathBuf,
+    /// The data folder; from the folder of this file, if the path is relative. Only with `upload.acknowledge =
+    /// "uploaded"` there is none.
+    pub to: Option<PathBuf>,
     /// Name of this collector, which its files and its sessions carry. If absent: that of the only collector of the
     /// data folder, or the host's name and six digits.
     pub name: Option<String>,
@@ -46,6 +47,12 @@ pub struct CollectFile {
     /// Certificates, for mqtts.
     #[serde(default)]
     pub tls: TlsFile,
+    /// Columns for what payloads say; they are stored as bytes alone if absent.
+    pub payload: Option<PayloadFile>,
+    /// Object storage that finished files are moved to; they stay in the data folder if absent.
+    pub upload: Option<UploadFile>,
+    /// Kafka, in place of a data folder.
+    pub kafka: Option<KafkaFile>,
 }
 
 /// The sessions at the brokers.
@@ -123,4 +130,128 @@ impl Form {
             Form::Ndjson => "ndjson",
         }
     }
+}
+
+/// Object storage that finished files are moved to.
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct UploadFile {
+    /// Bucket, and a prefix in it: s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, az://CONTAINER/PREFIX.
+    pub to: String,
+    /// Address of the store, where it is not the cloud's own: http://HOST:PORT.
+    pub endpoint: Option<String>,
+    /// Region of the bucket; as the environment says if absent.
+    pub region: Option<String>,
+    /// File with credentials, one NAME=VALUE in a line. The names are those of the variables of the environment, which
+    /// it comes before: AWS_ACCESS_KEY_ID, GOOGLE_APPLICATION_CREDENTIALS, AZURE_STORAGE_ACCOUNT_KEY and the like.
+    pub credentials_file: Option<PathBuf>,
+    /// When a message is acknowledged; "on-disk" if absent.
+    pub acknowledge: Option<Acknowledge>,
+    /// With "uploaded": how long messages are gathered for one object; 1s if absent.
+    pub every: Option<Span>,
+    /// With "uploaded": bytes of messages that are gathered for one object at the most; 16MiB if absent.
+    pub bytes: Option<Size>,
+    /// With "uploaded": messages a second that each broker has to deliver to this collector. A broker whose limit of
+    /// unacknowledged messages is too small for it is refused.
+    pub rate: Option<Rate>,
+}
+
+/// Kafka, in place of a data folder: a message is acknowledged once all in-sync replicas have it.
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct KafkaFile {
+    /// Some of the cluster's brokers: HOST:PORT.
+    #[schemars(length(min = 1))]
+    pub brokers: Vec<String>,
+    /// The topic, which must be there. Messages of one MQTT topic go to one partition of it.
+    pub topic: String,
+    /// How long messages are gathered that are sent together; 10ms if absent.
+    pub every: Option<Span>,
+    /// Bytes of messages that are gathered at the most; 4MiB if absent.
+    pub bytes: Option<Size>,
+}
+
+/// When a message is acknowledged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Acknowledge {
+    /// Once it is on the disk of the data folder; its file is put to the store later.
+    #[default]
+    OnDisk,
+    /// Once the store has confirmed the object that it is in. Nothing is on a disk here.
+    Uploaded,
+}
+
+/// Columns for what payloads say.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct PayloadFile {
+    /// What payloads are; "raw" if absent.
+    pub form: Option<PayloadForm>,
+    /// Whether a payload that was decoded is stored as it came, too; true if absent. One that cannot be decoded is
+    /// always stored.
+    pub keep: Option<bool>,
+    /// The columns.
+    #[serde(default)]
+    pub columns: Vec<ColumnFile>,
+}
+
+/// What payloads are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PayloadForm {
+    /// Bytes that nobody looks into.
+    #[default]
+    Raw,
+    /// JSON (RFC 8259).
+    Json,
+    /// CBOR (RFC 8949).
+    Cbor,
+    /// SenML as JSON (RFC 8428).
+    SenmlJson,
+    /// SenML as CBOR (RFC 8428).
+    SenmlCbor,
+}
+
+/// A column for a value of payloads.
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct ColumnFile {
+    /// Name of the column: letters, digits and `_`.
+    pub name: String,
+    /// Where the value is: a JSON Pointer (RFC 6901) such as /meter/watts, or the name of a SenML record, with its base
+    /// name or without. /NAME, or NAME for SenML, if absent.
+    pub path: Option<String>,
+    /// Type of the column.
+    #[serde(rename = "type")]
+    pub of: ColumnType,
+    /// What numbers in a column of timestamps count since 1970; "s" if absent.
+    pub unit: Option<TimeUnit>,
+}
+
+/// Type of a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ColumnType {
+    /// A whole number of 64 bits.
+    Int64,
+    /// A floating-point number of 64 bits.
+    Double,
+    /// A text.
+    String,
+    /// True or false.
+    Boolean,
+    /// A time: RFC 3339 text, or a number. Of a SenML record, its time.
+    Timestamp,
+}
+
+/// Unit of numbers that are times.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum TimeUnit {
+    #[default]
+    S,
+    Ms,
+    Us,
+    Ns,
 }

@@ -1,26 +1,28 @@
 //! Messages as Apache Parquet: one column after the other, without a copy of the payloads.
 
-use std::fs::File;
+mod reader;
+
 use std::io::{self, Write};
-use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use parquet::basic::{Compression, Encoding};
-use parquet::column::reader::ColumnReaderImpl;
 use parquet::column::writer::ColumnWriterImpl;
-use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
+use parquet::data_type::{
+    BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int32Type, Int64Type,
+};
 use parquet::errors::{ParquetError, Result};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
-use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::{ColumnPath, TypePtr};
 
+use crate::columns::{Cell, ColumnType, Columns, Decoded};
 use crate::message::Message;
+pub use reader::{read_columns, read_columns_of};
 
-/// Columns of a finished file. Microseconds are what Iceberg takes; the nanoseconds stand beside as a number.
-const SCHEMA: &str = "message message {
+/// Columns of every finished file. Microseconds are what Iceberg takes; the nanoseconds stand beside as a number.
+const SCHEMA: &str = "
     required int64 received (TIMESTAMP(MICROS,true));
     required int64 received_ns;
     required int64 seq;
@@ -30,16 +32,34 @@ const SCHEMA: &str = "message message {
     required boolean retain;
     required boolean dup;
     optional binary content_type (UTF8);
-    optional binary properties (UTF8);
-    required binary payload;
-}";
+    optional binary properties (UTF8);";
 
 /// A row group ends at so many rows, or so many bytes of payload.
 const GROUP_ROWS: usize = 256 << 10;
 const GROUP_BYTES: usize = 64 << 20;
 
-fn schema() -> Result<TypePtr> {
-    parse_message_type(SCHEMA).map(Arc::new)
+fn schema(columns: &Columns) -> Result<TypePtr> {
+    // Where payloads that were decoded are not kept, some rows have none.
+    let payload = if columns.form.is_none() || columns.keep_raw {
+        "required"
+    } else {
+        "optional"
+    };
+    let mut text = format!("message message {{{SCHEMA} {payload} binary payload;");
+    if columns.form.is_some() {
+        text += " required boolean decoded;";
+    }
+    for column in &columns.columns {
+        let name = &column.name;
+        text += &match column.of {
+            ColumnType::Int64 => format!(" optional int64 {name};"),
+            ColumnType::Double => format!(" optional double {name};"),
+            ColumnType::String => format!(" optional binary {name} (UTF8);"),
+            ColumnType::Boolean => format!(" optional boolean {name};"),
+            ColumnType::Timestamp => format!(" optional int64 {name} (TIMESTAMP(MICROS,true));"),
+        };
+    }
+    parse_message_type(&(text + " }")).map(Arc::new)
 }
 
 fn properties() -> WriterProperties {
@@ -72,24 +92,29 @@ struct Rows {
     dup: Vec<bool>,
     content_type: Vec<Option<ByteArray>>,
     properties: Vec<Option<ByteArray>>,
-    payload: Vec<ByteArray>,
+    payload: Vec<Option<ByteArray>>,
     payload_bytes: usize,
+    decoded: Vec<bool>,
+    /// Cells of each column, in the order of columns.
+    cells: Vec<Vec<Option<Cell>>>,
 }
 
 /// A file that is being written.
-pub struct Writer<W: Write + Send> {
+pub struct Writer<'a, W: Write + Send> {
     file: SerializedFileWriter<W>,
+    columns: &'a Columns,
     rows: Rows,
 }
 
-impl<W: Write + Send> Writer<W> {
+impl<'a, W: Write + Send> Writer<'a, W> {
     /// # Errors
     /// If `out` cannot be written to.
-    pub fn new(out: W) -> io::Result<Writer<W>> {
-        let file = schema()
+    pub fn new(out: W, columns: &'a Columns) -> io::Result<Writer<'a, W>> {
+        let file = schema(columns)
             .and_then(|schema| SerializedFileWriter::new(out, schema, Arc::new(properties())));
         Ok(Writer {
             file: file.map_err(io_error)?,
+            columns,
             rows: Rows::default(),
         })
     }
@@ -98,7 +123,12 @@ impl<W: Write + Send> Writer<W> {
     ///
     /// # Errors
     /// If a row group cannot be written.
-    pub fn put(&mut self, bytes: &Bytes, message: &Message<'_>) -> io::Result<()> {
+    pub fn put(
+        &mut self,
+        bytes: &Bytes,
+        message: &Message<'_>,
+        decoded: Option<Decoded>,
+    ) -> io::Result<()> {
         let slice = |part: &[u8]| ByteArray::from(bytes.slice_ref(part));
         let rows = &mut self.rows;
         rows.received_us.push(message.received_ns.div_euclid(1000));
@@ -118,8 +148,16 @@ impl<W: Write + Send> Writer<W> {
         let json = properties.map(|all| serde_json::Value::Object(all).to_string());
         rows.properties
             .push(json.map(|json| ByteArray::from(json.into_bytes())));
-        rows.payload.push(slice(message.payload));
+        let is_kept = self.columns.keeps(decoded.as_ref());
+        rows.payload.push(is_kept.then(|| slice(message.payload)));
         rows.payload_bytes += message.payload.len();
+        if let Some(decoded) = decoded {
+            rows.decoded.push(decoded.unfit.is_none());
+            rows.cells.resize_with(self.columns.columns.len(), Vec::new);
+            for (cells, cell) in rows.cells.iter_mut().zip(decoded.cells) {
+                cells.push(cell);
+            }
+        }
         if rows.seq.len() >= GROUP_ROWS || rows.payload_bytes >= GROUP_BYTES {
             self.group().map_err(io_error)?;
         }
@@ -137,9 +175,20 @@ impl<W: Write + Send> Writer<W> {
         put::<Int32Type, _>(&mut group, &rows.qos)?;
         put::<BoolType, _>(&mut group, &rows.retain)?;
         put::<BoolType, _>(&mut group, &rows.dup)?;
-        put_optional(&mut group, rows.content_type)?;
-        put_optional(&mut group, rows.properties)?;
-        put::<ByteArrayType, _>(&mut group, &rows.payload)?;
+        put_optional::<ByteArrayType, _>(&mut group, rows.content_type)?;
+        put_optional::<ByteArrayType, _>(&mut group, rows.properties)?;
+        if self.columns.form.is_none() || self.columns.keep_raw {
+            let payload: Vec<ByteArray> = rows.payload.into_iter().flatten().collect();
+            put::<ByteArrayType, _>(&mut group, &payload)?;
+        } else {
+            put_optional::<ByteArrayType, _>(&mut group, rows.payload)?;
+        }
+        if self.columns.form.is_some() {
+            put::<BoolType, _>(&mut group, &rows.decoded)?;
+        }
+        for (column, cells) in self.columns.columns.iter().zip(rows.cells) {
+            put_cells(&mut group, column.of, cells)?;
+        }
         group.close()?;
         Ok(())
     }
@@ -176,15 +225,57 @@ fn put<T: DataType, W: Write + Send>(
 }
 
 /// A level of 1 for each row with a value, 0 for each without, and the values.
-fn put_optional<W: Write + Send>(
+fn put_optional<T: DataType, W: Write + Send>(
     group: &mut SerializedRowGroupWriter<'_, W>,
-    rows: Vec<Option<ByteArray>>,
+    rows: Vec<Option<T::T>>,
 ) -> Result<()> {
     let levels: Vec<i16> = rows.iter().map(|row| i16::from(row.is_some())).collect();
-    let values: Vec<ByteArray> = rows.into_iter().flatten().collect();
-    column::<ByteArrayType, W>(group, |column| {
+    let values: Vec<T::T> = rows.into_iter().flatten().collect();
+    column::<T, W>(group, |column| {
         column.write_batch(&values, Some(&levels), None)
     })
+}
+
+/// Writes the cells of a column of this type.
+fn put_cells<W: Write + Send>(
+    group: &mut SerializedRowGroupWriter<'_, W>,
+    of: ColumnType,
+    cells: Vec<Option<Cell>>,
+) -> Result<()> {
+    /// Those of the type, which all of them are.
+    fn only<T>(cells: Vec<Option<Cell>>, take: impl Fn(Cell) -> Option<T>) -> Vec<Option<T>> {
+        cells.into_iter().map(|cell| cell.and_then(&take)).collect()
+    }
+    match of {
+        ColumnType::Int64 | ColumnType::Timestamp => {
+            let take = |cell| match cell {
+                Cell::Int64(number) | Cell::Timestamp(number) => Some(number),
+                _ => None,
+            };
+            put_optional::<Int64Type, _>(group, only(cells, take))
+        }
+        ColumnType::Double => {
+            let take = |cell| match cell {
+                Cell::Double(number) => Some(number),
+                _ => None,
+            };
+            put_optional::<DoubleType, _>(group, only(cells, take))
+        }
+        ColumnType::String => {
+            let take = |cell| match cell {
+                Cell::String(text) => Some(ByteArray::from(text.into_bytes())),
+                _ => None,
+            };
+            put_optional::<ByteArrayType, _>(group, only(cells, take))
+        }
+        ColumnType::Boolean => {
+            let take = |cell| match cell {
+                Cell::Boolean(is) => Some(is),
+                _ => None,
+            };
+            put_optional::<BoolType, _>(group, only(cells, take))
+        }
+    }
 }
 
 fn io_error(error: ParquetError) -> io::Error {
@@ -195,106 +286,4 @@ fn io_error(error: ParquetError) -> io::Error {
         },
         other => io::Error::other(other),
     }
-}
-
-/// A message of a finished file, as far as it is checked.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Row {
-    pub seq: u64,
-    pub topic: ByteArray,
-    pub qos: u8,
-    pub dup: bool,
-    pub payload: ByteArray,
-}
-
-/// Reads a file row group by row group, every column of it.
-///
-/// # Errors
-/// A file that cannot be read, or that has other columns.
-pub fn read_columns(path: &Path, mut take: impl FnMut(Vec<Row>)) -> Result<()> {
-    let file = File::open(path).map_err(|error| ParquetError::External(error.into()))?;
-    let file = SerializedFileReader::new(file)?;
-    let names = file
-        .metadata()
-        .file_metadata()
-        .schema_descr()
-        .columns()
-        .iter();
-    let names: Vec<String> = names.map(|column| column.name().to_owned()).collect();
-    let expected = schema()?;
-    let expected: Vec<&str> = expected
-        .get_fields()
-        .iter()
-        .map(|field| field.name())
-        .collect();
-    if names != expected {
-        return Err(ParquetError::General(format!(
-            "its columns are {}",
-            names.join(", ")
-        )));
-    }
-    for nth in 0..file.num_row_groups() {
-        let group = file.get_row_group(nth)?;
-        let rows = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
-        let read = |at| group.get_column_reader(at);
-        for at in [0, 1] {
-            values::<Int64Type>(read(at)?, rows)?;
-        }
-        let seq = values::<Int64Type>(read(2)?, rows)?;
-        values::<ByteArrayType>(read(3)?, rows)?;
-        let topic = values::<ByteArrayType>(read(4)?, rows)?;
-        let qos = values::<Int32Type>(read(5)?, rows)?;
-        values::<BoolType>(read(6)?, rows)?;
-        let dup = values::<BoolType>(read(7)?, rows)?;
-        for at in [8, 9] {
-            optional(read(at)?, rows)?;
-        }
-        let payload = values::<ByteArrayType>(read(10)?, rows)?;
-        let each = seq.into_iter().zip(topic).zip(qos).zip(dup).zip(payload);
-        let row = |((((seq, topic), qos), dup), payload)| Row {
-            seq: seq as u64,
-            topic,
-            qos: qos as u8,
-            dup,
-            payload,
-        };
-        take(each.map(row).collect());
-    }
-    Ok(())
-}
-
-fn values<T: DataType>(
-    reader: parquet::column::reader::ColumnReader,
-    rows: usize,
-) -> Result<Vec<T::T>> {
-    let mut reader: ColumnReaderImpl<T> = parquet::column::reader::get_typed_column_reader(reader);
-    let mut values = Vec::new();
-    while values.len() < rows {
-        let (records, _, _) = reader.read_records(rows - values.len(), None, None, &mut values)?;
-        if records == 0 {
-            return Err(ParquetError::General(format!(
-                "a column has {} of {rows} rows",
-                values.len()
-            )));
-        }
-    }
-    Ok(values)
-}
-
-fn optional(reader: parquet::column::reader::ColumnReader, rows: usize) -> Result<()> {
-    let mut reader: ColumnReaderImpl<ByteArrayType> =
-        parquet::column::reader::get_typed_column_reader(reader);
-    let (mut values, mut levels) = (Vec::new(), Vec::new());
-    let mut read = 0;
-    while read < rows {
-        let (records, _, _) =
-            reader.read_records(rows - read, Some(&mut levels), None, &mut values)?;
-        if records == 0 {
-            return Err(ParquetError::General(format!(
-                "a column has {read} of {rows} rows"
-            )));
-        }
-        read += records;
-    }
-    Ok(())
 }

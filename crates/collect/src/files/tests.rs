@@ -1,5 +1,7 @@
 use super::*;
 use crate::log::{Limits, Log};
+use crate::manifest;
+use crate::message::Message;
 use ::parquet::data_type::AsBytes;
 use pubgauge_mqtt_codec::{PropertiesBuf, Property, QoS};
 use std::time::Duration;
@@ -46,7 +48,8 @@ fn segment(data: &Path, form: Form, times: &[i64]) -> (Folder, Closed) {
 }
 
 fn finish_all(folder: &Folder, closed: &Closed) -> Finished {
-    finish(folder, closed, &AtomicBool::new(false)).unwrap()
+    let columns = Columns::default();
+    finish(folder, closed, &columns, &AtomicBool::new(false)).unwrap()
 }
 
 /// 2026-11-26 07:00 UTC.
@@ -100,7 +103,7 @@ fn parquet_has_times_and_properties_in_their_types() {
     let data = tempfile::tempdir().unwrap();
     let (folder, closed) = segment(data.path(), Form::Parquet, &[SEVEN + 1_999, SEVEN]);
     let finished = finish_all(&folder, &closed);
-    let file = File::open(data.path().join(&finished.files[0].path)).unwrap();
+    let file = std::fs::File::open(data.path().join(&finished.files[0].path)).unwrap();
     let reader = SerializedFileReader::new(file).unwrap();
     let rows: Vec<_> = reader
         .get_row_iter(None)
@@ -136,6 +139,158 @@ fn messages_become_lines_of_json() {
     );
     let line: Line<'_> = serde_json::from_str(text.lines().next().unwrap()).unwrap();
     assert_eq!(line.payload().unwrap(), [0, 0xff, b'"']);
+}
+
+/// Columns of payloads such as {"watts": 5}.
+fn watts(keep_raw: bool) -> Columns {
+    use crate::columns::{Column, ColumnType, Source, TimeUnit};
+    let column = |name: &str, of| Column {
+        name: name.into(),
+        source: Source::Pointer(vec![name.into()]),
+        of,
+        unit: TimeUnit::S,
+    };
+    Columns {
+        form: Some(crate::columns::Form::Json),
+        keep_raw,
+        columns: vec![
+            column("watts", ColumnType::Double),
+            column("count", ColumnType::Int64),
+            column("unit", ColumnType::String),
+            column("on", ColumnType::Boolean),
+            column("at", ColumnType::Timestamp),
+        ],
+    }
+}
+
+const PAYLOADS: [&[u8]; 4] = [
+    br#"{"watts": 1.5, "count": 3, "unit": "W", "on": true, "at": "2026-11-26T07:00:00Z"}"#,
+    br#"{"watts": 2}"#,
+    br#"{"watts": "two", "count": 4}"#,
+    b"no JSON",
+];
+
+/// The file of messages with these payloads.
+fn decoded_file(form: Form, columns: &Columns) -> Made {
+    let mut frames = Vec::new();
+    for (nth, payload) in PAYLOADS.into_iter().enumerate() {
+        let message = Message {
+            seq: nth as u64 + 1,
+            index: nth as u32,
+            received_ns: SEVEN,
+            broker: "b",
+            topic: "t",
+            qos: QoS::AtLeastOnce,
+            retain: false,
+            dup: false,
+            properties: &[],
+            payload,
+        };
+        message.append(7, &mut frames);
+    }
+    let (mut made, undecoded) = in_memory("c", (form, columns), 7, &frames.into()).unwrap();
+    assert_eq!(undecoded, Undecoded { form: 1, value: 1 });
+    assert_eq!(made.len(), 1);
+    made.remove(0)
+}
+
+#[test]
+fn decoded_payloads_are_columns_of_their_types() {
+    use ::parquet::file::reader::{FileReader, SerializedFileReader};
+    use ::parquet::record::RowAccessor;
+    for keep_raw in [true, false] {
+        let made = decoded_file(Form::Parquet, &watts(keep_raw));
+        assert_eq!(
+            made.path,
+            "date=2026-11-26/hour=07/c-0000000000000001-0000000000000004.parquet"
+        );
+        let reader = SerializedFileReader::new(made.bytes.clone()).unwrap();
+        let rows: Vec<_> = reader
+            .get_row_iter(None)
+            .unwrap()
+            .map(Result::unwrap)
+            .collect();
+        let decoded: Vec<bool> = rows.iter().map(|row| row.get_bool(11).unwrap()).collect();
+        assert_eq!(decoded, [true, true, false, false]);
+        assert_eq!(
+            (
+                rows[0].get_double(12).unwrap(),
+                rows[0].get_long(13).unwrap()
+            ),
+            (1.5, 3)
+        );
+        assert_eq!(
+            (
+                rows[0].get_string(14).unwrap().as_str(),
+                rows[0].get_bool(15).unwrap()
+            ),
+            ("W", true)
+        );
+        assert_eq!(rows[0].get_timestamp_micros(16).unwrap(), SEVEN / 1000);
+        assert_eq!(
+            (
+                rows[1].get_double(12).unwrap(),
+                rows[1].get_long(13).is_err()
+            ),
+            (2.0, true)
+        );
+        assert_eq!(
+            (
+                rows[2].get_double(12).is_err(),
+                rows[2].get_long(13).unwrap()
+            ),
+            (true, 4)
+        );
+        // What was not decoded is there in any case.
+        let mut payloads = Vec::new();
+        read_columns_of(made.bytes, |group| {
+            payloads.extend(group.into_iter().map(|row| row.payload.data().to_vec()))
+        })
+        .unwrap();
+        let kept = |nth: usize| keep_raw || nth >= 2;
+        let expected: Vec<Vec<u8>> = PAYLOADS
+            .iter()
+            .enumerate()
+            .map(|(nth, payload)| {
+                if kept(nth) {
+                    payload.to_vec()
+                } else {
+                    Vec::new()
+                }
+            })
+            .collect();
+        assert_eq!(payloads, expected);
+    }
+}
+
+#[test]
+fn decoded_payloads_are_values_of_lines() {
+    for keep_raw in [true, false] {
+        let made = decoded_file(Form::Ndjson, &watts(keep_raw));
+        let text = std::str::from_utf8(&made.bytes).unwrap();
+        let lines: Vec<serde_json::Value> = text
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        let expected = serde_json::json!({"watts": 1.5, "count": 3, "unit": "W", "on": true, "at": "2026-11-26T07:00:00.000000Z"});
+        assert_eq!(
+            (&lines[0]["values"], &lines[0]["decoded"]),
+            (&expected, &true.into())
+        );
+        assert_eq!(lines[0].get("payload").is_some(), keep_raw);
+        assert_eq!(
+            (&lines[2]["values"], &lines[2]["decoded"]),
+            (&serde_json::json!({"count": 4}), &false.into())
+        );
+        assert_eq!(
+            (&lines[3]["values"], &lines[3]["payload"]),
+            (&serde_json::json!({}), &"no JSON".into())
+        );
+        for line in text.lines() {
+            let line: Line<'_> = serde_json::from_str(line).unwrap();
+            assert!(line.payload().is_some());
+        }
+    }
 }
 
 #[test]
@@ -179,7 +334,13 @@ fn what_cannot_be_read_is_told_and_the_rest_is_kept() {
 fn an_abandoned_compaction_keeps_the_segment() {
     let data = tempfile::tempdir().unwrap();
     let (folder, closed) = segment(data.path(), Form::Parquet, &[SEVEN; 5]);
-    let error = finish(&folder, &closed, &AtomicBool::new(true)).unwrap_err();
+    let error = finish(
+        &folder,
+        &closed,
+        &Columns::default(),
+        &AtomicBool::new(true),
+    )
+    .unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::Interrupted);
     assert!(closed.path.exists());
     std::fs::create_dir_all(data.path().join("date=x/hour=y")).unwrap();

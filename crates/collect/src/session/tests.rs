@@ -11,6 +11,7 @@ fn asked(version: Version) -> Asked {
         expiry_s: 60,
         keep_alive_s: 30,
         password: None,
+        in_flight: None,
     }
 }
 

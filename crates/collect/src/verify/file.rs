@@ -2,41 +2,36 @@
 
 use std::path::Path;
 
+use bytes::Bytes;
 use parquet::data_type::AsBytes;
 
 use super::Counted;
 use crate::config::Form;
-use crate::files::{Line, name_parts, read_columns};
+use crate::files::{Line, name_parts, read_columns_of};
 use crate::manifest::FileEntry;
 
-/// Checks a file against its entry, and gives each of its messages to `count`, if it is whole.
+/// The content of a file of the data folder, if it is there.
+///
+/// # Errors
+/// Why it cannot be read.
+pub fn content(data: &Path, entry: &FileEntry) -> Result<Option<Bytes>, String> {
+    match std::fs::read(data.join(&entry.path)) {
+        Ok(bytes) => Ok(Some(bytes.into())),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(format!("cannot be read: {error}")),
+    }
+}
+
+/// Checks a file's content against its entry, and gives each of its messages to `count`, if it is whole.
 ///
 /// # Errors
 /// What is wrong with it, in words.
 pub fn read(
-    data: &Path,
+    bytes: Bytes,
     entry: &FileEntry,
     count: &mut dyn FnMut(Counted<'_>),
 ) -> Result<(), String> {
-    let path = data.join(&entry.path);
-    let bytes = std::fs::read(&path).map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => "is missing".to_owned(),
-        _ => format!("cannot be read: {error}"),
-    })?;
-    if bytes.len() as u64 != entry.bytes {
-        return Err(format!(
-            "has {} bytes instead of {}",
-            bytes.len(),
-            entry.bytes
-        ));
-    }
-    let sum = crc32fast::hash(&bytes);
-    if sum != entry.crc32 {
-        return Err(format!(
-            "has the checksum {sum:08x} instead of {:08x}",
-            entry.crc32
-        ));
-    }
+    entry.check(&bytes)?;
     let name = entry.path.rsplit('/').next().unwrap_or_default();
     let form = match name_parts(name) {
         Some((_, first, last, form)) if (first, last) == (entry.first, entry.last) => form,
@@ -50,8 +45,7 @@ pub fn read(
     };
     match form {
         Form::Parquet => {
-            drop(bytes);
-            read_columns(&path, |group| {
+            read_columns_of(bytes, |group| {
                 for row in &group {
                     rows.add(Counted {
                         seq: row.seq,

@@ -2,7 +2,7 @@ use super::*;
 use crate::config::Form;
 use crate::files;
 use crate::folder::Folder;
-use crate::log::{Limits, Log};
+use crate::log::{Limits, Log, segment};
 use pubgauge_mqtt_codec::QoS;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -42,7 +42,8 @@ fn filled(data: &Path) -> Folder {
         commit(&mut log, first..first + 12);
         commit(&mut log, first + 12..first + 20);
         let closed = log.rotate().unwrap().unwrap();
-        files::finish(&folder, &closed, &AtomicBool::new(false)).unwrap();
+        let columns = crate::columns::Columns::default();
+        files::finish(&folder, &closed, &columns, &AtomicBool::new(false)).unwrap();
     }
     let (mut log, _) = Log::open(&folder.log(), Form::Parquet, LIMITS, 41).unwrap();
     commit(&mut log, 41..46);
@@ -153,7 +154,8 @@ fn a_file_whose_segment_is_still_there_is_no_fault() {
         first_seq,
         next_seq: 51,
     };
-    files::finish(&folder, &closed, &AtomicBool::new(false)).unwrap();
+    let columns = crate::columns::Columns::default();
+    files::finish(&folder, &closed, &columns, &AtomicBool::new(false)).unwrap();
     // Killed after the files were renamed: neither is the list written, nor the segment removed.
     std::fs::write(&path, kept).unwrap();
     std::fs::write(folder.manifest(), list).unwrap();

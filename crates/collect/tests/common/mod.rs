@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use pubgauge_collect::store::Credentials;
 use pubgauge_collect::{Collector, Config, Notice, Status, Summary, Until, files, names, verify};
 use pubgauge_driver::{ClientId, Reliability, Settings, Target, TopicId};
 use pubgauge_driver_mqtt::MqttDriver;
@@ -39,13 +40,18 @@ pub struct Broker {
 impl Broker {
     /// One that keeps sessions on disk when it is stopped in order.
     pub fn start() -> Broker {
+        Broker::variant("persistent")
+    }
+
+    /// One of the variants of the system's file.
+    pub fn variant(variant: &str) -> Broker {
         let systems = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../systems");
         let catalog = Catalog::load(&[systems]).unwrap();
         let scratch = tempfile::tempdir().unwrap();
         let mosquitto = catalog.get("mosquitto").unwrap();
         let testbed = Testbed::new().unwrap();
         let running = testbed
-            .start(&mosquitto, Some("persistent"), scratch.path())
+            .start(&mosquitto, Some(variant), scratch.path())
             .unwrap();
         Broker {
             running,
@@ -256,18 +262,47 @@ pub fn numbers(data: &Path) -> BTreeMap<u64, u32> {
     numbers
 }
 
+/// How often each number is in the objects of a store.
+pub fn numbers_there(objects: &BTreeMap<String, Vec<u8>>) -> BTreeMap<u64, u32> {
+    let mut numbers = BTreeMap::new();
+    for bytes in objects
+        .iter()
+        .filter(|(path, _)| path.ends_with(".parquet"))
+        .map(|(_, bytes)| bytes)
+    {
+        files::read_columns_of(bytes.clone().into(), |rows| {
+            for row in rows {
+                *numbers.entry(sequence(row.payload.data())).or_default() += 1;
+            }
+        })
+        .unwrap();
+    }
+    numbers
+}
+
+/// Looks at files that were moved with the credentials beside a data folder, if there are some.
+pub fn look(data: &Path, fetch: bool) -> verify::Look {
+    let mut credentials = Credentials::default();
+    let file = data.with_extension("env");
+    if file.exists() {
+        credentials.add_file(&file).unwrap();
+    }
+    verify::Look { credentials, fetch }
+}
+
 /// Whether a message whose payload begins so is in the log or in a finished file.
 pub fn holds(data: &Path, start: &[u8]) -> bool {
     let mut holds = false;
     let mut see = |payload: &[u8]| holds |= payload.starts_with(start);
-    verify::verify_each(data, &mut |counted| see(counted.payload)).unwrap();
+    verify::verify_with(data, look(data, true), &mut |counted| see(counted.payload)).unwrap();
     holds
 }
 
 /// Asserts that everything in a data folder is as it was written, and that nothing is in the log alone.
 #[track_caller]
 pub fn all_is_well(data: &Path) -> verify::Verified {
-    let found = verify::verify(data).unwrap();
+    let found = verify::verify_with(data, look(data, true), &mut |_| {}).unwrap();
+    assert_eq!(found.not_seen, []);
     assert_eq!(found.faults, [], "{found:#?}");
     assert_eq!(found.messages_in_log, 0);
     found

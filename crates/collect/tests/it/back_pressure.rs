@@ -60,7 +60,13 @@ fn fills_up(reserve: &str) {
         let _ = free.and_then(|mut file| std::io::Write::write_all(&mut file, &[1; 200_000]));
         collecting.notices().iter().any(stalled)
     });
-    assert!(collecting.status.ill().unwrap().contains("disk"));
+    assert!(
+        collecting
+            .status
+            .ill()
+            .unwrap()
+            .contains("cannot be stored")
+    );
     sent.extend(publisher.publish("t/a", 2000, 2000));
     // Longer than the broker waits for a client that is silent.
     std::thread::sleep(Duration::from_millis(2500));

@@ -6,4 +6,10 @@ mod common;
 mod back_pressure;
 mod brokers;
 mod delivery;
+#[cfg(feature = "upload")]
+mod direct;
 mod hostile;
+#[cfg(feature = "kafka")]
+mod kafka;
+#[cfg(feature = "upload")]
+mod upload;

@@ -69,6 +69,13 @@ pub enum CollectVerb {
     Verify {
         /// The data folder. A collector may work in it meanwhile.
         dir: PathBuf,
+        /// Fetch and read files that were moved to object storage, instead of asking for their length and their tag
+        /// alone.
+        #[arg(long)]
+        fetch: bool,
+        /// File with the credentials of object storage, one NAME=VALUE in a line (else the environment).
+        #[arg(long, value_name = "FILE")]
+        credentials_file: Option<PathBuf>,
         /// What is printed.
         #[command(flatten)]
         output: Output,

@@ -101,10 +101,34 @@ fn text(status: &Status) -> String {
             "Bytes of finished files.",
             &status.file_bytes,
         ),
+        (
+            "pubgauge_collect_uploaded_files",
+            "Finished files that the store has confirmed.",
+            &status.uploaded_files,
+        ),
+        (
+            "pubgauge_collect_uploaded_bytes",
+            "Bytes of these.",
+            &status.uploaded_bytes,
+        ),
+        (
+            "pubgauge_collect_failed_uploads",
+            "Times that the store did not take a file.",
+            &status.failed_uploads,
+        ),
     ];
     for (name, help, count) in counters {
         text.family(name, MetricType::Counter, "", help);
         text.sample("_total", &[], &[], count.get() as f64);
+    }
+    text.family(
+        "pubgauge_collect_undecoded_messages",
+        MetricType::Counter,
+        "",
+        "Messages whose payload lacks columns: it is not of its form, or a value is not of its column's type.",
+    );
+    for (why, count) in ["form", "value"].into_iter().zip(&status.undecoded) {
+        text.sample("_total", &[("why", why)], &[], count.get() as f64);
     }
     text.family(
         "pubgauge_collect_commit_seconds",
@@ -128,10 +152,17 @@ fn text(status: &Status) -> String {
     );
     text.sample("", &[], &[], status.waiting_segments.get() as f64);
     text.family(
+        "pubgauge_collect_waiting_files",
+        MetricType::Gauge,
+        "",
+        "Finished files that are to be put to the store.",
+    );
+    text.sample("", &[], &[], status.waiting_files.get() as f64);
+    text.family(
         "pubgauge_collect_stalled",
         MetricType::Gauge,
         "",
-        "1 while messages cannot be put on disk, and none is acknowledged.",
+        "1 while messages cannot be stored, and none is acknowledged.",
     );
     text.sample("", &[], &[], f64::from(status.is_stalled()));
     brokers(&mut text, status);

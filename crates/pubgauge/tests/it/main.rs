@@ -31,4 +31,6 @@ mod strangers_files;
 mod terminal;
 mod tools;
 mod tutorial;
+#[cfg(feature = "upload")]
+mod uploads;
 mod workers;

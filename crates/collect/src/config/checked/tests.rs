@@ -11,7 +11,7 @@ const SMALLEST: &str =
 #[test]
 fn the_smallest_file_has_the_usual_values() {
     let config = config(SMALLEST).unwrap();
-    assert_eq!(config.to, Path::new("/etc/x/data"));
+    assert_eq!(config.to.as_deref(), Some(Path::new("/etc/x/data")));
     assert_eq!(config.filters, ["meters/#"]);
     assert_eq!(config.qos, QoS::AtLeastOnce);
     assert_eq!(config.commit_every, 5 * MS);
@@ -49,6 +49,33 @@ fn each_fault_is_told_with_its_line_and_column() {
         ("log = { segment = \"1kB\" }", 19, "this takes 1MiB to 1GiB"),
         ("tls = { cert = \"c.pem\" }", 7, "needs its private key"),
         ("password-file = \"/nonexistent\"", 17, "cannot be read"),
+        ("payload = { form = \"jsn\" }", 20, "did you mean `json`?"),
+        ("payload = { form = \"json\" }", 11, "at least one column"),
+        (
+            "payload = { keep = false }",
+            11,
+            "raw payloads have no columns",
+        ),
+        (
+            "payload = { form = \"json\", columns = [{ name = \"Topic\", path = \"/topic\", type = \"string\" }] }",
+            48,
+            "has a column `Topic` already",
+        ),
+        (
+            "payload = { form = \"cbor\", columns = [{ name = \"a\", path = \"a\", type = \"string\" }] }",
+            60,
+            "no JSON Pointer",
+        ),
+        (
+            "payload = { form = \"json\", columns = [{ name = \"a b\", path = \"/a\", type = \"string\" }] }",
+            48,
+            "cannot be a column's name",
+        ),
+        (
+            "payload = { form = \"json\", columns = [{ name = \"a\", type = \"int64\", unit = \"ms\" }] }",
+            76,
+            "only timestamps",
+        ),
     ] {
         let problems = of(line);
         assert_eq!(problems.len(), 1, "{line}: {problems:?}");
@@ -83,4 +110,155 @@ fn the_schema_takes_the_smallest_file_and_no_unknown_key() {
     let mut wrong = file.clone();
     wrong["topic"] = "#".into();
     assert!(!validator.is_valid(&wrong));
+}
+
+#[cfg(not(feature = "upload"))]
+#[test]
+fn without_object_storage_that_is_told_where_it_is_asked_for() {
+    let problems = config(&format!("{SMALLEST}[upload]\nto = \"s3://b/p\"\n"))
+        .unwrap_err()
+        .problems;
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    let text = problems[0].to_string();
+    assert!(
+        text.contains("built without object storage") && text.contains("`upload`"),
+        "{text}"
+    );
+    assert_eq!((problems[0].line, problems[0].column), (Some(5), Some(6)));
+}
+
+#[cfg(feature = "upload")]
+mod upload {
+    use super::*;
+    use crate::config::Direct;
+
+    const MOVED: &str = "[upload]\nto = \"s3://fleet/raw\"\n";
+
+    #[test]
+    fn files_are_moved_to_a_place() {
+        let config = config(&format!("{SMALLEST}{MOVED}endpoint = \"http://h:9000\"\n")).unwrap();
+        let upload = config.upload.unwrap();
+        assert_eq!(upload.place.url, "s3://fleet/raw");
+        assert_eq!(upload.place.endpoint.as_deref(), Some("http://h:9000"));
+        assert_eq!((upload.direct, config.commit_bytes), (None, 4 << 20));
+    }
+
+    #[test]
+    fn without_a_folder_messages_are_gathered_for_objects() {
+        let text = format!(
+            "brokers = [\"mqtt://h\"]\ntopics = [\"t\"]\nname = \"c\"\n{MOVED}acknowledge = \"uploaded\"\nrate = \"2k/s\"\n"
+        );
+        let config = config(&text).unwrap();
+        let direct = Direct {
+            every: SECOND,
+            bytes: 16 << 20,
+            per_s: Some(2000.0),
+        };
+        assert_eq!(config.upload.unwrap().direct, Some(direct));
+        assert_eq!((config.to, config.commit_bytes), (None, 16 << 20));
+    }
+
+    #[test]
+    fn each_fault_of_an_upload_is_told_with_its_line() {
+        for (text, line, words) in [
+            (
+                format!("{SMALLEST}[upload]\nto = \"/mnt/x\"\n"),
+                5,
+                "it is no address",
+            ),
+            (
+                format!("{SMALLEST}[upload]\nto = \"ftp://h/x\"\n"),
+                5,
+                "s3://BUCKET/PREFIX",
+            ),
+            (
+                format!("{SMALLEST}[upload]\nto = \"s3://key:secret@b/p\"\n"),
+                5,
+                "credentials have no place",
+            ),
+            (
+                format!("{SMALLEST}{MOVED}endpoint = \"h:9000\"\n"),
+                6,
+                "http://HOST:PORT",
+            ),
+            (
+                format!("{SMALLEST}{MOVED}credentials-file = \"/nonexistent\"\n"),
+                6,
+                "cannot be read",
+            ),
+            (
+                format!("{SMALLEST}{MOVED}every = \"1s\"\n"),
+                6,
+                "is for acknowledge = \"uploaded\"",
+            ),
+            (
+                format!("{SMALLEST}{MOVED}acknowledge = \"stored\"\n"),
+                6,
+                "`stored` is not possible here",
+            ),
+        ] {
+            let problems = config(&text).unwrap_err().problems;
+            assert_eq!(problems.len(), 1, "{text}: {problems:?}");
+            let told = problems[0].to_string();
+            assert!(told.contains(words), "{told}");
+            assert_eq!(problems[0].line, Some(line), "{told}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_go_without_a_folder_is_told_at_once() {
+        let text = format!(
+            "{SMALLEST}mqtt = \"3.1.1\"\nlog = {{ segment = \"2MiB\" }}\n{MOVED}acknowledge = \"uploaded\"\nevery = \"60s\"\nrate = \"2k/s\"\n"
+        );
+        let problems = config(&text).unwrap_err().problems;
+        let mut told: Vec<_> = problems
+            .iter()
+            .map(|problem| (problem.line.unwrap(), problem.to_string()))
+            .collect();
+        told.sort();
+        let lines: Vec<_> = told.iter().map(|(line, _)| *line).collect();
+        assert_eq!(lines, [3, 4, 5, 8, 10], "{told:#?}");
+        for (told, words) in told.iter().zip([
+            "nothing is stored here",
+            "needs MQTT 5",
+            "there is no log",
+            "needs a `name`",
+            "120000 unacknowledged",
+        ]) {
+            assert!(told.1.contains(words), "{told:?}");
+        }
+    }
+}
+
+#[cfg(feature = "kafka")]
+#[test]
+fn each_fault_of_kafka_is_told_with_its_line() {
+    let text = "brokers = [\"mqtt://h\"]\ntopics = [\"t\"]\nname = \"c\"\n[kafka]\nbrokers = [\"k:9092\"]\ntopic = \"fleet\"\n";
+    let kafka = config(text).unwrap().kafka.unwrap();
+    assert_eq!((kafka.direct.every, kafka.direct.per_s), (10 * MS, None));
+    for (old, new, line, words) in [
+        ("k:9092", "k", 5, "expected HOST:PORT"),
+        ("[\"k:9092\"]", "[]", 5, "at least one broker"),
+        ("fleet", "a b", 6, "cannot be a topic"),
+        (
+            "name = \"c\"",
+            "name = \"c\"\nto = \"data\"",
+            4,
+            "nothing is stored here",
+        ),
+        (
+            "topic = \"fleet\"",
+            "topic = \"fleet\"\n[payload]\nform = \"raw\"",
+            7,
+            "no columns",
+        ),
+    ] {
+        let problems = config(&text.replace(old, new)).unwrap_err().problems;
+        assert_eq!(problems.len(), 1, "{new}: {problems:?}");
+        let told = problems[0].to_string();
+        assert!(
+            told.contains(words) && problems[0].line == Some(line),
+            "{told}"
+        );
+    }
 }

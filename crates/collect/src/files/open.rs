@@ -1,0 +1,140 @@
+//! A finished file while it is made on the disk.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+
+use super::writer::Writer;
+use super::{file_name, partition};
+use crate::columns::{Columns, Undecoded};
+use crate::config::Form;
+use crate::folder::{Folder, sync_folder};
+use crate::manifest::FileEntry;
+use crate::message::Message;
+
+/// A file that is being made, under another name until it is finished.
+pub struct Open<'a> {
+    folder: &'a Folder,
+    form: Form,
+    pub hour: i64,
+    /// Folder of the partition, below the data folder.
+    partition: String,
+    partial: PathBuf,
+    first: u64,
+    last: u64,
+    messages: u64,
+    writer: Writer<'a, Summed>,
+}
+
+impl<'a> Open<'a> {
+    pub fn create(
+        folder: &'a Folder,
+        (form, columns): (Form, &'a Columns),
+        hour: i64,
+        first: u64,
+    ) -> io::Result<Open<'a>> {
+        let partition = partition(hour);
+        let place = folder.data.join(&partition);
+        let partial = place.join(format!(".{}-{first:016}.tmp", folder.name));
+        let file = {
+            let _held = folder.hold();
+            make_folders(&folder.data, &place)?;
+            File::create(&partial)?
+        };
+        Ok(Open {
+            folder,
+            form,
+            hour,
+            partition,
+            partial,
+            first,
+            last: first,
+            messages: 0,
+            writer: Writer::new(form, columns, Summed::new(file))?,
+        })
+    }
+
+    /// Adds a message, whose texts lie in `bytes`.
+    pub fn put(&mut self, bytes: &Bytes, message: &Message<'_>) -> io::Result<()> {
+        self.last = message.seq;
+        self.messages += 1;
+        self.writer.put(bytes, message)
+    }
+
+    pub fn close(self) -> io::Result<(FileEntry, Undecoded)> {
+        let (summed, undecoded) = self.writer.finish()?;
+        let (bytes, crc32) = summed.finish()?;
+        let (first, last) = (self.first, self.last);
+        let name = file_name(&self.folder.name, (first, last), self.form);
+        let place = self.folder.data.join(&self.partition);
+        std::fs::rename(&self.partial, place.join(&name))?;
+        sync_folder(&place)?;
+        let path = format!("{}/{name}", self.partition);
+        let entry = FileEntry {
+            path,
+            bytes,
+            crc32,
+            first,
+            last,
+            messages: self.messages,
+        };
+        Ok((entry, undecoded))
+    }
+}
+
+/// Makes the folders down to `place` that are missing, each on disk before the next.
+fn make_folders(data: &Path, place: &Path) -> io::Result<()> {
+    if place.is_dir() {
+        return Ok(());
+    }
+    std::fs::create_dir_all(place)?;
+    let mut folder = place;
+    while folder != data {
+        let Some(parent) = folder.parent() else {
+            break;
+        };
+        sync_folder(parent)?;
+        folder = parent;
+    }
+    Ok(())
+}
+
+/// A file with its length and checksum.
+struct Summed {
+    file: BufWriter<File>,
+    bytes: u64,
+    sum: crc32fast::Hasher,
+}
+
+impl Summed {
+    fn new(file: File) -> Summed {
+        let file = BufWriter::with_capacity(256 << 10, file);
+        Summed {
+            file,
+            bytes: 0,
+            sum: crc32fast::Hasher::new(),
+        }
+    }
+
+    /// Puts it on disk; length and checksum.
+    fn finish(mut self) -> io::Result<(u64, u32)> {
+        self.file.flush()?;
+        self.file.get_ref().sync_all()?;
+        Ok((self.bytes, self.sum.finalize()))
+    }
+}
+
+impl Write for Summed {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.file.write(bytes)?;
+        self.sum.update(&bytes[..written]);
+        self.bytes += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}

@@ -1,0 +1,65 @@
+//! Messages in the form of a file, whatever it is written to.
+
+use std::io::{self, Write};
+
+use bytes::Bytes;
+
+use super::{ndjson, parquet};
+use crate::columns::{Columns, Undecoded};
+use crate::config::Form;
+use crate::message::Message;
+
+/// A file's form, while it is written.
+pub struct Writer<'a, W: Write + Send> {
+    columns: &'a Columns,
+    undecoded: Undecoded,
+    out: Out<'a, W>,
+}
+
+enum Out<'a, W: Write + Send> {
+    Parquet(Box<parquet::Writer<'a, W>>),
+    Ndjson(W),
+}
+
+impl<'a, W: Write + Send> Writer<'a, W> {
+    /// # Errors
+    /// If `out` cannot be written to.
+    pub fn new(form: Form, columns: &'a Columns, out: W) -> io::Result<Writer<'a, W>> {
+        let out = match form {
+            Form::Parquet => Out::Parquet(Box::new(parquet::Writer::new(out, columns)?)),
+            Form::Ndjson => Out::Ndjson(out),
+        };
+        Ok(Writer {
+            columns,
+            undecoded: Undecoded::default(),
+            out,
+        })
+    }
+
+    /// Adds a message, whose texts lie in `bytes`.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn put(&mut self, bytes: &Bytes, message: &Message<'_>) -> io::Result<()> {
+        let decoded = self.columns.decode(message.payload, message.received_ns);
+        if let Some(decoded) = &decoded {
+            self.undecoded.count(decoded.unfit);
+        }
+        match &mut self.out {
+            Out::Parquet(writer) => writer.put(bytes, message, decoded),
+            Out::Ndjson(out) => ndjson::write(message, self.columns, decoded, out),
+        }
+    }
+
+    /// Writes the rest; what it was written to, and which payloads have not all of their columns.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn finish(self) -> io::Result<(W, Undecoded)> {
+        let out = match self.out {
+            Out::Parquet(writer) => writer.finish()?,
+            Out::Ndjson(out) => out,
+        };
+        Ok((out, self.undecoded))
+    }
+}

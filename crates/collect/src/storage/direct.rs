@@ -1,0 +1,140 @@
+//! The thread that puts commits where nothing of them is on a disk here: into objects of a store, or into Kafka.
+
+#[cfg(feature = "kafka")]
+mod kafka;
+mod objects;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, Sender};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+
+use super::{AGAIN, STORE_AGAIN, Shared};
+use crate::config::Config;
+use crate::gather::Commit;
+use crate::notice::Notice;
+use crate::store::Failure;
+use objects::Objects;
+
+/// What takes messages in place of a disk.
+pub trait Sink: Send {
+    /// Where it puts them, in words.
+    fn place(&self) -> String;
+
+    /// Takes the messages of a commit, whose frames begin with `mark`.
+    ///
+    /// # Errors
+    /// If they cannot be encoded.
+    fn take(&mut self, frames: &Bytes, mark: u32, shared: &Shared) -> Result<(), String>;
+
+    /// Puts what was taken and is not confirmed yet, and returns once all of it is.
+    ///
+    /// # Errors
+    /// Why some of it is not; it may be tried again.
+    fn put(&mut self, shared: &Shared) -> Result<(), Failure>;
+}
+
+/// Begins with the sink that a configuration says; how long a first object took, too.
+///
+/// # Errors
+/// If the other side does not answer.
+pub(super) fn begin(config: &Config, name: &str) -> Result<(Box<dyn Sink>, Duration), Failure> {
+    #[cfg(feature = "kafka")]
+    if let Some(kafka) = &config.kafka {
+        return Ok((Box::new(kafka::Kafka::begin(kafka, name)?), Duration::ZERO));
+    }
+    let Some(upload) = &config.upload else {
+        return Err(Failure {
+            what: "there is nowhere to put messages".into(),
+            is_missing: false,
+        });
+    };
+    let (objects, took) = Objects::begin(config, upload, name)?;
+    Ok((Box::new(objects), took))
+}
+
+/// The thread that puts commits into a sink.
+pub(super) struct Direct {
+    pub(super) shared: Shared,
+    pub(super) sink: Box<dyn Sink>,
+    pub(super) mark: u32,
+    pub(super) done: Sender<Commit>,
+    pub(super) abandon: Arc<AtomicBool>,
+}
+
+impl Direct {
+    /// Works until there is nothing more to come.
+    pub(super) fn run(mut self, orders: &Receiver<Commit>) {
+        for commit in orders {
+            self.keep(commit);
+        }
+    }
+
+    /// Stores a commit, however long that takes.
+    fn keep(&mut self, mut commit: Commit) {
+        let begun = Instant::now();
+        if commit.messages > 0 {
+            let frames = Bytes::from(std::mem::take(&mut commit.frames));
+            if let Err(why) = self.sink.take(&frames, self.mark, &self.shared) {
+                // Nothing is acknowledged from here on.
+                return self.stall(&why);
+            }
+            if !self.put() {
+                return;
+            }
+        }
+        let status = &self.shared.status;
+        status.commits.add(1);
+        status.commit_ns.add(begun.elapsed().as_nanos() as u64);
+        status.stored.add(u64::from(commit.messages));
+        // The loop may have ended.
+        let _ = self.done.send(commit);
+        self.shared.waker.wake();
+    }
+
+    fn stall(&self, why: &str) {
+        self.shared.status.set_stalled(true);
+        (self.shared.watch)(&Notice::Stalled {
+            why: why.to_owned(),
+        });
+    }
+
+    /// Puts what the sink has taken, however often that has to be tried. Whether all of it is confirmed.
+    fn put(&mut self) -> bool {
+        let begun = Instant::now();
+        let mut wait = STORE_AGAIN.0;
+        while let Err(failure) = self.sink.put(&self.shared) {
+            let status = &self.shared.status;
+            status.failed_uploads.add(1);
+            if !status.is_stalled() {
+                self.stall(&failure.what);
+            }
+            if !self.sleep(wait) {
+                return false;
+            }
+            wait = (2 * wait).min(STORE_AGAIN.1);
+        }
+        if self.shared.status.is_stalled() {
+            self.shared.status.set_stalled(false);
+            (self.shared.watch)(&Notice::GoesOn {
+                after_ms: begun.elapsed().as_millis() as u64,
+            });
+        }
+        true
+    }
+
+    /// Sleeps. Whether it is to go on then.
+    fn sleep(&self, wait: Duration) -> bool {
+        let until = Instant::now() + wait;
+        while Instant::now() < until {
+            if self.abandon.load(Relaxed) {
+                return false;
+            }
+            thread::sleep(AGAIN);
+        }
+        true
+    }
+}

@@ -1,0 +1,97 @@
+//! Objects of a store, each a file of the messages of one commit.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use serde_json::json;
+
+use super::super::Shared;
+use super::Sink;
+use crate::columns::Columns;
+use crate::config::{Config, Form, Upload};
+use crate::files::{Made, in_memory};
+use crate::folder::{self, COLLECTORS};
+use crate::notice::Notice;
+use crate::store::{Failure, Store};
+
+/// Longest time that one request may take.
+const REQUEST: Duration = Duration::from_secs(60);
+
+/// Puts commits into objects of a store.
+pub struct Objects {
+    store: Store,
+    place: String,
+    /// The collector's name, and when it was started: numbers begin with 1 at each start, since nothing is kept here.
+    start: String,
+    form: Form,
+    columns: Columns,
+    /// Files that are not confirmed yet.
+    made: VecDeque<Made>,
+}
+
+impl Objects {
+    /// Opens the store and puts a first object there, which says that a collector has begun; how long that took, too.
+    ///
+    /// # Errors
+    /// If the store does not take it.
+    pub fn begin(
+        config: &Config,
+        upload: &Upload,
+        name: &str,
+    ) -> Result<(Objects, Duration), Failure> {
+        let store = Store::open(&upload.place, &upload.credentials, REQUEST)?;
+        let now = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
+        let start = format!("{name}.{now}.{:06x}", folder::random() & 0xff_ffff);
+        let version = env!("CARGO_PKG_VERSION");
+        let about = json!({"collector": name, "start": start, "pubgauge": version}).to_string();
+        let path = format!("{COLLECTORS}/{name}/{start}.json");
+        // The first request also looks names up and connects.
+        store.put(&path, about.clone().into())?;
+        let begun = Instant::now();
+        store.put(&path, about.into())?;
+        let took = begun.elapsed();
+        let objects = Objects {
+            store,
+            place: upload.place.to_string(),
+            start,
+            form: config.form,
+            columns: config.columns.clone(),
+            made: VecDeque::new(),
+        };
+        Ok((objects, took))
+    }
+}
+
+impl Sink for Objects {
+    fn place(&self) -> String {
+        self.place.clone()
+    }
+
+    fn take(&mut self, frames: &Bytes, mark: u32, shared: &Shared) -> Result<(), String> {
+        let made = in_memory(&self.start, (self.form, &self.columns), mark, frames);
+        let (made, undecoded) = made.map_err(|error| error.to_string())?;
+        shared.status.count_undecoded(undecoded);
+        self.made = made.into();
+        Ok(())
+    }
+
+    fn put(&mut self, shared: &Shared) -> Result<(), Failure> {
+        while let Some(file) = self.made.front() {
+            self.store.put(&file.path, file.bytes.clone())?;
+            let bytes = file.bytes.len() as u64;
+            shared.status.uploaded_files.add(1);
+            shared.status.uploaded_bytes.add(bytes);
+            shared.status.files.add(1);
+            shared.status.file_messages.add(file.messages);
+            shared.status.file_bytes.add(bytes);
+            (shared.watch)(&Notice::Finished {
+                path: file.path.clone(),
+                messages: file.messages,
+                bytes,
+            });
+            self.made.pop_front();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,100 @@
+//! The thread that puts commits on disk.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::{AGAIN, Shared};
+use crate::clock::unix_ns;
+use crate::files;
+use crate::gather::Commit;
+use crate::log::{Closed, Log};
+use crate::notice::Notice;
+
+/// How often the age of a segment is looked at.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// The thread that puts commits on disk.
+pub(super) struct Keeper {
+    pub(super) shared: Shared,
+    pub(super) log: Log,
+    pub(super) close: Sender<Closed>,
+    pub(super) done: Sender<Commit>,
+    pub(super) abandon: Arc<AtomicBool>,
+}
+
+impl Keeper {
+    /// Works until there is nothing more to come. Whether the last segment was closed.
+    pub(super) fn run(mut self, orders: &Receiver<Commit>) -> bool {
+        loop {
+            match orders.recv_timeout(LOOK) {
+                Ok(commit) => self.keep(commit),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            if self.log.is_due(files::hour_of(unix_ns())) {
+                self.rotate();
+            }
+        }
+        self.rotate()
+    }
+
+    fn rotate(&mut self) -> bool {
+        // Where no next segment can be made, the present one grows on; a commit then tells why.
+        let rotated = self.log.rotate();
+        let is_ok = rotated.is_ok();
+        self.close(rotated.ok().flatten());
+        is_ok
+    }
+
+    fn close(&self, closed: Option<Closed>) {
+        if let Some(closed) = closed {
+            self.shared.status.waiting_segments.add(1);
+            // The thread ends only after `close` was dropped.
+            let _ = self.close.send(closed);
+        }
+    }
+
+    /// Stores a commit, however long that takes.
+    fn keep(&mut self, commit: Commit) {
+        let status = &self.shared.status;
+        let begun = Instant::now();
+        let mut stalled = false;
+        loop {
+            if commit.messages == 0 {
+                break;
+            }
+            let Err((error, closed)) = self.log.commit(&commit.frames, commit.seqs(), commit.hour)
+            else {
+                break;
+            };
+            self.close(closed);
+            if !stalled {
+                stalled = true;
+                status.set_stalled(true);
+                (self.shared.watch)(&Notice::Stalled {
+                    why: error.to_string(),
+                });
+            }
+            if self.abandon.load(Relaxed) {
+                return;
+            }
+            thread::sleep(AGAIN);
+        }
+        let took = begun.elapsed();
+        if stalled {
+            status.set_stalled(false);
+            (self.shared.watch)(&Notice::GoesOn {
+                after_ms: took.as_millis() as u64,
+            });
+        }
+        status.commits.add(1);
+        status.commit_ns.add(took.as_nanos() as u64);
+        status.stored.add(u64::from(commit.messages));
+        // The loop may have ended.
+        let _ = self.done.send(commit);
+        self.shared.waker.wake();
+    }
+}

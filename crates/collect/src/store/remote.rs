@@ -1,0 +1,221 @@
+//! A store over HTTP, with the crate `object_store`.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use object_store::aws::AmazonS3Builder;
+use object_store::azure::MicrosoftAzureBuilder;
+use object_store::gcp::GoogleCloudStorageBuilder;
+use object_store::path::Path;
+use object_store::{
+    BackoffConfig, GetOptions, ObjectStore, ObjectStoreScheme, PutOptions, RetryConfig,
+};
+use tokio::runtime::Runtime;
+use url::Url;
+
+use super::{Credentials, Failure, Object, Place};
+
+const EXPECTED: &str = "expected s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or az://CONTAINER/PREFIX";
+
+/// The bucket or container of one place. Its calls wait.
+#[derive(Debug)]
+pub struct Store {
+    runtime: Runtime,
+    inner: Box<dyn ObjectStore>,
+    prefix: Path,
+    place: Place,
+    credentials: Credentials,
+}
+
+/// The kind of store, and the prefix within the bucket.
+fn kind(place: &Place) -> Result<(ObjectStoreScheme, Path), (String, &'static str)> {
+    let url = Url::parse(&place.url);
+    let url = url.map_err(|error| (format!("it is no address: {error}"), EXPECTED))?;
+    // In an address of Azure, the container may stand in front of the account.
+    let is_key = matches!(url.scheme(), "s3" | "s3a" | "gs") && !url.username().is_empty();
+    if is_key || url.password().is_some() {
+        let hint = "they come from the environment, or from `credentials-file`";
+        return Err(("credentials have no place in an address".into(), hint));
+    }
+    match ObjectStoreScheme::parse(&url) {
+        Ok((
+            kind @ (ObjectStoreScheme::AmazonS3
+            | ObjectStoreScheme::GoogleCloudStorage
+            | ObjectStoreScheme::MicrosoftAzure),
+            prefix,
+        )) => Ok((kind, prefix)),
+        _ => Err(("it is no address of object storage".into(), EXPECTED)),
+    }
+}
+
+/// Whether a place is one that objects can be put to. Asks nobody.
+///
+/// # Errors
+/// What is wrong with it, and what was expected.
+pub fn check(place: &Place) -> Result<(), (String, &'static str)> {
+    kind(place).map(drop)
+}
+
+/// Makes the client of one kind of store; the kinds have the same calls and no trait in common.
+macro_rules! client {
+    ($builder:ty, $place:expr, $options:expr) => {{
+        let builder = <$builder>::new()
+            .with_url(&$place.url)
+            .with_retry(no_retry());
+        let builder = $options
+            .iter()
+            .fold(builder, |builder, (name, value)| match name.parse() {
+                Ok(key) => builder.with_config(key, value),
+                // Of another kind of store, or for another program.
+                Err(_) => builder,
+            });
+        builder
+            .build()
+            .map(|store| Box::new(store) as Box<dyn ObjectStore>)
+    }};
+}
+
+/// Whoever calls tries again, and says so.
+fn no_retry() -> RetryConfig {
+    RetryConfig {
+        backoff: BackoffConfig::default(),
+        max_retries: 0,
+        retry_timeout: Duration::ZERO,
+    }
+}
+
+impl Store {
+    /// Makes the client of a place. `timeout` bounds each request as a whole.
+    ///
+    /// # Errors
+    /// If the place is none, or what opens it is not complete.
+    pub fn open(
+        place: &Place,
+        credentials: &Credentials,
+        timeout: Duration,
+    ) -> Result<Store, Failure> {
+        let failed = |what: String| Failure {
+            what: format!("{place}: {}", credentials.hide(&what)),
+            is_missing: false,
+        };
+        let (kind, prefix) =
+            kind(place).map_err(|(what, hint)| failed(format!("{what}; {hint}")))?;
+        // The HTTP client takes the process's own; the first one that was installed stays.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let mut options = credentials.0.clone();
+        let mut set = |name: &str, value: String| options.push((name.to_owned(), value));
+        set("timeout", format!("{}s", timeout.as_secs()));
+        set("connect_timeout", "10s".into());
+        if let Some(region) = &place.region {
+            set("aws_region", region.clone());
+        }
+        if let Some(endpoint) = &place.endpoint {
+            for name in ["aws_endpoint", "azure_endpoint", "google_base_url"] {
+                set(name, endpoint.clone());
+            }
+            set("allow_http", endpoint.starts_with("http:").to_string());
+        }
+        let inner = match kind {
+            ObjectStoreScheme::AmazonS3 => client!(AmazonS3Builder, place, options),
+            ObjectStoreScheme::GoogleCloudStorage => {
+                client!(GoogleCloudStorageBuilder, place, options)
+            }
+            _ => client!(MicrosoftAzureBuilder, place, options),
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        Ok(Store {
+            runtime: runtime.map_err(|error| failed(error.to_string()))?,
+            inner: inner.map_err(|error| failed(error.to_string()))?,
+            prefix,
+            place: place.clone(),
+            credentials: credentials.clone(),
+        })
+    }
+
+    /// The path of an object, from its path below the prefix.
+    fn path(&self, below: &str) -> Path {
+        below
+            .split('/')
+            .fold(self.prefix.clone(), |path, part| path.join(part))
+    }
+
+    fn failure(&self, below: &str, error: &object_store::Error) -> Failure {
+        let mut what = error.to_string();
+        // The innermost cause is what helps, and stands in none of the others.
+        let mut inner: &dyn std::error::Error = error;
+        while let Some(source) = inner.source() {
+            inner = source;
+        }
+        let cause = inner.to_string();
+        if !what.contains(&cause) {
+            what = format!("{what}: {cause}");
+        }
+        // What stands behind the `?` of an address may be a signature.
+        let words = what
+            .split_whitespace()
+            .map(|word| match word.split_once('?') {
+                Some((before, _)) if word.contains("://") => before,
+                _ => word,
+            });
+        let what = words.collect::<Vec<_>>().join(" ");
+        Failure {
+            what: format!("{}/{below}: {}", self.place, self.credentials.hide(&what)),
+            is_missing: matches!(error, object_store::Error::NotFound { .. }),
+        }
+    }
+
+    /// Puts an object as a whole, in place of one that is there, and returns when the store has confirmed it.
+    ///
+    /// # Errors
+    /// Why it may not be there.
+    pub fn put(&self, below: &str, bytes: Bytes) -> Result<Object, Failure> {
+        let (path, length) = (self.path(below), bytes.len() as u64);
+        let put = self
+            .inner
+            .put_opts(&path, bytes.into(), PutOptions::default());
+        let put = self
+            .runtime
+            .block_on(put)
+            .map_err(|error| self.failure(below, &error))?;
+        Ok(Object {
+            bytes: length,
+            e_tag: put.e_tag,
+        })
+    }
+
+    /// What the store tells of an object, without its content.
+    ///
+    /// # Errors
+    /// If it is not there, or the store does not answer.
+    pub fn look(&self, below: &str) -> Result<Object, Failure> {
+        let options = GetOptions {
+            head: true,
+            ..GetOptions::default()
+        };
+        let got = self
+            .runtime
+            .block_on(self.inner.get_opts(&self.path(below), options));
+        let meta = got.map_err(|error| self.failure(below, &error))?.meta;
+        Ok(Object {
+            bytes: meta.size,
+            e_tag: meta.e_tag,
+        })
+    }
+
+    /// An object's content.
+    ///
+    /// # Errors
+    /// If it is not there, or the store does not answer.
+    pub fn fetch(&self, below: &str) -> Result<Bytes, Failure> {
+        let fetched = self.runtime.block_on(async {
+            let got = self
+                .inner
+                .get_opts(&self.path(below), GetOptions::default())
+                .await?;
+            got.bytes().await
+        });
+        fetched.map_err(|error| self.failure(below, &error))
+    }
+}
