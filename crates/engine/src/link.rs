@@ -23,7 +23,7 @@ use crate::reports::{Report, Sent};
 use crate::worker::Worker;
 
 /// Version of the link's protocol; both sides must have the same.
-pub const VERSION: u32 = 7;
+pub const VERSION: u32 = 8;
 
 /// What a worker is to do, and for which trial.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -43,6 +43,8 @@ pub struct Order {
     pub epoch: Nanos,
     /// For each stream, how many workers have parties that hear it.
     pub spread: Arc<[u16]>,
+    /// Groups with members on several workers, as indices into the audience's parties.
+    pub apart: Arc<[u32]>,
 }
 
 /// What an order must not contain.
@@ -159,6 +161,7 @@ impl Here {
             epoch: order.epoch,
             filler: self.filler,
             spread: order.spread,
+            apart: order.apart,
         };
         Worker::new(order.assignment, context, commands, outbox)
     }
