@@ -12,7 +12,7 @@ use crate::{Chosen, Error};
 /// Why a trial cannot run on hosts of the sizes that it asks for.
 pub fn refused(trial: &PlannedTrial, chosen: &Chosen) -> Option<Unsupported> {
     let hosts = trial.hosts.as_deref()?;
-    let has_size = hosts.broker.size != Size::default();
+    let has_size = hosts.broker.are_limited();
     let reason = match chosen.file.kind {
         _ if chosen.driver.lives_here() => "it runs in pubgauge's own process, which is on no host",
         Kind::External if has_size => "it runs already, and its host has the size that it has",
@@ -25,23 +25,24 @@ pub fn refused(trial: &PlannedTrial, chosen: &Chosen) -> Option<Unsupported> {
     })
 }
 
-/// What each host of a role gets of the machine, and whose that is in words.
-pub fn shares(hosts: &Sizes) -> [(&'static str, Share); 3] {
+/// What hosts of a role get of the machine each, and whose that is in words.
+pub fn shares(hosts: &Sizes) -> Vec<(&'static str, Share)> {
     let of = |role: Role| {
-        let Size {
-            cores,
-            memory_bytes,
-        } = hosts.of(role).size;
-        Share {
-            cores,
-            memory_bytes,
-        }
+        let (each, one) = match role {
+            Role::Broker => ("each broker host", "a broker host"),
+            Role::Publisher => ("each publisher host", "a publisher host"),
+            Role::Subscriber => ("each subscriber host", "a subscriber host"),
+        };
+        let by_size = hosts.of(role).by_size();
+        let by_size: Vec<Size> = by_size.map(|(_, size)| size).collect();
+        let who = if by_size.len() == 1 { each } else { one };
+        let share = |size: Size| Share {
+            cores: size.cores,
+            memory_bytes: size.memory_bytes,
+        };
+        by_size.into_iter().map(move |size| (who, share(size)))
     };
-    [
-        ("each broker host", of(Role::Broker)),
-        ("each publisher host", of(Role::Publisher)),
-        ("each subscriber host", of(Role::Subscriber)),
-    ]
+    Role::ALL.into_iter().flat_map(of).collect()
 }
 
 /// Checks that the hosts of each trial fit into this machine, all of them together.
@@ -55,7 +56,7 @@ pub fn check(plan: &Plan) -> Result<(), Error> {
     };
     for (hosts, workload) in each_once(plan.trials.iter().filter_map(|trial| {
         let hosts = trial.hosts.as_deref()?;
-        Some((*hosts, trial.workload.name.clone()))
+        Some((hosts.clone(), trial.workload.name.clone()))
     })) {
         fits(&hosts, there).map_err(|why| Error::bad_input(format!("{workload}: {why}")))?;
     }
@@ -104,12 +105,14 @@ mod tests {
             cores: Some(2.0),
             memory_bytes: Some(8 << 30),
         };
-        let of = |hosts, cores, memory_bytes| SizedHosts {
-            hosts,
-            size: Size {
-                cores,
-                memory_bytes,
-            },
+        let of = |hosts, cores, memory_bytes| {
+            SizedHosts::equal(
+                hosts,
+                Size {
+                    cores,
+                    memory_bytes,
+                },
+            )
         };
         let mut hosts = Sizes {
             broker: of(1, Some(0.4), None),
@@ -117,7 +120,7 @@ mod tests {
             subscriber: of(7, Some(0.2), None),
         };
         assert_eq!(fits(&hosts, there), Ok(()));
-        hosts.subscriber.hosts = 8;
+        hosts.subscriber = of(8, Some(0.2), None);
         let why = fits(&hosts, there).unwrap_err();
         assert!(
             why.starts_with("its hosts get 2.2 cores together (1 broker host of 0.4 cores,"),

@@ -12,16 +12,39 @@ pub struct Size {
 }
 
 /// The hosts of one role.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct SizedHosts {
-    /// How many.
-    pub hosts: u32,
     /// The size of each of them.
-    pub size: Size,
+    pub sizes: Vec<Size>,
+}
+
+impl SizedHosts {
+    /// So many of one size.
+    pub fn equal(hosts: u32, size: Size) -> SizedHosts {
+        SizedHosts {
+            sizes: vec![size; hosts as usize],
+        }
+    }
+
+    /// How many.
+    pub fn count(&self) -> u32 {
+        self.sizes.len() as u32
+    }
+
+    /// Whether one of them is limited.
+    pub fn are_limited(&self) -> bool {
+        self.sizes.iter().any(|size| *size != Size::default())
+    }
+
+    /// How many there are of each size; neighbours of one size are counted together.
+    pub fn by_size(&self) -> impl Iterator<Item = (usize, Size)> + '_ {
+        let alike = self.sizes.chunk_by(|one, other| one == other);
+        alike.map(|sizes| (sizes.len(), sizes[0]))
+    }
 }
 
 /// Hosts with their sizes, on a network or on this machine's loopback.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sizes {
     /// Hosts that run brokers.
     pub broker: SizedHosts,
@@ -44,8 +67,8 @@ impl Sizes {
     /// All hosts with their sizes: brokers, publishers, subscribers.
     pub fn hosts(&self) -> impl Iterator<Item = (Host, Size)> + '_ {
         Role::ALL.into_iter().flat_map(|role| {
-            let SizedHosts { hosts, size } = *self.of(role);
-            (1..=hosts).map(move |number| (Host { role, number }, size))
+            let sizes = (1..).zip(&self.of(role).sizes);
+            sizes.map(move |(number, size)| (Host { role, number }, *size))
         })
     }
 
@@ -67,20 +90,24 @@ impl Sizes {
         }
     }
 
-    /// The hosts of each role in words, a line each: `2 publisher hosts of 0.3 cores each`.
+    /// The hosts of each role and size in words, a line each: `2 publisher hosts of 0.3 cores each`.
     pub fn describe(&self) -> Vec<String> {
-        let roles = Role::ALL.into_iter().map(|role| (role, *self.of(role)));
-        let there = roles.filter(|(_, of)| of.hosts > 0);
-        let words = |(role, of): (Role, SizedHosts)| {
-            let plural = if of.hosts == 1 { "host" } else { "hosts" };
-            let each = if of.hosts == 1 { "" } else { " each" };
-            let size = match of.size.words() {
+        let all = Role::ALL.into_iter().flat_map(|role| {
+            let by_size = self.of(role).by_size();
+            by_size.map(move |(hosts, size)| (role, hosts, size))
+        });
+        let words = |(role, hosts, size): (Role, usize, Size)| {
+            let (plural, each) = match hosts {
+                1 => ("host", ""),
+                _ => ("hosts", " each"),
+            };
+            let size = match size.words() {
                 Some(size) => format!("of {size}{each}"),
                 None => "of no given size".to_owned(),
             };
-            format!("{} {} {plural} {size}", of.hosts, role.name())
+            format!("{hosts} {} {plural} {size}", role.name())
         };
-        there.map(words).collect()
+        all.map(words).collect()
     }
 }
 
@@ -103,12 +130,15 @@ mod tests {
 
     #[test]
     fn hosts_of_a_size_are_added_up_and_told() {
-        let of = |hosts, cores| SizedHosts {
-            hosts,
-            size: Size {
-                cores,
-                memory_bytes: None,
-            },
+        let of = |hosts, cores| {
+            let memory_bytes = None;
+            SizedHosts::equal(
+                hosts,
+                Size {
+                    cores,
+                    memory_bytes,
+                },
+            )
         };
         let mut sizes = Sizes {
             broker: of(1, None),
@@ -128,9 +158,20 @@ mod tests {
         );
         let names: Vec<String> = sizes.hosts().map(|(host, _)| host.to_string()).collect();
         assert_eq!(names[1..3], ["publisher-1", "subscriber-1"]);
-        sizes.subscriber.size.memory_bytes = Some(64 << 20);
+        for size in &mut sizes.subscriber.sizes {
+            size.memory_bytes = Some(64 << 20);
+        }
         assert_eq!(sizes.sum().memory_bytes, Some((3 * 64) << 20));
         assert!(sizes.describe()[2].ends_with("of 0.2 cores and 64 MiB of memory each"));
+        sizes.subscriber.sizes[0].cores = Some(0.7);
+        assert!((sizes.sum().cores.unwrap() - 1.6).abs() < 1e-9);
+        assert_eq!(
+            sizes.describe()[2..],
+            [
+                "1 subscriber host of 0.7 cores and 64 MiB of memory",
+                "2 subscriber hosts of 0.2 cores and 64 MiB of memory each"
+            ]
+        );
         assert!(Sizes::default().are_free() && Sizes::default().sum() == Size::default());
     }
 }

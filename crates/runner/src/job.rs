@@ -10,7 +10,7 @@ use pubgauge_engine::assignment::Workers;
 use pubgauge_engine::conductor::Phase;
 use pubgauge_engine::live::Live;
 use pubgauge_hosts::Hosts;
-use pubgauge_network::{Size, Sizes};
+use pubgauge_network::Sizes;
 use pubgauge_results::model::AxisValue;
 use pubgauge_results::search::{LimitShare, SearchStep};
 use pubgauge_testbed::shares::Share;
@@ -112,7 +112,7 @@ impl Job<'_> {
     /// Whether the hosts that brokers run on have a size.
     pub(crate) fn has_sized_broker_hosts(&self) -> bool {
         let hosts = self.hosts.as_ref();
-        hosts.is_some_and(|hosts| hosts.broker.size != Size::default())
+        hosts.is_some_and(|hosts| hosts.broker.are_limited())
     }
 }
 

@@ -45,7 +45,7 @@ pub(crate) fn hold(sizes: Option<&Sizes>, role: Role) -> HostShares {
 
 /// The host of a role with this number, from 0, where hosts are used in turn.
 pub(crate) fn host(sizes: &Sizes, role: Role, number: u32) -> Option<Host> {
-    let number = number.checked_rem(sizes.of(role).hosts)? + 1;
+    let number = number.checked_rem(sizes.of(role).count())? + 1;
     Some(Host { role, number })
 }
 
