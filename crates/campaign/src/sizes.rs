@@ -1,7 +1,7 @@
 //! Hosts of given sizes: which trials can run on them, and whether this machine has room for them.
 
 use pubgauge_driver::Unsupported;
-use pubgauge_network::HostSizes;
+use pubgauge_network::{HostRole, HostSizes};
 use pubgauge_quantities::Share;
 use pubgauge_runner::limits::each_once;
 use pubgauge_study::{Plan, PlannedTrial};
@@ -12,7 +12,7 @@ use crate::{Chosen, Error};
 /// Why a trial cannot run on hosts of the sizes that it asks for.
 pub fn refused(trial: &PlannedTrial, chosen: &Chosen) -> Option<Unsupported> {
     let hosts = trial.hosts.as_deref()?;
-    let has_size = !hosts.broker.size.is_none();
+    let has_size = hosts.broker.are_limited();
     let reason = match chosen.file.kind {
         _ if chosen.driver.lives_here() => "it runs in pubgauge's own process, which is on no host",
         SystemKind::External if has_size => {
@@ -27,13 +27,20 @@ pub fn refused(trial: &PlannedTrial, chosen: &Chosen) -> Option<Unsupported> {
     })
 }
 
-/// What each host of a role gets of the machine, and whose that is in words.
-pub fn shares(hosts: &HostSizes) -> [(&'static str, Share); 3] {
-    [
-        ("each broker host", hosts.broker.size),
-        ("each publisher host", hosts.publisher.size),
-        ("each subscriber host", hosts.subscriber.size),
-    ]
+/// What hosts of a role get of the machine each, and whose that is in words.
+pub fn shares(hosts: &HostSizes) -> Vec<(&'static str, Share)> {
+    let of = |role: HostRole| {
+        let (each, one) = match role {
+            HostRole::Broker => ("each broker host", "a broker host"),
+            HostRole::Publisher => ("each publisher host", "a publisher host"),
+            HostRole::Subscriber => ("each subscriber host", "a subscriber host"),
+        };
+        let by_size = hosts.of(role).by_size();
+        let by_size: Vec<Share> = by_size.map(|(_, size)| size).collect();
+        let who = if by_size.len() == 1 { each } else { one };
+        by_size.into_iter().map(move |size| (who, size))
+    };
+    HostRole::ALL.into_iter().flat_map(of).collect()
 }
 
 /// Checks that the hosts of each trial fit into this machine, all of them together.
@@ -47,7 +54,7 @@ pub fn check(plan: &Plan) -> Result<(), Error> {
     };
     for (hosts, workload) in each_once(plan.trials.iter().filter_map(|trial| {
         let hosts = trial.hosts.as_deref()?;
-        Some((*hosts, trial.workload.name.clone()))
+        Some((hosts.clone(), trial.workload.name.clone()))
     })) {
         fits(&hosts, there).map_err(|why| Error::bad_input(format!("{workload}: {why}")))?;
     }
@@ -96,12 +103,14 @@ mod tests {
             cores: Some(2.0),
             memory_bytes: Some(8 << 30),
         };
-        let of = |hosts, cores, memory_bytes| SizedHosts {
-            hosts,
-            size: Share {
-                cores,
-                memory_bytes,
-            },
+        let of = |hosts, cores, memory_bytes| {
+            SizedHosts::equal(
+                hosts,
+                Share {
+                    cores,
+                    memory_bytes,
+                },
+            )
         };
         let mut hosts = HostSizes {
             broker: of(1, Some(0.4), None),
@@ -109,7 +118,7 @@ mod tests {
             subscriber: of(7, Some(0.2), None),
         };
         assert_eq!(fits(&hosts, there), Ok(()));
-        hosts.subscriber.hosts = 8;
+        hosts.subscriber = of(8, Some(0.2), None);
         let why = fits(&hosts, there).unwrap_err();
         assert!(
             why.starts_with("its hosts get 2.2 cores together (1 broker host of 0.4 cores,"),

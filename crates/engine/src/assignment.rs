@@ -9,7 +9,7 @@ use pubgauge_driver::{Mark, Nanos};
 use pubgauge_workload::audience::covering;
 use pubgauge_workload::trace::Trace;
 use pubgauge_workload::{
-    Arrivals, Audience, AudienceError, Exchange, Flow, Sizes, TraceError, Workload,
+    Arrivals, Audience, AudienceError, Exchange, Flow, Party, Sizes, TraceError, Workload,
 };
 use serde::{Deserialize, Serialize};
 
@@ -200,6 +200,11 @@ impl Brief {
         }))
     }
 
+    /// The device of a member of a party.
+    pub fn device_of(&self, (flow, subscriber): (u32, u32)) -> u32 {
+        self.workload.flows[flow as usize].subscribers[subscriber as usize].device
+    }
+
     /// What a device does.
     pub fn links(&self, device: u32) -> &[Activity] {
         let from = self.links.partition_point(|l| l.device < device);
@@ -287,9 +292,9 @@ fn bursts_are_told_apart(workload: &Workload) -> Result<(), BriefError> {
     Ok(())
 }
 
-/// For each device, the first of those that must be with the same worker: members of one group,
-/// because they share one ledger.
-fn companies(brief: &Brief) -> Vec<u32> {
+/// For each device, the first of those that must be with the same worker: members of a group that hears a flow with a
+/// window, because one ledger says what of it is under way.
+fn companies(brief: &Brief, windowed: &[bool]) -> Vec<u32> {
     fn first_of(company: &mut [u32], device: u32) -> u32 {
         let mut first = device;
         while company[first as usize] != first {
@@ -298,17 +303,22 @@ fn companies(brief: &Brief) -> Vec<u32> {
         company[device as usize] = first;
         first
     }
-    let flows = &brief.workload.flows;
-    let device = |(flow, subscriber): &(u32, u32)| {
-        flows[*flow as usize].subscribers[*subscriber as usize].device
-    };
     let mut company: Vec<u32> = (0..brief.workload.devices.len() as u32).collect();
-    for party in &brief.audience.parties {
-        let first = device(&party.members[0]);
+    let windows = (0..windowed.len()).filter(|flow| windowed[*flow]);
+    let windows: Vec<Range<u32>> = windows.map(|flow| brief.streams_of(flow)).collect();
+    let hears_one = |party: &&Party| {
+        let mut heard = party.streams.iter();
+        heard.any(|streams| {
+            let overlaps = |w: &Range<u32>| w.start < streams.end && streams.start < w.end;
+            windows.iter().any(overlaps)
+        })
+    };
+    for party in brief.audience.parties.iter().filter(hears_one) {
+        let first = brief.device_of(party.members[0]);
         for member in &party.members[1..] {
             let (a, b) = (
                 first_of(&mut company, first),
-                first_of(&mut company, device(member)),
+                first_of(&mut company, brief.device_of(*member)),
             );
             company[a.max(b) as usize] = a.min(b);
         }
@@ -320,11 +330,12 @@ fn companies(brief: &Brief) -> Vec<u32> {
 
 /// Splits the devices over workers: those of different brokers apart, and those with different
 /// settings, because a fleet has one of each; those that publish apart from those that only
-/// subscribe; members of one group together, on the publishers' side if one of them publishes. Each
-/// broker and each kind of settings has as many workers as `workers` says, on the hosts in turn.
-pub fn divide(brief: &Brief, workers: Workers, mark: Mark) -> Vec<Assignment> {
+/// subscribe. Each broker and each kind of settings has as many workers as `workers` says, on the hosts of their side in
+/// turn. Members of a group are among them like all others, but for groups that hear a flow with a window, as `windowed`
+/// says flow by flow: their members are together, on the publishers' side if one of them publishes.
+pub fn divide(brief: &Brief, workers: Workers, mark: Mark, windowed: &[bool]) -> Vec<Assignment> {
     let workload = &brief.workload;
-    let company = companies(brief);
+    let company = companies(brief, windowed);
     let mut publishes = vec![false; workload.devices.len()];
     for p in workload.flows.iter().flat_map(|f| &f.publishers) {
         publishes[company[p.device as usize] as usize] = true;
@@ -342,6 +353,7 @@ pub fn divide(brief: &Brief, workers: Workers, mark: Mark) -> Vec<Assignment> {
         kind.push(device);
     }
     let mut assignments = Vec::new();
+    let mut hosts_used: BTreeMap<Role, u32> = BTreeMap::new();
     for ((settings, broker, role), mine) in kinds {
         let (count, hosts) = workers.of(role);
         let count = (count as usize).min(mine.len());
@@ -352,10 +364,10 @@ pub fn divide(brief: &Brief, workers: Workers, mark: Mark) -> Vec<Assignment> {
             let share = *share_of.entry(company[*device as usize]).or_insert(even);
             shares[share].push(*device);
         }
-        for (host, devices) in (0..hosts).cycle().zip(shares) {
-            if devices.is_empty() {
-                continue;
-            }
+        let used = hosts_used.entry(role).or_default();
+        for devices in shares.into_iter().filter(|devices| !devices.is_empty()) {
+            let host = *used % hosts;
+            *used += 1;
             assignments.push(Assignment {
                 worker: assignments.len() as u32,
                 role,

@@ -78,11 +78,24 @@ impl Bursts {
         })
     }
 
+    /// The number of the burst that began at this time.
+    #[inline]
+    pub fn number(&self, at: Nanos) -> Option<u32> {
+        let number = at.checked_sub(self.origin)? / self.period;
+        let number = number.checked_sub(self.first)?;
+        (number < self.of.len() as u64).then_some(number as u32)
+    }
+
+    /// The burst of this number.
+    #[inline]
+    pub fn get(&mut self, number: u32) -> Option<&mut BurstRecording> {
+        self.of.get_mut(number as usize)
+    }
+
     /// The burst that began at this time.
     #[inline]
     pub fn begun_at(&mut self, at: Nanos) -> Option<&mut BurstRecording> {
-        let number = at.checked_sub(self.origin)? / self.period;
-        self.of.get_mut(number.checked_sub(self.first)? as usize)
+        self.number(at).and_then(|number| self.get(number))
     }
 
     /// What became of them.

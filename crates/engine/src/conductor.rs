@@ -6,6 +6,7 @@ mod collecting;
 mod draining;
 mod handle;
 mod proving;
+mod uniting;
 mod workers;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,8 +20,10 @@ use pubgauge_workload::{Flow, Until};
 
 use self::collected::Collected;
 use self::handle::{Inbox, WorkerHandle};
+use self::uniting::Apart;
 use crate::assignment::{Assignment, Brief, Role, Workers, divide, spread};
 use crate::bursts::BurstGate;
+use crate::groups::on_several;
 use crate::link::{Here, Order, Place, PrepareThread, Secrets, VERSION};
 use crate::live::Live;
 pub use crate::record::{Drain, DrainEnd, IntervalLatency, Moment, TrialEnd, TrialRecord};
@@ -28,7 +31,7 @@ use crate::reports::{Command, Outbox};
 use crate::series::Cuts;
 use crate::timetable::{Timetable, interval_of, steps_of};
 use crate::window::Tokens;
-use crate::worker::windows;
+use crate::worker::{window, windows};
 
 /// Messages under way at most, per flat-out flow, where the system has no back-pressure.
 pub const DEFAULT_WINDOW: u32 = 10_000;
@@ -151,6 +154,8 @@ struct Conductor<'a> {
     failure: Option<String>,
     exhausted: BTreeSet<Resource>,
     collected: Collected,
+    /// Groups with members on several workers.
+    apart: Apart,
     drain: Drain,
     table: Option<Timetable>,
     phase: Phase,
@@ -176,6 +181,7 @@ impl<'a> Conductor<'a> {
             failure: None,
             exhausted: BTreeSet::new(),
             collected: Collected::default(),
+            apart: Apart::default(),
             drain: Drain::default(),
             table: None,
             phase: Phase::Connect,
@@ -183,6 +189,8 @@ impl<'a> Conductor<'a> {
             prove_span: 0,
         };
         let spread = spread(&spec.brief, &assignments);
+        let apart = on_several(&spec.brief, &assignments);
+        conductor.apart = Apart::new(&spec.brief, &apart);
         conductor.tokens = tokens(spec, &assignments, &spread);
         conductor.burst_gates = burst_gates(spec, &assignments);
         for assignment in assignments {
@@ -206,6 +214,7 @@ impl<'a> Conductor<'a> {
                 settings: spec.settings.clone().into(),
                 epoch: conductor.epoch,
                 spread: spread.clone(),
+                apart: apart.clone(),
             };
             let secrets = Secrets {
                 password: target.password.clone(),
@@ -439,13 +448,15 @@ fn assignments(spec: &TrialSpec) -> Vec<Assignment> {
             realtime: None,
             pin_to: None,
         }],
-        Clock::Monotonic | Clock::Converted(_) => divide(&spec.brief, spec.workers, spec.mark),
+        Clock::Monotonic | Clock::Converted(_) => {
+            let windowed = |flow: &Flow| window(flow, default_window(spec, flow.settings));
+            let flows = spec.brief.workload.flows.iter();
+            let windowed: Vec<bool> = flows.map(|flow| windowed(flow).is_some()).collect();
+            divide(&spec.brief, spec.workers, spec.mark, &windowed)
+        }
     };
     for (index, assignment) in assignments.iter_mut().enumerate() {
-        let traits = spec
-            .driver
-            .traits(&spec.settings[assignment.settings as usize]);
-        assignment.default_window = (!traits.back_pressure).then_some(DEFAULT_WINDOW);
+        assignment.default_window = default_window(spec, assignment.settings);
         assignment.pacing_within = spec.pacing_within;
         assignment.realtime = spec.realtime;
         assignment.pin_to =
@@ -455,6 +466,12 @@ fn assignments(spec: &TrialSpec) -> Vec<Assignment> {
         limit(&mut assignments, count);
     }
     assignments
+}
+
+/// The window of flat-out flows that name none, under the settings of this number.
+fn default_window(spec: &TrialSpec, settings: u32) -> Option<u32> {
+    let traits = spec.driver.traits(&spec.settings[settings as usize]);
+    (!traits.back_pressure).then_some(DEFAULT_WINDOW)
 }
 
 /// Shares a number of messages over the publishing workers by their devices.

@@ -24,4 +24,6 @@ pub struct Context {
     pub filler: Arc<Filler>,
     /// For each stream, how many workers have parties that hear it.
     pub spread: Arc<[u16]>,
+    /// Groups with members on several workers, as indices into the audience's parties.
+    pub apart: Arc<[u32]>,
 }

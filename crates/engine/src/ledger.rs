@@ -95,7 +95,7 @@ impl Seen {
     }
 
     /// Sequence numbers below `end` that were not seen.
-    fn missing_below(&self, end: u32) -> u32 {
+    pub fn missing_below(&self, end: u32) -> u32 {
         let Some(offset) = end.checked_sub(self.base) else {
             return 0;
         };
@@ -145,7 +145,7 @@ impl Entry {
 }
 
 /// An account's key: a party, and the messages of one kind of one stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Account {
     pub party: u32,
     pub stream: u32,

@@ -9,6 +9,7 @@ pub mod bursts;
 pub mod conductor;
 mod context;
 mod counts;
+pub mod groups;
 mod histograms;
 mod intervals;
 mod ledger;

@@ -43,6 +43,8 @@ pub struct Order {
     pub epoch: Nanos,
     /// For each stream, how many workers have parties that hear it.
     pub spread: Arc<[u16]>,
+    /// Groups with members on several workers, as indices into the audience's parties.
+    pub apart: Arc<[u32]>,
 }
 
 /// What an order must not contain.
@@ -159,6 +161,7 @@ impl Here {
             epoch: order.epoch,
             filler: self.filler,
             spread: order.spread,
+            apart: order.apart,
         };
         Worker::new(order.assignment, context, commands, outbox)
     }

@@ -112,8 +112,9 @@ pub struct LatencyLive {
 }
 
 impl Live {
-    /// Adds up what workers have counted.
-    pub fn of<'a>(workers: impl Iterator<Item = &'a LiveCounters>) -> Live {
+    /// Adds up what workers have counted. Of their first deliveries of measured messages, `again` were second ones: a
+    /// member of the group on another worker had the message.
+    pub fn of<'a>(workers: impl Iterator<Item = &'a LiveCounters>, again: u64) -> Live {
         let mut live = Live::default();
         let (mut expected, mut unique, mut passed_over) = (0, 0, 0);
         for worker in workers {
@@ -136,7 +137,7 @@ impl Live {
             }
         }
         // Workers do not report at the same moment: a delivery may be known before its publication.
-        let missing = u64::saturating_sub(expected, unique);
+        let missing = u64::saturating_sub(expected, u64::saturating_sub(unique, again));
         live.under_way = missing.saturating_sub(passed_over);
         live.passed_over = passed_over.min(missing);
         live

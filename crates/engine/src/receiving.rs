@@ -11,6 +11,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::assignment::{Assignment, Brief};
 use crate::bursts::{BurstRecording, Bursts};
 use crate::context::Context;
+use crate::groups::{Gathered, Got};
 use crate::histograms::Times;
 use crate::ledger::{Account, Ledger};
 use crate::live::LiveCounters;
@@ -48,6 +49,8 @@ struct Place {
     party: u32,
     /// Its index into [`Receiving::shares`] where the party is a group.
     member: Option<u32>,
+    /// Its index into the party's members, where the party has members on other workers too.
+    apart: Option<u32>,
 }
 
 impl ReceivingClient {
@@ -79,6 +82,8 @@ pub struct Receiving {
     parties: Vec<Member>,
     /// What each member of a group got.
     shares: Vec<MemberRecording>,
+    /// What members of groups got that have members on other workers too.
+    gathered: Gathered,
     ledger: Ledger,
     progress: Progress,
     /// Arrival time of what is being reported, since the epoch.
@@ -100,6 +105,10 @@ pub struct Receiving {
     flows: Vec<FlowIn>,
     /// (party, stream) pairs of this worker that no sentinel has reached yet.
     pub unproven: FxHashSet<u64>,
+    /// The same of groups that have members on other workers too: a sentinel reaches one member of a group.
+    unproven_apart: FxHashSet<u64>,
+    /// Of these, pairs that were reached since they were last taken.
+    proven_apart: Vec<(u32, u32)>,
     /// The sentinels awaited now were sent at or after this time, since the epoch.
     sentinels_from: Nanos,
     /// They close their streams.
@@ -143,6 +152,8 @@ struct Early {
 struct Member {
     party: u32,
     grouped: bool,
+    /// It has members on other workers too.
+    apart: bool,
 }
 
 /// One flow's incoming side.
@@ -228,12 +239,12 @@ impl Receiving {
         let brief = context.brief.clone();
         let devices = &assignment.devices;
         let mut shares = Vec::new();
+        let gathered = Gathered::of(&context.apart);
         let mine: FxHashSet<u32> = devices.iter().copied().collect();
         let mut parties_of: FxHashMap<u32, Vec<Place>> = FxHashMap::default();
         for (p, party) in brief.audience.parties.iter().enumerate() {
-            for (flow, subscriber) in &party.members {
-                let device =
-                    brief.workload.flows[*flow as usize].subscribers[*subscriber as usize].device;
+            for (index, (flow, subscriber)) in (0..).zip(&party.members) {
+                let device = brief.device_of((*flow, *subscriber));
                 if !mine.contains(&device) {
                     continue;
                 }
@@ -249,6 +260,7 @@ impl Receiving {
                 let place = Place {
                     party: p as u32,
                     member,
+                    apart: gathered.has(p as u32).then_some(index),
                 };
                 parties_of.entry(device).or_default().push(place);
             }
@@ -268,6 +280,7 @@ impl Receiving {
             .map(|place| Member {
                 party: place.party,
                 grouped: place.member.is_some(),
+                apart: place.apart.is_some(),
             })
             .collect();
         let flows = brief.workload.flows.len();
@@ -280,6 +293,7 @@ impl Receiving {
             clients,
             parties,
             shares,
+            gathered,
             ledger: Ledger::default(),
             progress: Progress::default(),
             now: 0,
@@ -294,6 +308,8 @@ impl Receiving {
             by_bound: vec![Vec::new(); flows],
             flows: (0..flows).map(|_| FlowIn::default()).collect(),
             unproven: FxHashSet::default(),
+            unproven_apart: FxHashSet::default(),
+            proven_apart: Vec::new(),
             sentinels_from: 0,
             closing: false,
             sentinels: 0,
@@ -318,11 +334,16 @@ impl Receiving {
     fn await_sentinels(&mut self, from: Nanos, wanted: impl Fn(&Member) -> bool) {
         self.sentinels_from = from;
         self.unproven.clear();
+        self.unproven_apart.clear();
         for member in self.parties.iter().filter(|member| wanted(member)) {
             let streams = &self.brief.audience.parties[member.party as usize].streams;
-            for stream in streams.iter().cloned().flatten() {
-                self.unproven.insert(key(member.party, stream));
-            }
+            let unproven = if member.apart {
+                &mut self.unproven_apart
+            } else {
+                &mut self.unproven
+            };
+            let streams = streams.iter().cloned().flatten();
+            unproven.extend(streams.map(|stream| key(member.party, stream)));
         }
     }
 
@@ -494,6 +515,16 @@ impl Receiving {
         }
     }
 
+    /// Takes what members of groups got that have members on other workers too, as [`Gathered::take`].
+    pub fn take_gathered(&mut self, all: bool) -> Vec<Got> {
+        self.gathered.take(all)
+    }
+
+    /// Takes the (group, stream) pairs that a sentinel has reached since the last time, of these groups.
+    pub fn take_proven_apart(&mut self) -> Vec<(u32, u32)> {
+        std::mem::take(&mut self.proven_apart)
+    }
+
     /// What each member of a group got.
     pub fn finish_shares(&mut self) -> Vec<MemberRecording> {
         std::mem::take(&mut self.shares)
@@ -525,6 +556,7 @@ impl Receiving {
         self.count_groups();
         for (account, unique) in self.ledger.unique() {
             if let (Kind::Measured, Some(flow)) = (account.kind, self.brief.flow_of(account.stream))
+                && !self.gathered.has(account.party)
             {
                 self.flows[flow].counts.distinct += u64::from(unique);
             }
@@ -550,9 +582,11 @@ impl Receiving {
         std::mem::take(&mut self.series)
     }
 
-    /// Counts what members of groups have passed over, which is only known when all is over.
+    /// Counts what members of groups have passed over, which is only known when all is over; of groups with members on
+    /// other workers the conductor counts it.
     fn count_groups(&mut self) {
-        for member in self.parties.iter().filter(|member| member.grouped) {
+        let here = |member: &&Member| member.grouped && !member.apart;
+        for member in self.parties.iter().filter(here) {
             let is_member =
                 |client: &ReceivingClient| client.parties.iter().any(|p| p.party == member.party);
             let clients = self.clients.iter().enumerate();

@@ -110,7 +110,8 @@ pub struct MemberRecording {
     pub flow: u32,
     /// Its index into that flow's subscribers.
     pub subscriber: u32,
-    /// First deliveries of measured messages.
+    /// First deliveries of measured messages to the group. Of a group with members on several workers, a worker counts
+    /// what no other member of its own had, and the conductor takes back what members elsewhere had.
     pub unique: u64,
 }
 
@@ -166,9 +167,14 @@ counts! {
         pub unique: u64,
         /// Deliveries of messages that the party had.
         pub duplicated: u64,
-        /// First deliveries, by the ledger's own count of distinct sequence numbers.
+        /// Of these, deliveries that the times contain: members of a group on different workers got the message, and each
+        /// worker timed its copy. The conductor counts them.
+        #[serde(default)]
+        pub timed_again: u64,
+        /// First deliveries, by the ledger's own count of distinct sequence numbers; of groups with members on several
+        /// workers by the conductor's.
         pub distinct: u64,
-        /// First deliveries that were overtaken.
+        /// First deliveries that were overtaken; of groups with members on several workers the conductor counts them.
         pub reordered: u64,
         /// Deliveries that have not come although something later of their stream has come to the
         /// party (for a group: to each of its members).

@@ -7,6 +7,7 @@ use std::sync::mpsc::Sender;
 use pubgauge_driver::{Failure, Nanos};
 use serde::{Deserialize, Serialize};
 
+use crate::groups::Got;
 use crate::live::LiveCounters;
 use crate::recording::Recording;
 use crate::times::Interval;
@@ -52,6 +53,10 @@ pub enum Report {
     Hello { process: u32, threads: Vec<u32> },
     /// What it has counted: some hundred times a second while it changes, and at least twice a second.
     Counters(Box<LiveCounters>),
+    /// Groups with members on several workers that a sentinel has reached here: (party, stream).
+    Proven(Vec<(u32, u32)>),
+    /// What members of such groups got.
+    Got(Vec<Got>),
     /// Tokens of a window that come back: (flow, tokens).
     Passed(u32, u64),
     /// A burst is handed over, of a flow whose bursts wait for one another: (flow, tokens that it

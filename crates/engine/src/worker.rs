@@ -42,18 +42,22 @@ const READ_EVERY: Nanos = 50_000_000;
 /// sent.
 pub const GRACE: Nanos = 2 * NAP;
 
-/// The bound on messages under way of each flow, where it has one: flat out, and where a burst waits for
-/// the one before.
-pub fn windows(workload: &Workload, default_window: Option<u32>) -> Vec<Option<u32>> {
-    let window = |flow: &Flow| match flow.arrivals {
+/// The bound on messages under way of a flow, where it has one: flat out, and where a burst waits for the one before.
+pub fn window(flow: &Flow, default_window: Option<u32>) -> Option<u32> {
+    match flow.arrivals {
         Arrivals::Bursts {
             messages,
             every: None,
         } => Some(messages.saturating_mul(flow.publishers.len() as u32)),
         ref arrivals if arrivals.is_flat_out() => flow.window.or(default_window),
         _ => None,
-    };
-    workload.flows.iter().map(window).collect()
+    }
+}
+
+/// The same of each flow.
+pub fn windows(workload: &Workload, default_window: Option<u32>) -> Vec<Option<u32>> {
+    let flows = workload.flows.iter();
+    flows.map(|flow| window(flow, default_window)).collect()
 }
 
 /// Threads that appear while a fleet is opened belong to its library; one fleet at a time.
@@ -277,6 +281,15 @@ impl Worker {
     fn tell_counters(&mut self, now: Nanos) {
         for (flow, tokens) in self.receiving.passed_since(true) {
             self.outbox.send(Report::Passed(flow, tokens));
+        }
+        let proven = self.receiving.take_proven_apart();
+        if !proven.is_empty() {
+            self.outbox.send(Report::Proven(proven));
+        }
+        // Before the counters, so that the conductor never takes a repeated delivery for a missing one.
+        let got = self.receiving.take_gathered(self.stopped || self.closing);
+        if !got.is_empty() {
+            self.outbox.send(Report::Got(got));
         }
         let flows = self.context.brief.workload.flows.len();
         let counters = &mut self.counters;

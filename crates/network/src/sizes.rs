@@ -5,16 +5,39 @@ use pubgauge_quantities::Share;
 use crate::network::{Host, HostRole};
 
 /// The hosts of one role.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct SizedHosts {
-    /// How many.
-    pub hosts: u32,
     /// The size of each of them.
-    pub size: Share,
+    pub sizes: Vec<Share>,
+}
+
+impl SizedHosts {
+    /// So many of one size.
+    pub fn equal(hosts: u32, size: Share) -> SizedHosts {
+        SizedHosts {
+            sizes: vec![size; hosts as usize],
+        }
+    }
+
+    /// How many.
+    pub fn count(&self) -> u32 {
+        self.sizes.len() as u32
+    }
+
+    /// Whether one of them is limited.
+    pub fn are_limited(&self) -> bool {
+        self.sizes.iter().any(|size| !size.is_none())
+    }
+
+    /// How many there are of each size; neighbours of one size are counted together.
+    pub fn by_size(&self) -> impl Iterator<Item = (usize, Share)> + '_ {
+        let alike = self.sizes.chunk_by(|one, other| one == other);
+        alike.map(|sizes| (sizes.len(), sizes[0]))
+    }
 }
 
 /// Hosts with their sizes, on a network or on this machine's loopback.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct HostSizes {
     /// Hosts that run brokers.
     pub broker: SizedHosts,
@@ -37,8 +60,8 @@ impl HostSizes {
     /// All hosts with their sizes: brokers, publishers, subscribers.
     pub fn hosts(&self) -> impl Iterator<Item = (Host, Share)> + '_ {
         HostRole::ALL.into_iter().flat_map(|role| {
-            let SizedHosts { hosts, size } = *self.of(role);
-            (1..=hosts).map(move |number| (Host { role, number }, size))
+            let sizes = (1..).zip(&self.of(role).sizes);
+            sizes.map(move |(number, size)| (Host { role, number }, *size))
         })
     }
 
@@ -60,20 +83,24 @@ impl HostSizes {
         }
     }
 
-    /// The hosts of each role in words, a line each: `2 publisher hosts of 0.3 cores each`.
+    /// The hosts of each role and size in words, a line each: `2 publisher hosts of 0.3 cores each`.
     pub fn describe(&self) -> Vec<String> {
-        let roles = HostRole::ALL.into_iter().map(|role| (role, *self.of(role)));
-        let there = roles.filter(|(_, of)| of.hosts > 0);
-        let words = |(role, of): (HostRole, SizedHosts)| {
-            let plural = if of.hosts == 1 { "host" } else { "hosts" };
-            let each = if of.hosts == 1 { "" } else { " each" };
-            let size = match of.size.words() {
+        let all = HostRole::ALL.into_iter().flat_map(|role| {
+            let by_size = self.of(role).by_size();
+            by_size.map(move |(hosts, size)| (role, hosts, size))
+        });
+        let words = |(role, hosts, size): (HostRole, usize, Share)| {
+            let (plural, each) = match hosts {
+                1 => ("host", ""),
+                _ => ("hosts", " each"),
+            };
+            let size = match size.words() {
                 Some(size) => format!("of {size}{each}"),
                 None => "of no given size".to_owned(),
             };
-            format!("{} {} {plural} {size}", of.hosts, role.name())
+            format!("{hosts} {} {plural} {size}", role.name())
         };
-        there.map(words).collect()
+        all.map(words).collect()
     }
 }
 
@@ -83,12 +110,15 @@ mod tests {
 
     #[test]
     fn hosts_of_a_size_are_added_up_and_told() {
-        let of = |hosts, cores| SizedHosts {
-            hosts,
-            size: Share {
-                cores,
-                memory_bytes: None,
-            },
+        let of = |hosts, cores| {
+            let memory_bytes = None;
+            SizedHosts::equal(
+                hosts,
+                Share {
+                    cores,
+                    memory_bytes,
+                },
+            )
         };
         let mut sizes = HostSizes {
             broker: of(1, None),
@@ -108,9 +138,20 @@ mod tests {
         );
         let names: Vec<String> = sizes.hosts().map(|(host, _)| host.to_string()).collect();
         assert_eq!(names[1..3], ["publisher-1", "subscriber-1"]);
-        sizes.subscriber.size.memory_bytes = Some(64 << 20);
+        for size in &mut sizes.subscriber.sizes {
+            size.memory_bytes = Some(64 << 20);
+        }
         assert_eq!(sizes.sum().memory_bytes, Some((3 * 64) << 20));
         assert!(sizes.describe()[2].ends_with("of 0.2 cores and 64 MiB of memory each"));
+        sizes.subscriber.sizes[0].cores = Some(0.7);
+        assert!((sizes.sum().cores.unwrap() - 1.6).abs() < 1e-9);
+        assert_eq!(
+            sizes.describe()[2..],
+            [
+                "1 subscriber host of 0.7 cores and 64 MiB of memory",
+                "2 subscriber hosts of 0.2 cores and 64 MiB of memory each"
+            ]
+        );
         assert!(HostSizes::default().are_free() && HostSizes::default().sum().is_none());
     }
 }

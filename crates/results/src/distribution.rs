@@ -65,6 +65,9 @@ pub struct Distribution {
     pub min: Option<u64>,
     /// Mean.
     pub mean: Option<f64>,
+    /// Mean of the values recorded, where others are missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub known_mean: Option<f64>,
     /// Median.
     pub p50: Option<u64>,
     /// 90th percentile.
@@ -96,7 +99,8 @@ impl Distribution {
     ) -> Distribution {
         Distribution {
             min: self.min.and_then(&time),
-            mean: self.mean.and_then(mean),
+            mean: self.mean.and_then(&mean),
+            known_mean: self.known_mean.and_then(&mean),
             p50: self.p50.and_then(&time),
             p90: self.p90.and_then(&time),
             p99: self.p99.and_then(&time),

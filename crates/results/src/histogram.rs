@@ -92,6 +92,7 @@ impl Distribution {
             censored,
             min: Some(histogram.min()),
             mean: whole.then(|| histogram.mean()),
+            known_mean: (!whole).then(|| histogram.mean()),
             p50: at(0.50),
             p90: at(0.90),
             p99: at(0.99),

@@ -18,7 +18,7 @@ pub(crate) fn per_second(count: u64, seconds: f64) -> f64 {
 /// How many times of each measure there would be if all that was due had happened.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Due {
-    /// Deliveries of the messages that were due.
+    /// Deliveries of the messages that were due, and second ones that were timed.
     pub(crate) deliveries: u64,
     pub(crate) messages: u64,
     /// Of these, messages that were taken and not acknowledged, where the system acknowledges.
@@ -30,7 +30,7 @@ pub(crate) struct Due {
 impl Due {
     pub(crate) fn of(flow: &Flow, counts: &FlowRecording) -> Due {
         Due {
-            deliveries: counts.expected + counts.untaken_deliveries,
+            deliveries: counts.expected + counts.untaken_deliveries + counts.timed_again,
             messages: counts.offered,
             unacknowledged: counts.unacknowledged,
             questions: match flow.exchange {

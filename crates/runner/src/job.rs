@@ -112,7 +112,7 @@ impl Job<'_> {
     /// Whether the hosts that brokers run on have a size.
     pub(crate) fn has_sized_broker_hosts(&self) -> bool {
         let hosts = self.hosts.as_ref();
-        hosts.is_some_and(|hosts| !hosts.broker.size.is_none())
+        hosts.is_some_and(|hosts| hosts.broker.are_limited())
     }
 }
 

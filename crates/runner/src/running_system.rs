@@ -45,7 +45,7 @@ impl How {
             variant: job.variant.map(str::to_owned),
             brokers: job.brokers,
             network: job.network.as_ref().map(|network| network.number),
-            hosts: job.hosts.as_ref().map(|hosts| hosts.broker),
+            hosts: job.hosts.as_ref().map(|hosts| hosts.broker.clone()),
         })
     }
 }

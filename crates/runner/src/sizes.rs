@@ -39,7 +39,7 @@ pub(crate) fn hold(sizes: Option<&HostSizes>, role: HostRole) -> HostShares {
 
 /// The host of a role with this number, from 0, where hosts are used in turn.
 pub(crate) fn host(sizes: &HostSizes, role: HostRole, number: u32) -> Option<Host> {
-    let number = number.checked_rem(sizes.of(role).hosts)? + 1;
+    let number = number.checked_rem(sizes.of(role).count())? + 1;
     Some(Host { role, number })
 }
 

@@ -55,6 +55,8 @@ pub struct Behaviour {
     /// Which member of a group that shares gets the next message, by its index among those that subscribed,
     /// repeatedly: `[0, 0, 0, 1]` gives the first one three of four. Empty: each in turn.
     pub group_order: Vec<usize>,
+    /// Probability that the next member of a group gets a message as well.
+    pub group_duplication: f64,
     /// Messages that may be inside the system before publishers are blocked; 0: no limit.
     pub capacity: usize,
     /// Intervals in which nothing is delivered: (from, to), nanoseconds since the bus was made.
@@ -183,6 +185,7 @@ impl Default for Behaviour {
             queue: 0,
             slow_subscribers: Vec::new(),
             group_order: Vec::new(),
+            group_duplication: 0.0,
             capacity: 0,
             stalls: Vec::new(),
             unread: Vec::new(),

@@ -1,7 +1,7 @@
 //! The simulated system itself: queues, random draws and the record of what happened.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use rand::rngs::StdRng;
@@ -19,6 +19,8 @@ use pubgauge_driver::topic::TopicMatch;
 pub struct TruthRecord {
     /// Receiving client's name.
     pub subscriber: String,
+    /// The group as whose member it receives.
+    pub group: Option<String>,
     /// The message's header; `None` if the payload is not of this trial.
     pub header: Option<Header>,
     /// When the publisher handed it over, clock time.
@@ -216,7 +218,7 @@ impl Bus {
                 start = inner.busy_until;
             }
         }
-        let mut chosen: HashMap<&str, Vec<usize>> = HashMap::new();
+        let mut chosen: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
         let mut receivers = Vec::new();
         for (index, s) in inner.subscriptions.iter().enumerate() {
             if s.hears_from > now || !s.filter.matches_topic(topic) {
@@ -235,6 +237,9 @@ impl Bus {
                 len => order[*turn % len],
             };
             receivers.push(members[next % members.len()]);
+            if members.len() > 1 && chance(&mut inner.rng, inner.behaviour.group_duplication) {
+                receivers.push(members[(next + 1) % members.len()]);
+            }
             *turn += 1;
         }
         let stream = header.map_or(u32::MAX, |h| h.stream);
@@ -318,6 +323,7 @@ impl Inner {
         };
         truth.push(TruthRecord {
             subscriber: self.subscriptions[index].name.clone(),
+            group: self.subscriptions[index].group.clone(),
             header,
             published_at: now,
             delivered_at: None,

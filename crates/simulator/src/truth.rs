@@ -12,11 +12,11 @@ pub struct Truth {
     pub delivered: u64,
     /// First deliveries.
     pub unique: u64,
-    /// Messages that a subscriber should get and never gets.
+    /// Messages that a subscriber, or a member of a group, should get and never gets.
     pub lost: u64,
-    /// Messages that were still on their way to a subscriber when the record was taken.
+    /// Messages that were still on their way to a subscriber or to a group when the record was taken.
     pub under_way: u64,
-    /// Deliveries of messages that the subscriber had already.
+    /// Deliveries of messages that the subscriber, or a member of its group, had already.
     pub duplicated: u64,
     /// First deliveries after that of a later message of the stream (RFC 4737).
     pub reordered: u64,
@@ -37,23 +37,24 @@ impl Truth {
             let Some(header) = record.header.filter(|h| h.kind == Kind::Measured) else {
                 continue;
             };
-            let message = (&*record.subscriber, header.stream, header.sequence);
+            let party = record.group.as_ref().unwrap_or(&record.subscriber);
+            let message = (party, header.stream, header.sequence);
             entitled.insert(message);
             if let Some(at) = record.delivered_at {
-                deliveries.push((record.turn, at, &*record.subscriber, header));
+                deliveries.push((record.turn, at, record, message, header));
             } else if !record.lost {
                 coming.insert(message);
             }
         }
         deliveries.sort_unstable_by_key(|(turn, ..)| *turn);
-        for (_, at, subscriber, header) in deliveries {
+        for (_, at, record, message, header) in deliveries {
             truth.delivered += 1;
-            if !seen.insert((subscriber, header.stream, header.sequence)) {
+            if !seen.insert(message) {
                 truth.duplicated += 1;
                 continue;
             }
             let highest = highest
-                .entry((subscriber, header.stream))
+                .entry((&*record.subscriber, header.stream))
                 .or_insert(header.sequence);
             if header.sequence < *highest {
                 truth.reordered += 1;

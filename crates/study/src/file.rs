@@ -31,7 +31,7 @@ pub use self::flow::{
     AnsweredByFile, ArrivalsFile, Bursts, Dimension, ExchangeFile, Filters, FlowFile, FlowPattern,
     ReplayFile, ReplayModeFile,
 };
-pub use self::network::{HostsFile, LocalFile, LocalHostsFile, NetworkFile};
+pub use self::network::{CoresFile, HostsFile, LocalFile, LocalHostsFile, NetworkFile};
 pub use self::payload::{Drawn, LogNormalSizes, NormalSizes, OneSize, PayloadFile, UniformSizes};
 pub use self::phases::{PhasesFile, UntilCount, UntilFile, WindowFile};
 pub use self::recording::{DaysFile, RecordingFile};

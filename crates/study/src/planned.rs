@@ -131,7 +131,7 @@ impl PlannedTrial {
         let on_network = on_network.map(|of| (of.publisher.hosts, of.subscriber.hosts));
         let of_size = || {
             let hosts = self.hosts.as_ref()?;
-            Some((hosts.publisher.hosts, hosts.subscriber.hosts))
+            Some((hosts.publisher.count(), hosts.subscriber.count()))
         };
         on_network.or_else(of_size)
     }

@@ -1,6 +1,7 @@
 //! What a worker may say at all: it may be on another host, and whatever it says there is an index into nothing of ours.
 
 use crate::assignment::Brief;
+use crate::groups::Got;
 use crate::recording::{MemberRecording, Recording};
 use crate::reports::Report;
 
@@ -43,6 +44,8 @@ pub(super) fn check(report: &Report, brief: &Brief) -> Result<(), &'static str> 
             let streams = brief.stream_count();
             positions.len() <= streams as usize && positions.iter().all(|(s, _)| *s < streams)
         }
+        Report::Proven(pairs) => pairs.iter().all(|(party, _)| is_group(*party, brief)),
+        Report::Got(pieces) => pieces.iter().all(|got| is_delivery(got, brief)),
         Report::Recording(recording) => return of_recording(recording, brief),
         Report::Failed(_) | Report::Done(_) | Report::Closing => true,
         Report::Gone(_) => true,
@@ -52,6 +55,20 @@ pub(super) fn check(report: &Report, brief: &Brief) -> Result<(), &'static str> 
     } else {
         Err("it reports of what the trial does not have")
     }
+}
+
+fn is_group(party: u32, brief: &Brief) -> bool {
+    let party = brief.audience.parties.get(party as usize);
+    party.is_some_and(|party| party.group.is_some())
+}
+
+fn is_delivery(got: &Got, brief: &Brief) -> bool {
+    let place = &got.place;
+    let is_to_member = || {
+        let party = &brief.audience.parties[place.party as usize];
+        (place.member as usize) < party.members.len() && party.is_entitled(place.stream)
+    };
+    is_group(place.party, brief) && is_to_member() && got.is_sound()
 }
 
 fn of_recording(recording: &Recording, brief: &Brief) -> Result<(), &'static str> {
@@ -92,7 +109,7 @@ fn of_recording(recording: &Recording, brief: &Brief) -> Result<(), &'static str
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::collections::BTreeSet;
 
     use pubgauge_driver::WireBytes;
@@ -100,11 +117,13 @@ mod tests {
 
     use super::*;
     use crate::assignment::Role;
+    use crate::groups;
     use crate::live::{FlowCounters, LiveCounters};
     use crate::recording::{FlowRecording, Outage, Traffic, Usage};
     use crate::times::{Interval, Measure, histogram};
 
-    fn recording() -> Recording {
+    /// Of a worker that saw nothing of one flow.
+    pub(in crate::conductor) fn recording() -> Recording {
         Recording {
             worker: 0,
             role: Role::Subscribers,
@@ -174,6 +193,33 @@ mod tests {
             recording.members.push(member);
             Report::Recording(Box::new(recording))
         };
+        let mut in_group = Workload::fan(1, 1, Arrivals::Periodic { per_s: 10.0 });
+        in_group.flows[0].subscribers[0].group = Some("team".into());
+        let grouped = Brief::new(in_group).unwrap();
+        let got = |party, member, stream, sequence| {
+            let place = groups::Place {
+                party,
+                member,
+                stream,
+                measured: true,
+                cut: 0,
+                bound: 0,
+                part: 0,
+                burst: None,
+            };
+            Report::Got(vec![Got::new(place, [sequence])])
+        };
+        assert_eq!(check(&got(0, 0, 0, 7), &grouped), Ok(()));
+        assert_eq!(check(&Report::Proven(vec![(0, 0)]), &grouped), Ok(()));
+        for wrong in [
+            got(1, 0, 0, 7),
+            got(0, 1, 0, 7),
+            got(0, 0, 1, 7),
+            got(0, 0, 0, groups::MOST_MESSAGES),
+            Report::Proven(vec![(1, 0)]),
+        ] {
+            assert!(check(&wrong, &grouped).is_err(), "{wrong:?}");
+        }
         let address = |device: u32, length| Report::Ready(vec![(device, "a".repeat(length))]);
         for fine in [
             interval(0, 99_999, 0),
@@ -195,6 +241,8 @@ mod tests {
             Report::Passed(1, 1),
             Report::Passed(0, u64::MAX),
             Report::BurstSent(7, 1),
+            // The trial has no group.
+            got(0, 0, 0, 7),
             address(2, 20),
             address(0, 1 << 20),
             Report::Stuck(1, vec![(1, [1, 1])]),

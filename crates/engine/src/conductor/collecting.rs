@@ -5,37 +5,34 @@ use std::collections::BTreeSet;
 use pubgauge_driver::Nanos;
 
 use super::collected::latency_by_record;
+use super::uniting::Sums;
 use super::{Conductor, assignments};
-use crate::bursts::BurstRecording;
-use crate::counts::{add_all, add_each};
-use crate::parts::{FlowParts, windows};
+use crate::parts::windows;
 use crate::record::{DrainEnd, Moment, TrialEnd, TrialRecord};
-use crate::recording::{FlowRecording, Outage, Recording};
-use crate::series::{Cuts, Totals, add_up};
+use crate::recording::{Outage, Recording};
+use crate::series::{Cuts, Totals};
 
 impl Conductor<'_> {
     /// Adds everything up.
     pub(super) fn record(mut self, outcome: TrialEnd) -> TrialRecord {
-        let recordings: Vec<Recording> = self
+        let mut recordings: Vec<Recording> = self
             .workers
             .iter_mut()
             .filter_map(|handle| handle.recording.take())
             .collect();
-        let mut flows = vec![FlowRecording::default(); self.spec.brief.workload.flows.len()];
-        let mut series = vec![Vec::new(); flows.len()];
-        let mut bursts = vec![Vec::new(); flows.len()];
-        let mut parts = vec![FlowParts::default(); flows.len()];
+        let count = self.spec.brief.workload.flows.len();
+        let mut sums = Sums::of(&recordings, count);
         for recording in &recordings {
-            add_each(&mut flows, &recording.flows, FlowRecording::add);
-            add_each(&mut series, &recording.series, |sum, part| {
-                add_up(sum, part)
-            });
-            add_each(&mut bursts, &recording.bursts, |sum, part| {
-                add_all(sum, part, BurstRecording::add);
-            });
-            add_each(&mut parts, &recording.parts, FlowParts::add);
             self.exhausted.extend(&recording.exhausted);
         }
+        let apart = std::mem::take(&mut self.apart);
+        apart.settle(&self.spec.brief, &mut sums, &mut recordings);
+        let Sums {
+            mut flows,
+            series,
+            bursts,
+            parts,
+        } = sums;
         let unsettled: u64 = recordings.iter().map(|r| r.unsettled).sum();
         for (number, flow) in flows.iter_mut().enumerate() {
             let most = match self.drain.ended {

@@ -140,11 +140,13 @@ impl Conductor<'_> {
         }
         if counted || passed {
             let threads = std::mem::take(&mut self.live.threads);
+            let counters = self.workers.iter().map(|handle| &handle.counters);
             self.live = Live {
                 threads,
                 latency: self.collected.newest,
-                ..Live::of(self.workers.iter().map(|handle| &handle.counters))
+                ..Live::of(counters, self.apart.again())
             };
+            self.apart.correct(&mut self.live);
         }
         for positions in given_up {
             self.tell(None, &Command::GiveUp(positions));
@@ -186,6 +188,8 @@ impl Conductor<'_> {
             }
             Report::Counters(counters) => handle.counters = *counters,
             Report::Passed(..) => {}
+            Report::Proven(pairs) => self.apart.proven(&pairs),
+            Report::Got(pieces) => self.apart.take(&pieces),
             Report::BurstSent(flow, tokens) => {
                 if let Some(Some(gate)) = self.burst_gates.get_mut(flow as usize) {
                     gate.sent(tokens);

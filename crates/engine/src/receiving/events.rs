@@ -4,6 +4,7 @@ use pubgauge_driver::header::HEADER_LEN;
 use pubgauge_driver::{Acknowledgement, Change, ClientId, Delivery, Events, Header, Kind, Nanos};
 
 use super::{Early, Place, Receiving, Reply, TAG_TIME_BITS, key};
+use crate::groups;
 use crate::ledger::{Account, Arrival};
 use crate::times::LONGEST;
 
@@ -21,7 +22,12 @@ impl Receiving {
         payload: &[u8],
     ) {
         let place = self.clients[client.0 as usize].place(&self.brief, header.stream);
-        let Some(Place { party, member }) = place else {
+        let Some(Place {
+            party,
+            member,
+            apart,
+        }) = place
+        else {
             self.foreign += 1;
             return;
         };
@@ -41,6 +47,8 @@ impl Receiving {
             return;
         }
         let first = noted.arrival != Arrival::Duplicate;
+        // Of groups on several workers the conductor counts it: it alone knows which copy was the first.
+        let reordered = noted.arrival == Arrival::Reordered && apart.is_none();
         self.repeated += u64::from(!first);
         if self.flows[flow].window.is_some() && first {
             self.passed(
@@ -57,6 +65,9 @@ impl Receiving {
             state.counts.warm_up_delivered += 1;
             state.counts.warm_up_unique += u64::from(first);
             state.counts.warm_up_passed_over = passed_over(state.counts.warm_up_passed_over);
+            if let Some(member) = apart.filter(|_| first) {
+                self.gather(flow, account, member, header, (0, None));
+            }
             return;
         }
         state.counts.delivered += 1;
@@ -66,7 +77,7 @@ impl Receiving {
             let part = parts.current();
             part.delivered += 1;
             part.unique += u64::from(first);
-            part.reordered += u64::from(noted.arrival == Arrival::Reordered);
+            part.reordered += u64::from(reordered);
         }
         if self.brief.checked[flow]
             && !self
@@ -79,7 +90,7 @@ impl Receiving {
             state.counts.duplicated += 1;
             return;
         }
-        state.counts.reordered += u64::from(noted.arrival == Arrival::Reordered);
+        state.counts.reordered += u64::from(reordered);
         state.counts.passed_over = passed_over(state.counts.passed_over);
         state.counts.unique += 1;
         if let Some(member) = member {
@@ -89,17 +100,45 @@ impl Receiving {
             state.counts.negative += 1;
         }
         let latency = self.now.saturating_sub(header.intended);
-        if let Some(bursts) = &mut state.bursts
-            && let Some(burst) = bursts.begun_at(self.epoch + header.intended)
-        {
-            burst.unique += 1;
-            burst.arrived = burst.arrived.max(latency);
+        let mut burst_number = None;
+        if let Some(bursts) = &mut state.bursts {
+            burst_number = bursts.number(self.epoch + header.intended);
+            if let Some(burst) = burst_number.and_then(|number| bursts.get(number)) {
+                burst.unique += 1;
+                burst.arrived = burst.arrived.max(latency);
+            }
         }
         if let Some(times) = &mut state.times {
             times.latency.add(latency, number);
             let from_send = latency.saturating_sub(header.lag);
             times.from_send.add(from_send, number);
         }
+        if let Some(member) = apart {
+            self.gather(flow, account, member, header, (number, burst_number));
+        }
+    }
+
+    /// Notes a first delivery to a member of a group that has members on other workers too.
+    #[inline(never)]
+    fn gather(
+        &mut self,
+        flow: usize,
+        account: Account,
+        member: u32,
+        header: Header,
+        (part, burst): (usize, Option<u32>),
+    ) {
+        let place = groups::Place {
+            party: account.party,
+            member,
+            stream: account.stream,
+            measured: account.kind == Kind::Measured,
+            cut: self.series[flow].len() as u32,
+            bound: self.by_bound[flow].len() as u32,
+            part: part as u32,
+            burst,
+        };
+        self.gathered.add(place, header.sequence);
     }
 
     /// Keeps a message that came before the timetable, which says where its times and counts belong.
@@ -125,6 +164,9 @@ impl Receiving {
             return;
         }
         self.closing_received += u64::from(self.closing);
+        if self.unproven_apart.remove(&key(party, header.stream)) {
+            self.proven_apart.push((party, header.stream));
+        }
         if !self.unproven.remove(&key(party, header.stream)) {
             return;
         }

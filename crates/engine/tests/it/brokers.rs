@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use pubgauge_driver::{Clock, Driver, Mark, Target};
-use pubgauge_engine::assignment::{Brief, Role, Workers, divide};
+use pubgauge_engine::assignment::{Brief, Workers, divide};
 use pubgauge_engine::conductor::{Nobody, TrialEnd, TrialRecord, TrialSpec, run};
 use pubgauge_engine::link::Encoded;
 use pubgauge_simulator::{Behaviour, Bus, SimulatedDriver, Truth};
@@ -62,7 +62,7 @@ fn over_in_time(workload: &Workload, brokers: u32, each: u32) -> (TrialRecord, V
 fn a_worker_serves_one_broker() {
     let workload = workload(Arrivals::FlatOut).over(3).expect("6 over 3");
     let brief = Brief::new(workload).expect("sound");
-    let assignments = divide(&brief, workers(2), MARK);
+    let assignments = divide(&brief, workers(2), MARK, &[]);
     // 2 for the publishers of each broker and 2 for its subscribers.
     assert_eq!(assignments.len(), 12);
     for (number, assignment) in assignments.iter().enumerate() {
@@ -71,29 +71,6 @@ fn a_worker_serves_one_broker() {
         let mut brokers = devices.map(|d| brief.workload.devices[*d as usize].broker);
         assert!(brokers.all(|broker| broker == assignment.broker));
     }
-}
-
-/// One member of the group publishes, the other only subscribes: their messages are counted in one
-/// ledger, or each would miss what the other got.
-#[test]
-fn a_group_with_members_on_both_sides_is_with_one_worker() {
-    let mut workload = workload(Arrivals::Periodic { per_s: 600.0 });
-    let members = &mut workload.flows[0].subscribers;
-    members[0].device = 0;
-    members
-        .iter_mut()
-        .for_each(|m| m.group = Some("team".into()));
-    let brief = Brief::new(workload.clone()).expect("sound");
-    let assignments = divide(&brief, workers(3), MARK);
-    let with = |device: u32| assignments.iter().find(|a| a.devices.contains(&device));
-    let (publishes, hears) = (with(0).expect("there"), with(7).expect("there"));
-    assert_eq!(publishes.worker, hears.worker);
-    assert_eq!(hears.role, Role::Publishers);
-
-    let (record, _) = over_in_time(&workload, 1, 3);
-    let sum = record.sum();
-    assert_eq!(record.outcome, TrialEnd::Completed);
-    assert_eq!((sum.published, sum.unique, sum.lost()), (300, 300, 0));
 }
 
 #[test]

@@ -116,6 +116,8 @@ mod long {
 
     systems! { OTHERS:
         mosquitto_by_default: "mosquitto:defaults",
+        mosquitto_with_short_queues: "mosquitto:queues-100",
+        mosquitto_with_long_queues: "mosquitto:queues-unlimited",
         mosquitto_on_disk: "mosquitto:persistent",
         mosquitto_each_second: "mosquitto:persistent-1s",
         mosquitto_on_changes: "mosquitto:persistent-on-changes",

@@ -46,6 +46,46 @@ fn agrees(trial: &Value) {
     }
 }
 
+/// Two groups of two members each, whose members are in two processes.
+#[test]
+fn a_group_in_two_processes_counts_as_the_system_does() {
+    for (system, qos) in [("mosquitto", "at-least-once"), ("nats", "at-most-once")] {
+        let place = Place::new();
+        place.write(
+            "shared.toml",
+            format!(
+                "name = \"shared\"\nsystems = [\"{system}\"]\n\
+                 [phases]\nwarm-up = \"500ms\"\nmeasure = \"2s\"\nready-within = \"60s\"\ndrain-within = \"60s\"\n\
+                 [client]\nprocesses = 2\n[[settings]]\nreliability = \"{qos}\"\n\
+                 [[workload]]\nname = \"teams\"\n\
+                 flow = [{{ pattern = \"shared\", groups = 2, publishers = 3, subscribers = 4, topics = 3, \
+                 payload = \"64B\", rate = \"1000/s\" }}]\n"
+            ),
+        );
+        let mut run = place.start(&["run", "shared.toml", "--out", "run"]);
+        run.measures();
+        assert_eq!(workers(&place).len(), 4, "two on each side");
+        let done = run.ends();
+        done.ran_to_its_end();
+        let trial = place.trial("run");
+        agrees(&trial);
+        assert_eq!((count(&trial, "lost"), count(&trial, "duplicated")), (0, 0));
+        let groups = trial["groups"].as_array().unwrap();
+        assert_eq!(groups.len(), 2, "{}", brief(&trial));
+        for group in groups {
+            let members = group["deliveries"].as_array().unwrap();
+            let got: Vec<u64> = members.iter().map(|n| n.as_u64().unwrap()).collect();
+            assert_eq!(got.len(), 2);
+            assert!(got.iter().all(|got| *got > 0), "{group}");
+            assert_eq!(
+                got.iter().sum::<u64>(),
+                count(&trial, "published"),
+                "{group}"
+            );
+        }
+    }
+}
+
 #[test]
 fn processes_count_as_the_system_does() {
     for (on, more) in [

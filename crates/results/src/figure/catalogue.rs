@@ -95,7 +95,7 @@ const fn on_request(value: OfTrial) -> Value {
     Value::OnRequest(value)
 }
 
-const ENTRIES: [Entry; 59] = [
+const ENTRIES: [Entry; 60] = [
     entry(
         "published",
         "published",
@@ -406,6 +406,18 @@ const ENTRIES: [Entry; 59] = [
             observed(load.subscribers_running).map(|_| load.subscribers_waiting)
         }),
         "of the measurement in which the busiest subscribing worker was ready and had no processor",
+    )
+    .in_claims(),
+    entry(
+        "delivered-latency-from-send",
+        "latency_from_send_ns.known_mean",
+        (Unit::Nanoseconds, Less),
+        whole(|t| {
+            t.latency_from_send_ns
+                .mean
+                .or(t.latency_from_send_ns.known_mean)
+        }),
+        "from the actual send time to arrival, mean over what was delivered alone",
     )
     .in_claims(),
     entry(

@@ -51,6 +51,7 @@ fn produced() -> Value {
         censored: 3,
         min: Some(1),
         mean: Some(1.5),
+        known_mean: Some(1.5),
         p50: Some(1),
         max: None,
         ..Distribution::default()

@@ -8,7 +8,8 @@ use planted::*;
 use pubgauge_driver::{Kind, Settings};
 use pubgauge_engine::assignment::Workers;
 use pubgauge_results::figure::figure;
-use pubgauge_simulator::Behaviour;
+use pubgauge_results::model::Status;
+use pubgauge_simulator::{Behaviour, Truth};
 use pubgauge_workload::{Arrivals, SECOND, Until, Workload};
 
 /// 2 publishers, and a group for each of these numbers of members.
@@ -95,6 +96,40 @@ fn each_group_is_counted_apart_whichever_worker_it_is_on() {
         assert_eq!(group.deliveries.iter().sum::<u64>(), run.trial.published);
     }
     assert_eq!(figure(&run.trial, None, "largest_member_share"), Some(1.0));
+}
+
+/// The members are on two workers, and some messages come to one on each.
+#[test]
+fn what_members_on_different_workers_got_is_reported_as_it_was() {
+    let mut workload = grouped(&[4]);
+    workload.phases.warm_up = Until::Time(SECOND / 5);
+    workload.phases.measure = Until::Time(SECOND);
+    let behaviour = Behaviour {
+        group_duplication: 0.1,
+        loss: 0.05,
+        ..Behaviour::default()
+    };
+    let workers = Workers {
+        subscribers: 2,
+        ..Workers::default()
+    };
+    let run = on_threads(workload, behaviour, Settings::default(), workers);
+    let truth = Truth::of(&run.truth, run.record.epoch);
+    let t = &run.trial;
+    assert_eq!(
+        (t.delivered, t.unique(), t.duplicated, t.lost, t.under_way),
+        (
+            truth.delivered,
+            truth.unique,
+            truth.duplicated,
+            truth.lost,
+            0
+        )
+    );
+    assert!(truth.duplicated > 0 && truth.lost > 0);
+    assert_eq!(t.groups[0].deliveries.iter().sum::<u64>(), truth.unique);
+    run.adds_up();
+    run.is(Status::Lossy, "");
 }
 
 #[test]

@@ -511,9 +511,7 @@ fn three_workers_on_each_side_see_what_one_sees() {
             subscriber.group = group.map(Into::into);
         }
         let run = on_threads(w, behaviour, settings, workers);
-        // A group's members share one ledger, and so one worker.
-        let subscribing = if group.is_some() { 1 } else { 3 };
-        assert_eq!(run.record.recordings.len(), 3 + subscribing, "{what}");
+        assert_eq!(run.record.recordings.len(), 6, "{what}");
         assert!(run.trial.unique() > 250, "{what}");
         run.agrees_to(0.05);
     }

@@ -3,11 +3,9 @@
 use pubgauge_network::{
     HostSizes, Hosts, Link, Loss, Network, Reordering, SizedHosts, USUAL_QUEUE_NS,
 };
-use pubgauge_quantities::{BitRate, Percent, Size, Span};
+use pubgauge_quantities::{BitRate, Percent, Share, Size, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use super::testbed::LimitsFile;
 
 /// A network of hosts around one switch, made on this machine: brokers, publishing devices and the others
 /// each on hosts of their own. It takes root, or a user namespace.
@@ -31,7 +29,7 @@ pub struct HostsFile {
     pub hosts: Option<u32>,
     /// Processors' worth of time that all processes of each host get together, such as 0.5 or 2; 0.1 and more. All
     /// there is if absent.
-    pub cores: Option<f64>,
+    pub cores: Option<CoresFile>,
     /// Memory that all processes of each host get together, such as "512MiB": whole MiB, 4 and more. All there is if
     /// absent.
     pub memory: Option<Size>,
@@ -57,6 +55,26 @@ pub struct HostsFile {
     pub reordered_by_jitter: Option<bool>,
 }
 
+/// Processors' worth of time of each host of a role.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum CoresFile {
+    /// The same for all.
+    Same(f64),
+    /// One number for each host.
+    Each(Vec<f64>),
+}
+
+impl CoresFile {
+    /// The numbers, as they are written.
+    pub(crate) fn all(&self) -> &[f64] {
+        match self {
+            CoresFile::Same(cores) => std::slice::from_ref(cores),
+            CoresFile::Each(all) => all,
+        }
+    }
+}
+
 /// Hosts on this machine, without links between them: all processes of a host, workers and brokers, get a share of the
 /// machine together. Each host has worker processes of its own.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -79,7 +97,7 @@ pub struct LocalFile {
     pub hosts: Option<u32>,
     /// Processors' worth of time that all processes of each host get together, such as 0.5 or 2; 0.1 and more. All
     /// there is if absent.
-    pub cores: Option<f64>,
+    pub cores: Option<CoresFile>,
     /// Memory that all processes of each host get together, such as "512MiB": whole MiB, 4 and more. All there is if
     /// absent.
     pub memory: Option<Size>,
@@ -90,7 +108,7 @@ impl LocalHostsFile {
     pub fn sizes(&self) -> HostSizes {
         let of = |file: &Option<LocalFile>| {
             let file = file.clone().unwrap_or_default();
-            sized(file.hosts.unwrap_or(1), file.cores, file.memory)
+            sized(file.hosts.unwrap_or(1), file.cores.as_ref(), file.memory)
         };
         HostSizes {
             broker: of(&self.broker),
@@ -100,10 +118,16 @@ impl LocalHostsFile {
     }
 }
 
-fn sized(hosts: u32, cores: Option<f64>, memory: Option<Size>) -> SizedHosts {
+fn sized(hosts: u32, cores: Option<&CoresFile>, memory: Option<Size>) -> SizedHosts {
+    let size = |host: usize| Share {
+        cores: cores.and_then(|cores| match cores {
+            CoresFile::Same(cores) => Some(*cores),
+            CoresFile::Each(all) => all.get(host).copied(),
+        }),
+        memory_bytes: memory.map(|memory| memory.0),
+    };
     SizedHosts {
-        hosts,
-        size: LimitsFile { cores, memory }.share(),
+        sizes: (0..hosts as usize).map(size).collect(),
     }
 }
 
@@ -111,7 +135,8 @@ impl NetworkFile {
     /// Its hosts with their sizes, not checked.
     pub fn sizes(&self) -> HostSizes {
         let of = |file: &Option<HostsFile>| {
-            let sized = |file: &HostsFile| sized(file.hosts.unwrap_or(1), file.cores, file.memory);
+            let sized =
+                |file: &HostsFile| sized(file.hosts.unwrap_or(1), file.cores.as_ref(), file.memory);
             file.as_ref().map(sized).unwrap_or_default()
         };
         HostSizes {

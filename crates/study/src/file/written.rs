@@ -13,6 +13,7 @@ use pubgauge_quantities::{Size, Span};
 use super::Systems;
 use super::criterion::CriterionValue;
 use super::flow::{Dimension, Filters};
+use super::network::CoresFile;
 use super::payload::{Drawn, OneSize, PayloadFile};
 use super::phases::{UntilCount, UntilFile};
 
@@ -93,6 +94,27 @@ written_as!(
     },
     fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Dimension, A::Error> {
         Deserialize::deserialize(SeqAccessDeserializer::new(seq)).map(Dimension::Names)
+    },
+);
+
+written_as!(
+    CoresFile,
+    "a number of processors such as 0.5, or a list with one for each host",
+    |_| json_schema!({
+        "description": "Processors' worth of time of each host, or a list with one number for each.",
+        "anyOf": [
+            {"type": "number", "minimum": 0.1},
+            {"type": "array", "items": {"type": "number", "minimum": 0.1}, "minItems": 1},
+        ],
+    }),
+    fn visit_f64<E: serde::de::Error>(self, cores: f64) -> Result<CoresFile, E> {
+        Ok(CoresFile::Same(cores))
+    },
+    fn visit_i64<E: serde::de::Error>(self, cores: i64) -> Result<CoresFile, E> {
+        Ok(CoresFile::Same(cores as f64))
+    },
+    fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<CoresFile, A::Error> {
+        Deserialize::deserialize(SeqAccessDeserializer::new(seq)).map(CoresFile::Each)
     },
 );
 

@@ -2,12 +2,12 @@
 
 use pubgauge_driver::share::{MAX_CORES, MIN_CORES, MIN_MEMORY_MIB};
 use pubgauge_network::MOST_HOSTS;
-use pubgauge_quantities::{Rate, Span};
+use pubgauge_quantities::{Rate, Size, Span};
 
 use crate::clash::Clash;
 use crate::clash::Clashes;
 use crate::file::{
-    ClientFile, HostsFile, LimitsFile, LocalFile, PhasesFile, StudyFile, TestbedFile, UntilFile,
+    ClientFile, CoresFile, LimitsFile, PhasesFile, StudyFile, TestbedFile, UntilFile,
 };
 
 /// Checks what a study and each of its workloads may have: `phases`, `client` and `testbed`.
@@ -91,8 +91,12 @@ fn check_network(testbed: &TestbedFile, clashes: &mut Clashes<'_>) {
     ] {
         let Some(hosts) = hosts else { continue };
         let mut clashes = clashes.below(&["network", role]);
-        let HostsFile { cores, memory, .. } = *hosts;
-        check_limits(&LimitsFile { cores, memory }, &mut clashes);
+        check_sizes(
+            hosts.hosts,
+            hosts.cores.as_ref(),
+            hosts.memory,
+            &mut clashes,
+        );
         if hosts.hosts == Some(0) {
             clashes.hinted(
                 "hosts",
@@ -135,8 +139,7 @@ fn check_hosts(testbed: &TestbedFile, clashes: &mut Clashes<'_>) {
             let hint = format!("leave `{role}` out to have one of no given size");
             clashes.hinted("hosts", "there is at least one", Some(hint));
         }
-        let LocalFile { cores, memory, .. } = *of;
-        check_limits(&LimitsFile { cores, memory }, &mut clashes);
+        check_sizes(of.hosts, of.cores.as_ref(), of.memory, &mut clashes);
     }
     let all = hosts.sizes().hosts().count();
     if all > MOST_HOSTS as usize {
@@ -169,7 +172,7 @@ pub(crate) fn check_bed(study: &StudyFile, nth: usize, found: &mut Vec<Clash>) {
         return;
     }
     let Some(sizes) = testbed.sizes() else { return };
-    if !testbed.limits.share().is_none() && !sizes.broker.size.is_none() {
+    if !testbed.limits.share().is_none() && sizes.broker.are_limited() {
         told(
             !workload.testbed.limits.share().is_none(),
             "testbed.limits",
@@ -177,7 +180,7 @@ pub(crate) fn check_bed(study: &StudyFile, nth: usize, found: &mut Vec<Clash>) {
             "a host's size is for all of its processes together: leave one of the two out",
         );
     }
-    let clients = !sizes.publisher.size.is_none() || !sizes.subscriber.size.is_none();
+    let clients = sizes.publisher.are_limited() || sizes.subscriber.are_limited();
     if !client.limits.share().is_none() && clients {
         told(
             !workload.client.limits.share().is_none(),
@@ -203,6 +206,37 @@ fn check_counts(testbed: &TestbedFile, clashes: &mut Clashes<'_>) {
             "expected the name of a network interface, such as \"lo\", or \"NAMESPACE/INTERFACE\"",
             Some("`ip link` and `ip netns` list them; leave it out to count none".into()),
         );
+    }
+}
+
+/// Checks the sizes of the hosts of a role.
+fn check_sizes(
+    hosts: Option<u32>,
+    cores: Option<&CoresFile>,
+    memory: Option<Size>,
+    clashes: &mut Clashes<'_>,
+) {
+    for cores in cores.map_or(&[][..], CoresFile::all) {
+        let limits = LimitsFile {
+            cores: Some(*cores),
+            memory: None,
+        };
+        check_limits(&limits, clashes);
+    }
+    check_limits(
+        &LimitsFile {
+            cores: None,
+            memory,
+        },
+        clashes,
+    );
+    let hosts = hosts.unwrap_or(1);
+    if let Some(CoresFile::Each(all)) = cores
+        && all.len() != hosts as usize
+    {
+        let message = format!("{} numbers for {hosts} hosts", all.len());
+        let hint = "one for each host, or a single number for all".to_owned();
+        clashes.hinted("cores", message, Some(hint));
     }
 }
 

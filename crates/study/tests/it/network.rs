@@ -139,6 +139,7 @@ fn a_study_has_several_beds() {
          [[workload]]\nname = \"links\"\n{FLOW}\
          [[workload]]\nname = \"free\"\ntestbed.network = {{ publisher = {{}}, subscriber = {{}} }}\n{FLOW}\
          [[workload]]\nname = \"sizes\"\ntestbed.hosts = {{ subscriber = {{ hosts = 3, cores = 0.2 }} }}\n{FLOW}\
+         [[workload]]\nname = \"unequal\"\ntestbed.hosts = {{ subscriber = {{ hosts = 3, cores = [0.1, 0.4, 0.4] }} }}\n{FLOW}\
          [[workload]]\nname = \"here\"\ntestbed.hosts = {{}}\n{FLOW}"
     );
     let plan = plan(&text);
@@ -156,13 +157,20 @@ fn a_study_has_several_beds() {
         })
         .collect();
     beds.sort();
-    let words = |words: [&str; 3]| words.map(str::to_owned).to_vec();
+    let words =
+        |words: &[&str]| -> Vec<String> { words.iter().copied().map(str::to_owned).collect() };
     let free = [
         "1 broker host of no given size",
         "1 publisher host of no given size",
         "1 subscriber host of no given size",
     ];
     let sizes = [free[0], free[1], "3 subscriber hosts of 0.2 cores each"];
+    let unequal = [
+        free[0],
+        free[1],
+        "1 subscriber host of 0.1 cores",
+        "2 subscriber hosts of 0.4 cores each",
+    ];
     let links = [
         "1 broker host of 0.5 cores",
         "1 publisher host of 64 MiB of memory",
@@ -172,9 +180,10 @@ fn a_study_has_several_beds() {
         beds,
         [
             ("free", true, Vec::new(), Some((1, 1))),
-            ("here", false, words(free), Some((1, 1))),
-            ("links", true, words(links), Some((1, 2))),
-            ("sizes", false, words(sizes), Some((1, 3))),
+            ("here", false, words(&free), Some((1, 1))),
+            ("links", true, words(&links), Some((1, 2))),
+            ("sizes", false, words(&sizes), Some((1, 3))),
+            ("unequal", false, words(&unequal), Some((1, 3))),
         ]
     );
 }
@@ -186,6 +195,18 @@ fn a_bed_that_contradicts_itself_is_refused_where_it_is_written() {
         (
             "[testbed.hosts.publisher]\ncores = 0.05".to_owned(),
             "expected a number of processors from 0.1 on",
+        ),
+        (
+            format!("{hosts}subscriber = {{ hosts = 3, cores = [0.1, 0.2] }}"),
+            "2 numbers for 3 hosts",
+        ),
+        (
+            format!("{hosts}subscriber = {{ hosts = 2, cores = [0.05, 0.2] }}"),
+            "expected a number of processors from 0.1 on",
+        ),
+        (
+            format!("{hosts}broker = {{ cores = \"all\" }}"),
+            "a number of processors such as 0.5, or a list with one for each host",
         ),
         (
             format!("{hosts}broker = {{ hosts = 0 }}"),

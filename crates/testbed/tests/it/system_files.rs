@@ -398,6 +398,8 @@ fn the_listing_says_what_is_here_and_how_to_get_the_rest() {
         [
             "memory",
             "defaults",
+            "queues-100",
+            "queues-unlimited",
             "persistent",
             "persistent-1s",
             "persistent-on-changes"

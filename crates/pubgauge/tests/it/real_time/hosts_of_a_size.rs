@@ -232,6 +232,34 @@ fn brokers_of_a_host_share_what_it_has() {
     assert_eq!(trials[1]["circumstances"]["earlier_trials"], 1);
 }
 
+/// A broker deals in turn; the member whose host is a fifth of the other's does not keep up, and what waits for it beyond
+/// the broker's queue is dropped.
+#[test]
+fn members_on_hosts_of_different_sizes_get_different_shares() {
+    let place = Place::new();
+    let trials = run(
+        &place,
+        "name = \"sizes\"\nsystems = [\"mosquitto:queues-100\"]\n\
+         [phases]\nwarm-up = \"500ms\"\nmeasure = \"4s\"\nready-within = \"60s\"\ndrain-within = \"60s\"\n\
+         [testbed.hosts]\nsubscriber = { hosts = 2, cores = [0.1, 0.5] }\n\
+         [[workload]]\nname = \"flood\"\n\
+         flow = [{ pattern = \"shared\", publishers = 8, subscribers = 2, topics = 1, payload = \"64B\", rate = \"max\", \
+         settings = { reliability = \"at-least-once\", in-flight = 1 } }]\n",
+    );
+    let trial = &trials[0];
+    let groups = trial["groups"].as_array().unwrap();
+    let members = groups[0]["deliveries"].as_array().unwrap();
+    let got: Vec<u64> = members.iter().map(|n| n.as_u64().unwrap()).collect();
+    println!("{got:?} {}", trial["verdict"]);
+    assert!(got[0] > 0 && got[0] * 5 < got[1] * 4, "{got:?}");
+    // Everything is accounted for.
+    let (lost, duplicated) = (count(trial, "lost"), count(trial, "duplicated"));
+    assert!(lost > 0, "{}", brief(trial));
+    assert_eq!(got.iter().sum::<u64>() + lost, count(trial, "expected"));
+    assert_eq!(duplicated, 0);
+    assert!(number(&host(trial, "subscriber-1")["used_cores"]) <= 0.11);
+}
+
 /// Hosts that do not fit into the machine together are refused before anything starts.
 #[test]
 fn hosts_larger_than_the_machine_are_refused() {

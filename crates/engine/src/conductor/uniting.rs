@@ -1,0 +1,277 @@
+//! Groups with members on several workers: what their members got, over all workers.
+
+use pubgauge_driver::Kind;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::assignment::Brief;
+use crate::bursts::BurstRecording;
+use crate::counts::{add_all, add_each};
+use crate::groups::{Gathered, Got, Place};
+use crate::ledger::{Account, Seen};
+use crate::live::Live;
+use crate::parts::FlowParts;
+use crate::recording::{FlowRecording, Recording};
+use crate::series::{Totals, add_up};
+
+/// Sums over workers, flow by flow.
+pub(super) struct Sums {
+    pub(super) flows: Vec<FlowRecording>,
+    pub(super) series: Vec<Vec<Totals>>,
+    pub(super) bursts: Vec<Vec<BurstRecording>>,
+    pub(super) parts: Vec<FlowParts>,
+}
+
+impl Sums {
+    /// Adds up what workers saw of so many flows.
+    pub(super) fn of(recordings: &[Recording], flows: usize) -> Sums {
+        let mut sums = Sums {
+            flows: vec![FlowRecording::default(); flows],
+            series: vec![Vec::new(); flows],
+            bursts: vec![Vec::new(); flows],
+            parts: vec![FlowParts::default(); flows],
+        };
+        for recording in recordings {
+            add_each(&mut sums.flows, &recording.flows, FlowRecording::add);
+            add_each(&mut sums.series, &recording.series, |sum, part| {
+                add_up(sum, part)
+            });
+            add_each(&mut sums.bursts, &recording.bursts, |sum, part| {
+                add_all(sum, part, BurstRecording::add);
+            });
+            add_each(&mut sums.parts, &recording.parts, FlowParts::add);
+        }
+        sums
+    }
+}
+
+/// What is known of these groups while the trial runs.
+#[derive(Default)]
+pub(super) struct Apart {
+    /// As indices into the audience's parties.
+    parties: Vec<u32>,
+    /// (party, stream) pairs that no sentinel has reached yet.
+    unproven: FxHashSet<(u32, u32)>,
+    /// What has been handed in.
+    got: Gathered,
+    seen: FxHashMap<Account, Seen>,
+    /// Deliveries of measured messages, and of those of the warm-up, that members on another worker had.
+    again: [u64; 2],
+}
+
+impl Apart {
+    pub(super) fn new(brief: &Brief, parties: &[u32]) -> Apart {
+        let streams = |party: &u32| {
+            let streams = brief.audience.parties[*party as usize].streams.clone();
+            let party = *party;
+            let each = (0..streams.len()).flat_map(move |n| streams[n].clone());
+            each.map(move |stream| (party, stream))
+        };
+        Apart {
+            parties: parties.to_vec(),
+            unproven: parties.iter().flat_map(streams).collect(),
+            ..Apart::default()
+        }
+    }
+
+    /// Sentinels have reached these (party, stream) pairs.
+    pub(super) fn proven(&mut self, pairs: &[(u32, u32)]) {
+        for pair in pairs {
+            self.unproven.remove(pair);
+        }
+    }
+
+    /// Takes in what a worker's members got.
+    pub(super) fn take(&mut self, pieces: &[Got]) {
+        for got in pieces {
+            let seen = self.seen.entry(got.place.account()).or_default();
+            for sequence in got.sequences() {
+                let again = u64::from(!seen.note(sequence));
+                self.again[usize::from(!got.place.measured)] += again;
+                self.got.add(got.place, sequence);
+            }
+        }
+    }
+
+    /// Corrects what workers have counted, each for itself.
+    pub(super) fn correct(&self, live: &mut Live) {
+        live.unproven += self.unproven.len() as u64;
+        live.repeated += self.again.iter().sum::<u64>();
+    }
+
+    /// Deliveries of measured messages that workers have counted as first ones and that members on another worker had.
+    pub(super) fn again(&self) -> u64 {
+        self.again[0]
+    }
+
+    /// Corrects sums over workers, now that all is over: of the copies of a message that came to several workers, the
+    /// first counts. Between two that came within one record of the series the order of reports decides.
+    pub(super) fn settle(mut self, brief: &Brief, sums: &mut Sums, recordings: &mut [Recording]) {
+        let mut pieces = self.got.take(true);
+        // Stable: a member's deliveries stay in their order.
+        pieces.sort_by_key(|got| (got.place.cut, got.place.bound));
+        let mut united = United {
+            brief,
+            again: sums
+                .series
+                .iter()
+                .map(|totals| vec![0; totals.len()])
+                .collect(),
+            again_at_bounds: sums
+                .parts
+                .iter()
+                .map(|parts| vec![0; parts.by.len()])
+                .collect(),
+            sums,
+            shares: shares(brief, recordings),
+            seen: FxHashMap::default(),
+            next: FxHashMap::default(),
+        };
+        for got in &pieces {
+            got.sequences()
+                .for_each(|sequence| united.deliver(&got.place, sequence));
+        }
+        united.take_back();
+        for party in &self.parties {
+            united.finish(*party);
+        }
+    }
+}
+
+/// First deliveries of each member, as (party, index into its members).
+type Shares<'a> = FxHashMap<(u32, u32), &'a mut u64>;
+
+fn shares<'a>(brief: &Brief, recordings: &'a mut [Recording]) -> Shares<'a> {
+    let members = recordings.iter_mut().flat_map(|r| &mut r.members);
+    let each = members.filter_map(|recorded| {
+        let member = (recorded.flow, recorded.subscriber);
+        let party = brief.audience.parties.get(recorded.party as usize)?;
+        let index = party.members.iter().position(|m| *m == member)?;
+        Some(((recorded.party, index as u32), &mut recorded.unique))
+    });
+    each.collect()
+}
+
+/// Deliveries to the members of all workers, one after the other.
+struct United<'a> {
+    brief: &'a Brief,
+    sums: &'a mut Sums,
+    shares: Shares<'a>,
+    /// Flow by flow, deliveries that were no first ones, by the first totals that contain them.
+    again: Vec<Vec<u64>>,
+    /// The same of totals at bounds of windows.
+    again_at_bounds: Vec<Vec<u64>>,
+    seen: FxHashMap<Account, Seen>,
+    /// One past the highest sequence number that each member has got, by its index.
+    next: FxHashMap<(Account, u32), u32>,
+}
+
+impl United<'_> {
+    fn deliver(&mut self, place: &Place, sequence: u32) {
+        let account = place.account();
+        let Some(flow) = self.brief.flow_of(account.stream) else {
+            return;
+        };
+        let seen = self.seen.entry(account).or_default();
+        if !seen.note(sequence) {
+            self.again(flow, place);
+            return;
+        }
+        let next = self.next.entry((account, place.member)).or_default();
+        let reordered = u64::from(sequence < *next);
+        *next = (*next).max(sequence + 1);
+        if place.measured {
+            self.sums.flows[flow].reordered += reordered;
+            if let Some(part) = self.sums.parts[flow].of.get_mut(place.part as usize) {
+                part.reordered += reordered;
+            }
+        }
+    }
+
+    /// Takes back a first delivery that was none.
+    fn again(&mut self, flow: usize, place: &Place) {
+        let counts = &mut self.sums.flows[flow];
+        let parts = &mut self.sums.parts[flow];
+        for (again, at) in [
+            (&mut self.again[flow], place.cut),
+            (&mut self.again_at_bounds[flow], place.bound),
+        ] {
+            if let Some(again) = again.get_mut(at as usize) {
+                *again += 1;
+            }
+        }
+        if !place.measured {
+            less(&mut counts.warm_up_unique);
+            return;
+        }
+        less(&mut counts.unique);
+        counts.duplicated += 1;
+        counts.timed_again += 1;
+        if let Some(part) = parts.of.get_mut(place.part as usize) {
+            less(&mut part.unique);
+        }
+        let bursts = &mut self.sums.bursts[flow];
+        let burst = place.burst.and_then(|burst| bursts.get_mut(burst as usize));
+        if let Some(burst) = burst {
+            less(&mut burst.unique);
+        }
+        if let Some(share) = self.shares.get_mut(&(place.party, place.member)) {
+            less(share);
+        }
+    }
+
+    /// Takes back first deliveries that were none from the totals that contain them.
+    fn take_back(&mut self) {
+        let parts = self.sums.parts.iter_mut().map(|parts| &mut parts.by);
+        let all = self.sums.series.iter_mut().zip(&self.again);
+        for (totals, again) in all.chain(parts.zip(&self.again_at_bounds)) {
+            let mut so_far = 0;
+            for (totals, again) in totals.iter_mut().zip(again) {
+                so_far += again;
+                totals.unique = totals.unique.saturating_sub(so_far);
+                totals.repeated += so_far;
+            }
+        }
+    }
+
+    /// Counts what a group has got in all, and what its members have passed over.
+    fn finish(&mut self, number: u32) {
+        let party = &self.brief.audience.parties[number as usize];
+        for stream in party.streams.iter().cloned().flatten() {
+            let Some(flow) = self.brief.flow_of(stream) else {
+                continue;
+            };
+            for kind in [Kind::Measured, Kind::WarmUp] {
+                let account = Account {
+                    party: number,
+                    stream,
+                    kind,
+                };
+                let Some(seen) = self.seen.get(&account) else {
+                    continue;
+                };
+                let members = 0..party.members.len() as u32;
+                let next = members.map(|member| self.next.get(&(account, member)).copied());
+                let lowest = next.map(Option::unwrap_or_default).min();
+                let missing = u64::from(seen.missing_below(lowest.unwrap_or_default()));
+                let counts = &mut self.sums.flows[flow];
+                if kind == Kind::Measured {
+                    counts.distinct += u64::from(seen.unique());
+                    counts.passed_over += missing;
+                } else {
+                    counts.warm_up_passed_over += missing;
+                }
+                if let Some(last) = self.sums.series[flow].last_mut() {
+                    last.passed_over += missing;
+                }
+            }
+        }
+    }
+}
+
+/// One less, of a count that a worker's recording has at least so high.
+fn less(count: &mut u64) {
+    *count = count.saturating_sub(1);
+}
+
+#[cfg(test)]
+mod tests;
