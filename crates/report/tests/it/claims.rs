@@ -410,11 +410,17 @@ fn what_systems_support_is_counted() {
 #[test]
 fn every_figure_is_found() {
     let names = Figure::all().iter().map(|figure| figure.name.as_str());
-    for name in names.filter(|name| !["verdict", "limit"].contains(name)) {
+    let results = recording(1, 10, (0.5, 0.5), 1.0);
+    let of_trials = ["verdict", "limit", "sustained"];
+    for name in names.filter(|name| !of_trials.contains(name)) {
+        let (cells, side) = match name.starts_with("recorded-") || name == "kept-share" {
+            true => ("recording = \"weather\"", "{ hours = \"noon\" }"),
+            false => ("payload = \"1KiB\"", "\"a\""),
+        };
         let rule = format!(
-            "figure = \"{name}\"\nwhere = {{ payload = \"1KiB\" }}\nrule = {{ sides = [\"a\"], count = \"> 0\" }}"
+            "figure = \"{name}\"\nwhere = {{ {cells} }}\nrule = {{ sides = [{side}], count = \"> 0\" }}"
         );
-        let found = judged(&results(), &rule);
+        let found = judged(&results, &rule);
         assert_ne!(found.outcome, ClaimVerdict::CannotTell, "{name}: {found:?}");
     }
 }
