@@ -1,9 +1,11 @@
 //! What is to be collected, from where, to where: as it is written, and checked.
 
+mod again;
 mod checked;
 mod file;
 
-pub use checked::{Config, Fault, TlsFiles, read};
+pub use again::read_again;
+pub use checked::{Config, Fault, Given, TlsFiles, read};
 pub use file::{CollectFile, Form, LogFile, Mqtt, SessionFile, TlsFile};
 
 /// The JSON Schema of collect files.

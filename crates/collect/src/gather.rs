@@ -40,6 +40,16 @@ impl Commit {
         self.first_seq..self.first_seq + u64::from(self.messages)
     }
 
+    /// Its messages; `mark` is the log's.
+    pub fn messages(&self, mark: u32) -> impl Iterator<Item = Message<'_>> {
+        let mut rest = &self.frames[..];
+        std::iter::from_fn(move || {
+            let (message, len) = Message::read(mark, rest)?;
+            rest = &rest[len..];
+            Some(message)
+        })
+    }
+
     fn clear(&mut self) {
         self.frames.clear();
         self.messages = 0;
@@ -176,8 +186,9 @@ mod tests {
                 (0, 2, &[0x40, 2, 0, 7]),
             ]
         );
-        let (message, _) = Message::read(3, &commit.frames).unwrap();
-        assert_eq!((message.seq, message.index, message.topic), (10, 0, "a"));
+        let messages = commit.messages(3);
+        let each: Vec<_> = messages.map(|m| (m.seq, m.index, m.broker)).collect();
+        assert_eq!(each, [(10, 0, "b:1"), (11, 1, "b:1"), (12, 2, "b:2")]);
         gather.give_back(commit);
         assert!(gather.take(1).is_empty());
         gather.message(&publish("a"), "b:1", at);

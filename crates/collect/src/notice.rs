@@ -39,6 +39,8 @@ pub enum Notice {
         why: String,
         again_in_ms: u64,
     },
+    /// The broker has taken what was subscribed to on a connection that stood already.
+    Subscribed { broker: String },
     /// The broker refused a subscription.
     SubscriptionRefused {
         broker: String,
@@ -73,6 +75,53 @@ pub enum Notice {
     },
     /// A segment cannot be made into finished files at present.
     NotFinished { segment: String, why: String },
+    /// It goes on with the configuration as it was read again.
+    Reloaded,
+    /// The configuration that was read again cannot be taken, and nothing changes.
+    NotReloaded { why: String },
+    /// It ends: what was received is stored and acknowledged, and the log becomes files.
+    Ending,
+}
+
+/// How much a notice matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Level {
+    /// All goes as it should.
+    Info,
+    /// Something is not as it should be, and nothing that was acknowledged is lost by it.
+    Warning,
+    /// Messages are lost, or may be.
+    Error,
+}
+
+impl Notice {
+    /// How much it matters.
+    pub fn level(&self) -> Level {
+        match self {
+            Notice::Begun { .. }
+            | Notice::TailCut { .. }
+            | Notice::Connected { .. }
+            | Notice::Subscribed { .. }
+            | Notice::AddressFound { .. }
+            | Notice::GoesOn { .. }
+            | Notice::Finished { .. }
+            | Notice::Reloaded
+            | Notice::Ending => Level::Info,
+            Notice::Failed { .. }
+            | Notice::SubscriptionRefused { .. }
+            | Notice::LowerQos { .. }
+            | Notice::AddressGone { .. }
+            | Notice::BrokerLeft { .. }
+            | Notice::NameNotFound { .. }
+            | Notice::Stalled { .. }
+            | Notice::NotFinished { .. }
+            | Notice::NotReloaded { .. } => Level::Warning,
+            Notice::Damaged { .. } | Notice::SessionLost { .. } | Notice::AddressGivenUp { .. } => {
+                Level::Error
+            }
+        }
+    }
 }
 
 impl fmt::Display for Notice {
@@ -128,6 +177,7 @@ impl fmt::Display for Notice {
                     *again_in_ms as f64 / 1e3
                 )
             }
+            Notice::Subscribed { broker } => write!(f, "{broker}: the new subscriptions stand"),
             Notice::SubscriptionRefused {
                 broker,
                 filter,
@@ -180,6 +230,11 @@ impl fmt::Display for Notice {
                     "{segment} cannot be made into files and is kept: {why}; it is tried again"
                 )
             }
+            Notice::Reloaded => f.write_str("goes on with the configuration as it was read again"),
+            Notice::NotReloaded { why } => {
+                write!(f, "the configuration stays as it was: {why}")
+            }
+            Notice::Ending => f.write_str("ends in order"),
         }
     }
 }

@@ -7,11 +7,13 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::Summary;
 use super::lead::{LONGEST, Loop};
+use crate::notice::Notice;
 use crate::storage::unix_s;
 
-impl Loop<'_> {
+impl Loop {
     /// Stores what was gathered, acknowledges it, and leaves the brokers, which keep the sessions.
     pub(super) fn end(mut self) -> Summary {
+        self.notice(&Notice::Ending);
         let until = Instant::now() + self.collector.config.stop_within;
         let out_of_reach = self.out_of_reach() as u64;
         self.tick = None;

@@ -7,3 +7,4 @@ mod back_pressure;
 mod brokers;
 mod delivery;
 mod hostile;
+mod reload;
