@@ -36,6 +36,7 @@ if [ "$what" = test ]; then
     want_command ssh openssh-client
     want_command sshd openssh-server
     want_command munged munge
+    want_command systemd-analyze systemd
     want_command slurmctld slurmctld
     want_command slurmd slurmd
     want_command srun slurm-client
@@ -52,7 +53,8 @@ from_pypi() {
     own="$(dirname "$0")/../target/tools/python"
     [ -x "$own/bin/pip" ] || python3 -m venv "$own"
     # Reads what was collected.
-    "$own/bin/python" -c "import duckdb" 2>/dev/null || "$own/bin/pip" install --quiet duckdb==2.0.1
+    "$own/bin/python" -c "import duckdb, pyarrow" 2>/dev/null ||
+        "$own/bin/pip" install --quiet duckdb==2.0.1 pyarrow==26.0.1
     # A store that speaks S3.
     [ -x "$own/bin/moto_server" ] || "$own/bin/pip" install --quiet "moto[server]==5.2.5"
     [ -x "$own/bin/kubernetes-validate" ] || "$own/bin/pip" install --quiet kubernetes-validate==1.37.0

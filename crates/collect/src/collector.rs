@@ -3,15 +3,18 @@
 mod brokers;
 mod ending;
 mod lead;
+mod reload;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use pubgauge_net::endpoint::Endpoint;
 use pubgauge_net::tls::Setup;
 use serde::Serialize;
 
 use crate::Error;
+use crate::Message;
 use crate::config::Config;
 use crate::folder::Folder;
 use crate::gather::Gather;
@@ -23,6 +26,7 @@ use crate::status::Status;
 use crate::storage::{Shared, Storage};
 use crate::waker::Waker;
 use lead::Loop;
+pub use reload::Reloads;
 
 /// When a collection ends by itself.
 #[derive(Clone, Copy, Debug, Default)]
@@ -54,6 +58,9 @@ pub struct Summary {
     pub not_uploaded: u64,
 }
 
+/// Sees messages of a commit, once they are stored.
+pub type Tap = Box<dyn FnMut(&mut dyn Iterator<Item = Message<'_>>) + Send>;
+
 /// A collector, before it begins.
 pub struct Collector {
     config: Config,
@@ -64,6 +71,8 @@ pub struct Collector {
     name: String,
     status: Arc<Status>,
     watch: Watch,
+    reloads: Reloads,
+    tap: Option<Tap>,
 }
 
 impl Collector {
@@ -72,19 +81,7 @@ impl Collector {
     /// # Errors
     /// A folder that cannot be used, certificates that cannot be read.
     pub fn new(config: Config, look_up: LookUp, watch: Watch) -> Result<Collector, Error> {
-        let wants_tls = config
-            .brokers
-            .iter()
-            .any(|broker| broker.encryption.is_on());
-        let tls = wants_tls.then(|| {
-            let host = |place: usize| config.brokers[place].host.as_str();
-            Setup::new(&config.tls, &config.brokers, host, &[b"mqtt"])
-        });
-        let tls = tls.transpose().map_err(|error| Error {
-            is_input: true,
-            what: error.what,
-            hint: error.hint,
-        })?;
+        let tls = certificates(&config)?;
         let name = config.name.as_deref();
         let folder = config
             .to
@@ -103,12 +100,25 @@ impl Collector {
             name,
             status: Arc::default(),
             watch,
+            reloads: Reloads::default(),
+            tap: None,
         })
     }
 
     /// Its figures.
     pub fn status(&self) -> Arc<Status> {
         self.status.clone()
+    }
+
+    /// Takes other configurations while it runs.
+    pub fn reloads(&self) -> Reloads {
+        self.reloads.clone()
+    }
+
+    /// Has `tap` called by the collector's loop for each commit.
+    pub fn with_tap(mut self, tap: Tap) -> Collector {
+        self.tap = Some(tap);
+        self
     }
 
     /// Collects until `stop` is set, or as `until` says.
@@ -122,35 +132,12 @@ impl Collector {
             watch: self.watch.clone(),
             waker: waker.clone(),
         };
-        let config = &self.config;
         let (storage, in_flight) = self.storage(&shared)?;
-        let names = Names::begin(
-            config.brokers.clone(),
-            config.resolve_every,
-            self.look_up.clone(),
-            waker.clone(),
-        );
-        let known = self
-            .folder
-            .as_ref()
-            .map(|folder| Known::read(&folder.sessions()));
+        let folder = self.folder.as_ref();
+        let known = folder.map(|folder| Known::read(&folder.sessions()));
         let known = known.unwrap_or_default();
-        let asked = Asked {
-            client_id: self.name.clone(),
-            version: config.version,
-            qos: config.qos,
-            filters: config.filters.clone(),
-            dropped_filters: known
-                .filters
-                .iter()
-                .filter(|old| !config.filters.contains(old))
-                .cloned()
-                .collect(),
-            expiry_s: config.session_expiry_s,
-            keep_alive_s: config.keep_alive_s,
-            password: config.password.clone(),
-            in_flight,
-        };
+        let names = names(&self.config, &self.look_up, &waker);
+        let asked = asked(&self.config, &self.name, &known.filters, in_flight);
         let now = Instant::now();
         let mut lead = Loop {
             gather: Gather::new(storage.mark, storage.next_seq),
@@ -165,7 +152,7 @@ impl Collector {
             began: now,
             heard_at: now,
             reached_at: now,
-            collector: &self,
+            collector: self,
         };
         lead.recall(&known);
         lead.run(until, stop)?;
@@ -186,5 +173,51 @@ impl Collector {
                 "say with `to` which",
             )),
         }
+    }
+}
+
+/// The certificates, if a broker is reached with TLS.
+fn certificates(config: &Config) -> Result<Option<Setup>, Error> {
+    let is_on = |broker: &Endpoint| broker.encryption.is_on();
+    if !config.brokers.iter().any(is_on) {
+        return Ok(None);
+    }
+    let host = |place: usize| config.brokers[place].host.as_str();
+    let setup = Setup::new(&config.tls, &config.brokers, host, &[b"mqtt"]);
+    setup.map(Some).map_err(|error| Error {
+        is_input: true,
+        what: error.what,
+        hint: error.hint,
+    })
+}
+
+fn names(config: &Config, look_up: &LookUp, waker: &Waker) -> Names {
+    let brokers = config.brokers.clone();
+    Names::begin(
+        brokers,
+        config.resolve_every,
+        look_up.clone(),
+        waker.clone(),
+    )
+}
+
+/// What sessions ask for; `before` are filters that they may be subscribed to.
+fn asked(
+    config: &Config,
+    client_id: &str,
+    before: &[String],
+    in_flight: Option<InFlight>,
+) -> Asked {
+    let dropped = before.iter().filter(|old| !config.filters.contains(old));
+    Asked {
+        client_id: client_id.to_owned(),
+        version: config.version,
+        qos: config.qos,
+        filters: config.filters.clone(),
+        dropped_filters: dropped.cloned().collect(),
+        expiry_s: config.session_expiry_s,
+        keep_alive_s: config.keep_alive_s,
+        password: config.password.clone(),
+        in_flight,
     }
 }

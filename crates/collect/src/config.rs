@@ -1,5 +1,6 @@
 //! What is to be collected, from where, to where: as it is written, and checked.
 
+mod again;
 mod brokers;
 mod checked;
 mod direct;
@@ -9,7 +10,8 @@ mod kafka;
 mod payload;
 mod upload;
 
-pub use checked::{Config, TlsFiles, read};
+pub use again::read_again;
+pub use checked::{Config, Given, TlsFiles, read};
 pub use direct::Direct;
 pub use faults::Fault;
 pub use file::{

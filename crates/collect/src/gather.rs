@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use pubgauge_mqtt_codec::{PacketType, Publish, QoS, encode_ack};
 
-use crate::message::Message;
+use crate::message::{Message, Messages};
 
 /// Acknowledgements for one connection, in order of arrival.
 #[derive(Debug)]
@@ -38,6 +38,11 @@ impl Commit {
     /// Numbers of its messages.
     pub fn seqs(&self) -> std::ops::Range<u64> {
         self.first_seq..self.first_seq + u64::from(self.messages)
+    }
+
+    /// Its messages; `mark` is the log's.
+    pub fn messages(&self, mark: u32) -> Messages<'_> {
+        Messages::new(mark, &self.frames)
     }
 
     fn clear(&mut self) {
@@ -176,8 +181,9 @@ mod tests {
                 (0, 2, &[0x40, 2, 0, 7]),
             ]
         );
-        let (message, _) = Message::read(3, &commit.frames).unwrap();
-        assert_eq!((message.seq, message.index, message.topic), (10, 0, "a"));
+        let messages = commit.messages(3);
+        let each: Vec<_> = messages.map(|m| (m.seq, m.index, m.broker)).collect();
+        assert_eq!(each, [(10, 0, "b:1"), (11, 1, "b:1"), (12, 2, "b:2")]);
         gather.give_back(commit);
         assert!(gather.take(1).is_empty());
         gather.message(&publish("a"), "b:1", at);

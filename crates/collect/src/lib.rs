@@ -30,9 +30,9 @@ pub mod store;
 pub mod verify;
 mod waker;
 
-pub use collector::{Collector, Summary, Until};
+pub use collector::{Collector, Reloads, Summary, Tap, Until};
 pub use config::Config;
 pub use error::Error;
 pub use message::Message;
-pub use notice::{Notice, Watch};
-pub use status::{BrokerStatus, Count, Status};
+pub use notice::{Level, Notice, Watch};
+pub use status::{BrokerStatus, Count, Status, Wire};

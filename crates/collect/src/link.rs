@@ -3,12 +3,15 @@
 use std::io::Read;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 
 use pubgauge_net::out::{Out, write_out};
 use pubgauge_net::socket::{self, Arrived, Io, SocketOptions};
 use pubgauge_net::tls::{self, TlsFailure};
 use rustix::io::Errno;
 use rustix::net::sockopt::socket_error;
+
+use crate::status::Wire;
 
 /// Bytes that are asked for with one read.
 const READ: usize = 256 << 10;
@@ -23,6 +26,7 @@ pub struct Link {
     out: Out,
     /// Bytes that came and are no whole packet yet.
     pub input: Vec<u8>,
+    wire: Arc<Wire>,
 }
 
 impl Link {
@@ -34,6 +38,7 @@ impl Link {
         address: SocketAddr,
         shown: &str,
         tls: Option<Box<rustls::ClientConnection>>,
+        wire: Arc<Wire>,
     ) -> Result<Link, String> {
         let options = SocketOptions {
             no_delay: true,
@@ -50,6 +55,7 @@ impl Link {
             connecting: true,
             out: Out::default(),
             input: Vec::new(),
+            wire,
         })
     }
 
@@ -94,6 +100,7 @@ impl Link {
             self.tls.as_deref_mut(),
             Some(&mut self.out),
         );
+        self.wire.sent.add(written.sent);
         if self.out.pending().is_empty() {
             self.out.bytes.clear();
             self.out.start = 0;
@@ -123,6 +130,7 @@ impl Link {
         let read = socket::read(self.fd.as_fd(), &mut self.input[at..]);
         let got = if let Io::Done(got) = read { got } else { 0 };
         self.input.truncate(at + got);
+        self.wire.received.add(got as u64);
         match read {
             Io::Done(0) => Ok(Arrived::Ended),
             Io::Done(got) if got < READ => Ok(Arrived::Drained),
@@ -136,7 +144,10 @@ impl Link {
         let Some(tls) = &mut self.tls else {
             return Ok(Arrived::Drained);
         };
-        let arrived = tls::read(self.fd.as_fd(), tls, &mut 0).map_err(|failure| match failure {
+        let mut received = 0;
+        let arrived = tls::read(self.fd.as_fd(), tls, &mut received);
+        self.wire.received.add(received);
+        let arrived = arrived.map_err(|failure| match failure {
             TlsFailure::Socket(errno) => socket::failure(errno, &self.shown, false).why,
             TlsFailure::Protocol(error) => tls::failure(&self.shown, &error).to_string(),
         })?;

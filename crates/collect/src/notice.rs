@@ -40,6 +40,8 @@ pub enum Notice {
         why: String,
         again_in_ms: u64,
     },
+    /// The broker has taken what was subscribed to on a connection that stood already.
+    Subscribed { broker: String },
     /// The broker refused a subscription.
     SubscriptionRefused {
         broker: String,
@@ -85,6 +87,56 @@ pub enum Notice {
     },
     /// A finished file is not as it was written, and is not put to the store.
     DamagedFile { path: String, what: String },
+    /// It goes on with the configuration as it was read again.
+    Reloaded,
+    /// The configuration that was read again cannot be taken, and nothing changes.
+    NotReloaded { why: String },
+    /// It ends: what was received is stored and acknowledged, and the log becomes files.
+    Ending,
+}
+
+/// How much a notice matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Level {
+    /// All goes as it should.
+    Info,
+    /// Something is not as it should be, and nothing that was acknowledged is lost by it.
+    Warning,
+    /// Messages are lost, or may be.
+    Error,
+}
+
+impl Notice {
+    /// How much it matters.
+    pub fn level(&self) -> Level {
+        match self {
+            Notice::Begun { .. }
+            | Notice::TailCut { .. }
+            | Notice::Connected { .. }
+            | Notice::Subscribed { .. }
+            | Notice::AddressFound { .. }
+            | Notice::GoesOn { .. }
+            | Notice::Finished { .. }
+            | Notice::Uploaded { .. }
+            | Notice::Reloaded
+            | Notice::Ending => Level::Info,
+            Notice::Failed { .. }
+            | Notice::SubscriptionRefused { .. }
+            | Notice::LowerQos { .. }
+            | Notice::AddressGone { .. }
+            | Notice::BrokerLeft { .. }
+            | Notice::NameNotFound { .. }
+            | Notice::Stalled { .. }
+            | Notice::NotFinished { .. }
+            | Notice::NotUploaded { .. }
+            | Notice::NotReloaded { .. } => Level::Warning,
+            Notice::Damaged { .. }
+            | Notice::SessionLost { .. }
+            | Notice::AddressGivenUp { .. }
+            | Notice::DamagedFile { .. } => Level::Error,
+        }
+    }
 }
 
 impl fmt::Display for Notice {
@@ -140,6 +192,7 @@ impl fmt::Display for Notice {
                     *again_in_ms as f64 / 1e3
                 )
             }
+            Notice::Subscribed { broker } => write!(f, "{broker}: the new subscriptions stand"),
             Notice::SubscriptionRefused {
                 broker,
                 filter,
@@ -212,6 +265,11 @@ impl fmt::Display for Notice {
                 f,
                 "{path} {what}, and is kept here\n  hint: check the disk; `pubgauge collect verify` tells what is wrong"
             ),
+            Notice::Reloaded => f.write_str("goes on with the configuration as it was read again"),
+            Notice::NotReloaded { why } => {
+                write!(f, "the configuration stays as it was: {why}")
+            }
+            Notice::Ending => f.write_str("ends in order"),
         }
     }
 }

@@ -2,18 +2,18 @@
 //! sent is appended to the output buffer.
 
 mod in_flight;
+mod refused;
+mod subscribing;
 
 use std::collections::BTreeSet;
 use std::time::Instant;
 
 use pubgauge_driver::Secret;
 use pubgauge_mqtt_codec::{
-    ConnAck, Connect, Disconnect, FiltersBuf, MAX_PACKET_LEN, Packet, PacketType, PropertiesBuf,
-    Property, PropertyId, Publish, QoS, ReasonCode, RetainHandling, SubAck, Subscribe,
-    SubscribeOptions, TopicFiltersBuf, Unsubscribe, Version, connect_return_code_words, decode,
-    decode_publish, encode_ack, encode_pingreq, is_publish,
+    Connect, Disconnect, MAX_PACKET_LEN, Packet, PacketType, PropertiesBuf, Property, Publish, QoS,
+    Version, decode, decode_publish, encode_ack, encode_pingreq, is_publish,
 };
-use pubgauge_net::{login, tls};
+use pubgauge_net::tls;
 
 use crate::gather::Gather;
 use crate::notice::Notice;
@@ -64,10 +64,14 @@ pub struct Session {
     pub had_session: bool,
     /// Whether it had one when the present connection was made.
     pub was_present: bool,
-    /// The subscriptions have stood since the collector began.
-    pub was_up: bool,
+    /// It is subscribed to nothing that was dropped.
+    pub has_left: bool,
     /// Most seconds between two packets, as the broker wants it.
     pub keep_alive_s: u16,
+    /// SUBSCRIBEs on the present connection; the last one's answer counts.
+    round: u16,
+    /// The filters of that one.
+    awaited: Vec<String>,
     /// QoS 2 messages that were stored and not released.
     unreleased: BTreeSet<u16>,
 }
@@ -86,9 +90,6 @@ pub struct Taking<'a> {
     pub payload_bytes: u64,
 }
 
-const SUBSCRIBE_ID: u16 = 1;
-const UNSUBSCRIBE_ID: u16 = 2;
-
 impl Session {
     pub fn new(peer: u32, broker: String, shown: String, username: Option<String>) -> Session {
         Session {
@@ -100,8 +101,10 @@ impl Session {
             connection: 0,
             had_session: false,
             was_present: false,
-            was_up: false,
+            has_left: false,
             keep_alive_s: 0,
+            round: 0,
+            awaited: Vec::new(),
             unreleased: BTreeSet::new(),
         }
     }
@@ -113,6 +116,7 @@ impl Session {
     pub fn begin(&mut self, asked: &Asked, out: &mut Vec<u8>) -> Result<(), String> {
         self.state = State::Greeting;
         self.connection += 1;
+        self.round = 0;
         self.keep_alive_s = asked.keep_alive_s;
         let mut properties = PropertiesBuf::default();
         if asked.version == Version::V5 {
@@ -214,169 +218,22 @@ impl Session {
                 "{} before its CONNACK",
                 other.packet_type().name()
             ))),
-            (_, Packet::SubAck(suback)) if suback.packet_id == SUBSCRIBE_ID => {
-                self.subscribed(&suback, taking)
+            (_, Packet::SubAck(suback)) => self.subscribed(&suback, taking),
+            (_, Packet::UnsubAck(unsuback)) => {
+                self.unsubscribed(unsuback.packet_id);
+                Ok(())
             }
             (_, Packet::PubRel(ack)) => {
                 self.unreleased.remove(&ack.packet_id);
                 encode_ack(PacketType::PubComp, ack.packet_id, taking.out);
                 Ok(())
             }
-            (_, Packet::PingResp | Packet::UnsubAck(_)) => Ok(()),
+            (_, Packet::PingResp) => Ok(()),
             (_, other) => Err(self.breach(&format_args!(
                 "an unexpected {}",
                 other.packet_type().name()
             ))),
         }
-    }
-
-    fn accepted(&mut self, connack: &ConnAck<'_>, taking: &mut Taking<'_>) -> Result<(), String> {
-        if connack.code != ReasonCode::SUCCESS {
-            return Err(self.refused(connack, taking.asked));
-        }
-        if let Some(in_flight) = &taking.asked.in_flight {
-            in_flight.check(connack, &self.shown)?;
-        }
-        if !connack.session_present {
-            self.unreleased.clear();
-            if self.had_session {
-                taking.notices.push(Notice::SessionLost {
-                    broker: self.broker.clone(),
-                });
-            }
-        }
-        self.had_session |= connack.session_present;
-        self.was_present = connack.session_present;
-        if let Some(wanted) = connack.properties.number(PropertyId::ServerKeepAlive) {
-            self.keep_alive_s = u16::try_from(wanted).unwrap_or(u16::MAX);
-        }
-        self.state = State::Subscribing;
-        let encoded = self.subscribe(taking);
-        encoded.map_err(|error| format!("{}: the SUBSCRIBE cannot be encoded: {error}", self.shown))
-    }
-
-    fn subscribe(&self, taking: &mut Taking<'_>) -> Result<(), pubgauge_mqtt_codec::EncodeError> {
-        let asked = taking.asked;
-        let mut filters = FiltersBuf::default();
-        let is_v5 = asked.version == Version::V5;
-        for filter in &asked.filters {
-            let options = SubscribeOptions {
-                qos: asked.qos,
-                no_local: false,
-                retain_as_published: is_v5,
-                // With every SUBSCRIBE all retained messages would come again.
-                retain_handling: if is_v5 {
-                    RetainHandling::SendIfNew
-                } else {
-                    RetainHandling::Send
-                },
-            };
-            filters.push(filter, options)?;
-        }
-        let subscribe = Subscribe {
-            packet_id: SUBSCRIBE_ID,
-            filters: filters.as_filters(),
-            ..Subscribe::default()
-        };
-        Packet::Subscribe(subscribe).encode(asked.version, taking.out)?;
-        if !asked.dropped_filters.is_empty() {
-            let mut filters = TopicFiltersBuf::default();
-            for filter in &asked.dropped_filters {
-                filters.push(filter)?;
-            }
-            let unsubscribe = Unsubscribe {
-                packet_id: UNSUBSCRIBE_ID,
-                filters: filters.as_filters(),
-                ..Unsubscribe::default()
-            };
-            Packet::Unsubscribe(unsubscribe).encode(asked.version, taking.out)?;
-        }
-        Ok(())
-    }
-
-    fn subscribed(&mut self, suback: &SubAck<'_>, taking: &mut Taking<'_>) -> Result<(), String> {
-        let asked = taking.asked;
-        if suback.codes.len() != asked.filters.len() {
-            return Err(
-                self.breach(&"a SUBACK with another number of codes than filters were asked for")
-            );
-        }
-        let broker = || self.broker.clone();
-        let mut refused = 0;
-        for (filter, &code) in asked.filters.iter().zip(suback.codes) {
-            let filter = filter.clone();
-            if code >= 0x80 {
-                refused += 1;
-                let why = ReasonCode(code).words().to_owned();
-                taking.notices.push(Notice::SubscriptionRefused {
-                    broker: broker(),
-                    filter,
-                    why,
-                });
-            } else if code < asked.qos as u8 {
-                taking.notices.push(Notice::LowerQos {
-                    broker: broker(),
-                    filter,
-                    qos: code,
-                });
-            }
-        }
-        if refused == asked.filters.len() {
-            return Err(format!(
-                "{}: the broker refused every subscription\n  hint: may this user subscribe to these topics? Does the broker have shared subscriptions?",
-                self.shown
-            ));
-        }
-        self.state = State::Up;
-        (self.had_session, self.was_up) = (true, true);
-        Ok(())
-    }
-
-    fn refused(&self, connack: &ConnAck<'_>, asked: &Asked) -> String {
-        let code = connack.code;
-        let is_v311 = asked.version == Version::V311;
-        let (words, number) = if is_v311 {
-            (
-                connect_return_code_words(code.0),
-                format!("return code {}", code.0),
-            )
-        } else {
-            (code.words(), format!("reason code 0x{:02x}", code.0))
-        };
-        let hint = match (is_v311, code.0) {
-            (true, 4 | 5) | (false, 0x86 | 0x87) => {
-                let (what, hint) = login::refused(
-                    &self.shown,
-                    self.username.is_some(),
-                    asked.password.is_some(),
-                );
-                format!(": {what}\n  hint: {hint}")
-            }
-            (true, 1) | (false, 0x84) => "\n  hint: set `mqtt` to what the broker speaks".into(),
-            (true, 2) | (false, 0x85) => {
-                "\n  hint: the broker does not take this name as client identifier".into()
-            }
-            _ => String::new(),
-        };
-        let told = connack.properties.text(PropertyId::ReasonString);
-        let told = told.map(|told| format!(": {told}")).unwrap_or_default();
-        format!(
-            "{}: the broker refused the connection: {words} ({number}){told}{hint}",
-            self.shown
-        )
-    }
-
-    fn dismissed(&self, end: &Disconnect<'_>) -> String {
-        let hint = match end.reason {
-            ReasonCode::SESSION_TAKEN_OVER => {
-                "\n  hint: another collector has the same name, or two of the addresses lead to one broker"
-            }
-            _ => "",
-        };
-        format!(
-            "{}: the broker ended the connection: {}{hint}",
-            self.shown, end.reason
-        )
     }
 
     /// Appends a PINGREQ.

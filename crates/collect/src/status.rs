@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use crate::columns::Undecoded;
 
@@ -42,10 +42,18 @@ pub struct BrokerStatus {
     pub messages: u64,
 }
 
+/// Bytes that went through the connections to all brokers, protocol and encryption included.
+#[derive(Debug, Default)]
+pub struct Wire {
+    pub sent: Count,
+    pub received: Count,
+}
+
 /// Figures of a collector at work.
 #[derive(Debug)]
 pub struct Status {
     began: Instant,
+    pub wire: Arc<Wire>,
     /// Messages received, by the QoS of their delivery.
     pub received: [Count; 3],
     /// Messages received that the broker marked as perhaps sent before.
@@ -81,6 +89,8 @@ pub struct Status {
     stalled: AtomicBool,
     /// When the oldest message was read that is not on disk, ns since the beginning; 0 if there is none.
     oldest: Count,
+    /// When the loop turned last, ns since the beginning.
+    turned: Count,
     brokers: Mutex<BTreeMap<String, BrokerStatus>>,
 }
 
@@ -88,6 +98,7 @@ impl Default for Status {
     fn default() -> Status {
         Status {
             began: Instant::now(),
+            wire: Arc::default(),
             received: Default::default(),
             marked_duplicate: Count::default(),
             payload_bytes: Count::default(),
@@ -107,6 +118,7 @@ impl Default for Status {
             waiting_files: Count::default(),
             stalled: AtomicBool::new(false),
             oldest: Count::default(),
+            turned: Count::default(),
             brokers: Mutex::default(),
         }
     }
@@ -142,10 +154,24 @@ impl Status {
 
     /// Notes when the oldest message was read that is not on disk.
     pub(crate) fn note_oldest(&self, at: Option<Instant>) {
-        let ns = at.map_or(0, |at| {
-            at.saturating_duration_since(self.began).as_nanos().max(1) as u64
-        });
-        self.oldest.set(ns);
+        self.oldest.set(at.map_or(0, |at| self.since(at).max(1)));
+    }
+
+    /// Notes that the loop turns.
+    pub(crate) fn turned(&self, now: Instant) {
+        self.turned.set(self.since(now));
+    }
+
+    /// How long the loop has not turned, which reads from brokers and acknowledges. It turns several times a second, also
+    /// while nothing comes and while the disk takes nothing.
+    pub fn stuck_for(&self) -> Duration {
+        let turned = Duration::from_nanos(self.turned.get());
+        self.began.elapsed().saturating_sub(turned)
+    }
+
+    /// Time from the beginning to a moment, ns.
+    fn since(&self, at: Instant) -> u64 {
+        at.saturating_duration_since(self.began).as_nanos() as u64
     }
 
     fn map(&self) -> MutexGuard<'_, BTreeMap<String, BrokerStatus>> {

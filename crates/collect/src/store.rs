@@ -57,7 +57,7 @@ impl fmt::Display for Failure {
 }
 
 /// What opens a store, by the names of the variables of the environment, in lower case.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct Credentials(Vec<(String, String)>);
 
 /// What the names of such variables begin with.

@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use common::{Broker, Publisher, all_is_well, numbers, text, until};
+use pubgauge_collect::config::Given;
 use pubgauge_collect::{Collector, Notice, Until, names};
 use pubgauge_driver::Reliability;
 #[cfg(feature = "upload")]
@@ -62,7 +63,7 @@ fn collect(file: &Path) {
         let line = format!("{}\n", serde_json::to_string(notice).unwrap());
         (&told).write_all(line.as_bytes()).unwrap();
     };
-    let config = pubgauge_collect::config::read(file, None).unwrap();
+    let config = pubgauge_collect::config::read(file, &Given::default()).unwrap();
     let collector = Collector::new(config, names::system(), Arc::new(watch)).unwrap();
     let stop = Arc::<AtomicBool>::default();
     let (flag, stop_file) = (stop.clone(), file.with_extension("stop"));

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::exit::{print, print_json, tell};
 pub use calibrate::CalibrateArgs;
-pub use collect::{CollectArgs, CollectVerb, FileForm, MqttVersion};
+pub use collect::{CollectArgs, CollectVerb, FileForm, LogForm, MqttVersion};
 pub use find::FindArgs;
 pub use hosts::{HostsArgs, WorkerArgs};
 pub use tools::{ConvertArgs, ServeVerb, TraceVerb};
@@ -308,7 +308,7 @@ pub struct Login {
     #[arg(long, value_name = "FILE")]
     pub ca: Option<PathBuf>,
     /// Take whatever certificate the server shows: anybody between can read and change what is
-    /// sent, the password included. The results say so.
+    /// sent, the password included. The results of a run say so.
     #[arg(long, conflicts_with = "ca")]
     pub insecure: bool,
     /// The client's certificate chain (PEM).

@@ -1,31 +1,33 @@
 //! `pubgauge collect`: messages of a fleet into files, each acknowledged once it is on disk.
 
+mod attend;
+mod log;
 mod metrics;
+mod progress;
+mod service;
 
-use std::io::IsTerminal;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::{Duration, Instant};
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{Sender, channel};
+use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressStyle};
-use pubgauge_collect::config::{self, CollectFile, Fault, Form, Mqtt};
+use pubgauge_collect::config::{self, CollectFile, Fault, Form, Given, Mqtt, TlsFile};
 use pubgauge_collect::store::Credentials;
 use pubgauge_collect::verify::Look;
-use pubgauge_collect::{Collector, Config, Notice, Status, Summary, Until, Watch, names, verify};
+use pubgauge_collect::{Collector, Config, Notice, Summary, Until, Watch, names, verify};
 use pubgauge_quantities::Span;
-use pubgauge_quantities::shown::{self, so_many};
+use pubgauge_quantities::shown::so_many;
 
 use crate::args::{CollectArgs, CollectVerb, FileForm, MqttVersion, Output};
-use crate::exit::{CRITERION, Ending, FINE, NOT_VALID, print, tell};
+use crate::exit::{CRITERION, Ending, FINE, NOT_VALID};
 use crate::signals;
+use attend::{Again, Attendant};
+use log::Log;
+use service::Service;
 
 /// How long nothing may come before a collection with `--once` ends.
 const QUIET: Duration = Duration::from_secs(2);
-
-/// How often progress is shown on a terminal, and elsewhere.
-const DRAWN_EVERY: Duration = Duration::from_millis(500);
-const LINE_EVERY: Duration = Duration::from_secs(60);
 
 /// `pubgauge collect`.
 pub fn collect(args: &CollectArgs) -> Result<i32, Ending> {
@@ -43,7 +45,10 @@ pub fn collect(args: &CollectArgs) -> Result<i32, Ending> {
             let fetch = *fetch;
             verified(dir, Look { credentials, fetch }, output)
         }
-        None => begin(args),
+        None => {
+            let log = Log::new(args.log, args.output.quiet);
+            begin(args, &log).or_else(|ending| log.failed(ending))
+        }
     }
 }
 
@@ -57,34 +62,52 @@ impl From<pubgauge_collect::Error> for Ending {
     }
 }
 
-fn begin(args: &CollectArgs) -> Result<i32, Ending> {
-    let config = configuration(args)?;
+fn begin(args: &CollectArgs, log: &Log) -> Result<i32, Ending> {
+    let given = Given {
+        password: pubgauge_testbed::password(None).map_err(Ending::bad_input)?,
+        name: args.name.clone(),
+    };
+    let config = configuration(args, &given)?;
     let until = Until {
         messages: args.messages,
         time: args.time.as_deref().map(time).transpose()?,
         quiet: args.once.then_some(QUIET),
     };
     let listen = args.listen.clone().or_else(|| config.listen.clone());
-    let bar =
-        (!args.output.quiet && !args.output.json && std::io::stderr().is_terminal()).then(bar);
-    let stop = signals::install().map_err(Ending::not_valid)?;
-    let collector = Collector::new(config, names::system(), watch(&args.output, bar.clone()))?;
+    let service = Service::new();
+    let again = Arc::<AtomicBool>::default();
+    let on_hangup = args.config.as_ref().map(|_| again.clone());
+    // That it ends is told by a notice.
+    let stop = signals::install_with(|| {}, on_hangup).map_err(Ending::not_valid)?;
+    let watch = watch(log, &service);
+    let collector = Collector::new(config.clone(), names::system(), watch.clone())?;
     let status = collector.status();
     let served = listen
         .map(|address| metrics::serve(&address, status.clone()))
         .transpose()?;
     if let Some(http) = &served {
-        args.output
-            .remark(&format!("metrics at http://{}/metrics", http.address()));
+        log.serving(&http.address().to_string());
     }
-    let over = AtomicBool::new(false);
+    let file = args.config.as_deref().map(|path| Again {
+        path,
+        given,
+        config,
+        asked: &again,
+        reloads: collector.reloads(),
+        watch,
+    });
+    let attendant = &Attendant {
+        status: &status,
+        log,
+        service: &service,
+        file,
+    };
+    let (working, over) = channel();
     let summary = std::thread::scope(|scope| {
-        if !args.output.quiet && !args.output.json {
-            scope.spawn(|| show(&status, bar.as_ref(), &over));
-        }
-        let summary = collector.run(until, &stop);
-        over.store(true, Relaxed);
-        summary
+        scope.spawn(move || attendant.attend(&over));
+        // Dropped at the end, after a panic too.
+        let _working: Sender<()> = working;
+        collector.run(until, &stop)
     })?;
     args.output.show(&summary, || words(&summary));
     let all_heard = !args.once || (summary.out_of_reach == 0 && summary.not_uploaded == 0);
@@ -95,17 +118,24 @@ fn begin(args: &CollectArgs) -> Result<i32, Ending> {
     })
 }
 
+/// Tells notices to whoever is concerned.
+fn watch(log: &Log, service: &Service) -> Watch {
+    let (log, service) = (log.clone(), service.clone());
+    Arc::new(move |notice: &Notice| {
+        log.notice(notice);
+        service.notice(notice);
+    })
+}
+
 fn time(text: &str) -> Result<Duration, Ending> {
     let span: Result<Span, _> = text.parse();
     span.map(|Span(ns)| Duration::from_nanos(ns))
         .map_err(|error| Ending::bad_input(format!("--for {text}: {error}")))
 }
 
-fn configuration(args: &CollectArgs) -> Result<Config, Ending> {
-    // A file of the configuration comes before the variable.
-    let password = pubgauge_testbed::password(None).map_err(Ending::bad_input)?;
+fn configuration(args: &CollectArgs, given: &Given) -> Result<Config, Ending> {
     if let Some(path) = &args.config {
-        return config::read(path, password).map_err(Ending::bad_input);
+        return config::read(path, given).map_err(Ending::bad_input);
     }
     let written = CollectFile {
         brokers: args.on.clone(),
@@ -122,10 +152,17 @@ fn configuration(args: &CollectArgs) -> Result<Config, Ending> {
             FileForm::Parquet => Form::Parquet,
             FileForm::Ndjson => Form::Ndjson,
         }),
-        password_file: args.password_file.clone(),
+        password_file: args.login.password_file.clone(),
+        tls: TlsFile {
+            ca: args.login.ca.clone(),
+            cert: args.login.cert.clone(),
+            key: args.login.key.clone(),
+            insecure: args.login.insecure,
+            server_name: None,
+        },
         ..CollectFile::default()
     };
-    Config::of(&written, Path::new(""), password).map_err(|faults| {
+    Config::of(&written, Path::new(""), given.password.clone()).map_err(|faults| {
         let each: Vec<String> = faults.iter().map(of_flag).collect();
         Ending::bad_input(each.join("\n"))
     })
@@ -141,75 +178,6 @@ fn of_flag(fault: &Fault) -> String {
     };
     let hint = fault.hint.as_ref().map(|hint| format!("\n  hint: {hint}"));
     format!("--{flag}: {}{}", fault.message, hint.unwrap_or_default())
-}
-
-/// Tells notices: in words on standard error, or as JSON on standard output.
-fn watch(output: &Output, bar: Option<ProgressBar>) -> Watch {
-    let Output { json, quiet } = *output;
-    Arc::new(move |notice: &Notice| {
-        if json {
-            let line = serde_json::to_string(notice).unwrap_or_default();
-            print(&format!("{line}\n"));
-        } else if let Some(bar) = &bar {
-            bar.suspend(|| tell!("{notice}"));
-        } else if !quiet {
-            tell!("{notice}");
-        }
-    })
-}
-
-fn bar() -> ProgressBar {
-    let style = ProgressStyle::with_template("{spinner} {wide_msg}");
-    let bar = ProgressBar::new_spinner();
-    bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()))
-}
-
-/// Shows progress until it is over.
-fn show(status: &Status, bar: Option<&ProgressBar>, over: &AtomicBool) {
-    let every = if bar.is_some() {
-        DRAWN_EVERY
-    } else {
-        LINE_EVERY
-    };
-    let (mut last, mut before) = (Instant::now(), 0);
-    while !over.load(Relaxed) {
-        std::thread::sleep(Duration::from_millis(50));
-        let since = last.elapsed();
-        if since < every {
-            continue;
-        }
-        let messages = status.messages();
-        let line = progress(status, (messages - before) as f64 / since.as_secs_f64());
-        (last, before) = (Instant::now(), messages);
-        match bar {
-            Some(bar) => {
-                bar.set_message(line);
-                bar.tick();
-            }
-            None => tell!("{line}"),
-        }
-    }
-    if let Some(bar) = bar {
-        bar.finish_and_clear();
-    }
-}
-
-fn progress(status: &Status, per_s: f64) -> String {
-    let brokers = status.brokers();
-    let up = brokers.values().filter(|broker| broker.connected).count();
-    let stalled = if status.is_stalled() {
-        "; nothing can be stored"
-    } else {
-        ""
-    };
-    format!(
-        "{} msg/s, {} stored, oldest waits {:.0} ms, {}, {up} of {}{stalled}",
-        shown::count(per_s.round() as u64),
-        shown::count(status.stored.get()),
-        status.lag_s() * 1e3,
-        so_many(status.files.get(), "file"),
-        so_many(brokers.len() as u64, "broker"),
-    )
 }
 
 fn words(summary: &Summary) -> String {

@@ -1,5 +1,6 @@
 //! Signals. The first Ctrl-C ends the run after clean-up; the second ends it at once.
 
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -63,29 +64,55 @@ pub fn ignore_size_limit() -> Result<(), Ending> {
 /// # Errors
 /// If the handlers cannot be installed.
 pub fn install() -> std::io::Result<Arc<AtomicBool>> {
+    install_with(
+        || tell!("\nending in order; press Ctrl-C again to end at once"),
+        None,
+    )
+}
+
+/// As [`install`]; the first signal calls `ending`. With `again`, SIGHUP sets that flag and ends nothing, unless it came
+/// because the terminal is gone.
+///
+/// # Errors
+/// If the handlers cannot be installed.
+pub fn install_with(
+    ending: impl Fn() + Send + 'static,
+    again: Option<Arc<AtomicBool>>,
+) -> std::io::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
     let flag = stop.clone();
+    let had_terminal = std::io::stderr().is_terminal();
     std::thread::Builder::new()
         .name("signals".into())
         .spawn(move || {
-            for _ in signals.forever() {
+            for signal in signals.forever() {
+                let hung_up = had_terminal && !std::io::stderr().is_terminal();
+                if let Some(again) = again.as_ref().filter(|_| signal == SIGHUP && !hung_up) {
+                    again.store(true, Ordering::SeqCst);
+                    continue;
+                }
                 if flag.swap(true, Ordering::SeqCst) {
-                    AT_ONCE.store(true, Ordering::SeqCst);
-                    pubgauge_testbed::kill_everything();
-                    for folder in lock(&SCRATCH).iter() {
-                        let _ = std::fs::remove_dir_all(folder);
-                    }
-                    // Without the libraries' exit handlers, which could clash with running threads.
-                    signal_hook::low_level::exit(INTERRUPTED);
+                    at_once();
                 }
                 // A system that ends slowly is killed after [`PATIENCE`].
                 std::thread::spawn(|| {
                     std::thread::sleep(PATIENCE);
                     pubgauge_testbed::kill_everything();
                 });
-                tell!("\nending in order; press Ctrl-C again to end at once");
+                ending();
             }
         })?;
     Ok(stop)
+}
+
+/// Kills all systems and ends the process.
+fn at_once() -> ! {
+    AT_ONCE.store(true, Ordering::SeqCst);
+    pubgauge_testbed::kill_everything();
+    for folder in lock(&SCRATCH).iter() {
+        let _ = std::fs::remove_dir_all(folder);
+    }
+    // Without the libraries' exit handlers, which could clash with running threads.
+    signal_hook::low_level::exit(INTERRUPTED);
 }

@@ -11,7 +11,7 @@ use crate::notice::Notice;
 use crate::peer::Peer;
 use crate::session::Session;
 
-impl Loop<'_> {
+impl Loop {
     pub(super) fn came_up(&mut self, at: usize) {
         let peer = &mut self.peers[at];
         peer.connected_s = unix_s();
@@ -75,7 +75,12 @@ impl Loop<'_> {
             .filter(|_| endpoint.encryption.is_on());
         let tls = setup.map(|setup| setup.begin(peer.endpoint)).transpose();
         let tls = tls.map_err(|error| error.to_string())?;
-        let link = Link::begin(peer.address, &peer.session.shown, tls)?;
+        let link = Link::begin(
+            peer.address,
+            &peer.session.shown,
+            tls,
+            self.collector.status.wire.clone(),
+        )?;
         peer.begin(link, now);
         Ok(())
     }
@@ -202,7 +207,7 @@ impl Loop<'_> {
                 (peer.session.broker.clone(), seen)
             });
         let mut filters = self.asked.filters.clone();
-        let is_asked = |peer: &Peer| !peer.session.had_session || peer.session.was_up;
+        let is_asked = |peer: &Peer| !peer.session.had_session || peer.session.has_left;
         if !self.peers.iter().all(is_asked) {
             // Sessions there still have them.
             filters.extend_from_slice(&self.asked.dropped_filters);

@@ -8,10 +8,12 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::Summary;
 use super::lead::{LONGEST, Loop};
 use crate::clock::unix_s;
+use crate::notice::Notice;
 
-impl Loop<'_> {
+impl Loop {
     /// Stores what was gathered, acknowledges it, and leaves the brokers, which keep the sessions.
     pub(super) fn end(mut self) -> Summary {
+        self.notice(&Notice::Ending);
         let until = Instant::now() + self.collector.config.stop_within;
         let out_of_reach = self.out_of_reach() as u64;
         self.tick = None;

@@ -28,8 +28,8 @@ const REACH: Duration = Duration::from_secs(10);
 const ACK_LEN: usize = 4;
 
 /// The loop at work.
-pub(super) struct Loop<'a> {
-    pub(super) collector: &'a Collector,
+pub(super) struct Loop {
+    pub(super) collector: Collector,
     pub(super) storage: Storage,
     pub(super) gather: Gather,
     pub(super) names: Names,
@@ -48,7 +48,7 @@ pub(super) struct Loop<'a> {
     pub(super) reached_at: Instant,
 }
 
-impl Loop<'_> {
+impl Loop {
     pub(super) fn notice(&self, notice: &Notice) {
         (self.collector.watch)(notice);
     }
@@ -56,6 +56,10 @@ impl Loop<'_> {
     pub(super) fn run(&mut self, until: Until, stop: &AtomicBool) -> Result<(), Error> {
         while !stop.load(Relaxed) && !self.is_over(until) {
             let now = Instant::now();
+            self.collector.status.turned(now);
+            if let Some(config) = self.collector.reloads.take() {
+                self.reload(config);
+            }
             self.look_at_names();
             self.keep_connections(now);
             self.take_stored();
@@ -101,14 +105,15 @@ impl Loop<'_> {
 
     fn read_all(&mut self, now: Instant) {
         let config = &self.collector.config;
-        let status = &self.collector.status;
+        let (commit_every, commit_bytes) = (config.commit_every, config.commit_bytes);
+        let status = self.collector.status.clone();
         let (mut notices, mut out) = (Vec::new(), Vec::new());
         let (mut messages, mut more) = (0, false);
         let count = self.peers.len();
         for nth in 0..count {
             let at = (self.first + nth) % count;
             let peer = &mut self.peers[at];
-            let was_up = peer.is_up();
+            let (was_up, had_left) = (peer.is_up(), peer.session.has_left);
             // Answers of a connection that failed are nobody else's.
             out.clear();
             let mut taking = Taking {
@@ -121,7 +126,7 @@ impl Loop<'_> {
                 marked_duplicate: 0,
                 payload_bytes: 0,
             };
-            let full = |gather: &Gather| gather.commit().frames.len() >= config.commit_bytes;
+            let full = |gather: &Gather| gather.commit().frames.len() >= commit_bytes;
             let took = peer.read(&mut taking, full, || (Instant::now(), unix_ns()));
             for (count, received) in status.received.iter().zip(taking.received) {
                 count.add(received);
@@ -131,11 +136,14 @@ impl Loop<'_> {
             status.payload_bytes.add(taking.payload_bytes);
             messages += own;
             let came_up = !was_up && peer.is_up();
+            let has_left = !had_left && peer.session.has_left;
             if own > 0 || came_up {
                 status.broker(&peer.session.broker, |broker| broker.messages += own);
             }
             if came_up {
                 self.came_up(at);
+            } else if has_left {
+                self.remember();
             }
             match took {
                 Ok(left) => more |= left,
@@ -156,7 +164,7 @@ impl Loop<'_> {
         self.tick = match (messages, more) {
             (_, true) => Some(now),
             (0, false) => None,
-            _ => Some(now + config.commit_every),
+            _ => Some(now + commit_every),
         };
         self.note_oldest();
     }
@@ -190,6 +198,9 @@ impl Loop<'_> {
     /// Acknowledges what is on disk.
     pub(super) fn take_stored(&mut self) {
         while let Some(commit) = self.storage.stored() {
+            if let Some(tap) = &mut self.collector.tap {
+                tap(&mut commit.messages(self.storage.mark));
+            }
             for acks in &commit.acks {
                 self.acknowledge(acks);
             }

@@ -20,7 +20,7 @@ use crate::columns::Columns;
 use crate::folder::is_name;
 use crate::log::Limits;
 
-const COLLECT: Noun = Noun {
+pub(super) const COLLECT: Noun = Noun {
     name: "collect",
     article: "a",
     missing: "check the path; docs/collect.md begins with the smallest file",
@@ -60,19 +60,35 @@ pub struct Config {
     pub kafka: Option<Kafka>,
 }
 
-/// Reads a collect file; all its relative paths start from its folder. `password` is what the environment has.
+/// What a collect file does not say.
+#[derive(Clone, Debug, Default)]
+pub struct Given {
+    /// Password, where the file names no other file that has it.
+    pub password: Option<Secret>,
+    /// Name of the collector, in place of the file's.
+    pub name: Option<String>,
+}
+
+/// Reads a collect file; all its relative paths start from its folder.
 ///
 /// # Errors
 /// Everything that is wrong in it, with line and column.
-pub fn read(path: &Path, password: Option<Secret>) -> Result<Config, StudyError> {
+pub fn read(path: &Path, given: &Given) -> Result<Config, StudyError> {
     let file = StrictFile::open(path, &COLLECT)?;
-    let folder = path.parent().unwrap_or(Path::new(""));
-    check(&file, folder, password)
+    check(&file, folder_of(path), given)
 }
 
-fn check(file: &StrictFile, folder: &Path, password: Option<Secret>) -> Result<Config, StudyError> {
-    let written: CollectFile = file.decode()?;
-    Config::of(&written, folder, password).map_err(|faults| {
+/// The folder that relative paths start from.
+pub(super) fn folder_of(path: &Path) -> &Path {
+    path.parent().unwrap_or(Path::new(""))
+}
+
+pub(super) fn check(file: &StrictFile, folder: &Path, given: &Given) -> Result<Config, StudyError> {
+    let mut written: CollectFile = file.decode()?;
+    if given.name.is_some() {
+        written.name.clone_from(&given.name);
+    }
+    Config::of(&written, folder, given.password.clone()).map_err(|faults| {
         let at = |fault: &Fault| {
             let steps: Vec<&str> = fault.steps.iter().map(String::as_str).collect();
             file.problem(&steps, fault.message.clone(), fault.hint.clone())
@@ -126,6 +142,13 @@ impl Config {
                 &["tls"],
                 "a certificate needs its private key, and the other way round",
                 Some("give `cert` and `key`, or neither"),
+            );
+        }
+        if tls.insecure && tls.ca.is_some() {
+            faults.add(
+                &["tls", "insecure"],
+                "`insecure` takes any certificate, also one that `ca` has not signed",
+                Some("leave out one of them"),
             );
         }
         let file = |path: &Option<PathBuf>| path.as_ref().map(|path| folder.join(path));
@@ -205,7 +228,7 @@ impl Config {
                 cert_file: file(&tls.cert),
                 key_file: file(&tls.key),
                 server_name: tls.server_name.clone(),
-                insecure: false,
+                insecure: tls.insecure,
             },
             listen: written.listen.clone(),
             stop_within,

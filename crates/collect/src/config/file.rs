@@ -96,6 +96,10 @@ pub struct TlsFile {
     pub key: Option<PathBuf>,
     /// Name that the broker's certificate is for, if it is not the one in the address.
     pub server_name: Option<String>,
+    /// Take whatever certificate the broker shows: anybody between can read and change what is sent, the password
+    /// included.
+    #[serde(default)]
+    pub insecure: bool,
 }
 
 /// A version of MQTT.

@@ -1,5 +1,6 @@
 use super::*;
 use proptest::prelude::*;
+use pubgauge_mqtt_codec::PropertyId;
 
 fn asked(version: Version) -> Asked {
     Asked {
@@ -161,6 +162,81 @@ fn refused_and_lower_subscriptions_are_told() {
         "h:1: the subscription a/# was refused: not authorized"
     );
     assert_eq!(told[1], "h:1: delivers b/# at QoS 1 at the most");
+    assert_eq!(bench.session.state, State::Up);
+}
+
+#[test]
+fn what_is_added_is_subscribed_to_before_what_is_dropped_is_left() {
+    let mut bench = Rig::new(Version::V5);
+    bench.up(0);
+    assert!(!bench.session.has_left, "the broker has not said so");
+    bench.receive(&[0xb0, 4, 0, 2, 0, 0]).unwrap();
+    assert!(bench.session.has_left);
+    bench.asked.filters = vec!["b/#".into(), "c/#".into()];
+    bench.asked.dropped_filters = vec!["a/#".into()];
+    let added = ["c/#".to_owned()];
+    bench
+        .session
+        .ask_again(&bench.asked, &added, &mut bench.out)
+        .unwrap();
+    let Ok(Some((Packet::Subscribe(subscribe), len))) =
+        decode(&bench.out, Version::V5, MAX_PACKET_LEN)
+    else {
+        panic!("no SUBSCRIBE");
+    };
+    let filters: Vec<_> = subscribe.filters.iter().map(|(filter, _)| filter).collect();
+    assert_eq!((filters, subscribe.packet_id), (vec!["c/#"], 3));
+    let Ok(Some((Packet::Unsubscribe(gone), _))) =
+        decode(&bench.out[len..], Version::V5, MAX_PACKET_LEN)
+    else {
+        panic!("no UNSUBSCRIBE");
+    };
+    assert_eq!(gone.filters.iter().collect::<Vec<_>>(), ["a/#"]);
+    // It goes on receiving meanwhile, and one refused filter of two ends nothing.
+    assert_eq!(bench.session.state, State::Up);
+    bench.receive(&[0x90, 4, 0, 3, 0, 0x87]).unwrap();
+    assert_eq!(bench.notices.len(), 1);
+    assert!(!bench.session.has_left);
+    bench.receive(&[0xb0, 4, 0, 4, 0, 0]).unwrap();
+    assert!(bench.session.has_left);
+    bench.asked.filters.push("d/#".into());
+    bench.asked.dropped_filters.clear();
+    let added = ["d/#".to_owned()];
+    bench
+        .session
+        .ask_again(&bench.asked, &added, &mut bench.out)
+        .unwrap();
+    bench.receive(&[0x90, 4, 0, 5, 0, 2]).unwrap();
+    let broker = "h:1".to_owned();
+    assert_eq!(bench.notices.last(), Some(&Notice::Subscribed { broker }));
+    assert!(bench.session.has_left);
+}
+
+#[test]
+fn without_filters_it_is_connected_and_nothing_more() {
+    let mut bench = Rig::new(Version::V5);
+    (bench.asked.filters, bench.asked.dropped_filters) = (Vec::new(), Vec::new());
+    bench.session.begin(&bench.asked, &mut bench.out).unwrap();
+    bench.out.clear();
+    bench.receive(&[0x20, 3, 0, 0, 0]).unwrap();
+    assert_eq!((bench.session.state, bench.out.len()), (State::Up, 0));
+}
+
+#[test]
+fn a_change_before_the_subscriptions_stand_asks_for_all_and_the_last_answer_counts() {
+    let mut bench = Rig::new(Version::V5);
+    bench.session.begin(&bench.asked, &mut bench.out).unwrap();
+    bench.receive(&[0x20, 3, 0, 0, 0]).unwrap();
+    bench.out.clear();
+    bench.asked.filters.push("c/#".into());
+    bench
+        .session
+        .ask_again(&bench.asked, &["c/#".to_owned()], &mut bench.out)
+        .unwrap();
+    // The answer to the first, which two filters were in.
+    bench.receive(&[0x90, 5, 0, 1, 0, 2, 2]).unwrap();
+    assert_eq!(bench.session.state, State::Subscribing);
+    bench.receive(&[0x90, 6, 0, 3, 0, 2, 2, 2]).unwrap();
     assert_eq!(bench.session.state, State::Up);
 }
 

@@ -85,6 +85,8 @@ impl Direct {
             if !self.put() {
                 return;
             }
+            // For whoever sees the messages, and for reuse.
+            commit.frames = frames.into();
         }
         let status = &self.shared.status;
         status.commits.add(1);
@@ -136,5 +138,70 @@ impl Direct {
             thread::sleep(AGAIN);
         }
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use pubgauge_mqtt_codec::Publish;
+
+    use super::*;
+    use crate::gather::Gather;
+    use crate::waker::Waker;
+
+    /// Holds what it takes until that is put.
+    #[derive(Default)]
+    struct Held(Option<Bytes>);
+
+    impl Sink for Held {
+        fn place(&self) -> String {
+            "memory".into()
+        }
+
+        fn take(&mut self, frames: &Bytes, _: u32, _: &Shared) -> Result<(), String> {
+            self.0 = Some(frames.clone());
+            Ok(())
+        }
+
+        fn put(&mut self, _: &Shared) -> Result<(), Failure> {
+            self.0 = None;
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_commit_comes_back_with_its_messages() {
+        let mark = 3;
+        let mut gather = Gather::new(mark, 1);
+        for topic in ["a", "b"] {
+            let publish = Publish {
+                topic,
+                ..Publish::default()
+            };
+            gather.message(&publish, "b:1", (Instant::now(), 5));
+        }
+        let (orders, ordered) = channel();
+        orders.send(gather.take(0)).unwrap();
+        drop(orders);
+        let (tell_done, done) = channel();
+        let shared = Shared {
+            status: Arc::default(),
+            watch: Arc::new(|_| {}),
+            waker: Waker::new().unwrap(),
+        };
+        let direct = Direct {
+            shared: shared.clone(),
+            sink: Box::<Held>::default(),
+            mark,
+            done: tell_done,
+            abandon: Arc::default(),
+        };
+        direct.run(&ordered);
+        let commit = done.recv().unwrap();
+        let topics: Vec<_> = commit.messages(mark).map(|one| one.topic).collect();
+        assert_eq!(topics, ["a", "b"]);
+        assert_eq!(shared.status.stored.get(), 2);
     }
 }

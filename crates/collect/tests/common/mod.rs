@@ -8,8 +8,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use pubgauge_collect::config::Given;
 use pubgauge_collect::store::Credentials;
-use pubgauge_collect::{Collector, Config, Notice, Status, Summary, Until, files, names, verify};
+use pubgauge_collect::{
+    Collector, Config, Notice, Reloads, Status, Summary, Until, files, names, verify,
+};
 use pubgauge_driver::{ClientId, Reliability, Settings, Target, TopicId};
 use pubgauge_driver_mqtt::MqttDriver;
 use pubgauge_testbed::{Catalog, Running, Testbed};
@@ -144,7 +147,7 @@ impl Publisher {
 pub fn config(data: &Path, brokers: &[String], rest: &str) -> Config {
     let file = data.with_extension("toml");
     std::fs::write(&file, text(data, brokers, rest)).unwrap();
-    pubgauge_collect::config::read(&file, None).unwrap()
+    pubgauge_collect::config::read(&file, &Given::default()).unwrap()
 }
 
 /// The text of a collect file.
@@ -155,6 +158,7 @@ pub fn text(data: &Path, brokers: &[String], rest: &str) -> String {
 /// A collector on a thread of this process, with what it tells.
 pub struct Collecting {
     pub status: Arc<Status>,
+    pub reloads: Reloads,
     notices: Arc<Mutex<Vec<Notice>>>,
     stop: Arc<AtomicBool>,
     thread: JoinHandle<Summary>,
@@ -170,12 +174,13 @@ impl Collecting {
         let told = notices.clone();
         let watch = move |notice: &Notice| told.lock().unwrap().push(notice.clone());
         let collector = Collector::new(config, look_up, Arc::new(watch)).unwrap();
-        let status = collector.status();
+        let (status, reloads) = (collector.status(), collector.reloads());
         let stop = Arc::<AtomicBool>::default();
         let flag = stop.clone();
         let thread = std::thread::spawn(move || collector.run(until, &flag).unwrap());
         Collecting {
             status,
+            reloads,
             notices,
             stop,
             thread,

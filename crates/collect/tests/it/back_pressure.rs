@@ -6,6 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use pubgauge_collect::Notice;
+use pubgauge_collect::config::{self, Given};
 use pubgauge_driver::Reliability;
 
 use crate::common::*;
@@ -47,7 +48,7 @@ fn fills_up(reserve: &str) {
         "topics = [\"t/#\"]\n[session]\nkeep-alive = \"1s\"\n[log]\nsegment = \"1MiB\"\nreserve = {reserve:?}"
     );
     std::fs::write(&file, text(&data, &[broker.url()], &rest)).unwrap();
-    let collecting = Collecting::begin(pubgauge_collect::config::read(&file, None).unwrap());
+    let collecting = Collecting::begin(config::read(&file, &Given::default()).unwrap());
     collecting.connected(1);
     // 10 MB of payloads of one byte each, which take little room once they are finished files, and 4 MB of room.
     let mut publisher = Publisher::on(&broker, Reliability::AtLeastOnce);

@@ -18,7 +18,7 @@ fn direct(place: &Path, broker: &str, store: &ObjectStore, rest: &str) -> Config
         "brokers = [{broker:?}]\ntopics = [\"t/#\"]\nname = \"c\"\n[session]\nkeep-alive = \"1s\"\n{upload}acknowledge = \"uploaded\"\n{rest}\n"
     );
     std::fs::write(&file, text).unwrap();
-    config::read(&file, None).unwrap()
+    config::read(&file, &config::Given::default()).unwrap()
 }
 
 const QUICK: &str = "every = \"50ms\"\nrate = \"1k/s\"";
@@ -96,6 +96,31 @@ fn a_store_that_refuses_stalls_it_and_it_goes_on_by_itself() {
             .collect::<BTreeSet<_>>(),
         sent
     );
+}
+
+#[test]
+fn topics_change_without_a_connection_that_is_lost() {
+    let place = tempfile::tempdir().unwrap();
+    let broker = Broker::start();
+    let store = ObjectStore::start();
+    let mut config = direct(place.path(), &broker.url(), &store, QUICK);
+    let collecting = Collecting::begin(config.clone());
+    collecting.connected(1);
+    let mut publisher = Publisher::on(&broker, Reliability::AtLeastOnce);
+    let mut sent = publisher.publish("t/a", 50, 100);
+    collecting.stored(50);
+    config.filters = vec!["new/#".to_owned()];
+    collecting.reloads.with(config);
+    collecting.told("the new topic is subscribed to", |notice| {
+        matches!(notice, Notice::Subscribed { .. })
+    });
+    sent.extend(publisher.publish("new/a", 50, 100));
+    collecting.stored(100);
+    let connections = collecting.status.brokers()[&broker.address()].connections;
+    assert_eq!(connections, 1, "{:?}", collecting.notices());
+    collecting.end();
+    let there = numbers_there(&store.objects());
+    assert_eq!(there.into_keys().collect::<BTreeSet<_>>(), sent);
 }
 
 #[test]

@@ -175,7 +175,7 @@ mod long {
             kafka.address
         );
         std::fs::write(&file, text).unwrap();
-        let collecting = Collecting::begin(config::read(&file, None).unwrap());
+        let collecting = Collecting::begin(config::read(&file, &config::Given::default()).unwrap());
         collecting.connected(1);
         let mut publisher = Publisher::on(&broker, Reliability::AtLeastOnce);
         let mut sent = BTreeSet::new();
@@ -232,7 +232,7 @@ mod long {
             kafka.address
         );
         std::fs::write(&file, text).unwrap();
-        let config = config::read(&file, None).unwrap();
+        let config = config::read(&file, &config::Given::default()).unwrap();
         let collector = pubgauge_collect::Collector::new(
             config,
             pubgauge_collect::names::system(),

@@ -11,5 +11,6 @@ mod direct;
 mod hostile;
 #[cfg(feature = "kafka")]
 mod kafka;
+mod reload;
 #[cfg(feature = "upload")]
 mod upload;

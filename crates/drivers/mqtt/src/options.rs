@@ -47,6 +47,8 @@ pub(crate) struct Options {
     pub topic_alias: u16,
     pub retain_handling: RetainHandling,
     pub no_local: bool,
+    /// Subscribers are collectors.
+    pub collect: bool,
 }
 
 impl Options {
@@ -77,6 +79,7 @@ impl Options {
                 _ => RetainHandling::Send,
             },
             no_local: native.no_local.unwrap_or(false),
+            collect: native.collect.unwrap_or(false),
         };
         check_version(version, target, &mut table);
         options.delivery(settings, target, &native, &mut table);
@@ -86,6 +89,9 @@ impl Options {
         absent(settings, &mut table);
         options.connection(settings, &mut table);
         options.only_of_v5(settings, &mut table);
+        if options.collect {
+            options.refuse_for_collectors(settings, &native, &mut table);
+        }
         table.finish(options)
     }
 

@@ -228,3 +228,41 @@ fn what_a_server_lacks_is_refused_by_name() {
         .resolve(&ask(Reliability::ExactlyOnce, true), &whole)
         .unwrap();
 }
+
+#[test]
+fn collectors_have_their_own_sessions() {
+    let collect =
+        |more: &[(&str, serde_json::Value)]| native(&[&[("collect", true.into())], more].concat());
+    let target = Target::default();
+    assert!(MqttDriver.resolve(&collect(&[]), &target).is_ok());
+    let asks = Settings {
+        session: Some(Session::Durable),
+        last_value: Some(true),
+        ..collect(&[
+            ("version", "3.1.1".into()),
+            ("receive-maximum", 20.into()),
+            ("no-local", true.into()),
+            ("retain-handling", 1.into()),
+        ])
+    };
+    let names: Vec<String> = refused(&asks, &target)
+        .into_iter()
+        .map(|(n, _)| n)
+        .collect();
+    for name in [
+        "session",
+        "last-value",
+        "native.mqtt.collect",
+        "native.mqtt.receive-maximum",
+        "native.mqtt.no-local",
+        "native.mqtt.retain-handling",
+    ] {
+        assert!(
+            names.iter().any(|refused| refused == name),
+            "{name}: {names:?}"
+        );
+    }
+    // Off, it is as if it were not there.
+    let off = native(&[("collect", false.into()), ("receive-maximum", 20.into())]);
+    assert!(MqttDriver.resolve(&off, &target).is_ok());
+}

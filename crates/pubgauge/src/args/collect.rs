@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::Output;
+use super::{Login, Output};
 
 /// `pubgauge collect`.
 #[derive(Debug, Args)]
@@ -13,8 +13,13 @@ pub struct CollectArgs {
     /// What to do instead of collecting.
     #[command(subcommand)]
     pub verb: Option<CollectVerb>,
-    /// Collect file (TOML, docs/collect.md). Without one, the flags below say what to collect.
-    #[arg(long, value_name = "FILE", required_unless_present = "on")]
+    /// Collect file (TOML, docs/collect.md). Without one, the flags below say what to collect. SIGHUP has it read again.
+    #[arg(
+        long,
+        value_name = "FILE",
+        required_unless_present = "on",
+        conflicts_with_all = ["password_file", "ca", "insecure", "cert", "key"]
+    )]
     pub config: Option<PathBuf>,
     /// Brokers, by address: mqtt://host, mqtts://user@host:port. A name stands for all of its addresses, each of
     /// which is a broker of its own.
@@ -38,13 +43,10 @@ pub struct CollectArgs {
     /// What finished files are; Parquet if absent.
     #[arg(long, value_enum, value_name = "FORM", conflicts_with = "config")]
     pub form: Option<FileForm>,
-    /// Name of this collector, which its files and its sessions carry.
-    #[arg(long, value_name = "NAME", conflicts_with = "config")]
+    /// Name of this collector, which its files and its sessions carry; in place of the collect file's.
+    #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
-    /// File with the password (else the variable PUBGAUGE_PASSWORD).
-    #[arg(long, value_name = "FILE", conflicts_with = "config")]
-    pub password_file: Option<PathBuf>,
-    /// Serve metrics and health over HTTP: a port of the loopback address, or HOST:PORT.
+    /// Serve metrics and health over HTTP: a port of the loopback address, or HOST:PORT; in place of the collect file's.
     #[arg(long, value_name = "ADDRESS")]
     pub listen: Option<String>,
     /// End once nothing has come for two seconds; a broker that cannot be reached is tried for ten.
@@ -56,7 +58,13 @@ pub struct CollectArgs {
     /// End after this time, for example 10min.
     #[arg(long = "for", value_name = "TIME")]
     pub time: Option<String>,
-    /// What is printed: with --json, each event as a JSON object in a line.
+    /// What standard error gets: words, or a JSON object in each line.
+    #[arg(long, value_enum, value_name = "FORM", default_value = "plain")]
+    pub log: LogForm,
+    /// How brokers are logged in to.
+    #[command(flatten)]
+    pub login: Login,
+    /// What is printed.
     #[command(flatten)]
     pub output: Output,
 }
@@ -100,4 +108,13 @@ pub enum FileForm {
     Parquet,
     /// One JSON object in a line.
     Ndjson,
+}
+
+/// What a log is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogForm {
+    /// In words.
+    Plain,
+    /// A JSON object in each line.
+    Json,
 }

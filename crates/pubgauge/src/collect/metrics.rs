@@ -1,6 +1,7 @@
 //! Figures of a collector as OpenMetrics, and its health.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use pubgauge_collect::{BrokerStatus, Status};
 use pubgauge_export::openmetrics::{MEDIA_TYPE, MetricType, Text};
@@ -8,7 +9,10 @@ use pubgauge_export::openmetrics::{MEDIA_TYPE, MetricType, Text};
 use crate::exit::Ending;
 use crate::http::{Http, PLAIN, Page};
 
-/// Serves `/metrics` and `/health`.
+/// Longest time that the loop may not turn before the collector is said to hang.
+const TURNS_WITHIN: Duration = Duration::from_secs(10);
+
+/// Serves `/metrics`, `/health` and `/live`.
 ///
 /// # Errors
 /// If `address` is none, or cannot be listened on.
@@ -19,19 +23,27 @@ pub fn serve(address: &str, status: Arc<Status>) -> Result<Http, Ending> {
             media_type: MEDIA_TYPE,
             body: text(&status),
         },
-        "/health" => health(&status),
+        "/health" => found(status.ill(), "collecting\n"),
+        "/live" => found(hangs(&status), "at work\n"),
         _ => Page {
             status: "404 Not Found",
             media_type: PLAIN,
-            body: "a collector of pubgauge has /metrics and /health\n".into(),
+            body: "a collector of pubgauge has /metrics, /health and /live\n".into(),
         },
     };
     Http::open("--listen", address, false, Box::new(answer))
 }
 
-fn health(status: &Status) -> Page {
-    let (line, body) = match status.ill() {
-        None => ("200 OK", "collecting\n".to_owned()),
+fn hangs(status: &Status) -> Option<String> {
+    let stuck = status.stuck_for();
+    let words = || format!("nothing was read for {} s", stuck.as_secs());
+    (stuck > TURNS_WITHIN).then(words)
+}
+
+/// Why it is not as it should be, or that it is.
+fn found(wrong: Option<String>, well: &str) -> Page {
+    let (line, body) = match wrong {
+        None => ("200 OK", well.to_owned()),
         Some(why) => ("503 Service Unavailable", format!("{why}\n")),
     };
     Page {

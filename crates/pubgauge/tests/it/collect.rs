@@ -1,5 +1,10 @@
 //! `pubgauge collect`, as it is typed.
 
+mod reload;
+mod service;
+mod tls;
+mod tutorial;
+
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::Command;
@@ -80,6 +85,7 @@ fn sigterm_ends_it_in_order_and_all_is_in_files() {
         broker.port
     );
     assert!(metrics.contains(&up), "{metrics}");
+    assert!(get(&address, "/live").starts_with("HTTP/1.1 200"));
     assert!(get(&address, "/").starts_with("HTTP/1.1 404"));
     collector.signal(libc::SIGTERM);
     let done = collector.ends_within(Duration::from_secs(60)).exits(0);
@@ -107,30 +113,104 @@ fn events_and_results_are_json_where_that_is_asked_for() {
     let place = Place::new();
     let url = url(&broker);
     let flags = [
-        "collect", "--on", &url, "--topic", "m/#", "--to", "data", "--once", "--json",
+        "collect", "--on", &url, "--topic", "m/#", "--to", "data", "--once", "--json", "--log",
+        "json", "--listen", "0",
     ];
     let done = place.run(&flags).exits(0);
-    assert_eq!(done.err, "");
-    let events: Vec<&str> = done
-        .out
-        .lines()
-        .filter(|line| line.contains("\"event\""))
-        .collect();
-    let events: Vec<serde_json::Value> = events
-        .into_iter()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
-    assert_eq!(events[0]["event"], "begun");
-    assert!(
-        events.iter().any(|event| event["event"] == "connected"),
-        "{events:?}"
-    );
+    let summary: serde_json::Value = serde_json::from_str(&done.out).unwrap();
+    assert_eq!(summary["messages"], 0);
+    let events = events(&done.err);
+    let named = |name: &str| events.iter().find(|event| event["event"] == name).unwrap();
+    for name in ["begun", "address-found", "connected", "ending"] {
+        assert_eq!(named(name)["level"], "info", "{events:?}");
+    }
+    let address = named("serving")["address"].as_str().unwrap();
+    assert!(address.starts_with("127.0.0.1:"), "{address}");
     let found = place.run(&["collect", "verify", "data", "--json"]).exits(0);
     let found: serde_json::Value = serde_json::from_str(&found.out).unwrap();
     assert_eq!(
         (&found["messages"], &found["faults"]),
         (&0.into(), &serde_json::json!([]))
     );
+}
+
+/// The lines of a log.
+fn events(log: &str) -> Vec<serde_json::Value> {
+    let line = |line: &str| {
+        let event: serde_json::Value = serde_json::from_str(line).unwrap();
+        let time = event["time"].as_str().unwrap();
+        assert!(time.starts_with("20") && time.ends_with('Z'), "{line}");
+        assert!(!event["message"].as_str().unwrap().is_empty(), "{line}");
+        event
+    };
+    log.lines().map(line).collect()
+}
+
+/// What is wrong is an object in a line, too, and no line holds a password.
+#[test]
+fn a_log_of_json_has_nothing_else_and_no_secret() {
+    let broker = Mosquitto::with_password("right", "");
+    let place = Place::new();
+    let url = format!("mqtt://ann@127.0.0.1:{}", broker.port);
+    let flags = ["collect", "--on", &url, "--topic", "m/#", "--to", "data"];
+    let mut command = place.command(&[&flags[..], &["--log", "json"]].concat());
+    command.env("PUBGAUGE_PASSWORD", "wr0ng-s3cret");
+    let mut collector = place.spawn(command);
+    collector.until_said("\"event\":\"failed\"");
+    collector.signal(libc::SIGTERM);
+    let done = collector.ends().exits(0);
+    let failed = events(&done.err);
+    let failed = failed.iter().find(|event| event["event"] == "failed");
+    let why = failed.unwrap()["why"].as_str().unwrap();
+    assert!(why.contains("the password is wrong"), "{why}");
+    let all = format!("{}{}", done.out, done.err);
+    assert!(!all.contains("wr0ng-s3cret"), "{all}");
+    assert_eq!(place.mentions("wr0ng-s3cret"), None);
+
+    let wrong = ["collect", "--config", "nosuch.toml", "--log", "json"];
+    let done = place.run(&wrong).exits(3);
+    let told = events(&done.err);
+    assert_eq!((told.len(), &told[0]["exit_code"]), (1, &3.into()));
+    assert!(done.err.contains("nosuch.toml: cannot be read"), "{done:?}");
+}
+
+/// Errors alone are told then.
+#[test]
+fn a_quiet_collection_says_nothing_while_all_is_well() {
+    let broker = Mosquitto::start();
+    let place = Place::new();
+    let url = url(&broker);
+    let flags = ["collect", "--on", &url, "--topic", "m/#", "--to", "data"];
+    let done = place
+        .run(&[&flags[..], &["--once", "-q"]].concat())
+        .exits(0);
+    assert_eq!(done.err, "");
+}
+
+#[test]
+fn progress_has_a_line_of_the_terminal() {
+    let broker = Mosquitto::start();
+    let place = Place::new();
+    let url = url(&broker);
+    let [mut far, near] = terminal();
+    let flags = ["collect", "--on", &url, "--topic", "m/#", "--to", "data"];
+    let mut command = place.command(&flags);
+    command.env("TERM", "xterm").stderr(near);
+    let collector = place.spawn_with_stderr(command);
+    let mut shown = String::new();
+    while !shown.contains("1 of 1 broker") {
+        let mut bytes = [0; 4096];
+        let read = far.read(&mut bytes).unwrap();
+        shown += &String::from_utf8_lossy(&bytes[..read]);
+    }
+    assert!(
+        shown.contains("msg/s, 0 stored, oldest waits 0 ms, 0 files"),
+        "{shown}"
+    );
+    // The terminal goes away, and with it the collector: nobody would miss it.
+    drop(far);
+    collector.signal(libc::SIGHUP);
+    collector.ends().exits(0);
 }
 
 /// With `--once` what waits at a broker out of reach is missing, and that is said.
@@ -213,6 +293,11 @@ fn wrong_configurations_are_told_with_their_place_and_change_nothing() {
             "--for 5: ",
         ),
         ("collect --on mqtt://h --to data", "--topic"),
+        ("collect --config wrong.toml --ca ca.pem", "--ca"),
+        (
+            "collect --on mqtts://h --topic a --to data --ca nosuch.pem",
+            "cannot read CA certificates from nosuch.pem",
+        ),
         ("collect", "--config"),
         ("collect verify .", "is no data folder of a collector"),
     ] {
@@ -220,64 +305,5 @@ fn wrong_configurations_are_told_with_their_place_and_change_nothing() {
         let done = place.run(&args).exits(3);
         assert!(done.err.contains(words), "{line}: {}", done.err);
         assert_eq!(place.files(), before, "{line}: bad input changes nothing");
-    }
-}
-
-/// The `sh` blocks of the page, from the second on; the first one installs.
-fn blocks(page: &str) -> Vec<String> {
-    let begin = page.split("## In five minutes").nth(1).unwrap();
-    let section = begin.split("\n## ").next().unwrap();
-    let parts = section.split("```sh\n").skip(2);
-    parts
-        .map(|part| part.split("```").next().unwrap().to_owned())
-        .collect()
-}
-
-/// What the page has a newcomer do, up to the query, on a broker of the test's own.
-fn newcomer(place: &Place, broker: &Mosquitto, blocks: &[String]) -> String {
-    let own = program().parent().unwrap().to_path_buf();
-    let usual = std::env::var_os("PATH").unwrap_or_default();
-    let path =
-        std::env::join_paths(std::iter::once(own).chain(std::env::split_paths(&usual))).unwrap();
-    let mut printed = String::new();
-    for block in blocks {
-        let mut shell = Command::new("sh");
-        shell.args(["-ec", &block.replace("18830", &broker.port.to_string())]);
-        place.here(&mut shell);
-        shell.env("PATH", &path);
-        printed += &place.finish(shell).exits(0).out;
-    }
-    printed
-}
-
-#[test]
-fn the_page_brings_a_newcomer_to_files_that_are_whole() {
-    let page = std::fs::read_to_string(repository("docs/collect.md")).unwrap();
-    let (place, broker) = (Place::new(), Mosquitto::start());
-    let blocks = blocks(&page);
-    assert_eq!(blocks.len(), 4);
-    let printed = newcomer(&place, &broker, &blocks[..3]);
-    assert!(
-        printed.contains("3 messages of 1 collector: 3 in 1 finished file"),
-        "{printed}"
-    );
-}
-
-/// What needs a package of PyPI.
-mod long {
-    use super::*;
-
-    #[test]
-    fn the_page_brings_a_newcomer_to_a_query() {
-        let page = std::fs::read_to_string(repository("docs/collect.md")).unwrap();
-        let (place, broker) = (Place::new(), Mosquitto::start());
-        let printed = newcomer(&place, &broker, &blocks(&page));
-        for line in [
-            "meters/1/power │   100",
-            "meters/2/power │   200",
-            "meters/3/power │   300",
-        ] {
-            assert!(printed.contains(line), "{printed}");
-        }
     }
 }

@@ -2,7 +2,7 @@ use super::*;
 
 fn config(text: &str) -> Result<Config, StudyError> {
     let file = StrictFile::parse("collect.toml", text, &COLLECT)?;
-    check(&file, Path::new("/etc/x"), None)
+    check(&file, Path::new("/etc/x"), &Given::default())
 }
 
 const SMALLEST: &str =
@@ -48,6 +48,7 @@ fn each_fault_is_told_with_its_line_and_column() {
         ),
         ("log = { segment = \"1kB\" }", 19, "this takes 1MiB to 1GiB"),
         ("tls = { cert = \"c.pem\" }", 7, "needs its private key"),
+        ("tls = { ca = \"c\", insecure = true }", 30, "leave out one"),
         ("password-file = \"/nonexistent\"", 17, "cannot be read"),
         ("payload = { form = \"jsn\" }", 20, "did you mean `json`?"),
         ("payload = { form = \"json\" }", 11, "at least one column"),

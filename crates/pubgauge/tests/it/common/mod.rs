@@ -205,11 +205,14 @@ impl Place {
 
     pub fn spawn(&self, mut command: Command) -> Started<'_> {
         let file = |name: &str| std::fs::File::create(self.folder.path().join(name)).unwrap();
-        let child = command
-            .stdout(file("stdout"))
-            .stderr(file("stderr"))
-            .spawn()
-            .unwrap();
+        command.stderr(file("stderr"));
+        self.spawn_with_stderr(command)
+    }
+
+    /// The same, with the command's own standard error.
+    pub fn spawn_with_stderr(&self, mut command: Command) -> Started<'_> {
+        let out = std::fs::File::create(self.folder.path().join("stdout")).unwrap();
+        let child = command.stdout(out).spawn().unwrap();
         Started { place: self, child }
     }
 

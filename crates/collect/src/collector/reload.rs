@@ -1,0 +1,99 @@
+//! Another configuration for a collector that runs.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::lead::Loop;
+use super::{asked, certificates, names};
+use crate::config::Config;
+use crate::notice::Notice;
+
+/// Takes other configurations for a collector that runs.
+#[derive(Clone, Debug, Default)]
+pub struct Reloads(Arc<Mutex<Option<Config>>>);
+
+impl Reloads {
+    /// Has the collector go on with this one. What it cannot change while it works must be as it was
+    /// ([`crate::config::read_again`] sees to that). It tells [`Notice::Reloaded`] or [`Notice::NotReloaded`].
+    pub fn with(&self, config: Config) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(config);
+    }
+
+    pub(super) fn take(&self) -> Option<Config> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl Loop {
+    /// Goes on with another configuration. Certificates, password, expiry and keep alive count from the next connection on.
+    pub(super) fn reload(&mut self, config: Config) {
+        match certificates(&config) {
+            Ok(tls) => self.collector.tls = tls,
+            Err(error) => {
+                let why = error.to_string();
+                return self.notice(&Notice::NotReloaded { why });
+            }
+        }
+        let old = std::mem::replace(&mut self.collector.config, config);
+        let config = &self.collector.config;
+        let mut before = old.filters.clone();
+        before.append(&mut self.asked.dropped_filters);
+        let in_flight = self.asked.in_flight;
+        self.asked = asked(config, &self.collector.name, &before, in_flight);
+        self.names = names(config, &self.collector.look_up, &self.waker);
+        let added: Vec<String> = config
+            .filters
+            .iter()
+            .filter(|new| old.qos != config.qos || !old.filters.contains(new))
+            .cloned()
+            .collect();
+        let changed = !added.is_empty() || old.filters.len() != config.filters.len();
+        self.keep_peers_of(&old);
+        if changed {
+            self.ask_again(&added);
+        }
+        self.remember();
+        self.notice(&Notice::Reloaded);
+    }
+
+    /// Leaves the brokers that are not in the configuration any more; their sessions stay.
+    fn keep_peers_of(&mut self, old: &Config) {
+        for mut peer in std::mem::take(&mut self.peers) {
+            let name = &old.brokers[peer.endpoint].shown;
+            let brokers = &self.collector.config.brokers;
+            if let Some(at) = brokers.iter().position(|broker| broker.shown == *name) {
+                peer.endpoint = at;
+                peer.session.username = brokers[at].username.clone();
+                self.peers.push(peer);
+                continue;
+            }
+            if let Some(link) = peer.link.as_mut().filter(|link| !link.connecting) {
+                peer.session.leave(&self.asked, link.out());
+                // What the broker does not take now it learns from the end of the connection.
+                let _ = link.flush();
+            }
+            self.collector.status.forget(&peer.session.broker);
+            if peer.session.had_session {
+                self.notice(&Notice::BrokerLeft {
+                    name: name.clone(),
+                    broker: peer.session.broker.clone(),
+                });
+            }
+        }
+    }
+
+    fn ask_again(&mut self, added: &[String]) {
+        let mut failed = Vec::new();
+        for (at, peer) in self.peers.iter_mut().enumerate() {
+            let mut out = Vec::new();
+            let asked = peer.session.ask_again(&self.asked, added, &mut out);
+            if let Some(link) = peer.link.as_mut() {
+                link.out().append(&mut out);
+                let written = asked.and_then(|()| link.flush());
+                failed.extend(written.err().map(|why| (at, why)));
+            }
+        }
+        for (at, why) in failed {
+            self.lost(at, why, std::time::Instant::now());
+        }
+    }
+}

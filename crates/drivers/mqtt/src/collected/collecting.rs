@@ -1,0 +1,226 @@
+//! One collector: how it begins, takes more filters and ends, and what it tells.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::Sender;
+use std::thread::JoinHandle;
+
+use pubgauge_collect::{Collector, Config, Notice, Reloads, Until, Wire, folder, names};
+use pubgauge_driver::{Change, ClientId, ClientSpec, DriverError, Subscription, WireBytes};
+
+use super::failure;
+use super::setup::Setup;
+use super::told::{Batch, Told, What};
+
+/// A client that is a collector.
+pub(super) struct Collecting {
+    pub id: ClientId,
+    /// Counts its collectors.
+    pub run: u32,
+    config: Config,
+    /// It is to begin.
+    wanted: bool,
+    connected: bool,
+    /// Subscriptions that the collector has not taken yet, and those without an answer.
+    more: bool,
+    unanswered: usize,
+    leaving: bool,
+    running: Option<Running>,
+    /// Bytes of those before.
+    wire: WireBytes,
+}
+
+struct Running {
+    wire: Arc<Wire>,
+    reloads: Reloads,
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<()>,
+}
+
+impl Collecting {
+    pub(super) fn new(
+        id: ClientId,
+        spec: &ClientSpec,
+        setup: &Setup,
+    ) -> Result<Collecting, DriverError> {
+        if !folder::is_name(&spec.name) {
+            let what = format!("{:?} cannot be a collector's name", spec.name);
+            return Err(DriverError::new(what));
+        }
+        Ok(Collecting {
+            id,
+            run: 0,
+            config: setup.config(&spec.name, spec.endpoint)?,
+            wanted: true,
+            connected: false,
+            more: false,
+            unanswered: 0,
+            leaving: false,
+            running: None,
+            wire: WireBytes::default(),
+        })
+    }
+
+    /// Subscribes, with the next [`Collecting::go_on`]; whether the answer is still to come.
+    pub(super) fn subscribe(&mut self, asked: &Subscription) -> bool {
+        let filter = match &asked.group {
+            Some(group) => format!("$share/{group}/{}", asked.filter),
+            None => asked.filter.clone(),
+        };
+        if self.config.filters.contains(&filter) {
+            return false;
+        }
+        self.config.filters.push(filter);
+        self.unanswered += 1;
+        self.more = true;
+        true
+    }
+
+    /// Begins, or takes more filters, if that was asked for.
+    pub(super) fn go_on(&mut self, setup: &Setup, tell: &Sender<Told>) -> Result<(), DriverError> {
+        if std::mem::take(&mut self.wanted) {
+            // The one before holds the folder until it has ended.
+            self.wait();
+            std::fs::create_dir_all(&setup.folder).map_err(|error| {
+                DriverError::new(format!("{}: {error}", setup.folder.display()))
+            })?;
+            self.running = Some(self.start(tell)?);
+        }
+        if self.connected
+            && std::mem::take(&mut self.more)
+            && let Some(running) = &self.running
+        {
+            running.reloads.with(self.config.clone());
+        }
+        Ok(())
+    }
+
+    fn start(&mut self, tell: &Sender<Told>) -> Result<Running, DriverError> {
+        self.run += 1;
+        let (client, run) = (self.id, self.run);
+        let tell = tell.clone();
+        let say = move |what| {
+            // The fleet may be gone.
+            let _ = tell.send(Told { client, run, what });
+        };
+        let (notify, deliver) = (say.clone(), say.clone());
+        let watch = move |notice: &Notice| notify(What::Notice(notice.clone()));
+        let failed = |error: pubgauge_collect::Error| DriverError {
+            hint: error.hint,
+            ..DriverError::new(error.what)
+        };
+        let collector = Collector::new(self.config.clone(), names::system(), Arc::new(watch))
+            .map_err(failed)?
+            .with_tap(Box::new(move |messages| {
+                let batch = Batch::of(messages);
+                if !batch.is_empty() {
+                    deliver(What::Stored(batch));
+                }
+            }));
+        let status = collector.status();
+        let reloads = collector.reloads();
+        let stop = Arc::<AtomicBool>::default();
+        let flag = stop.clone();
+        let thread = std::thread::spawn(move || {
+            let outcome = collector.run(Until::default(), &flag);
+            let outcome = outcome.map(drop).map_err(|error| error.to_string());
+            say(What::Ended(outcome));
+        });
+        Ok(Running {
+            wire: status.wire.clone(),
+            reloads,
+            stop,
+            thread,
+        })
+    }
+
+    /// What a notice changes.
+    pub(super) fn heard(&mut self, notice: Notice) -> Vec<Change> {
+        if let Some(why) = failure(&notice) {
+            let failed = Change::Failed(why.to_owned().into());
+            // The engine says when it is tried again.
+            self.give_up();
+            return vec![failed];
+        }
+        match notice {
+            Notice::Connected {
+                session_present, ..
+            } => {
+                self.connected = true;
+                let address = None;
+                vec![Change::Connected {
+                    session_present,
+                    address,
+                }]
+            }
+            Notice::Subscribed { .. } if !self.more => {
+                vec![Change::Subscribed; std::mem::take(&mut self.unanswered)]
+            }
+            Notice::SubscriptionRefused { filter, why, .. } => {
+                vec![Change::SubscriptionRefused(format!("{filter}: {why}"))]
+            }
+            Notice::NotReloaded { why } => vec![Change::SubscriptionRefused(why)],
+            _ => Vec::new(),
+        }
+    }
+
+    /// What its end changes.
+    pub(super) fn ended(&mut self, outcome: Result<(), String>) -> Vec<Change> {
+        self.connected = false;
+        match outcome {
+            Err(why) => vec![Change::Failed(why.into())],
+            Ok(()) if std::mem::take(&mut self.leaving) => vec![Change::Closed],
+            Ok(()) => Vec::new(),
+        }
+    }
+
+    /// Ends in order; whether its end is told.
+    pub(super) fn leave(&mut self) -> bool {
+        self.wanted = false;
+        let runs = |running: &&Running| !running.thread.is_finished();
+        let Some(running) = self.running.as_ref().filter(runs) else {
+            return false;
+        };
+        self.leaving = true;
+        running.stop.store(true, Relaxed);
+        true
+    }
+
+    /// Ends, and nothing more is told of it but what it stores.
+    pub(super) fn give_up(&mut self) {
+        (self.wanted, self.connected, self.leaving) = (false, false, false);
+        if let Some(running) = &self.running {
+            running.stop.store(true, Relaxed);
+            self.run += 1;
+        }
+    }
+
+    /// Begins again in the same folder, and with the same session if the broker still has it.
+    pub(super) fn begin_again(&mut self) {
+        self.wanted = true;
+        (self.connected, self.more, self.unanswered) = (false, false, 0);
+        self.config.filters.clear();
+    }
+
+    /// Waits for the end of one that was told to end, which is bounded.
+    pub(super) fn wait(&mut self) {
+        let Some(running) = self.running.take() else {
+            return;
+        };
+        running.stop.store(true, Relaxed);
+        // A panic there was printed already.
+        let _ = running.thread.join();
+        let Wire { sent, received } = &*running.wire;
+        self.wire.sent += sent.get();
+        self.wire.received += received.get();
+    }
+
+    pub(super) fn wire_bytes(&self) -> WireBytes {
+        let mut bytes = self.wire;
+        if let Some(running) = &self.running {
+            bytes.sent += running.wire.sent.get();
+            bytes.received += running.wire.received.get();
+        }
+        bytes
+    }
+}
