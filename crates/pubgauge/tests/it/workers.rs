@@ -49,7 +49,10 @@ fn agrees(trial: &Value) {
 /// Two groups of two members each, whose members are in two processes.
 #[test]
 fn a_group_in_two_processes_counts_as_the_system_does() {
-    for (system, qos) in [("mosquitto", "at-least-once"), ("nats-core", "at-most-once")] {
+    for (system, qos) in [
+        ("mosquitto", "at-least-once"),
+        ("nats-core", "at-most-once"),
+    ] {
         let place = Place::new();
         place.write(
             "shared.toml",
