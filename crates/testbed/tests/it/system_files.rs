@@ -398,11 +398,11 @@ fn the_listing_says_what_is_here_and_how_to_get_the_rest() {
         [
             "memory",
             "defaults",
-            "queues-100",
-            "queues-unlimited",
             "persistent",
             "persistent-1s",
-            "persistent-on-changes"
+            "persistent-on-changes",
+            "queues-100",
+            "queues-unlimited",
         ]
     );
     assert!(of("zeromq-direct").found && of("reference-broker").found);
