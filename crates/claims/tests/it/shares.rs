@@ -99,10 +99,10 @@ fn lossy(world: &mut World, share: f64, repeats: u32) {
 /// Below what a standard normal value lies with this probability; for the shares of this test.
 fn normal(share: f64) -> f64 {
     match share {
-        s if s == 0.1 => -1.2816,
-        s if s == 0.5 => 0.0,
-        s if s == 0.9 => 1.2816,
-        s if s == 0.0 => f64::NEG_INFINITY,
+        0.1 => -1.2816,
+        0.5 => 0.0,
+        0.9 => 1.2816,
+        0.0 => f64::NEG_INFINITY,
         _ => f64::INFINITY,
     }
 }

@@ -413,9 +413,10 @@ fn every_figure_is_found() {
     let results = recording(1, 10, (0.5, 0.5), 1.0);
     let of_trials = ["verdict", "limit", "sustained"];
     for name in names.filter(|name| !of_trials.contains(name)) {
-        let (cells, side) = match name.starts_with("recorded-") || name == "kept-share" {
-            true => ("recording = \"weather\"", "{ hours = \"noon\" }"),
-            false => ("payload = \"1KiB\"", "\"a\""),
+        let (cells, side) = if name.starts_with("recorded-") || name == "kept-share" {
+            ("recording = \"weather\"", "{ hours = \"noon\" }")
+        } else {
+            ("payload = \"1KiB\"", "\"a\"")
         };
         let rule = format!(
             "figure = \"{name}\"\nwhere = {{ {cells} }}\nrule = {{ sides = [{side}], count = \"> 0\" }}"

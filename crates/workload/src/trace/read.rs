@@ -414,9 +414,10 @@ fn read_objects(
 
 /// A field of an object as text; `None` where it has none.
 fn field(object: &serde_json::Value, name: &str) -> Option<String> {
-    let value = match name.starts_with('/') {
-        true => object.pointer(name),
-        false => object.get(name),
+    let value = if name.starts_with('/') {
+        object.pointer(name)
+    } else {
+        object.get(name)
     };
     match value? {
         serde_json::Value::Null => None,
