@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use pubgauge_driver::Tls;
 use rcgen::{
@@ -21,8 +22,11 @@ impl Authority {
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        // Of one name they would be one authority whose signatures are wrong, which is told otherwise.
+        static AUTHORITIES: AtomicU32 = AtomicU32::new(1);
+        let number = AUTHORITIES.fetch_add(1, Relaxed);
         let name = &mut params.distinguished_name;
-        name.push(DnType::CommonName, "test authority");
+        name.push(DnType::CommonName, format!("test authority {number}"));
         let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("ca.pem"), issuer.pem()).unwrap();

@@ -142,14 +142,17 @@ impl Mosquitto {
         assert_eq!(unsafe { libc::kill(self.pid(), signal) }, 0);
     }
 
-    /// Ends it in order, so that it writes its store, and starts it again.
+    /// Ends it in order, so that it writes its store, unless it was killed, and starts it again.
     ///
     /// # Panics
     /// If it does not come back.
     pub fn restart(&mut self) {
-        self.signal(libc::SIGTERM);
-        let mut process = self.process.take().expect("it runs");
-        process.wait().unwrap();
+        if self.process.is_some() {
+            self.signal(libc::SIGTERM);
+        }
+        if let Some(mut process) = self.process.take() {
+            process.wait().unwrap();
+        }
         self.run();
     }
 
