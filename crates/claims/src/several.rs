@@ -199,7 +199,8 @@ fn combine(findings: &[(String, Finding)], decides: Outcome, otherwise: Outcome)
     Finding { turn, ..found }
 }
 
-/// What each of those with this outcome would have to be: that of the furthest. `None` if one of them has none.
+/// For another outcome every finding with this one would have to change: the figure that is furthest from its limit.
+/// `None` where one of them has no such figure.
 fn furthest(findings: &[(String, Finding)], outcome: Outcome) -> Option<Turn> {
     let is = findings.iter().filter(|(_, f)| f.outcome == outcome);
     let turns: Vec<Turn> = is
@@ -218,7 +219,7 @@ fn furthest(findings: &[(String, Finding)], outcome: Outcome) -> Option<Turn> {
     })
 }
 
-/// The nearest of those that are decided.
+/// Of the findings that are decided, the figure that is nearest to its limit.
 fn nearest(findings: &[(String, Finding)]) -> Option<Turn> {
     let turns = findings
         .iter()

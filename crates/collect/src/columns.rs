@@ -86,9 +86,9 @@ pub struct Decoded {
 /// Payloads that were not decoded, or not wholly.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Undecoded {
-    /// Not of the form, or too long.
+    /// Payloads that are not of the form, or too long.
     pub form: u64,
-    /// Of the form, with a value that its column cannot hold.
+    /// Payloads of the form with a value that its column cannot hold.
     pub value: u64,
 }
 

@@ -48,6 +48,8 @@ pub struct Shared {
 pub struct Storage {
     orders: Option<Sender<Commit>>,
     done: Receiver<Commit>,
+    /// Stores commits until `orders` is dropped.
+    storing: JoinHandle<()>,
     /// Whether everything is in finished files.
     ended: Receiver<bool>,
     /// Ends with the thread that puts files to a store.
@@ -206,13 +208,14 @@ impl Storage {
         (mark, next_seq): (u32, u64),
     ) -> Storage {
         let (tell_ended, ended) = channel();
-        thread::spawn(move || {
+        let storing = thread::spawn(move || {
             // Nobody may wait any more.
             let _ = tell_ended.send(run());
         });
         Storage {
             orders: Some(orders),
             done,
+            storing,
             ended,
             uploading,
             abandon,
@@ -221,6 +224,11 @@ impl Storage {
             mark,
             next_seq,
         }
+    }
+
+    /// Whether nothing is stored any more, although commits may still come: the thread has panicked.
+    pub fn has_failed(&self) -> bool {
+        self.orders.is_some() && self.storing.is_finished()
     }
 
     /// Whether a commit is on its way to the disk.
@@ -284,4 +292,28 @@ fn first_free(folder: &Folder, entries: &[Entry]) -> std::io::Result<u64> {
         }
     }
     Ok(free)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn storage(run: impl FnOnce() -> bool + Send + 'static) -> Storage {
+        let (orders, _) = channel();
+        let (_, done) = channel();
+        Storage::begin((orders, done), run, None, Arc::default(), (0, 1))
+    }
+
+    #[test]
+    fn a_thread_that_panics_is_seen() {
+        let (end, ended) = channel::<()>();
+        let storage_that_runs = storage(move || ended.recv().is_err());
+        assert!(!storage_that_runs.has_failed());
+        let storage_that_fails = storage(|| panic!("planted"));
+        while !storage_that_fails.has_failed() {
+            thread::sleep(Duration::from_millis(1));
+        }
+        drop(end);
+        assert!(storage_that_runs.end(Instant::now() + Duration::from_secs(60)));
+    }
 }

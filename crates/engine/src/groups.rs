@@ -112,7 +112,7 @@ impl Got {
         *last = sequence;
     }
 
-    /// The sequence numbers; after what is none comes nothing more.
+    /// The sequence numbers, up to the first code that is not one.
     pub fn sequences(&self) -> impl Iterator<Item = u32> + '_ {
         let (mut at, mut last) = (0, 0i64);
         std::iter::from_fn(move || {

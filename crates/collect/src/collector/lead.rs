@@ -63,6 +63,13 @@ impl Loop {
             self.look_at_names();
             self.keep_connections(now);
             self.take_stored();
+            if self.storage.has_failed() {
+                return Err(Error {
+                    what: "the thread that stores messages has ended by a panic, which is told above: nothing more is stored or acknowledged".into(),
+                    hint: Some("what was acknowledged is stored: start it again, and report the panic".into()),
+                    is_input: false,
+                });
+            }
             if self.tick.is_some_and(|tick| now >= tick) && !self.is_full() {
                 self.read_all(now);
             }

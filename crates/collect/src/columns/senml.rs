@@ -92,7 +92,7 @@ impl Record<'_> {
     }
 }
 
-/// Values of a pack; `None` if it is none.
+/// Values of a SenML pack; `None` where the bytes are not one.
 pub fn decode(columns: &Columns, tree: &Value, names: &Names, received_ns: i64) -> Option<Decoded> {
     let records = records(tree.as_array()?, names)?;
     let mut decoded = Decoded::default();

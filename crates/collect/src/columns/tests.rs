@@ -359,7 +359,7 @@ fn what_a_row_cannot_hold_of_a_pack_is_told() {
     }
 }
 
-/// Payloads that want more than they are: depth, lengths, keys.
+/// Hostile payloads: nesting, lengths and keys that claim more than the bytes have.
 #[test]
 fn hostile_payloads_are_of_no_form() {
     let all = [Form::Json, Form::Cbor, Form::SenmlJson, Form::SenmlCbor];

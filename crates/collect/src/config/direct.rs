@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::faults::Faults;
 use super::file::{CollectFile, LogFile};
 
-/// How messages are gathered that go elsewhere at once, when nothing is on a disk here.
+/// How messages are gathered without a data folder, before they go to a store or to Kafka.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Direct {
     pub every: Duration,
@@ -14,7 +14,7 @@ pub struct Direct {
     pub per_s: Option<f64>,
 }
 
-/// Finds what needs a data folder. `with` says what there is instead, which is asked for `at` this place.
+/// Reports keys that need a data folder; `with` names what replaces it, and `at` is where the file asks for that.
 pub(super) fn nothing_here(written: &CollectFile, with: &str, at: &[&str], faults: &mut Faults) {
     if written.to.is_some() {
         let message = format!("nothing is stored here with {with}");

@@ -1,4 +1,4 @@
-//! The thread that puts commits where nothing of them is on a disk here: into objects of a store, or into Kafka.
+//! The thread that stores commits without a data folder: as objects of a store, or in Kafka.
 
 #[cfg(feature = "kafka")]
 mod kafka;

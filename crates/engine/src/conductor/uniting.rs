@@ -44,7 +44,7 @@ impl Sums {
     }
 }
 
-/// What is known of these groups while the trial runs.
+/// What is known while the trial runs of groups with members on several workers.
 #[derive(Default)]
 pub(super) struct Apart {
     /// As indices into the audience's parties.
@@ -268,7 +268,7 @@ impl United<'_> {
     }
 }
 
-/// One less, of a count that a worker's recording has at least so high.
+/// Subtracts one; a count of 0 stays.
 fn less(count: &mut u64) {
     *count = count.saturating_sub(1);
 }

@@ -92,7 +92,7 @@ impl Log {
         Ok(exit_code)
     }
 
-    /// Takes the line of the terminal away.
+    /// Clears the progress line of the terminal.
     pub fn end(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
