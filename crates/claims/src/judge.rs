@@ -13,7 +13,7 @@ use pubgauge_quantities::shown;
 use pubgauge_quantities::stats::{one_of, wilson};
 
 use crate::decide::{Finding, Outcome, Ways};
-use crate::rule::{Claim, Filter, Needs, Part, Rule};
+use crate::rule::{Claim, ClaimRule, Filter, Needs, Part};
 use crate::several::{agree, all, in_part, least};
 pub use cells::{Absent, CellKey, Figures, Observation, Run, SearchedLimit};
 use choice::{Choice, choice_name};
@@ -103,7 +103,7 @@ fn looks(filters: &[Filter], run: &Run<'_>) -> Ways {
 
 /// Why a claim is not applicable to the run.
 fn lacking(claim: &Claim, run: &Run<'_>) -> Option<String> {
-    let rules: Vec<&Rule> = claim.parts.iter().flat_map(Part::rules).collect();
+    let rules: Vec<&ClaimRule> = claim.parts.iter().flat_map(Part::rules).collect();
     missing(&claim.needs, &rules, run)
 }
 
@@ -113,7 +113,7 @@ fn lacks(part: &Part, run: &Run<'_>) -> Option<String> {
 }
 
 /// Why these rules of a claim are not applicable to the run. The network that they need is that of their cells.
-fn missing(needs: &Needs, rules: &[&Rule], run: &Run<'_>) -> Option<String> {
+fn missing(needs: &Needs, rules: &[&ClaimRule], run: &Run<'_>) -> Option<String> {
     if let Some(why) = &needs.never {
         return Some(why.clone());
     }

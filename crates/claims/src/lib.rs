@@ -28,7 +28,7 @@ pub use judge::{
 };
 pub use open::{Open, open};
 pub use rule::{
-    Bounds, Claim, Count, Filter, Group, Judge, LOSS_FREE, Needs, Part, Points, Rule, SUSTAINED,
-    Side, Steps,
+    Bounds, Claim, ClaimRule, Count, Filter, Group, Judge, LOSS_FREE, Needs, Part, Points,
+    SUSTAINED, Side, Steps,
 };
 pub use sentence::words;

@@ -31,7 +31,7 @@ pub struct Part {
     /// Its name; empty if the claim has one part.
     pub name: String,
     /// The rule; `None` for a part that says why it is not applicable, and for one with a group.
-    pub rule: Option<Rule>,
+    pub rule: Option<ClaimRule>,
     /// Parts of its own instead of a rule.
     pub group: Option<Group>,
     /// What it needs to be applicable.
@@ -48,7 +48,7 @@ pub struct Group {
 
 impl Part {
     /// Its rule, or those of its group.
-    pub fn rules(&self) -> Vec<&Rule> {
+    pub fn rules(&self) -> Vec<&ClaimRule> {
         let within = self.group.iter().flat_map(|group| &group.parts);
         let within = within.flat_map(Part::rules);
         self.rule.iter().chain(within).collect()
@@ -92,7 +92,7 @@ impl Side {
 
 /// A rule over figures of cells.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Rule {
+pub struct ClaimRule {
     /// The figure; `"limit"` for what a search found; with a slash the quotient of two in each trial.
     pub figure: String,
     /// Cells of all sides.
@@ -120,13 +120,13 @@ pub struct Rule {
     pub leave_out: Vec<String>,
 }
 
-/// The figure of [`Rule::axis`]: the largest value of the axis `along` that a system sustains.
+/// The figure of [`ClaimRule::axis`]: the largest value of the axis `along` that a system sustains.
 pub const SUSTAINED: &str = "sustained";
 
 /// The figure that is 1 in a trial that lost nothing, and 0 in others: over trials it is a share.
 pub const LOSS_FREE: &str = "loss-free";
 
-impl Rule {
+impl ClaimRule {
     /// The axis whose values are judged one by one; `None` where there is none, or all its values make one figure.
     pub fn axis(&self) -> Option<&String> {
         self.along.as_ref().filter(|_| self.figure != SUSTAINED)

@@ -2,7 +2,7 @@
 
 use pubgauge_quantities::shown::{decimals, number};
 
-use crate::rule::{Bounds, Claim, Count, Filter, Judge, Part, Points, Rule, SUSTAINED, Steps};
+use crate::rule::{Bounds, Claim, ClaimRule, Count, Filter, Judge, Part, Points, SUSTAINED, Steps};
 
 /// A number of a claim as the study writes it.
 fn exact(value: f64) -> String {
@@ -79,7 +79,7 @@ fn names(sides: &[crate::rule::Side], with: &str) -> String {
     names.join(with)
 }
 
-fn sentence(rule: &Rule, show: &dyn Fn(&str, f64) -> String) -> String {
+fn sentence(rule: &ClaimRule, show: &dyn Fn(&str, f64) -> String) -> String {
     let figure = match &rule.along {
         Some(axis) if rule.figure == SUSTAINED => &format!("largest {axis} sustained"),
         _ => &rule.figure,
@@ -256,7 +256,7 @@ fn sentence(rule: &Rule, show: &dyn Fn(&str, f64) -> String) -> String {
 }
 
 /// The conditions of a rule: which cells, which trials, how compared.
-fn conditions(rule: &Rule) -> String {
+fn conditions(rule: &ClaimRule) -> String {
     let mut words = Vec::new();
     let filter: &Filter = &rule.filter;
     let rest = filter

@@ -30,7 +30,7 @@ pub use reload::Reloads;
 
 /// When a collection ends by itself.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Until {
+pub struct EndsAfter {
     /// Once at least so many messages are stored.
     pub messages: Option<u64>,
     /// After so long.
@@ -125,7 +125,7 @@ impl Collector {
     ///
     /// # Errors
     /// If the log cannot be taken, or the system gives no descriptors.
-    pub fn run(self, until: Until, stop: &AtomicBool) -> Result<Summary, Error> {
+    pub fn run(self, until: EndsAfter, stop: &AtomicBool) -> Result<Summary, Error> {
         let waker = Waker::new()?;
         let shared = Shared {
             status: self.status.clone(),

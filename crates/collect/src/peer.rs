@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use pubgauge_net::socket::Arrived;
+use pubgauge_net::tls;
 
 use crate::gather::Gather;
 use crate::link::Link;
@@ -167,12 +168,7 @@ impl Peer {
             link.out().append(taking.out);
             link.flush()?;
             match arrived {
-                Arrived::Ended => {
-                    return Err(format!(
-                        "{}: the broker closed the connection",
-                        self.session.shown
-                    ));
-                }
+                Arrived::Ended => return Err(self.closed()),
                 Arrived::Drained => break,
                 Arrived::More if enough(taking.gather) => {
                     more = true;
@@ -185,6 +181,16 @@ impl Peer {
             self.retry = RETRY.0;
         }
         Ok(more)
+    }
+
+    /// The broker closed the connection. Before it answered, it may be that only one side speaks TLS.
+    fn closed(&self) -> String {
+        let shown = &self.session.shown;
+        if self.session.state != State::Greeting {
+            return format!("{shown}: the broker closed the connection");
+        }
+        let port = tls::wrong_port(shown);
+        format!("{shown}: the broker closed the connection before it answered CONNECT\n  hint: {port}")
     }
 
     /// What it tells when it is lost.

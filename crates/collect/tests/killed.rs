@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use common::{Broker, Publisher, all_is_well, numbers, text, until};
 use pubgauge_collect::config::Given;
-use pubgauge_collect::{Collector, Notice, Until, names};
+use pubgauge_collect::{Collector, EndsAfter, Notice, names};
 use pubgauge_driver::Reliability;
 #[cfg(feature = "upload")]
 use pubgauge_testing::object_store::ObjectStore;
@@ -73,7 +73,7 @@ fn collect(file: &Path) {
         }
         flag.store(true, Relaxed);
     });
-    collector.run(Until::default(), &stop).unwrap();
+    collector.run(EndsAfter::default(), &stop).unwrap();
 }
 
 /// A collector in a process of its own, killed when it is dropped.

@@ -15,7 +15,7 @@ use std::time::Duration;
 use pubgauge_collect::config::{self, CollectFile, Fault, Form, Given, Mqtt, TlsFile};
 use pubgauge_collect::store::Credentials;
 use pubgauge_collect::verify::Look;
-use pubgauge_collect::{Collector, Config, Notice, Summary, Until, Watch, names, verify};
+use pubgauge_collect::{Collector, Config, EndsAfter, Notice, Summary, Watch, names, verify};
 use pubgauge_quantities::Span;
 use pubgauge_quantities::shown::so_many;
 
@@ -68,7 +68,7 @@ fn begin(args: &CollectArgs, log: &Log) -> Result<i32, Ending> {
         name: args.name.clone(),
     };
     let config = configuration(args, &given)?;
-    let until = Until {
+    let until = EndsAfter {
         messages: args.messages,
         time: args.time.as_deref().map(time).transpose()?,
         quiet: args.once.then_some(QUIET),

@@ -12,7 +12,7 @@ use pubgauge_results::{Results, Status, Trial};
 use serde::Serialize;
 
 pub use crate::carries::Carries;
-use crate::summary::{Bound, Cell, Summary, Workload};
+use crate::summary::{Bound, Cell, Summary, WorkloadCells};
 use crate::wins::{Contest, answer};
 
 #[derive(Clone, Debug, Serialize)]
@@ -97,7 +97,7 @@ pub(crate) fn default_words(results: &Results) -> &'static str {
     }
 }
 
-pub(crate) fn of_workload(results: &Results, workload: &Workload<'_>) -> WorkloadAnswer {
+pub(crate) fn of_workload(results: &Results, workload: &WorkloadCells<'_>) -> WorkloadAnswer {
     let specs = &results.study.criterion_specs;
     let rows = workload.cells.iter().map(|cell| row(cell, specs)).collect();
     let (asked, by_default) = asked(results, workload);
@@ -128,7 +128,7 @@ pub(crate) fn of_workload(results: &Results, workload: &Workload<'_>) -> Workloa
 }
 
 /// What is asked of a workload in words, and whether pubgauge's default applies to some rows.
-pub(crate) fn asked(results: &Results, workload: &Workload<'_>) -> (Vec<String>, bool) {
+pub(crate) fn asked(results: &Results, workload: &WorkloadCells<'_>) -> (Vec<String>, bool) {
     let specs = &results.study.criterion_specs;
     let demands = demands(specs, workload);
     let by_default = workload
@@ -143,7 +143,7 @@ pub(crate) fn asked(results: &Results, workload: &Workload<'_>) -> (Vec<String>,
 
 /// What is asked of a workload: the study's criteria that apply to it, and pubgauge's default where
 /// none applies to a row.
-pub(crate) fn demands(specs: &[CriterionSpec], workload: &Workload<'_>) -> Vec<CriterionSpec> {
+pub(crate) fn demands(specs: &[CriterionSpec], workload: &WorkloadCells<'_>) -> Vec<CriterionSpec> {
     let trials = || workload.cells.iter().map(|cell| cell.trials[0]);
     let bears = |spec: &&CriterionSpec| trials().any(|trial| spec.filter.lets_through(trial));
     let own = specs.iter().filter(bears).cloned();

@@ -24,7 +24,7 @@ pub struct Cell<'a> {
     pub label: String,
     /// What was varied except the load: the name within its point.
     pub row: String,
-    /// Its place in [`Workload::points`](crate::summary::Workload::points).
+    /// Its place in [`WorkloadCells::points`](crate::summary::WorkloadCells::points).
     pub point: usize,
     /// The system's name.
     pub system: String,

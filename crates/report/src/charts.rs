@@ -8,7 +8,7 @@ use pubgauge_results::{Results, Trial};
 
 use crate::Logs;
 use crate::answers;
-use crate::summary::{Bound, Carried, Workload};
+use crate::summary::{Bound, Carried, WorkloadCells};
 use pubgauge_results::figure::per_message;
 
 mod chart;
@@ -23,7 +23,7 @@ use chart::{columns, interval, row};
 /// The figures of one workload, as they are shown: first the one by which it is judged.
 pub fn of_workload(
     results: &Results,
-    workload: &Workload<'_>,
+    workload: &WorkloadCells<'_>,
     at: usize,
     logs: &Logs,
 ) -> Vec<Chart> {
@@ -57,7 +57,7 @@ pub fn of_workload(
 }
 
 /// The limits of the figures that are drawn.
-fn lines(results: &Results, workload: &Workload<'_>) -> Vec<(Option<String>, LimitLine)> {
+fn lines(results: &Results, workload: &WorkloadCells<'_>) -> Vec<(Option<String>, LimitLine)> {
     let specs = answers::demands(&results.study.criterion_specs, workload);
     let line = |spec: &CriterionSpec| {
         let line = LimitLine {
@@ -79,7 +79,11 @@ fn lines_of(lines: &[(Option<String>, LimitLine)], names: &[&str]) -> Vec<LimitL
     all.map(|(_, line)| line.clone()).collect()
 }
 
-fn throughput(workload: &Workload<'_>, id: String, lines: &[(Option<String>, LimitLine)]) -> Chart {
+fn throughput(
+    workload: &WorkloadCells<'_>,
+    id: String,
+    lines: &[(Option<String>, LimitLine)],
+) -> Chart {
     let mut rows = Vec::new();
     for cell in &workload.cells {
         // A paced client-bound row has no bound: more than the load is not asked for.
@@ -133,7 +137,7 @@ fn throughput(workload: &Workload<'_>, id: String, lines: &[(Option<String>, Lim
 
 /// One figure for each axis of the load whose values are numbers.
 fn axes(
-    workload: &Workload<'_>,
+    workload: &WorkloadCells<'_>,
     id: &dyn Fn(&str) -> String,
     lines: &[(Option<String>, LimitLine)],
 ) -> Vec<Chart> {
@@ -204,7 +208,7 @@ fn axes(
 /// A part of a stacked bar.
 type BarPart = (&'static str, fn(&Trial) -> Option<f64>);
 
-fn stacked(workload: &Workload<'_>, parts: &[BarPart]) -> Vec<Vec<Value>> {
+fn stacked(workload: &WorkloadCells<'_>, parts: &[BarPart]) -> Vec<Vec<Value>> {
     let mut rows = Vec::new();
     for cell in &workload.cells {
         for (part, of) in parts {
@@ -219,7 +223,7 @@ fn stacked(workload: &Workload<'_>, parts: &[BarPart]) -> Vec<Vec<Value>> {
     rows
 }
 
-fn cpu(workload: &Workload<'_>, id: String) -> Chart {
+fn cpu(workload: &WorkloadCells<'_>, id: String) -> Chart {
     const PARTS: [BarPart; 3] = [
         ("system", |t| per_message(t.system_cpu_s?, t)),
         ("publishers", |t| per_message(t.client_cpu_s.publishers, t)),
@@ -249,10 +253,11 @@ fn cpu(workload: &Workload<'_>, id: String) -> Chart {
     }
 }
 
-fn memory(workload: &Workload<'_>, id: String) -> Chart {
+fn memory(workload: &WorkloadCells<'_>, id: String) -> Chart {
     const PARTS: [BarPart; 2] = [
         ("system", |t| Some(t.system_rss_bytes? as f64)),
-        ("client", |t| Some(t.client_rss_bytes as f64)),
+        // A trial that did not run has no memory.
+        ("client", |t| Some(t.client_rss_bytes as f64).filter(|&bytes| bytes > 0.0)),
     ];
     Chart {
         id,

@@ -3,7 +3,7 @@
 use pubgauge_quantities::shown;
 use pubgauge_results::{Status, Trial};
 
-use crate::summary::{Cell, Workload};
+use crate::summary::{Cell, WorkloadCells};
 use pubgauge_results::figure::per_message;
 
 pub(crate) struct Column {
@@ -109,7 +109,7 @@ const NONE: &str = "-";
 const ALWAYS: [&str; 4] = ["delivered", "p50", "p99", "system CPU"];
 
 /// The columns of a workload's table: those that have a figure.
-pub(crate) fn columns(workload: &Workload<'_>) -> Vec<&'static Column> {
+pub(crate) fn columns(workload: &WorkloadCells<'_>) -> Vec<&'static Column> {
     let figures = |column: &Column| workload.cells.iter().any(|cell| column.show(cell) != NONE);
     let shown = |column: &&Column| match column.entries {
         Entries::Failures(count) => workload.any(count),

@@ -3,11 +3,11 @@
 use pubgauge_quantities::shown;
 use pubgauge_results::verdict::crowded;
 
-use crate::summary::Workload;
+use crate::summary::WorkloadCells;
 
 /// The rows that were measured while other programs left too little of the machine, in one
 /// sentence; `None` without any.
-pub(crate) fn sentence(workload: &Workload<'_>) -> Option<String> {
+pub(crate) fn sentence(workload: &WorkloadCells<'_>) -> Option<String> {
     let rows = workload.cells.iter().filter_map(|cell| {
         let crowded = cell.trials.iter().filter(|trial| crowded(trial).is_some());
         let others = crowded.filter_map(|trial| trial.worker_load.machine_others);

@@ -9,7 +9,7 @@ use pubgauge_results::{Results, System, Trial};
 
 use crate::lists::grouped;
 use crate::naming;
-use crate::summary::{Cell, Summary, Workload};
+use crate::summary::{Cell, Summary, WorkloadCells};
 use crate::{answers, workload};
 use pubgauge_results::figure::per_message;
 
@@ -135,7 +135,7 @@ pub(crate) fn groups<'s, 'a>(results: &Results, all: &'s [Sought<'a>]) -> Vec<Gr
     let group = |(_, members): (_, Vec<&'s Sought<'a>>)| {
         let search = members[0].search;
         let cells = members.iter().filter_map(|sought| sought.stand_in());
-        let workload = Workload {
+        let workload = WorkloadCells {
             name: search.workload.clone(),
             flat_out: false,
             points: vec![naming::GridPoint::default()],
@@ -173,7 +173,7 @@ impl<'a> Sought<'a> {
     }
 
     /// Its trials, as the table of all trials shows them.
-    pub fn workload(&self) -> Workload<'a> {
+    pub fn workload(&self) -> WorkloadCells<'a> {
         let cells = self.tried.iter().filter_map(|tried| {
             let mut cell = Cell::alone(tried.trial?);
             cell.label = format!(
@@ -184,7 +184,7 @@ impl<'a> Sought<'a> {
             cell.row.clone_from(&cell.label);
             Some(cell)
         });
-        Workload {
+        WorkloadCells {
             name: format!("the search on {}", self.label),
             flat_out: false,
             points: vec![naming::GridPoint::default()],

@@ -4,10 +4,10 @@ use pubgauge_quantities::shown;
 use pubgauge_results::search::{Axis, LimitShare};
 
 use crate::lists::unique;
-use crate::summary::{Cell, Workload};
+use crate::summary::{Cell, WorkloadCells};
 
 /// The axis of a workload's load that is a share of a limit, and the share in words.
-pub(crate) fn words(workload: &Workload<'_>) -> Option<(Axis, String)> {
+pub(crate) fn words(workload: &WorkloadCells<'_>) -> Option<(Axis, String)> {
     let all = || workload.cells.iter().filter_map(of);
     let axis = all().next()?.axis;
     let words =

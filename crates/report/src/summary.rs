@@ -10,13 +10,13 @@ use crate::naming::{self, GridPoint};
 
 /// Everything that ran, workload by workload in the order of the first trial of each.
 pub struct Summary<'a> {
-    pub workloads: Vec<Workload<'a>>,
+    pub workloads: Vec<WorkloadCells<'a>>,
     /// The systems by name, the reference broker last; the index selects the colour.
     pub systems: Vec<String>,
 }
 
 /// One workload over all systems.
-pub struct Workload<'a> {
+pub struct WorkloadCells<'a> {
     pub name: String,
     /// Whether all its traffic is flat out: throughput is then the main figure.
     pub flat_out: bool,
@@ -26,7 +26,7 @@ pub struct Workload<'a> {
     pub cells: Vec<Cell<'a>>,
 }
 
-impl<'a> Workload<'a> {
+impl<'a> WorkloadCells<'a> {
     /// The cells of a point, which are compared with each other.
     pub fn at(&self, point: usize) -> impl Iterator<Item = &Cell<'a>> {
         self.cells.iter().filter(move |cell| cell.point == point)
@@ -60,7 +60,7 @@ impl<'a> Summary<'a> {
             let mut cells: Vec<Cell<'a>> = cells.collect();
             let points = naming::name(&mut cells);
             cells.sort_by_key(|cell| (cell.point, cell.system_index, cell.row.clone()));
-            Workload {
+            WorkloadCells {
                 name: name.clone(),
                 flat_out: cells.iter().all(Cell::flat_out),
                 points,
@@ -75,7 +75,7 @@ impl<'a> Summary<'a> {
     }
 
     /// Repeats that are not valid, with their workload and cell.
-    pub(crate) fn doubtful(&self) -> Vec<(&Workload<'a>, &Cell<'a>, Doubt<'a>)> {
+    pub(crate) fn doubtful(&self) -> Vec<(&WorkloadCells<'a>, &Cell<'a>, Doubt<'a>)> {
         let cells = self.workloads.iter().flat_map(|workload| {
             let cells = workload.cells.iter();
             cells.map(move |cell| (workload, cell))

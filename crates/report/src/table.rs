@@ -8,7 +8,7 @@ use pubgauge_results::{Results, Status};
 use crate::answers::{self, RowAnswer, Win, WorkloadAnswer};
 use crate::columns::{Column, columns};
 use crate::studies::claim_words;
-use crate::summary::{Cell, Doubt, Summary, Workload};
+use crate::summary::{Cell, Doubt, Summary, WorkloadCells};
 use crate::terminal::{plain, wrapped};
 use crate::{brokers, bursts, crowd, hosts, network, on_request, shares, windows, workload};
 
@@ -148,7 +148,7 @@ fn wins(out: &mut String, answer: &WorkloadAnswer, width: usize) {
 }
 
 /// The table itself.
-fn figures(out: &mut String, results: &Results, workload: &Workload<'_>, width: usize) {
+fn figures(out: &mut String, results: &Results, workload: &WorkloadCells<'_>, width: usize) {
     let verdict = if width >= FULL_VERDICTS { 12 } else { 8 };
     let mut columns: Vec<&Column> = columns(workload)
         .into_iter()
@@ -276,7 +276,7 @@ fn not_valid(out: &mut String, summary: &Summary<'_>, width: usize) {
 fn with_reasons(
     out: &mut String,
     heading: &str,
-    groups: &[(&Workload<'_>, &Cell<'_>, Doubt<'_>)],
+    groups: &[(&WorkloadCells<'_>, &Cell<'_>, Doubt<'_>)],
     width: usize,
 ) {
     if groups.is_empty() {

@@ -9,17 +9,17 @@ use crate::lists::unique;
 use crate::shares;
 use pubgauge_results::search::Axis;
 
-use crate::summary::Workload;
+use crate::summary::WorkloadCells;
 
 /// A workload in one line: its name, devices, topics, sizes, arrivals, and the settings that all systems were
 /// asked for: `fleet (100 -> 1, 100 topics, 64 B, 1000/s, at-least-once, QoS 1, MQTT 5, settings safe)`.
-pub(crate) fn words(workload: &Workload<'_>) -> String {
+pub(crate) fn words(workload: &WorkloadCells<'_>) -> String {
     words_without(workload, None)
 }
 
 /// The same without the value of the axis that was searched, if one was. A load that
 /// is a share of a limit is given as the share, because the limits differ.
-pub(crate) fn words_without(workload: &Workload<'_>, sought: Option<Axis>) -> String {
+pub(crate) fn words_without(workload: &WorkloadCells<'_>, sought: Option<Axis>) -> String {
     let cells = &workload.cells;
     let shared = shares::words(workload);
     let same = |axis: Axis, of: fn(&Trial) -> String| {
@@ -66,7 +66,7 @@ pub(crate) fn words_without(workload: &Workload<'_>, sought: Option<Axis>) -> St
 
 /// The settings that all systems of a workload were asked for, the systems' terms for them, and the name of
 /// the settings; then the same for each flow with settings of its own.
-fn settings_words(workload: &Workload<'_>) -> Vec<String> {
+fn settings_words(workload: &WorkloadCells<'_>) -> Vec<String> {
     let trials = || workload.cells.iter().map(|cell| cell.trials[0]);
     let mut words = asked_words(trials().map(|t| (&t.settings, &t.mappings[..])), &[]);
     let names = alike(

@@ -9,7 +9,7 @@ use pubgauge_quantities::written::amount;
 use super::sustained::sustained;
 use crate::curve::{FEWEST, growth, spread_of_steps, spread_of_windows, too_few, variation};
 use crate::decide::{Finding, Lack, Outcome, Show, Ways, inside};
-use crate::rule::{Count, Filter, Judge, Rule, SUSTAINED, admits, range};
+use crate::rule::{ClaimRule, Count, Filter, Judge, SUSTAINED, admits, range};
 
 /// What a run measured.
 pub struct Run<'a> {
@@ -54,7 +54,7 @@ impl Run<'_> {
 
     /// What the networks of all measured cells of these rules have in common, in the words of claims; empty where one
     /// of the cells ran on one host. Of rules without a measured cell, what any network of the run is.
-    pub(super) fn network_of(&self, rules: &[&Rule]) -> Vec<&str> {
+    pub(super) fn network_of(&self, rules: &[&ClaimRule]) -> Vec<&str> {
         let filters: Vec<Filter> = (rules.iter())
             .flat_map(|rule| {
                 let sides = rule.sides.iter().chain(&rule.against);
@@ -218,7 +218,7 @@ pub(super) fn within(
 
 /// The values of a rule's axis: those that its filter names, in that order; else (or with a range) all that
 /// cells of any side have, in rising order. One without a name where there is no axis.
-pub(super) fn points(run: &Run<'_>, rule: &Rule, sides: &[&Filter]) -> Vec<String> {
+pub(super) fn points(run: &Run<'_>, rule: &ClaimRule, sides: &[&Filter]) -> Vec<String> {
     let Some(axis) = rule.axis() else {
         return vec![String::new()];
     };
@@ -242,7 +242,7 @@ pub(super) fn points(run: &Run<'_>, rule: &Rule, sides: &[&Filter]) -> Vec<Strin
 }
 
 /// Why cells of a rule cannot be compared: some of the trials were slowed, others were not.
-pub(super) fn apart(run: &Run<'_>, rule: &Rule, sides: &[&Filter]) -> Option<String> {
+pub(super) fn apart(run: &Run<'_>, rule: &ClaimRule, sides: &[&Filter]) -> Option<String> {
     let filters: Vec<Filter> = sides.iter().map(|side| rule.cells(side)).collect();
     let about = |t: &&Observation<'_>| filters.iter().any(|filter| t.cell.passes(filter));
     let trials = || run.trials.iter().filter(about);
@@ -257,7 +257,7 @@ pub(super) fn apart(run: &Run<'_>, rule: &Rule, sides: &[&Filter]) -> Option<Str
 impl Series {
     pub(super) fn of(
         run: &Run<'_>,
-        rule: &Rule,
+        rule: &ClaimRule,
         name: String,
         side: &Filter,
         points: &[String],
@@ -383,7 +383,7 @@ pub(super) fn is_of_system(trial: &Observation<'_>) -> bool {
 }
 
 /// The one cell that a filter lets through: its trials that count, or its limit.
-fn measured(run: &Run<'_>, rule: &Rule, filter: &Filter) -> Result<Measured, Lack> {
+fn measured(run: &Run<'_>, rule: &ClaimRule, filter: &Filter) -> Result<Measured, Lack> {
     if rule.figure == SUSTAINED {
         return sustained(run, rule, filter);
     }

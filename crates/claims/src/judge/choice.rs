@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::rule::{Claim, Filter, Part, Rule, Side};
+use crate::rule::{Claim, ClaimRule, Filter, Part, Side};
 
 /// The number of the alternative of each side.
 pub(crate) type Choice = BTreeMap<String, usize>;
@@ -60,7 +60,7 @@ fn chosen_name(claim: &Claim, name: &str, nth: usize) -> String {
 /// The cells of all rules of parts; of one choice among implementations, if it is given.
 pub(crate) fn filters_of(parts: &[Part], choice: Option<&Choice>) -> Vec<Filter> {
     let rules = parts.iter().flat_map(Part::rules);
-    let of_side = |rule: &Rule, side: &Side| {
+    let of_side = |rule: &ClaimRule, side: &Side| {
         let nth = choice.and_then(|choice| choice.get(side.chosen_by()).copied());
         let mut own = side.alternatives.iter().enumerate().collect::<Vec<_>>();
         own.retain(|(at, _)| nth.is_none_or(|nth| nth == *at));
@@ -68,7 +68,7 @@ pub(crate) fn filters_of(parts: &[Part], choice: Option<&Choice>) -> Vec<Filter>
             .map(|(_, own)| rule.cells(own))
             .collect::<Vec<_>>()
     };
-    let of_rule = |rule: &Rule| {
+    let of_rule = |rule: &ClaimRule| {
         let sides = rule.sides.iter().chain(&rule.against);
         sides
             .flat_map(|side| of_side(rule, side))

@@ -6,7 +6,7 @@ use super::cells::{self, Run, Series};
 use super::choice::Choice;
 use super::{gap, looks};
 use crate::decide::{Finding, Lack, Ways};
-use crate::rule::{Bounds, Filter, Judge, Points, Rule, Side};
+use crate::rule::{Bounds, ClaimRule, Filter, Judge, Points, Side};
 use crate::several::{all, any};
 
 /// One side, or the ratio or difference of two, along the axis.
@@ -20,7 +20,7 @@ pub(super) type Judged = Result<Finding, Lack>;
 
 /// A rule with a choice among its sides' implementations.
 pub(super) struct Judging<'a> {
-    pub(super) rule: &'a Rule,
+    pub(super) rule: &'a ClaimRule,
     pub(super) choice: &'a Choice,
     pub(super) run: &'a Run<'a>,
 }

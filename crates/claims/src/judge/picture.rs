@@ -6,7 +6,7 @@ use pubgauge_quantities::written::amount;
 use super::cells::{Measured, Series, points};
 use super::{lacking, lacks};
 use crate::curve::FEWEST;
-use crate::rule::{Claim, Filter, Rule};
+use crate::rule::{Claim, ClaimRule, Filter};
 
 use super::Run;
 
@@ -72,7 +72,7 @@ pub fn pictures(claim: &Claim, run: &Run<'_>) -> Vec<Picture> {
     drawn.collect()
 }
 
-fn curves(rule: &Rule, run: &Run<'_>) -> Vec<Curve> {
+fn curves(rule: &ClaimRule, run: &Run<'_>) -> Vec<Curve> {
     let mut sides: Vec<(String, &Filter)> = Vec::new();
     for side in rule.sides.iter().chain(&rule.against) {
         for filter in &side.alternatives {

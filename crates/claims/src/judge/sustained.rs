@@ -8,12 +8,16 @@ use pubgauge_quantities::written::amount;
 use super::cells::{Measured, Observation, Run, is_of_system};
 use crate::curve::{FEWEST, too_few};
 use crate::decide::Lack;
-use crate::rule::{Filter, Rule};
+use crate::rule::{ClaimRule, Filter};
 
 /// Between which values of its axis a system gives way: at the largest that it sustains or above, and below the smallest
 /// that it does not. It sustains a value where three repeats at least count, and none is overloaded, lossy or broken; it
 /// does not where all are, three at least.
-pub(super) fn sustained(run: &Run<'_>, rule: &Rule, filter: &Filter) -> Result<Measured, Lack> {
+pub(super) fn sustained(
+    run: &Run<'_>,
+    rule: &ClaimRule,
+    filter: &Filter,
+) -> Result<Measured, Lack> {
     let axis = rule.along.as_deref().unwrap_or_default();
     let mut steps: BTreeMap<&str, Vec<&Observation<'_>>> = BTreeMap::new();
     for trial in run.trials.iter().filter(|t| t.cell.passes(filter)) {

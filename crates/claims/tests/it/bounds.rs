@@ -4,7 +4,7 @@ use crate::planted;
 
 use planted::{World, above, claim, found, null, rule};
 use pubgauge_claims::Outcome::{CannotTell, DoesNotHold, Holds};
-use pubgauge_claims::{Bounds, Judge, Rule, Steps};
+use pubgauge_claims::{Bounds, ClaimRule, Judge, Steps};
 
 const N: u32 = 5;
 
@@ -90,7 +90,7 @@ fn enough_valid_repeats_need_no_bound() {
 
 #[test]
 fn a_bound_is_of_deliveries_alone() {
-    let latency = Rule {
+    let latency = ClaimRule {
         figure: "latency.p50".into(),
         ..rule(&["a", "b"], above(1.0))
     };

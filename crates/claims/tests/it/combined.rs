@@ -6,13 +6,13 @@ use crate::planted;
 use planted::{World, above, claim, found, null, rule, side};
 use pubgauge_claims::Outcome::{CannotTell, Depends, DoesNotHold, Holds, NotApplicable};
 use pubgauge_claims::{
-    Bounds, Claim, Filter, Group, Judge, Needs, Part, Points, Rule, Side, Steps,
+    Bounds, Claim, ClaimRule, Filter, Group, Judge, Needs, Part, Points, Side, Steps,
 };
 
 const SIZES: [&str; 4] = ["64B", "1KiB", "4KiB", "16KiB"];
 const N: u32 = 8;
 
-fn one(rule: Rule) -> Claim {
+fn one(rule: ClaimRule) -> Claim {
     claim(vec![rule])
 }
 
@@ -40,7 +40,7 @@ fn levels(world: &mut World, sd: f64, of: &[(&str, [f64; 4])]) {
 /// The systems with the largest and the smallest value need not be the same at all points.
 #[test]
 fn the_gap_between_the_largest_and_the_smallest() {
-    let falls = one(Rule {
+    let falls = one(ClaimRule {
         gap: true,
         ..rule(&["a", "b", "c", "d"], Judge::Falls(steps(0.0, false)))
     });
@@ -88,7 +88,7 @@ fn the_gap_between_the_largest_and_the_smallest() {
         );
     });
     // Against a bound.
-    let bound = one(Rule {
+    let bound = one(ClaimRule {
         gap: true,
         along: None,
         filter: Filter::from([("payload".into(), vec!["64B".into()])]),
@@ -109,7 +109,7 @@ fn the_gap_between_limits() {
         world.limit("a", 90.0, 100.0);
         world.limit("b", 9.0, 10.0);
         world.limit("c", 50.0, 60.0);
-        world.outcome(Rule {
+        world.outcome(ClaimRule {
             figure: "limit".into(),
             along: None,
             gap: true,
@@ -123,7 +123,7 @@ fn the_gap_between_limits() {
 
 #[test]
 fn differences_that_rise() {
-    let rises = one(Rule {
+    let rises = one(ClaimRule {
         against: vec![side("b")],
         ..rule(&["a"], Judge::Rises(steps(0.0, true)))
     });
@@ -141,7 +141,7 @@ fn differences_that_rise() {
     found(Holds, &rises, with([1.0, 10.0, 10.0, 60.0]));
     found(DoesNotHold, &rises, with([1.0, 30.0, 10.0, 90.0]));
     // A tolerance in the figure's unit.
-    let tolerant = one(Rule {
+    let tolerant = one(ClaimRule {
         against: vec![side("b")],
         ..rule(&["a"], Judge::Rises(steps(15.0, true)))
     });
@@ -200,7 +200,7 @@ fn records(w: &mut World, system: &str, (from, to): (f64, f64), sd: f64, count: 
 
 #[test]
 fn the_last_quarter_over_the_first() {
-    let grows = one(Rule {
+    let grows = one(ClaimRule {
         figure: "latency.p50.growth".into(),
         along: None,
         ..rule(&["a"], Judge::Value(Bounds::above(1.0)))
@@ -215,7 +215,7 @@ fn the_last_quarter_over_the_first() {
 
 #[test]
 fn coefficients_of_variation() {
-    let steadier = one(Rule {
+    let steadier = one(ClaimRule {
         figure: "delivered-rate.cv".into(),
         along: None,
         ..rule(&["a", "b"], Judge::Ratio(Bounds::below(1.0)))
@@ -232,7 +232,7 @@ fn coefficients_of_variation() {
     null(&steadier, of(0.05, 0.05));
 }
 
-fn part(name: &str, rule: Rule) -> Part {
+fn part(name: &str, rule: ClaimRule) -> Part {
     Part {
         name: name.into(),
         rule: Some(rule),
@@ -330,7 +330,7 @@ fn one_implementation_for_all_sides() {
             .to_vec(),
     };
     let pair = |choice| {
-        one(Rule {
+        one(ClaimRule {
             along: None,
             sides: vec![of("multicast", "1KiB", choice), of("base", "64B", choice)],
             ..rule(&[], above(1.0))
@@ -365,7 +365,7 @@ fn ranges_of_values() {
     // Nothing of it was measured.
     found(CannotTell, &order("32KiB.."), &small);
     // Points in a range are those of the run, in rising order.
-    let mean = Rule {
+    let mean = ClaimRule {
         points: Points::Mean,
         ..rule(&["a", "b"], above(1.0))
     };
@@ -395,7 +395,7 @@ fn spreads_over_an_axis_of_names() {
     );
     null(&one(spread.clone()), plant([100.0, 101.0, 99.0, 100.0]));
     // A slope has none there.
-    let slope = Rule {
+    let slope = ClaimRule {
         judge: Judge::Slope { linear: false },
         ..spread
     };

@@ -6,7 +6,7 @@ use crate::planted;
 use planted::{World, above, claim, found, null, rule, seldom, tally};
 use pubgauge_claims::Outcome::{CannotTell, DoesNotHold, Holds};
 use pubgauge_claims::several::all;
-use pubgauge_claims::{Bounds, Claim, Count, Finding, Judge, Points, Rule, Steps};
+use pubgauge_claims::{Bounds, Claim, ClaimRule, Count, Finding, Judge, Points, Steps};
 
 const SIZES: [&str; 5] = ["32B", "64B", "128B", "256B", "512B"];
 const ALL: [&str; 9] = [
@@ -14,7 +14,7 @@ const ALL: [&str; 9] = [
 ];
 const N: u32 = 8;
 
-fn one(rule: Rule) -> Claim {
+fn one(rule: ClaimRule) -> Claim {
     claim(vec![rule])
 }
 
@@ -70,7 +70,7 @@ fn order_at_every_point() {
 #[test]
 fn some_point_and_the_mean() {
     let some = |points| {
-        one(Rule {
+        one(ClaimRule {
             points,
             ..rule(&["a", "b"], above(1.0))
         })
@@ -98,7 +98,7 @@ fn some_point_and_the_mean() {
 #[test]
 fn span_strict_and_wide() {
     let span = |wide| {
-        one(Rule {
+        one(ClaimRule {
             wide,
             ..rule(
                 &["a", "b"],
@@ -247,7 +247,7 @@ fn rises_and_falls() {
 #[test]
 fn crossing() {
     let cross = |wide| {
-        one(Rule {
+        one(ClaimRule {
             wide,
             ..rule(&["a", "b"], Judge::Cross("512B".into(), "2KiB".into()))
         })
@@ -287,7 +287,7 @@ fn crossing() {
 fn jumps() {
     let rates = ["200/s", "400/s", "600/s", "800/s", "1000/s"];
     let jump = |wide| {
-        one(Rule {
+        one(ClaimRule {
             wide,
             ..rule(&["a"], Judge::Jump("400/s".into(), "600/s".into()))
         })
@@ -366,7 +366,7 @@ fn seconds(world: &mut World, system: &str, sd: f64, count: usize) {
 
 #[test]
 fn spreads() {
-    let spread = one(Rule {
+    let spread = one(ClaimRule {
         along: None,
         ..rule(&["a", "b"], Judge::Spread(Bounds::above(1.0)))
     });
@@ -430,7 +430,7 @@ fn values_and_differences() {
 #[test]
 fn ablations_in_turns() {
     let pair = |paired| {
-        one(Rule {
+        one(ClaimRule {
             paired,
             along: None,
             ..rule(&["turbo", "base"], above(1.0))
@@ -458,7 +458,7 @@ fn ablations_in_turns() {
 
 #[test]
 fn limits_of_searches() {
-    let order = Rule {
+    let order = ClaimRule {
         figure: "limit".into(),
         along: None,
         ..rule(&["a", "b"], above(1.0))
@@ -485,7 +485,7 @@ fn limits_of_searches() {
 
 #[test]
 fn counts_are_exact() {
-    let none = Rule {
+    let none = ClaimRule {
         along: None,
         figure: "lost".into(),
         ..rule(&["a"], Judge::Count(Count::Exactly(0.0)))
@@ -503,7 +503,7 @@ fn counts_are_exact() {
     assert_eq!(clean.outcome, Holds);
     assert_eq!(clean.ours, "a: 0 of 3000: a share of at most 0.001");
     // Not of deliveries: what a system supports, calls that it makes.
-    let supported = Rule {
+    let supported = ClaimRule {
         figure: "supports multicast".into(),
         ..none.clone()
     };
@@ -515,7 +515,7 @@ fn counts_are_exact() {
         (DoesNotHold, "a: 2 in repeat 2")
     );
     assert_eq!(counted(&[0.0, 0.0]).outcome(none.clone()), CannotTell);
-    let some = Rule {
+    let some = ClaimRule {
         judge: Judge::Count(Count::Above(0.0)),
         ..none
     };

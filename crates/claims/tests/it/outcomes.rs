@@ -7,7 +7,7 @@ use pubgauge_claims::Outcome::{
     CannotTell, Depends, DoesNotHold, Holds, InPart, StandInDoesNotHold, StandInHolds,
     StandInInPart,
 };
-use pubgauge_claims::{Claim, Judge, Points, Rule, Side};
+use pubgauge_claims::{Claim, ClaimRule, Judge, Points, Side};
 
 const SIZES: [&str; 4] = ["64B", "1KiB", "4KiB", "16KiB"];
 const N: u32 = 6;
@@ -74,7 +74,7 @@ fn implementations() -> Claim {
             .map(|system| side(system).alternatives.remove(0))
             .to_vec(),
     };
-    claim(vec![Rule {
+    claim(vec![ClaimRule {
         sides: vec![both("dds", ["c", "f"]), both("mqtt", ["q0", "q2"])],
         points: Points::Joint,
         ..rule(&[], above(1.0))
@@ -131,7 +131,7 @@ fn a_stand_in_says_so() {
 #[test]
 fn together_the_points_of_an_axis_decide() {
     let joint = |judge| {
-        claim(vec![Rule {
+        claim(vec![ClaimRule {
             points: Points::Joint,
             ..rule(&["a", "b"], judge)
         }])

@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::planted;
 
 use planted::{World, above, cell, claim, rule};
-use pubgauge_claims::{CellKey, Claim, Finding, Outcome, Rule, open};
+use pubgauge_claims::{CellKey, Claim, ClaimRule, Finding, Outcome, open};
 
 const SIZES: [&str; 2] = ["64B", "1KiB"];
 const FIRST: u32 = 5;
 /// Rounds after the first; each doubles the repeats.
 const ROUNDS: u32 = 4;
 
-fn at(size: &str) -> Rule {
+fn at(size: &str) -> ClaimRule {
     let mut at = rule(&["a", "b"], above(1.0));
     at.filter.insert("payload".into(), vec![size.into()]);
     at

@@ -4,7 +4,7 @@ use crate::planted;
 
 use planted::{World, above, claim, found, null, rule};
 use pubgauge_claims::Outcome::{CannotTell, DoesNotHold, Holds};
-use pubgauge_claims::{Bounds, Claim, Judge, LOSS_FREE, Points, Rule, SUSTAINED};
+use pubgauge_claims::{Bounds, Claim, ClaimRule, Judge, LOSS_FREE, Points, SUSTAINED};
 
 const STEPS: [&str; 5] = ["2", "4", "8", "12", "16"];
 
@@ -21,7 +21,7 @@ fn steps(world: &mut World, system: &str, limit: f64, beyond: &str) {
 }
 
 fn sustains(sides: &[&str], judge: Judge) -> Claim {
-    claim(vec![Rule {
+    claim(vec![ClaimRule {
         figure: SUSTAINED.into(),
         ..rule(sides, judge)
     }])
@@ -108,7 +108,7 @@ fn normal(share: f64) -> f64 {
 }
 
 fn share_is(bounds: Bounds) -> Claim {
-    claim(vec![Rule {
+    claim(vec![ClaimRule {
         figure: LOSS_FREE.into(),
         points: Points::Mean,
         ..rule(&["a"], Judge::Value(bounds))

@@ -6,7 +6,7 @@ use crate::planted;
 use planted::{World, above, claim, rule, side};
 use proptest::prelude::*;
 use pubgauge_claims::Outcome::{CannotTell, Depends, DoesNotHold, Holds, InPart, NotApplicable};
-use pubgauge_claims::{Bounds, Count, Judge, Needs, Points, Rule, Steps};
+use pubgauge_claims::{Bounds, ClaimRule, Count, Judge, Needs, Points, Steps};
 
 fn two(truth: f64, repeats: u32) -> World {
     let mut world = World::new(7);
@@ -113,7 +113,7 @@ fn an_overloaded_trial_is_not_left_out() {
         found.reason
     );
     // Unless the claim is about overload.
-    let over = Rule {
+    let over = ClaimRule {
         verdicts: vec!["valid".into(), "overloaded".into()],
         ..order.clone()
     };
@@ -130,7 +130,7 @@ fn a_cell_that_the_rule_is_not_about_is_left_out() {
     for trial in world.trials.iter_mut().filter(|t| t.cell.system == "b") {
         trial.figures.value = 0.0;
     }
-    let none_lost = |sides: &[&str]| Rule {
+    let none_lost = |sides: &[&str]| ClaimRule {
         leave_out: vec!["overloaded".into()],
         ..rule(sides, Judge::Count(Count::Exactly(0.0)))
     };
@@ -153,7 +153,7 @@ fn a_cell_that_the_rule_is_not_about_is_left_out() {
 
 #[test]
 fn a_filter_that_is_not_clear_is_not_guessed() {
-    let loose = Rule {
+    let loose = ClaimRule {
         along: None,
         ..rule(&["a", "b"], above(1.0))
     };
@@ -178,7 +178,7 @@ fn implementations_must_agree() {
         side("a").alternatives.remove(0),
         side("b").alternatives.remove(0),
     ];
-    let ratio = Rule {
+    let ratio = ClaimRule {
         sides: vec![both, side("c")],
         ..rule(&[], above(1.0))
     };
@@ -209,7 +209,7 @@ fn parts() {
     let holds = rule(&["a", "b"], above(1.0));
     let fails = rule(&["b", "a"], above(1.0));
     let missing = rule(&["a", "c"], above(1.0));
-    let judged = |rules: Vec<Rule>| two(5.0, 5).judge(&claim(rules));
+    let judged = |rules: Vec<ClaimRule>| two(5.0, 5).judge(&claim(rules));
     assert_eq!(judged(vec![holds.clone(), holds.clone()]).outcome, Holds);
     let one_fails = judged(vec![missing.clone(), fails.clone(), holds.clone()]);
     assert_eq!(one_fails.outcome, InPart);
@@ -353,10 +353,10 @@ proptest! {
     #[test]
     fn what_cannot_both_hold_does_not(figures in random()) {
         let world = world(&figures);
-        let holds = |rule: &Rule| world.outcome(rule.clone()) == Holds;
+        let holds = |rule: &ClaimRule| world.outcome(rule.clone()) == Holds;
         let k02 = rule(&["zmq", "dds", "mqtt"], above(1.0));
-        let k05a = Rule { wide: true, ..rule(&["zmq", "dds"], Judge::Cross("64B".into(), "8KiB".into())) };
-        let against = |one: &str, others: &[&str], points| Rule {
+        let k05a = ClaimRule { wide: true, ..rule(&["zmq", "dds"], Judge::Cross("64B".into(), "8KiB".into())) };
+        let against = |one: &str, others: &[&str], points| ClaimRule {
             against: others.iter().map(|name| side(name)).collect(),
             points,
             ..rule(&[one], above(1.0))
@@ -367,7 +367,7 @@ proptest! {
             prop_assert!(!(holds(&k30) && holds(other)), "{:?}", figures);
         }
         // K21 and K22 say that throughput falls at both fan-outs, K37 that it rises at one.
-        let falls = |system: &str| Rule {
+        let falls = |system: &str| ClaimRule {
             points: Points::Mean,
             ..rule(&[system, "dds"], Judge::Ratio(Bounds::below(1.0)))
         };
@@ -410,7 +410,7 @@ fn each_of_the_claims_can_hold() {
     let k02 = rule(&["zmq", "dds", "mqtt"], above(1.0));
     assert_eq!(order([4.0, 2.0, 1.0]).outcome(k02.clone()), Holds);
     assert_eq!(order([2.0, 4.0, 1.0]).outcome(k02), DoesNotHold);
-    let k30 = Rule {
+    let k30 = ClaimRule {
         against: vec![side("zmq"), side("mqtt")],
         ..rule(&["dds"], above(1.0))
     };

@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 use common::{Broker, Publisher, text};
 use feed::{Feed, PAYLOAD};
 use pubgauge_collect::config::{Given, read};
-use pubgauge_collect::{Collector, Notice, Until, names};
+use pubgauge_collect::{Collector, EndsAfter, Notice, names};
 use pubgauge_driver::Reliability;
 use pubgauge_testing::bench::process::{Process, tell};
 use pubgauge_testing::bench::{arguments, cpu, parse, run_parts};
@@ -67,7 +67,7 @@ fn collect(file: &Path, processor: &str) {
         _ => {}
     };
     let collector = Collector::new(config, names::system(), Arc::new(watch)).expect("a collector");
-    let ended = collector.run(Until::default(), &AtomicBool::new(false));
+    let ended = collector.run(EndsAfter::default(), &AtomicBool::new(false));
     ended.expect("it collects");
 }
 

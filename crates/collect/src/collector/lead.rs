@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-use super::{Collector, Until};
+use super::{Collector, EndsAfter};
 use crate::Error;
 use crate::clock::unix_ns;
 use crate::files::hour_of;
@@ -53,7 +53,7 @@ impl Loop {
         (self.collector.watch)(notice);
     }
 
-    pub(super) fn run(&mut self, until: Until, stop: &AtomicBool) -> Result<(), Error> {
+    pub(super) fn run(&mut self, until: EndsAfter, stop: &AtomicBool) -> Result<(), Error> {
         while !stop.load(Relaxed) && !self.is_over(until) {
             let now = Instant::now();
             self.collector.status.turned(now);
@@ -87,7 +87,7 @@ impl Loop {
         down.count() + nowhere.count()
     }
 
-    fn is_over(&mut self, until: Until) -> bool {
+    fn is_over(&mut self, until: EndsAfter) -> bool {
         if self.out_of_reach() == 0 {
             self.reached_at = Instant::now();
         }

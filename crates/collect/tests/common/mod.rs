@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use pubgauge_collect::config::Given;
 use pubgauge_collect::store::Credentials;
 use pubgauge_collect::{
-    Collector, Config, Notice, Reloads, Status, Summary, Until, files, names, verify,
+    Collector, Config, EndsAfter, Notice, Reloads, Status, Summary, files, names, verify,
 };
 use pubgauge_driver::{ClientId, Reliability, Settings, Target, TopicId};
 use pubgauge_driver_mqtt::MqttDriver;
@@ -166,10 +166,10 @@ pub struct Collecting {
 
 impl Collecting {
     pub fn begin(config: Config) -> Collecting {
-        Collecting::with(config, names::system(), Until::default())
+        Collecting::with(config, names::system(), EndsAfter::default())
     }
 
-    pub fn with(config: Config, look_up: names::LookUp, until: Until) -> Collecting {
+    pub fn with(config: Config, look_up: names::LookUp, until: EndsAfter) -> Collecting {
         let notices = Arc::<Mutex<Vec<Notice>>>::default();
         let told = notices.clone();
         let watch = move |notice: &Notice| told.lock().unwrap().push(notice.clone());

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
-use pubgauge_collect::{Notice, Until, names};
+use pubgauge_collect::{EndsAfter, Notice, names};
 use pubgauge_driver::Reliability;
 
 use crate::common::*;
@@ -29,7 +29,7 @@ fn each_address_of_a_name_is_a_broker_and_one_that_is_gone_is_still_collected() 
     let rest = "topics = [\"t/#\"]\n[session]\nresolve-every = \"1s\"";
     let (known, look_up) = name_service(&addresses[..1]);
     let config = || config(&data, &["mqtt://fleet.example".into()], rest);
-    let collecting = Collecting::with(config(), look_up, Until::default());
+    let collecting = Collecting::with(config(), look_up, EndsAfter::default());
     collecting.connected(1);
     known.lock().unwrap().push(addresses[1].parse().unwrap());
     collecting.connected(2);
@@ -62,7 +62,7 @@ fn each_address_of_a_name_is_a_broker_and_one_that_is_gone_is_still_collected() 
     first.skip(2000);
     first.publish("t/a", 50, 50);
     let (_, look_up) = name_service(&addresses[1..]);
-    let again = Collecting::with(config(), look_up, Until::default());
+    let again = Collecting::with(config(), look_up, EndsAfter::default());
     again.told("the address is gone", gone);
     again.stored(50);
     again.end();
@@ -103,7 +103,7 @@ fn an_address_whose_session_has_expired_is_given_up() {
     let (known, look_up) = name_service(&[broker.address(), closed.clone()]);
     let rest = "topics = [\"t/#\"]\n[session]\nresolve-every = \"1s\"\nexpiry = \"1s\"";
     let config = config(&data, &["mqtt://fleet.example".into()], rest);
-    let collecting = Collecting::with(config, look_up, Until::default());
+    let collecting = Collecting::with(config, look_up, EndsAfter::default());
     collecting.connected(1);
     until("two brokers", || collecting.status.brokers().len() == 2);
     known.lock().unwrap().pop();

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::process::Command;
 use std::time::Duration;
 
-use pubgauge_collect::{Notice, Until, names};
+use pubgauge_collect::{EndsAfter, Notice, names};
 use pubgauge_driver::Reliability;
 use pubgauge_testing::sequence;
 
@@ -149,17 +149,17 @@ fn what_comes_while_the_collector_is_away_is_kept_for_it() {
     let mut publisher = Publisher::on(&broker, Reliability::AtLeastOnce);
     let sent = publisher.publish("t/a", 3000, 300);
     // It ends by itself once it has all.
-    let until = Until {
+    let until = EndsAfter {
         messages: Some(3000),
-        ..Until::default()
+        ..EndsAfter::default()
     };
     let second = Collecting::with(config(&data, &[broker.url()], rest), names::system(), until);
     second.told("the session from before", is_new(false));
     assert_eq!(second.ended().messages, 3000);
     assert_eq!(numbers(&data).into_keys().collect::<BTreeSet<_>>(), sent);
-    let quiet = Until {
+    let quiet = EndsAfter {
         quiet: Some(Duration::from_millis(300)),
-        ..Until::default()
+        ..EndsAfter::default()
     };
     let third = Collecting::with(config(&data, &[broker.url()], rest), names::system(), quiet);
     assert_eq!(third.ended().messages, 0);

@@ -132,7 +132,7 @@ fn without_the_store_it_does_not_begin() {
     let collector = Collector::new(config, names::system(), Arc::new(|_| {})).unwrap();
     let stop = std::sync::atomic::AtomicBool::new(false);
     let error = collector
-        .run(pubgauge_collect::Until::default(), &stop)
+        .run(pubgauge_collect::EndsAfter::default(), &stop)
         .unwrap_err();
     assert!(
         !error.is_input && error.what.contains("s3://fleet/raw/collectors/c/"),

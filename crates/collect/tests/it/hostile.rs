@@ -32,7 +32,8 @@ fn each_wrong_answer_is_told_and_a_real_broker_beside_it_is_collected() {
     let broker = Broker::start();
     // CONNACK that accepts, under MQTT 5.
     const ACCEPTS: &[u8] = &[0x20, 3, 0, 0, 0];
-    let cases: [(&[u8], &str); 8] = [
+    let cases: [(&[u8], &str); 9] = [
+        (b"", "does this port speak TLS"),
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", "is it an MQTT server"),
         (&[0x15, 3, 3, 0, 2, 2, 70], "speaks TLS"),
         (&[0x20, 3, 0, 0x87, 0], "not authorized"),

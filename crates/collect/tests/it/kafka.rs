@@ -241,7 +241,7 @@ mod long {
         .unwrap();
         let stop = std::sync::atomic::AtomicBool::new(false);
         let error = collector
-            .run(pubgauge_collect::Until::default(), &stop)
+            .run(pubgauge_collect::EndsAfter::default(), &stop)
             .unwrap_err();
         assert!(
             error.what.ends_with("/fleet: there is no such topic"),

@@ -6,7 +6,7 @@ use pubgauge_results::{Distribution, Trial};
 use super::chart::{Chart, ChartKind, LimitLine, NOISE, Value, columns, interval, row};
 use crate::Logs;
 use crate::lists::unique;
-use crate::summary::{Cell, Workload};
+use crate::summary::{Cell, WorkloadCells};
 
 /// Percentiles of latency: name and quantile.
 const PERCENTILES: [(&str, f64); 5] = [
@@ -21,7 +21,7 @@ const PERCENTILES: [(&str, f64); 5] = [
 const CURVE_POINTS: usize = 150;
 
 pub(super) fn figures(
-    workload: &Workload<'_>,
+    workload: &WorkloadCells<'_>,
     logs: &Logs,
     id: &dyn Fn(&str) -> String,
     lines: &[(Option<String>, LimitLine)],
@@ -41,7 +41,7 @@ pub(super) fn figures(
 }
 
 /// Cells whose latencies can be quoted: flat out only valid ones; in others queues grow.
-fn quotable<'w, 'a>(workload: &'w Workload<'a>) -> impl Iterator<Item = &'w Cell<'a>> {
+fn quotable<'w, 'a>(workload: &'w WorkloadCells<'a>) -> impl Iterator<Item = &'w Cell<'a>> {
     let quoted = |cell: &&Cell<'_>| !cell.flat_out() || cell.valid().next().is_some();
     workload.cells.iter().filter(quoted)
 }
@@ -57,7 +57,7 @@ fn distribution<'t>(trial: &'t Trial, flow: Option<&str>) -> Option<&'t Distribu
 }
 
 fn percentiles(
-    workload: &Workload<'_>,
+    workload: &WorkloadCells<'_>,
     logs: &Logs,
     flow: Option<&str>,
     id: String,
@@ -132,7 +132,7 @@ fn percentiles(
     }
 }
 
-fn queueing(workload: &Workload<'_>) -> &'static str {
+fn queueing(workload: &WorkloadCells<'_>) -> &'static str {
     if workload.flat_out {
         " Flat out, latency shows how long the queues are, not how fast a system answers."
     } else {
@@ -140,7 +140,7 @@ fn queueing(workload: &Workload<'_>) -> &'static str {
     }
 }
 
-fn ecdf(workload: &Workload<'_>, logs: &Logs, id: String) -> Chart {
+fn ecdf(workload: &WorkloadCells<'_>, logs: &Logs, id: String) -> Chart {
     let mut rows = Vec::new();
     for cell in quotable(workload) {
         let points = curve(cell, logs, None).into_iter();
@@ -212,7 +212,7 @@ fn thin(points: Vec<(u64, f64)>) -> Vec<(f64, f64)> {
 }
 
 /// The trial of a workload whose noise is the median one.
-fn noise_trial<'a>(workload: &Workload<'a>) -> Option<&'a Trial> {
+fn noise_trial<'a>(workload: &WorkloadCells<'a>) -> Option<&'a Trial> {
     let mut trials: Vec<&Trial> = workload
         .cells
         .iter()

@@ -3,12 +3,12 @@
 use pubgauge_results::SeriesRecord;
 
 use super::chart::{Chart, ChartKind, ChartMark, Value, columns, row};
-use crate::summary::Workload;
+use crate::summary::WorkloadCells;
 
 /// The largest number of records in a figure; longer series are merged record by record.
 const SERIES_POINTS: usize = 240;
 
-pub(super) fn series(workload: &Workload<'_>, id: String) -> Chart {
+pub(super) fn series(workload: &WorkloadCells<'_>, id: String) -> Chart {
     let mut rows = Vec::new();
     let mut measured: f64 = 0.0;
     let mut end: f64 = 0.0;
@@ -84,7 +84,7 @@ pub(super) fn series(workload: &Workload<'_>, id: String) -> Chart {
 
 /// The windows of the measurement. Of adjacent ones only every other one is shaded, to show where they
 /// meet.
-fn windows(workload: &Workload<'_>) -> Vec<ChartMark> {
+fn windows(workload: &WorkloadCells<'_>) -> Vec<ChartMark> {
     let trials = workload.cells.iter().map(|cell| cell.typical());
     let first = trials.map(|trial| &trial.windows).find(|w| !w.is_empty());
     let mut marks: Vec<ChartMark> = Vec::new();

@@ -12,7 +12,7 @@ use crate::answers::{Carries, RowAnswer, WorkloadAnswer};
 use crate::glossary;
 use crate::lists::{grouped, unique};
 use crate::naming::GridPoint;
-use crate::summary::Workload;
+use crate::summary::WorkloadCells;
 
 /// The largest number of wins in the first section; with more, they are shown with their workloads.
 const WINS: usize = 12;
@@ -185,7 +185,7 @@ fn mark(carries: Option<Carries>) -> Markup {
 }
 
 /// Each row with the figure that decided, its headroom, and its cost.
-pub(super) fn reasons(answer: &WorkloadAnswer, workload: &Workload<'_>) -> Markup {
+pub(super) fn reasons(answer: &WorkloadAnswer, workload: &WorkloadCells<'_>) -> Markup {
     let rows = workload.cells.iter().zip(&answer.rows);
     let lists = html! {
         @for (point, at) in workload.points.iter().enumerate() {

@@ -5,7 +5,7 @@ use pubgauge_results::Results;
 use crate::answers::WorkloadAnswer;
 use crate::charts::Chart;
 use crate::searches::Sought;
-use crate::summary::{Summary, Workload};
+use crate::summary::{Summary, WorkloadCells};
 
 /// The content of the page.
 pub(super) struct Page<'a> {
@@ -18,14 +18,14 @@ pub(super) struct Page<'a> {
     /// Searches for a limit.
     pub(super) searches: Vec<Sought<'a>>,
     /// The trials of each search.
-    pub(super) searched: Vec<Workload<'a>>,
+    pub(super) searched: Vec<WorkloadCells<'a>>,
     /// Of each search.
     pub(super) search_figures: Vec<Vec<Chart>>,
 }
 
 impl Page<'_> {
     /// What was measured: the workloads that are compared, and the trials of each search.
-    pub(super) fn measured(&self) -> impl Iterator<Item = &Workload<'_>> {
+    pub(super) fn measured(&self) -> impl Iterator<Item = &WorkloadCells<'_>> {
         self.summary.workloads.iter().chain(&self.searched)
     }
 

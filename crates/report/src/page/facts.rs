@@ -12,7 +12,7 @@ use super::html::{badge, badge_of, system_of, table};
 use crate::answers::Carries;
 use crate::columns::columns;
 use crate::lists::unique;
-use crate::summary::{Cell, Doubt, Workload};
+use crate::summary::{Cell, Doubt, WorkloadCells};
 use crate::{glossary, searches, summary};
 
 /// The largest number of groups of doubtful repeats with which they are unfolded.
@@ -54,7 +54,7 @@ pub(super) fn doubts(page: &Page<'_>) -> Markup {
     }
 }
 
-fn reasons(groups: &[(&Workload<'_>, &Cell<'_>, Doubt<'_>)]) -> Markup {
+fn reasons(groups: &[(&WorkloadCells<'_>, &Cell<'_>, Doubt<'_>)]) -> Markup {
     html! {
         details open[groups.len() <= OPEN_DOUBTS] {
             summary { "The reasons" }

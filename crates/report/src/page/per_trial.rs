@@ -5,7 +5,7 @@ use pubgauge_quantities::shown;
 use pubgauge_results::{Distribution, Trial};
 
 use super::html::{badge, system_of, table};
-use crate::summary::{Cell, Workload};
+use crate::summary::{Cell, WorkloadCells};
 
 /// A column: its heading, and the text of an entry.
 pub(super) type Column<T> = (&'static str, fn(&T) -> String);
@@ -30,7 +30,9 @@ pub(super) fn optional(distribution: &Option<Distribution>, scale: f64, quantile
 }
 
 /// All trials of a workload, each with its cell's label.
-pub(super) fn trials<'a>(workload: &'a Workload<'a>) -> impl Iterator<Item = (&'a str, &'a Trial)> {
+pub(super) fn trials<'a>(
+    workload: &'a WorkloadCells<'a>,
+) -> impl Iterator<Item = (&'a str, &'a Trial)> {
     let of = |cell: &'a Cell<'a>| cell.trials.iter().map(|trial| (&*cell.label, *trial));
     workload.cells.iter().flat_map(of)
 }
@@ -38,7 +40,7 @@ pub(super) fn trials<'a>(workload: &'a Workload<'a>) -> impl Iterator<Item = (&'
 /// A table of parts of each trial, with a heading; nothing without any. `names` head the columns of the parts' names,
 /// which `parts` gives with each.
 pub(super) fn per_trial<'a, T: 'a, const N: usize>(
-    workload: &'a Workload<'a>,
+    workload: &'a WorkloadCells<'a>,
     title: &str,
     names: [&str; N],
     columns: &[Column<T>],

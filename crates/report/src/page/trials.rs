@@ -13,7 +13,7 @@ use super::content::Page;
 use super::per_trial::{Column, at, optional, or_none, per_trial, time, trials};
 use super::windows;
 use crate::lists::unique;
-use crate::summary::Workload;
+use crate::summary::WorkloadCells;
 
 const OF_TRIALS: [Column<Trial>; 39] = [
     ("measured", |t| format!("{:.1} s", t.duration_s)),
@@ -164,7 +164,7 @@ pub(super) fn section(page: &Page<'_>) -> Markup {
 }
 
 /// The tables of flows, where there are several, and of their bursts.
-fn flows<'a>(workload: &'a Workload<'a>) -> Markup {
+fn flows<'a>(workload: &'a WorkloadCells<'a>) -> Markup {
     let named = |flow: &FlowFigures| [flow.name.clone()];
     let several = trials(workload).any(|(_, trial)| trial.flows.len() > 1);
     html! {
@@ -181,7 +181,7 @@ fn flows<'a>(workload: &'a Workload<'a>) -> Markup {
 }
 
 /// Hosts of given sizes, the fullest of each role, and what was used of them.
-fn sized_hosts(workload: &Workload<'_>) -> Vec<String> {
+fn sized_hosts(workload: &WorkloadCells<'_>) -> Vec<String> {
     let all = trials(workload).flat_map(|(label, trial)| {
         let fullest = HostRole::ALL.into_iter().filter_map(move |role| {
             let hosts = trial.sized_hosts.iter();
@@ -224,7 +224,7 @@ fn sized_hosts(workload: &Workload<'_>) -> Vec<String> {
 }
 
 /// The limits of systems and worker processes that the study sets, and those not held.
-fn limits(workload: &Workload<'_>) -> Vec<String> {
+fn limits(workload: &WorkloadCells<'_>) -> Vec<String> {
     let all = trials(workload).flat_map(|(label, trial)| {
         let of_system = trial.limits.as_ref().map(|l| (label, "instance", l));
         let of_client = trial.client_limits.as_ref();

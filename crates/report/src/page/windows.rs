@@ -6,7 +6,7 @@ use pubgauge_results::window::WindowFigures;
 use pubgauge_results::{FlowFigures, Trial};
 
 use super::per_trial::{Column, at, optional, or_none, per_trial, trials};
-use crate::summary::Workload;
+use crate::summary::WorkloadCells;
 
 const COLUMNS: [Column<WindowFigures>; 25] = [
     ("from", |w| format!("{:.3} s", w.from_s)),
@@ -37,7 +37,7 @@ const COLUMNS: [Column<WindowFigures>; 25] = [
 ];
 
 /// The table, if there are windows.
-pub(super) fn section<'a>(workload: &'a Workload<'a>) -> Markup {
+pub(super) fn section<'a>(workload: &'a WorkloadCells<'a>) -> Markup {
     let windows = |trial| all(trial).collect();
     html! {
         (per_trial(workload, "Windows", ["window", "flow"], &COLUMNS, windows))

@@ -7,7 +7,7 @@ use super::content::Page;
 use super::html::{badge, table};
 use super::{answer, asked};
 use crate::columns::{Column, columns};
-use crate::summary::{Cell, Workload};
+use crate::summary::{Cell, WorkloadCells};
 use crate::{crowd, glossary, hosts, network, on_request, shares, workload};
 
 /// Number of columns beyond which a table of results is set more closely.
@@ -47,7 +47,7 @@ pub(super) fn section(page: &Page<'_>, at: usize) -> Markup {
 /// What is told of single rows, and of all.
 fn sentences<'a>(
     page: &'a Page<'_>,
-    workload: &'a Workload<'_>,
+    workload: &'a WorkloadCells<'_>,
 ) -> impl Iterator<Item = String> + 'a {
     let cells = || workload.cells.iter();
     let on_network = cells().filter_map(|cell| network::sentence(page.results, cell));
@@ -59,7 +59,7 @@ fn sentences<'a>(
 }
 
 /// Buttons that choose the point which the figures show.
-fn points(workload: &Workload<'_>, at: usize) -> Markup {
+fn points(workload: &WorkloadCells<'_>, at: usize) -> Markup {
     html! {
         p class="points" role="group" aria-label={ "What the figures of " (workload.name) " show" } {
             "Figures show "
@@ -72,7 +72,7 @@ fn points(workload: &Workload<'_>, at: usize) -> Markup {
 }
 
 /// The table of results.
-fn results(workload: &Workload<'_>) -> Markup {
+fn results(workload: &WorkloadCells<'_>) -> Markup {
     let columns = columns(workload);
     let heads = [("system", ""), ("verdict", glossary::figure("verdict"))];
     let figures = columns.iter().map(|c| (c.name, glossary::figure(c.name)));

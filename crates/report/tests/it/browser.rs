@@ -18,6 +18,17 @@ fn figures_of(results: &Results, logs: &Logs) -> Vec<Chart> {
 }
 
 #[test]
+fn a_trial_that_did_not_run_has_no_memory() {
+    let (mut results, logs) = sample::run(1);
+    let is_memory = |figure: &Chart| figure.id.ends_with("-memory");
+    assert!(figures_of(&results, &logs).iter().any(is_memory));
+    for trial in &mut results.trials {
+        (trial.client_rss_bytes, trial.system_rss_bytes) = (0, None);
+    }
+    assert!(!figures_of(&results, &logs).iter().any(is_memory));
+}
+
+#[test]
 fn every_figure_is_drawn_and_saves_what_it_shows() {
     let (results, logs) = sample::run(5);
     let html = page(&results, &logs);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use pubgauge_claims::rule::{admits, range};
-use pubgauge_claims::{Filter, Needs, Rule};
+use pubgauge_claims::{ClaimRule, Filter, Needs};
 use pubgauge_study::{FULL, Plan, PlanOptions, PlannedTrial, Study};
 
 /// Claims of each paper: their letter, and how many there are.
@@ -85,7 +85,7 @@ fn is_recorded(plan: &Plan, cell: &Filter) -> bool {
 }
 
 /// The points of a rule's axis: those that it names, else all that its sides have.
-fn points(plan: &Plan, rule: &Rule, sides: &[Filter]) -> Vec<Filter> {
+fn points(plan: &Plan, rule: &ClaimRule, sides: &[Filter]) -> Vec<Filter> {
     let Some(axis) = rule.axis() else {
         return vec![Filter::new()];
     };

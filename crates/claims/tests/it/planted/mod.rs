@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use pubgauge_claims::{
-    Absent, Bounds, CellKey, Claim, Figures, Filter, Finding, Judge, Observation, Outcome, Part,
-    Points, Rule, Run, SearchedLimit, Side, judge,
+    Absent, Bounds, CellKey, Claim, ClaimRule, Figures, Filter, Finding, Judge, Observation,
+    Outcome, Part, Points, Run, SearchedLimit, Side, judge,
 };
 use rand::SeedableRng;
 use rand::rngs::StdRng;
@@ -147,7 +147,7 @@ impl World {
         })
     }
 
-    pub fn outcome(&self, rule: Rule) -> Outcome {
+    pub fn outcome(&self, rule: ClaimRule) -> Outcome {
         self.judge(&claim(vec![rule])).outcome
     }
 }
@@ -169,8 +169,8 @@ pub fn side(name: &str) -> Side {
     }
 }
 
-pub fn rule(sides: &[&str], judge: Judge) -> Rule {
-    Rule {
+pub fn rule(sides: &[&str], judge: Judge) -> ClaimRule {
+    ClaimRule {
         figure: "delivered-rate".into(),
         filter: Filter::new(),
         along: Some("payload".into()),
@@ -190,9 +190,9 @@ pub fn above(c: f64) -> Judge {
     Judge::Ratio(Bounds::above(c))
 }
 
-pub fn claim(rules: Vec<Rule>) -> Claim {
+pub fn claim(rules: Vec<ClaimRule>) -> Claim {
     let one = rules.len() == 1;
-    let part = |(at, rule): (usize, Rule)| Part {
+    let part = |(at, rule): (usize, ClaimRule)| Part {
         name: if one {
             String::new()
         } else {
