@@ -190,7 +190,9 @@ impl Peer {
             return format!("{shown}: the broker closed the connection");
         }
         let port = tls::wrong_port(shown);
-        format!("{shown}: the broker closed the connection before it answered CONNECT\n  hint: {port}")
+        format!(
+            "{shown}: the broker closed the connection before it answered CONNECT\n  hint: {port}"
+        )
     }
 
     /// What it tells when it is lost.

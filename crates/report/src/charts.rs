@@ -257,7 +257,9 @@ fn memory(workload: &WorkloadCells<'_>, id: String) -> Chart {
     const PARTS: [BarPart; 2] = [
         ("system", |t| Some(t.system_rss_bytes? as f64)),
         // A trial that did not run has no memory.
-        ("client", |t| Some(t.client_rss_bytes as f64).filter(|&bytes| bytes > 0.0)),
+        ("client", |t| {
+            Some(t.client_rss_bytes as f64).filter(|&bytes| bytes > 0.0)
+        }),
     ];
     Chart {
         id,

@@ -14,8 +14,8 @@ use pubgauge_driver::{OnFull, Reliability, Settings};
 use pubgauge_quantities::shown;
 
 pub use crate::model::Circumstances;
-use crate::model::{FlowFigures, Questions, SeriesRecord, Status, Trial, Verdict};
-use crate::network::full_link;
+use crate::model::{FlowFigures, Questions, Reason, SeriesRecord, Status, Trial, Verdict};
+use crate::network::{FULL, full_link};
 
 mod broken;
 mod carried;
@@ -47,7 +47,7 @@ pub fn failed(trial: &Trial) -> bool {
 /// Says, in words, that other programs left client and system too little of the machine, so that slow
 /// figures may be due to them. `None` if they did not.
 pub fn crowded(trial: &Trial) -> Option<String> {
-    client::crowded(trial)
+    client::crowded(trial).map(|reason| reason.text)
 }
 
 fn findings(trial: &Trial) -> Findings {
@@ -165,51 +165,54 @@ impl Judged<'_> {
 fn lossy(trial: &Trial, client: &client::Load, findings: &mut Findings) {
     for part in Judged::all(trial) {
         let (of, lost, expected) = (&part.of, part.lost, part.expected);
-        let mut losses = Vec::new();
+        let mut losses: Vec<(String, [(&str, u64); 2])> = Vec::new();
         if lost > 0 {
             let share = percent(lost, expected);
             let unconnected = match part.not_connected {
                 0 => String::new(),
                 n => format!("; {n} messages fell due while their publisher was not connected"),
             };
-            losses.push(format!(
+            let text = format!(
                 "{of}{lost} of {expected} expected deliveries were lost ({share}){unconnected}"
-            ));
+            );
+            losses.push((text, [("lost", lost), ("expected", expected)]));
         }
         if let Some(Questions {
             asked, unanswered, ..
         }) = part.questions.filter(|questions| questions.unanswered > 0)
         {
             let share = percent(unanswered, asked);
-            losses.push(format!(
-                "{of}{unanswered} of {asked} questions got no answer ({share})"
-            ));
+            let text = format!("{of}{unanswered} of {asked} questions got no answer ({share})");
+            losses.push((text, [("unanswered", unanswered), ("asked", asked)]));
         }
         losses.retain(|_| !part.losses_allowed(trial));
-        for reason in losses {
+        for (text, [few, all]) in losses {
             // Acknowledged messages are kept for a subscriber that has no time; others are not.
             let acknowledged = part
                 .settings
                 .reliability
                 .is_some_and(|r| !matches!(r, Reliability::AtMostOnce | Reliability::BestEffort));
             match client.subscriber_trouble(trial).filter(|_| !acknowledged) {
-                Some(trouble) => findings.add(
-                    Rule::LostByClient,
-                    client.subscribers_blame(),
-                    format!("{reason}, and the client may have let them fall: {trouble}"),
-                ),
-                None => findings.add(Rule::Lost, Status::Lossy, reason),
+                Some(trouble) => {
+                    let text = format!("{text}, and the client may have let them fall: {trouble}");
+                    let reason = Reason::new(Rule::LostByClient, text);
+                    let reason = reason.count(few.0, few.1).count(all.0, all.1);
+                    findings.add(client.subscribers_blame(), reason);
+                }
+                None => {
+                    let reason = Reason::new(Rule::Lost, text);
+                    let reason = reason.count(few.0, few.1).count(all.0, all.1);
+                    findings.add(Status::Lossy, reason);
+                }
             }
         }
         let repeats_allowed = part.settings.reliability == Some(Reliability::AtLeastOnce);
         if part.duplicated > 0 && !repeats_allowed {
             let again = part.duplicated;
-            let reason = "deliveries were duplicates, and the settings promise none";
-            findings.add(
-                Rule::Repeated,
-                Status::Lossy,
-                format!("{of}{again} {reason}"),
-            );
+            let text =
+                format!("{of}{again} deliveries were duplicates, and the settings promise none");
+            let reason = Reason::new(Rule::Repeated, text).count("duplicated", again);
+            findings.add(Status::Lossy, reason);
         }
     }
 }
@@ -229,7 +232,7 @@ fn overloaded(
     let queued = queue_at_end(trial) as f64;
     let grew = !behind || queued > thresholds::RISE_SHARE * trial.expected as f64;
     if let Some(growth) = growth.filter(|_| blameless && grew) {
-        findings.add(Rule::QueueGrew, Status::Overloaded, growth.to_string());
+        findings.add(Status::Overloaded, growth.reason());
     }
     if trial.under_way > 0 && blameless {
         let (under_way, expected) = (trial.under_way, trial.expected);
@@ -241,13 +244,16 @@ fn overloaded(
                 "the drain ended after {seconds:.1} s: the system never acknowledged their messages"
             )
         };
-        let reason = format!(
+        let text = format!(
             "{under_way} of {expected} expected deliveries ({}) were still under way when {end}: \
              latencies are known for the other {} alone",
             percent(under_way, expected),
             percent(expected - under_way, expected)
         );
-        findings.add(Rule::UnderWay, Status::Overloaded, reason);
+        let reason = Reason::new(Rule::UnderWay, text)
+            .count("under_way", under_way)
+            .count("expected", expected);
+        findings.add(Status::Overloaded, reason);
     }
     for part in parts {
         if part.is_left_unsent() {
@@ -255,9 +261,16 @@ fn overloaded(
         }
         if part.share(part.refused) > thresholds::UNSENT_SHARE && !part.losses_allowed(trial) {
             let (of, refused, offered) = (&part.of, part.refused, part.offered);
-            let share = percent(refused, offered);
-            let reason = format!("{of}{refused} of {offered} messages were refused ({share})");
-            findings.add(Rule::Refused, Status::Overloaded, reason);
+            let text = format!(
+                "{of}{refused} of {offered} messages were refused ({})",
+                percent(refused, offered)
+            );
+            let reason = Reason::new(Rule::Refused, text).limited(
+                "refused_share",
+                part.share(refused),
+                thresholds::UNSENT_SHARE,
+            );
+            findings.add(Status::Overloaded, reason);
         }
     }
 }
@@ -278,7 +291,8 @@ fn too_short(client: &client::Load, carried: &Carried, findings: &mut Findings) 
         && client.stalled.is_none()
         && !known
     {
-        findings.add(Rule::TooShort, Status::TooShort, why.clone());
+        let reason = Reason::new(Rule::TooShort, why).figure("needs_s", *needs_s);
+        findings.add(Status::TooShort, reason);
         findings.needs_s = Some(*needs_s);
     }
 }
@@ -296,63 +310,72 @@ fn unsent(trial: &Trial, part: &Judged<'_>, client: &client::Load, findings: &mu
         client.publishers_waiting * 100.0,
         client.share(),
     );
-    if part.client_was_behind(trial) {
+    let (status, rule, text) = if part.client_was_behind(trial) {
         let not_tried = part.not_tried;
-        let reason = format!(
+        let text = format!(
             "{unsent}: {not_tried} of them were never offered to the system, because the publishers were \
              behind: {load}"
         );
-        findings.add(Rule::UnsentByClient, client.publishers_blame(), reason);
+        (client.publishers_blame(), Rule::UnsentByClient, text)
     } else if client.publishers_short_of_time() || client.stalled.is_some() {
-        let reason = format!("{unsent}, and the publishers had little time: {load}");
-        findings.add(Rule::UnsentByClient, client.publishers_blame(), reason);
+        let text = format!("{unsent}, and the publishers had little time: {load}");
+        (client.publishers_blame(), Rule::UnsentByClient, text)
     } else {
-        let reason = format!("{unsent}, and the publishers had time: {load}");
-        findings.add(Rule::Unsent, Status::Overloaded, reason);
-    }
+        let text = format!("{unsent}, and the publishers had time: {load}");
+        (Status::Overloaded, Rule::Unsent, text)
+    };
+    let unsent_share = part.share(not_sent);
+    let reason = Reason::new(rule, text)
+        .limited("unsent_share", unsent_share, thresholds::UNSENT_SHARE)
+        .count("not_tried", part.not_tried)
+        .figure("running_share", trial.worker_load.publishers_running)
+        .figure("waiting_share", client.publishers_waiting);
+    findings.add(status, reason);
 }
 
 fn unsteady(trial: &Trial, client: &client::Load, findings: &mut Findings) {
     if client.stalled.is_none()
         && let Some(reason) = silent(trial)
     {
-        findings.add(Rule::SystemSilent, Status::Unsteady, reason);
+        findings.add(Status::Unsteady, reason);
     }
     if trial.circumstances.rate_varies_by_design {
         return;
     }
     if let Some(reason) = series::rate_unsteady(trial) {
-        findings.add(Rule::RateWanders, Status::Unsteady, reason);
+        findings.add(Status::Unsteady, reason);
     }
     if !trial.workload.flat_out
         && let Some(reason) = series::latency_unsteady(trial)
     {
-        findings.add(Rule::LatencyWanders, Status::Unsteady, reason);
+        findings.add(Status::Unsteady, reason);
     }
 }
 
 /// A system that delivered nothing for a good part of the measurement though it had messages.
-fn silent(trial: &Trial) -> Option<String> {
+fn silent(trial: &Trial) -> Option<Reason> {
     let silence = trial.longest_silence_ns as f64;
     let usual = trial.latency_ns.p50? as f64;
     let long = silence >= thresholds::SILENCE_FLOOR_NS
         && silence >= thresholds::SILENCE_SHARE * trial.duration_s * 1e9
         && silence > thresholds::SILENCE_FACTOR * usual;
     long.then(|| {
-        format!(
+        let text = format!(
             "the system stood still: nothing was delivered for {:.2} s although messages were under \
              way or due, against a median latency of {:.3} ms",
             silence / 1e9,
             usual / 1e6
-        )
+        );
+        let limit = thresholds::SILENCE_FACTOR * usual;
+        Reason::new(Rule::SystemSilent, text).limited("silence_ns", silence, limit)
     })
 }
 
 /// Where the system is blamed: adds that other programs may have taken its processors.
 fn others(trial: &Trial, findings: &mut Findings) {
     let blamed = findings.have_any(&[Status::Overloaded, Status::Unsteady]);
-    if let Some(words) = crowded(trial).filter(|_| blamed) {
-        findings.add(Rule::OthersBusy, Status::Unsteady, words);
+    if let Some(reason) = client::crowded(trial).filter(|_| blamed) {
+        findings.add(Status::Unsteady, reason);
     }
 }
 
@@ -360,12 +383,13 @@ fn others(trial: &Trial, findings: &mut Findings) {
 fn link(trial: &Trial, findings: &mut Findings) {
     let blamed = findings.have_any(&[Status::Overloaded, Status::Unsteady, Status::Lossy]);
     if let Some((link, share)) = full_link(trial).filter(|_| blamed) {
-        let words = format!(
+        let text = format!(
             "the link of {} was {:.0} % full: what was short is the link, not the system",
             link.host,
             100.0 * share
         );
-        findings.add(Rule::LinkFull, Status::Unsteady, words);
+        let reason = Reason::new(Rule::LinkFull, text).limited("link_share", share, FULL);
+        findings.add(Status::Unsteady, reason);
     }
 }
 

@@ -89,11 +89,26 @@ pub enum Rule {
     LinkFull,
 }
 
+/// A figure by which a rule applied.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DecidingFigure {
+    /// Its name. The end is the unit: `_share` (1 is the whole), `_ns`, `_s`, `_per_s`, `_cores`; without one a count.
+    pub figure: String,
+    /// Its value.
+    pub value: f64,
+    /// The limit of the rule, in the same unit; absent where the rule has none, or none of this figure alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<f64>,
+}
+
 /// A rule that applied.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Reason {
     /// The rule.
     pub rule: Rule,
+    /// The figures by which it applied. None where it has none, such as an exit status.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub figures: Vec<DecidingFigure>,
     /// What it found, in words with the figures that decided, on one line.
     pub text: String,
 }
@@ -101,8 +116,37 @@ pub struct Reason {
 impl Reason {
     /// A reason in these words.
     pub fn new(rule: Rule, text: impl Into<String>) -> Reason {
-        let text = text.into();
-        Reason { rule, text }
+        let (text, figures) = (text.into(), Vec::new());
+        Reason {
+            rule,
+            figures,
+            text,
+        }
+    }
+
+    /// With a figure that decided, and no limit.
+    pub fn figure(self, name: &str, value: f64) -> Reason {
+        self.decided(name, value, None)
+    }
+
+    /// With a count that decided, and no limit.
+    pub fn count(self, name: &str, count: u64) -> Reason {
+        self.figure(name, count as f64)
+    }
+
+    /// With a figure that is beyond this limit.
+    pub fn limited(self, name: &str, value: f64, limit: f64) -> Reason {
+        self.decided(name, value, Some(limit))
+    }
+
+    fn decided(mut self, name: &str, value: f64, limit: Option<f64>) -> Reason {
+        let figure = name.to_owned();
+        self.figures.push(DecidingFigure {
+            figure,
+            value,
+            limit,
+        });
+        self
     }
 }
 

@@ -2,8 +2,7 @@
 
 use super::findings::Findings;
 use super::{client, thresholds};
-use crate::model::Rule;
-use crate::model::{Connections, Status, Trial};
+use crate::model::{Connections, Reason, Rule, Status, Trial};
 
 /// Rules on the trial itself. Where the client is the reason, the trial is client-bound: the system
 /// is not to blame.
@@ -14,20 +13,23 @@ pub(super) fn broken(trial: &Trial, client: &client::Load, findings: &mut Findin
         Some(what) => Some(format!("the client ran out of {what}")),
         None => client.stalled.clone(),
     };
-    let blame = |findings: &mut Findings, rule, text: String| match &by_client {
-        Some(why) => findings.add(rule, Status::ClientBound, format!("{text}: {why}")),
-        None => findings.add(rule, Status::Broken, text),
+    let blame = |findings: &mut Findings, mut reason: Reason| match &by_client {
+        Some(why) => {
+            reason.text = format!("{}: {why}", reason.text);
+            findings.blame_client(reason);
+        }
+        None => findings.add(Status::Broken, reason),
     };
     if let Some(why) = &circumstances.not_run {
-        let text = format!("not run as planned: {why}");
+        let reason = Reason::new(Rule::NotRun, format!("not run as planned: {why}"));
         match circumstances.exhausted {
-            Some(_) => blame(findings, Rule::NotRun, text),
-            None => findings.add(Rule::NotRun, Status::Broken, text),
+            Some(_) => blame(findings, reason),
+            None => findings.add(Status::Broken, reason),
         }
     }
     for death in &circumstances.system_died {
-        let reason = format!("the system ended during the trial: {death}");
-        findings.add(Rule::SystemDied, Status::Broken, reason);
+        let text = format!("the system ended during the trial: {death}");
+        findings.add(Status::Broken, Reason::new(Rule::SystemDied, text));
     }
     let Connections {
         planned,
@@ -37,44 +39,52 @@ pub(super) fn broken(trial: &Trial, client: &client::Load, findings: &mut Findin
         ..
     } = trial.connections;
     if made < planned {
-        let reason = format!("{made} of {planned} connections were made");
-        blame(findings, Rule::Unconnected, reason);
+        let text = format!("{made} of {planned} connections were made");
+        let reason = Reason::new(Rule::Unconnected, text);
+        let [planned, made] = [u64::from(planned), u64::from(made)];
+        blame(
+            findings,
+            reason.count("made", made).count("planned", planned),
+        );
     }
     if lost > 0 && !circumstances.disconnects_allowed {
         let told = circumstances.not_run.as_deref().unwrap_or_default();
         // What the driver said of the first of them: what a server sent, or that it hung up.
         let first = trial.errors.first().filter(|why| !told.contains(*why));
         let first = first.map_or(String::new(), |why| format!("; first of all {why}"));
-        let reason =
-            format!("{lost} of {planned} connections were lost, {remade} made again{first}");
-        blame(findings, Rule::ConnectionsLost, reason);
+        let text = format!("{lost} of {planned} connections were lost, {remade} made again{first}");
+        let reason = Reason::new(Rule::ConnectionsLost, text);
+        blame(findings, reason.count("lost", u64::from(lost)));
     }
-    let mut add = |rule, reason: String| findings.add(rule, Status::Broken, reason);
+    let mut add = |reason| findings.add(Status::Broken, reason);
     let odd = &trial.odd;
     if odd.foreign > 0 {
         let what = "deliveries were not of this trial or not for that subscriber";
-        add(Rule::Foreign, format!("{} {what}", odd.foreign));
+        let reason = Reason::new(Rule::Foreign, format!("{} {what}", odd.foreign));
+        add(reason.count("foreign", odd.foreign));
     }
     if odd.corrupt > 0 {
-        let reason = format!("{} deliveries had a damaged body", odd.corrupt);
-        add(Rule::Corrupt, reason);
+        let text = format!("{} deliveries had a damaged body", odd.corrupt);
+        add(Reason::new(Rule::Corrupt, text).count("corrupt", odd.corrupt));
     }
     for check in trial.checks.iter().filter(|check| check.disagrees()) {
         let counts = check.counts.iter();
         let counts: Vec<String> = counts.map(|(who, n)| format!("{n} by {who}")).collect();
-        let reason = format!("{}: {}", check.what, counts.join(", "));
-        add(Rule::CountsDiffer, reason);
+        let text = format!("{}: {}", check.what, counts.join(", "));
+        let counts = check.counts.iter();
+        let reason = Reason::new(Rule::CountsDiffer, text);
+        add(counts.fold(reason, |reason, (who, n)| reason.count(who, *n)));
     }
     if circumstances.not_run.is_some() {
         return;
     }
     if trial.duration_s <= 0.0 {
-        let reason = "nothing was measured: the measurement lasted 0 s".to_owned();
-        add(Rule::NothingMeasured, reason);
+        let text = "nothing was measured: the measurement lasted 0 s";
+        add(Reason::new(Rule::NothingMeasured, text).figure("measured_s", trial.duration_s));
         return;
     }
     nothing(trial, &by_client, findings);
-    let mut add = |rule, reason: String| findings.add(rule, Status::Broken, reason);
+    let mut add = |reason| findings.add(Status::Broken, reason);
     // With a clock error too large for the median, arrivals before the sending time are normal.
     let clocks_count = trial.one_way.is_none() || trial.latency_ns.p50.is_some();
     let &Trial {
@@ -92,23 +102,27 @@ pub(super) fn broken(trial: &Trial, client: &client::Load, findings: &mut Findin
     } = trial;
     if clocks_count && odd.negative as f64 > thresholds::NEGATIVE_SHARE * delivered.max(1) as f64 {
         let early = format!("{} of {delivered} deliveries", odd.negative);
-        let reason = format!("{early} came before they were sent: the clocks cannot be trusted");
-        add(Rule::Clocks, reason);
+        let text = format!("{early} came before they were sent: the clocks cannot be trusted");
+        let share = odd.negative as f64 / delivered.max(1) as f64;
+        let reason = Reason::new(Rule::Clocks, text);
+        add(reason.limited("early_share", share, thresholds::NEGATIVE_SHARE));
     }
     let unique = delivered.checked_sub(duplicated);
     if unique.map(|unique| unique + under_way + lost) != Some(expected) {
-        let reason = format!(
+        let text = format!(
             "the counts do not add up: {delivered} delivered - {duplicated} duplicated + {under_way} under way \
              + {lost} lost is not {expected} expected"
         );
-        add(Rule::CountsDiffer, reason);
+        let reason = Reason::new(Rule::CountsDiffer, text);
+        add(reason.count("expected", expected));
     }
     if published + refused + not_connected + not_sent != offered {
-        let reason = format!(
+        let text = format!(
             "the counts do not add up: {published} published + {refused} refused + {not_connected} not connected \
              + {not_sent} not sent is not {offered} offered"
         );
-        add(Rule::CountsDiffer, reason);
+        let reason = Reason::new(Rule::CountsDiffer, text);
+        add(reason.count("offered", offered));
     }
 }
 
@@ -142,15 +156,23 @@ fn nothing(trial: &Trial, by_client: &Option<String>, findings: &mut Findings) {
             }
             (None, false) => (Status::Broken, String::new()),
         };
-        let reason = format!("the system took {due} in the measurement{because}");
-        findings.add(Rule::NothingTaken, status, reason);
+        let text = format!("the system took {due} in the measurement{because}");
+        let reason = Reason::new(Rule::NothingTaken, text);
+        findings.add(
+            status,
+            reason
+                .count("published", published)
+                .count("offered", offered),
+        );
     } else if offered == 0 && trial.workload.publishers > 0 {
         let seconds = trial.duration_s;
-        let reason = format!("nothing was measured: no message was due within {seconds} s");
-        findings.add(Rule::NothingMeasured, Status::Broken, reason);
+        let text = format!("nothing was measured: no message was due within {seconds} s");
+        let reason = Reason::new(Rule::NothingMeasured, text).count("offered", offered);
+        findings.add(Status::Broken, reason);
     }
     if expected > 0 && trial.lost == expected {
-        let reason = format!("none of {expected} expected deliveries arrived");
-        findings.add(Rule::NothingArrived, Status::Broken, reason);
+        let text = format!("none of {expected} expected deliveries arrived");
+        let reason = Reason::new(Rule::NothingArrived, text).count("expected", expected);
+        findings.add(Status::Broken, reason);
     }
 }

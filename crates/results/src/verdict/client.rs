@@ -6,7 +6,7 @@ use super::findings::Findings;
 use super::growth::Growth;
 use super::host::{self, AtEnd};
 use super::thresholds;
-use crate::model::{Rule, Status, Trial};
+use crate::model::{Reason, Rule, Status, Trial};
 use crate::network::full_link;
 
 /// Findings from the workers' load.
@@ -26,8 +26,8 @@ pub(super) struct Load {
     subscribers_host: Option<AtEnd>,
     /// How the client, or the machine, was stalled for a good part of the measurement.
     pub stalled: Option<String>,
-    /// How it was stalled for less, but long enough to make up the tail of the latencies.
-    spoils_tail: Option<String>,
+    /// The longest stall, however short.
+    still: Option<Still>,
     running_limit: f64,
     /// Processor time, in processors, to which the kernel held each worker process, where that is
     /// less than one.
@@ -86,7 +86,7 @@ impl Load {
             stalled: (still.as_ref())
                 .filter(|still| still.share >= thresholds::STALLED)
                 .map(words),
-            spoils_tail: still.as_ref().filter(|s| s.spoils_tail).map(words),
+            still,
             running_limit,
             held,
             system_full,
@@ -99,9 +99,16 @@ impl Load {
         if !self.system_full {
             self.waiting(trial, findings);
         }
-        if let Some(stalled) = self.stalled.as_ref().or(self.spoils_tail.as_ref()) {
-            let reason = "what was sent and received late then was the client's doing";
-            findings.blame_client(Rule::ClientStalled, format!("{stalled}: {reason}"));
+        // A shorter stall counts, too, if it is long enough to make up the tail of the latencies.
+        let counts = |still: &&Still| self.stalled.is_some() || still.spoils_tail;
+        if let Some(still) = self.still.as_ref().filter(counts) {
+            let stalled = words(still);
+            let text =
+                format!("{stalled}: what was sent and received late then was the client's doing");
+            let reason = Reason::new(Rule::ClientStalled, text)
+                .limited("stalled_share", still.share, still.limit())
+                .figure("longest_stall_ns", still.longest_ns as f64);
+            findings.blame_client(reason);
         }
         // Messages that the system, or a link, did not take in time left late for that reason.
         if !trial.workload.flat_out && !findings.has(Rule::Unsent) && !self.link_full {
@@ -112,7 +119,7 @@ impl Load {
     /// Why subscribers may not have read in time what was sent to them.
     pub fn subscriber_trouble(&self, trial: &Trial) -> Option<String> {
         if let Some(host) = self.subscribers_host.as_ref().filter(|host| host.is_full) {
-            Some(host.words.clone())
+            Some(host.reason.text.clone())
         } else if self.subscribers_full {
             Some(self.busy_subscriber(trial) + &self.share())
         } else {
@@ -171,7 +178,7 @@ impl Load {
             && !behind.iter().any(|rule| findings.has(*rule));
         let publishers = self.publishers_host.as_ref().filter(|_| system_kept_up);
         for host in publishers.into_iter().chain(&self.subscribers_host) {
-            findings.add(Rule::HostFull, host.status, host.words.clone());
+            findings.add(host.status, host.reason.clone());
         }
         if trial.circumstances.system_in_client {
             // A library's work and the worker's own cannot be told apart by load. A full worker is
@@ -179,22 +186,27 @@ impl Load {
             let busiest = load.publishers_running.max(load.subscribers_running);
             if !trial.workload.flat_out && busiest >= self.running_limit {
                 let busy = percent(busiest);
-                let reason = format!(
+                let text = format!(
                     "the busiest worker, which the system's library runs in, was busy {busy} of the \
                      time (limit {limit}{share})"
                 );
-                findings.blame_client(Rule::LibraryFull, reason);
+                let reason = Reason::new(Rule::LibraryFull, text);
+                findings.blame_client(reason.limited("running_share", busiest, self.running_limit));
             }
             return;
         }
         let at_end = self.publishers_host.is_some();
         if load.publishers_running >= self.running_limit && system_kept_up && !at_end {
             let ran = percent(load.publishers_running);
-            let reason = format!(
+            let text = format!(
                 "the busiest publishing worker ran {ran} of the time (limit {limit}{share}): the \
                  system could have taken more"
             );
-            findings.blame_client(Rule::PublisherFull, reason);
+            findings.blame_client(Reason::new(Rule::PublisherFull, text).limited(
+                "running_share",
+                load.publishers_running,
+                self.running_limit,
+            ));
         }
         if self.subscribers_full && self.subscribers_host.is_none() {
             let (busy, both) = (
@@ -202,11 +214,20 @@ impl Load {
                 percent(thresholds::FLAT_OUT_RUNNING),
             );
             let growth = growth.map_or(String::new(), |growth| format!("; {growth}"));
-            let reason = format!(
+            let text = format!(
                 "{busy} (limit {limit} running, {both} both{share}): what it did not take in time is \
                  not the system's doing{growth}"
             );
-            findings.blame_client(Rule::SubscriberFull, reason);
+            let running = load.subscribers_running;
+            let both = running + self.subscribers_waiting;
+            let reason = Reason::new(Rule::SubscriberFull, text)
+                .limited("running_share", running, self.running_limit)
+                .limited(
+                    "running_and_waiting_share",
+                    both,
+                    thresholds::FLAT_OUT_RUNNING,
+                );
+            findings.blame_client(reason);
         }
     }
 
@@ -236,12 +257,24 @@ impl Load {
         let limit = percent(thresholds::WAITING);
         let unknown = || "an unknown number".to_owned();
         let system_cores = system_cores.map_or_else(unknown, |cores| format!("{cores:.2}"));
-        let reason = format!(
+        let text = format!(
             "{machine} was the limit: the busiest workers waited for a processor {publishing} \
              (publishing) and {subscribing} (subscribing) of the time (limit {limit}); in use were \
              {client_cores:.2} cores by the client and {system_cores} by the system"
         );
-        findings.blame_client(Rule::MachineFull, reason);
+        let (limit, waited) = (thresholds::WAITING, "waiting_share");
+        let reason = Reason::new(Rule::MachineFull, text)
+            .limited(
+                &format!("publishers_{waited}"),
+                self.publishers_waiting,
+                limit,
+            )
+            .limited(
+                &format!("subscribers_{waited}"),
+                self.subscribers_waiting,
+                limit,
+            );
+        findings.blame_client(reason);
     }
 
     /// Lateness of the client itself in a paced trial.
@@ -275,23 +308,30 @@ impl Load {
             && median.is_some_and(|p50| half as f64 > thresholds::LAG_SHARE * p50 as f64)
             && (at_fault || by_noise(half, trial.noise_ns.p50))
         {
+            let limit_ns = thresholds::LAG_SHARE * median.unwrap_or(0) as f64;
+            let figure = ("send_lag_p50_ns", half as f64, limit_ns);
             let (half, median) = (time(half as f64), time(median.unwrap_or(0) as f64));
             let limit = percent(thresholds::LAG_SHARE);
-            let reason = format!(
+            let text = format!(
                 "half of all messages left more than {half} late{allowed}, against a median latency of \
                  {median} (limit {limit})"
             );
-            findings.add(Rule::ClientLate, self.publishers_blame(), reason);
+            let reason = Reason::new(Rule::ClientLate, text);
+            let reason = reason.limited(figure.0, figure.1, figure.2);
+            findings.add(self.publishers_blame(), reason);
         } else if tail > thresholds::LAG_TAIL_FLOOR_NS
             && own_tail.is_some_and(|p99| tail > p99)
             && (at_fault || by_noise(tail, trial.noise_ns.p99))
         {
+            let figure = ("send_lag_p99_ns", tail as f64, own_tail.unwrap_or(0) as f64);
             let (tail, own_tail) = (time(tail as f64), time(own_tail.unwrap_or(0) as f64));
-            let reason = format!(
+            let text = format!(
                 "the tail is the client's own: 1 % of messages left more than {tail} late{allowed}, and \
                  the system's part of the latency is {own_tail} at the 99th percentile"
             );
-            findings.add(Rule::ClientLate, self.publishers_blame(), reason);
+            let reason = Reason::new(Rule::ClientLate, text);
+            let reason = reason.limited(figure.0, figure.1, figure.2);
+            findings.add(self.publishers_blame(), reason);
         }
     }
 }
@@ -312,6 +352,17 @@ struct Still {
     longest_ns: u64,
     /// Whether the tail of the latencies may consist of nothing else.
     spoils_tail: bool,
+}
+
+impl Still {
+    /// The share from which it counts.
+    fn limit(&self) -> f64 {
+        if self.share >= thresholds::STALLED {
+            thresholds::STALLED
+        } else {
+            thresholds::STALLED_TAIL
+        }
+    }
 }
 
 /// The worker, or the machine, that was stalled for the largest share of the measurement.
@@ -353,7 +404,7 @@ fn words(still: &Still) -> String {
 }
 
 /// See [`super::crowded`].
-pub(super) fn crowded(trial: &Trial) -> Option<String> {
+pub(super) fn crowded(trial: &Trial) -> Option<Reason> {
     let cores = f64::from(trial.circumstances.cores);
     let others = trial.worker_load.machine_others?;
     let (client, system) = cores_in_use(trial);
@@ -361,11 +412,13 @@ pub(super) fn crowded(trial: &Trial) -> Option<String> {
     let full =
         others >= thresholds::OTHERS_BUSY * cores && all >= thresholds::MACHINE_CROWDED * cores;
     (full && cores > 0.0).then(|| {
-        format!(
+        let text = format!(
             "other programs kept {others:.1} of the machine's {cores:.0} processors busy, client and system {:.1}: \
              what was slow may be their doing",
             all - others
-        )
+        );
+        let limit = thresholds::OTHERS_BUSY * cores;
+        Reason::new(Rule::OthersBusy, text).limited("others_cores", others, limit)
     })
 }
 

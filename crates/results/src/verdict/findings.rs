@@ -39,64 +39,62 @@ impl Rule {
 /// Rules that applied so far.
 #[derive(Default)]
 pub(super) struct Findings {
-    pub(super) found: Vec<(Rule, Status, String)>,
+    pub(super) found: Vec<(Status, Reason)>,
     /// As in [`Verdict`].
     pub(super) needs_s: Option<f64>,
 }
 
 impl Findings {
-    pub(super) fn add(&mut self, rule: Rule, status: Status, reason: String) {
-        self.found.push((rule, status, reason));
+    pub(super) fn add(&mut self, status: Status, reason: Reason) {
+        self.found.push((status, reason));
     }
 
-    pub(super) fn blame_client(&mut self, rule: Rule, reason: String) {
-        self.add(rule, Status::ClientBound, reason);
+    pub(super) fn blame_client(&mut self, reason: Reason) {
+        self.add(Status::ClientBound, reason);
     }
 
     pub(super) fn has(&self, rule: Rule) -> bool {
-        self.found.iter().any(|(found, ..)| *found == rule)
+        self.found.iter().any(|(_, found)| found.rule == rule)
     }
 
     /// Whether a rule of one of these statuses applied.
     pub(super) fn have_any(&self, statuses: &[Status]) -> bool {
         let mut found = self.found.iter();
-        found.any(|(_, status, _)| statuses.contains(status))
+        found.any(|(status, _)| statuses.contains(status))
     }
 
     /// Whether the trial is not examined further because it did not run as planned.
     pub(super) fn ends_here(&self) -> bool {
         self.found
             .iter()
-            .any(|(rule, status, _)| *status == Status::Broken || *rule == Rule::NotRun)
+            .any(|(status, found)| *status == Status::Broken || found.rule == Rule::NotRun)
     }
 
     /// Whether a trial that is broken is so because the system failed. Where it did not come to its end, only the end of
     /// the system itself says so, and of its connections once the measurement had begun.
     pub(super) fn show_failure(&self, began: bool) -> bool {
         let cut_off = self.has(Rule::NotRun) || self.has(Rule::Unconnected);
-        self.found.iter().any(|(rule, status, _)| {
-            let counts = match rule {
+        self.found.iter().any(|(status, found)| {
+            let counts = match found.rule {
                 Rule::SystemDied => true,
                 Rule::ConnectionsLost => !cut_off || began,
                 _ => !cut_off,
             };
-            *status == Status::Broken && rule.is_failure() && counts
+            *status == Status::Broken && found.rule.is_failure() && counts
         })
     }
 
     /// The reasons, worst status first; within a status in the order in which they were found.
     pub(super) fn verdict(mut self) -> Verdict {
         self.found
-            .sort_by_key(|(_, status, _)| std::cmp::Reverse(*status));
+            .sort_by_key(|(status, _)| std::cmp::Reverse(*status));
         Verdict {
             status: self
                 .found
                 .first()
-                .map_or(Status::Valid, |(_, status, _)| *status),
+                .map_or(Status::Valid, |(status, _)| *status),
             needs_s: self.needs_s,
-            reasons: (self.found.into_iter())
-                .map(|(rule, _, text)| Reason { rule, text })
-                .collect(),
+            reasons: self.found.into_iter().map(|(_, reason)| reason).collect(),
         }
     }
 }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::model::{Reason, Rule};
+
 /// A queue that grew by more than chance and by enough to matter, or that would grow without end.
 pub(super) struct Growth {
     /// The flow whose queue it is, where it is one of several.
@@ -24,6 +26,22 @@ pub(super) enum Kind {
     Slow,
     /// Growth of median latency, in nanoseconds, in a straight line.
     Latency,
+}
+
+impl Growth {
+    /// Why it is a growing queue.
+    pub(super) fn reason(&self) -> Reason {
+        let reason =
+            Reason::new(Rule::QueueGrew, self.to_string()).figure("grown_for_s", self.seconds);
+        match self.kind {
+            Kind::Latency => reason
+                .figure("first_latency_ns", self.from)
+                .figure("last_latency_ns", self.to),
+            Kind::Backlog { .. } | Kind::Slow => reason
+                .figure("first_backlog", self.from)
+                .figure("last_backlog", self.to),
+        }
+    }
 }
 
 impl fmt::Display for Growth {

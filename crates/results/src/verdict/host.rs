@@ -2,13 +2,13 @@
 //! pubgauge or the machine that was at its end.
 
 use super::thresholds;
-use crate::model::{Status, Trial};
+use crate::model::{Reason, Rule, Status, Trial};
 use crate::sized_host::SizedHost;
 
 /// A client host at the end of its size.
 pub(super) struct AtEnd {
     /// Which one, and how that was seen.
-    pub words: String,
+    pub reason: Reason,
     /// [`Status::HostBound`], or [`Status::ClientBound`] where it may have been pubgauge or the machine.
     pub status: Status,
     /// It had no processor time left for its load; else its waits are long enough to make up the tail of latencies
@@ -118,8 +118,19 @@ fn of_host(trial: &Trial, host: &SizedHost) -> Option<AtEnd> {
             ),
         ),
     };
+    let mut reason = Reason::new(Rule::HostFull, ends + &why)
+        .limited("used_share", used, thresholds::HOST_USED)
+        .limited("throttled_share", throttled, thresholds::WAITING)
+        .limited(
+            "waited_for_others_share",
+            of_others(host),
+            thresholds::WAITING,
+        );
+    if let Some(own) = host.own {
+        reason = reason.limited("own_cost_share", own, thresholds::OWN_COST);
+    }
     Some(AtEnd {
-        words: ends + &why,
+        reason,
         status,
         is_full,
     })

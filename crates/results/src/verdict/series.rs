@@ -7,7 +7,7 @@ use pubgauge_quantities::stats::{LinearFit, chance_beyond};
 use super::carried::{Carried, Course};
 use super::growth::{Growth, Kind};
 use super::{bursts_wait, thresholds};
-use crate::model::{FlowFigures, FlowSeriesRecord, SeriesRecord, Trial};
+use crate::model::{FlowFigures, FlowSeriesRecord, Reason, Rule, SeriesRecord, Trial};
 
 /// Whether the system carried what it was offered, over all flows and flow by flow. Messages that are in buffers
 /// from the first record on (a full socket buffer flat out) are no growth.
@@ -222,7 +222,7 @@ fn quarters(records: &[(f64, SeriesRecord)]) -> Option<(f64, f64)> {
 /// Flat out, this looks at the deliveries; paced, at the deliveries against those due in the same
 /// record, since a schedule of a few devices is itself uneven. Chance is that of messages: the
 /// deliveries of one message come together.
-pub(super) fn rate_unsteady(trial: &Trial) -> Option<String> {
+pub(super) fn rate_unsteady(trial: &Trial) -> Option<Reason> {
     let records = measured(trial);
     let delivered: u64 = records.iter().map(|(_, second)| second.delivered).sum();
     let published: u64 = records.iter().map(|(_, second)| second.published).sum();
@@ -266,14 +266,16 @@ pub(super) fn rate_unsteady(trial: &Trial) -> Option<String> {
     if differ > limit.max(chance) {
         // A half that delivers nothing although more than its share was due comes out below zero: it is told as 0.
         let rate = |half: f64| (half * mean).max(0.0) + 0.0;
-        return Some(format!(
+        let text = format!(
             "the first half delivered {:.0} msgs/s and the second {:.0} msgs/s: {:.0} % apart \
              (limit {:.0} %)",
             rate(first),
             rate(second),
             differ * 100.0,
             limit * 100.0
-        ));
+        );
+        let reason = Reason::new(Rule::RateWanders, text);
+        return Some(reason.limited("halves_differ_share", differ, limit.max(chance)));
     }
     if short {
         return None;
@@ -288,18 +290,20 @@ pub(super) fn rate_unsteady(trial: &Trial) -> Option<String> {
     let by_chance = n / messages;
     let variation = (variance - by_chance).max(0.0).sqrt() / centre.max(f64::MIN_POSITIVE);
     (variation > thresholds::RATE_VARIATION).then(|| {
-        format!(
+        let text = format!(
             "the delivery rate varied by {:.0} % around {:.0} msgs/s over {} records (limit {:.0} %)",
             variation * 100.0,
             mean,
             shares.len(),
             thresholds::RATE_VARIATION * 100.0
-        )
+        );
+        let reason = Reason::new(Rule::RateWanders, text);
+        reason.limited("rate_variation_share", variation, thresholds::RATE_VARIATION)
     })
 }
 
 /// Why latency is not steady, if it is not. Needs [`thresholds::SHORT_S`] seconds.
-pub(super) fn latency_unsteady(trial: &Trial) -> Option<String> {
+pub(super) fn latency_unsteady(trial: &Trial) -> Option<Reason> {
     let records = measured(trial);
     let seconds: f64 = records.iter().map(|(length, _)| length).sum();
     if records.len() < 4 || seconds < thresholds::SHORT_S {
@@ -313,13 +317,15 @@ pub(super) fn latency_unsteady(trial: &Trial) -> Option<String> {
     };
     (high > thresholds::LATENCY_FACTOR * low && high - low > thresholds::LATENCY_FLOOR_NS).then(
         || {
-            format!(
+            let text = format!(
                 "median latency went from {:.3} ms in the first quarter to {:.3} ms in the last \
              (limit: a factor of {})",
                 first / 1e6,
                 last / 1e6,
                 thresholds::LATENCY_FACTOR
-            )
+            );
+            let reason = Reason::new(Rule::LatencyWanders, text);
+            reason.limited("latency_ns", high, thresholds::LATENCY_FACTOR * low)
         },
     )
 }

@@ -42,7 +42,9 @@ fn no_rate_is_below_none() {
     for (i, second) in t.series.iter_mut().enumerate() {
         (second.due, second.delivered) = if i < 5 { (10_500, 0) } else { (9_500, 20_000) };
     }
-    let why = crate::verdict::series::rate_unsteady(&t).expect("it is not steady");
+    let why = crate::verdict::series::rate_unsteady(&t)
+        .expect("it is not steady")
+        .text;
     assert!(
         why.starts_with("the first half delivered 0 msgs/s"),
         "{why}"

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::model::DecidingFigure;
 
 #[test]
 fn all_reasons_stand_worst_first() {
@@ -107,7 +108,11 @@ fn reasons_never_contradict_each_other() {
                 t.circumstances = here();
                 plant(&mut t);
                 other(&mut t);
-                let found: Vec<Rule> = findings(&t).found.iter().map(|(rule, ..)| *rule).collect();
+                let found: Vec<Rule> = findings(&t)
+                    .found
+                    .iter()
+                    .map(|(_, found)| found.rule)
+                    .collect();
                 shown.extend(found.iter().copied());
                 for a in &found {
                     for b in &found {
@@ -115,7 +120,16 @@ fn reasons_never_contradict_each_other() {
                         assert!(!a.contradicts(*b), "{first:?} with {second:?}: {said:#?}");
                     }
                 }
-                let reasons = crate::verdict::judge(&t).words();
+                let verdict = crate::verdict::judge(&t);
+                for reason in &verdict.reasons {
+                    let in_words = [Rule::NotRun, Rule::SystemDied].contains(&reason.rule);
+                    assert_eq!(reason.figures.is_empty(), in_words, "{reason:?}");
+                    let numbers = |f: &DecidingFigure| {
+                        f.value.is_finite() && f.limit.is_none_or(f64::is_finite)
+                    };
+                    assert!(reason.figures.iter().all(numbers), "{reason:?}");
+                }
+                let reasons = verdict.words();
                 let mut once = reasons.clone();
                 once.sort();
                 once.dedup();
