@@ -144,13 +144,21 @@ impl Endpoint {
         })
     }
 
-    /// The first address of the same family as `source`; the first of all if there is no `source`.
+    /// The address of a client by its number: clients take the addresses of a name in turn, as DNS round robin spreads
+    /// devices. They are those of the family of `source`, or without one of the family of the first address.
     ///
     /// # Errors
     /// If none is of that family.
-    pub fn address_for(&self, source: Option<IpAddr>) -> Result<SocketAddr, DriverError> {
-        let same_family = |a: &&SocketAddr| source.is_none_or(|s| s.is_ipv4() == a.is_ipv4());
-        let found = self.addresses.iter().find(same_family).copied();
+    pub fn address_for(
+        &self,
+        source: Option<IpAddr>,
+        number: usize,
+    ) -> Result<SocketAddr, DriverError> {
+        let first = self.addresses.first().map(SocketAddr::ip);
+        let family = source.or(first);
+        let same_family = |a: &&SocketAddr| family.is_some_and(|f| f.is_ipv4() == a.is_ipv4());
+        let all = || self.addresses.iter().filter(same_family);
+        let found = all().nth(number % all().count().max(1)).copied();
         found.ok_or_else(|| {
             DriverError::with_hint(
                 format!(
@@ -253,14 +261,29 @@ mod tests {
         endpoint.addresses.push("[::1]:2".parse().unwrap());
         let port = |source: Option<&str>| {
             let source = source.map(|s| s.parse().unwrap());
-            endpoint.address_for(source).map(|a| a.port())
+            endpoint.address_for(source, 0).map(|a| a.port())
         };
         assert_eq!(port(None).unwrap(), 1);
         assert_eq!(port(Some("127.0.0.2")).unwrap(), 1);
         assert_eq!(port(Some("::1")).unwrap(), 2);
         endpoint.addresses.truncate(1);
-        let error = endpoint.address_for(Some("::1".parse().unwrap()));
+        let error = endpoint.address_for(Some("::1".parse().unwrap()), 0);
         assert!(error.unwrap_err().hint.is_some());
+    }
+
+    #[test]
+    fn clients_take_the_addresses_of_a_name_in_turn() {
+        let mut endpoint = Endpoint::parse("mqtt://127.0.0.1:1", &MQTT).unwrap();
+        for other in ["[::1]:2", "127.0.0.2:3"] {
+            endpoint.addresses.push(other.parse().unwrap());
+        }
+        let ports = |source: Option<&str>| {
+            let source = source.map(|s| s.parse().unwrap());
+            let port = |number| endpoint.address_for(source, number).unwrap().port();
+            [0, 1, 2, 3].map(port)
+        };
+        assert_eq!(ports(None), [1, 3, 1, 3]);
+        assert_eq!(ports(Some("::1")), [2; 4]);
     }
 
     #[test]

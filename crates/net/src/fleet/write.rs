@@ -83,7 +83,7 @@ impl<P: Protocol> TcpFleet<P> {
         let place = usize::from(client.place);
         let endpoint = &self.shared.endpoints[place];
         let source = self.shared.source(client.source);
-        let address = endpoint.address_for(source)?;
+        let address = endpoint.address_for(source, id.0 as usize)?;
         let tls = match (&self.tls, endpoint.encryption) {
             (Some(setup), Encryption::Tls) => {
                 let begun = setup.begin(place);
