@@ -25,11 +25,14 @@ impl Drop for Kafka {
     }
 }
 
-/// The programs, which Maven fetches once.
+/// The programs, which Maven fetches once for all tests and processes.
 fn jars() -> PathBuf {
     let own = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let jars = own.join("../../target/kafka");
-    if !jars.is_dir() {
+    let target = own.join("../../target");
+    let (jars, fetched) = (target.join("kafka"), target.join("kafka.fetched"));
+    let lock = std::fs::File::create(target.join("kafka.lock")).unwrap();
+    lock.lock().unwrap();
+    if !fetched.is_file() {
         let mut mvn = Command::new("mvn");
         mvn.args(["--batch-mode", "--quiet"])
             .arg(format!(
@@ -42,6 +45,7 @@ fn jars() -> PathBuf {
             .status()
             .expect("this test needs Maven (apt install maven)");
         assert!(done.success(), "Maven has not fetched Kafka");
+        std::fs::File::create(fetched).unwrap();
     }
     jars
 }

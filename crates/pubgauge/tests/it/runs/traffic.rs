@@ -378,7 +378,6 @@ mod long {
         let done = place.run(&["run", "patterns.toml", "--on", &on, "--out", "run"]);
         place.is_clean();
         let results = place.results("run");
-        has_every_name(&results);
         assert_eq!(results["study"]["cut_off"], false);
         // How busy this machine is must not matter here: trials may be called client-bound.
         done.ran_to_its_end();
@@ -396,6 +395,7 @@ mod long {
             let planned = count(trial, "connections.planned");
             assert_eq!(count(trial, "connections.made"), planned);
         }
+        has_every_name(&results);
         // On a busy machine some may be due and not sent.
         for (workload, offered, subscribers) in [
             ("pairs", 300, 1),
