@@ -27,6 +27,7 @@
 #include <fastrtps/utils/IPLocator.h>
 #include <fastrtps/xmlparser/XMLProfileManager.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdio>
 #include <exception>
