@@ -5,7 +5,7 @@ mod judges;
 mod sides;
 
 use pubgauge_claims::{
-    Claim, Filter, Group, Judge, LOSS_FREE, Needs, Part, Points, Rule, SUSTAINED, Side,
+    Claim, ClaimRule, Filter, Group, Judge, LOSS_FREE, Needs, Part, Points, SUSTAINED, Side,
 };
 
 use self::figures::check_figure;
@@ -186,7 +186,7 @@ impl<'a> Above<'a> {
         Ok(part)
     }
 
-    fn rule(self, file: &RuleFile) -> At<Rule> {
+    fn rule(self, file: &RuleFile) -> At<ClaimRule> {
         let figure = self.figure.ok_or((
             "sides",
             "a rule needs a `figure`, its own or the claim's".to_owned(),
@@ -204,7 +204,7 @@ impl<'a> Above<'a> {
                 .map(|cells| sides::side(cells, self.named).map_err(|message| (key, message)))
                 .collect()
         };
-        let rule = Rule {
+        let rule = ClaimRule {
             figure: figure.clone(),
             along: self.along.cloned(),
             points: match file.at {
@@ -229,7 +229,7 @@ impl<'a> Above<'a> {
 }
 
 /// Checks that a judge has the other keys that it needs.
-fn check(file: &RuleFile, rule: &Rule) -> At<()> {
+fn check(file: &RuleFile, rule: &ClaimRule) -> At<()> {
     let (of_two, of_axis) = match rule.judge {
         Judge::Ratio(_) | Judge::Difference(_) | Judge::Equal(_) => (true, false),
         Judge::Spread(_) => (true, false),

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::Sender;
 use std::thread::JoinHandle;
 
-use pubgauge_collect::{Collector, Config, Notice, Reloads, Until, Wire, folder, names};
+use pubgauge_collect::{Collector, Config, EndsAfter, Notice, Reloads, Wire, folder, names};
 use pubgauge_driver::{Change, ClientId, ClientSpec, DriverError, Subscription, WireBytes};
 
 use super::failure;
@@ -122,7 +122,7 @@ impl Collecting {
         let stop = Arc::<AtomicBool>::default();
         let flag = stop.clone();
         let thread = std::thread::spawn(move || {
-            let outcome = collector.run(Until::default(), &flag);
+            let outcome = collector.run(EndsAfter::default(), &flag);
             let outcome = outcome.map(drop).map_err(|error| error.to_string());
             say(What::Ended(outcome));
         });
