@@ -113,8 +113,8 @@ impl Drop for Throttle {
     }
 }
 
-/// Packets of a rate whose intervals are shorter pass this far apart, several at once: a thread that wakes for each,
-/// before all others, would leave clients and server no processor. So exact are waits with a bound, too.
+/// Packets of a rate whose intervals are shorter are read and pass this far apart, several at once: a thread that wakes
+/// for each, before all others, would leave clients and server no processor. So exact are waits with a bound, too.
 const GRAIN_NS: Nanos = 500_000;
 
 /// What the threads of a throttle share.
@@ -216,8 +216,18 @@ impl Shared {
                 let _ = source.shutdown(Shutdown::Read);
             });
             let mut admitted = Vec::new();
-            while let Some(packet) = from.next() {
+            let mut read_again = 0;
+            loop {
+                // A packet that waits for its turn loses nothing if it is read a little later, with others.
+                let may_wait = lane.is_paced() && !from.has_packet();
+                if may_wait && !self.sleep_until(read_again) {
+                    break;
+                }
+                let Some(packet) = from.next() else {
+                    break;
+                };
                 let now = monotonic_now();
+                read_again = now + GRAIN_NS;
                 let mut read_on = now;
                 if let Some((waiting, then)) = lane.admit(client_id, packet, now) {
                     admitted.push(waiting);

@@ -41,7 +41,7 @@ pub(super) fn broken(trial: &Trial, client: &client::Load, findings: &mut Findin
     if made < planned {
         let text = format!("{made} of {planned} connections were made");
         let reason = Reason::new(Rule::Unconnected, text);
-        let [planned, made] = [u64::from(planned), u64::from(made)];
+
         blame(
             findings,
             reason.count("made", made).count("planned", planned),
@@ -54,7 +54,7 @@ pub(super) fn broken(trial: &Trial, client: &client::Load, findings: &mut Findin
         let first = first.map_or(String::new(), |why| format!("; first of all {why}"));
         let text = format!("{lost} of {planned} connections were lost, {remade} made again{first}");
         let reason = Reason::new(Rule::ConnectionsLost, text);
-        blame(findings, reason.count("lost", u64::from(lost)));
+        blame(findings, reason.count("lost", lost));
     }
     let mut add = |reason| findings.add(Status::Broken, reason);
     let odd = &trial.odd;
