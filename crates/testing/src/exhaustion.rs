@@ -209,19 +209,23 @@ pub fn a_library_wants_threads(driver: &dyn Driver, all_settings: &[Settings]) {
 const ENOUGH: u64 = 1000;
 
 fn until_it_opens(driver: &dyn Driver, settings: &Settings, resource: Resource, leave: fn(u64)) {
-    // The first fleet of a process may start threads that stay.
-    threads_of(driver, settings, ENOUGH, leave).expect("opens");
-    let complete = threads_of(driver, settings, ENOUGH, leave).expect("opens");
     let one = Crowd {
         fleets: 1,
         ..Crowd::default()
     };
     let said = driver.footprint(settings, &Target::default(), &one);
-    assert_eq!(said.threads, complete, "{settings:?}");
+    let complete = said.threads;
+    // The first fleet of a process may start threads that stay, at any time later.
+    let all = || threads_of(driver, settings, ENOUGH, leave).expect("opens");
+    let seen: Vec<u64> = std::iter::repeat_with(all).take(10).collect();
+    assert!(
+        seen.contains(&complete),
+        "{complete} of {seen:?}: {settings:?}"
+    );
     for left in 0..64 {
         match threads_of(driver, settings, left, leave) {
             Ok(threads) => {
-                assert_eq!(threads, complete, "with {left} {resource} left");
+                assert!(threads >= complete, "{threads} with {left} {resource} left");
                 return;
             }
             Err(error) => assert_eq!(error.exhausted, Some(resource), "{left} left: {error}"),
