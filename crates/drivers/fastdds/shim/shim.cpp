@@ -141,12 +141,7 @@ void transport(DomainParticipantQos &q, const pgf_config &c, const std::shared_p
     const bool shared_memory = c.transport == 1;
     if (shared_memory) {
         auto d = std::make_shared<pubgauge::NoticedMemoryDescriptor>(shared);
-        if (c.send_buffer_bytes >= 0) {
-            d->segment_size(uint32_t(c.send_buffer_bytes));
-            // As many messages as fit into the segment at 512 B. With the library's 512 the acknowledgements of 200 topics
-            // fill a port, whose reader waits for a writer that waits for room there.
-            d->port_queue_capacity(std::max(512u, uint32_t(c.send_buffer_bytes) / 512));
-        }
+        if (c.send_buffer_bytes >= 0) d->segment_size(uint32_t(c.send_buffer_bytes));
         if (c.max_message_bytes >= 0) d->max_message_size(uint32_t(c.max_message_bytes));
         q.transport().user_transports.push_back(d);
     }

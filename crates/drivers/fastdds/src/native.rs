@@ -20,7 +20,7 @@ pub(crate) enum Preset {
     /// The library's own values: heartbeat every 3 s, heartbeat response 5 ms, nack response 5 ms, 400 samples
     /// per writer, which keeps acknowledged ones until it needs their room, the kernel's socket buffers.
     Default,
-    /// Heartbeat every 1 ms (20 ms behind a flow controller), heartbeats and nacks answered at once,
+    /// Heartbeat every 1 ms (20 ms behind a flow controller and over shared memory), heartbeats and nacks answered at once,
     /// acknowledged samples forgotten at once, 4 MiB socket buffers.
     ///
     /// For small reliable messages: measured, see `benches/fastdds_vs_plain.rs`.

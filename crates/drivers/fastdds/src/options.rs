@@ -20,9 +20,10 @@ const READER_BYTES: usize = 256 << 20;
 const BEST_EFFORT_READER_BYTES: usize = 1 << 30;
 /// The fewest samples even of the largest payloads.
 const FEWEST: i32 = 32;
-/// Heartbeats of the preset `tuned`, without and with a flow controller.
+/// Heartbeats of the preset `tuned`.
 const TUNED_HEARTBEAT_NS: i64 = 1_000_000;
-const TUNED_FLOW_HEARTBEAT_NS: i64 = 20_000_000;
+/// The same with a flow controller, or over shared memory.
+const TUNED_SLOW_HEARTBEAT_NS: i64 = 20_000_000;
 /// A flow controller that may send less than this per period could not send a header.
 const LEAST_PER_PERIOD: u64 = 512;
 
@@ -99,12 +100,14 @@ impl Options {
 
     /// Period of the heartbeats, ns; `None`: the library's. While a flow controller holds samples
     /// back, heartbeats announce samples that are not sent yet, which readers then ask for again
-    /// and again; therefore the period is longer there.
+    /// and again; therefore the period is longer there. So it is over shared memory, where the heartbeats of 200 writers
+    /// and their answers fill a port of 512 messages faster than it is read, which then goes on without end.
     pub(crate) fn heartbeat_ns(&self) -> Option<i64> {
-        let usual = match (self.native.preset, self.scheduler()) {
-            (Preset::Default, _) => None,
-            (Preset::Tuned, None) => Some(TUNED_HEARTBEAT_NS),
-            (Preset::Tuned, Some(_)) => Some(TUNED_FLOW_HEARTBEAT_NS),
+        let is_slow = self.scheduler().is_some() || self.shared_memory;
+        let usual = match self.native.preset {
+            Preset::Default => None,
+            Preset::Tuned if is_slow => Some(TUNED_SLOW_HEARTBEAT_NS),
+            Preset::Tuned => Some(TUNED_HEARTBEAT_NS),
         };
         ns(self.native.heartbeat_period_ms).or(usual)
     }

@@ -190,7 +190,9 @@ fn priorities_need_the_flow_controller_that_knows_them() {
 }
 
 #[test]
-fn heartbeats_are_rarer_behind_a_flow_controller() {
+fn heartbeats_are_rarer_behind_a_flow_controller_and_over_shared_memory() {
+    let memory = json!({"transport": "shared-memory"});
+    assert_eq!(resolved(memory).0.heartbeat_ns(), Some(20_000_000));
     assert_eq!(resolved(json!({})).0.heartbeat_ns(), Some(1_000_000));
     let limited = json!({"rate-limit-bytes-per-s": 200_000});
     assert_eq!(resolved(limited).0.heartbeat_ns(), Some(20_000_000));
