@@ -192,19 +192,16 @@ fn lossy(trial: &Trial, client: &client::Load, findings: &mut Findings) {
                 .settings
                 .reliability
                 .is_some_and(|r| !matches!(r, Reliability::AtMostOnce | Reliability::BestEffort));
-            match client.subscriber_trouble(trial).filter(|_| !acknowledged) {
+            let trouble = client.subscriber_trouble(trial).filter(|_| !acknowledged);
+            let (status, reason) = match trouble {
                 Some(trouble) => {
                     let text = format!("{text}, and the client may have let them fall: {trouble}");
                     let reason = Reason::new(Rule::LostByClient, text);
-                    let reason = reason.count(few.0, few.1).count(all.0, all.1);
-                    findings.add(client.subscribers_blame(), reason);
+                    (client.subscribers_blame(), reason)
                 }
-                None => {
-                    let reason = Reason::new(Rule::Lost, text);
-                    let reason = reason.count(few.0, few.1).count(all.0, all.1);
-                    findings.add(Status::Lossy, reason);
-                }
-            }
+                None => (Status::Lossy, Reason::new(Rule::Lost, text)),
+            };
+            findings.add(status, reason.count(few.0, few.1).count(all.0, all.1));
         }
         let repeats_allowed = part.settings.reliability == Some(Reliability::AtLeastOnce);
         if part.duplicated > 0 && !repeats_allowed {

@@ -134,18 +134,21 @@ impl Reason {
         self.figure(name, count as f64)
     }
 
-    /// With a figure that is beyond this limit.
+    /// With a figure and the limit that the rule sets it.
     pub fn limited(self, name: &str, value: f64, limit: f64) -> Reason {
         self.decided(name, value, Some(limit))
     }
 
     fn decided(mut self, name: &str, value: f64, limit: Option<f64>) -> Reason {
-        let figure = name.to_owned();
-        self.figures.push(DecidingFigure {
-            figure,
-            value,
-            limit,
-        });
+        // JSON has no other numbers.
+        if value.is_finite() && limit.is_none_or(f64::is_finite) {
+            let figure = name.to_owned();
+            self.figures.push(DecidingFigure {
+                figure,
+                value,
+                limit,
+            });
+        }
         self
     }
 }

@@ -41,7 +41,6 @@ pub(super) fn broken(trial: &Trial, client: &client::Load, findings: &mut Findin
     if made < planned {
         let text = format!("{made} of {planned} connections were made");
         let reason = Reason::new(Rule::Unconnected, text);
-
         blame(
             findings,
             reason.count("made", made).count("planned", planned),
@@ -114,7 +113,14 @@ pub(super) fn broken(trial: &Trial, client: &client::Load, findings: &mut Findin
              + {lost} lost is not {expected} expected"
         );
         let reason = Reason::new(Rule::CountsDiffer, text);
-        add(reason.count("expected", expected));
+        let terms = [
+            ("delivered", delivered),
+            ("duplicated", duplicated),
+            ("under_way", under_way),
+            ("lost", lost),
+            ("expected", expected),
+        ];
+        add(counted(reason, &terms));
     }
     if published + refused + not_connected + not_sent != offered {
         let text = format!(
@@ -122,8 +128,21 @@ pub(super) fn broken(trial: &Trial, client: &client::Load, findings: &mut Findin
              + {not_sent} not sent is not {offered} offered"
         );
         let reason = Reason::new(Rule::CountsDiffer, text);
-        add(reason.count("offered", offered));
+        let terms = [
+            ("published", published),
+            ("refused", refused),
+            ("not_connected", not_connected),
+            ("not_sent", not_sent),
+            ("offered", offered),
+        ];
+        add(counted(reason, &terms));
     }
+}
+
+/// With all of these counts.
+fn counted(reason: Reason, counts: &[(&str, u64)]) -> Reason {
+    let all = counts.iter();
+    all.fold(reason, |reason, (name, count)| reason.count(name, *count))
 }
 
 /// Trials in which nothing was due, nothing was taken or nothing arrived.

@@ -26,7 +26,7 @@ pub(super) struct Load {
     subscribers_host: Option<AtEnd>,
     /// How the client, or the machine, was stalled for a good part of the measurement.
     pub stalled: Option<String>,
-    /// The longest stall, however short.
+    /// The worker, or the machine, that was stalled most, however little.
     still: Option<Still>,
     running_limit: f64,
     /// Processor time, in processors, to which the kernel held each worker process, where that is
@@ -262,18 +262,10 @@ impl Load {
              (publishing) and {subscribing} (subscribing) of the time (limit {limit}); in use were \
              {client_cores:.2} cores by the client and {system_cores} by the system"
         );
-        let (limit, waited) = (thresholds::WAITING, "waiting_share");
+        let limit = thresholds::WAITING;
         let reason = Reason::new(Rule::MachineFull, text)
-            .limited(
-                &format!("publishers_{waited}"),
-                self.publishers_waiting,
-                limit,
-            )
-            .limited(
-                &format!("subscribers_{waited}"),
-                self.subscribers_waiting,
-                limit,
-            );
+            .limited("publishers_waiting_share", self.publishers_waiting, limit)
+            .limited("subscribers_waiting_share", self.subscribers_waiting, limit);
         findings.blame_client(reason);
     }
 
