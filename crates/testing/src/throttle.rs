@@ -218,7 +218,7 @@ impl Shared {
             let mut admitted = Vec::new();
             let mut read_again = 0;
             loop {
-                // A packet that waits for its turn loses nothing if it is read a little later, with others.
+                // Packets of a limited rate wait in any case: reading several at once delays none of them.
                 let may_wait = lane.is_paced() && !from.has_packet();
                 if may_wait && !self.sleep_until(read_again) {
                     break;

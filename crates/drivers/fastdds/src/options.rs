@@ -100,8 +100,8 @@ impl Options {
 
     /// Period of the heartbeats, ns; `None`: the library's. While a flow controller holds samples
     /// back, heartbeats announce samples that are not sent yet, which readers then ask for again
-    /// and again; therefore the period is longer there. So it is over shared memory, where the heartbeats of 200 writers
-    /// and their answers fill a port of 512 messages faster than it is read, which then goes on without end.
+    /// and again; therefore the period is longer there. The same holds over shared memory: with 1 ms, heartbeats of 200 writers and
+    /// their answers fill a port (512 messages) faster than its thread reads them, and no delivery gets through any more.
     pub(crate) fn heartbeat_ns(&self) -> Option<i64> {
         let is_slow = self.scheduler().is_some() || self.shared_memory;
         let usual = match self.native.preset {
