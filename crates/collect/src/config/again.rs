@@ -180,7 +180,11 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let credentials = place.path().join("credentials");
         let text = |to: &str, key: &str| {
-            std::fs::write(&credentials, format!("AWS_SECRET_ACCESS_KEY={key}\n")).unwrap();
+            std::fs::write(
+                &credentials,
+                format!("AWS_ACCESS_KEY_ID=fleet\nAWS_SECRET_ACCESS_KEY={key}\n"),
+            )
+            .unwrap();
             format!("{BEFORE}[upload]\nto = \"{to}\"\ncredentials-file = {credentials:?}\n")
         };
         let before = read(&text("s3://fleet/raw", "k3y"));

@@ -28,9 +28,6 @@ pub(super) fn of(written: &CollectFile, folder: &Path, faults: &mut Faults) -> O
         endpoint: upload.endpoint.clone(),
         region: upload.region.clone(),
     };
-    if let Err((what, hint)) = store::check(&place) {
-        faults.add(&["upload", "to"], what, Some(hint));
-    }
     if let Some(endpoint) = upload.endpoint.as_deref().filter(|one| !is_http(one)) {
         let message = format!("`{endpoint}` is no address of a store");
         faults.add(
@@ -44,6 +41,9 @@ pub(super) fn of(written: &CollectFile, folder: &Path, faults: &mut Faults) -> O
         && let Err(what) = credentials.add_file(&folder.join(path))
     {
         faults.add(&["upload", "credentials-file"], what, None);
+    }
+    if let Err((what, hint)) = store::check(&place, &credentials) {
+        faults.add(&["upload", "to"], what, Some(hint));
     }
     let direct = match upload.acknowledge.unwrap_or_default() {
         Acknowledge::Uploaded => Some(direct(written, upload, faults)),

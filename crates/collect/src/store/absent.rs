@@ -16,7 +16,7 @@ pub enum Store {}
 ///
 /// # Errors
 /// Always: what is missing, and what to do.
-pub fn check(_place: &Place) -> Result<(), (String, &'static str)> {
+pub fn check(_: &Place, _: &Credentials) -> Result<(), (String, &'static str)> {
     Err((ABSENT.into(), "build it with the feature `upload`"))
 }
 

@@ -48,12 +48,27 @@ fn kind(place: &Place) -> Result<(ObjectStoreScheme, Path), (String, &'static st
     }
 }
 
-/// Whether a place is one that objects can be put to. Asks nobody.
+/// Whether a place is one that objects can be put to, and what opens it is complete. Asks nobody.
 ///
 /// # Errors
 /// What is wrong with it, and what was expected.
-pub fn check(place: &Place) -> Result<(), (String, &'static str)> {
-    kind(place).map(drop)
+pub fn check(place: &Place, credentials: &Credentials) -> Result<(), (String, &'static str)> {
+    let (kind, _) = kind(place)?;
+    let opened_by = match kind {
+        ObjectStoreScheme::GoogleCloudStorage => {
+            "GOOGLE_SERVICE_ACCOUNT names the file that opens it: in the environment, or in `credentials-file`"
+        }
+        ObjectStoreScheme::MicrosoftAzure => {
+            "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY open it: from the environment, or from `credentials-file`"
+        }
+        _ => {
+            "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY open it: from the environment, or from `credentials-file`"
+        }
+    };
+    let opened = Store::open(place, credentials, Duration::from_secs(1));
+    opened
+        .map(drop)
+        .map_err(|failure| (failure.what, opened_by))
 }
 
 /// Makes the client of one kind of store; the kinds have the same calls and no trait in common.

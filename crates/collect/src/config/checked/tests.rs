@@ -207,6 +207,35 @@ mod upload {
     }
 
     #[test]
+    fn what_cannot_open_a_store_is_told_before_anything_is_collected() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store.env");
+        for (to, line, words) in [
+            (
+                "az://fleet/raw",
+                "AZURE_STORAGE_ACCOUNT_NAME=fleet\nAZURE_STORAGE_ACCOUNT_KEY=no-such-key",
+                "AZURE_STORAGE_ACCOUNT_KEY open it",
+            ),
+            (
+                "gs://fleet/raw",
+                "GOOGLE_SERVICE_ACCOUNT=/nonexistent/account.json",
+                "GOOGLE_SERVICE_ACCOUNT names the file",
+            ),
+        ] {
+            std::fs::write(&path, line).unwrap();
+            let text = format!("{SMALLEST}[upload]\nto = \"{to}\"\ncredentials-file = {path:?}\n");
+            let problems = config(&text).unwrap_err().problems;
+            assert_eq!(problems.len(), 1, "{problems:?}");
+            let told = problems[0].to_string();
+            assert!(
+                told.contains(words) && !told.contains("no-such-key"),
+                "{told}"
+            );
+            assert_eq!(problems[0].line, Some(5), "{told}");
+        }
+    }
+
+    #[test]
     fn what_does_not_go_without_a_folder_is_told_at_once() {
         let text = format!(
             "{SMALLEST}mqtt = \"3.1.1\"\nlog = {{ segment = \"2MiB\" }}\n{MOVED}acknowledge = \"uploaded\"\nevery = \"60s\"\nrate = \"2k/s\"\n"
