@@ -15,10 +15,11 @@ use std::time::Duration;
 
 use common::{Broker, Publisher, all_is_well, numbers, text, until};
 use pubgauge_collect::config::Given;
-use pubgauge_collect::{Collector, EndsAfter, Notice, names};
+use pubgauge_collect::{Collector, EndsAfter, Notice, names, verify};
 use pubgauge_driver::Reliability;
 #[cfg(feature = "upload")]
 use pubgauge_testing::object_store::ObjectStore;
+use pubgauge_testing::sequence;
 
 /// The collect file of a process that is to be a collector. It tells its notices in the file beside it that ends in
 /// `.told`, and ends in order once there is one that ends in `.stop`.
@@ -42,8 +43,16 @@ fn main() -> ExitCode {
             direct_kills,
         ),
         (
+            "messages_of_two_brokers_are_there_after_kills_of_a_group_and_of_brokers",
+            group_kills,
+        ),
+        (
             "long::acknowledged_messages_are_there_after_100_kills",
             many_kills,
+        ),
+        (
+            "long::messages_of_two_brokers_are_there_after_100_kills_of_a_group_and_of_brokers",
+            many_group_kills,
         ),
         (
             "long::acknowledged_messages_are_there_after_power_losses",
@@ -142,6 +151,14 @@ fn kills() {
 
 fn many_kills() {
     killed(100, 3000, Kept::Here);
+}
+
+fn group_kills() {
+    group_killed(8, 300);
+}
+
+fn many_group_kills() {
+    group_killed(100, 1000);
 }
 
 #[cfg(feature = "upload")]
@@ -311,5 +328,99 @@ fn killed(turns: u64, count: u64, kept: Kept) {
     println!(
         "{turns} kills: {} messages acknowledged, 0 lost, {again} stored again",
         acknowledged.len()
+    );
+}
+
+/// Four collectors in one group on two brokers. In each turn messages wait for a collector that was away, or at a broker
+/// while all were; then they are drained, and that collector or that broker is killed on the way.
+fn group_killed(turns: u64, count: u64) {
+    let place = tempfile::tempdir().unwrap();
+    let data = place.path().join("data");
+    let mut brokers = [Broker::start(), Broker::start()];
+    let urls = brokers.each_ref().map(Broker::url);
+    let mut collectors: Vec<Process> = (0..4)
+        .map(|nth| {
+            let file = place.path().join(format!("c{nth}.toml"));
+            let named = format!("name = \"c{nth}\"\ngroup = \"g\"");
+            let rest = REST.replace("name = \"c\"", &named);
+            std::fs::write(&file, text(&data, &urls, &rest)).unwrap();
+            Process::start(&file)
+        })
+        .collect();
+    for collector in &collectors {
+        until("the first sessions", || {
+            collector.told("connected") == brokers.len()
+        });
+    }
+    let mut acknowledged = BTreeSet::new();
+    let mut publish = |broker: &Broker| {
+        let mut publisher = Publisher::on(broker, Reliability::AtLeastOnce);
+        publisher.skip(acknowledged.len() as u64);
+        acknowledged.extend(publisher.publish("t/a", count, 600));
+    };
+    for turn in 0..turns {
+        let kills_broker = turn % 4 == 3;
+        let nth = drawn(turn, 1000) as usize;
+        let (first, others) = match nth % collectors.len() {
+            _ if kills_broker => (0, collectors.len()),
+            nth => (nth, 1),
+        };
+        let away = first..first + others;
+        let broker = &mut brokers[nth % 2];
+        collectors[away.clone()].iter_mut().for_each(Process::kill);
+        publish(broker);
+        if kills_broker {
+            // Saves what it holds: what it loses of that is not the collectors' fault.
+            broker.running.restart().unwrap();
+        }
+        let before = collectors[first].told("connected");
+        for collector in &mut collectors[away] {
+            *collector = Process::start(&collector.file);
+        }
+        until("connected again", || {
+            collectors[first].told("connected") >= before + urls.len()
+        });
+        std::thread::sleep(Duration::from_micros(drawn(turn, 60_000)));
+        if kills_broker {
+            let told = |collector: &Process| collector.told("connected");
+            let before: Vec<usize> = collectors.iter().map(told).collect();
+            broker.running.kill();
+            broker.running.restart().unwrap();
+            // mosquitto 2.0.11 does not restore shared subscriptions: what came before members subscribe again would have
+            // an acknowledgement and no group.
+            until("the group again", || {
+                before
+                    .iter()
+                    .zip(&collectors)
+                    .all(|(before, now)| told(now) > *before)
+            });
+        } else {
+            collectors[first].kill();
+            collectors[first] = Process::start(&collectors[first].file);
+        }
+    }
+    until("all is stored", || {
+        let mut seen = BTreeSet::new();
+        let look = common::look(&data, false);
+        let mut see = |counted: &verify::Counted<'_>| {
+            seen.insert(sequence(counted.payload));
+        };
+        // Files go while they are looked at.
+        verify::verify_with(&data, look, &mut see).is_ok() && seen.is_superset(&acknowledged)
+    });
+    collectors.into_iter().for_each(Process::end);
+    let found = all_is_well(&data);
+    let stored = numbers(&data);
+    let lost: Vec<u64> = acknowledged
+        .iter()
+        .filter(|number| !stored.contains_key(number))
+        .copied()
+        .collect();
+    assert_eq!(lost, [0; 0], "lost of {}", acknowledged.len());
+    assert_eq!(stored.len(), acknowledged.len(), "nothing else is there");
+    println!(
+        "{turns} kills: {} messages acknowledged, 0 lost, {} stored again",
+        acknowledged.len(),
+        found.messages - stored.len() as u64,
     );
 }
