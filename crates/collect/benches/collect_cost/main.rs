@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use common::{Broker, Publisher, text};
+use common::{Broker, Publisher, finished, text};
 use feed::{Feed, PAYLOAD};
 use pubgauge_collect::config::{Given, read};
 use pubgauge_collect::{Collector, EndsAfter, Notice, names};
@@ -138,7 +138,12 @@ fn soak(lasts: Duration) {
     while !serving.is_finished() {
         std::thread::sleep(Duration::from_secs(1));
         resident_mb.push(status_kb(collector.id(), "VmRSS:") as f64 / 1e3);
-        removed += remove_finished(&data);
+        let all = finished(&data).into_iter();
+        // One that is being written ends in `.tmp`.
+        for file in all.filter(|file| file.extension().is_some_and(|of| of == "parquet")) {
+            std::fs::remove_file(file).expect("removable");
+            removed += 1;
+        }
     }
     let fed = serving.join().expect("it was fed");
     let of_quarter =
@@ -156,20 +161,6 @@ fn soak(lasts: Duration) {
     );
 }
 
-/// Removes the finished files below a folder; how many they were.
-fn remove_finished(folder: &Path) -> usize {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let of = |entry: std::fs::DirEntry| {
-        let path = entry.path();
-        if path.extension().is_some_and(|of| of == "parquet") {
-            usize::from(std::fs::remove_file(&path).is_ok())
-        } else {
-            remove_finished(&path)
-        }
-    };
-    entries.map(of).sum()
-}
-
 /// A process that is killed when it is dropped.
 struct Peer(Child);
 
@@ -180,15 +171,9 @@ impl Drop for Peer {
     }
 }
 
-/// What a collector was fed with, and how it used the processor.
-struct Cost {
-    /// Messages for each second of processor time, k.
-    per_cpu_s_k: f64,
-    per_s: u64,
-}
-
-/// The cost of a peer, or of ours.
-fn cost_of(peer: Option<&str>, qos: u8, rate: u32) -> Cost {
+/// Messages for each second of processor time, k; of a peer, or of ours. `Err`: it did not take the rate, but so many
+/// messages a second.
+fn per_cpu_s(peer: Option<&str>, qos: u8, rate: u32) -> Result<f64, u64> {
     let place = tempfile::tempdir().expect("a folder");
     let feed = Feed::listen();
     let serving = {
@@ -218,9 +203,9 @@ fn cost_of(peer: Option<&str>, qos: u8, rate: u32) -> Cost {
     std::thread::sleep(SETTLES);
     let took = cpu::of_process(pid as i32) - before;
     drop(kept);
-    Cost {
-        per_cpu_s_k: fed.messages as f64 / took / 1e3,
-        per_s: fed.per_s(),
+    match fed.per_s() {
+        took_per_s if took_per_s * 10 < u64::from(rate) * 9 => Err(took_per_s),
+        _ => Ok(fed.messages as f64 / took / 1e3),
     }
 }
 
@@ -229,18 +214,14 @@ fn cost() {
     let named = named.split(',').filter_map(|one| one.split_once('='));
     let peers: Vec<(&str, &str)> = named.collect();
     for (qos, rate) in RATES {
-        let Cost { per_cpu_s_k, per_s } = cost_of(None, qos, rate);
-        let mut line = format!(
-            "cost: QoS {qos}, {per_s} msg/s of {rate}: {per_cpu_s_k:.0} k msg per processor second"
-        );
+        let ours = per_cpu_s(None, qos, rate).expect("it takes the rate");
+        let mut line =
+            format!("cost: QoS {qos}, {rate} msg/s: {ours:.0} k msg per processor second");
         for (name, program) in &peers {
-            let theirs = cost_of(Some(program), qos, rate);
-            line += &format!(
-                "; {name} {:.0} k at {} msg/s, ratio {:.1}",
-                theirs.per_cpu_s_k,
-                theirs.per_s,
-                per_cpu_s_k / theirs.per_cpu_s_k
-            );
+            line += &match per_cpu_s(Some(program), qos, rate) {
+                Ok(theirs) => format!("; {name} {theirs:.0} k, ratio {:.1}", ours / theirs),
+                Err(took) => format!("; {name} takes no more than {took} msg/s, no ratio"),
+            };
         }
         println!("{line}");
     }

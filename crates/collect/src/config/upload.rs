@@ -37,13 +37,15 @@ pub(super) fn of(written: &CollectFile, folder: &Path, faults: &mut Faults) -> O
         );
     }
     let mut credentials = Credentials::of_environment();
-    if let Some(path) = &upload.credentials_file
-        && let Err(what) = credentials.add_file(&folder.join(path))
-    {
-        faults.add(&["upload", "credentials-file"], what, None);
-    }
-    if let Err((what, hint)) = store::check(&place, &credentials) {
-        faults.add(&["upload", "to"], what, Some(hint));
+    let read = upload
+        .credentials_file
+        .as_ref()
+        .map_or(Ok(()), |path| credentials.add_file(&folder.join(path)));
+    // Without the file it is not known what opens the place.
+    match read.map(|()| store::check(&place, &credentials)) {
+        Ok(Ok(())) => {}
+        Ok(Err((what, hint))) => faults.add(&["upload", "to"], what, Some(hint)),
+        Err(what) => faults.add(&["upload", "credentials-file"], what, None),
     }
     let direct = match upload.acknowledge.unwrap_or_default() {
         Acknowledge::Uploaded => Some(direct(written, upload, faults)),

@@ -188,6 +188,13 @@ mod upload {
                 "cannot be read",
             ),
             (
+                format!(
+                    "{SMALLEST}[upload]\nto = \"az://fleet/raw\"\ncredentials-file = \"/nonexistent\"\n"
+                ),
+                6,
+                "cannot be read",
+            ),
+            (
                 format!("{SMALLEST}{MOVED}every = \"1s\"\n"),
                 6,
                 "is for acknowledge = \"uploaded\"",
