@@ -249,6 +249,7 @@ impl<'a> Measuring<'a> {
             variant: chosen.variant.as_deref(),
             driver: chosen.driver.clone(),
             pacing_within: trial.pacing_within,
+            poll_when_idle: trial.poll_when_idle,
             share: trial.limits,
             counts: CountRequests {
                 system_calls: trial.count_system_calls,

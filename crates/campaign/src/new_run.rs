@@ -64,6 +64,7 @@ fn machine(calibration: Option<Value>) -> Machine {
         cores: facts.cores,
         memory_bytes: facts.memory_bytes,
         governor: facts.governor,
+        idle_driver: facts.idle_driver,
         max_open_files: facts.max_open_files,
         load_average_1min: load_average(),
         pubgauge_version: env!("CARGO_PKG_VERSION").into(),

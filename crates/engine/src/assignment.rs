@@ -52,6 +52,8 @@ pub struct Assignment {
     /// Messages that fall due within this span, ns, are sent in one wake-up: none early, and none
     /// delayed by more than the span on purpose; 0: each at its own time.
     pub pacing_within: Nanos,
+    /// As long as the worker's thread lives, idle processors of its host poll for work instead of sleeping.
+    pub poll_when_idle: bool,
     /// Real-time priority of the worker's thread, 1 to 99.
     pub realtime: Option<u8>,
     /// Processor to stay on.
@@ -379,6 +381,7 @@ pub fn divide(brief: &Brief, workers: Workers, mark: Mark, windowed: &[bool]) ->
                 measured_limit: None,
                 default_window: None,
                 pacing_within: 0,
+                poll_when_idle: false,
                 realtime: None,
                 pin_to: None,
             });

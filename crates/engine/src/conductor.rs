@@ -58,6 +58,8 @@ pub struct TrialSpec {
     /// Messages that fall due within this span, ns, are sent in one wake-up; 0: each at its own time.
     /// See [`Assignment::pacing_within`].
     pub pacing_within: Nanos,
+    /// See [`Assignment::poll_when_idle`].
+    pub poll_when_idle: bool,
     /// Real-time priority for the workers' threads, 1 to 99.
     pub realtime: Option<u8>,
     /// Processors for the workers' threads, in turn; empty: the scheduler chooses.
@@ -87,6 +89,7 @@ impl TrialSpec {
             workers: Workers::default(),
             mark: Mark::random(),
             pacing_within: 0,
+            poll_when_idle: false,
             realtime: None,
             pin_to: Vec::new(),
             place: Arc::new(place),
@@ -445,6 +448,7 @@ fn assignments(spec: &TrialSpec) -> Vec<Assignment> {
             measured_limit: None,
             default_window: None,
             pacing_within: 0,
+            poll_when_idle: false,
             realtime: None,
             pin_to: None,
         }],
@@ -458,6 +462,7 @@ fn assignments(spec: &TrialSpec) -> Vec<Assignment> {
     for (index, assignment) in assignments.iter_mut().enumerate() {
         assignment.default_window = default_window(spec, assignment.settings);
         assignment.pacing_within = spec.pacing_within;
+        assignment.poll_when_idle = spec.poll_when_idle;
         assignment.realtime = spec.realtime;
         assignment.pin_to =
             (!spec.pin_to.is_empty()).then(|| spec.pin_to[index % spec.pin_to.len()]);

@@ -12,6 +12,7 @@ use pubgauge_export::check::Check;
 use pubgauge_hosts::Hosts;
 use pubgauge_results::model::Results;
 use pubgauge_results::store::RunFolder;
+use pubgauge_study::Plan;
 use pubgauge_testbed::{Catalog, Testbed, raise_nofile};
 
 use crate::args::{Login, RunArgs};
@@ -104,6 +105,9 @@ impl Ready {
             }
         }
         .reached_by(&tls);
+        if hosts.is_none() {
+            idle_polling(&prepared.plan)?;
+        }
         raise_nofile()
             .map_err(|e| Ending::not_valid(format!("cannot raise the limit of open files: {e}")))?;
         let processes = prepared.check(&client, hosts.map(|hosts| &**hosts))?;
@@ -232,6 +236,15 @@ fn realtime(priority: Option<u8>) -> Result<(), Ending> {
         Ok(Err(error)) => Err(Ending::bad_input(format!("--realtime {priority}: {error}"))),
         _ => Ok(()),
     }
+}
+
+/// Checks that idle processors can be had to poll, where a trial asks for it.
+fn idle_polling(plan: &Plan) -> Result<(), Ending> {
+    if plan.trials.iter().any(|trial| trial.poll_when_idle) {
+        let tried = pubgauge_testbed::poll_when_idle();
+        tried.map_err(|error| Ending::bad_input(format!("client.poll-when-idle: {error}")))?;
+    }
+    Ok(())
 }
 
 /// The stored calibration of this machine. One is made if there is none and it is `needed`: by the first look, so that

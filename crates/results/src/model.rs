@@ -83,6 +83,9 @@ pub struct Machine {
     pub memory_bytes: u64,
     /// Frequency governor, where the kernel tells.
     pub governor: Option<String>,
+    /// What sends idle processors to sleep: the kernel's driver and its governor (cpuidle), where the kernel tells.
+    #[serde(default)]
+    pub idle_driver: Option<String>,
     /// Highest number of open files allowed for this process.
     pub max_open_files: u64,
     /// Load average over the minute before the run.

@@ -94,6 +94,8 @@ pub struct Job<'a> {
     /// Scheduled messages that fall due within this span leave in one wake-up, ns; 0: each at its own
     /// time.
     pub pacing_within: Nanos,
+    /// Idle processors of the workers' hosts poll for work instead of sleeping.
+    pub poll_when_idle: bool,
     /// What is counted beside it.
     pub counts: CountRequests,
     /// The system stays up after the trial, and serves the next one if that would start it in the same way.

@@ -1,5 +1,6 @@
 //! One trial from beginning to end: system up, engine, figures, verdict, system down.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -12,7 +13,7 @@ use pubgauge_engine::parts::bounds;
 use pubgauge_engine::timetable::interval_of;
 use pubgauge_results::model::{Circumstances, HeldLimits, Trial};
 use pubgauge_results::store::TrialFiles;
-use pubgauge_testbed::{OwnMemory, Stopped, SystemFile, SystemKind};
+use pubgauge_testbed::{IdlePolling, OwnMemory, Stopped, SystemFile, SystemKind};
 use pubgauge_workload::{Arrivals, Workload};
 
 use crate::convert::{self, Beside};
@@ -123,6 +124,7 @@ fn measure(
         workers: environment.client.workers,
         mark,
         pacing_within: job.pacing_within,
+        poll_when_idle: job.poll_when_idle,
         realtime: environment.client.realtime,
         pin_to: shared.pin.clone(),
         place: workers.place().unwrap_or_else(|| here.place.clone()),
@@ -187,6 +189,7 @@ fn measure(
         system_in_client: brokerless,
         cores: environment.cores,
         pacing_within_ns: job.pacing_within,
+        poll_when_idle: job.poll_when_idle,
         earlier_trials: running.earlier_trials,
         ..circumstances(job.workload)
     };
@@ -338,7 +341,12 @@ fn not_run(record: &TrialRecord, observed: &Observed) -> Option<String> {
     }
 }
 
-/// Sets timer slack, processor and priority of a worker's thread.
+thread_local! {
+    /// Held until the worker's thread ends.
+    static IDLE_POLLING: RefCell<Option<IdlePolling>> = const { RefCell::new(None) };
+}
+
+/// Sets timer slack, processor and priority of a worker's thread, and what idle processors do while it lives.
 pub fn prepare_thread(assignment: &Assignment) -> Result<(), DriverError> {
     let slack = pubgauge_testbed::set_timer_slack(1);
     slack.map_err(|e| DriverError::new(format!("cannot set the timer slack: {e}")))?;
@@ -348,6 +356,11 @@ pub fn prepare_thread(assignment: &Assignment) -> Result<(), DriverError> {
     if let Some(priority) = assignment.realtime {
         let set = pubgauge_testbed::set_realtime(priority);
         set.map_err(|e| DriverError::new(e.to_string()))?;
+    }
+    if assignment.poll_when_idle {
+        let polling = pubgauge_testbed::poll_when_idle();
+        let polling = polling.map_err(|e| DriverError::new(e.to_string()))?;
+        IDLE_POLLING.set(Some(polling));
     }
     Ok(())
 }

@@ -328,6 +328,7 @@ pub(crate) fn add_trials<'a>(
                     hosts: hosts.clone(),
                     client_limits: client.limits.share(),
                     pacing_within: client.pacing_within.map_or(0, |span| span.0),
+                    poll_when_idle: client.poll_when_idle.unwrap_or(false),
                     processes: client.processes,
                     workload: workload.clone(),
                     brokers,

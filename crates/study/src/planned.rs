@@ -83,6 +83,8 @@ pub struct PlannedTrial {
     /// Scheduled messages that fall due within this span leave in one wake-up, ns; 0: each at its own
     /// time.
     pub pacing_within: u64,
+    /// Idle processors of the workers' hosts poll for work instead of sleeping.
+    pub poll_when_idle: bool,
     /// Processes on each side for the workers; threads of one process if absent.
     pub processes: Option<u32>,
     /// What each instance of the system gets of the machine at most.

@@ -23,6 +23,8 @@ pub struct MachineFacts {
     pub memory_bytes: u64,
     /// Frequency governor; several, separated by commas, where processors differ.
     pub governor: Option<String>,
+    /// What sends idle processors to sleep: the kernel's driver and its governor (cpuidle).
+    pub idle_driver: Option<String>,
     /// Open files allowed for this process.
     pub max_open_files: u64,
     /// Load average over the last minute.
@@ -43,6 +45,7 @@ pub fn machine_facts() -> MachineFacts {
         cores: usable_cpus().len() as u32,
         memory_bytes: memory_bytes(&read("/proc/meminfo")),
         governor: governor(),
+        idle_driver: idle_driver(),
         max_open_files: max_open_files(),
         load_average_1min: load_average(),
     }
@@ -104,6 +107,14 @@ fn governor() -> Option<String> {
         .collect();
     let list: Vec<String> = governors.into_iter().collect();
     (!list.is_empty()).then(|| list.join(", "))
+}
+
+fn idle_driver() -> Option<String> {
+    let told = |file: &str| {
+        let path = format!("/sys/devices/system/cpu/cpuidle/{file}");
+        Some(std::fs::read_to_string(path).ok()?.trim().to_owned())
+    };
+    Some(format!("{}, governor {}", told("current_driver")?, told("current_governor")?))
 }
 
 #[cfg(test)]

@@ -141,6 +141,7 @@ fn trial(broker: &Mosquitto, namespace: &str, seen: &mut Seen) -> Trial {
         driver: Arc::new(MqttDriver),
         share: Share::default(),
         pacing_within: 0,
+        poll_when_idle: false,
         counts: Default::default(),
         keep_running: false,
         workload: &Arc::new(workload),

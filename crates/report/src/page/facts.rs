@@ -190,7 +190,21 @@ pub(super) fn machine(results: &Results) -> Markup {
     }
 }
 
-fn facts(results: &Results, machine: &Machine) -> [(&'static str, String); 10] {
+/// What idle processors do: sleep as the kernel has it, or poll, in how many trials.
+fn idle_processors(results: &Results, machine: &Machine) -> String {
+    let sleep = match &machine.idle_driver {
+        Some(driver) => format!("sleep ({driver})"),
+        None => "as the kernel has it".into(),
+    };
+    let polled = results.trials.iter().filter(|t| t.circumstances.poll_when_idle);
+    match polled.count() {
+        0 => sleep,
+        all if all == results.trials.len() => "poll (poll-when-idle)".into(),
+        some => format!("{sleep}; poll in {some} of {} trials (poll-when-idle)", results.trials.len()),
+    }
+}
+
+fn facts(results: &Results, machine: &Machine) -> [(&'static str, String); 11] {
     let mut systems: Vec<String> = results.trials.iter().map(system_of).collect();
     systems.sort();
     systems.dedup();
@@ -211,6 +225,7 @@ fn facts(results: &Results, machine: &Machine) -> [(&'static str, String); 10] {
             "frequency governor",
             governor.unwrap_or_else(|| "not told".into()),
         ),
+        ("idle processors", idle_processors(results, machine)),
         ("open files allowed", machine.max_open_files.to_string()),
         (
             "load average before",

@@ -52,6 +52,10 @@ pub struct Circumstances {
     /// How much later than due the study lets scheduled messages leave, ns, so that several leave
     /// in one wake-up (`pacing-within`). 0: each leaves at its own time.
     pub pacing_within_ns: u64,
+    /// Idle processors of the hosts that had the workers polled for work (`poll-when-idle`); else they slept, as the
+    /// kernel has it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub poll_when_idle: bool,
     /// Trials that the system had served since it was started, where it stays up from trial to trial
     /// (`keep-running`). 0: it was started for this one.
     #[serde(skip_serializing_if = "none")]

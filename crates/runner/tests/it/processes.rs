@@ -28,6 +28,7 @@ fn refused(program: PathBuf, namespace: Option<&str>, says: &str) {
         workers: Workers::default(),
         mark: Mark::from_seed(1),
         pacing_within: 0,
+        poll_when_idle: false,
         realtime: None,
         pin_to: Vec::new(),
         place: Arc::new(ProcessPlace::new(

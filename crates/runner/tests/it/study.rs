@@ -93,6 +93,7 @@ fn a_study_without_the_program() {
             driver: driver.clone(),
             share: Share::default(),
             pacing_within: trial.pacing_within,
+            poll_when_idle: trial.poll_when_idle,
             counts: Default::default(),
             keep_running: trial.keep_running,
             workload: &trial.workload,

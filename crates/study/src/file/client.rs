@@ -16,6 +16,9 @@ pub struct ClientFile {
     /// worker: none early, none scheduled later than the span. Above 0, up to 100ms; each leaves at
     /// its own time if absent.
     pub pacing_within: Option<Span>,
+    /// Idle processors of the hosts that have the workers poll for work instead of sleeping, while clients of a
+    /// trial are open; they sleep if absent. It takes `/dev/cpu_dma_latency`, which is root's.
+    pub poll_when_idle: Option<bool>,
     /// Publishing devices run in so many processes and the others in as many, each with one worker, 1
     /// to 64; all are threads of one process if absent, unless that may not open enough files.
     #[schemars(range(min = 1, max = 64))]

@@ -64,6 +64,7 @@ impl WorkloadFile {
     pub(crate) fn client(&self, study: &ClientFile) -> ClientFile {
         ClientFile {
             pacing_within: self.client.pacing_within.or(study.pacing_within),
+            poll_when_idle: self.client.poll_when_idle.or(study.poll_when_idle),
             processes: self.client.processes.or(study.processes),
             limits: self.client.limits.over(&study.limits),
         }

@@ -61,6 +61,7 @@ fn seen(steps: &[Step], workers: &[Vec<u32>]) -> (Sums, Vec<u64>) {
         measured_limit: None,
         default_window: None,
         pacing_within: 0,
+        poll_when_idle: false,
         realtime: None,
         pin_to: None,
     };

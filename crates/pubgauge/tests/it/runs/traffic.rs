@@ -366,6 +366,58 @@ fn gathered_messages_say_so() {
     assert!(study.contains("pacing-within = \"5ms\""), "{study}");
 }
 
+/// The wake-up latency that the kernel allows idle processors, us: 0 has them poll. None where only others may know.
+fn wake_up_latency() -> Option<i32> {
+    let mut value = [0; 4];
+    let mut device = std::fs::File::open("/dev/cpu_dma_latency").ok()?;
+    std::io::Read::read_exact(&mut device, &mut value).ok()?;
+    Some(i32::from_ne_bytes(value))
+}
+
+/// Workers are threads, then processes: idle processors poll during each trial and sleep after it. Where this program
+/// may not have that, the study is refused.
+#[test]
+fn idle_processors_poll_during_the_trials_that_ask_for_it() {
+    let place = Place::new();
+    place.write(
+        "idle.toml",
+        "name = \"idle\"\nsystems = [\"reference-broker\"]\n[phases]\nwarm-up = \"200ms\"\nmeasure = \"1s\"\n\
+         [client]\npoll-when-idle = true\n[[workload]]\nname = \"threads\"\n\
+         flow = [{ pattern = \"1-1\", payload = \"64B\", rate = \"200/s\" }]\n\
+         [[workload]]\nname = \"processes\"\nclient = { processes = 1 }\n\
+         flow = [{ pattern = \"1-1\", payload = \"64B\", rate = \"200/s\" }]\n",
+    );
+    if wake_up_latency().is_none() {
+        let refused = place.run(&argv("run idle.toml --out run"));
+        assert_eq!(refused.code, 3, "{}", refused.err);
+        assert!(refused.err.contains("client.poll-when-idle: "), "{}", refused.err);
+        assert!(!place.at("run").exists());
+        return;
+    }
+    let over = std::sync::atomic::AtomicBool::new(false);
+    let polled = std::thread::scope(|scope| {
+        let seen = scope.spawn(|| {
+            // From sleep to polling, so often.
+            let (mut begun, mut polls) = (0, false);
+            while !over.load(std::sync::atomic::Ordering::Relaxed) {
+                let now = wake_up_latency() == Some(0);
+                begun += u32::from(now && !polls);
+                polls = now;
+                std::thread::sleep(std::time::Duration::from_millis(5));
+            }
+            begun
+        });
+        place.run(&argv("run idle.toml --out run"));
+        over.store(true, std::sync::atomic::Ordering::Relaxed);
+        seen.join().unwrap()
+    });
+    assert!(polled >= 2, "each trial has a beginning and an end: {polled}");
+    assert_ne!(wake_up_latency(), Some(0), "a wish outlived its trial");
+    for trial in place.results("run")["trials"].as_array().unwrap() {
+        assert_eq!(trial["circumstances"]["poll_when_idle"], true);
+    }
+}
+
 /// What takes long.
 mod long {
     use super::*;

@@ -206,6 +206,7 @@ fn of(loads: &[Load], repeats: u32, wanted: fn(&Profile) -> bool) -> (Results, L
             cores: 4,
             memory_bytes: 8 << 30,
             governor: None,
+            idle_driver: None,
             max_open_files: 1_048_576,
             load_average_1min: 0.31,
             pubgauge_version: "0.1.0".into(),
