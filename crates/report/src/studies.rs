@@ -1,5 +1,7 @@
 //! Summary of several studies: their claims with the outcomes; of those without claims, the answers.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use pubgauge_quantities::shown;
 use pubgauge_results::claim::ClaimOutcome;
 use pubgauge_results::model::Machine;
@@ -288,16 +290,7 @@ pub fn markdown(studies: &Studies, wanted: &[&str]) -> Result<String, ClaimNameE
             cell(&first(&claim.ours)),
         ));
     }
-    let mut machines: Vec<&str> = chosen.iter().map(|(s, _)| s.machine.as_str()).collect();
-    let systems = chosen.iter().flat_map(|(study, _)| &study.systems);
-    let mut systems: Vec<&str> = systems.map(String::as_str).collect();
-    for list in [&mut machines, &mut systems] {
-        list.sort_unstable();
-        list.dedup();
-    }
-    let facts = [machines.join("; "), systems.join(", ")];
-    let facts: Vec<String> = facts.into_iter().filter(|fact| !fact.is_empty()).collect();
-    out.push_str(&format!("\n(Measured on {}.)\n", cell(&facts.join("; "))));
+    out.push_str(&measured(&chosen));
     if !wanted.is_empty() {
         let all = studies
             .studies
@@ -307,6 +300,32 @@ pub fn markdown(studies: &Studies, wanted: &[&str]) -> Result<String, ClaimNameE
         out.push_str(&format!("\n(Of all claims: {}.)\n", all.join("; ")));
     }
     Ok(out)
+}
+
+/// On what machines each of these claims' studies was measured and when, then the systems of all.
+fn measured(chosen: &[(&StudyOutcome, &ClaimOutcome)]) -> String {
+    let mut runs: Vec<&StudyOutcome> = chosen.iter().map(|(study, _)| *study).collect();
+    runs.dedup_by_key(|study| &study.study);
+    let mut machines: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for study in &runs {
+        let day = study.started.get(..10).map(|day| format!(" on {day}"));
+        let said = format!("{}{}", study.study, day.unwrap_or_default());
+        machines.entry(&study.machine).or_default().push(said);
+    }
+    let systems: BTreeSet<&str> = (runs.iter())
+        .flat_map(|study| study.systems.iter().map(String::as_str))
+        .collect();
+    let mut out = String::new();
+    for (machine, studies) in machines {
+        let said = [studies.join(", "), cell(machine)].into_iter();
+        let said: Vec<String> = said.filter(|words| !words.is_empty()).collect();
+        out.push_str(&format!("\n(Measured: {}.)\n", said.join("; ")));
+    }
+    if !systems.is_empty() {
+        let systems: Vec<&str> = systems.into_iter().collect();
+        out.push_str(&format!("\n(Systems: {}.)\n", cell(&systems.join(", "))));
+    }
+    out
 }
 
 /// The first figures of several, for a cell of a table; the file has all.
