@@ -30,6 +30,9 @@ pub struct Traits {
     pub lossless: bool,
     /// The system may deliver a message more than once even while connections stay up.
     pub may_duplicate: bool,
+    /// [`Fleet::publish`] may sleep until the system takes the message, where others answer [`Publish::Blocked`]:
+    /// the library writes to a socket that blocks. The engine then times each call.
+    pub publish_sleeps: bool,
 }
 
 /// What a fleet is opened with.

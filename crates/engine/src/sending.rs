@@ -29,6 +29,7 @@ use crate::reports::{Outbox, Positions};
 use crate::series::{Cuts, Passed, Totals};
 use crate::times::Measure;
 use crate::timetable::Timetable;
+use crate::usage::accounted;
 use crate::worker::GRACE;
 
 /// Flat-out messages between two polls.
@@ -190,6 +191,20 @@ pub struct Sending {
     acknowledges: bool,
     /// The longest outages of publishers.
     outages: Vec<Outage>,
+    /// Sleep in calls of publish, where the system's library sleeps in some.
+    calls: Option<Calls>,
+}
+
+/// Shortest call of publish that counts as one that slept, ns.
+const LONG_CALL: Nanos = 1_000_000;
+
+/// Sleep in calls of publish.
+#[derive(Default)]
+struct Calls {
+    /// The kernel's times of the thread, running and waiting, when they were read last, ns.
+    accounts: Nanos,
+    /// Sleep since it was last asked for, ns.
+    slept: Nanos,
 }
 
 impl Sending {
@@ -236,7 +251,22 @@ impl Sending {
             sent: 0,
             acknowledges: false,
             outages: Vec::new(),
+            calls: None,
         }
+    }
+
+    /// Calls of publish may sleep: each is timed.
+    pub fn time_calls(&mut self) {
+        self.calls = Some(Calls::default());
+    }
+
+    /// For how long publish has slept since this was last asked, ns. `accounts`: the kernel's times of the thread, running
+    /// and waiting, as they were read last.
+    pub fn slept(&mut self, accounts: Nanos) -> Nanos {
+        self.calls.as_mut().map_or(0, |calls| {
+            calls.accounts = calls.accounts.max(accounts);
+            std::mem::take(&mut calls.slept)
+        })
     }
 
     /// Makes the publishers of this worker's devices known. `clients` gives each device's client.
@@ -484,6 +514,7 @@ impl Sending {
             None => self.filler.body(stream, sequence, size as usize),
         };
         let sent = now.saturating_sub(self.epoch);
+        let called = self.calls.as_ref().map(|_| self.clock.now());
         let outcome = fleet.publish(
             state.client,
             outlet.topic,
@@ -493,6 +524,12 @@ impl Sending {
             },
             tag(stream, kind, sent),
         );
+        if let Some(called) = called {
+            let returned = self.clock.now();
+            if returned >= called + LONG_CALL {
+                self.slept_in_call(local, called..returned);
+            }
+        }
         if outcome == Publish::Blocked || state.blocked_since.is_some() {
             self.held_back(local, outcome, now);
         }
@@ -547,6 +584,23 @@ impl Sending {
             let flow = state.flow;
             self.add_held_back(flow, since..now, 1);
         }
+    }
+
+    /// Notes that a call of publish took long: what the kernel does not count as running or waiting since it was asked last
+    /// was sleep, so that too little counts rather than too much.
+    #[cold]
+    fn slept_in_call(&mut self, local: u32, call: Range<Nanos>) {
+        let accounts = match self.clock {
+            Clock::Virtual(_) => 0,
+            Clock::Monotonic | Clock::Converted(_) => accounted(),
+        };
+        let flow = self.locals[local as usize].flow;
+        let Some(calls) = &mut self.calls else { return };
+        let took = call.end - call.start;
+        let slept = took.saturating_sub(accounts.saturating_sub(calls.accounts));
+        calls.accounts = accounts;
+        calls.slept += slept;
+        self.add_held_back(flow, call.end - slept..call.end, 1);
     }
 
     /// Adds a span for which some publishers of a flow were held back, as far as it lies in the measurement.

@@ -90,6 +90,11 @@ pub fn waiting() -> Nanos {
     schedstat("/proc/thread-self/schedstat").map_or(0, |(_, waiting)| waiting)
 }
 
+/// Nanoseconds for which the calling thread ran or was ready: all but its sleep.
+pub fn accounted() -> Nanos {
+    running() + waiting()
+}
+
 /// Nanoseconds a thread ran, and nanoseconds it was ready but waited for a processor
 /// (`Documentation/scheduler/sched-stats.rst`).
 fn schedstat(path: &str) -> Option<(Nanos, Nanos)> {

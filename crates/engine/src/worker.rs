@@ -170,7 +170,10 @@ impl Worker {
             process: std::process::id(),
             threads: helpers.iter().copied().chain([own]).collect(),
         });
-        let sending = Sending::new(&context, &assignment);
+        let mut sending = Sending::new(&context, &assignment);
+        if traits.publish_sleeps {
+            sending.time_calls();
+        }
         let receiving = Receiving::new(&context, &assignment);
         Ok(Worker {
             pulse: Pulse::new(&context.clock),
@@ -220,7 +223,9 @@ impl Worker {
     pub fn step(&mut self) -> bool {
         // Before the commands: the end of the measurement may be among them.
         let measurement = self.table.map_or(0..0, |table| table.measure..table.end);
-        self.pulse.beat(self.context.clock.now(), &measurement);
+        let slept = self.sending.slept(self.pulse.accounts());
+        self.pulse
+            .beat(self.context.clock.now(), &measurement, slept);
         self.take_commands();
         let now = self.context.clock.now();
         self.sending.keep_time(now);

@@ -75,7 +75,7 @@ pub struct Behaviour {
     pub starves: Vec<String>,
     /// Delay from the confirmation of a subscription to its effect, nanoseconds (late readiness).
     pub deaf_for_ns: Nanos,
-    /// Time that it takes to hand over one message, nanoseconds; for virtual clocks only.
+    /// Time for which handing over one message sleeps, nanoseconds; for virtual clocks only.
     pub publish_cost_ns: Nanos,
     /// Processor time that handing over one message adds to the client's simulated accounts, nanoseconds;
     /// the clock does not advance for it.

@@ -69,6 +69,7 @@ impl Driver for Keeper {
             acknowledges: false,
             lossless: true,
             may_duplicate: false,
+            publish_sleeps: false,
         }
     }
 

@@ -85,6 +85,7 @@ impl Driver for AmqpDriver {
             lossless: reliable && !automatic && !limited,
             // A message is delivered again only on another connection.
             may_duplicate: false,
+            publish_sleeps: false,
         }
     }
 

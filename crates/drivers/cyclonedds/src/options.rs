@@ -53,6 +53,7 @@ impl Options {
             lossless: keeps_all,
             // See native.cyclonedds.max-samples.
             may_duplicate: self.native.max_samples.is_some(),
+            publish_sleeps: true,
         }
     }
 

@@ -130,6 +130,7 @@ impl Driver for Mixed {
             acknowledges: publishing.acknowledges,
             lossless: publishing.lossless && subscribing.lossless,
             may_duplicate: publishing.may_duplicate || subscribing.may_duplicate,
+            publish_sleeps: publishing.publish_sleeps,
         }
     }
 

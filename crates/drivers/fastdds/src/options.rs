@@ -57,6 +57,7 @@ impl Options {
                 && self.reader_depth() == 0
                 && self.lifespan_ms.is_none(),
             may_duplicate: false,
+            publish_sleeps: true,
         }
     }
 

@@ -75,6 +75,7 @@ impl Driver for MqttDriver {
             // 3.1.1 leaves it to the server when it sends a QoS 1 message again (§4.4); MQTT 5
             // allows it only on a new connection.
             may_duplicate: settings.reliability == Some(Reliability::AtLeastOnce),
+            publish_sleeps: false,
         }
     }
 

@@ -56,6 +56,7 @@ impl Driver for NatsDriver {
             acknowledges: false,
             lossless: false,
             may_duplicate: false,
+            publish_sleeps: false,
         }
     }
 

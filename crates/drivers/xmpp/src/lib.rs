@@ -89,6 +89,7 @@ impl Driver for XmppDriver {
             acknowledges: settings.pattern != Some(MessagingPattern::PointToPoint),
             lossless: false,
             may_duplicate: false,
+            publish_sleeps: false,
         }
     }
 

@@ -71,6 +71,7 @@ impl Options {
             acknowledges: false,
             lossless: blocks,
             may_duplicate: false,
+            publish_sleeps: false,
         }
     }
 }

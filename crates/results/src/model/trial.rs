@@ -124,8 +124,9 @@ pub struct Trial {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub questions: Option<Questions>,
     /// For how much of the measurement a publisher was held back, mean over all publishers, 0 to 1: from when the system
-    /// did not take a message, or a flow's bound on what is under way let none go, until the next one was taken. Absent in
-    /// trials of older versions.
+    /// did not take a message, or a flow's bound on what is under way let none go, until the next one was taken. Of a
+    /// library whose calls sleep until there is room (DDS) the sleep of calls of 1 ms and more. Absent in trials of older
+    /// versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub publishers_blocked: Option<f64>,
     /// Processor seconds of the client during the measurement.
