@@ -32,7 +32,7 @@ impl fmt::Display for TooFew {
 }
 
 /// That a percentile of `count` values can be quoted: at least one of them lies beyond its quantile.
-fn enough(count: u64, quantile: f64) -> Result<(), TooFew> {
+pub(crate) fn enough(count: u64, quantile: f64) -> Result<(), TooFew> {
     if count as f64 * (1.0 - quantile) >= 1.0 - 1e-9 {
         return Ok(());
     }
@@ -68,6 +68,9 @@ pub struct Distribution {
     /// Mean of the values recorded, where others are missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub known_mean: Option<f64>,
+    /// 90th percentile of the values recorded, where others are missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub known_p90: Option<u64>,
     /// Median.
     pub p50: Option<u64>,
     /// 90th percentile.
@@ -101,6 +104,7 @@ impl Distribution {
             min: self.min.and_then(&time),
             mean: self.mean.and_then(&mean),
             known_mean: self.known_mean.and_then(&mean),
+            known_p90: self.known_p90.and_then(&time),
             p50: self.p50.and_then(&time),
             p90: self.p90.and_then(&time),
             p99: self.p99.and_then(&time),

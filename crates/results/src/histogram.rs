@@ -17,7 +17,7 @@ use hdrhistogram::serialization::interval_log::{
     IntervalLogIterator, IntervalLogWriterBuilder, LogEntry, LogIteratorError, Tag,
 };
 
-use crate::distribution::Distribution;
+use crate::distribution::{Distribution, enough};
 
 /// Points that [`ecdf`] returns at most unless told otherwise: enough for a smooth curve on a
 /// screen 400 points wide, few enough for `results.json`.
@@ -93,6 +93,8 @@ impl Distribution {
             min: Some(histogram.min()),
             mean: whole.then(|| histogram.mean()),
             known_mean: (!whole).then(|| histogram.mean()),
+            known_p90: (!whole && enough(count, 0.9).is_ok())
+                .then(|| histogram.value_at_quantile(0.9).min(histogram.max())),
             p50: at(0.50),
             p90: at(0.90),
             p99: at(0.99),

@@ -421,6 +421,17 @@ const ENTRIES: [Entry; 60] = [
     )
     .in_claims(),
     entry(
+        "delivered-latency-from-send.p90",
+        "latency_from_send_ns.known_p90",
+        (Unit::Nanoseconds, Less),
+        whole(|t| {
+            let latency = &t.latency_from_send_ns;
+            Some(latency.quotable(0.9).or(latency.known_p90)? as f64)
+        }),
+        "from the actual send time to arrival, 90th percentile of what was delivered alone",
+    )
+    .in_claims(),
+    entry(
         "smallest-member-share",
         "smallest_member_share",
         (Unit::Share, More),

@@ -23,6 +23,7 @@ fn distribution(count: u64, p50: u64, p99: u64) -> Distribution {
         min: Some(p50 / 2),
         mean: Some(p50 as f64),
         known_mean: None,
+        known_p90: None,
         p50: Some(p50),
         p90: Some(p99),
         p99: Some(p99),

@@ -52,6 +52,7 @@ fn produced() -> Value {
         min: Some(1),
         mean: Some(1.5),
         known_mean: Some(1.5),
+        known_p90: Some(2),
         p50: Some(1),
         max: None,
         ..Distribution::default()
