@@ -95,7 +95,7 @@ const fn on_request(value: OfTrial) -> Value {
     Value::OnRequest(value)
 }
 
-const ENTRIES: [Entry; 60] = [
+const ENTRIES: [Entry; 61] = [
     entry(
         "published",
         "published",
