@@ -55,7 +55,8 @@ pub use owned::OwnedFolder;
 pub use piped::{Confinement, Piped, Streams};
 pub use ports::free_port;
 pub use realtime::{
-    IdlePolling, SchedulingError, only_when_idle, pin_to, poll_when_idle, set_realtime, set_timer_slack, usable_cpus,
+    IdlePolling, SchedulingError, only_when_idle, pin_to, poll_when_idle, set_realtime,
+    set_timer_slack, usable_cpus,
 };
 pub use running::{Record, Running};
 pub use sampler::{

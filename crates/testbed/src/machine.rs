@@ -114,7 +114,11 @@ fn idle_driver() -> Option<String> {
         let path = format!("/sys/devices/system/cpu/cpuidle/{file}");
         Some(std::fs::read_to_string(path).ok()?.trim().to_owned())
     };
-    Some(format!("{}, governor {}", told("current_driver")?, told("current_governor")?))
+    Some(format!(
+        "{}, governor {}",
+        told("current_driver")?,
+        told("current_governor")?
+    ))
 }
 
 #[cfg(test)]

@@ -196,11 +196,17 @@ fn idle_processors(results: &Results, machine: &Machine) -> String {
         Some(driver) => format!("sleep ({driver})"),
         None => "as the kernel has it".into(),
     };
-    let polled = results.trials.iter().filter(|t| t.circumstances.poll_when_idle);
+    let polled = results
+        .trials
+        .iter()
+        .filter(|t| t.circumstances.poll_when_idle);
     match polled.count() {
         0 => sleep,
         all if all == results.trials.len() => "poll (poll-when-idle)".into(),
-        some => format!("{sleep}; poll in {some} of {} trials (poll-when-idle)", results.trials.len()),
+        some => format!(
+            "{sleep}; poll in {some} of {} trials (poll-when-idle)",
+            results.trials.len()
+        ),
     }
 }
 

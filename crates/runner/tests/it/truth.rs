@@ -93,7 +93,12 @@ fn publishers_whose_calls_sleep_are_blocked_and_not_stalled() {
         let run = simulate(w.clone(), behaviour, Settings::default());
         within(run.trial.publishers_blocked.unwrap(), share, 0.02);
         assert_eq!(run.trial.worker_load.publishers_stalled, 0.0);
-        assert_eq!(run.trial.verdict.status, Status::Valid, "{:#?}", run.trial.verdict);
+        assert_eq!(
+            run.trial.verdict.status,
+            Status::Valid,
+            "{:#?}",
+            run.trial.verdict
+        );
     }
     let short = Behaviour {
         publish_cost_ns: 900_000,

@@ -390,7 +390,11 @@ fn idle_processors_poll_during_the_trials_that_ask_for_it() {
     if wake_up_latency().is_none() {
         let refused = place.run(&argv("run idle.toml --out run"));
         assert_eq!(refused.code, 3, "{}", refused.err);
-        assert!(refused.err.contains("client.poll-when-idle: "), "{}", refused.err);
+        assert!(
+            refused.err.contains("client.poll-when-idle: "),
+            "{}",
+            refused.err
+        );
         assert!(!place.at("run").exists());
         return;
     }
@@ -411,7 +415,10 @@ fn idle_processors_poll_during_the_trials_that_ask_for_it() {
         over.store(true, std::sync::atomic::Ordering::Relaxed);
         seen.join().unwrap()
     });
-    assert!(polled >= 2, "each trial has a beginning and an end: {polled}");
+    assert!(
+        polled >= 2,
+        "each trial has a beginning and an end: {polled}"
+    );
     assert_ne!(wake_up_latency(), Some(0), "a wish outlived its trial");
     for trial in place.results("run")["trials"].as_array().unwrap() {
         assert_eq!(trial["circumstances"]["poll_when_idle"], true);
