@@ -530,7 +530,7 @@ impl Sending {
                 self.slept_in_call(local, called..returned);
             }
         }
-        if outcome == Publish::Blocked || state.blocked_since.is_some() {
+        if outcome == Publish::Blocked || self.locals[local as usize].blocked_since.is_some() {
             self.held_back(local, outcome, now);
         }
         let state = &self.locals[local as usize];
