@@ -133,6 +133,8 @@ fn buckets() {
         Bucket {
             rate_bits_per_s: 95_000_000,
             burst_bytes: 23_750,
+            peak_bits_per_s: 104_500_000,
+            peak_bytes: 3028,
             limit_bytes: 593_750
         }
     );

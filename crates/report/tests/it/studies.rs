@@ -192,7 +192,7 @@ fn the_table_in_markdown() {
     );
     assert_eq!(
         lines[5],
-        "(Measured: first on 2026-11-21; 2 processors, Some Processor, 8.00 GiB of memory, Debian 12, Linux 6.1.2.)"
+        "(Measured: first on 2026-11-21, second on 2026-11-21; 2 processors, Some Processor, 8.00 GiB of memory, Debian 12, Linux 6.1.2.)"
     );
     let mut many = three();
     let claim = &mut many.studies[0].claims[0];
