@@ -218,6 +218,27 @@ fn a_slow_link_is_what_limits() {
     assert!(page.contains("<svg class=\"network\"") && page.contains("bare links, publisher-1"));
 }
 
+/// 16 KiB are 12 segments of TCP, 17.2 kB of frames. After a pause 2 frames pass at once and the rest at 1.1 times the rate
+/// at most: 1.08 ms over 95 Mbit/s. No delivery is faster, however busy the machine is.
+#[test]
+fn a_message_takes_as_long_as_its_bytes_take_on_the_link() {
+    let place = Place::new();
+    study(
+        &place,
+        "bytes",
+        "broker = {}\npublisher = { rate = \"95Mbit/s\" }\nsubscriber = {}",
+        "[[workload]]\nname = \"seldom\"\nflow = [{ pattern = \"1-1\", payload = \"16KiB\", rate = \"50/s\" }]\n",
+    );
+    let args = argv("run bytes.toml --on mosquitto,zeromq-direct --out run --quiet");
+    place.run(&args).ran_to_its_end();
+    let results = place.results("run");
+    for trial in trials(&results) {
+        let fastest = number(&trial["latency_from_send_ns"]["min"]);
+        assert!(fastest >= 1.05e6, "{}: {fastest} ns", system(trial));
+        assert!(number(&trial["delivered"]) >= 90.0, "{}", system(trial));
+    }
+}
+
 /// How far it goes over a link is planted: 10 Mbit/s of frames carry 1448 of 1514 bytes as MQTT, and a message of
 /// 1000 bytes on `a/b` is one of 1009 (QoS 0, MQTT 5: two bytes of type, three of length and topic length, three of
 /// topic, one of properties).
