@@ -44,12 +44,11 @@ impl Pulse {
         }
     }
 
-    /// A turn of the loop begins. Since the last one the thread slept for `slept` in calls of the system's library, ns:
-    /// that is the system's doing.
+    /// A turn of the loop begins.
     #[inline]
-    pub fn beat(&mut self, now: Nanos, measurement: &Range<Nanos>, slept: Nanos) {
-        if now >= self.due.saturating_add(FLOOR + slept) {
-            self.late(now, measurement, slept);
+    pub fn beat(&mut self, now: Nanos, measurement: &Range<Nanos>) {
+        if now >= self.due.saturating_add(FLOOR) {
+            self.late(now, measurement);
         } else if now >= self.read_at + EVERY {
             self.read(now);
         }
@@ -63,10 +62,10 @@ impl Pulse {
     }
 
     #[cold]
-    fn late(&mut self, now: Nanos, measurement: &Range<Nanos>, slept: Nanos) {
+    fn late(&mut self, now: Nanos, measurement: &Range<Nanos>) {
         let before = self.accounts;
         self.read(now);
-        let accounted = self.accounts - before + slept;
+        let accounted = self.accounts - before;
         // Accounted time is taken off the beginning.
         let all = now.saturating_sub(self.due + accounted);
         if all < FLOOR {
@@ -108,7 +107,7 @@ mod tests {
     fn a_loop_that_comes_round_has_no_stalls() {
         let mut pulse = pulse();
         for turn in 0..100 {
-            pulse.beat(turn * 10 * MS, &(0..1_000 * MS), 0);
+            pulse.beat(turn * 10 * MS, &(0..1_000 * MS));
             pulse.sleeps((turn + 1) * 10 * MS - MS);
         }
         assert_eq!(pulse.stalled, 0);
@@ -117,26 +116,14 @@ mod tests {
     #[test]
     fn a_stall_counts_from_when_the_sleep_was_over_and_within_the_measurement() {
         let mut pulse = pulse();
-        pulse.beat(100 * MS, &(0..1_000 * MS), 0);
+        pulse.beat(100 * MS, &(0..1_000 * MS));
         pulse.sleeps(110 * MS);
-        pulse.beat(400 * MS, &(0..1_000 * MS), 0);
+        pulse.beat(400 * MS, &(0..1_000 * MS));
         assert_eq!((pulse.stalled, pulse.longest), (290 * MS, 290 * MS));
         pulse.sleeps(0);
-        pulse.beat(1_200 * MS, &(0..1_000 * MS), 0);
+        pulse.beat(1_200 * MS, &(0..1_000 * MS));
         assert_eq!((pulse.stalled, pulse.longest), (890 * MS, 600 * MS));
         assert_eq!(pulse.outside, 200 * MS);
-    }
-
-    #[test]
-    fn sleep_in_calls_of_the_library_is_no_stall() {
-        let mut pulse = pulse();
-        let all = 0..1_000 * MS;
-        pulse.beat(100 * MS, &all, 0);
-        pulse.beat(270 * MS, &all, 168 * MS);
-        assert_eq!(pulse.stalled, 0);
-        // A stall beside it is found.
-        pulse.beat(500 * MS, &all, 170 * MS);
-        assert_eq!((pulse.stalled, pulse.longest), (60 * MS, 60 * MS));
     }
 
     #[test]
@@ -144,11 +131,11 @@ mod tests {
         let mut pulse = Pulse::new(&Clock::Monotonic);
         let now = || pubgauge_driver::clock::monotonic_now();
         let all = 0..Nanos::MAX;
-        pulse.beat(now(), &all, 0);
+        pulse.beat(now(), &all);
         pulse.sleeps(0);
         let began = now();
         while now() < began + 60 * MS {}
-        pulse.beat(now(), &all, 0);
+        pulse.beat(now(), &all);
         assert!(pulse.stalled < 40 * MS, "{} ns", pulse.stalled);
     }
 }

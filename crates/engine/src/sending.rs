@@ -29,7 +29,7 @@ use crate::reports::{Outbox, Positions};
 use crate::series::{Cuts, Passed, Totals};
 use crate::times::Measure;
 use crate::timetable::Timetable;
-use crate::usage::accounted;
+use crate::usage;
 use crate::worker::GRACE;
 
 /// Flat-out messages between two polls.
@@ -191,21 +191,13 @@ pub struct Sending {
     acknowledges: bool,
     /// The longest outages of publishers.
     outages: Vec<Outage>,
-    /// Sleep in calls of publish, where the system's library sleeps in some.
-    calls: Option<Calls>,
+    /// Where the system's library sleeps in some calls of publish: the kernel's times of the thread, running and waiting,
+    /// when they were read last, ns.
+    calls: Option<Nanos>,
 }
 
 /// Shortest call of publish that counts as one that slept, ns.
 const LONG_CALL: Nanos = 1_000_000;
-
-/// Sleep in calls of publish.
-#[derive(Default)]
-struct Calls {
-    /// The kernel's times of the thread, running and waiting, when they were read last, ns.
-    accounts: Nanos,
-    /// Sleep since it was last asked for, ns.
-    slept: Nanos,
-}
 
 impl Sending {
     /// A sending half without publishers.
@@ -257,16 +249,14 @@ impl Sending {
 
     /// Calls of publish may sleep: each is timed.
     pub fn time_calls(&mut self) {
-        self.calls = Some(Calls::default());
+        self.calls = Some(0);
     }
 
-    /// For how long publish has slept since this was last asked, ns. `accounts`: the kernel's times of the thread, running
-    /// and waiting, as they were read last.
-    pub fn slept(&mut self, accounts: Nanos) -> Nanos {
-        self.calls.as_mut().map_or(0, |calls| {
-            calls.accounts = calls.accounts.max(accounts);
-            std::mem::take(&mut calls.slept)
-        })
+    /// The kernel's times of the thread, running and waiting, as they were read last, ns.
+    pub fn accounted(&mut self, accounts: Nanos) {
+        if let Some(known) = &mut self.calls {
+            *known = (*known).max(accounts);
+        }
     }
 
     /// Makes the publishers of this worker's devices known. `clients` gives each device's client.
@@ -592,14 +582,12 @@ impl Sending {
     fn slept_in_call(&mut self, local: u32, call: Range<Nanos>) {
         let accounts = match self.clock {
             Clock::Virtual(_) => 0,
-            Clock::Monotonic | Clock::Converted(_) => accounted(),
+            Clock::Monotonic | Clock::Converted(_) => usage::accounted(),
         };
         let flow = self.locals[local as usize].flow;
-        let Some(calls) = &mut self.calls else { return };
+        let known = self.calls.replace(accounts).unwrap_or(accounts);
         let took = call.end - call.start;
-        let slept = took.saturating_sub(accounts.saturating_sub(calls.accounts));
-        calls.accounts = accounts;
-        calls.slept += slept;
+        let slept = took.saturating_sub(accounts.saturating_sub(known));
         self.add_held_back(flow, call.end - slept..call.end, 1);
     }
 

@@ -223,9 +223,8 @@ impl Worker {
     pub fn step(&mut self) -> bool {
         // Before the commands: the end of the measurement may be among them.
         let measurement = self.table.map_or(0..0, |table| table.measure..table.end);
-        let slept = self.sending.slept(self.pulse.accounts());
-        self.pulse
-            .beat(self.context.clock.now(), &measurement, slept);
+        self.pulse.beat(self.context.clock.now(), &measurement);
+        self.sending.accounted(self.pulse.accounts());
         self.take_commands();
         let now = self.context.clock.now();
         self.sending.keep_time(now);

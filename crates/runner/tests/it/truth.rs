@@ -81,9 +81,9 @@ fn publishers_are_blocked_for_the_share_that_was_planted() {
 }
 
 /// A library that sleeps in the call until its link has room: 50 ms for each of 10 messages a second are half of the
-/// time, and no stall of the client. Short calls are none.
+/// time. Short calls are none. Whether the system or a stopped process slept is not known: the verdict takes it for a stall.
 #[test]
-fn publishers_whose_calls_sleep_are_blocked_and_not_stalled() {
+fn publishers_whose_calls_sleep_are_blocked() {
     let w = workload(1, 1, Arrivals::Periodic { per_s: 10.0 });
     for (cost_ms, share) in [(50, 0.5), (90, 0.9)] {
         let behaviour = Behaviour {
@@ -92,10 +92,9 @@ fn publishers_whose_calls_sleep_are_blocked_and_not_stalled() {
         };
         let run = simulate(w.clone(), behaviour, Settings::default());
         within(run.trial.publishers_blocked.unwrap(), share, 0.02);
-        assert_eq!(run.trial.worker_load.publishers_stalled, 0.0);
         assert_eq!(
             run.trial.verdict.status,
-            Status::Valid,
+            Status::ClientBound,
             "{:#?}",
             run.trial.verdict
         );
