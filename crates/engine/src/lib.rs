@@ -6,10 +6,12 @@
 
 pub mod assignment;
 pub mod bursts;
+mod calls;
 pub mod conductor;
 mod context;
 mod counts;
 pub mod groups;
+mod heartbeat;
 mod histograms;
 mod intervals;
 mod ledger;

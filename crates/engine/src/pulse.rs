@@ -4,10 +4,11 @@ use std::ops::Range;
 
 use pubgauge_driver::{Clock, Nanos};
 
+use crate::heartbeat::Heartbeat;
 use crate::usage::accounted;
 
 /// Shortest delay of the loop that counts.
-const FLOOR: Nanos = 5_000_000;
+pub const FLOOR: Nanos = 5_000_000;
 /// How often the kernel's times of the thread are read.
 const EVERY: Nanos = 20_000_000;
 
@@ -15,69 +16,127 @@ const EVERY: Nanos = 20_000_000;
 /// sleep was over: a stopped process, a virtual machine that was not run.
 ///
 /// What the kernel counts as the thread's running or waiting since the last reading is taken off
-/// each delay, so that a stall is reported too short rather than where there was none.
+/// each delay, so that a stall is reported too short rather than where there was none. So is sleep in calls of the
+/// system's library; what of that was a stop of the whole process is found by a [`Heartbeat`].
 pub struct Pulse {
-    simulated: bool,
-    /// When the loop's next turn should begin.
-    due: Nanos,
-    read_at: Nanos,
-    accounts: Nanos,
+    rounds: Rounds,
+    stalls: Stalls,
+}
+
+/// Times in which a thread stood still.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Stalls {
     /// In the measurement, ns.
-    pub stalled: Nanos,
-    /// The longest, ns.
+    pub within: Nanos,
+    /// The longest in the measurement, ns.
     pub longest: Nanos,
     /// Before and after the measurement, ns.
     pub outside: Nanos,
+}
+
+impl Stalls {
+    /// Adds a stall.
+    pub fn add(&mut self, stall: Range<Nanos>, measurement: &Range<Nanos>) {
+        let all = stall.end - stall.start;
+        let within = stall
+            .end
+            .min(measurement.end)
+            .saturating_sub(stall.start.max(measurement.start));
+        self.outside += all - within;
+        if within >= FLOOR {
+            self.within += within;
+            self.longest = self.longest.max(within);
+        }
+    }
+
+    /// The larger of each: two threads that stood still at the same time.
+    fn or(self, other: Stalls) -> Stalls {
+        Stalls {
+            within: self.within.max(other.within),
+            longest: self.longest.max(other.longest),
+            outside: self.outside.max(other.outside),
+        }
+    }
 }
 
 impl Pulse {
     /// A worker whose loop begins.
     pub fn new(clock: &Clock) -> Self {
         Pulse {
-            simulated: matches!(clock, Clock::Virtual(_)),
-            due: Nanos::MAX,
-            read_at: 0,
-            accounts: 0,
-            stalled: 0,
-            longest: 0,
-            outside: 0,
+            rounds: Rounds::new(clock),
+            stalls: Stalls::default(),
         }
     }
 
-    /// A turn of the loop begins.
+    /// A turn of the loop begins. Since the last one the thread slept for `slept` in calls of the system's library, ns.
     #[inline]
-    pub fn beat(&mut self, now: Nanos, measurement: &Range<Nanos>) {
-        if now >= self.due.saturating_add(FLOOR) {
-            self.late(now, measurement);
-        } else if now >= self.read_at + EVERY {
-            self.read(now);
+    pub fn beat(&mut self, now: Nanos, measurement: &Range<Nanos>, slept: Nanos) {
+        if let Some(stall) = self.rounds.beat(now, slept) {
+            self.stalls.add(stall, measurement);
         }
-        self.due = now;
     }
 
     /// The loop sleeps until `until` at the latest.
     #[inline]
     pub fn sleeps(&mut self, until: Nanos) {
-        self.due = self.due.max(until);
+        self.rounds.due = self.rounds.due.max(until);
+    }
+
+    /// The kernel's times of the thread, running and waiting, as they were read last, ns.
+    pub fn accounts(&self) -> Nanos {
+        self.rounds.accounts
+    }
+
+    /// The stalls until now, with those of the whole process if `heart` beats beside the loop.
+    pub fn stalls(&self, heart: Option<&Heartbeat>, measurement: &Range<Nanos>) -> Stalls {
+        heart.map_or(self.stalls, |heart| {
+            self.stalls.or(heart.stalls(measurement))
+        })
+    }
+}
+
+/// When a thread's next turn should begin, and what the kernel counts for it.
+pub struct Rounds {
+    simulated: bool,
+    /// When the next turn should begin.
+    pub due: Nanos,
+    read_at: Nanos,
+    accounts: Nanos,
+}
+
+impl Rounds {
+    /// A thread that begins.
+    pub fn new(clock: &Clock) -> Self {
+        Rounds {
+            simulated: matches!(clock, Clock::Virtual(_)),
+            due: Nanos::MAX,
+            read_at: 0,
+            accounts: 0,
+        }
+    }
+
+    /// A turn begins; the stall before it, if there was one. Since the last one the thread slept for `slept` in calls that
+    /// may sleep, ns.
+    #[inline]
+    pub fn beat(&mut self, now: Nanos, slept: Nanos) -> Option<Range<Nanos>> {
+        let mut stall = None;
+        if now >= self.due.saturating_add(FLOOR + slept) {
+            stall = self.late(now, slept);
+        } else if now >= self.read_at + EVERY {
+            self.read(now);
+        }
+        self.due = now;
+        stall
     }
 
     #[cold]
-    fn late(&mut self, now: Nanos, measurement: &Range<Nanos>) {
+    fn late(&mut self, now: Nanos, slept: Nanos) -> Option<Range<Nanos>> {
         let before = self.accounts;
         self.read(now);
-        let accounted = self.accounts - before;
+        let accounted = self.accounts - before + slept;
         // Accounted time is taken off the beginning.
-        let all = now.saturating_sub(self.due + accounted);
-        if all < FLOOR {
-            return;
-        }
-        let from = (now - all).max(measurement.start);
-        let within = now.min(measurement.end).saturating_sub(from);
-        self.outside += all - within;
-        if within >= FLOOR {
-            self.stalled += within;
-            self.longest = self.longest.max(within);
-        }
+        let from = self.due + accounted;
+        (now >= from + FLOOR).then_some(from..now)
     }
 
     fn read(&mut self, now: Nanos) {
@@ -85,11 +144,6 @@ impl Pulse {
         if !self.simulated {
             self.accounts = self.accounts.max(accounted());
         }
-    }
-
-    /// The kernel's times of the thread, running and waiting, as they were read last, ns.
-    pub fn accounts(&self) -> Nanos {
-        self.accounts
     }
 }
 
@@ -107,23 +161,30 @@ mod tests {
     fn a_loop_that_comes_round_has_no_stalls() {
         let mut pulse = pulse();
         for turn in 0..100 {
-            pulse.beat(turn * 10 * MS, &(0..1_000 * MS));
+            pulse.beat(turn * 10 * MS, &(0..1_000 * MS), 0);
             pulse.sleeps((turn + 1) * 10 * MS - MS);
         }
-        assert_eq!(pulse.stalled, 0);
+        assert_eq!(pulse.stalls, Stalls::default());
     }
 
     #[test]
     fn a_stall_counts_from_when_the_sleep_was_over_and_within_the_measurement() {
         let mut pulse = pulse();
-        pulse.beat(100 * MS, &(0..1_000 * MS));
+        pulse.beat(100 * MS, &(0..1_000 * MS), 0);
         pulse.sleeps(110 * MS);
-        pulse.beat(400 * MS, &(0..1_000 * MS));
-        assert_eq!((pulse.stalled, pulse.longest), (290 * MS, 290 * MS));
+        pulse.beat(400 * MS, &(0..1_000 * MS), 0);
+        assert_eq!(
+            (pulse.stalls.within, pulse.stalls.longest),
+            (290 * MS, 290 * MS)
+        );
         pulse.sleeps(0);
-        pulse.beat(1_200 * MS, &(0..1_000 * MS));
-        assert_eq!((pulse.stalled, pulse.longest), (890 * MS, 600 * MS));
-        assert_eq!(pulse.outside, 200 * MS);
+        pulse.beat(1_200 * MS, &(0..1_000 * MS), 0);
+        let expected = Stalls {
+            within: 890 * MS,
+            longest: 600 * MS,
+            outside: 200 * MS,
+        };
+        assert_eq!(pulse.stalls, expected);
     }
 
     #[test]
@@ -131,11 +192,26 @@ mod tests {
         let mut pulse = Pulse::new(&Clock::Monotonic);
         let now = || pubgauge_driver::clock::monotonic_now();
         let all = 0..Nanos::MAX;
-        pulse.beat(now(), &all);
+        pulse.beat(now(), &all, 0);
         pulse.sleeps(0);
         let began = now();
         while now() < began + 60 * MS {}
-        pulse.beat(now(), &all);
-        assert!(pulse.stalled < 40 * MS, "{} ns", pulse.stalled);
+        pulse.beat(now(), &all, 0);
+        assert!(pulse.stalls.within < 40 * MS, "{:?}", pulse.stalls);
+    }
+
+    #[test]
+    fn sleep_in_calls_of_the_library_is_no_stall() {
+        let mut pulse = pulse();
+        let all = 0..1_000 * MS;
+        pulse.beat(100 * MS, &all, 0);
+        pulse.beat(270 * MS, &all, 168 * MS);
+        assert_eq!(pulse.stalls, Stalls::default());
+        // A stall beside it is found.
+        pulse.beat(500 * MS, &all, 170 * MS);
+        assert_eq!(
+            (pulse.stalls.within, pulse.stalls.longest),
+            (60 * MS, 60 * MS)
+        );
     }
 }

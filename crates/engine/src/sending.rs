@@ -19,6 +19,7 @@ use rustc_hash::FxHashMap;
 
 use crate::assignment::{Assignment, Brief};
 use crate::bursts::Bursts;
+use crate::calls::Calls;
 use crate::context::Context;
 use crate::histograms::Times;
 use crate::live::LiveCounters;
@@ -29,7 +30,6 @@ use crate::reports::{Outbox, Positions};
 use crate::series::{Cuts, Passed, Totals};
 use crate::times::Measure;
 use crate::timetable::Timetable;
-use crate::usage;
 use crate::worker::GRACE;
 
 /// Flat-out messages between two polls.
@@ -191,13 +191,9 @@ pub struct Sending {
     acknowledges: bool,
     /// The longest outages of publishers.
     outages: Vec<Outage>,
-    /// Where the system's library sleeps in some calls of publish: the kernel's times of the thread, running and waiting,
-    /// when they were read last, ns.
-    calls: Option<Nanos>,
+    /// Where the system's library sleeps in some calls of publish.
+    calls: Option<Calls>,
 }
-
-/// Shortest call of publish that counts as one that slept, ns.
-const LONG_CALL: Nanos = 1_000_000;
 
 impl Sending {
     /// A sending half without publishers.
@@ -249,14 +245,13 @@ impl Sending {
 
     /// Calls of publish may sleep: each is timed.
     pub fn time_calls(&mut self) {
-        self.calls = Some(0);
+        self.calls = Some(Calls::new(&self.clock));
     }
 
-    /// The kernel's times of the thread, running and waiting, as they were read last, ns.
-    pub fn accounted(&mut self, accounts: Nanos) {
-        if let Some(known) = &mut self.calls {
-            *known = (*known).max(accounts);
-        }
+    /// For how long publish has slept since this was last asked, ns. `accounts`: the kernel's times of the thread, running
+    /// and waiting, as they were read last.
+    pub fn slept(&mut self, accounts: Nanos) -> Nanos {
+        self.calls.as_mut().map_or(0, |calls| calls.slept(accounts))
     }
 
     /// Makes the publishers of this worker's devices known. `clients` gives each device's client.
@@ -504,7 +499,7 @@ impl Sending {
             None => self.filler.body(stream, sequence, size as usize),
         };
         let sent = now.saturating_sub(self.epoch);
-        let called = self.calls.as_ref().map(|_| self.clock.now());
+        let began = self.calls.as_ref().map(Calls::begins);
         let outcome = fleet.publish(
             state.client,
             outlet.topic,
@@ -514,11 +509,10 @@ impl Sending {
             },
             tag(stream, kind, sent),
         );
-        if let Some(called) = called {
-            let returned = self.clock.now();
-            if returned >= called + LONG_CALL {
-                self.slept_in_call(local, called..returned);
-            }
+        if let (Some(calls), Some(began)) = (&mut self.calls, began)
+            && let Some(slept) = calls.returned(began)
+        {
+            self.add_held_back(self.locals[local as usize].flow, slept, 1);
         }
         if outcome == Publish::Blocked || self.locals[local as usize].blocked_since.is_some() {
             self.held_back(local, outcome, now);
@@ -574,21 +568,6 @@ impl Sending {
             let flow = state.flow;
             self.add_held_back(flow, since..now, 1);
         }
-    }
-
-    /// Notes that a call of publish took long: what the kernel does not count as running or waiting since it was asked last
-    /// was sleep, so that too little counts rather than too much.
-    #[cold]
-    fn slept_in_call(&mut self, local: u32, call: Range<Nanos>) {
-        let accounts = match self.clock {
-            Clock::Virtual(_) => 0,
-            Clock::Monotonic | Clock::Converted(_) => usage::accounted(),
-        };
-        let flow = self.locals[local as usize].flow;
-        let known = self.calls.replace(accounts).unwrap_or(accounts);
-        let took = call.end - call.start;
-        let slept = took.saturating_sub(accounts.saturating_sub(known));
-        self.add_held_back(flow, call.end - slept..call.end, 1);
     }
 
     /// Adds a span for which some publishers of a flow were held back, as far as it lies in the measurement.

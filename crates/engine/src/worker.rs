@@ -3,11 +3,12 @@
 pub mod clients;
 
 use std::collections::{BTreeSet, VecDeque};
+use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, TryRecvError};
 
 use pubgauge_driver::{
-    ClientId, DriverError, Failure, Fleet, FleetConfig, Nanos, Resource, Traits, shortened,
+    ClientId, Clock, DriverError, Failure, Fleet, FleetConfig, Nanos, Resource, Traits, shortened,
 };
 use pubgauge_workload::{Arrivals, Flow, Workload};
 use rustc_hash::FxHashMap;
@@ -16,8 +17,9 @@ use crate::assignment::Assignment;
 use crate::bursts::BurstRecording;
 pub use crate::context::Context;
 use crate::counts::{add_all, add_each};
+use crate::heartbeat::Heartbeat;
 use crate::live::{FlowCounters, LiveCounters};
-use crate::pulse::Pulse;
+use crate::pulse::{Pulse, Stalls};
 use crate::receiving::Receiving;
 use crate::recording::{Recording, Usage};
 use crate::reports::Outbox;
@@ -120,6 +122,8 @@ pub struct Worker {
     start_reading: Option<Reading>,
     usage: Option<Usage>,
     pulse: Pulse,
+    /// Where calls of the system's library may sleep.
+    heart: Option<Heartbeat>,
     reconnects: VecDeque<(Nanos, ClientId)>,
     made: u64,
     lost: u64,
@@ -144,7 +148,7 @@ impl Worker {
     ) -> Result<Self, DriverError> {
         let settings = &context.settings[assignment.settings as usize];
         let traits = context.driver.traits(settings);
-        let (fleet, helpers) = {
+        let (fleet, helpers, heart) = {
             let _one_at_a_time = OPENING
                 .lock()
                 .unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -162,7 +166,10 @@ impl Worker {
                 helpers = threads();
                 helpers.retain(|tid| !before.contains(tid));
             }
-            (fleet, helpers)
+            // Begun here, so that no worker takes it for a thread of its library.
+            let beats = traits.publish_sleeps && !matches!(context.clock, Clock::Virtual(_));
+            let heart = beats.then(|| Heartbeat::begin(&context.clock));
+            (fleet, helpers, heart.transpose()?)
         };
         // SAFETY: gettid takes no argument and cannot fail.
         let own = unsafe { libc::gettid() } as u32;
@@ -177,6 +184,7 @@ impl Worker {
         let receiving = Receiving::new(&context, &assignment);
         Ok(Worker {
             pulse: Pulse::new(&context.clock),
+            heart,
             clients: vec![ClientState::New; assignment.devices.len()],
             assignment,
             context,
@@ -222,9 +230,10 @@ impl Worker {
     /// One turn of the loop; false once the recording is given.
     pub fn step(&mut self) -> bool {
         // Before the commands: the end of the measurement may be among them.
-        let measurement = self.table.map_or(0..0, |table| table.measure..table.end);
-        self.pulse.beat(self.context.clock.now(), &measurement);
-        self.sending.accounted(self.pulse.accounts());
+        let measurement = self.measurement();
+        let slept = self.sending.slept(self.pulse.accounts());
+        self.pulse
+            .beat(self.context.clock.now(), &measurement, slept);
         self.take_commands();
         let now = self.context.clock.now();
         self.sending.keep_time(now);
@@ -402,9 +411,12 @@ impl Worker {
         // A worker that stood still from the warm-up on has no reading of the start.
         let start = self.start_reading.or(self.warm_up_reading);
         if let (None, Some(start)) = (&self.usage, start) {
+            let Stalls {
+                within, longest, ..
+            } = self.stalls();
             self.usage = Some(Usage {
-                own_stalled: self.pulse.stalled,
-                longest_stall: self.pulse.longest,
+                own_stalled: within,
+                longest_stall: longest,
                 ..self.reading().since(&start)
             });
         }
@@ -412,8 +424,16 @@ impl Worker {
 
     fn reading(&self) -> Reading {
         let mut reading = Reading::take(&self.context.clock, &self.helpers);
-        reading.stood_still = self.pulse.outside;
+        reading.stood_still = self.stalls().outside;
         reading
+    }
+
+    fn stalls(&self) -> Stalls {
+        self.pulse.stalls(self.heart.as_ref(), &self.measurement())
+    }
+
+    fn measurement(&self) -> Range<Nanos> {
+        self.table.map_or(0..0, |table| table.measure..table.end)
     }
 
     fn run(&mut self, now: Nanos) -> Nanos {

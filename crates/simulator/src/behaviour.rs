@@ -75,8 +75,11 @@ pub struct Behaviour {
     pub starves: Vec<String>,
     /// Delay from the confirmation of a subscription to its effect, nanoseconds (late readiness).
     pub deaf_for_ns: Nanos,
-    /// Time for which handing over one message sleeps, nanoseconds; for virtual clocks only.
+    /// Time that the client takes to hand over one message, nanoseconds; for virtual clocks only.
     pub publish_cost_ns: Nanos,
+    /// Time for which the system's library sleeps in the call that hands over one message, nanoseconds; for virtual clocks
+    /// only.
+    pub publish_sleep_ns: Nanos,
     /// Processor time that handing over one message adds to the client's simulated accounts, nanoseconds;
     /// the clock does not advance for it.
     pub publish_cpu_ns: Nanos,
@@ -195,6 +198,7 @@ impl Default for Behaviour {
             starves: Vec::new(),
             deaf_for_ns: 0,
             publish_cost_ns: 0,
+            publish_sleep_ns: 0,
             publish_cpu_ns: 0,
             client_sleeps: Vec::new(),
             corruption: 0.0,

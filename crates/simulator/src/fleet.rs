@@ -253,10 +253,9 @@ impl Fleet for SimulatedFleet {
             acknowledge,
             unread,
         );
-        if self.behaviour.publish_cost_ns > 0 {
-            self.bus
-                .clock
-                .advance_to(self.bus.clock.now() + self.behaviour.publish_cost_ns);
+        let takes = self.behaviour.publish_cost_ns + self.behaviour.publish_sleep_ns;
+        if takes > 0 {
+            self.bus.clock.advance_to(self.bus.clock.now() + takes);
         }
         Publish::Accepted
     }

@@ -85,7 +85,7 @@ impl Driver for SimulatedDriver {
             acknowledges: !settings.may_lose(),
             lossless: behaviour.loss == 0.0 && behaviour.queue == 0,
             may_duplicate: behaviour.duplication > 0.0,
-            publish_sleeps: behaviour.publish_cost_ns > 0,
+            publish_sleeps: behaviour.publish_sleep_ns > 0,
         }
     }
 

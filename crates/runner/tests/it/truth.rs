@@ -81,26 +81,27 @@ fn publishers_are_blocked_for_the_share_that_was_planted() {
 }
 
 /// A library that sleeps in the call until its link has room: 50 ms for each of 10 messages a second are half of the
-/// time. Short calls are none. Whether the system or a stopped process slept is not known: the verdict takes it for a stall.
+/// time, and no stall of the client. Short calls are none.
 #[test]
-fn publishers_whose_calls_sleep_are_blocked() {
+fn publishers_whose_calls_sleep_are_blocked_and_not_stalled() {
     let w = workload(1, 1, Arrivals::Periodic { per_s: 10.0 });
-    for (cost_ms, share) in [(50, 0.5), (90, 0.9)] {
+    for (sleep_ms, share) in [(50, 0.5), (90, 0.9)] {
         let behaviour = Behaviour {
-            publish_cost_ns: cost_ms * 1_000_000,
+            publish_sleep_ns: sleep_ms * 1_000_000,
             ..Behaviour::default()
         };
         let run = simulate(w.clone(), behaviour, Settings::default());
         within(run.trial.publishers_blocked.unwrap(), share, 0.02);
+        assert_eq!(run.trial.worker_load.publishers_stalled, 0.0);
         assert_eq!(
             run.trial.verdict.status,
-            Status::ClientBound,
+            Status::Valid,
             "{:#?}",
             run.trial.verdict
         );
     }
     let short = Behaviour {
-        publish_cost_ns: 900_000,
+        publish_sleep_ns: 190_000,
         ..Behaviour::default()
     };
     let run = simulate(w, short, Settings::default());
