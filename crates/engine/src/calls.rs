@@ -14,8 +14,6 @@ pub struct Calls {
     clock: Clock,
     /// The kernel's times of the thread, running and waiting, as they were read last, ns.
     accounts: Nanos,
-    /// Sleep since it was asked for, ns.
-    slept: Nanos,
 }
 
 impl Calls {
@@ -24,7 +22,6 @@ impl Calls {
         Calls {
             clock: clock.clone(),
             accounts: 0,
-            slept: 0,
         }
     }
 
@@ -52,14 +49,11 @@ impl Calls {
         let took = call.end - call.start;
         let slept = took.saturating_sub(accounts.saturating_sub(self.accounts));
         self.accounts = accounts;
-        self.slept += slept;
         call.end - slept..call.end
     }
 
-    /// Sleep since this was last asked, ns. `accounts`: the kernel's times of the thread, running and waiting, as they were
-    /// read last.
-    pub fn slept(&mut self, accounts: Nanos) -> Nanos {
+    /// The kernel's times of the thread, running and waiting, were read, ns.
+    pub fn accounted(&mut self, accounts: Nanos) {
         self.accounts = self.accounts.max(accounts);
-        std::mem::take(&mut self.slept)
     }
 }

@@ -4,7 +4,6 @@ use std::ops::Range;
 
 use pubgauge_driver::{Clock, Nanos};
 
-use crate::heartbeat::Heartbeat;
 use crate::usage::accounted;
 
 /// Shortest delay of the loop that counts.
@@ -16,8 +15,8 @@ const EVERY: Nanos = 20_000_000;
 /// sleep was over: a stopped process, a virtual machine that was not run.
 ///
 /// What the kernel counts as the thread's running or waiting since the last reading is taken off
-/// each delay, so that a stall is reported too short rather than where there was none. So is sleep in calls of the
-/// system's library; what of that was a stop of the whole process is found by a [`Heartbeat`].
+/// each delay, so that a stall is reported too short rather than where there was none. A worker whose library sleeps in
+/// calls has a [`Heartbeat`](crate::heartbeat::Heartbeat) instead.
 pub struct Pulse {
     rounds: Rounds,
     stalls: Stalls,
@@ -48,15 +47,6 @@ impl Stalls {
             self.longest = self.longest.max(within);
         }
     }
-
-    /// The larger of each: two threads that stood still at the same time.
-    fn or(self, other: Stalls) -> Stalls {
-        Stalls {
-            within: self.within.max(other.within),
-            longest: self.longest.max(other.longest),
-            outside: self.outside.max(other.outside),
-        }
-    }
 }
 
 impl Pulse {
@@ -68,10 +58,10 @@ impl Pulse {
         }
     }
 
-    /// A turn of the loop begins. Since the last one the thread slept for `slept` in calls of the system's library, ns.
+    /// A turn of the loop begins.
     #[inline]
-    pub fn beat(&mut self, now: Nanos, measurement: &Range<Nanos>, slept: Nanos) {
-        if let Some(stall) = self.rounds.beat(now, slept) {
+    pub fn beat(&mut self, now: Nanos, measurement: &Range<Nanos>) {
+        if let Some(stall) = self.rounds.beat(now) {
             self.stalls.add(stall, measurement);
         }
     }
@@ -87,11 +77,9 @@ impl Pulse {
         self.rounds.accounts
     }
 
-    /// The stalls until now, with those of the whole process if `heart` beats beside the loop.
-    pub fn stalls(&self, heart: Option<&Heartbeat>, measurement: &Range<Nanos>) -> Stalls {
-        heart.map_or(self.stalls, |heart| {
-            self.stalls.or(heart.stalls(measurement))
-        })
+    /// The stalls until now.
+    pub fn stalls(&self) -> Stalls {
+        self.stalls
     }
 }
 
@@ -115,13 +103,12 @@ impl Rounds {
         }
     }
 
-    /// A turn begins; the stall before it, if there was one. Since the last one the thread slept for `slept` in calls that
-    /// may sleep, ns.
+    /// A turn begins; the stall before it, if there was one.
     #[inline]
-    pub fn beat(&mut self, now: Nanos, slept: Nanos) -> Option<Range<Nanos>> {
+    pub fn beat(&mut self, now: Nanos) -> Option<Range<Nanos>> {
         let mut stall = None;
-        if now >= self.due.saturating_add(FLOOR + slept) {
-            stall = self.late(now, slept);
+        if now >= self.due.saturating_add(FLOOR) {
+            stall = self.late(now);
         } else if now >= self.read_at + EVERY {
             self.read(now);
         }
@@ -130,10 +117,10 @@ impl Rounds {
     }
 
     #[cold]
-    fn late(&mut self, now: Nanos, slept: Nanos) -> Option<Range<Nanos>> {
+    fn late(&mut self, now: Nanos) -> Option<Range<Nanos>> {
         let before = self.accounts;
         self.read(now);
-        let accounted = self.accounts - before + slept;
+        let accounted = self.accounts - before;
         // Accounted time is taken off the beginning.
         let from = self.due + accounted;
         (now >= from + FLOOR).then_some(from..now)
@@ -161,7 +148,7 @@ mod tests {
     fn a_loop_that_comes_round_has_no_stalls() {
         let mut pulse = pulse();
         for turn in 0..100 {
-            pulse.beat(turn * 10 * MS, &(0..1_000 * MS), 0);
+            pulse.beat(turn * 10 * MS, &(0..1_000 * MS));
             pulse.sleeps((turn + 1) * 10 * MS - MS);
         }
         assert_eq!(pulse.stalls, Stalls::default());
@@ -170,15 +157,15 @@ mod tests {
     #[test]
     fn a_stall_counts_from_when_the_sleep_was_over_and_within_the_measurement() {
         let mut pulse = pulse();
-        pulse.beat(100 * MS, &(0..1_000 * MS), 0);
+        pulse.beat(100 * MS, &(0..1_000 * MS));
         pulse.sleeps(110 * MS);
-        pulse.beat(400 * MS, &(0..1_000 * MS), 0);
+        pulse.beat(400 * MS, &(0..1_000 * MS));
         assert_eq!(
             (pulse.stalls.within, pulse.stalls.longest),
             (290 * MS, 290 * MS)
         );
         pulse.sleeps(0);
-        pulse.beat(1_200 * MS, &(0..1_000 * MS), 0);
+        pulse.beat(1_200 * MS, &(0..1_000 * MS));
         let expected = Stalls {
             within: 890 * MS,
             longest: 600 * MS,
@@ -192,26 +179,11 @@ mod tests {
         let mut pulse = Pulse::new(&Clock::Monotonic);
         let now = || pubgauge_driver::clock::monotonic_now();
         let all = 0..Nanos::MAX;
-        pulse.beat(now(), &all, 0);
+        pulse.beat(now(), &all);
         pulse.sleeps(0);
         let began = now();
         while now() < began + 60 * MS {}
-        pulse.beat(now(), &all, 0);
+        pulse.beat(now(), &all);
         assert!(pulse.stalls.within < 40 * MS, "{:?}", pulse.stalls);
-    }
-
-    #[test]
-    fn sleep_in_calls_of_the_library_is_no_stall() {
-        let mut pulse = pulse();
-        let all = 0..1_000 * MS;
-        pulse.beat(100 * MS, &all, 0);
-        pulse.beat(270 * MS, &all, 168 * MS);
-        assert_eq!(pulse.stalls, Stalls::default());
-        // A stall beside it is found.
-        pulse.beat(500 * MS, &all, 170 * MS);
-        assert_eq!(
-            (pulse.stalls.within, pulse.stalls.longest),
-            (60 * MS, 60 * MS)
-        );
     }
 }

@@ -248,10 +248,11 @@ impl Sending {
         self.calls = Some(Calls::new(&self.clock));
     }
 
-    /// For how long publish has slept since this was last asked, ns. `accounts`: the kernel's times of the thread, running
-    /// and waiting, as they were read last.
-    pub fn slept(&mut self, accounts: Nanos) -> Nanos {
-        self.calls.as_mut().map_or(0, |calls| calls.slept(accounts))
+    /// The kernel's times of the thread, running and waiting, were read, ns.
+    pub fn accounted(&mut self, accounts: Nanos) {
+        if let Some(calls) = &mut self.calls {
+            calls.accounted(accounts);
+        }
     }
 
     /// Makes the publishers of this worker's devices known. `clients` gives each device's client.

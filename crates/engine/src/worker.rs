@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, TryRecvError};
 
 use pubgauge_driver::{
-    ClientId, Clock, DriverError, Failure, Fleet, FleetConfig, Nanos, Resource, Traits, shortened,
+    ClientId, DriverError, Failure, Fleet, FleetConfig, Nanos, Resource, Traits, shortened,
 };
 use pubgauge_workload::{Arrivals, Flow, Workload};
 use rustc_hash::FxHashMap;
@@ -167,7 +167,7 @@ impl Worker {
                 helpers.retain(|tid| !before.contains(tid));
             }
             // Begun here, so that no worker takes it for a thread of its library.
-            let beats = traits.publish_sleeps && !matches!(context.clock, Clock::Virtual(_));
+            let beats = traits.publish_sleeps;
             let heart = beats.then(|| Heartbeat::begin(&context.clock));
             (fleet, helpers, heart.transpose()?)
         };
@@ -231,9 +231,8 @@ impl Worker {
     pub fn step(&mut self) -> bool {
         // Before the commands: the end of the measurement may be among them.
         let measurement = self.measurement();
-        let slept = self.sending.slept(self.pulse.accounts());
-        self.pulse
-            .beat(self.context.clock.now(), &measurement, slept);
+        self.pulse.beat(self.context.clock.now(), &measurement);
+        self.sending.accounted(self.pulse.accounts());
         self.take_commands();
         let now = self.context.clock.now();
         self.sending.keep_time(now);
@@ -429,7 +428,11 @@ impl Worker {
     }
 
     fn stalls(&self) -> Stalls {
-        self.pulse.stalls(self.heart.as_ref(), &self.measurement())
+        let heart = self.heart.as_ref();
+        heart.map_or_else(
+            || self.pulse.stalls(),
+            |heart| heart.stalls(&self.measurement()),
+        )
     }
 
     fn measurement(&self) -> Range<Nanos> {

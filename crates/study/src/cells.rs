@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use pubgauge_driver::Settings;
 use pubgauge_workload::Workload;
 
 use crate::file::{NamedSettings, StudyFile, Systems, WorkloadFile};
@@ -14,6 +13,7 @@ use crate::names::not_of_study;
 use crate::planned::{MAX_TRIALS, PlannedTrial};
 use crate::problem::Problem;
 use crate::profile;
+use crate::resolve::own_settings;
 use crate::study::{Study, path_fault};
 use crate::tree::{Entry, Node, PathFault, Value, full_path};
 
@@ -286,9 +286,7 @@ pub(crate) fn add_trials<'a>(
     let testbed = file.testbed(&study.testbed);
     let hosts = testbed.sizes().map(Arc::new);
     let network = testbed.network.map(|network| Arc::new(network.network()));
-    let own: Vec<&Settings> = (file.flow.iter())
-        .filter_map(|flow| flow.settings.as_ref())
-        .collect();
+    let own = own_settings(file);
     for repeat in 1..=crossed.repeats {
         for variant in &crossed.variants {
             let settings_name = variant.shown_name();

@@ -8,6 +8,7 @@ mod traces;
 
 use std::collections::{HashMap, HashSet};
 
+use pubgauge_driver::Settings;
 use pubgauge_quantities::spelling::did_you_mean;
 use pubgauge_quantities::{Rate, Size, Span};
 use pubgauge_workload::schedule::{MIN_SIZE, Replay, ReplayMode, ScheduleError};
@@ -51,7 +52,7 @@ pub(crate) fn workload(
     let mut devices = Devices::default();
     // A plan may have 100,000 workloads: no room for what they do not have.
     let mut flows: Vec<Flow> = Vec::with_capacity(file.flow.len());
-    let mut own_settings = 0;
+    let own_settings = own_settings(file);
     for (nth, flow_file) in file.flow.iter().enumerate() {
         let mut clashes = clashes.below(&["flow", &nth.to_string()]);
         let name = names[nth].clone();
@@ -59,10 +60,10 @@ pub(crate) fn workload(
             clashes.add("name", format!("two flows are called `{name}`"));
         }
         let mut flow = flow(flow_file, name, &mut devices, traces, &mut clashes);
-        if flow_file.settings.is_some() {
-            own_settings += 1;
-            flow.settings = own_settings;
-        }
+        // The trial's own come before those of flows.
+        let own = flow_file.settings.as_ref();
+        let own = own_settings.iter().position(|one| Some(*one) == own);
+        flow.settings = own.map_or(0, |own| own as u32 + 1);
         flows.push(flow);
     }
     devices.list.shrink_to_fit();
@@ -113,6 +114,17 @@ pub(crate) fn flow_names(file: &WorkloadFile) -> Vec<String> {
         (None, _) => format!("{}-{}", file.name, nth + 1),
     };
     file.flow.iter().enumerate().map(name).collect()
+}
+
+/// What flows of a workload ask for on top of the trial's settings, each once.
+pub(crate) fn own_settings(file: &WorkloadFile) -> Vec<&Settings> {
+    let mut all: Vec<&Settings> = Vec::new();
+    for own in file.flow.iter().filter_map(|flow| flow.settings.as_ref()) {
+        if !all.contains(&own) {
+            all.push(own);
+        }
+    }
+    all
 }
 
 /// A connection has one set of settings: flows with different ones cannot share it.

@@ -526,6 +526,34 @@ fn overlapping_subscriptions_are_resolved_and_told() {
     );
 }
 
+/// Flows that ask for the same share connections, whether or not the study says it twice.
+#[test]
+fn flows_with_equal_settings_share_a_connection() {
+    let with = |asked: &str| {
+        format!(
+            "name = \"t\"
+            [[workload]]
+            name = \"w\"
+            flow = [
+                {{ name = \"data\", payload = \"64B\", rate = \"1/s\", subscribe-as = \"both\", settings = {{ reliability = \"at-least-once\" }} }},
+                {{ name = \"beacon\", payload = \"16B\", rate = \"1/s\", publish-as = \"both\", settings = {{ reliability = \"{asked}\" }} }},
+            ]"
+        )
+    };
+    let plan = plan(&with("at-least-once"));
+    let trial = &plan.trials[0];
+    assert_eq!(trial.of_flows.len(), 1);
+    assert!(trial.workload.flows.iter().all(|flow| flow.settings == 1));
+
+    let study = Study::parse("test.toml", &with("exactly-once"), Path::new("")).expect("TOML");
+    let refused = study.plan(&options(&["a"])).expect_err("two settings");
+    let refused = refused.to_string();
+    assert!(
+        refused.contains("a connection has one set of settings"),
+        "{refused}"
+    );
+}
+
 #[test]
 fn how_the_client_paces_may_be_varied_and_is_told() {
     let flow = "[[workload]]\nname = \"w\"\n[[workload.flow]]\npayload = \"64B\"\nrate = \"1/s\"\n";
