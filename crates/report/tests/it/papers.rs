@@ -70,7 +70,7 @@ fn the_findings_in_the_readme_are_those_of_the_committed_results() {
         let said = rest.split_once(")").expect("an end").0;
         assert_eq!(said, claim.outcome.word(), "{study} {id}");
     }
-    assert_eq!(findings.len(), 5);
+    assert_eq!(findings.len(), 10);
 }
 
 #[test]
