@@ -246,7 +246,15 @@ fn threads_of(
         ..Target::default()
     };
     let config = crate::config(target, settings.clone());
-    let before = threads();
+    // Threads of the fleet before may still be ending.
+    let mut before = threads();
+    loop {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        match threads() {
+            same if same == before => break,
+            other => before = other,
+        }
+    }
     leave(left);
     let fleet = driver.open(config);
     leave(ENOUGH);
