@@ -65,6 +65,7 @@ pub(crate) fn claim(file: &ClaimFile, named: &Sides) -> Result<Claim, Fault> {
     if let Some(message) = unknown(above.verdicts) {
         return Err(Fault::of("verdicts", message));
     }
+    known(&file.figure).map_err(|(key, message)| Fault::of(key, message))?;
     let many = matches!(file.rule, RuleList::Many(_));
     let parts = above.parts(rules, many).map_err(|f| f.below("rule"))?;
     let points_only = |part: &Part| {
@@ -98,6 +99,12 @@ pub(crate) fn claim(file: &ClaimFile, named: &Sides) -> Result<Claim, Fault> {
     })
 }
 
+/// A figure is told of where it is written: at the claim or at a part.
+fn known(figure: &Option<String>) -> At<()> {
+    let checked = figure.as_deref().map_or(Ok(()), check_figure);
+    checked.map_err(|message| ("figure", message))
+}
+
 /// What a rule inherits from the claim or rule above it.
 struct Above<'a> {
     figure: Option<&'a String>,
@@ -114,6 +121,7 @@ impl<'a> Above<'a> {
         if let Some(message) = unknown(verdicts) {
             return Err(("verdicts", message));
         }
+        known(&file.figure)?;
         let mut filter = self.filter.clone();
         filter.extend(sides::cells(&file.filter).map_err(|message| ("where", message))?);
         Ok(Above {
@@ -191,7 +199,6 @@ impl<'a> Above<'a> {
             "sides",
             "a rule needs a `figure`, its own or the claim's".to_owned(),
         ))?;
-        check_figure(figure).map_err(|message| ("figure", message))?;
         if let Some(message) = unknown(&file.leave_out) {
             return Err(("leave-out", message));
         }
