@@ -17,7 +17,7 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// Calls on the thread that `clock` is of.
+    /// Calls of the calling thread.
     pub fn new(clock: &Clock) -> Self {
         Calls {
             clock: clock.clone(),
@@ -52,7 +52,7 @@ impl Calls {
         call.end - slept..call.end
     }
 
-    /// The kernel's times of the thread, running and waiting, were read, ns.
+    /// Takes a newer reading of the kernel's times of the thread, running and waiting, ns.
     pub fn accounted(&mut self, accounts: Nanos) {
         self.accounts = self.accounts.max(accounts);
     }

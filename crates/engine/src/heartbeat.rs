@@ -22,7 +22,7 @@ pub struct Heartbeat {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the thread tells, all of one turn at once: a stall is either over or goes on.
+/// What the thread tells. Both change together, so that a stall is never both in the list and overdue.
 struct Beats {
     stalls: Vec<Range<Nanos>>,
     /// When it should wake next.

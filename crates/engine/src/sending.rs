@@ -248,7 +248,7 @@ impl Sending {
         self.calls = Some(Calls::new(&self.clock));
     }
 
-    /// The kernel's times of the thread, running and waiting, were read, ns.
+    /// Takes a newer reading of the kernel's times of the thread, running and waiting, ns.
     pub fn accounted(&mut self, accounts: Nanos) {
         if let Some(calls) = &mut self.calls {
             calls.accounted(accounts);

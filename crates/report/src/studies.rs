@@ -214,51 +214,20 @@ pub(crate) fn claim_words(claim: &ClaimOutcome) -> String {
     text
 }
 
-/// A name that does not name one claim.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ClaimNameError {
-    /// No claim has it.
-    #[error("no claim is called {0}")]
-    Unknown(String),
-    /// Claims of several studies have it.
-    #[error("several claims are called {0}: write STUDY/ID")]
-    Ambiguous(String),
-}
-
-/// The claims as a table in Markdown: those that `wanted` names (`ID`, or `STUDY/ID` where several studies have
-/// it), in that order; without names all that were decided.
-///
-/// # Errors
-/// A name that no claim, or more than one claim, has.
-pub fn markdown(studies: &Studies, wanted: &[&str]) -> Result<String, ClaimNameError> {
+/// The claims that were decided as a table in Markdown.
+pub fn markdown(studies: &Studies) -> String {
     let all = || {
         let studies = studies.studies.iter();
         studies.flat_map(|study| study.claims.iter().map(move |claim| (study, claim)))
     };
-    let decided = |claim: &ClaimOutcome| claim.outcome.is_answer();
-    let chosen: Vec<(&StudyOutcome, &ClaimOutcome)> = match wanted {
-        [] => all().filter(|(_, claim)| decided(claim)).collect(),
-        wanted => {
-            let one = |wanted: &&str| {
-                let named = |(study, claim): &(&StudyOutcome, &ClaimOutcome)| {
-                    claim.id == *wanted || format!("{}/{}", study.study, claim.id) == *wanted
-                };
-                let mut found = all().filter(named);
-                match (found.next(), found.next()) {
-                    (Some(claim), None) => Ok(claim),
-                    (None, _) => Err(ClaimNameError::Unknown((*wanted).to_owned())),
-                    (Some(_), Some(_)) => Err(ClaimNameError::Ambiguous((*wanted).to_owned())),
-                }
-            };
-            wanted.iter().map(one).collect::<Result<_, _>>()?
-        }
-    };
+    let decided = |(_, claim): &(&StudyOutcome, &ClaimOutcome)| claim.outcome.is_answer();
+    let chosen: Vec<(&StudyOutcome, &ClaimOutcome)> = all().filter(decided).collect();
     if chosen.is_empty() {
         let what = match all().next() {
             None => "No paper's study has been run whole yet.",
             Some(_) => "No claim has been decided yet.",
         };
-        return Ok(format!("{what}\n"));
+        return format!("{what}\n");
     }
     let mut out = String::from(
         "| claim | what the paper says | the paper's figures | ours | outcome |\n|---|---|---|---|---|\n",
@@ -291,15 +260,11 @@ pub fn markdown(studies: &Studies, wanted: &[&str]) -> Result<String, ClaimNameE
         ));
     }
     out.push_str(&measured(&chosen));
-    if !wanted.is_empty() {
-        let all = studies
-            .studies
-            .iter()
-            .map(|study| format!("{}: {}", cell(&study.study), outcomes(study.counts)));
-        let all: Vec<String> = all.collect();
-        out.push_str(&format!("\n(Of all claims: {}.)\n", all.join("; ")));
-    }
-    Ok(out)
+    let counts =
+        |study: &StudyOutcome| format!("{}: {}", cell(&study.study), outcomes(study.counts));
+    let counts: Vec<String> = studies.studies.iter().map(counts).collect();
+    out.push_str(&format!("\n(Of all claims: {}.)\n", counts.join("; ")));
+    out
 }
 
 /// On what machines each of these claims' studies was measured and when, then the systems of all.

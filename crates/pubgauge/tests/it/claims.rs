@@ -154,17 +154,13 @@ mod long {
         let studies = Studies::parse(&exported.out).expect("a file of claims");
         assert_eq!(studies.studies[0].claims.len(), 5);
         assert!(studies.studies[0].systems[0].starts_with("mosquitto "));
-        let table = markdown(&studies, &["C1", "claims/C5"]).expect("a table");
-        let rows: Vec<&str> = table.lines().skip(2).collect();
+        let table = markdown(&studies);
+        let first = table.lines().nth(2).expect("a row");
         assert!(
-            rows[0].starts_with("| claims C1 | QoS 1 costs") && rows[0].contains("| 1.6 times |"),
+            first.starts_with("| claims C1 | QoS 1 costs") && first.contains("| 1.6 times |"),
             "{table}"
         );
-        assert!(
-            rows[1].ends_with("| **not applicable**: the run has no nats |"),
-            "{table}"
-        );
-        assert!(rows[3].contains(&studies.studies[0].systems[0]), "{table}");
+        assert!(table.contains(&studies.studies[0].systems[0]), "{table}");
         judged_by_changed_rules(&place, &study);
         place.is_clean();
     }

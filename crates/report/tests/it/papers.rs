@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 use pubgauge_report::studies::markdown;
 use pubgauge_results::studies::Studies;
 
-/// docs/papers.md names the file between these, then the claims, all that were decided if none:
-/// `<!-- claims of studies/papers/results-2core.json: kang2020/K02 H05 -->`.
+/// docs/papers.md names the file between these: `<!-- claims of studies/papers/results-2core.json -->`.
 const BEGIN: &str = "<!-- claims of ";
 const END: &str = "<!-- end of claims -->";
 
@@ -16,10 +15,9 @@ fn with_table(page: &str, read: impl Fn(&str) -> String) -> String {
     let (before, rest) = page.split_once(BEGIN).expect("a mark of the table");
     let (mark, rest) = rest.split_once(" -->").expect("an end of the mark");
     let (_, after) = rest.split_once(END).expect("a mark of the table's end");
-    let (file, ids) = mark.split_once(':').unwrap_or((mark, ""));
-    let ids: Vec<&str> = ids.split_whitespace().collect();
-    let studies = Studies::parse(&read(file.trim())).unwrap_or_else(|e| panic!("{file}: {e}"));
-    let table = markdown(&studies, &ids).unwrap_or_else(|e| panic!("the table: {e}"));
+    let file = mark.trim();
+    let studies = Studies::parse(&read(file)).unwrap_or_else(|e| panic!("{file}: {e}"));
+    let table = markdown(&studies);
     format!("{before}{BEGIN}{mark} -->\n\n{table}\n{END}{after}")
 }
 
@@ -83,12 +81,12 @@ fn a_table_that_differs_is_replaced() {
             "claims":[{{"id":"K1","sentence":"It is.","source":"x","rule":"","outcome":"{outcome}","reason":"","ours":"2","papers":"3"}}]}}]}}"#
         )
     };
-    let old = "before\n<!-- claims of file.json: s/K1 -->\nold\n<!-- end of claims -->\nafter\n";
+    let old = "before\n<!-- claims of file.json -->\nold\n<!-- end of claims -->\nafter\n";
     let made = with_table(old, |file| {
         assert_eq!(file, "file.json");
         one("holds")
     });
-    assert!(made.starts_with("before\n<!-- claims of file.json: s/K1 -->\n\n| claim |"));
+    assert!(made.starts_with("before\n<!-- claims of file.json -->\n\n| claim |"));
     assert!(
         made.contains("| s K1 | It is. (x) | 3 | 2 | **holds** |") && made.ends_with("\nafter\n")
     );
