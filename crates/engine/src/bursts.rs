@@ -107,7 +107,7 @@ impl Bursts {
 /// When the next burst of a flow begins whose bursts wait for one another: kept by the conductor.
 ///
 /// A burst is over when every worker with publishers has handed over its part, and as many tokens
-/// ([`crate::window`]) have come back as its messages took.
+/// (`window`) have come back as its messages took.
 #[derive(Debug)]
 pub struct BurstGate {
     /// Workers with publishers of the flow.

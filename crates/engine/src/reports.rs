@@ -35,7 +35,7 @@ pub enum Command {
     CloseStreams(Nanos),
     /// What was sent of these streams so far no longer counts as under way.
     GiveUp(Positions),
-    /// More tokens of a flow's window, see [`crate::window`]: (flow, tokens).
+    /// More tokens of a flow's window, see `window`: (flow, tokens).
     Grant(u32, u64),
     /// The next burst of a flow whose bursts wait for one another begins: (flow, when).
     Burst(u32, Nanos),
