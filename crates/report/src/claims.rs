@@ -13,6 +13,7 @@ use pubgauge_quantities::written::amount;
 use pubgauge_results::claim::{ClaimCurve, ClaimOutcome, ClaimPicture, ClaimPoint, ClaimVerdict};
 use pubgauge_results::criterion;
 use pubgauge_results::figure::{Figure, Unit, capabilities};
+use pubgauge_results::model::Rule;
 use pubgauge_results::recording::{RecordedDay, RecordedHours, RecordingInfo};
 use pubgauge_results::search::Search;
 use pubgauge_results::{
@@ -53,9 +54,16 @@ pub fn open(results: &Results, claims: &[Claim]) -> Vec<Option<Open>> {
 /// What `of` says of each claim by what a run measured.
 fn over<T>(results: &Results, claims: &[Claim], of: &dyn Fn(&Claim, &Run<'_>) -> T) -> Vec<T> {
     let unknown = |trial: &&Trial| trial.limit_share.as_ref().is_some_and(|s| s.at_least);
+    // What a hypervisor slowed says nothing of a system, whichever verdicts a claim counts.
+    let stolen = |trial: &Trial| {
+        let mut reasons = trial.verdict.reasons.iter();
+        reasons
+            .find(|reason| reason.rule == Rule::TimeStolen)
+            .cloned()
+    };
     let repeats = || {
         let plain = results.trials.iter().filter(|trial| trial.search.is_none());
-        plain.filter(move |trial| !unknown(trial))
+        plain.filter(move |trial| !unknown(trial) && stolen(trial).is_none())
     };
     let figures: Vec<OfTrial<'_>> = match claims {
         [] => Vec::new(),
@@ -102,12 +110,18 @@ fn over<T>(results: &Results, claims: &[Claim], of: &dyn Fn(&Claim, &Run<'_>) ->
             ),
         })
     });
+    let slowed = results.trials.iter().filter_map(|trial| {
+        Some(Absent {
+            cell: cell_of(trial),
+            reason: stolen(trial)?.text,
+        })
+    });
     // What is missing in a run that was cut off need not be what its scale leaves out.
     let whole = results.trials.len() >= results.study.planned_trials as usize;
     let run = Run {
         trials: trials.chain(days).collect(),
         limits: limits.collect(),
-        absent: absent.chain(at_some_share).collect(),
+        absent: absent.chain(at_some_share).chain(slowed).collect(),
         networks: networks(results),
         in_rounds: results.study.until_decided_s.is_some(),
         scale: results.study.scale.clone().filter(|_| whole),

@@ -244,6 +244,11 @@ impl Figure {
         }
     }
 
+    /// Whether one of several flows has it, too.
+    pub fn of_flows(&self) -> bool {
+        matches!(self.value, Value::OfPart(_) | Value::Time(..))
+    }
+
     /// Its value in a trial, or in one of its flows, or in a window of either.
     ///
     /// # Errors

@@ -342,6 +342,7 @@ fn worker_load(record: &TrialRecord, observed: &Observed) -> WorkerLoad {
         subscribers_stalled: stalled(Role::Subscribers),
         machine_stalled: (observed.stalls.all as f64 / measured).min(1.0),
         machine_others: observed.others_cores,
+        machine_stolen: observed.stolen,
         longest_stall_ns: (record.recordings.iter())
             .map(|r| r.usage.longest_stall)
             .fold(observed.stalls.longest, Nanos::max),
@@ -396,6 +397,7 @@ fn flows(
         under_way: counts.under_way,
         duplicated: counts.duplicated,
         reordered: counts.reordered,
+        published_msgs_per_s: Some(per_s(record.in_measurement(Some(f)).published)),
         delivered_msgs_per_s: per_s(record.in_measurement(Some(f)).unique),
         latency_ns: distribution(f, Measure::Latency),
         latency_from_send_ns: distribution(f, Measure::LatencyFromSend),

@@ -15,8 +15,8 @@ use pubgauge_engine::live::Live;
 use pubgauge_engine::times::histogram;
 use pubgauge_results::model::{Broker, ContextSwitches, SeriesRecord};
 use pubgauge_testbed::{
-    BusiestThread, NOISE_INTERVAL, NoiseMeter, ProcessSample, ProcessSampler, ThreadSampler,
-    machine_cpu_ns,
+    BusiestThread, MachineTime, NOISE_INTERVAL, NoiseMeter, ProcessSample, ProcessSampler,
+    ThreadSampler, machine_time,
 };
 
 use crate::instances::Instances;
@@ -54,6 +54,8 @@ pub struct Observed {
     /// Processors that other programs than client and system kept busy during the measurement, on
     /// average; `None` where what the system used is not known.
     pub others_cores: Option<f64>,
+    /// Share of all processors' time that a hypervisor gave to other machines during the measurement.
+    pub stolen: Option<f64>,
     /// By each window's bound, in ns from the start of the measurement: the time when the system's
     /// processor time was read (this process's clock), and that processor time, both ns.
     pub system_cpu_at: BTreeMap<Nanos, (Nanos, u64)>,
@@ -112,6 +114,7 @@ impl Observed {
             ended_by_system: false,
             stalls: Stalls::default(),
             others_cores: None,
+            stolen: None,
             system_cpu_at: BTreeMap::new(),
             elsewhere: false,
             seconds: Vec::new(),
@@ -210,7 +213,7 @@ struct Sample {
     client: ProcessSample,
     /// All brokers together; `None` where one is out of sight.
     system: Option<ProcessSample>,
-    machine_ns: Option<u64>,
+    machine: Option<MachineTime>,
     each: Vec<Option<ProcessSample>>,
 }
 
@@ -255,9 +258,16 @@ fn others(from: &Sample, to: &Sample, in_client: bool) -> Option<f64> {
         _ if in_client => 0,
         _ => return None,
     };
-    let machine = to.machine_ns?.saturating_sub(from.machine_ns?);
+    let machine = to.machine?.used_ns.saturating_sub(from.machine?.used_ns);
     let client = to.client.cpu_ns.saturating_sub(from.client.cpu_ns);
     Some(machine.saturating_sub(system + client) as f64)
+}
+
+/// Share of all processors' time from one sample to a later one that a hypervisor gave to other machines.
+fn stolen(from: &Sample, to: &Sample) -> Option<f64> {
+    let (from, to) = (from.machine?, to.machine?);
+    let stolen = to.stolen_ns.saturating_sub(from.stolen_ns) as f64;
+    Some(stolen / to.all_ns.saturating_sub(from.all_ns).max(1) as f64)
 }
 
 /// Context switches from one sample of the same processes to a later one.
@@ -327,7 +337,7 @@ impl<'a> Watcher<'a> {
             subscribers_ns: of(Role::Subscribers),
             client: self.client.sample(),
             system: together(&each),
-            machine_ns: machine_cpu_ns(),
+            machine: machine_time(),
             each,
         }
     }
@@ -438,6 +448,7 @@ impl<'a> Watcher<'a> {
         let whole = (sample.at - measuring.first.at).max(1) as f64;
         observed.others_cores =
             others(&measuring.first, &sample, self.in_client).map(|ns| ns / whole);
+        observed.stolen = stolen(&measuring.first, &sample);
         for (number, broker) in figures.brokers.iter_mut().enumerate() {
             let (Some(first), Some(now)) = (&measuring.first.each[number], &sample.each[number])
             else {

@@ -7,12 +7,13 @@ mod sides;
 use pubgauge_claims::{
     Claim, ClaimRule, Filter, Group, Judge, LOSS_FREE, Needs, Part, Points, SUSTAINED, Side,
 };
+use pubgauge_results::figure::Figure;
 
 use self::figures::check_figure;
 use self::figures::percent;
 use self::judges::At;
 use self::sides::Sides;
-use crate::criterion::unknown;
+use crate::criterion::{of_whole_trials, unknown};
 use crate::file::{Cells, ClaimFile, PointsFile, RuleFile, RuleList};
 
 /// An error in a claim: the path below it, and a message.
@@ -231,8 +232,21 @@ impl<'a> Above<'a> {
             filter: self.filter,
         };
         check(file, &rule)?;
+        let whole = Figure::in_window(figure).filter(|(figure, _)| !figure.of_flows());
+        if let Some((figure, _)) = whole.filter(|_| names_a_flow(&rule)) {
+            return Err(("where", of_whole_trials(figure)));
+        }
         Ok(rule)
     }
+}
+
+/// Whether a rule is about one of several flows.
+fn names_a_flow(rule: &ClaimRule) -> bool {
+    let sides = rule.sides.iter().chain(&rule.against);
+    let mut filters = sides
+        .flat_map(|side| &side.alternatives)
+        .chain([&rule.filter]);
+    filters.any(|filter| filter.contains_key("flow"))
 }
 
 /// Checks that a judge has the other keys that it needs.

@@ -29,6 +29,9 @@ pub(crate) fn criterion(file: &CriterionFile) -> Result<CriterionSpec, Fault> {
         fault("figure", message)
     })?;
     window::check_figure(figure, &file.figure).map_err(|message| fault("figure", message))?;
+    if file.flow.is_some() && !figure.of_flows() {
+        return Err(fault("flow", of_whole_trials(figure)));
+    }
     let (key, comparison, bound) = comparison(file)?;
     let value = limit(figure, bound).map_err(|message| fault(key, message))?;
     if figure.unit == Unit::Verdict && comparison != Comparator::Equal {
@@ -53,6 +56,14 @@ pub(crate) fn criterion(file: &CriterionFile) -> Result<CriterionSpec, Fault> {
             flow: file.flow.clone(),
         },
     })
+}
+
+/// What is wrong with a flow beside a figure that no flow has.
+pub(crate) fn of_whole_trials(figure: &Figure) -> String {
+    format!(
+        "`{}` is a figure of a whole trial; without `flow` it is that of all flows together",
+        figure.name
+    )
 }
 
 /// The only comparison of a criterion: its key, and what the figure is compared with.

@@ -5,6 +5,8 @@ use crate::common;
 
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::FileExt;
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -447,6 +449,66 @@ mod real_time {
                 count(&trial, "lost") > 0 || count(&trial, "not_sent") > 0,
                 "QoS {qos}: what the hang cost is counted"
             );
+        }
+    }
+}
+
+/// The text of `/proc/stat` of a machine with two processors after some seconds: half of the time is idle, a hypervisor
+/// takes `percent`, programs have the rest. All texts have the same length.
+fn machine_time(seconds: u64, percent: u64) -> String {
+    let (idle, stolen) = (seconds * 100, seconds * 2 * percent);
+    let user = seconds * 200 - idle - stolen;
+    format!("cpu  {user:012} 0 0 {idle:012} 0 0 0 {stolen:012} 0 0\n")
+}
+
+/// A hypervisor that takes processor time, as the kernel tells of it, while a real broker is measured. The kernel's
+/// figures are replaced for the run alone; its clock is no part of them, so that a busy machine changes nothing.
+#[test]
+fn processor_time_that_a_hypervisor_takes_is_told() {
+    for (percent, told) in [(10, true), (1, false)] {
+        let (place, over) = (Place::new(), AtomicBool::new(false));
+        let stat = place.write("stat", machine_time(1, percent));
+        let mut command = Command::new("unshare");
+        command.args(["--map-root-user", "--mount", "sh", "-c"]);
+        command.arg("mount --bind stat /proc/stat && exec \"$0\" \"$@\"");
+        command.arg(program());
+        command.args([
+            "run",
+            "--on",
+            "mosquitto",
+            "--rate",
+            "200/s",
+            "--out",
+            "run",
+        ]);
+        command.args(["--duration", "2s", "--warm-up", "200ms"]);
+        place.here(&mut command);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let file = std::fs::File::options().write(true).open(&stat).unwrap();
+                for seconds in (2..).take_while(|_| !over.load(Ordering::Relaxed)) {
+                    let text = machine_time(seconds, percent);
+                    file.write_all_at(text.as_bytes(), 0).unwrap();
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+            });
+            let done = place.finish(command);
+            over.store(true, Ordering::Relaxed);
+            done.ran_to_its_end();
+        });
+        let trial = place.trial("run");
+        let stolen = trial["worker_load"]["machine_stolen"].as_f64().unwrap();
+        assert!((stolen - percent as f64 / 100.0).abs() < 1e-9, "{stolen}");
+        let rules = trial["verdict"]["reasons"].as_array().unwrap().iter();
+        let mut rules = rules.map(|reason| reason["rule"].as_str().unwrap());
+        assert_eq!(
+            rules.any(|rule| rule == "time-stolen"),
+            told,
+            "{}",
+            brief(&trial)
+        );
+        if told {
+            assert_eq!(verdict(&trial), "client-bound", "{}", brief(&trial));
         }
     }
 }

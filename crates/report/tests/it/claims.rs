@@ -8,7 +8,7 @@ use pubgauge_results::claim::{ClaimOutcome, ClaimVerdict};
 use pubgauge_results::figure::Figure;
 use pubgauge_results::group::GroupFigures;
 use pubgauge_results::model::{
-    CapabilityAnswer, Circumstances, ClientCpu, SystemCapabilities, WorkerLoad,
+    CapabilityAnswer, Circumstances, ClientCpu, Reason, Rule, SystemCapabilities, WorkerLoad,
 };
 use pubgauge_results::on_request::{InterfaceTraffic, SyscallCounts, SystemCalls};
 use pubgauge_results::recording::{RecordedDay, RecordedHours, RecordingInfo};
@@ -690,5 +690,31 @@ fn shares_of_limits() {
     let found = judged(&results, order);
     assert_eq!(found.outcome, ClaimVerdict::CannotTell, "{found:?}");
     let why = "b at 4KiB: not measured: no load is 150% of limit";
+    assert!(found.reason.contains(why), "{}", found.reason);
+}
+
+/// Whichever verdicts a claim counts: what was measured while a hypervisor took the processors shows nothing.
+#[test]
+fn what_a_hypervisor_slowed_does_not_count() {
+    let count = "verdicts = [\"valid\", \"client-bound\"]";
+    let order = format!("{ORDER}\n{count}");
+    let mut results = results();
+    let slow = |trial: &mut Trial| {
+        trial.delivered_msgs_per_s /= 100.0;
+        trial.verdict = Verdict {
+            status: Status::ClientBound,
+            reasons: vec![Reason::new(Rule::TimeStolen, "a hypervisor took it")],
+            needs_s: None,
+        };
+    };
+    let of_a = |trial: &&mut Trial| trial.system.name == "a" && trial.axes[0].value == "4KiB";
+    for (left, outcome) in [(3, ClaimVerdict::Holds), (0, ClaimVerdict::CannotTell)] {
+        let trials = results.trials.iter_mut().filter(of_a);
+        trials.skip(left).for_each(slow);
+        let found = judged(&results, &order);
+        assert_eq!(found.outcome, outcome, "{found:?}");
+    }
+    let found = judged(&results, &order);
+    let why = "a hypervisor took it";
     assert!(found.reason.contains(why), "{}", found.reason);
 }

@@ -71,7 +71,7 @@ impl<'a> From<&'a FlowFigures> for Scope<'a> {
             lost: Some(of.lost),
             under_way: Some(of.under_way),
             offered_per_s: None,
-            published_per_s: None,
+            published_per_s: of.published_msgs_per_s,
             system_cpu_s: None,
             acknowledgement: None,
             half_round_trip: None,

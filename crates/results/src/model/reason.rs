@@ -83,6 +83,8 @@ pub enum Rule {
     ClientLate,
     /// The client stood still.
     ClientStalled,
+    /// A hypervisor gave processor time of the machine to others.
+    TimeStolen,
     /// Other programs kept the machine busy.
     OthersBusy,
     /// A link was full.

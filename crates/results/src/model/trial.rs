@@ -318,6 +318,9 @@ pub struct FlowFigures {
     pub duplicated: u64,
     /// As in [`Trial`].
     pub reordered: u64,
+    /// As in [`Trial`]; absent in trials of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub published_msgs_per_s: Option<f64>,
     /// As in [`Trial`].
     pub delivered_msgs_per_s: f64,
     /// As in [`Trial`].

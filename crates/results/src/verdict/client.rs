@@ -83,9 +83,10 @@ impl Load {
             subscribers_waiting,
             publishers_host,
             subscribers_host,
-            stalled: (still.as_ref())
-                .filter(|still| still.share >= thresholds::STALLED)
-                .map(words),
+            stalled: (stolen(trial).map(|reason| reason.text)).or_else(|| {
+                let still = still.as_ref()?;
+                (still.share >= thresholds::STALLED).then(|| words(still))
+            }),
             still,
             running_limit,
             held,
@@ -99,8 +100,11 @@ impl Load {
         if !self.system_full {
             self.waiting(trial, findings);
         }
+        if let Some(reason) = stolen(trial) {
+            findings.blame_client(reason);
+        }
         // A shorter stall counts, too, if it is long enough to make up the tail of the latencies.
-        let counts = |still: &&Still| self.stalled.is_some() || still.spoils_tail;
+        let counts = |still: &&Still| still.share >= thresholds::STALLED || still.spoils_tail;
         if let Some(still) = self.still.as_ref().filter(counts) {
             let stalled = words(still);
             let text =
@@ -393,6 +397,20 @@ fn words(still: &Still) -> String {
         still.share * 100.0,
         time(still.longest_ns as f64)
     )
+}
+
+/// The time that a hypervisor took, where it is enough to count.
+fn stolen(trial: &Trial) -> Option<Reason> {
+    let (share, limit) = (trial.worker_load.machine_stolen?, thresholds::STOLEN);
+    (share >= limit).then(|| {
+        let text = format!(
+            "a hypervisor gave {:.1} % of the processors' time to other machines (limit {}): what was slow may be \
+             its doing",
+            100.0 * share,
+            percent(limit)
+        );
+        Reason::new(Rule::TimeStolen, text).limited("stolen_share", share, limit)
+    })
 }
 
 /// See [`super::crowded`].

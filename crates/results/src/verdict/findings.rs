@@ -26,7 +26,7 @@ impl Rule {
         let known = [QueueGrew, UnderWay, Unsent, Refused];
         // One says that the client had time left, the other that it had none.
         let client_had_time = [Unsent, SystemSilent, QueueGrew, UnderWay, Lost];
-        let client_had_none = [ClientStalled, UnsentByClient, LostByClient];
+        let client_had_none = [ClientStalled, TimeStolen, UnsentByClient, LostByClient];
         let between = |a: &[Rule], b: &[Rule]| {
             a.contains(&self) && b.contains(&other) || a.contains(&other) && b.contains(&self)
         };

@@ -95,5 +95,8 @@ pub const SILENCE_FLOOR_NS: f64 = 200e6;
 pub const STALLED: f64 = 0.05;
 /// The same where the longest stall is at least half of the 99th percentile of latency.
 pub const STALLED_TAIL: f64 = 0.01;
+/// Share of all processors' time from which what a hypervisor takes counts: one message in fifty may be late for it,
+/// and rates that processors limit are as much too low.
+pub const STOLEN: f64 = 0.02;
 /// Share of deliveries before their sending time from which the clock cannot be trusted.
 pub const NEGATIVE_SHARE: f64 = 0.01;

@@ -191,6 +191,14 @@ fn each_mistake_has_its_message() {
             "figure = \"latency.p50\"\nrule = { sides = [\"a\"], rises = \"0\", along = \"payload\" }",
         ),
         (
+            "a flow's processor time",
+            "figure = \"system-cpu-per-message\"\nwhere = { flow = \"f\" }\nrule = { sides = [\"a\"], value = \"> 1\" }",
+        ),
+        (
+            "the same, of a side",
+            "figure = \"publishers-blocked\"\nrule = { sides = [{ system = \"a\", flow = \"f\" }], value = \"> 1%\" }",
+        ),
+        (
             "id twice",
             "not-applicable = \"no\"\n[[claim]]\nid = \"T01\"\nsentence = \"s\"\nsource = \"t\"\nnot-applicable = \"no\"",
         ),

@@ -435,6 +435,10 @@ pub fn accounted(trial: &Value) {
     let unique = count("delivered") - count("duplicated");
     let deliveries = unique + count("under_way") + count("lost");
     assert_eq!(count("expected"), deliveries, "{}", brief(trial));
+    let rate = |of: &Value| of["published_msgs_per_s"].as_f64().unwrap();
+    let of_flows: f64 = trial["flows"].as_array().unwrap().iter().map(rate).sum();
+    let differ = (of_flows - rate(trial)).abs();
+    assert!(differ <= 1e-6 * of_flows.max(1.0), "{}", brief(trial));
     for record in trial["series"].as_array().unwrap() {
         assert!(record["backlog"].as_i64().unwrap() >= 0, "{record}");
     }

@@ -35,6 +35,36 @@ fn seventy_percent_in_a_paced_trial() {
 }
 
 #[test]
+fn what_a_hypervisor_takes_is_the_clients_trouble() {
+    let mut t = calm();
+    let mut with = |stolen| {
+        t.worker_load.machine_stolen = stolen;
+        judge(&t, &here())
+    };
+    for little in [None, Some(0.0), Some(0.019)] {
+        assert_eq!(with(little).status, Status::Valid, "{little:?}");
+    }
+    let verdict = with(Some(0.021));
+    assert_eq!(verdict.status, Status::ClientBound);
+    let [reason] = &verdict.reasons[..] else {
+        panic!("{verdict:?}");
+    };
+    assert_eq!(reason.rule, Rule::TimeStolen);
+    // A queue that grew meanwhile is not the system's.
+    let mut t = flat_out();
+    for (i, second) in t.series.iter_mut().enumerate() {
+        second.backlog = 20_000 * i as i64;
+    }
+    t.worker_load.machine_stolen = Some(0.12);
+    expect(
+        &t,
+        &here(),
+        Status::ClientBound,
+        "gave 12.0 % of the processors' time",
+    );
+}
+
+#[test]
 fn other_programs_are_named_where_they_may_be_to_blame() {
     let two = Circumstances {
         cores: 2,
