@@ -262,8 +262,11 @@ impl<'a> Measuring<'a> {
             hosts: trial.hosts.clone(),
         };
         let (done, files) = perform(&job, &self.environment, &self.kept, watch);
-        // An interrupted trial is not stored: --resume measures it whole.
-        if self.environment.stop.load(Relaxed) && done.circumstances.not_run.is_some() {
+        // An interrupted trial is not stored: --resume measures it whole. An interruption in the drain cuts that short, and
+        // ends the system.
+        let ran = &done.circumstances;
+        let whole = ran.not_run.is_none() && ran.system_died.is_empty() && !done.drain.cut_short;
+        if self.environment.stop.load(Relaxed) && !whole {
             return Ok(None);
         }
         if chosen.file.kind == SystemKind::External || trial.keep_running {
