@@ -110,7 +110,8 @@ fn over<T>(results: &Results, claims: &[Claim], of: &dyn Fn(&Claim, &Run<'_>) ->
             ),
         })
     });
-    let slowed = results.trials.iter().filter_map(|trial| {
+    let plain = results.trials.iter().filter(|trial| trial.search.is_none());
+    let slowed = plain.filter_map(|trial| {
         Some(Absent {
             cell: cell_of(trial),
             reason: stolen(trial)?.text,

@@ -6,7 +6,6 @@ use crate::common;
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::FileExt;
-use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -468,11 +467,7 @@ fn processor_time_that_a_hypervisor_takes_is_told() {
     for (percent, told) in [(10, true), (1, false)] {
         let (place, over) = (Place::new(), AtomicBool::new(false));
         let stat = place.write("stat", machine_time(1, percent));
-        let mut command = Command::new("unshare");
-        command.args(["--map-root-user", "--mount", "sh", "-c"]);
-        command.arg("mount --bind stat /proc/stat && exec \"$0\" \"$@\"");
-        command.arg(program());
-        command.args([
+        let mut args = vec![
             "run",
             "--on",
             "mosquitto",
@@ -480,9 +475,9 @@ fn processor_time_that_a_hypervisor_takes_is_told() {
             "200/s",
             "--out",
             "run",
-        ]);
-        command.args(["--duration", "2s", "--warm-up", "200ms"]);
-        place.here(&mut command);
+        ];
+        args.extend(["--duration", "2s", "--warm-up", "200ms"]);
+        let command = place.apart(&["--mount"], "mount --bind stat /proc/stat", &args);
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 let file = std::fs::File::options().write(true).open(&stat).unwrap();

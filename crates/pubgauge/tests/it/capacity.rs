@@ -19,25 +19,6 @@ fn refused(place: &Place, command: Command, says: &[&str]) {
     place.is_clean();
 }
 
-/// pubgauge after a line of shell.
-fn after(place: &Place, line: &str, args: &[&str]) -> Command {
-    let mut command = Command::new("sh");
-    command.args(["-c", &format!("{line} && exec \"$0\" \"$@\"")]);
-    command.arg(program()).args(args);
-    place.here(&mut command);
-    command
-}
-
-/// The same in a network of its own.
-fn in_a_network(place: &Place, line: &str, args: &[&str]) -> Command {
-    let mut command = Command::new("unshare");
-    command.args(["--map-root-user", "--net", "sh", "-c"]);
-    command.arg(format!("{line} && exec \"$0\" \"$@\""));
-    command.arg(program()).args(args);
-    place.here(&mut command);
-    command
-}
-
 fn crowd<'a>(on: &'a str, publishers: &'a str, subscribers: &'a str) -> Vec<&'a str> {
     let mut args = vec!["run", "--on", on, "--out", "run", "--rate", "100/s"];
     args.extend(["--publishers", publishers, "--subscribers", subscribers]);
@@ -52,11 +33,11 @@ fn descriptors_of_both_ends_of_every_link() {
     let place = Place::new();
     let mut args = crowd("zeromq-direct", "40", "40");
     args.extend(["--processes", "1"]);
-    let command = after(&place, "ulimit -n 1200", &args);
+    let command = place.after("ulimit -n 1200", &args);
     refused(&place, command, &["40 clients need 1", "may open 1200"]);
     // Enough for two, which it takes by itself.
     args.truncate(args.len() - 2);
-    let command = after(&place, "ulimit -n 1200", &args);
+    let command = place.after("ulimit -n 1200", &args);
     place.finish(command);
     let trial = place.trial("run");
     assert_eq!(count(&trial, "connections.made"), 80, "{}", brief(&trial));
@@ -64,7 +45,7 @@ fn descriptors_of_both_ends_of_every_link() {
     // What the estimate says is enough is enough.
     let place = Place::new();
     let args = crowd("zeromq-direct", "20", "20");
-    let command = after(&place, "ulimit -n 1200", &args);
+    let command = place.after("ulimit -n 1200", &args);
     place.finish(command);
     let trial = place.trial("run");
     assert_eq!(count(&trial, "connections.made"), 40, "{}", brief(&trial));
@@ -103,7 +84,7 @@ fn local_ports() {
         ("zeromq-direct", "10", "11 local ports"),
     ] {
         let args = crowd(on, publishers, "1");
-        let command = in_a_network(&place, narrow, &args);
+        let command = place.apart(&["--net"], narrow, &args);
         refused(&place, command, &[needed, "there are 10", "source address"]);
     }
 }

@@ -92,6 +92,30 @@ fn ctrl_c_while_the_broker_hangs() {
     place.results("run");
 }
 
+/// The drain ends with what came until then, and the system with it: neither is what the system did.
+#[test]
+fn ctrl_c_in_the_drain_keeps_no_half_trial() {
+    let place = Place::new();
+    let mut args = vec!["run", "--on", "mosquitto", "--rate", "max", "--out", "run"];
+    args.extend(["--duration", "1s", "--warm-up", "200ms"]);
+    args.extend([
+        "--set",
+        "phases.drain-within=100s",
+        "--set",
+        "phases.drain-quiet=100s",
+    ]);
+    let mut run = place.start(&args);
+    run.measures();
+    kill(run.systems()[0], libc::SIGSTOP);
+    let pid = run.pid();
+    run.until("the drain", || !Started::is_measuring(pid));
+    run.signal(libc::SIGINT);
+    run.ends_within(SOON).exits(2).says("ending in order");
+    place.is_clean();
+    let results = place.results("run");
+    assert_eq!(results["trials"].as_array().unwrap().len(), 0, "{results}");
+}
+
 #[test]
 fn ctrl_c_once_does_not_wait_for_a_stubborn_system() {
     let place = Place::new();

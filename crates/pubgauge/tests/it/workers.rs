@@ -179,21 +179,10 @@ fn processes_come_by_themselves_where_one_may_not_open_enough() {
     let place = Place::new();
     let broker = Mosquitto::start();
     let address = broker.address();
-    let mut line = Command::new("sh");
-    line.args(["-c", "ulimit -n 256 && exec \"$0\" \"$@\""]);
-    line.arg(program());
-    line.args(["run", "--on", &address, "--out", "run"]);
-    line.args([
-        "--publishers",
-        "290",
-        "--subscribers",
-        "10",
-        "--topics",
-        "10",
-    ]);
-    line.args(["--rate", "2/s-each", "--duration", "2s"]);
-    place.here(&mut line);
-    let mut run = place.spawn(line);
+    let mut args = vec!["run", "--on", &address, "--out", "run", "--topics", "10"];
+    args.extend(["--publishers", "290", "--subscribers", "10"]);
+    args.extend(["--rate", "2/s-each", "--duration", "2s"]);
+    let mut run = place.spawn(place.after("ulimit -n 256", &args));
     run.measures();
     let processes = workers(&place).len();
     assert!((3..=8).contains(&processes), "{processes}");

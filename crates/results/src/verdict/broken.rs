@@ -11,7 +11,7 @@ pub(super) fn broken(trial: &Trial, client: &client::Load, findings: &mut Findin
     // A client without descriptors or ports, or one that was stalled while servers waited for it.
     let by_client = match &circumstances.exhausted {
         Some(what) => Some(format!("the client ran out of {what}")),
-        None => client.stalled.clone(),
+        None => client.stopped.clone(),
     };
     let blame = |findings: &mut Findings, mut reason: Reason| match &by_client {
         Some(why) => {

@@ -24,8 +24,13 @@ pub(super) struct Load {
     publishers_host: Option<AtEnd>,
     /// The same of the other devices.
     subscribers_host: Option<AtEnd>,
-    /// How the client, or the machine, was stalled for a good part of the measurement.
+    /// How the client, or the machine, had no time for a good part of the measurement: it stood still, or a hypervisor
+    /// took it.
     pub stalled: Option<String>,
+    /// How it stood still for a good part of the measurement, as long as servers may wait for a client at most.
+    pub stopped: Option<String>,
+    /// The time that a hypervisor took, where it is enough to count.
+    stolen: Option<Reason>,
     /// The worker, or the machine, that was stalled most, however little.
     still: Option<Still>,
     running_limit: f64,
@@ -68,6 +73,10 @@ impl Load {
                     || !system_full && running + waiting >= thresholds::FLAT_OUT_RUNNING)
         };
         let still = stood_still(trial, link_full);
+        let stopped = (still.as_ref())
+            .filter(|still| still.share >= thresholds::STALLED)
+            .map(words);
+        let stolen = stolen(trial);
         let waiting = |role, waited: f64| host::crowded(trial, role).unwrap_or(waited);
         let publishers_waiting = waiting("publisher", load.publishers_waiting);
         let subscribers_waiting = waiting("subscriber", load.subscribers_waiting);
@@ -83,10 +92,9 @@ impl Load {
             subscribers_waiting,
             publishers_host,
             subscribers_host,
-            stalled: (stolen(trial).map(|reason| reason.text)).or_else(|| {
-                let still = still.as_ref()?;
-                (still.share >= thresholds::STALLED).then(|| words(still))
-            }),
+            stalled: (stopped.clone()).or_else(|| Some(stolen.as_ref()?.text.clone())),
+            stopped,
+            stolen,
             still,
             running_limit,
             held,
@@ -100,11 +108,11 @@ impl Load {
         if !self.system_full {
             self.waiting(trial, findings);
         }
-        if let Some(reason) = stolen(trial) {
-            findings.blame_client(reason);
+        if let Some(reason) = &self.stolen {
+            findings.blame_client(reason.clone());
         }
         // A shorter stall counts, too, if it is long enough to make up the tail of the latencies.
-        let counts = |still: &&Still| still.share >= thresholds::STALLED || still.spoils_tail;
+        let counts = |still: &&Still| self.stopped.is_some() || still.spoils_tail;
         if let Some(still) = self.still.as_ref().filter(counts) {
             let stalled = words(still);
             let text =

@@ -111,7 +111,7 @@ fn each_mistake_has_its_message() {
         ("criterion without unit", end("[[criterion]]\nfigure = \"latency.p99\"\nbelow = 10")),
         ("criterion without comparison", end("[[criterion]]\nfigure = \"lost\"")),
         ("criterion with two", end("[[criterion]]\nfigure = \"lost\"\nequals = 0\nbelow = 1")),
-        ("criterion on a flow's processor time", end("[[criterion]]\nfigure = \"system-cpu-per-message\"\nbelow = 5\nflow = \"f\"")),
+        ("criterion on a flow's processor time", end("[[criterion]]\nfigure = \"system-cpu-share\"\nbelow = \"50%\"\nflow = \"f\"")),
         ("criterion on a verdict", end("[[criterion]]\nfigure = \"verdict\"\nequals = \"vald\"")),
         ("criterion on an unknown workload", end("[[criterion]]\nfigure = \"lost\"\nequals = 0\nworkload = \"v\"")),
         ("same name twice", end("[[workload]]\nname = \"w\"\n[[workload.flow]]\npayload = \"64B\"\nrate = \"1/s\"")),

@@ -178,6 +178,32 @@ impl Place {
         command
     }
 
+    /// The same after a line of shell.
+    pub fn after<S: AsRef<std::ffi::OsStr>>(&self, line: &str, args: &[S]) -> Command {
+        self.apart(&[], line, args)
+    }
+
+    /// The same in namespaces of its own, those of these flags of `unshare`.
+    pub fn apart<S: AsRef<std::ffi::OsStr>>(
+        &self,
+        flags: &[&str],
+        line: &str,
+        args: &[S],
+    ) -> Command {
+        let mut command = match flags {
+            [] => Command::new("sh"),
+            flags => {
+                let mut command = Command::new("unshare");
+                command.arg("--map-root-user").args(flags).arg("sh");
+                command
+            }
+        };
+        command.args(["-c", &format!("{line} && exec \"$0\" \"$@\"")]);
+        command.arg(program()).args(args);
+        self.here(&mut command);
+        command
+    }
+
     /// Runs pubgauge to its end, which must come.
     #[track_caller]
     pub fn run<S: AsRef<std::ffi::OsStr>>(&self, args: &[S]) -> Done {

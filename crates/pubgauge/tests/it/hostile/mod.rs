@@ -15,7 +15,6 @@ mod texts;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -262,11 +261,7 @@ fn limited(dice: &mut Dice) {
         0 => format!("-f {}", dice.below(64)),
         _ => format!("-n {}", 16 + dice.below(200)),
     };
-    let mut command = Command::new("sh");
-    command.args(["-c", &format!("ulimit {limit} && exec \"$0\" \"$@\"")]);
-    command.arg(program()).args(short_run(system));
-    place.here(&mut command);
-    let done = place.finish(command);
+    let done = place.finish(place.after(&format!("ulimit {limit}"), &short_run(system)));
     assert!((0..=3).contains(&done.code), "ulimit {limit}: {done:?}");
     assert!(
         !done.err.contains("panicked at"),

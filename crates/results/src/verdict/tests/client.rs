@@ -62,6 +62,9 @@ fn what_a_hypervisor_takes_is_the_clients_trouble() {
         Status::ClientBound,
         "gave 12.0 % of the processors' time",
     );
+    // Slices of a processor are no standstill in which servers close connections.
+    t.connections.lost = 1;
+    expect(&t, &here(), Status::Broken, "connections were lost");
 }
 
 #[test]
