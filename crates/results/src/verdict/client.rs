@@ -27,7 +27,7 @@ pub(super) struct Load {
     /// How the client, or the machine, had no time for a good part of the measurement: it stood still, or a hypervisor
     /// took it.
     pub stalled: Option<String>,
-    /// How it stood still for a good part of the measurement, as long as servers may wait for a client at most.
+    /// How it stood still for a good part of the measurement: servers may have closed its connections meanwhile.
     pub stopped: Option<String>,
     /// The time that a hypervisor took, where it is enough to count.
     stolen: Option<Reason>,
