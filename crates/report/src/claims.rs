@@ -59,11 +59,11 @@ fn over<T>(results: &Results, claims: &[Claim], of: &dyn Fn(&Claim, &Run<'_>) ->
         let mut reasons = trial.verdict.reasons.iter();
         reasons
             .find(|reason| reason.rule == Rule::TimeStolen)
-            .cloned()
+            .map(|reason| reason.text.clone())
     };
     let repeats = || {
         let plain = results.trials.iter().filter(|trial| trial.search.is_none());
-        plain.filter(move |trial| !unknown(trial) && stolen(trial).is_none())
+        plain.filter(|trial| !unknown(trial))
     };
     let figures: Vec<OfTrial<'_>> = match claims {
         [] => Vec::new(),
@@ -76,6 +76,7 @@ fn over<T>(results: &Results, claims: &[Claim], of: &dyn Fn(&Claim, &Run<'_>) ->
         repeat: trial.repeat,
         round: trial.round,
         verdict: trial.verdict.status.word().to_owned(),
+        void: stolen(trial),
         figures,
     });
     let recorded = OfDay::all(&results.study.recordings);
@@ -84,6 +85,7 @@ fn over<T>(results: &Results, claims: &[Claim], of: &dyn Fn(&Claim, &Run<'_>) ->
         repeat: of.day.day as u32,
         round: 0,
         verdict: Status::Valid.word().to_owned(),
+        void: None,
         figures: of,
     });
     let limits = results.searches.iter().map(|search| SearchedLimit {
@@ -110,19 +112,12 @@ fn over<T>(results: &Results, claims: &[Claim], of: &dyn Fn(&Claim, &Run<'_>) ->
             ),
         })
     });
-    let plain = results.trials.iter().filter(|trial| trial.search.is_none());
-    let slowed = plain.filter_map(|trial| {
-        Some(Absent {
-            cell: cell_of(trial),
-            reason: stolen(trial)?.text,
-        })
-    });
     // What is missing in a run that was cut off need not be what its scale leaves out.
     let whole = results.trials.len() >= results.study.planned_trials as usize;
     let run = Run {
         trials: trials.chain(days).collect(),
         limits: limits.collect(),
-        absent: absent.chain(at_some_share).chain(slowed).collect(),
+        absent: absent.chain(at_some_share).collect(),
         networks: networks(results),
         in_rounds: results.study.until_decided_s.is_some(),
         scale: results.study.scale.clone().filter(|_| whole),

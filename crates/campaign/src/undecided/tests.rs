@@ -2,17 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use pubgauge_driver::Settings;
 use pubgauge_report::claims::judge;
 use pubgauge_results::StudyInfo;
 use pubgauge_results::claim::ClaimVerdict::{self, CannotTell, DoesNotHold, Holds};
-use pubgauge_results::model::Status;
+use pubgauge_results::model::{Reason, Rule, Status};
 use pubgauge_runner::simulated::simulate;
 use pubgauge_simulator::Behaviour;
 use pubgauge_study::{PlanOptions, Study};
+use rand::SeedableRng;
 use rand::rngs::StdRng;
-use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, Normal};
 
 use super::*;
@@ -80,6 +81,9 @@ fn next(proposer: &Proposer<'_>, results: &Results) -> Option<Proposal> {
     planned.or_else(|| proposer.again(results))
 }
 
+/// A trial of the simulated system: all cells have the same workload.
+static SIMULATED: OnceLock<Trial> = OnceLock::new();
+
 /// A trial whose latency is that of its system, a tenth more or less.
 fn measured(proposal: &Proposal, slower: f64, draws: &mut StdRng) -> Trial {
     let trial = &proposal.trial;
@@ -89,16 +93,17 @@ fn measured(proposal: &Proposal, slower: f64, draws: &mut StdRng) -> Trial {
         _ => 900.0,
     };
     let noise = Normal::new(0.0f64, 0.1).expect("a deviation").sample(draws);
-    let behaviour = Behaviour {
-        delay_median_ns: (1e3 * us * noise.exp()) as u64,
-        delay_sigma: 0.2,
-        seed: draws.random(),
-        ..Behaviour::default()
-    };
-    let workload = (*trial.workload).clone();
-    let run = simulate(workload, behaviour, Settings::default()).unwrap_or_else(|e| panic!("{e}"));
-    let mut done = run.trial;
-    assert_eq!(done.verdict.status, Status::Valid, "{:?}", done.verdict);
+    let like = SIMULATED.get_or_init(|| {
+        let run = simulate(
+            (*trial.workload).clone(),
+            Behaviour::default(),
+            Settings::default(),
+        );
+        run.unwrap_or_else(|error| panic!("{error}")).trial
+    });
+    assert_eq!(like.verdict.status, Status::Valid, "{:?}", like.verdict);
+    let mut done = like.clone();
+    done.latency_ns.p50 = Some((1e3 * us * noise.exp()) as u64);
     done.id = trial.order;
     done.cell.clone_from(&trial.cell);
     done.system.name.clone_from(&trial.system);
@@ -110,8 +115,18 @@ fn measured(proposal: &Proposal, slower: f64, draws: &mut StdRng) -> Trial {
     done
 }
 
-/// A run to its end; one that is resumed now and then proposes the same.
 fn carried_out(prepared: &Prepared, slower: f64, budget_s: Option<f64>, seed: u64) -> Results {
+    carried_out_while(prepared, slower, budget_s, seed, &|_| {})
+}
+
+/// A run to its end, in which `then` happens to each trial; one that is resumed now and then proposes the same.
+fn carried_out_while(
+    prepared: &Prepared,
+    slower: f64,
+    budget_s: Option<f64>,
+    seed: u64,
+    then: &dyn Fn(&mut Trial),
+) -> Results {
     let mut draws = StdRng::seed_from_u64(seed);
     let on = proposer(prepared, budget_s);
     let mut results = Results {
@@ -129,7 +144,8 @@ fn carried_out(prepared: &Prepared, slower: f64, budget_s: Option<f64>, seed: u6
                 |p: &Proposal| (p.trial.order, p.trial.cell.clone(), p.trial.repeat, p.round);
             assert_eq!(resumed.as_ref().map(said), Some(said(&proposal)));
         }
-        let trial = measured(&proposal, slower, &mut draws);
+        let mut trial = measured(&proposal, slower, &mut draws);
+        then(&mut trial);
         results.trials.push(trial);
         assert!(results.trials.len() < 2000, "there is an end");
     }
@@ -170,6 +186,23 @@ fn only_what_is_undecided_is_repeated() {
         repeated >= 50,
         "four repeats told {repeated} of {SEEDS} nothing"
     );
+}
+
+/// All repeats of the plan: none of them counts.
+#[test]
+fn what_a_hypervisor_slowed_is_repeated() {
+    let prepared = prepared();
+    let slow = |trial: &mut Trial| {
+        if trial.system.name == "c" && trial.round == 0 {
+            trial.verdict.status = Status::ClientBound;
+            trial.verdict.reasons = vec![Reason::new(Rule::TimeStolen, "a hypervisor took it")];
+        }
+    };
+    for (budget_s, outcome) in [(None, CannotTell), (Some(600.0), Holds)] {
+        let results = carried_out_while(&prepared, 1.0, budget_s, 1, &slow);
+        let [far, ..] = outcomes(&prepared, &results);
+        assert_eq!(far, outcome);
+    }
 }
 
 #[test]

@@ -30,8 +30,21 @@ pub struct Run<'a> {
 }
 
 impl Run<'_> {
+    /// The trials of cells that a filter lets through, without those that show nothing of the system.
+    pub(super) fn trials_of(&self, filter: &Filter) -> Result<Vec<&Observation<'_>>, Lack> {
+        let all = || self.trials.iter().filter(|t| t.cell.passes(filter));
+        let telling: Vec<&Observation<'_>> = all().filter(|t| t.void.is_none()).collect();
+        if !telling.is_empty() {
+            return Ok(telling);
+        }
+        Err(match all().find_map(|t| t.void.clone()) {
+            Some(why) => Lack { why, ..too_few(0) },
+            None => self.not_measured_for(filter).into(),
+        })
+    }
+
     /// Why nothing is known of a cell that the run does not have.
-    pub(super) fn not_measured_for(&self, filter: &Filter) -> String {
+    fn not_measured_for(&self, filter: &Filter) -> String {
         let absent = self.absent.iter().find(|absent| absent.cell.passes(filter));
         match absent {
             Some(absent) => absent.reason.clone(),
@@ -108,6 +121,8 @@ pub struct Observation<'a> {
     pub round: u32,
     /// Its verdict, as in `results.json`.
     pub verdict: String,
+    /// Why it shows nothing of the system, whichever verdicts a rule counts.
+    pub void: Option<String>,
     pub figures: &'a dyn Figures,
 }
 
@@ -395,19 +410,14 @@ fn measured(run: &Run<'_>, rule: &ClaimRule, filter: &Filter) -> Result<Measured
             (Some(_), Some(_)) => Err("several limits fit; name settings, workload or axes".into()),
         };
     }
-    let trials: Vec<&Observation<'_>> = run
-        .trials
-        .iter()
-        .filter(|t| t.cell.passes(filter))
-        .collect();
+    let trials = run.trials.iter().map(|trial| &trial.cell);
     let absent = run.absent.iter().map(|absent| &absent.cell);
-    let absent = absent.filter(|cell| cell.passes(filter));
-    let cells: BTreeSet<&CellKey> = trials.iter().map(|t| &t.cell).chain(absent).collect();
-    match cells.len() {
-        0 | 1 if trials.is_empty() => return Err(run.not_measured_for(filter).into()),
-        0 | 1 => {}
-        n => return Err(format!("{n} cells fit; name settings, workload or axes").into()),
+    let cells = trials.chain(absent).filter(|cell| cell.passes(filter));
+    let cells = cells.collect::<BTreeSet<&CellKey>>().len();
+    if cells > 1 {
+        return Err(format!("{cells} cells fit; name settings, workload or axes").into());
     }
+    let trials = run.trials_of(filter)?;
     let aside = |t: &&&Observation<'_>| rule.leave_out.contains(&t.verdict);
     if let Some(first) = trials.iter().find(aside) {
         let number = trials.iter().filter(aside).count();

@@ -20,12 +20,9 @@ pub(super) fn sustained(
 ) -> Result<Measured, Lack> {
     let axis = rule.along.as_deref().unwrap_or_default();
     let mut steps: BTreeMap<&str, Vec<&Observation<'_>>> = BTreeMap::new();
-    for trial in run.trials.iter().filter(|t| t.cell.passes(filter)) {
+    for trial in run.trials_of(filter)? {
         let value = trial.cell.value(axis).unwrap_or_default();
         steps.entry(value).or_default().push(trial);
-    }
-    if steps.is_empty() {
-        return Err(run.not_measured_for(filter).into());
     }
     let (mut carried, mut over) = (Vec::new(), f64::INFINITY);
     for (value, trials) in steps {

@@ -133,6 +133,7 @@ impl World {
             repeat: t.repeat,
             round: t.round,
             verdict: t.verdict.clone(),
+            void: None,
             figures: &t.figures,
         });
         let show = |_: &str, value: f64| pubgauge_quantities::shown::number(value);
