@@ -64,7 +64,7 @@ impl Conductor<'_> {
                     self.tell(None, &Command::Prove);
                 }
             } else if self.live.under_way > 0 && silent > close_after {
-                closing = Some(Rounds::begin(now));
+                closing = Some(Rounds::begin(self.spec.brief.stream_count(), now));
                 self.tell(None, &Command::CloseStreams(now));
             }
             if self.pass_time(observer, stop).is_err() {

@@ -9,17 +9,22 @@ use crate::assignment::Role;
 use crate::record::TrialEnd;
 use crate::reports::Command;
 
-/// How long nothing must have moved before the second round; twice as long before each further one.
+/// How long nothing must have moved before the second round, at least; twice as long before each further one.
 const FIRST_PAUSE: Nanos = 50_000_000;
-/// The longest of these pauses.
+/// The same for each stream: a system that carries 10,000 messages a second needs as long for a round.
+const FIRST_PAUSE_OF_STREAM: Nanos = 100_000;
+/// The longest of these pauses, where the first is not longer.
 const LONGEST_PAUSE: Nanos = 1_000_000_000;
 
 /// Rounds of sentinels. The next round is due once nothing was sent or received for a pause, and for half of the
 /// time that the round before has moved: with rounds at fixed times, a system that needs longer than that for all
-/// streams would have ever more sentinels in its queues.
+/// streams would have ever more sentinels in its queues. A slow one may take a round in and deliver none of it for
+/// seconds, so that the pause is longer with more streams.
 pub(super) struct Rounds {
     /// Shortest silence before the next round.
     pause: Nanos,
+    /// The longest that it becomes.
+    longest: Nanos,
     /// When the round began.
     begun: Nanos,
     /// Messages sent and received when they last moved, and when that was.
@@ -28,10 +33,12 @@ pub(super) struct Rounds {
 }
 
 impl Rounds {
-    /// The first round goes out now.
-    pub(super) fn begin(now: Nanos) -> Rounds {
+    /// The first round goes out now, of one sentinel on each of so many streams.
+    pub(super) fn begin(streams: u32, now: Nanos) -> Rounds {
+        let pause = FIRST_PAUSE.max(u64::from(streams) * FIRST_PAUSE_OF_STREAM);
         Rounds {
-            pause: FIRST_PAUSE,
+            pause,
+            longest: LONGEST_PAUSE.max(8 * pause),
             begun: now,
             moved: (0, 0),
             since: now,
@@ -44,7 +51,7 @@ impl Rounds {
         let due = silent >= self.pause.max((self.since - self.begun) / 2);
         if due {
             (self.begun, self.since) = (now, now);
-            self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+            self.pause = (self.pause * 2).min(self.longest);
         }
         due
     }
@@ -79,7 +86,7 @@ impl Conductor<'_> {
         }
         self.enter(Phase::Prove, observer);
         self.tell(None, &Command::Prove);
-        let mut rounds = Rounds::begin(began);
+        let mut rounds = Rounds::begin(self.spec.brief.stream_count(), began);
         loop {
             let now = self.spec.clock.now();
             let (missing, received) = (self.live.unproven, self.live.sentinels_received);
@@ -122,5 +129,27 @@ impl Conductor<'_> {
             "{missing} of the publisher-to-subscriber paths carried no sentinel (a message that only proves that a \
              subscriber receives) within {within} s: {known}"
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rounds after the first, while a system takes sentinels in and delivers none of them.
+    fn further_rounds(streams: u32, seconds: u64) -> usize {
+        let mut rounds = Rounds::begin(streams, 0);
+        let is_due = |ms: &u64| rounds.is_next_due(u64::from(streams), 0, ms * 1_000_000);
+        (0..seconds * 1000).filter(is_due).count()
+    }
+
+    #[test]
+    fn with_more_streams_rounds_are_further_apart() {
+        // After 50, 150, 350 and 750 ms, and each second from then on.
+        assert_eq!(further_rounds(1, 1), 4);
+        assert_eq!(further_rounds(1, 10), 13);
+        // After 2, 6, 14, 30 and 46 s.
+        assert_eq!(further_rounds(20_000, 5), 1);
+        assert_eq!(further_rounds(20_000, 60), 5);
     }
 }
