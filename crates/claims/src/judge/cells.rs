@@ -121,7 +121,8 @@ pub struct Observation<'a> {
     pub round: u32,
     /// Its verdict, as in `results.json`.
     pub verdict: String,
-    /// Why it shows nothing of the system, whichever verdicts a rule counts.
+    /// Why it shows nothing of the system, whichever verdicts a rule counts: a hypervisor slowed the machine, say. `None`
+    /// where it does.
     pub void: Option<String>,
     pub figures: &'a dyn Figures,
 }

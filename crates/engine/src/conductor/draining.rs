@@ -60,11 +60,11 @@ impl Conductor<'_> {
             }
             let close_after = CLOSE_AFTER.max(2 * silence).min(quiet);
             if let Some(rounds) = &mut closing {
-                if rounds.is_next_due(self.live.sent, received, now) {
+                if rounds.is_next_due(self.missing_of_a_round(), (self.live.sent, received), now) {
                     self.tell(None, &Command::Prove);
                 }
             } else if self.live.under_way > 0 && silent > close_after {
-                closing = Some(Rounds::begin(self.spec.brief.stream_count(), now));
+                closing = Some(Rounds::begin(now));
                 self.tell(None, &Command::CloseStreams(now));
             }
             if self.pass_time(observer, stop).is_err() {

@@ -11,20 +11,18 @@ use crate::reports::Command;
 
 /// How long nothing must have moved before the second round, at least; twice as long before each further one.
 const FIRST_PAUSE: Nanos = 50_000_000;
-/// The same for each stream: a system that carries 10,000 messages a second needs as long for a round.
-const FIRST_PAUSE_OF_STREAM: Nanos = 100_000;
-/// The longest of these pauses, where the first is not longer.
+/// The same for each sentinel that is missing: a system that carries 10,000 messages a second needs as long for them.
+const FIRST_PAUSE_FOR_EACH: Nanos = 100_000;
+/// The longest of these pauses, or eight times the first where that is longer.
 const LONGEST_PAUSE: Nanos = 1_000_000_000;
 
 /// Rounds of sentinels. The next round is due once nothing was sent or received for a pause, and for half of the
 /// time that the round before has moved: with rounds at fixed times, a system that needs longer than that for all
 /// streams would have ever more sentinels in its queues. A slow one may take a round in and deliver none of it for
-/// seconds, so that the pause is longer with more streams.
+/// seconds: the more sentinels are missing, the longer is the pause. One that loses some delivers the others.
 pub(super) struct Rounds {
-    /// Shortest silence before the next round.
-    pause: Nanos,
-    /// The longest that it becomes.
-    longest: Nanos,
+    /// How many have gone out after the first.
+    further: u32,
     /// When the round began.
     begun: Nanos,
     /// Messages sent and received when they last moved, and when that was.
@@ -33,25 +31,32 @@ pub(super) struct Rounds {
 }
 
 impl Rounds {
-    /// The first round goes out now, of one sentinel on each of so many streams.
-    pub(super) fn begin(streams: u32, now: Nanos) -> Rounds {
-        let pause = FIRST_PAUSE.max(u64::from(streams) * FIRST_PAUSE_OF_STREAM);
+    /// The first round goes out now.
+    pub(super) fn begin(now: Nanos) -> Rounds {
         Rounds {
-            pause,
-            longest: LONGEST_PAUSE.max(8 * pause),
+            further: 0,
             begun: now,
             moved: (0, 0),
             since: now,
         }
     }
 
-    /// Whether the next round is to go out, given how many messages were `sent` and `received` so far.
-    pub(super) fn is_next_due(&mut self, sent: u64, received: u64, now: Nanos) -> bool {
+    /// Whether the next round is to go out, given how many sentinels of a round are `missing`, and how many messages
+    /// were `sent` and `received` so far.
+    pub(super) fn is_next_due(
+        &mut self,
+        missing: u64,
+        (sent, received): (u64, u64),
+        now: Nanos,
+    ) -> bool {
         let silent = self.silent(sent, received, now);
-        let due = silent >= self.pause.max((self.since - self.begun) / 2);
+        let first = FIRST_PAUSE.max(missing * FIRST_PAUSE_FOR_EACH);
+        let longest = LONGEST_PAUSE.max(8 * first);
+        let pause = first.saturating_mul(1 << self.further.min(16)).min(longest);
+        let due = silent >= pause.max((self.since - self.begun) / 2);
         if due {
             (self.begun, self.since) = (now, now);
-            self.pause = (self.pause * 2).min(self.longest);
+            self.further += 1;
         }
         due
     }
@@ -86,7 +91,7 @@ impl Conductor<'_> {
         }
         self.enter(Phase::Prove, observer);
         self.tell(None, &Command::Prove);
-        let mut rounds = Rounds::begin(self.spec.brief.stream_count(), began);
+        let mut rounds = Rounds::begin(began);
         loop {
             let now = self.spec.clock.now();
             let (missing, received) = (self.live.unproven, self.live.sentinels_received);
@@ -96,7 +101,8 @@ impl Conductor<'_> {
                 if left == 0 || silent > FIRST_PAUSE.max(2 * self.live.silence) {
                     break;
                 }
-            } else if rounds.is_next_due(self.live.sent, received, now) {
+            } else if rounds.is_next_due(self.missing_of_a_round(), (self.live.sent, received), now)
+            {
                 self.tell(None, &Command::Prove);
             }
             if now > ready_by {
@@ -106,6 +112,11 @@ impl Conductor<'_> {
         }
         self.prove_span = self.spec.clock.now() - began;
         Ok(())
+    }
+
+    /// How many sentinels of the last round are missing, at most: a stream that several do not hear counts once.
+    pub(super) fn missing_of_a_round(&self) -> u64 {
+        (self.live.unproven).min(u64::from(self.spec.brief.stream_count()))
     }
 
     /// Why the system was not ready in time: so many paths carried no sentinel, or `left` have not come.
@@ -136,15 +147,15 @@ impl Conductor<'_> {
 mod tests {
     use super::*;
 
-    /// Rounds after the first, while a system takes sentinels in and delivers none of them.
-    fn further_rounds(streams: u32, seconds: u64) -> usize {
-        let mut rounds = Rounds::begin(streams, 0);
-        let is_due = |ms: &u64| rounds.is_next_due(u64::from(streams), 0, ms * 1_000_000);
+    /// Rounds after the first, while a system takes sentinels in and so many are missing.
+    fn further_rounds(missing: u64, seconds: u64) -> usize {
+        let mut rounds = Rounds::begin(0);
+        let is_due = |ms: &u64| rounds.is_next_due(missing, (20_000, 0), ms * 1_000_000);
         (0..seconds * 1000).filter(is_due).count()
     }
 
     #[test]
-    fn with_more_streams_rounds_are_further_apart() {
+    fn while_more_are_missing_rounds_are_further_apart() {
         // After 50, 150, 350 and 750 ms, and each second from then on.
         assert_eq!(further_rounds(1, 1), 4);
         assert_eq!(further_rounds(1, 10), 13);
