@@ -41,6 +41,8 @@ pub(super) struct Load {
     system_full: bool,
     /// A link was full: a stalled worker then waits for the link, in a system call.
     link_full: bool,
+    /// The system, which a quota holds to a size, used it up.
+    system_used_its_size: bool,
 }
 
 impl Load {
@@ -57,13 +59,12 @@ impl Load {
         let load = &trial.worker_load;
         let (client_cores, system_cores) = cores_in_use(trial);
         let link_full = full_link(trial).is_some();
+        let used_up = system_used_its_size(trial, system_cores);
         let never_rested = trial.workload.flat_out
-            && system_cores.is_some_and(|system_cores| {
-                let limits = trial.limits.as_ref().filter(|limits| limits.cores_by_quota);
-                let held = limits.and_then(|l| Some(l.cores? * f64::from(l.instances.max(1))));
-                held.is_some_and(|held| system_cores >= thresholds::SYSTEM_BUSY_CORES * held)
-                    || system_is_the_limit(system_cores, client_cores, circumstances.cores)
-            });
+            && (used_up
+                || system_cores.is_some_and(|system_cores| {
+                    system_is_the_limit(system_cores, client_cores, circumstances.cores)
+                }));
         let system_full = link_full || never_rested;
         // Time spent waiting for a processor is time in which the worker was ready to run; it does
         // not count where the system itself was never idle.
@@ -100,6 +101,7 @@ impl Load {
             held,
             system_full,
             link_full,
+            system_used_its_size: used_up,
         }
     }
 
@@ -245,7 +247,8 @@ impl Load {
 
     /// Workers that are ready but wait for a processor: the machine is crowded, or the workers'
     /// share of it is used up. Where publishing workers gather messages and hand them over in time,
-    /// their waits delay nothing beyond the span that the study asks for, and do not count.
+    /// their waits delay nothing beyond the span that the study asks for, and do not count. A system that used up its
+    /// own size carried no less for them: they count where they may be a good part of its latency.
     fn waiting(&self, trial: &Trial, findings: &mut Findings) {
         let publishers = if gathered_in_time(trial) {
             0.0
@@ -253,7 +256,7 @@ impl Load {
             self.publishers_waiting
         };
         let worst = publishers.max(self.subscribers_waiting);
-        if worst <= thresholds::WAITING {
+        if worst <= thresholds::WAITING || self.system_used_its_size && is_little(trial, worst) {
             return;
         }
         let (client_cores, system_cores) = cores_in_use(trial);
@@ -346,6 +349,14 @@ fn gathered_in_time(trial: &Trial) -> bool {
     let asked = trial.circumstances.pacing_within_ns;
     let tail = trial.send_lag_ns.quotable(0.99);
     asked > 0 && !trial.workload.flat_out && tail.is_some_and(|lag| lag <= asked)
+}
+
+/// Whether a wait for a processor, of this share of the time, is a small part of the latency. Workers and a system that a
+/// quota holds to a size crowd each other while the system runs, once in each of the quota's periods: a message waits
+/// that share of a period.
+fn is_little(trial: &Trial, waiting: f64) -> bool {
+    let median = trial.latency_from_send_ns.p50.unwrap_or(0);
+    waiting * thresholds::QUOTA_PERIOD_NS <= thresholds::LAG_SHARE * median as f64
 }
 
 /// A stall of a worker or of the whole machine.
@@ -447,6 +458,14 @@ fn cores_in_use(trial: &Trial) -> (f64, Option<f64>) {
         trial.client_cpu_s.total() / duration,
         trial.system_cpu_s.map(|seconds| seconds / duration),
     )
+}
+
+/// Whether a quota holds the system to a size that it used up.
+fn system_used_its_size(trial: &Trial, system_cores: Option<f64>) -> bool {
+    let limits = trial.limits.as_ref().filter(|limits| limits.cores_by_quota);
+    let held = limits.and_then(|l| Some(l.cores? * f64::from(l.instances.max(1))));
+    held.zip(system_cores)
+        .is_some_and(|(held, used)| used >= thresholds::SYSTEM_BUSY_CORES * held)
 }
 
 /// A system with a thread that is never idle is its own limit, unless it has several threads and

@@ -259,6 +259,40 @@ fn a_system_at_the_end_of_its_share_is_the_limit() {
 }
 
 #[test]
+fn workers_that_wait_beside_a_system_at_the_end_of_its_share() {
+    // A paced system with half a core carries all, or its queue grows: workers that wait beside it took nothing from
+    // it, as long as the latency is far above what they wait in each period of the quota (2.5 of 10 ms).
+    let at = |used: f64, median_ms: u64| {
+        let mut t = calm();
+        t.system_cpu_s = Some(used * t.duration_s);
+        t.limits = Some(crate::model::HeldLimits {
+            instances: 1,
+            cores: Some(0.5),
+            cores_by_quota: true,
+            ..Default::default()
+        });
+        t.worker_load.subscribers_waiting = 0.25;
+        let latency = distribution(100_000, median_ms * MS, 2 * median_ms * MS);
+        (t.latency_ns, t.latency_from_send_ns) = (latency.clone(), latency);
+        t
+    };
+    let crowded = "the machine with its 4 processors was the limit";
+    expect(&at(0.49, 150), &here(), Status::Valid, "");
+    let mut grows = at(0.49, 150);
+    grows.under_way = 1;
+    grows.delivered -= 1;
+    expect(&grows, &here(), Status::Overloaded, "under way");
+    let reasons = judge(&grows, &here()).reasons;
+    assert!(reasons.iter().all(|r| r.rule != Rule::MachineFull));
+    // Processor time left, a latency that the waits may make up, or a subscriber that had no time at all.
+    expect(&at(0.40, 150), &here(), Status::ClientBound, crowded);
+    expect(&at(0.49, 20), &here(), Status::ClientBound, crowded);
+    let mut full = at(0.49, 150);
+    full.worker_load.subscribers_running = 0.7;
+    expect(&full, &here(), Status::ClientBound, "the busiest subscribing worker");
+}
+
+#[test]
 fn lateness_that_was_asked_for() {
     // A busy publisher that sends in batches: latency is mostly the span.
     let mut t = calm();
