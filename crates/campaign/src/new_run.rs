@@ -3,7 +3,7 @@
 use pubgauge_results::model::{Machine, StudyInfo, UnsupportedCell};
 use pubgauge_results::store::NewRun;
 use pubgauge_runner::trial::now;
-use pubgauge_study::Plan;
+use pubgauge_study::{Plan, without_claims};
 use pubgauge_testbed::{load_average, machine_facts};
 use serde_json::{Value, json};
 
@@ -43,7 +43,7 @@ pub fn new_run(prepared: &Prepared, invocation: String, calibration: Option<Valu
     }
 }
 
-/// Everything that must be the same for a run to be resumed.
+/// What a run is to measure, and the claims that it is judged by.
 pub fn resolved(plan: &Plan) -> Value {
     let trials = plan.trials.iter().map(|trial| {
         json!({
@@ -70,4 +70,16 @@ fn machine(calibration: Option<Value>) -> Machine {
         pubgauge_version: env!("CARGO_PKG_VERSION").into(),
         calibration,
     }
+}
+
+/// Of that, what must be the same for a run to be resumed: all but its claims, which may be added or changed after the
+/// first trial.
+pub fn decisive(resolved: &Value) -> Value {
+    let mut decisive = resolved.clone();
+    if let Some(study) = decisive.get_mut("study")
+        && let Some(measured) = study.as_str().and_then(without_claims)
+    {
+        *study = measured;
+    }
+    decisive
 }

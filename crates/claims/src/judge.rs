@@ -7,6 +7,7 @@ mod gap;
 mod judging;
 mod picture;
 mod points;
+mod run;
 mod sustained;
 
 use pubgauge_quantities::shown;
@@ -15,11 +16,11 @@ use pubgauge_quantities::stats::{one_of, wilson};
 use crate::decide::{Finding, Outcome, Ways};
 use crate::rule::{Claim, ClaimRule, Filter, Needs, Part};
 use crate::several::{agree, all, in_part, least};
-pub use cells::{Absent, CellKey, Figures, Observation, Run, SearchedLimit};
 use choice::{Choice, choice_name};
 pub(crate) use choice::{combinations, filters_of};
 use judging::Judging;
 pub use picture::{Curve, Picture, Point, pictures};
+pub use run::{Absent, CellKey, Figures, Observation, Run, SearchedLimit};
 
 /// Fewest decided points by which a share is judged.
 const FEWEST_DECIDED: usize = 6;

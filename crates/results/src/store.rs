@@ -137,19 +137,25 @@ impl RunFolder {
         trials.map_err(io_error("open", &self.root, &self.root.join(TRIALS)))
     }
 
-    /// Opens a run that was cut off. Finished trials are kept, files of an unfinished one removed.
+    /// Opens a run that was cut off. Finished trials are kept, files of an unfinished one removed. `decisive` gives of a
+    /// plan what must be as it was when the run began.
     ///
     /// # Errors
     /// [`StoreError::OtherStudy`] if `study_resolved` is not what the run began with,
     /// [`StoreError::NoRun`] if there is none.
-    pub fn open_for_resume(dir: &Path, study_resolved: &Value) -> Result<RunFolder, StoreError> {
+    pub fn open_for_resume(
+        dir: &Path,
+        study_resolved: &Value,
+        decisive: impl Fn(&Value) -> Value,
+    ) -> Result<RunFolder, StoreError> {
         if !dir.join(RESULTS_FILE).exists() {
             return Err(StoreError::NoRun(dir.to_owned()));
         }
         let place = OpenFolder::open(dir).map_err(io_error("open", dir, dir))?;
         let lock = lock(dir, &place)?;
         let before: Value = read_json(&dir.join(RESOLVED_FILE))?;
-        if let Some(difference) = first_difference("study", &before, study_resolved) {
+        let (was, is) = (decisive(&before), decisive(study_resolved));
+        if let Some(difference) = first_difference("study", &was, &is) {
             return Err(StoreError::OtherStudy {
                 run: dir.to_owned(),
                 difference,

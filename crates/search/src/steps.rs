@@ -350,7 +350,9 @@ impl<'a> View<'a> {
         let (low, high) = posterior.interval();
         let nth = self.evidence.len();
         let side = if nth.is_multiple_of(2) { -1.0 } else { 1.0 };
-        let offset = side * OFFSETS[nth / 2 % OFFSETS.len()] * (high / low).ln();
+        // While one trial alone bounds the limit on a side, the interval reaches far beyond where the limit likely is.
+        let width = (high / low).min(GROWTH).ln();
+        let offset = side * OFFSETS[nth / 2 % OFFSETS.len()] * width;
         let load = posterior.quantile(0.5) * offset.exp();
         self.measure(self.rounded(load, f64::round))
     }

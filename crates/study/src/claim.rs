@@ -37,6 +37,15 @@ impl Fault {
     }
 }
 
+/// A resolved study without its claims and the names of their sides, on which nothing that is measured depends; `None`
+/// of a text that is no TOML.
+pub fn without_claims(resolved: &str) -> Option<serde_json::Value> {
+    let mut study: serde_json::Map<String, serde_json::Value> = toml::from_str(resolved).ok()?;
+    study.remove("claim");
+    study.remove("side");
+    Some(study.into())
+}
+
 /// A claim from its form in the file.
 pub(crate) fn claim(file: &ClaimFile, named: &Sides) -> Result<Claim, Fault> {
     if file.id.trim().is_empty() {

@@ -33,6 +33,7 @@ mod tree;
 mod window;
 mod wishes;
 
+pub use claim::without_claims;
 pub use compare::ComparePlan;
 pub use daily::DailyFlags;
 pub use file::*;

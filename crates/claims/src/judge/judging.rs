@@ -2,8 +2,9 @@
 
 use pubgauge_quantities::stats::Estimate;
 
-use super::cells::{self, Run, Series};
+use super::cells::{self, Series};
 use super::choice::Choice;
+use super::run::Run;
 use super::{gap, looks};
 use crate::decide::{Finding, Lack, Ways};
 use crate::rule::{Bounds, ClaimRule, Filter, Judge, Points, Side};

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use pubgauge_quantities::stats::Estimate;
 use pubgauge_quantities::written::amount;
 
-use super::cells::{Measured, Observation, Run, is_of_system};
+use super::cells::{Measured, is_of_system};
+use super::run::{Observation, Run};
 use crate::curve::{FEWEST, too_few};
 use crate::decide::Lack;
 use crate::rule::{ClaimRule, Filter};

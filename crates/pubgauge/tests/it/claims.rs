@@ -55,6 +55,46 @@ fn judged_by_changed_rules(place: &Place, study: &std::path::Path) {
     assert_eq!(after["trials"], before["trials"]);
 }
 
+/// A run that is over goes on with a study whose claims were changed, as it does with its own: it is judged by them.
+/// With a study that would measure something else it does not, and nothing changes.
+#[test]
+fn a_run_goes_on_with_claims_that_came_after_it() {
+    let place = Place::new();
+    let study = |rate: &str, claim: &str| {
+        format!(
+            "name = \"later\"\nsystems = [\"reference-broker\"]\nrepeats = 3\n\
+             phases = {{ ready-within = \"2s\", warm-up = \"50ms\", measure = \"200ms\" }}\n\
+             [[workload]]\nname = \"w\"\nflow = [{{ publishers = 2, subscribers = 1, topics = 2, payload = \"64B\", rate = \"{rate}\" }}]\n{claim}"
+        )
+    };
+    let any = "verdicts = [\"valid\", \"lossy\", \"unsteady\", \"client-bound\", \"overloaded\", \"too-short\"]";
+    let claim = format!(
+        "[side]\nall = {{ system = \"reference-broker\" }}\n[[claim]]\nid = \"L1\"\nsentence = \"Nothing is lost.\"\n\
+         source = \"example\"\nfigure = \"lost\"\n{any}\nrule = {{ sides = [\"all\"], count = \"= 0\" }}\n"
+    );
+    place.write("later.toml", study("200/s", ""));
+    place.run(&["run", "later.toml", "--out", "run"]);
+    let before = place.results("run");
+    assert_eq!(before["trials"].as_array().map(Vec::len), Some(3));
+    assert!(before["claims"].as_array().is_none_or(Vec::is_empty));
+
+    place.write("later.toml", study("300/s", &claim));
+    let refused = place
+        .run(&["run", "later.toml", "--resume", "run"])
+        .exits(3);
+    refused.says("rate");
+    assert_eq!(place.results("run"), before);
+
+    place.write("later.toml", study("200/s", &claim));
+    place.run(&["run", "later.toml", "--resume", "run"]);
+    let after = place.results("run");
+    assert_eq!(after["trials"], before["trials"]);
+    let claims = after["claims"].as_array().expect("claims");
+    assert_eq!(claims[0]["id"], "L1", "{claims:?}");
+    assert_eq!(claims[0]["outcome"], "holds", "{claims:?}");
+    place.is_clean();
+}
+
 /// The study that follows the steps of the documentation: each rule says what its sentence says.
 #[test]
 fn a_paper_of_ones_own() {

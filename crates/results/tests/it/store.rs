@@ -9,7 +9,7 @@ use hdrhistogram::Histogram;
 use pubgauge_results::histogram::{Interval, read_log, write_log};
 use pubgauge_results::store::{self, NewRun, RunFolder, StoreError, TrialFiles};
 use pubgauge_results::{Machine, Results, StudyInfo, Trial};
-use serde_json::json;
+use serde_json::{Value, json};
 
 fn new_run() -> NewRun {
     NewRun {
@@ -152,7 +152,7 @@ fn a_run_that_was_ended_before_it_began_begins_again() {
         assert!(!store::ended_before_it_began(&root).unwrap());
         run.append_trial(trial(0), &files()).unwrap();
         drop(run);
-        RunFolder::open_for_resume(&root, &new_run().study_resolved).unwrap();
+        RunFolder::open_for_resume(&root, &new_run().study_resolved, Value::clone).unwrap();
         assert!(!root.join(".results.json.partial").exists());
     }
 }
@@ -178,7 +178,8 @@ fn a_lock_that_is_a_link_is_not_followed() {
     fs::remove_file(root.join(".lock")).unwrap();
     let target = dir.path().join("target");
     std::os::unix::fs::symlink(&target, root.join(".lock")).unwrap();
-    let error = RunFolder::open_for_resume(&root, &new_run().study_resolved).unwrap_err();
+    let error =
+        RunFolder::open_for_resume(&root, &new_run().study_resolved, Value::clone).unwrap_err();
     assert!(error.to_string().contains(".lock"), "{error}");
     assert!(!target.exists());
 }
@@ -188,10 +189,11 @@ fn two_writers_are_one_too_many() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().join("run");
     let first = RunFolder::create(&root, new_run()).unwrap();
-    let error = RunFolder::open_for_resume(&root, &new_run().study_resolved).unwrap_err();
+    let error =
+        RunFolder::open_for_resume(&root, &new_run().study_resolved, Value::clone).unwrap_err();
     assert!(matches!(error, StoreError::InUse(_)), "{error}");
     drop(first);
-    RunFolder::open_for_resume(&root, &new_run().study_resolved).unwrap();
+    RunFolder::open_for_resume(&root, &new_run().study_resolved, Value::clone).unwrap();
 }
 
 #[test]
@@ -209,7 +211,8 @@ fn resume_keeps_what_is_whole_and_removes_the_rest() {
     fs::create_dir(root.join("trials/.0002.partial")).unwrap();
     fs::write(root.join("trials/.0002.partial/trial.json"), "{\"id\": 2, ").unwrap();
 
-    let mut run = RunFolder::open_for_resume(&root, &new_run().study_resolved).unwrap();
+    let mut run =
+        RunFolder::open_for_resume(&root, &new_run().study_resolved, Value::clone).unwrap();
     let has = |run: &RunFolder, id: u32| {
         let mut trials = run.results().trials.iter();
         trials.any(|trial| trial.id == id && trial.cell == format!("cell-{id}"))
@@ -232,7 +235,7 @@ fn resume_refuses_another_study_and_says_what_differs() {
     let root = dir.path().join("run");
     drop(RunFolder::create(&root, new_run()).unwrap());
     let other = json!({"name": "first look", "trials": [{"cell": "a", "rate": 200}]});
-    let error = RunFolder::open_for_resume(&root, &other)
+    let error = RunFolder::open_for_resume(&root, &other, Value::clone)
         .unwrap_err()
         .to_string();
     assert!(
@@ -240,7 +243,7 @@ fn resume_refuses_another_study_and_says_what_differs() {
         "{error}"
     );
     let empty = tempfile::tempdir().unwrap();
-    let error = RunFolder::open_for_resume(empty.path(), &other).unwrap_err();
+    let error = RunFolder::open_for_resume(empty.path(), &other, Value::clone).unwrap_err();
     assert!(matches!(error, StoreError::NoRun(_)));
 }
 
@@ -379,7 +382,7 @@ fn fill_up(mount: &Path) {
     for trial in ["trials/0000", "trials/0001"] {
         fs::remove_dir_all(root.join(trial)).unwrap();
     }
-    let run = RunFolder::open_for_resume(&root, &new_run().study_resolved).unwrap();
+    let run = RunFolder::open_for_resume(&root, &new_run().study_resolved, Value::clone).unwrap();
     let last = format!("cell-{}", stored - 1);
     assert!(run.results().trials.iter().any(|trial| trial.cell == last));
 }

@@ -43,18 +43,25 @@ fn what_little_a_collapsed_system_delivers_is_no_guide() {
         ..flat_out
     };
     assert_eq!(next(&question, &[poor]), Step::Short(1_800.0));
-    // Of a limit of 3,600 the interval is found, although it is 1,800 times what was delivered.
+    // Of a limit of 3,600 the interval is found, although it is 1,800 times what was delivered. Once it is bounded on both
+    // sides, by one trial each, no short trial is far from there.
     let mut all = vec![flat_out];
+    let (mut most, mut least) = (0.0_f64, f64::INFINITY);
     loop {
         let step = next(&question, &all);
+        if let (Step::Short(load), true) = (step, most > 0.0 && least.is_finite()) {
+            assert!(load > most / 2.0 && load < 2.0 * least, "{load}: {all:?}");
+        }
         let load = match step {
             Step::Short(load) | Step::Long(load) | Step::Cost(load) => load,
             Step::FlatOut => panic!("twice"),
             Step::End => break,
         };
         let finding = if load <= 3_600.0 {
+            most = most.max(load);
             StepOutcome::Within
         } else {
+            least = least.min(load);
             StepOutcome::Beyond
         };
         let achieved = load.min(3_600.0);

@@ -289,7 +289,12 @@ fn workers_that_wait_beside_a_system_at_the_end_of_its_share() {
     expect(&at(0.49, 20), &here(), Status::ClientBound, crowded);
     let mut full = at(0.49, 150);
     full.worker_load.subscribers_running = 0.7;
-    expect(&full, &here(), Status::ClientBound, "the busiest subscribing worker");
+    expect(
+        &full,
+        &here(),
+        Status::ClientBound,
+        "the busiest subscribing worker",
+    );
 }
 
 #[test]
