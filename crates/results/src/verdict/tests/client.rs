@@ -273,7 +273,7 @@ fn workers_that_wait_beside_a_system_at_the_end_of_its_share() {
         });
         t.worker_load.subscribers_waiting = 0.25;
         let latency = distribution(100_000, median_ms * MS, 2 * median_ms * MS);
-        (t.latency_ns, t.latency_from_send_ns) = (latency.clone(), latency);
+        (t.latency_ns, t.latency_from_send_ns) = (latency, latency);
         t
     };
     let crowded = "the machine with its 4 processors was the limit";
