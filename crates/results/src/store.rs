@@ -155,7 +155,7 @@ impl RunFolder {
         let lock = lock(dir, &place)?;
         let before: Value = read_json(&dir.join(RESOLVED_FILE))?;
         let (was, is) = (decisive(&before), decisive(study_resolved));
-        if let Some(difference) = first_difference("study", &was, &is) {
+        if let Some(difference) = first_difference("plan", &was, &is) {
             return Err(StoreError::OtherStudy {
                 run: dir.to_owned(),
                 difference,

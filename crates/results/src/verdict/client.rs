@@ -248,7 +248,8 @@ impl Load {
     /// Workers that are ready but wait for a processor: the machine is crowded, or the workers'
     /// share of it is used up. Where publishing workers gather messages and hand them over in time,
     /// their waits delay nothing beyond the span that the study asks for, and do not count. A system that used up its
-    /// own size carried no less for them: they count where they may be a good part of its latency.
+    /// own size carried no less for them: they count where they may be a good part of its latency, or where other
+    /// programs crowd the machine, which may keep a worker waiting for longer at a time.
     fn waiting(&self, trial: &Trial, findings: &mut Findings) {
         let publishers = if gathered_in_time(trial) {
             0.0
@@ -256,7 +257,8 @@ impl Load {
             self.publishers_waiting
         };
         let worst = publishers.max(self.subscribers_waiting);
-        if worst <= thresholds::WAITING || self.system_used_its_size && is_little(trial, worst) {
+        let beside_a_full_system = self.system_used_its_size && crowded(trial).is_none();
+        if worst <= thresholds::WAITING || beside_a_full_system && is_little(trial, worst) {
             return;
         }
         let (client_cores, system_cores) = cores_in_use(trial);

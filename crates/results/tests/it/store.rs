@@ -239,7 +239,7 @@ fn resume_refuses_another_study_and_says_what_differs() {
         .unwrap_err()
         .to_string();
     assert!(
-        error.contains("study.trials[0].rate was 100 and is 200 now"),
+        error.contains("plan.trials[0].rate was 100 and is 200 now"),
         "{error}"
     );
     let empty = tempfile::tempdir().unwrap();

@@ -284,9 +284,13 @@ fn workers_that_wait_beside_a_system_at_the_end_of_its_share() {
     expect(&grows, &here(), Status::Overloaded, "under way");
     let reasons = judge(&grows, &here()).reasons;
     assert!(reasons.iter().all(|r| r.rule != Rule::MachineFull));
-    // Processor time left, a latency that the waits may make up, or a subscriber that had no time at all.
+    // Processor time left, a latency that the waits may make up, other programs that crowd the machine, or a subscriber
+    // that had no time at all.
     expect(&at(0.40, 150), &here(), Status::ClientBound, crowded);
     expect(&at(0.49, 20), &here(), Status::ClientBound, crowded);
+    let mut others = at(0.49, 150);
+    others.worker_load.machine_others = Some(3.4);
+    expect(&others, &here(), Status::ClientBound, crowded);
     let mut full = at(0.49, 150);
     full.worker_load.subscribers_running = 0.7;
     expect(
