@@ -27,6 +27,6 @@ mod sending;
 pub mod series;
 pub mod times;
 pub mod timetable;
-mod usage;
+pub mod usage;
 mod window;
 pub mod worker;

@@ -10,6 +10,7 @@ use crate::bursts::BurstRecording;
 use crate::counts::counts;
 use crate::parts::FlowParts;
 use crate::series::Totals;
+use crate::usage::MachineTime;
 
 /// What one worker saw.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -247,4 +248,6 @@ pub struct Usage {
     pub voluntary_switches: u64,
     /// The thread was preempted.
     pub involuntary_switches: u64,
+    /// What the processors of the worker's machine did; `None` where it cannot be read, and in simulated time.
+    pub machine: Option<MachineTime>,
 }

@@ -1,11 +1,72 @@
-//! What threads of this process use, from the kernel's own accounting in nanoseconds.
+//! What threads of this process use, and what its machine's processors do, from the kernel's own accounting.
 
 use std::fs;
 use std::io::Read;
 
 use pubgauge_driver::{Clock, Nanos};
+use serde::{Deserialize, Serialize};
 
 use crate::recording::Usage;
+
+/// Processor time of this machine, of all its processors together, ns, in whole clock ticks: since it started, or
+/// between two readings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MachineTime {
+    /// Used by programs, without interrupts.
+    pub used: Nanos,
+    /// Given by a hypervisor to other virtual machines while this one had work; 0 on hardware of one's own.
+    pub stolen: Nanos,
+    /// All, that in which processors were idle included.
+    pub all: Nanos,
+}
+
+impl MachineTime {
+    /// The processor time of this machine until now. `None` if it cannot be read.
+    pub fn now() -> Option<MachineTime> {
+        let mut text = [0; 256];
+        MachineTime::parse(first_bytes("/proc/stat", &mut text)?)
+    }
+
+    /// From the text of `/proc/stat` (proc_stat(5)): its first line has the ticks of all processors.
+    fn parse(text: &str) -> Option<MachineTime> {
+        let ticks = text.lines().next()?.strip_prefix("cpu ")?;
+        // The fields `user` to `steal`. Those after them, of guests, are part of `user` and `nice`.
+        let ticks: Vec<u64> = ticks
+            .split_whitespace()
+            .take(8)
+            .map(|ticks| ticks.parse().ok())
+            .collect::<Option<_>>()?;
+        let [user, nice, system, _idle, _iowait, _irq, _softirq, steal] = ticks[..] else {
+            return None;
+        };
+        Some(MachineTime {
+            used: (user + nice + system) * tick(),
+            stolen: steal * tick(),
+            all: ticks.iter().sum::<u64>() * tick(),
+        })
+    }
+
+    /// The time since `earlier`.
+    pub fn since(&self, earlier: &MachineTime) -> MachineTime {
+        MachineTime {
+            used: self.used.saturating_sub(earlier.used),
+            stolen: self.stolen.saturating_sub(earlier.stolen),
+            all: self.all.saturating_sub(earlier.all),
+        }
+    }
+
+    /// Share of all processors' time that a hypervisor gave to other virtual machines, 0 to 1.
+    pub fn stolen_share(&self) -> f64 {
+        self.stolen as f64 / self.all.max(1) as f64
+    }
+}
+
+/// Length of a clock tick, ns.
+fn tick() -> Nanos {
+    // SAFETY: the call has no pointers.
+    let ticks_per_s = unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1) as u64;
+    1_000_000_000 / ticks_per_s
+}
 
 /// A reading of the times that the kernel counts for the calling worker.
 #[derive(Clone, Copy, Debug, Default)]
@@ -18,6 +79,7 @@ pub struct Reading {
     helpers: Nanos,
     voluntary: u64,
     involuntary: u64,
+    machine: Option<MachineTime>,
 }
 
 impl Reading {
@@ -49,6 +111,7 @@ impl Reading {
                 .sum(),
             voluntary: usage.ru_nvcsw as u64,
             involuntary: usage.ru_nivcsw as u64,
+            machine: MachineTime::now(),
         }
     }
 
@@ -70,6 +133,7 @@ impl Reading {
             longest_stall: 0,
             voluntary_switches: self.voluntary.saturating_sub(earlier.voluntary),
             involuntary_switches: self.involuntary.saturating_sub(earlier.involuntary),
+            machine: (self.machine.zip(earlier.machine)).map(|(to, from)| to.since(&from)),
         }
     }
 }
@@ -100,10 +164,14 @@ pub fn accounted() -> Nanos {
 fn schedstat(path: &str) -> Option<(Nanos, Nanos)> {
     // Read some fifty times a second by every worker: without an allocation.
     let mut text = [0; 128];
-    let length = fs::File::open(path).ok()?.read(&mut text).ok()?;
-    let text = std::str::from_utf8(&text[..length]).ok()?;
-    let mut fields = text.split_ascii_whitespace();
+    let mut fields = first_bytes(path, &mut text)?.split_ascii_whitespace();
     Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
+}
+
+/// As much of a file of `/proc` as `buffer` takes.
+fn first_bytes<'a>(path: &str, buffer: &'a mut [u8]) -> Option<&'a str> {
+    let length = fs::File::open(path).ok()?.read(buffer).ok()?;
+    std::str::from_utf8(&buffer[..length]).ok()
 }
 
 /// The threads of this process.
@@ -121,6 +189,21 @@ mod tests {
     use std::sync::mpsc::channel;
 
     use super::*;
+
+    #[test]
+    fn the_machines_time_is_that_of_the_first_line() {
+        let text = "cpu  10 2 30 400 5 6 7 80 9 1\ncpu0 1 1 1 1 1 1 1 1 1 1\n";
+        let time = MachineTime::parse(text).unwrap();
+        assert_eq!(time.used, 42 * tick());
+        assert_eq!(time.stolen, 80 * tick());
+        assert_eq!(time.all, 540 * tick());
+        let later = MachineTime::parse("cpu  20 2 30 470 5 6 7 100 9 1\n").unwrap();
+        assert_eq!(later.since(&time).stolen_share(), 0.2);
+        for text in ["", "cpu0 1 2", "cpu  1 2 3 4 5 6 7", "cpu  1 2 3 4 5 6 7 x"] {
+            assert_eq!(MachineTime::parse(text), None, "{text}");
+        }
+        assert!(MachineTime::now().is_some());
+    }
 
     /// A library's thread that uses 60 ms of a processor while the worker waits for it.
     #[test]

@@ -333,6 +333,8 @@ fn worker_load(record: &TrialRecord, observed: &Observed) -> WorkerLoad {
         let longest = of_role.map(|r| r.usage.own_stalled).max().unwrap_or(0);
         (longest as f64 / measured).min(1.0)
     };
+    let machines = record.recordings.iter().filter_map(|r| r.usage.machine);
+    let stolen = machines.map(|machine| machine.stolen_share());
     WorkerLoad {
         publishers_running: busiest(Role::Publishers, |u| u.own_running),
         publishers_waiting: busiest(Role::Publishers, |u| u.own_waiting),
@@ -342,7 +344,7 @@ fn worker_load(record: &TrialRecord, observed: &Observed) -> WorkerLoad {
         subscribers_stalled: stalled(Role::Subscribers),
         machine_stalled: (observed.stalls.all as f64 / measured).min(1.0),
         machine_others: observed.others_cores,
-        machine_stolen: observed.stolen,
+        machine_stolen: (stolen.chain(observed.stolen)).reduce(f64::max),
         longest_stall_ns: (record.recordings.iter())
             .map(|r| r.usage.longest_stall)
             .fold(observed.stalls.longest, Nanos::max),

@@ -13,10 +13,10 @@ use pubgauge_engine::assignment::Role;
 use pubgauge_engine::conductor::{Observer, Phase};
 use pubgauge_engine::live::Live;
 use pubgauge_engine::times::histogram;
+use pubgauge_engine::usage::MachineTime;
 use pubgauge_results::model::{Broker, ContextSwitches, SeriesRecord};
 use pubgauge_testbed::{
-    BusiestThread, MachineTime, NOISE_INTERVAL, NoiseMeter, ProcessSample, ProcessSampler,
-    ThreadSampler, machine_time,
+    BusiestThread, NOISE_INTERVAL, NoiseMeter, ProcessSample, ProcessSampler, ThreadSampler,
 };
 
 use crate::instances::Instances;
@@ -54,7 +54,7 @@ pub struct Observed {
     /// Processors that other programs than client and system kept busy during the measurement, on
     /// average; `None` where what the system used is not known.
     pub others_cores: Option<f64>,
-    /// Share of all processors' time that a hypervisor gave to other machines during the measurement.
+    /// Share of this machine's processor time that a hypervisor gave to others during the measurement.
     pub stolen: Option<f64>,
     /// By each window's bound, in ns from the start of the measurement: the time when the system's
     /// processor time was read (this process's clock), and that processor time, both ns.
@@ -258,16 +258,9 @@ fn others(from: &Sample, to: &Sample, in_client: bool) -> Option<f64> {
         _ if in_client => 0,
         _ => return None,
     };
-    let machine = to.machine?.used_ns.saturating_sub(from.machine?.used_ns);
+    let machine = to.machine?.since(&from.machine?);
     let client = to.client.cpu_ns.saturating_sub(from.client.cpu_ns);
-    Some(machine.saturating_sub(system + client) as f64)
-}
-
-/// Share of all processors' time from one sample to a later one that a hypervisor gave to other machines.
-fn stolen(from: &Sample, to: &Sample) -> Option<f64> {
-    let (from, to) = (from.machine?, to.machine?);
-    let stolen = to.stolen_ns.saturating_sub(from.stolen_ns) as f64;
-    Some(stolen / to.all_ns.saturating_sub(from.all_ns).max(1) as f64)
+    Some(machine.used.saturating_sub(system + client) as f64)
 }
 
 /// Context switches from one sample of the same processes to a later one.
@@ -337,7 +330,7 @@ impl<'a> Watcher<'a> {
             subscribers_ns: of(Role::Subscribers),
             client: self.client.sample(),
             system: together(&each),
-            machine: machine_time(),
+            machine: MachineTime::now(),
             each,
         }
     }
@@ -448,7 +441,8 @@ impl<'a> Watcher<'a> {
         let whole = (sample.at - measuring.first.at).max(1) as f64;
         observed.others_cores =
             others(&measuring.first, &sample, self.in_client).map(|ns| ns / whole);
-        observed.stolen = stolen(&measuring.first, &sample);
+        let machine = sample.machine.zip(measuring.first.machine);
+        observed.stolen = machine.map(|(to, from)| to.since(&from).stolen_share());
         for (number, broker) in figures.brokers.iter_mut().enumerate() {
             let (Some(first), Some(now)) = (&measuring.first.each[number], &sample.each[number])
             else {

@@ -60,8 +60,8 @@ pub use realtime::{
 };
 pub use running::{Record, Running};
 pub use sampler::{
-    BusiestThread, MachineTime, ProcessSample, ProcessSampler, ThreadFigures, ThreadSample,
-    ThreadSampler, current_tid, lies_in_memory, machine_time,
+    BusiestThread, ProcessSample, ProcessSampler, ThreadFigures, ThreadSample, ThreadSampler,
+    current_tid, lies_in_memory,
 };
 pub use start::Testbed;
 pub use start_error::StartError;

@@ -5,11 +5,11 @@ use crate::common;
 
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
-use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use common::hypervisor;
 use common::servers::{Mosquitto, Scripted, free_port};
 use common::*;
 use pubgauge_testing::throttle::Rules;
@@ -452,21 +452,12 @@ mod real_time {
     }
 }
 
-/// The text of `/proc/stat` of a machine with two processors after some seconds: half of the time is idle, a hypervisor
-/// takes `percent`, programs have the rest. All texts have the same length.
-fn machine_time(seconds: u64, percent: u64) -> String {
-    let (idle, stolen) = (seconds * 100, seconds * 2 * percent);
-    let user = seconds * 200 - idle - stolen;
-    format!("cpu  {user:012} 0 0 {idle:012} 0 0 0 {stolen:012} 0 0\n")
-}
-
 /// A hypervisor that takes processor time, as the kernel tells of it, while a real broker is measured. The kernel's
 /// figures are replaced for the run alone; its clock is no part of them, so that a busy machine changes nothing.
 #[test]
 fn processor_time_that_a_hypervisor_takes_is_told() {
     for (percent, told) in [(10, true), (1, false)] {
-        let (place, over) = (Place::new(), AtomicBool::new(false));
-        let stat = place.write("stat", machine_time(1, percent));
+        let place = Place::new();
         let mut args = vec![
             "run",
             "--on",
@@ -477,19 +468,9 @@ fn processor_time_that_a_hypervisor_takes_is_told() {
             "run",
         ];
         args.extend(["--duration", "2s", "--warm-up", "200ms"]);
-        let command = place.apart(&["--mount"], "mount --bind stat /proc/stat", &args);
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                let file = std::fs::File::options().write(true).open(&stat).unwrap();
-                for seconds in (2..).take_while(|_| !over.load(Ordering::Relaxed)) {
-                    let text = machine_time(seconds, percent);
-                    file.write_all_at(text.as_bytes(), 0).unwrap();
-                    std::thread::sleep(Duration::from_millis(10));
-                }
-            });
-            let done = place.finish(command);
-            over.store(true, Ordering::Relaxed);
-            done.ran_to_its_end();
+        hypervisor::takes(percent, &place.at("stat"), || {
+            let command = place.apart(&["--mount"], "mount --bind stat /proc/stat", &args);
+            place.finish(command).ran_to_its_end()
         });
         let trial = place.trial("run");
         let stolen = trial["worker_load"]["machine_stolen"].as_f64().unwrap();

@@ -7,6 +7,7 @@ use crate::common;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
+use common::hypervisor;
 use common::hosts::{Hosts, counts, flags, paced, paced_on};
 use common::*;
 use serde_json::Value;
@@ -137,6 +138,31 @@ fn another_clock_is_converted() {
     let words: Vec<&str> = table.out.split_whitespace().collect();
     let said = words.join(" ").contains("one-way times are known to");
     assert!(said, "{}", table.out);
+}
+
+/// A hypervisor that takes processor time of one of two hosts, the machine of the run itself not being it.
+#[test]
+fn processor_time_that_a_hypervisor_takes_from_another_host_is_told() {
+    let place = Place::new();
+    let stat = place.at("stat");
+    let script = format!(
+        "mount --bind {} /proc/stat && exec \"$@\"",
+        stat.display()
+    );
+    let host = format!("unshare --mount sh -c '{script}' sh");
+    let all = with(&flags("127.0.0.1", &["env", &host]), &LENGTH);
+    hypervisor::takes(10, &stat, || {
+        place.run(&paced("run", &all)).ran_to_its_end()
+    });
+    nothing_is_left(&place);
+    let trial = place.trial("run");
+    adds_up(&trial);
+    let stolen = trial["worker_load"]["machine_stolen"].as_f64().unwrap();
+    assert!(stolen > 0.1 - 1e-9, "{stolen}");
+    let rules = trial["verdict"]["reasons"].as_array().unwrap();
+    let told = rules.iter().any(|reason| reason["rule"] == "time-stolen");
+    assert!(told, "{}", brief(&trial));
+    assert_eq!(verdict(&trial), "client-bound", "{}", brief(&trial));
 }
 
 /// Each way in which a prefix reaches no host: told with the host and the reason before anything is begun.

@@ -327,7 +327,8 @@ pub struct WorkerLoad {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine_others: Option<f64>,
     /// The whole machine: share of all its processors' time that a hypervisor gave to other virtual machines although
-    /// this one had work (`steal` in proc_stat(5)); absent in trials of older versions.
+    /// this one had work (`steal` in proc_stat(5)); where workers are on other hosts, the largest of all machines;
+    /// absent in trials of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine_stolen: Option<f64>,
     /// The longest stall of any of these, ns.

@@ -2,6 +2,7 @@
 #![allow(dead_code)] // Each test file uses its own part.
 
 pub mod hosts;
+pub mod hypervisor;
 pub mod servers;
 mod started;
 
