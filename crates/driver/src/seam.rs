@@ -97,6 +97,14 @@ pub struct OnNetwork {
 pub type InProcessSystem = Arc<dyn std::any::Any + Send + Sync>;
 
 impl Target {
+    /// The system at one address.
+    pub fn at(endpoint: impl Into<String>) -> Target {
+        Target {
+            endpoints: vec![endpoint.into()],
+            ..Target::default()
+        }
+    }
+
     /// Whether the system's file names this feature.
     pub fn has(&self, feature: &str) -> bool {
         self.features.iter().any(|f| f == feature)
@@ -242,6 +250,24 @@ pub struct Subscription {
     pub filter: String,
     /// Members of one group share the messages: each goes to exactly one of them.
     pub group: Option<String>,
+}
+
+impl Subscription {
+    /// All that this filter matches.
+    pub fn to(filter: impl Into<String>) -> Subscription {
+        Subscription {
+            filter: filter.into(),
+            group: None,
+        }
+    }
+
+    /// The same, as a member of a group.
+    pub fn of_group(self, group: impl Into<String>) -> Subscription {
+        Subscription {
+            group: Some(group.into()),
+            ..self
+        }
+    }
 }
 
 /// What became of a publish call.

@@ -9,6 +9,31 @@ use pubgauge_driver::*;
 use crate::Rig;
 use crate::confined::{Limits, confined, leave_files, leave_threads, threads};
 
+/// The tests of a driver over sockets: of the driver `$driver`, at the URL that `$url` makes of a port.
+#[macro_export]
+macro_rules! exhaustion_tests {
+    ($driver:expr, $url:literal) => {
+        fn target(port: u16) -> ::pubgauge_driver::Target {
+            ::pubgauge_driver::Target::at(format!($url, port))
+        }
+
+        #[test]
+        fn descriptors_end() {
+            $crate::exhaustion::runs_out_of_descriptors(&$driver, target);
+        }
+
+        #[test]
+        fn ports_end() {
+            $crate::exhaustion::runs_out_of_ports(&$driver, target);
+        }
+
+        #[test]
+        fn a_server_refuses() {
+            $crate::exhaustion::servers_refuse(&$driver, target);
+        }
+    };
+}
+
 /// More clients than the limits of these tests allow.
 const MANY: u32 = 100;
 
@@ -241,10 +266,7 @@ fn threads_of(
     left: u64,
     leave: fn(u64),
 ) -> Result<u64, DriverError> {
-    let target = Target {
-        endpoints: vec![format!("dds://localhost/{DOMAIN}")],
-        ..Target::default()
-    };
+    let target = Target::at(format!("dds://localhost/{DOMAIN}"));
     let config = crate::config(target, settings.clone());
     // Threads of the fleet before may still be ending.
     let mut before = threads();

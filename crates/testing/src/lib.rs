@@ -14,6 +14,7 @@ use pubgauge_driver::*;
 use pubgauge_testbed::Running;
 
 pub mod allocator;
+mod background;
 pub mod bench;
 pub mod certificates;
 mod checked;
@@ -27,6 +28,7 @@ mod settings;
 mod shared;
 pub mod throttle;
 
+pub use background::{Background, scripted};
 pub use checked::{CheckedRig, Heard, Recorder, subscription};
 pub use places::separate_places;
 pub use server::{Server, conforms, conforms_with_kill, system};
@@ -272,11 +274,50 @@ impl Rig {
     pub fn subscribe_shared(&mut self, client: ClientId, filter: &str, group: Option<&str>) {
         let before = self.seen.subscribed.len();
         let subscription = Subscription {
-            filter: filter.to_owned(),
             group: group.map(str::to_owned),
+            ..Subscription::to(filter)
         };
         self.fleet.subscribe(client, &subscription).unwrap();
         self.until("subscribed", |s| s.subscribed.len() > before);
+    }
+
+    /// Closes a client's connection and waits until it is.
+    ///
+    /// # Panics
+    /// If it has not closed after 60 s.
+    #[track_caller]
+    pub fn disconnect(&mut self, client: ClientId) {
+        let before = self.seen.closed.len();
+        self.fleet.disconnect(client);
+        self.until("closed", |s| s.closed.len() > before);
+    }
+
+    /// Why a client cannot connect.
+    ///
+    /// # Panics
+    /// If it has not failed after 60 s.
+    #[track_caller]
+    pub fn failure(driver: &dyn Driver, target: Target, settings: Settings) -> String {
+        let mut rig = Rig::open(driver, target, settings);
+        rig.fleet.connect(&Rig::spec("c")).unwrap();
+        rig.until("failed", |s| !s.failed.is_empty());
+        rig.seen.failed.remove(0).1
+    }
+
+    /// Publishes `len` bytes with `sequence` as their number and tag; says what became of the call.
+    pub fn try_publish(
+        &mut self,
+        client: ClientId,
+        topic: TopicId,
+        sequence: u64,
+        len: usize,
+    ) -> Publish {
+        let body = vec![sequence as u8; len - header::HEADER_LEN];
+        let payload = Payload {
+            head: &head(sequence),
+            body: &body,
+        };
+        self.fleet.publish(client, topic, payload, sequence)
     }
 
     /// Publishes `len` bytes with `sequence` as their number and tag, polling while it is blocked.
@@ -285,15 +326,9 @@ impl Rig {
     /// If it is refused, or blocked for 60 s.
     #[track_caller]
     pub fn publish(&mut self, client: ClientId, topic: TopicId, sequence: u64, len: usize) {
-        let head = head(sequence);
-        let body = vec![sequence as u8; len - header::HEADER_LEN];
-        let payload = Payload {
-            head: &head,
-            body: &body,
-        };
         let end = clock::monotonic_now() + 60 * SECOND;
         loop {
-            match self.fleet.publish(client, topic, payload, sequence) {
+            match self.try_publish(client, topic, sequence, len) {
                 Publish::Accepted => return,
                 Publish::Blocked => {
                     let now = clock::monotonic_now();

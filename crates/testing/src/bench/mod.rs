@@ -142,14 +142,6 @@ pub fn mqtt_bytes(version: Version, packet: Packet<'_>) -> Vec<u8> {
     bytes
 }
 
-/// The system at one address.
-pub fn target(endpoint: String) -> Target {
-    Target {
-        endpoints: vec![endpoint],
-        ..Target::default()
-    }
-}
-
 /// What the clients of a fleet have come to.
 #[derive(Default)]
 pub struct Clients {

@@ -1,26 +1,11 @@
 //! The client's own resources end, and a server's do.
 
-use pubgauge_driver::{Driver, Settings, Target};
+use pubgauge_driver::{Driver, Settings};
 use pubgauge_driver_mqtt::MqttDriver;
 use pubgauge_testbed::{SystemFile, Testbed};
-use pubgauge_testing::{Rig, config, exhaustion};
+use pubgauge_testing::{Rig, config};
 
-fn target(port: u16) -> Target {
-    Target {
-        endpoints: vec![format!("mqtt://127.0.0.1:{port}")],
-        ..Target::default()
-    }
-}
-
-#[test]
-fn descriptors_end() {
-    exhaustion::runs_out_of_descriptors(&MqttDriver, target);
-}
-
-#[test]
-fn ports_end() {
-    exhaustion::runs_out_of_ports(&MqttDriver, target);
-}
+pubgauge_testing::exhaustion_tests!(MqttDriver, "mqtt://127.0.0.1:{}");
 
 /// A real one with 40 open files, of which clients get 32, as its file says: never fewer. What it
 /// opens itself differs by what it finds (one less without a system log), so that a few more fit.
@@ -48,9 +33,4 @@ fn mosquitto_runs_out_of_descriptors() {
     assert_eq!(system.limits.files_for(32), 40);
     assert_eq!(rig.seen.exhausted, [], "{:?}", rig.seen.failed);
     running.stop();
-}
-
-#[test]
-fn a_server_refuses() {
-    exhaustion::servers_refuse(&MqttDriver, target);
 }
