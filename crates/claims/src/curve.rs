@@ -186,8 +186,8 @@ pub fn slope(a: Curves<'_>, b: Curves<'_>, linear: bool, outer: Ways) -> Finding
     all(&found)
 }
 
-/// Whether the mean curve is a straight line: each point lies within a tenth of the curve's range of it. It is not
-/// if the interval of a point's distance, over the repeats, lies beyond that.
+/// Whether the mean curve is a straight line: the interval of each point's distance from it, over the repeats, lies within
+/// a tenth of the curve's range. It is not if one lies beyond that.
 fn straight(curves: &[Vec<(f64, f64)>], outer: Ways) -> Finding {
     let points = curves[0].len();
     let of_repeats =
@@ -214,20 +214,9 @@ fn straight(curves: &[Vec<(f64, f64)>], outer: Ways) -> Finding {
     let Some(furthest) = off.iter().max_by(far) else {
         return Finding::cannot_tell("no points");
     };
-    let bent = off
-        .iter()
-        .map(judged)
-        .find(|f| f.outcome == Outcome::DoesNotHold);
-    let found = if furthest.middle().abs() < STRAIGHT {
-        Finding {
-            outcome: Outcome::Holds,
-            tells: None,
-            turn: None,
-            ..judged(furthest)
-        }
-    } else {
-        bent.unwrap_or_else(|| judged(furthest))
-    };
+    let first = |outcome| off.iter().map(judged).find(|f| f.outcome == outcome);
+    let bent = first(Outcome::DoesNotHold).or_else(|| first(Outcome::CannotTell));
+    let found = bent.unwrap_or_else(|| judged(furthest));
     Finding {
         ours: format!("off the line by {} of the range", found.ours),
         ..found
@@ -244,16 +233,17 @@ pub fn reached(curves: &[Vec<(f64, f64)>], share: f64) -> Vec<usize> {
     curves.iter().map(place).collect()
 }
 
-/// Whether the first side is earlier in more repeats than by chance, or later: exact binomial test, repeat
-/// by repeat. Repeats with equal places count for neither.
+/// Whether the first side is earlier in more repeats than by chance, or later: exact binomial test in both directions,
+/// repeat by repeat. Repeats with equal places count for neither.
 pub fn earlier(a: &[usize], b: &[usize], ours: String, ways: Ways) -> Finding {
     let pairs = || a.iter().zip(b);
     let all = pairs().count();
     let earlier = pairs().filter(|(a, b)| a < b).count();
     let later = pairs().filter(|(a, b)| a > b).count();
-    let shown = |hits: usize, ways: usize| {
-        all >= FEWEST && half_by_chance(hits, all) <= (1.0 - CONFIDENCE) / ways as f64
+    let is_chance = |hits: usize, all: usize, ways: usize| {
+        half_by_chance(hits, all) > (1.0 - CONFIDENCE) / 2.0 / ways as f64
     };
+    let shown = |hits: usize, ways: usize| all >= FEWEST && !is_chance(hits, all, ways);
     let ours = format!("earlier in {earlier} of {all} repeats, later in {later}: {ours}");
     if shown(earlier, ways.hold) {
         return Finding::new(Outcome::Holds, "", ours);
@@ -261,22 +251,14 @@ pub fn earlier(a: &[usize], b: &[usize], ours: String, ways: Ways) -> Finding {
     if shown(later, ways.fail) {
         return Finding::new(Outcome::DoesNotHold, "", ours);
     }
-    let (hits, ways) = if earlier >= later {
-        (earlier, ways.hold)
+    let (hits, ways, toward) = if earlier >= later {
+        (earlier, ways.hold, Outcome::Holds)
     } else {
-        (later, ways.fail)
+        (later, ways.fail, Outcome::DoesNotHold)
     };
     // As many as would decide if the share stayed as it is.
-    let decides = |repeats: &usize| {
-        let expected = (hits * repeats) / all.max(1);
-        half_by_chance(expected, *repeats) <= (1.0 - CONFIDENCE) / ways as f64
-    };
+    let decides = |repeats: &usize| !is_chance((hits * repeats) / all.max(1), *repeats, ways);
     let repeats = (all + 1..=200).find(|n| 2 * hits > all && decides(n));
-    let toward = if earlier >= later {
-        Outcome::Holds
-    } else {
-        Outcome::DoesNotHold
-    };
     Finding {
         outcome: Outcome::CannotTell,
         reason: format!("{hits} of {all} repeats may be chance"),

@@ -15,7 +15,7 @@ use pubgauge_quantities::stats::{one_of, wilson};
 
 use crate::decide::{Finding, Outcome, Ways};
 use crate::rule::{Claim, ClaimRule, Filter, Needs, Part};
-use crate::several::{agree, all, in_part, least};
+use crate::several::{agree, all, in_part, least, named};
 use choice::{Choice, choice_name};
 pub(crate) use choice::{combinations, filters_of};
 use judging::Judging;
@@ -149,10 +149,6 @@ fn applicable(part: &Part, run: &Run<'_>) -> bool {
     (part.rule.is_some() || part.group.is_some()) && lacks(part, run).is_none()
 }
 
-fn all_of(parts: &[Part], choice: &Choice, run: &Run<'_>, outer: Ways) -> Finding {
-    all(&all_needed(parts, choice, run, outer))
-}
-
 /// The finding of each part, where all must hold.
 pub(crate) fn all_needed(
     parts: &[Part],
@@ -172,7 +168,19 @@ fn each(parts: &[Part], choice: &Choice, run: &Run<'_>, ways: Ways) -> Vec<(Stri
         (None, None, Some(group)) => {
             let of = |parts: &[Part]| parts.iter().filter(|p| applicable(p, run)).count();
             match group.least {
-                None => all_of(&group.parts, choice, run, ways),
+                None => {
+                    let found = all_needed(&group.parts, choice, run, ways);
+                    let left_out = found.iter().any(|f| f.1.outcome == Outcome::NotApplicable);
+                    match all(&found) {
+                        // What is left out could decide.
+                        whole if whole.outcome == Outcome::Holds && left_out => Finding {
+                            outcome: Outcome::CannotTell,
+                            turn: None,
+                            ..whole
+                        },
+                        whole => whole,
+                    }
+                }
                 Some(count) => {
                     let ways = Ways::least(count, of(&group.parts)).within(ways);
                     least(count, &each(&group.parts, choice, run, ways))
@@ -185,8 +193,8 @@ fn each(parts: &[Part], choice: &Choice, run: &Run<'_>, ways: Ways) -> Vec<(Stri
     parts.iter().map(named).collect()
 }
 
-/// More than a share of the decided points of all parts must hold: Wilson's interval. Ties are left
-/// out.
+/// More than a share of the decided points of all parts must hold: Wilson's interval. Ties are left out, and so are parts
+/// that are not applicable; without these it holds in part at best.
 fn share_of_points(
     claim: &Claim,
     choice: &Choice,
@@ -194,14 +202,23 @@ fn share_of_points(
     run: &Run<'_>,
     ways: Ways,
 ) -> Finding {
-    let applicable = |part: &&Part| lacks(part, run).is_none();
-    let parts = claim.parts.iter().filter(applicable);
+    let left_out = claim
+        .parts
+        .iter()
+        .filter_map(|part| Some(named(&part.name, &lacks(part, run)?)));
+    let left_out: Vec<String> = left_out.collect();
+    let parts = claim.parts.iter().filter(|part| lacks(part, run).is_none());
     let rules = parts.filter_map(|part| part.rule.as_ref());
+    let judged: Vec<Judging<'_>> = rules.map(|rule| Judging { rule, choice, run }).collect();
+    if judged.is_empty() {
+        return Finding::new(Outcome::NotApplicable, left_out.join("; "), "");
+    }
+    let apart = |own: &Judging<'_>| cells::apart(run, own.rule, &own.filters());
+    if let Some(why) = judged.iter().find_map(apart) {
+        return Finding::cannot_tell(why);
+    }
     let looks = looks(&filters_of(&claim.parts, Some(choice)), run);
-    let points: Vec<(String, Finding)> = rules
-        .flat_map(|rule| Judging { rule, choice, run }.points(ways))
-        .flatten()
-        .collect();
+    let points: Vec<(String, Finding)> = judged.iter().flat_map(|own| own.alone(ways)).collect();
     let count = |outcome| points.iter().filter(|(_, f)| f.outcome == outcome).count();
     let (won, lost) = (count(Outcome::Holds), count(Outcome::DoesNotHold));
     let decided = won + lost;
@@ -217,8 +234,10 @@ fn share_of_points(
         let reason = format!("{decided} decided points, at least {FEWEST_DECIDED} are needed");
         return Finding::new(Outcome::CannotTell, reason, ours);
     }
+    let without = format!("left out: {}", left_out.join("; "));
     let (outcome, reason) = match (low > share, high < share) {
-        (true, _) => (Outcome::Holds, ""),
+        (true, _) if left_out.is_empty() => (Outcome::Holds, ""),
+        (true, _) => (Outcome::InPart, &*without),
         (_, true) => (Outcome::DoesNotHold, ""),
         _ => (
             Outcome::CannotTell,

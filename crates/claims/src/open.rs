@@ -23,11 +23,17 @@ pub fn open(claim: &Claim, run: &Run<'_>) -> Option<Open> {
         finding.outcome == Outcome::CannotTell && finding.tells.is_some_and(soon)
     };
     let mut cells = BTreeSet::new();
-    for choice in combinations(claim) {
-        let found = all_needed(&claim.parts, &choice, run, Ways::ONE);
+    let chosen = combinations(claim);
+    // As one of several implementations, and at the confidence at which they differ.
+    let each = [Ways::ONE, Ways::each(chosen.len())];
+    for (choice, ways) in chosen
+        .iter()
+        .flat_map(|choice| each.map(|ways| (choice, ways)))
+    {
+        let found = all_needed(&claim.parts, choice, run, ways);
         let parts = claim.parts.iter().zip(&found);
         for (part, _) in parts.filter(|(_, (_, finding))| of_part(finding)) {
-            let filters = filters_of(std::slice::from_ref(part), Some(&choice));
+            let filters = filters_of(std::slice::from_ref(part), Some(choice));
             let passes = |cell: &&CellKey| filters.iter().any(|filter| cell.passes(filter));
             let measured = run.trials.iter().map(|trial| &trial.cell);
             cells.extend(measured.filter(passes).cloned());

@@ -2,7 +2,7 @@
 
 use pubgauge_quantities::shown::{decimals, number};
 
-use crate::rule::{Bounds, Claim, ClaimRule, Count, Filter, Judge, Part, Points, SUSTAINED, Steps};
+use crate::rule::{Bounds, Claim, ClaimRule, Count, Filter, Judge, LOSS_FREE, Part, Points, SUSTAINED, Steps};
 
 /// A number of a claim as the study writes it.
 fn exact(value: f64) -> String {
@@ -120,13 +120,18 @@ fn sentence(rule: &ClaimRule, show: &dyn Fn(&str, f64) -> String) -> String {
     let among = values.map_or(String::new(), |values| {
         format!(" of {}", listed(values, ", "))
     });
+    let mean = match rule.judge {
+        Judge::Difference(_) => "mean",
+        _ if rule.figure == LOSS_FREE => "share",
+        _ => "geometric mean",
+    };
     let at = match (rule.axis(), rule.points) {
         (None, _) => String::new(),
         (Some(axis), Points::Every) => format!(" at every {axis}{among}"),
         (Some(axis), Points::Some) => format!(" at one {axis} at least{among}"),
-        (Some(axis), Points::Mean) => format!(", geometric mean over {axis}{among}"),
+        (Some(axis), Points::Mean) => format!(", {mean} over {axis}{among}"),
         (Some(axis), Points::Joint) => {
-            format!(", geometric mean over {axis}{among}, and no point decided against")
+            format!(", {mean} over {axis}{among}, and no point decided against")
         }
     };
     let along = format!(" along {axis}{among}");
@@ -148,18 +153,17 @@ fn sentence(rule: &ClaimRule, show: &dyn Fn(&str, f64) -> String) -> String {
         } else {
             ", no step decided back".to_owned()
         };
-        let (sides, last, ends) = match plain {
-            true if rule.against.is_empty() => {
-                (sides.clone(), "trend from first to last", each(ends))
-            }
-            true => (minus.clone(), "trend from first to last", each(ends)),
-            false => (
-                sides.clone(),
-                "trend from first to last",
-                bounds(ends, &exact),
-            ),
+        let ends = if plain {
+            each(ends)
+        } else {
+            bounds(ends, &exact)
         };
-        format!("{figure} of {sides} {word}{along}{within}, {last} {ends}")
+        let of = if plain && !rule.against.is_empty() {
+            &minus
+        } else {
+            &sides
+        };
+        format!("{figure} of {of} {word}{along}{within}, trend from first to last {ends}")
     };
     let chain = rule.against.is_empty() && !rule.wide;
     let said = match &rule.judge {

@@ -14,8 +14,7 @@ pub fn any(findings: &[(String, Finding)]) -> Finding {
     combine(findings, Outcome::Holds, Outcome::DoesNotHold)
 }
 
-/// At least `least` must hold. What is not applicable is left out and named: it could have held, and could
-/// have failed.
+/// At least `least` must hold. What is not applicable could hold, and could fail: where it could decide, nobody can tell.
 pub fn least(least: usize, findings: &[(String, Finding)]) -> Finding {
     let count = |outcome| {
         findings
@@ -23,12 +22,8 @@ pub fn least(least: usize, findings: &[(String, Finding)]) -> Finding {
             .filter(|(_, f)| f.outcome == outcome)
             .count()
     };
-    let left_out = count(Outcome::NotApplicable);
-    if findings.len() - left_out < least {
-        return Finding {
-            outcome: Outcome::NotApplicable,
-            ..all(findings)
-        };
+    if count(Outcome::NotApplicable) == findings.len() {
+        return all(findings);
     }
     let (held, failed) = (count(Outcome::Holds), count(Outcome::DoesNotHold));
     let outcome = match held >= least {
@@ -93,13 +88,13 @@ pub fn agree(
         Some(Outcome::Holds) if seen.len() == 1 => return all(findings),
         _ => {}
     }
-    if differ(&seen) {
-        let strict = strictly();
-        if differ(&outcomes(&strict)) {
-            let reason = by_outcome(&strict, " with ", "");
-            return over(&strict, Outcome::Depends, reason, None);
-        }
+    let strict = differ(&seen).then(strictly);
+    if let Some(strict) = strict.as_ref().filter(|strict| differ(&outcomes(strict))) {
+        let reason = by_outcome(strict, " with ", "");
+        return over(strict, Outcome::Depends, reason, None);
     }
+    // What more repeats would tell is asked at the confidence that was not reached.
+    let findings = strict.as_deref().unwrap_or(findings);
     let reason = by_outcome(findings, " with ", "not decided for every implementation: ");
     over(findings, Outcome::CannotTell, reason, differing(findings))
 }

@@ -269,6 +269,13 @@ fn check(file: &RuleFile, rule: &ClaimRule) -> At<()> {
     };
     let message = if rule.sides.is_empty() {
         "a rule needs `sides`: who is judged"
+    } else if !rule.against.is_empty()
+        && matches!(
+            rule.judge,
+            Judge::Value(_) | Judge::Count(_) | Judge::Jump(..)
+        )
+    {
+        "this judge takes `sides` one by one, without `against`"
     } else if of_two && rule.sides.len() < 2 && rule.against.is_empty() {
         "this judge needs two `sides`, or one and `against`"
     } else if of_axis && rule.along.is_none() {

@@ -1,6 +1,6 @@
 //! Which repeats a rule is about.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use pubgauge_quantities::shown;
 use pubgauge_quantities::stats::{Estimate, Lacks};
@@ -57,8 +57,9 @@ pub(super) fn within(
     }
 }
 
-/// The values of a rule's axis: those that its filter names, in that order; else (or with a range) all that
-/// cells of any side have, in rising order. One without a name where there is no axis.
+/// The values of a rule's axis: those that its filter names; else (or with a range) all that cells of any side have.
+/// Numbers are in rising order; names are as the filter has them, else in that of the alphabet. One without a name where
+/// there is no axis.
 pub(super) fn points(run: &Run<'_>, rule: &ClaimRule, sides: &[&Filter]) -> Vec<String> {
     let Some(axis) = rule.axis() else {
         return vec![String::new()];
@@ -66,7 +67,13 @@ pub(super) fn points(run: &Run<'_>, rule: &ClaimRule, sides: &[&Filter]) -> Vec<
     if let Some(named) = rule.filter.get(axis)
         && named.iter().all(|value| range(value).is_none())
     {
-        return named.clone();
+        let mut numbers: Vec<(f64, &String)> =
+            named.iter().filter_map(|n| Some((amount(n)?, n))).collect();
+        if numbers.len() < named.len() {
+            return named.clone();
+        }
+        numbers.sort_by(|a, b| a.0.total_cmp(&b.0));
+        return numbers.into_iter().map(|(_, name)| name.clone()).collect();
     }
     let cells = run.cells();
     let filters: Vec<Filter> = sides.iter().map(|side| rule.cells(side)).collect();
@@ -133,8 +140,8 @@ impl Series {
             })
     }
 
-    /// The curve of each repeat that has all points: (x, y), y on logarithms if asked for.
-    pub(super) fn curves(&self, logs: bool) -> Result<Vec<Vec<(f64, f64)>>, Lack> {
+    /// The curve of each repeat that has all points, by its number: (x, y), y on logarithms if asked for.
+    pub(super) fn curves(&self, logs: bool) -> Result<BTreeMap<u32, Vec<(f64, f64)>>, Lack> {
         let mut all: Vec<(f64, &Vec<(u32, f64)>)> = Vec::new();
         for (point, measured) in &self.points {
             // Of an axis of names only the order counts.
@@ -162,7 +169,8 @@ impl Series {
                 let y = values.iter().find(|(r, _)| r == repeat)?.1;
                 Some((*x, if logs { y.ln() } else { y }))
             };
-            all.iter().map(point).collect::<Option<Vec<_>>>()
+            let curve = all.iter().map(point).collect::<Option<Vec<_>>>();
+            Some((*repeat, curve?))
         };
         Ok(repeats.iter().filter_map(curve).collect())
     }
@@ -178,13 +186,13 @@ impl Series {
 
     pub(super) fn spreads_of_steps(&self) -> Result<Measured, Lack> {
         let curves = self.curves(true)?;
-        let spread = |curve: &Vec<(f64, f64)>| {
-            spread_of_steps(&curve.iter().map(|p| p.1).collect::<Vec<_>>())
+        let spread = |(repeat, curve): (&u32, &Vec<(f64, f64)>)| {
+            let values: Vec<f64> = curve.iter().map(|p| p.1).collect();
+            Some((*repeat, spread_of_steps(&values)?))
         };
-        let spreads: Option<Vec<f64>> = curves.iter().map(spread).collect();
+        let spreads: Option<Vec<_>> = curves.iter().map(spread).collect();
         let few = || Lack::from("three points at least are needed").at(&self.name);
-        let spreads = spreads.ok_or_else(few)?;
-        self.spreads((1..).zip(spreads).collect())
+        self.spreads(spreads.ok_or_else(few)?)
     }
 
     pub(super) fn spreads_of_windows(&self) -> Result<Measured, Lack> {
@@ -260,10 +268,11 @@ fn measured(run: &Run<'_>, rule: &ClaimRule, filter: &Filter) -> Result<Measured
         return Err(format!("{number} of {} repeats {}", trials.len(), bad.verdict).into());
     }
     let kept: Vec<&Observation<'_>> = trials.iter().filter(counts).copied().collect();
-    let flow = filter
-        .get("flow")
-        .and_then(|names| names.first())
-        .map(String::as_str);
+    let flow = match filter.get("flow").map(Vec::as_slice) {
+        None | Some([]) => None,
+        Some([flow]) => Some(flow.as_str()),
+        Some(_) => return Err("several flows fit; name one".into()),
+    };
     // One of several flows may have gained what another lost.
     let bounded = flow.is_none() && kept.len() < FEWEST && LEAST.contains(&&*rule.figure);
     if bounded {

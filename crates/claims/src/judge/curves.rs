@@ -17,9 +17,9 @@ impl Judging<'_> {
         let ways = Ways::every(points.len()).within(outer);
         let change = |from: usize, to: usize| {
             self.weighted(line, !asked.plain, &|at| match at {
-                at if at == to => 1.0,
-                at if at == from => -1.0,
-                _ => 0.0,
+                at if at == to => Some(1.0),
+                at if at == from => Some(-1.0),
+                _ => None,
             })
         };
         let plain = |value: f64| (self.run.show)(&self.rule.figure, value);
@@ -59,7 +59,7 @@ impl Judging<'_> {
         let range = (-bound, bound);
         let share = 1.0 / points.len() as f64;
         let at = |point: usize| {
-            let own = |at| if at == point { 1.0 - share } else { -share };
+            let own = |at| Some(if at == point { 1.0 - share } else { -share });
             (points[point].0.clone(), self.weighted(line, true, &own))
         };
         let each: Vec<Estimated> = (0..points.len()).map(at).collect();
@@ -76,22 +76,22 @@ impl Judging<'_> {
     /// From first to last, were the curve a straight line over the order of its points.
     fn trend(&self, line: &Line<'_>, logs: bool) -> Result<Estimate, Lack> {
         let weights = isotonic(line.terms[0].1.points.len());
-        self.weighted(line, logs, &|at| weights[at])
+        self.weighted(line, logs, &|at| Some(weights[at]))
     }
 
-    /// A sum over the points of a line, each times its weight.
+    /// A sum over the points of a line, each times its weight. One of weight 0 must have been measured; one without a
+    /// weight is no part of it.
     fn weighted(
         &self,
         line: &Line<'_>,
         logs: bool,
-        weight: &dyn Fn(usize) -> f64,
+        weight: &dyn Fn(usize) -> Option<f64>,
     ) -> Result<Estimate, Lack> {
         let mut terms: Vec<(f64, &Result<Measured, Lack>)> = Vec::new();
         for (factor, series) in &line.terms {
             let points = series.points.iter().enumerate();
-            terms.extend(points.map(|(at, (_, found))| (factor * weight(at), found)));
+            terms.extend(points.filter_map(|(at, (_, found))| Some((factor * weight(at)?, found))));
         }
-        terms.retain(|(weight, _)| *weight != 0.0);
         estimate(&terms, logs, self.rule.paired)
     }
 
@@ -112,13 +112,7 @@ impl Judging<'_> {
         let (above, below) = (count(&|v| v <= from), count(&|v| v >= to));
         let mean = |first: usize, count: usize| {
             let within = first..first + count;
-            let own = |at| {
-                if within.contains(&at) {
-                    1.0 / count as f64
-                } else {
-                    0.0
-                }
-            };
+            let own = |at| within.contains(&at).then_some(1.0 / count as f64);
             self.weighted(line, true, &own)
         };
         Ok(curve::cross(&ratios, above, below, &mean, ways))
@@ -136,7 +130,7 @@ impl Judging<'_> {
             .filter(inside)
             .collect();
         let curves: Vec<Vec<f64>> = curves
-            .into_iter()
+            .into_values()
             .map(|c| c.into_iter().map(|p| p.1).collect())
             .collect();
         let steps = (!self.rule.wide).then_some(&steps[..]);
@@ -145,7 +139,10 @@ impl Judging<'_> {
 
     pub(super) fn slope(&self, line: &Line<'_>, linear: bool, ways: Ways) -> Judged {
         let (a, b) = (line.terms[0].1, line.terms[1].1);
-        let curves = |s: &Series| s.numbers().and_then(|()| s.curves(false));
+        let curves = |s: &Series| -> Result<Vec<Vec<(f64, f64)>>, Lack> {
+            s.numbers()?;
+            Ok(s.curves(false)?.into_values().collect())
+        };
         let (of_a, of_b) = (curves(a)?, curves(b)?);
         Ok(curve::slope(
             (&a.name, &of_a),
@@ -158,8 +155,12 @@ impl Judging<'_> {
     /// Repeat by repeat, the point at which each side reaches `share` of its own largest value.
     pub(super) fn reaches(&self, line: &Line<'_>, share: f64, ways: Ways) -> Judged {
         let (a, b) = (line.terms[0].1, line.terms[1].1);
-        let of_a = curve::reached(&a.curves(false)?, share);
-        let of_b = curve::reached(&b.curves(false)?, share);
+        let (of_a, of_b) = (a.curves(false)?, b.curves(false)?);
+        let both = of_a
+            .iter()
+            .filter_map(|(repeat, curve)| Some((curve.clone(), of_b.get(repeat)?.clone())));
+        let (of_a, of_b): (Vec<_>, Vec<_>) = both.unzip();
+        let [of_a, of_b] = [of_a, of_b].map(|curves| curve::reached(&curves, share));
         let name = |series: &Series, places: &[usize]| {
             let places: Vec<&str> = places.iter().map(|nth| &*series.points[*nth].0).collect();
             format!("{} at {}", series.name, places.join(", "))

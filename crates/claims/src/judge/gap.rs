@@ -1,5 +1,7 @@
 //! The largest of several sides over the smallest, whichever they are.
 
+use std::collections::BTreeMap;
+
 use pubgauge_quantities::stats::moments;
 
 use super::cells::{Measured, Point, Series, at_least};
@@ -53,7 +55,7 @@ fn gap(all: &[&Measured]) -> Result<Measured, Lack> {
             largest(|l| l.1) / smallest(|l| l.0),
         ));
     }
-    let mut logs: Vec<Vec<f64>> = Vec::new();
+    let mut logs: Vec<BTreeMap<u32, f64>> = Vec::new();
     for measured in all {
         let values = match measured {
             Measured::Repeats { values, .. } => values,
@@ -63,27 +65,37 @@ fn gap(all: &[&Measured]) -> Result<Measured, Lack> {
         if values.iter().any(|(_, value)| *value <= 0.0) {
             return Err("a value is 0 and has no logarithm".into());
         }
-        logs.push(values.iter().map(|(_, value)| value.ln()).collect());
+        logs.push(
+            values
+                .iter()
+                .map(|(repeat, value)| (*repeat, value.ln()))
+                .collect(),
+        );
     }
-    let repeats = logs.iter().map(Vec::len).min().unwrap_or(0);
-    if repeats < FEWEST {
-        return Err(too_few(repeats));
+    let of_all = |repeat: &&u32| logs.iter().all(|side| side.contains_key(repeat));
+    let first = logs.first().into_iter().flat_map(BTreeMap::keys);
+    let repeats: Vec<u32> = first.filter(of_all).copied().collect();
+    if repeats.len() < FEWEST {
+        return Err(too_few(repeats.len()));
     }
-    let by_others = |left_out: usize| {
-        let others = |logs: &Vec<f64>| logs.iter().sum::<f64>() - logs[left_out];
+    let by_others = |left_out: &u32| {
+        let others = |side: &BTreeMap<u32, f64>| {
+            let others = side.iter().filter(|(repeat, _)| *repeat != left_out);
+            moments(&others.map(|(_, log)| *log).collect::<Vec<_>>()).0
+        };
         let by = |a: &usize, b: &usize| others(&logs[*a]).total_cmp(&others(&logs[*b]));
         let all = || 0..logs.len();
         (all().max_by(by).unwrap_or(0), all().min_by(by).unwrap_or(0))
     };
-    let chosen: Vec<(usize, usize)> = (0..repeats).map(by_others).collect();
-    let apart = chosen.iter().enumerate();
+    let chosen: Vec<(usize, usize)> = repeats.iter().map(by_others).collect();
+    let apart = chosen.iter().zip(&repeats);
     let apart: Vec<f64> = apart
-        .map(|(at, (l, s))| logs[*l][at] - logs[*s][at])
+        .map(|((largest, smallest), repeat)| logs[*largest][repeat] - logs[*smallest][repeat])
         .collect();
     let (mean, _) = moments(&apart);
     let agree = chosen.windows(2).all(|two| two[0] == two[1]);
     let stretch = if agree { 1.0 } else { OTHERS };
-    let values = apart.iter().zip(1..);
+    let values = apart.iter().zip(repeats);
     let values = values.map(|(gap, repeat)| (repeat, (mean + stretch * (gap - mean)).exp()));
     Ok(Measured::Repeats {
         values: values.collect(),

@@ -119,6 +119,7 @@ impl Judging<'_> {
         }
         let lines = self.lines(&sides, &against, false);
         let pairs = self.lines(&sides, &against, true);
+        let of_points = if self.is_of_pairs() { &pairs } else { &lines };
         let over = |lines: &[Line<'_>], judged: &dyn Fn(&Line<'_>, Ways) -> Judged| {
             let ways = Ways::every(lines.len()).within(outer);
             let each = lines.iter().map(|line| {
@@ -131,12 +132,17 @@ impl Judging<'_> {
             Judge::Value(_) | Judge::Ratio(_) | Judge::Difference(_) | Judge::Equal(_)
                 if self.rule.points == Points::Joint =>
             {
-                over(self.of_points(&lines, &pairs), &|line, ways| {
-                    Ok(self.jointly(line, count, ways))
-                })
+                over(of_points, &|line, ways| Ok(self.jointly(line, count, ways)))
             }
             Judge::Value(_) | Judge::Ratio(_) | Judge::Difference(_) | Judge::Equal(_) => {
-                let lines = self.points_of(outer).into_iter();
+                let ways = match self.rule.points {
+                    Points::Some => Ways::some(count).within(Ways::every(of_points.len())),
+                    Points::Every | Points::Joint => Ways::every(count * of_points.len()),
+                    Points::Mean => Ways::every(of_points.len()),
+                };
+                let lines = self
+                    .points(of_points, count, ways.within(outer))
+                    .into_iter();
                 let one = lines.map(|points| match self.rule.points {
                     Points::Some => any(&points),
                     _ => all(&points),

@@ -7,30 +7,28 @@ use super::cells::{self, Measured, estimate};
 use super::judging::{Judging, Line, log_range};
 use super::sustained::share;
 use crate::curve::shown_ratio;
-use crate::decide::{Estimated, Finding, Lack, Ways, joint};
+use crate::decide::{Estimated, Finding, Lack, Tells, Ways, joint};
 use crate::rule::{Bounds, Judge, LOSS_FREE, Points};
 
 impl Judging<'_> {
-    /// The points of each line, by themselves.
-    pub(super) fn points(&self, outer: Ways) -> Vec<Vec<(String, Finding)>> {
-        self.points_of(self.told(outer))
-    }
-
-    /// The points of each line, for judges that look at one point at a time.
-    pub(super) fn points_of(&self, outer: Ways) -> Vec<Vec<(String, Finding)>> {
+    /// The points of all lines, each told by itself: one that fails needs no more confidence than one that holds.
+    pub(super) fn alone(&self, outer: Ways) -> Vec<(String, Finding)> {
         let (sides, against) = (
             self.series(&self.rule.sides),
             self.series(&self.rule.against),
         );
-        let ratios = !matches!(self.rule.judge, Judge::Value(_));
-        let lines = self.lines(&sides, &against, ratios);
+        let lines = self.lines(&sides, &against, self.is_of_pairs());
         let count = sides.first().map_or(0, |s| s.points.len());
-        let ways = match self.rule.points {
-            Points::Some => Ways::some(count).within(Ways::every(lines.len())),
-            Points::Every | Points::Joint => Ways::every(count * lines.len()),
-            Points::Mean => Ways::every(lines.len()),
-        };
-        let ways = ways.within(outer);
+        self.points(&lines, count, self.told(outer)).concat()
+    }
+
+    /// The points of each line, for judges that look at one point at a time.
+    pub(super) fn points(
+        &self,
+        lines: &[Line<'_>],
+        count: usize,
+        ways: Ways,
+    ) -> Vec<Vec<(String, Finding)>> {
         let of = |line: &Line<'_>| -> Vec<(String, Finding)> {
             if self.rule.points == Points::Mean {
                 return vec![(line.name.clone(), self.mean(line, count, ways))];
@@ -47,16 +45,9 @@ impl Judging<'_> {
         lines.iter().map(of).collect()
     }
 
-    /// Sides for judges of one value, else pairs.
-    pub(super) fn of_points<'l, 's>(
-        &self,
-        sides: &'l [Line<'s>],
-        pairs: &'l [Line<'s>],
-    ) -> &'l [Line<'s>] {
-        match self.rule.judge {
-            Judge::Value(_) => sides,
-            _ => pairs,
-        }
+    /// Whether its judge of points takes pairs, and not one value.
+    pub(super) fn is_of_pairs(&self) -> bool {
+        !matches!(self.rule.judge, Judge::Value(_))
     }
 
     /// The mean over the axis decides, and no point may be decided against.
@@ -81,7 +72,20 @@ impl Judging<'_> {
             .iter()
             .flat_map(|(factor, s)| s.points.iter().map(move |(_, m)| (factor * share, m)))
             .collect();
-        self.point(line, ways, &|logs| self.estimated(&terms, logs))
+        let found = self.point(line, ways, &|logs| self.estimated(&terms, logs));
+        // A share of trials counts those of all points.
+        let per_repeat = if self.rule.figure == LOSS_FREE {
+            count as u32
+        } else {
+            1
+        };
+        Finding {
+            tells: found.tells.map(|tells| Tells {
+                repeats: tells.repeats.div_ceil(per_repeat),
+                ..tells
+            }),
+            ..found
+        }
     }
 
     /// A sum of points, each times its factor; of a figure that is a share of trials, the share over all points.
@@ -149,7 +153,7 @@ impl Judging<'_> {
             {
                 logs(wide(bounds), Box::new(move |log| plain(log.exp())))
             }
-            Judge::Value(bounds) => plainly(bounds),
+            Judge::Value(bounds) => plainly(wide(bounds)),
             _ => unreachable!("judges of points only"),
         }
     }

@@ -4,7 +4,7 @@
 use crate::planted;
 
 use planted::{World, above, claim, found, null, rule, side};
-use pubgauge_claims::Outcome::{CannotTell, Depends, DoesNotHold, Holds, NotApplicable};
+use pubgauge_claims::Outcome::{CannotTell, Depends, DoesNotHold, Holds};
 use pubgauge_claims::{
     Bounds, Claim, ClaimRule, Filter, Group, Judge, Needs, Part, Points, Side, Steps,
 };
@@ -313,7 +313,21 @@ fn a_part_that_is_left_out_may_have_held() {
     assert_eq!(judged(2, [2.0, 2.0, 1.0, 1.0]).outcome, Holds);
     assert_eq!(judged(2, [0.5, 0.5, 1.0, 1.0]).outcome, DoesNotHold);
     assert_eq!(judged(1, [0.5, 0.5, 1.0, 1.0]).outcome, CannotTell);
-    assert_eq!(judged(3, [2.0, 2.0, 1.0, 1.0]).outcome, NotApplicable);
+    assert_eq!(judged(3, [2.0, 2.0, 1.0, 1.0]).outcome, CannotTell);
+    assert_eq!(judged(3, [2.0, 0.5, 1.0, 1.0]).outcome, DoesNotHold);
+    // Where all must hold, too.
+    let mut world = World::new(3);
+    won([2.0, 2.0, 1.0, 1.0])(&mut world);
+    let whole = Part {
+        group: Some(Group {
+            least: None,
+            parts: parts.clone(),
+        }),
+        ..Part::default()
+    };
+    let told = world.judge(&group(Some(1), vec![whole]));
+    assert_eq!(told.outcome, CannotTell, "{told:?}");
+    assert!(told.reason.contains("left out: 4KiB"), "{}", told.reason);
 }
 
 /// Both sides of a pair are the same implementation: other pairs would say something else.

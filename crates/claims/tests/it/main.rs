@@ -8,3 +8,4 @@ mod planted;
 mod rounds;
 mod shares;
 mod traps;
+mod unequal;

@@ -105,6 +105,10 @@ fn each_mistake_has_its_message() {
             "one side",
             "figure = \"lost\"\nrule = { sides = [\"a\"], ratio = \"> 1\" }",
         ),
+        (
+            "a pair where one is judged",
+            "figure = \"lost\"\nrule = { sides = [\"a\"], against = [\"b\"], value = \"< 1\" }",
+        ),
         ("no sides", "figure = \"lost\"\nrule = { count = \"= 0\" }"),
         (
             "no axis",
