@@ -107,7 +107,8 @@ fn delivers_in_order(setup: &mut Setup<'_>) -> Result<(), Violation> {
 fn sizes(setup: &mut Setup<'_>) -> Result<(), Violation> {
     let mut pair = setup.pair(1, 1, &setup.topic("t0"))?;
     let sizes = [
-        16, 17, 64, 127, 128, 1000, 1024, 16_383, 16_384, 65_536, 300_000, LARGEST,
+        16, 17, 28, 29, 33, 64, 127, 128, 250, 251, 255, 256, 1000, 1024, 8191, 8192, 16_383,
+        16_384, 65_536, 300_000, LARGEST,
     ];
     for (n, len) in sizes.into_iter().enumerate() {
         pair.send_all(0, 1, len)?;

@@ -254,6 +254,15 @@ impl Rig {
         })
     }
 
+    /// A client that subscribes only, connected.
+    #[track_caller]
+    pub fn named_subscriber(&mut self, name: &str) -> ClientId {
+        self.client(&ClientSpec {
+            publishes: false,
+            ..Rig::spec(name)
+        })
+    }
+
     /// A client that publishes and subscribes, connected.
     #[track_caller]
     pub fn named(&mut self, name: &str) -> ClientId {
@@ -312,12 +321,21 @@ impl Rig {
         sequence: u64,
         len: usize,
     ) -> Publish {
-        let body = vec![sequence as u8; len - header::HEADER_LEN];
+        self.try_publish_body(client, topic, &body(sequence, len), sequence)
+    }
+
+    fn try_publish_body(
+        &mut self,
+        client: ClientId,
+        topic: TopicId,
+        body: &[u8],
+        tag: u64,
+    ) -> Publish {
         let payload = Payload {
-            head: &head(sequence),
-            body: &body,
+            head: &head(tag),
+            body,
         };
-        self.fleet.publish(client, topic, payload, sequence)
+        self.fleet.publish(client, topic, payload, tag)
     }
 
     /// Publishes `len` bytes with `sequence` as their number and tag, polling while it is blocked.
@@ -326,9 +344,18 @@ impl Rig {
     /// If it is refused, or blocked for 60 s.
     #[track_caller]
     pub fn publish(&mut self, client: ClientId, topic: TopicId, sequence: u64, len: usize) {
+        self.publish_body(client, topic, &body(sequence, len), sequence);
+    }
+
+    /// Publishes these bytes after a head with `tag` as its number, polling while it is blocked.
+    ///
+    /// # Panics
+    /// If it is refused, or blocked for 60 s.
+    #[track_caller]
+    pub fn publish_body(&mut self, client: ClientId, topic: TopicId, body: &[u8], tag: u64) {
         let end = clock::monotonic_now() + 60 * SECOND;
         loop {
-            match self.try_publish(client, topic, sequence, len) {
+            match self.try_publish_body(client, topic, body, tag) {
                 Publish::Accepted => return,
                 Publish::Blocked => {
                     let now = clock::monotonic_now();
@@ -357,6 +384,11 @@ pub fn head(sequence: u64) -> [u8; header::HEADER_LEN] {
     let mut head = [0x5a; header::HEADER_LEN];
     head[..8].copy_from_slice(&sequence.to_le_bytes());
     head
+}
+
+/// What follows the head in a payload of `len` bytes.
+fn body(sequence: u64, len: usize) -> Vec<u8> {
+    vec![sequence as u8; len - header::HEADER_LEN]
 }
 
 /// The number in a payload.

@@ -11,10 +11,7 @@ use pubgauge_driver_mqtt::MqttDriver;
 
 fn conforms(version: &str, reliability: Reliability) {
     let broker = start(Options::default());
-    let target = Target {
-        endpoints: vec![format!("mqtt://{}", broker.address)],
-        ..Target::default()
-    };
+    let target = Target::at(format!("mqtt://{}", broker.address));
     let mut settings = Settings {
         reliability: Some(reliability),
         ..Settings::default()

@@ -1,7 +1,7 @@
 use crate::codec::Value;
 use proptest::prelude::*;
 use pubgauge_driver::*;
-use pubgauge_testing::{every_setting_is_answered, refused, settings};
+use pubgauge_testing::{every_setting_is_answered, refused, refused_by_name, settings};
 use serde_json::json;
 
 use crate::AmqpDriver;
@@ -119,36 +119,39 @@ fn patterns_choose_the_exchange() {
 
 #[test]
 fn what_cannot_be_honoured_is_refused_by_name() {
-    let own = |name: &str, value: serde_json::Value| json!({"native": {"amqp": {name: value}}});
+    let cases = [
+        ("reliability", json!("exactly-once")),
+        ("pattern", json!("request-reply")),
+        ("last-value", json!(true)),
+        ("multicast", json!(true)),
+        ("rate-limit-bytes-per-s", json!(1)),
+        ("transport", json!("udp")),
+        ("durability", json!("disk-synced")),
+        ("session-expiry-s", json!(1)),
+        ("lifespan-ms", json!(0)),
+        ("in-flight", json!(5)),
+        ("priority", json!(11)),
+        ("batching", json!({"bytes": 1 << 20})),
+        ("user-properties", json!({"x".repeat(256): ""})),
+        ("user-properties", json!({"x": "y".repeat(4000)})),
+        ("native.amqp.prefetc", json!(1)),
+        ("native.amqp.prefetch", json!(-1)),
+        ("native.amqp.prefetch", json!(5)),
+        ("native.amqp.mandatory", json!(true)),
+        ("native.amqp.transactions", json!(1)),
+        ("native.amqp.exchange", json!("headers")),
+        ("native.amqp.exchange-name", json!("amq.x")),
+        ("native.amqp.queue-type", json!("quorum")),
+        ("native.amqp.overflow", json!("drop-head")),
+        ("native.amqp.max-priority", json!(9)),
+        ("native.amqp.frame-max-bytes", json!(100)),
+    ];
+    refused_by_name(&AmqpDriver, cases);
+}
+
+#[test]
+fn what_does_not_go_together_is_refused_with_advice() {
     for (asked, name, words) in [
-        (
-            json!({"reliability": "exactly-once"}),
-            "reliability",
-            "at-least-once",
-        ),
-        (json!({"pattern": "request-reply"}), "pattern", "ping-pong"),
-        (
-            json!({"last-value": true}),
-            "last-value",
-            "keep no messages",
-        ),
-        (json!({"multicast": true}), "multicast", "TCP"),
-        (
-            json!({"rate-limit-bytes-per-s": 1}),
-            "rate-limit-bytes-per-s",
-            "testbed",
-        ),
-        (json!({"transport": "udp"}), "transport", "amqps://"),
-        (
-            json!({"durability": "disk-synced"}),
-            "durability",
-            "confirms",
-        ),
-        (
-            json!({"session-expiry-s": 1}),
-            "session-expiry-s",
-            "durable",
-        ),
         (
             json!({"session": "durable", "session-expiry-s": 0}),
             "session-expiry-s",
@@ -159,8 +162,6 @@ fn what_cannot_be_honoured_is_refused_by_name() {
             "session",
             "at-least-once",
         ),
-        (json!({"lifespan-ms": 0}), "lifespan-ms", "1 to"),
-        (json!({"in-flight": 5}), "in-flight", "at-least-once"),
         (
             json!({"in-flight": 0, "reliability": "at-least-once"}),
             "in-flight",
@@ -176,69 +177,6 @@ fn what_cannot_be_honoured_is_refused_by_name() {
             "queue-limit",
             "conflate",
         ),
-        (json!({"priority": 11}), "priority", "-10 to 10"),
-        (json!({"batching": {"bytes": 1 << 20}}), "batching", "65536"),
-        (
-            json!({"user-properties": {"x".repeat(256): ""}}),
-            "user-properties",
-            "255",
-        ),
-        (
-            json!({"user-properties": {"x": "y".repeat(4000)}}),
-            "user-properties",
-            "3 KiB",
-        ),
-        (
-            own("prefetc", json!(1)),
-            "native.amqp.prefetc",
-            "`prefetch`",
-        ),
-        (
-            own("prefetch", json!(-1)),
-            "native.amqp.prefetch",
-            "0 to 65535",
-        ),
-        (own("prefetch", json!(5)), "native.amqp.prefetch", "manual"),
-        (
-            own("mandatory", json!(true)),
-            "native.amqp.mandatory",
-            "at-least-once",
-        ),
-        (
-            own("transactions", json!(1)),
-            "native.amqp.transactions",
-            "at-least-once",
-        ),
-        (
-            own("exchange", json!("headers")),
-            "native.amqp.exchange",
-            "fanout",
-        ),
-        (
-            own("exchange-name", json!("amq.x")),
-            "native.amqp.exchange-name",
-            "amq.",
-        ),
-        (
-            own("queue-type", json!("quorum")),
-            "native.amqp.queue-type",
-            "durable",
-        ),
-        (
-            own("overflow", json!("drop-head")),
-            "native.amqp.overflow",
-            "queue-limit",
-        ),
-        (
-            own("max-priority", json!(9)),
-            "native.amqp.max-priority",
-            "only with priority",
-        ),
-        (
-            own("frame-max-bytes", json!(100)),
-            "native.amqp.frame-max-bytes",
-            "4096",
-        ),
         (
             json!({"pattern": "point-to-point", "native": {"amqp": {"exchange": "topic"}}}),
             "native.amqp.exchange",
@@ -246,11 +184,10 @@ fn what_cannot_be_honoured_is_refused_by_name() {
         ),
     ] {
         let refused = refused(&AmqpDriver, &settings(asked), &Target::default());
-        let found = refused.iter().find(|(setting, _)| setting == name);
-        let Some((_, reason)) = found else {
-            panic!("{name} is not among {refused:?}");
+        let [(setting, reason)] = &refused[..] else {
+            panic!("{name} alone is to be refused: {refused:?}");
         };
-        assert!(reason.contains(words), "{name}: {reason}");
+        assert!(setting == name && reason.contains(words), "{refused:?}");
     }
 }
 
@@ -274,23 +211,18 @@ fn promises_follow_the_settings() {
 
 #[test]
 fn subscriptions_that_cannot_be_had_are_refused_beforehand() {
-    let check = |settings: &Settings, filter: &str, group: Option<&str>| {
-        AmqpDriver.check_subscription(
-            settings,
-            &Target::default(),
-            &Subscription {
-                filter: filter.into(),
-                group: group.map(Into::into),
-            },
-        )
+    let check = |settings: &Settings, subscription: Subscription| {
+        AmqpDriver.check_subscription(settings, &Target::default(), &subscription)
     };
+    let none = Settings::default();
     let direct = native(&[("exchange", json!("direct"))]);
-    assert!(check(&Settings::default(), "a/+/#", Some("g")).is_ok());
-    assert!(check(&direct, "a/b", None).is_ok());
-    let error = check(&direct, "a/+", None).unwrap_err();
+    let shared = Subscription::to("a/+/#").of_group("g");
+    assert!(check(&none, shared).is_ok());
+    assert!(check(&direct, Subscription::to("a/b")).is_ok());
+    let error = check(&direct, Subscription::to("a/+")).unwrap_err();
     assert!(error.hint.is_some(), "{error}");
-    let long = "g".repeat(250);
-    assert!(check(&Settings::default(), "a", Some(&long)).is_err());
+    let long = Subscription::to("a").of_group("g".repeat(250));
+    assert!(check(&none, long).is_err());
 }
 
 proptest! {
@@ -306,13 +238,5 @@ proptest! {
         };
         prop_assert_eq!(a.cmp(&b), level(a).cmp(&level(b)));
         prop_assert_eq!((level(-10), level(10)), (0, max));
-    }
-
-    #[test]
-    fn no_native_value_panics(name in "[a-z-]{0,20}", number: i64, text in ".{0,20}") {
-        for value in [json!(number), json!(text), json!(null), json!([number])] {
-            let _ = AmqpDriver.resolve(&native(&[(&name, value.clone())]), &Target::default());
-            let _ = AmqpDriver.resolve(&native(&[("prefetch", value)]), &Target::default());
-        }
     }
 }

@@ -33,12 +33,12 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 use pubgauge_driver::{
     Acknowledgement, Change, ClientId, ClientSpec, Clock, Delivery, Driver, Events, Filler, Fleet,
-    FleetConfig, Header, Payload, Publish, Settings, Subscription, TopicId,
+    FleetConfig, Header, Payload, Publish, Settings, Subscription, Target, TopicId,
 };
 use pubgauge_driver_cyclonedds::CycloneddsDriver;
 use pubgauge_testing::bench::cpu::of_ended;
 use pubgauge_testing::bench::process::this_program;
-use pubgauge_testing::bench::{MARK, Rounds, arguments, header, median, parse, target};
+use pubgauge_testing::bench::{MARK, Rounds, arguments, header, median, parse};
 use pubgauge_testing::{SECOND, config};
 use serde_json::json;
 
@@ -212,7 +212,7 @@ impl Bench<'_> {
         args: &str,
         core: Option<u32>,
     ) -> Child {
-        let mut settings: Settings = serde_json::from_value(settings.clone()).expect("settings");
+        let mut settings = pubgauge_testing::settings(settings.clone());
         // Its own way of batching is the same switch, thrown later.
         settings.batching = None;
         let xml = CycloneddsDriver
@@ -351,7 +351,7 @@ impl Client {
             max_payload: payload,
             clients: 1,
             worker: u32::from(role.ends_with('g')),
-            ..config(target(format!("dds://localhost/{domain}")), settings)
+            ..config(Target::at(format!("dds://localhost/{domain}")), settings)
         };
         let mut fleet = CycloneddsDriver.open(config).expect("opens");
         let spec = ClientSpec {
@@ -371,11 +371,7 @@ impl Client {
     }
 
     fn listen(&mut self, filter: &str) {
-        let subscription = Subscription {
-            filter: filter.to_owned(),
-            group: None,
-        };
-        let done = self.fleet.subscribe(self.id, &subscription);
+        let done = self.fleet.subscribe(self.id, &Subscription::to(filter));
         done.expect("subscribes");
     }
 

@@ -91,14 +91,11 @@ fn given(element: &str, value: Option<impl Display>, unit: &str) -> String {
 mod tests {
     use super::*;
     use crate::options::resolve;
+    use pubgauge_testing::settings;
     use serde_json::json;
 
     fn of(json: serde_json::Value) -> String {
-        xml(
-            &resolve(&serde_json::from_value(json).unwrap()).unwrap().0,
-            7,
-            None,
-        )
+        xml(&resolve(&settings(json)).unwrap().0, 7, None)
     }
 
     #[test]

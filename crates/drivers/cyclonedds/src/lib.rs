@@ -193,16 +193,12 @@ mod tests {
 
     #[test]
     fn groups_and_bad_filters_are_refused_in_the_plan() {
-        let check = |filter: &str, group: Option<&str>| {
-            let subscription = Subscription {
-                filter: filter.into(),
-                group: group.map(str::to_owned),
-            };
+        let check = |subscription: Subscription| {
             let target = Target::default();
             CycloneddsDriver.check_subscription(&Settings::default(), &target, &subscription)
         };
-        assert!(check("a/+/#", None).is_ok());
-        assert!(check("a", Some("g")).is_err());
-        assert!(check("a/#/b", None).is_err());
+        assert!(check(Subscription::to("a/+/#")).is_ok());
+        assert!(check(Subscription::to("a").of_group("g")).is_err());
+        assert!(check(Subscription::to("a/#/b")).is_err());
     }
 }

@@ -218,10 +218,11 @@ impl Native {
 mod tests {
     use super::*;
     use crate::options::resolve;
+    use pubgauge_testing::settings;
     use serde_json::{Value, json};
 
     fn with(table: Value) -> Settings {
-        serde_json::from_value(json!({ "native": { NAME: table } })).unwrap()
+        settings(json!({ "native": { NAME: table } }))
     }
 
     fn reason(table: Value) -> String {

@@ -102,13 +102,6 @@ mod tests {
     use proptest::prelude::*;
     use pubgauge_driver::TopicMatch;
 
-    fn subscription(filter: &str) -> Subscription {
-        Subscription {
-            filter: filter.into(),
-            group: None,
-        }
-    }
-
     /// `fnmatch` with `*` only.
     fn like_a_file_name(pattern: &[u8], name: &[u8]) -> bool {
         match (pattern.first(), name.first()) {
@@ -124,14 +117,14 @@ mod tests {
 
     #[test]
     fn filters_become_partitions() {
-        let partitions = |f| accept(&subscription(f)).unwrap().partitions;
+        let partitions = |f| accept(&Subscription::to(f)).unwrap().partitions;
         assert_eq!(partitions("a/b"), ["a/b"]);
         assert_eq!(partitions("a/#"), ["a/*", "a"]);
         assert_eq!(partitions("#"), ["*"]);
         assert_eq!(partitions("a/+/c"), ["a/*/c"]);
-        assert!(accept(&subscription("a/+/c")).unwrap().checked);
-        assert!(!accept(&subscription("a/#")).unwrap().checked);
-        assert!(!accept(&subscription("a/b")).unwrap().names);
+        assert!(accept(&Subscription::to("a/+/c")).unwrap().checked);
+        assert!(!accept(&Subscription::to("a/#")).unwrap().checked);
+        assert!(!accept(&Subscription::to("a/b")).unwrap().names);
     }
 
     #[test]
@@ -140,13 +133,9 @@ mod tests {
             assert!(partition(topic).is_err(), "{topic:?}");
         }
         for filter in ["", "a/*", "a?", "#/a", "a+/b", "a#", "[x]/#"] {
-            assert!(accept(&subscription(filter)).is_err(), "{filter:?}");
+            assert!(accept(&Subscription::to(filter)).is_err(), "{filter:?}");
         }
-        let shared = Subscription {
-            filter: "a".into(),
-            group: Some("g".into()),
-        };
-        assert!(accept(&shared).is_err());
+        assert!(accept(&Subscription::to("a").of_group("g")).is_err());
     }
 
     proptest! {
@@ -155,7 +144,7 @@ mod tests {
         fn partitions_match_what_the_filter_does(
             filter in "([ab]|\\+)(/([ab]|\\+)){0,3}(/#)?|#", topic in "[ab]{1,2}(/[ab]{0,2}){0,4}",
         ) {
-            let filter = accept(&subscription(&filter)).unwrap();
+            let filter = accept(&Subscription::to(filter)).unwrap();
             let lets = |p: &String| like_a_file_name(p.as_bytes(), topic.as_bytes());
             let (through, wanted) =
                 (filter.partitions.iter().any(lets), filter.text.matches_topic(&topic));

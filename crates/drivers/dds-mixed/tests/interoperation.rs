@@ -2,29 +2,24 @@
 //! sizes to 2 MB) and what is claimed, in both directions.
 
 use pubgauge_conformance::{Exception, prove};
-use pubgauge_driver::{
-    Capability, Change, ClientSpec, Clock, Driver, Publish, Settings, Support, Target,
-};
+use pubgauge_driver::{Capability, Change, Clock, Driver, Publish, Settings, Support, Target};
 use pubgauge_driver_dds_mixed::Mixed;
-use pubgauge_testing::{CheckedRig, SECOND, config, conforms, subscription};
-use serde_json::json;
+use pubgauge_testing::{
+    CheckedRig, Rig, SECOND, config, conforms, dds_domain, settings, subscription,
+};
+use serde_json::{Value, json};
 
 /// In a domain that no other test is in.
 fn target(scratch: &tempfile::TempDir) -> Target {
     Target {
-        endpoints: vec![format!(
-            "dds://localhost/{}",
-            pubgauge_testing::dds_domain()
-        )],
         scratch: scratch.path().to_owned(),
-        ..Target::default()
+        ..Target::at(format!("dds://localhost/{}", dds_domain()))
     }
 }
 
-fn check(driver: &dyn Driver, settings: serde_json::Value, exceptions: &[Exception<'_>]) {
-    let settings = serde_json::from_value(settings).expect("settings");
+fn check(driver: &dyn Driver, asked: Value, exceptions: &[Exception<'_>]) {
     let scratch = tempfile::tempdir().expect("a folder");
-    conforms(driver, &target(&scratch), &settings, exceptions);
+    conforms(driver, &target(&scratch), &settings(asked), exceptions);
 }
 
 fn shows_what_it_claims(driver: &dyn Driver) {
@@ -48,12 +43,7 @@ fn a_client_of_both_is_connected_once_and_hears_itself() {
     let scratch = tempfile::tempdir().expect("a folder");
     let fleet = Mixed::FAST_TO_CYCLONE.open(config(target(&scratch), Settings::default()));
     let mut rig = CheckedRig::around(fleet.expect("opens"), 64);
-    let both = ClientSpec {
-        name: "both".into(),
-        publishes: true,
-        subscribes: true,
-        ..ClientSpec::default()
-    };
+    let both = Rig::spec("both");
     let client = rig.fleet.connect(&both).expect("connects");
     let topic = rig.fleet.advertise(client, "self/t").expect("advertises");
     let everything = subscription("self/#");

@@ -25,14 +25,14 @@ use std::ffi::{c_double, c_int, c_long, c_void};
 use std::time::Duration;
 
 use pubgauge_driver::{
-    ClientSpec, Clock, Driver, Filler, Fleet, FleetConfig, Header, Settings, Subscription,
+    ClientSpec, Clock, Driver, Filler, Fleet, FleetConfig, Header, Subscription, Target,
 };
 use pubgauge_driver_fastdds::FastddsDriver;
 use pubgauge_testing::bench::in_c::{Check, Checked, Fill};
 use pubgauge_testing::bench::pair::{self, Pairs, Repeat, Sink};
 use pubgauge_testing::bench::process::{Process, tell};
-use pubgauge_testing::bench::{PAYLOAD, arguments, parse, poll, target};
-use pubgauge_testing::config;
+use pubgauge_testing::bench::{PAYLOAD, arguments, parse, poll};
+use pubgauge_testing::{config, settings};
 
 const TOPIC: &str = "bench/0";
 /// Time for the endpoints to find each other.
@@ -178,14 +178,13 @@ fn subscribe(kind: &str, preset: &str, count: u32, domain: u32) {
 }
 
 fn open(preset: &str, domain: u32, worker: u32) -> Box<dyn Fleet> {
-    let settings: Settings = serde_json::from_value(serde_json::json!(
-        {"reliability": "reliable", "native": {"fastdds": {"preset": preset}}}))
-    .expect("settings");
+    let settings = settings(serde_json::json!(
+        {"reliability": "reliable", "native": {"fastdds": {"preset": preset}}}));
     let config = FleetConfig {
         max_payload: PAYLOAD,
         clients: 1,
         worker,
-        ..config(target(format!("dds://localhost/{domain}")), settings)
+        ..config(Target::at(format!("dds://localhost/{domain}")), settings)
     };
     FastddsDriver.open(config).expect("opens")
 }
@@ -212,10 +211,7 @@ fn subscribe_with_driver(preset: &str, count: u32, domain: u32) -> f64 {
         ..ClientSpec::default()
     };
     let client = fleet.connect(&spec).expect("connects");
-    let everything = Subscription {
-        filter: TOPIC.to_owned(),
-        group: None,
-    };
+    let everything = Subscription::to(TOPIC);
     fleet.subscribe(client, &everything).expect("subscribes");
     poll(&mut *fleet, &mut sink, 0);
     ready();

@@ -98,10 +98,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn filter(text: &str) -> Result<Vec<String>, DriverError> {
-        accept(&Subscription {
-            filter: text.to_owned(),
-            group: None,
-        })
+        accept(&Subscription::to(text))
     }
 
     #[test]
@@ -120,10 +117,7 @@ mod tests {
             assert!(partition(bad).is_err(), "{bad}");
         }
         assert!(partition(&"x".repeat(256)).is_err());
-        let shared = Subscription {
-            filter: "a".into(),
-            group: Some("g".into()),
-        };
+        let shared = Subscription::to("a").of_group("g");
         assert!(accept(&shared).unwrap_err().what.contains("shared"));
     }
 

@@ -21,7 +21,7 @@ use pubgauge_mqtt_codec::{Connect, Packet, Properties, PublishTemplate, QoS, Ver
 use pubgauge_testing::bench::process::Process;
 use pubgauge_testing::bench::{
     Clients, MARK, PAYLOAD, Rounds, arguments, cpu, header, median, mqtt_bytes, parse, poll,
-    poll_until, run_parts, target,
+    poll_until, run_parts,
 };
 use pubgauge_testing::mosquitto::Mosquitto;
 use pubgauge_testing::{config, confined, native};
@@ -82,7 +82,7 @@ fn open(port: u16, version: &str, clients: usize) -> Box<dyn Fleet> {
     let config = FleetConfig {
         max_payload: PAYLOAD,
         clients,
-        ..config(target(format!("mqtt://127.0.0.1:{port}")), settings)
+        ..config(Target::at(format!("mqtt://127.0.0.1:{port}")), settings)
     };
     MqttDriver.open(config).expect("the fleet opens")
 }
@@ -241,12 +241,8 @@ fn receive(name: &'static str, version: Version) -> f64 {
     let mut sink = Sink::default();
     let client = fleet.connect(&spec("receiver".into())).expect("it begins");
     poll_until(&mut *fleet, &mut sink, |s| s.clients.connected == 1);
-    let subscription = Subscription {
-        filter: "#".into(),
-        group: None,
-    };
     fleet
-        .subscribe(client, &subscription)
+        .subscribe(client, &Subscription::to("#"))
         .expect("a valid filter");
     poll_until(&mut *fleet, &mut sink, |s| s.delivered > 0);
     let (cpu, start, before) = (cpu::of_thread(), Instant::now(), sink.delivered);

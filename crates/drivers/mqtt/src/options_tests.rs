@@ -1,23 +1,13 @@
-use std::collections::BTreeMap;
-
-use proptest::prelude::*;
 use pubgauge_driver::*;
 use pubgauge_mqtt_codec::{QoS, Version};
 use pubgauge_testing::{every_setting_is_answered, refused_by_name};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::MqttDriver;
 use crate::options::Options;
 
-fn native(pairs: &[(&str, serde_json::Value)]) -> Settings {
-    let own: BTreeMap<_, _> = pairs
-        .iter()
-        .map(|(k, v)| ((*k).to_owned(), v.clone()))
-        .collect();
-    Settings {
-        native: [("mqtt".to_owned(), own)].into(),
-        ..Settings::default()
-    }
+fn native(own: Value) -> Settings {
+    pubgauge_testing::settings(json!({ "native": { "mqtt": own } }))
 }
 
 fn with_features(features: &[&str]) -> Target {
@@ -52,7 +42,7 @@ fn what_is_asked_for_stands_in_the_table() {
         transport: Some(Transport::Tcp),
         keep_alive_s: Some(0),
         user_properties: Some([("k".to_owned(), "v".to_owned())].into()),
-        ..native(&[("topic-alias", 3.into()), ("subscribe-qos", 1.into())])
+        ..native(json!({ "topic-alias": 3, "subscribe-qos": 1 }))
     };
     let (options, rows) = Options::resolve(&settings, &Target::default()).unwrap();
     let row = |name: &str| {
@@ -115,12 +105,9 @@ fn what_only_mqtt_5_can_do_is_refused_under_3_1_1() {
         session_expiry_s: Some(5),
         lifespan_ms: Some(5),
         user_properties: Some([("k".to_owned(), "v".to_owned())].into()),
-        ..native(&[
-            ("version", "3.1.1".into()),
-            ("topic-alias", 3.into()),
-            ("receive-maximum", 3.into()),
-            ("no-local", true.into()),
-        ])
+        ..native(json!({
+            "version": "3.1.1", "topic-alias": 3, "receive-maximum": 3, "no-local": true,
+        }))
     };
     let list = refused(&settings, &Target::default());
     assert_eq!(list.len(), 6, "{list:?}");
@@ -143,7 +130,7 @@ fn the_systems_features_are_consulted() {
     assert_eq!(version(&[]), Version::V5);
     assert_eq!(version(&["mqtt-3.1.1"]), Version::V311);
     assert_eq!(version(&["mqtt-3.1.1", "mqtt-5"]), Version::V5);
-    let five = native(&[("version", "5".into())]);
+    let five = native(json!({ "version": "5" }));
     assert_eq!(
         refused(&five, &with_features(&["mqtt-3.1.1"]))[0].0,
         "native.mqtt.version"
@@ -167,46 +154,6 @@ fn the_systems_features_are_consulted() {
 }
 
 #[test]
-fn an_unknown_native_setting_is_refused_with_the_nearest() {
-    let list = refused(
-        &native(&[("recieve-maximum", 3.into())]),
-        &Target::default(),
-    );
-    assert_eq!(list[0].0, "native.mqtt.recieve-maximum");
-    assert!(
-        list[0].1.contains("did you mean `receive-maximum`"),
-        "{}",
-        list[0].1
-    );
-    for (name, value) in [
-        ("version", serde_json::json!("3.1")),
-        ("version", serde_json::json!(5)),
-        ("subscribe-qos", 3.into()),
-        ("receive-maximum", 0.into()),
-        ("topic-alias", 65_536.into()),
-        ("no-delay", "yes".into()),
-        ("send-buffer-bytes", 0.into()),
-        ("retain-handling", (-1).into()),
-    ] {
-        let list = refused(&native(&[(name, value.clone())]), &Target::default());
-        assert!(
-            list[0].1.starts_with("expected"),
-            "{name} = {value}: {}",
-            list[0].1
-        );
-    }
-}
-
-proptest! {
-    #[test]
-    fn native_settings_of_any_kind_are_answered(name in "[a-z-]{0,20}", number: i64, text: String) {
-        for value in [number.into(), text.clone().into(), serde_json::Value::Null] {
-            let _ = MqttDriver.resolve(&native(&[(&name, value)]), &Target::default());
-        }
-    }
-}
-
-#[test]
 fn what_a_server_lacks_is_refused_by_name() {
     let lacking = with_features(&["mqtt-3.1.1", "no-qos-2", "no-retained"]);
     let ask = |reliability, last_value| Settings {
@@ -218,7 +165,7 @@ fn what_a_server_lacks_is_refused_by_name() {
     let names: Vec<&str> = both.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["reliability", "last-value"]);
     assert!(both[0].1.contains("use at-least-once"), "{both:?}");
-    let subscribe = refused(&native(&[("subscribe-qos", 2.into())]), &lacking);
+    let subscribe = refused(&native(json!({ "subscribe-qos": 2 })), &lacking);
     assert_eq!(subscribe[0].0, "native.mqtt.subscribe-qos");
     MqttDriver
         .resolve(&ask(Reliability::AtLeastOnce, false), &lacking)
@@ -231,19 +178,16 @@ fn what_a_server_lacks_is_refused_by_name() {
 
 #[test]
 fn collectors_have_their_own_sessions() {
-    let collect =
-        |more: &[(&str, serde_json::Value)]| native(&[&[("collect", true.into())], more].concat());
     let target = Target::default();
-    assert!(MqttDriver.resolve(&collect(&[]), &target).is_ok());
+    let alone = native(json!({ "collect": true }));
+    assert!(MqttDriver.resolve(&alone, &target).is_ok());
     let asks = Settings {
         session: Some(Session::Durable),
         last_value: Some(true),
-        ..collect(&[
-            ("version", "3.1.1".into()),
-            ("receive-maximum", 20.into()),
-            ("no-local", true.into()),
-            ("retain-handling", 1.into()),
-        ])
+        ..native(json!({
+            "collect": true, "version": "3.1.1", "receive-maximum": 20, "no-local": true,
+            "retain-handling": 1,
+        }))
     };
     let names: Vec<String> = refused(&asks, &target)
         .into_iter()
@@ -263,6 +207,6 @@ fn collectors_have_their_own_sessions() {
         );
     }
     // Off, it is as if it were not there.
-    let off = native(&[("collect", false.into()), ("receive-maximum", 20.into())]);
+    let off = native(json!({ "collect": false, "receive-maximum": 20 }));
     assert!(MqttDriver.resolve(&off, &target).is_ok());
 }

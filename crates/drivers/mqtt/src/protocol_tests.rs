@@ -42,8 +42,7 @@ fn fleet(version: Version, reliability: Reliability, durable: bool) -> (Mqtt, Sh
         ..Settings::default()
     };
     let name = if version == Version::V5 { "5" } else { "3.1.1" };
-    let own = settings.native.entry("mqtt".into()).or_default();
-    own.insert("version".into(), name.into());
+    pubgauge_testing::native(&mut settings, "mqtt", "version", name.into());
     let (options, _) = Options::resolve(&settings, &Target::default()).unwrap();
     let endpoint = Endpoint::parse("mqtt://127.0.0.1:1", &ADDRESSING).unwrap();
     let shared = Shared::new(vec![endpoint], options.tuning);

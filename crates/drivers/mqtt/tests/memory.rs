@@ -2,12 +2,11 @@
 
 use std::cell::Cell;
 use std::io::{Read, Write};
-use std::net::TcpListener;
 
 use pubgauge_driver::*;
 use pubgauge_driver_mqtt::MqttDriver;
 use pubgauge_testing::allocator::Told;
-use pubgauge_testing::{Seen, config};
+use pubgauge_testing::{Seen, config, scripted};
 
 thread_local! {
     static BYTES: Cell<u64> = const { Cell::new(0) };
@@ -33,9 +32,7 @@ const PUBLISHERS: usize = 1_790;
 
 /// A server that accepts clients and answers their CONNECT.
 fn welcoming() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    std::thread::spawn(move || {
+    let (port, _) = scripted(|listener| {
         let mut accepted = Vec::new();
         for stream in listener.incoming() {
             let mut stream = stream.unwrap();
@@ -51,10 +48,7 @@ fn welcoming() -> u16 {
 #[test]
 fn an_idle_publisher_is_small() {
     pubgauge_testbed::raise_nofile().unwrap();
-    let target = Target {
-        endpoints: vec![format!("mqtt://127.0.0.1:{}", welcoming())],
-        ..Target::default()
-    };
+    let target = Target::at(format!("mqtt://127.0.0.1:{}", welcoming()));
     let mut settings = Settings::default();
     pubgauge_testing::native(&mut settings, "mqtt", "version", "3.1.1".into());
     let mut fleet = MqttDriver

@@ -48,13 +48,6 @@ fn greeting<T>(test: impl FnOnce(&mut Nats, &mut L<'_>) -> T) -> T {
     test(&mut nats, &mut link)
 }
 
-fn subscription(filter: &str) -> Subscription {
-    Subscription {
-        filter: filter.into(),
-        group: None,
-    }
-}
-
 #[test]
 fn a_session_goes_as_the_protocol_shows_it() {
     greeting(|nats, link| {
@@ -73,8 +66,8 @@ fn a_session_goes_as_the_protocol_shows_it() {
         assert!(sent.ends_with("}\r\nPING\r\n"), "{sent}");
         assert_eq!(whole(nats, link, "PONG\r\n", &mut seen), "");
         assert_eq!(link.client.state, State::Connected);
-        nats.subscribe(link, &subscription("a/+")).unwrap();
-        nats.subscribe(link, &subscription("b")).unwrap();
+        nats.subscribe(link, &Subscription::to("a/+")).unwrap();
+        nats.subscribe(link, &Subscription::to("b")).unwrap();
         let asked = std::mem::take(&mut link.out().bytes);
         assert_eq!(asked, b"SUB a.*  1\r\nPING\r\nSUB b  2\r\nPING\r\n");
         let answers = "PONG\r\n-ERR 'Permissions Violation for Subscription to \"b\"'\r\nPONG\r\nMSG a.x 1 2\r\nhi\r\nPING\r\n";
@@ -140,7 +133,7 @@ proptest! {
             for step in steps {
                 bytes.extend_from_slice(step.as_bytes());
                 if subscribes && link.is_connected() {
-                    nats.subscribe(link, &subscription("a")).unwrap();
+                    nats.subscribe(link, &Subscription::to("a")).unwrap();
                 }
                 match nats.receive(link, &bytes, &mut Nobody) {
                     Ok(used) => drop(bytes.drain(..used)),

@@ -12,7 +12,7 @@
 //! scatter: trust the ratios.
 
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -23,7 +23,7 @@ use pubgauge_driver::*;
 use pubgauge_driver_xmpp::XmppDriver;
 use pubgauge_testbed::{SystemFile, Testbed};
 use pubgauge_testing::bench::{Clients, PAYLOAD, Rounds, cpu, poll, poll_until, run_parts};
-use pubgauge_testing::config;
+use pubgauge_testing::{config, scripted};
 
 const ROUNDS: usize = 5;
 const ROUND: Duration = Duration::from_millis(1000);
@@ -58,9 +58,7 @@ type Service = fn(TcpStream);
 
 /// A server; gives its port.
 fn server(service: Service) -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    std::thread::spawn(move || {
+    let (port, _) = scripted(move |listener| {
         while let Ok((stream, _)) = listener.accept() {
             stream.set_nodelay(true).unwrap();
             std::thread::spawn(move || {
@@ -176,10 +174,9 @@ fn blast(mut stream: TcpStream) {
 
 fn target(port: u16) -> Target {
     Target {
-        endpoints: vec![format!("xmpp://127.0.0.1:{port}/localhost")],
         username: Some("u".into()),
         password: Some(Secret::new("p")),
-        ..Target::default()
+        ..Target::at(format!("xmpp://127.0.0.1:{port}/localhost"))
     }
 }
 
@@ -249,10 +246,7 @@ impl Bench {
         let client = self.fleet.connect(&spec).unwrap();
         self.until(|clients| clients.connected > connected);
         if let Some(filter) = subscribe {
-            let subscription = Subscription {
-                filter: filter.into(),
-                group: None,
-            };
+            let subscription = Subscription::to(filter);
             self.fleet.subscribe(client, &subscription).unwrap();
             self.until(|clients| clients.subscribed == 1);
         }

@@ -15,15 +15,13 @@
 use std::ffi::{CStr, CString, c_char, c_double, c_int, c_long, c_void};
 use std::time::Duration;
 
-use pubgauge_driver::{
-    ClientSpec, Driver, Filler, Fleet, FleetConfig, Header, Settings, Subscription, Target,
-};
+use pubgauge_driver::{ClientSpec, Driver, Filler, Fleet, FleetConfig, Header, Subscription, Target};
 use pubgauge_driver_zeromq::ZeromqDriver;
 use pubgauge_testing::bench::in_c::{Check, Checked, Fill};
 use pubgauge_testing::bench::pair::{self, Pairs, Repeat, Sink};
 use pubgauge_testing::bench::process::{Process, tell};
 use pubgauge_testing::bench::{PAYLOAD, arguments, parse, poll};
-use pubgauge_testing::config;
+use pubgauge_testing::{config, settings};
 
 const TOPIC: &str = "bench/0";
 /// What the driver's messages have before their payload: the topic, and where it ends.
@@ -197,9 +195,8 @@ fn open(kind: &str, hwm: i32) -> Box<dyn Fleet> {
     } else {
         "single-frame"
     };
-    let settings: Settings = serde_json::from_value(serde_json::json!(
-        {"queue-limit": hwm, "native": {"zeromq": {"framing": framing}}}))
-    .expect("settings");
+    let settings = settings(serde_json::json!(
+        {"queue-limit": hwm, "native": {"zeromq": {"framing": framing}}}));
     let config = FleetConfig {
         max_payload: PAYLOAD,
         clients: 1,
@@ -240,10 +237,7 @@ fn subscribe_with_driver(kind: &str, count: u32, hwm: i32, address: &str) -> f64
     while !sink.connected {
         poll(&mut *fleet, &mut sink, 1_000_000);
     }
-    let everything = Subscription {
-        filter: "#".to_owned(),
-        group: None,
-    };
+    let everything = Subscription::to("#");
     fleet.subscribe(client, &everything).expect("subscribes");
     poll(&mut *fleet, &mut sink, 0);
     tell("ready");

@@ -17,10 +17,7 @@ fn refused(json: Value) -> Vec<String> {
 
 #[test]
 fn every_neutral_setting_is_answered_in_order() {
-    let forwarder = Target {
-        endpoints: vec!["zmq-forwarder+tcp://127.0.0.1:1,2".into()],
-        ..Target::default()
-    };
+    let forwarder = Target::at("zmq-forwarder+tcp://127.0.0.1:1,2");
     for target in [Target::default(), forwarder] {
         every_setting_is_answered(&ZeromqDriver, &Settings::default(), &target, &[]);
     }
@@ -46,6 +43,12 @@ fn what_zeromq_cannot_do_is_refused_by_name() {
         ("transport", json!("udp")),
         ("transport", json!("shared-memory")),
         ("user-properties", json!({"a": "b"})),
+        ("native.zeromq.io-threads", json!(0)),
+        ("native.zeromq.tos", json!(256)),
+        ("native.zeromq.linger-ms", json!(-1)),
+        ("native.zeromq.send-hwm", json!("many")),
+        ("native.zeromq.immediate", json!(1)),
+        ("native.zeromq.framing", json!("two")),
     ];
     refused_by_name(&ZeromqDriver, cases);
 }

@@ -3,10 +3,6 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::channel;
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use pubgauge_broker::{Counters, Options, run};
@@ -14,45 +10,13 @@ use pubgauge_mqtt_codec::{
     Ack, Connect, FiltersBuf, MAX_PACKET_LEN, Packet, PropertiesBuf, Property, PropertyId, Publish,
     QoS, Subscribe, SubscribeOptions, TopicFiltersBuf, Unsubscribe, Version, decode,
 };
+use pubgauge_testing::Background;
 
 /// A running broker; dropping it stops it.
-pub struct Running {
-    pub address: SocketAddr,
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<Counters>>,
-}
+pub type Running = Background<SocketAddr, Counters>;
 
 pub fn start(options: Options) -> Running {
-    let stop = Arc::new(AtomicBool::new(false));
-    let flag = Arc::clone(&stop);
-    let (tell, told) = channel();
-    let thread = std::thread::spawn(move || {
-        run(options, |address| tell.send(address).unwrap(), &flag).unwrap()
-    });
-    Running {
-        address: told.recv().unwrap(),
-        stop,
-        thread: Some(thread),
-    }
-}
-
-impl Running {
-    pub fn stop(mut self) -> Counters {
-        self.stop.store(true, Ordering::Relaxed);
-        self.thread.take().unwrap().join().unwrap()
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            let ended = thread.join();
-            if !std::thread::panicking() {
-                ended.expect("the broker must not panic");
-            }
-        }
-    }
+    Background::start(move |ready, stop| run(options, ready, stop).unwrap())
 }
 
 /// A packet, owned, for looking at.

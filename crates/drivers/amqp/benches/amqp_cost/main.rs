@@ -27,7 +27,7 @@ use pubgauge_driver_amqp::AmqpDriver;
 use pubgauge_testbed::{SystemFile, Testbed};
 use pubgauge_testing::bench::process::this_program;
 use pubgauge_testing::bench::{
-    Clients, MARK, PAYLOAD, Rounds, arguments, cpu, header, parse, poll, poll_until, target,
+    Clients, MARK, PAYLOAD, Rounds, arguments, cpu, header, parse, poll, poll_until,
 };
 use pubgauge_testing::config;
 
@@ -220,7 +220,7 @@ impl Bench {
             if consuming { "c" } else { "p" }
         );
         // The queue as the driver makes it, empty, or filled for whoever consumes.
-        let target = target(self.endpoint.clone());
+        let target = Target::at(&self.endpoint);
         let mut prepared = pubgauge_testing::Rig::open(&AmqpDriver, target, mode.settings());
         prepared.seen.count_only = true;
         let client = prepared.client(&spec("prepare"));
@@ -331,7 +331,7 @@ fn open(endpoint: &str, settings: Settings) -> Box<dyn Fleet> {
     let config = FleetConfig {
         max_payload: PAYLOAD,
         clients: 1,
-        ..config(target(endpoint.to_owned()), settings)
+        ..config(Target::at(endpoint), settings)
     };
     AmqpDriver.open(config).expect("the fleet opens")
 }
@@ -380,10 +380,7 @@ fn consume(mode: Mode, endpoint: &str, topic: &str, count: u64) {
     let mut sink = Sink::default();
     let client = fleet.connect(&spec("consumer")).expect("connects");
     poll_until(&mut *fleet, &mut sink, |s| s.clients.connected == 1);
-    let group = Subscription {
-        filter: topic.into(),
-        group: Some("g".into()),
-    };
+    let group = Subscription::to(topic).of_group("g");
     fleet.subscribe(client, &group).expect("subscribes");
     poll_until(&mut *fleet, &mut sink, |s| s.delivered >= count);
     assert_eq!((sink.delivered, sink.foreign), (count, 0));

@@ -140,9 +140,13 @@ proptest! {
         head in prop::collection::vec(any::<u8>(), 0..40),
         body in prop::collection::vec(any::<u8>(), 0..5000),
         frame_max in 16usize..3000,
+        filled in prop::option::of((1usize..3, 0usize..3)),
         mandatory: bool,
         id: u64,
     ) {
+        // Frames that one or two fill, or miss by a byte.
+        let len = head.len() + body.len();
+        let frame_max = filled.map_or(frame_max, |(n, more)| (len / n + 7 + more).max(16));
         let properties = Properties { delivery_mode: Some(2), ..Properties::default() };
         let template = PublishTemplate::new(9, "amq.topic", &key, mandatory, properties).unwrap();
         let mut wire = Vec::new();

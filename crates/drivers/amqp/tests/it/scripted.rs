@@ -69,26 +69,15 @@ fn a_blocked_connection_holds_the_publisher_until_it_is_unblocked() {
     let topic = rig.fleet.advertise(client, "a/b").unwrap();
     rig.publish(client, topic, 1, 64);
     rig.until("the first confirm", |s| s.acknowledged.len() == 1);
-    let head = head(2);
-    let payload = Payload {
-        head: &head,
-        body: &[],
-    };
     let begin = clock::monotonic_now();
-    assert_eq!(
-        rig.fleet.publish(client, topic, payload, 2),
-        Publish::Blocked
-    );
+    assert_eq!(rig.try_publish(client, topic, 2, 64), Publish::Blocked);
     rig.until("word that it goes on", |s| s.writable.len() == 1);
     assert!(clock::monotonic_now() - begin > SECOND / 10);
     rig.publish(client, topic, 2, 64);
     rig.until("the second confirm", |s| s.acknowledged.len() == 2);
     // Until channel.flow has come.
     rig.poll_for(Duration::from_millis(50));
-    assert_eq!(
-        rig.fleet.publish(client, topic, payload, 3),
-        Publish::Blocked
-    );
+    assert_eq!(rig.try_publish(client, topic, 3, 64), Publish::Blocked);
     rig.until("word that it goes on", |s| s.writable.len() == 2);
     rig.publish(client, topic, 3, 64);
     rig.until("the third confirm", |s| s.acknowledged.len() == 3);
@@ -244,10 +233,7 @@ fn failure(stage: u8, answer: impl FnOnce(&mut Peer) + Send + 'static) -> String
     let client = rig.fleet.connect(&spec(stage == 2)).unwrap();
     if stage > 2 {
         rig.until("connected", |s| !s.connected.is_empty());
-        let subscription = Subscription {
-            filter: "a".into(),
-            group: None,
-        };
+        let subscription = Subscription::to("a");
         rig.fleet.subscribe(client, &subscription).unwrap();
     }
     rig.until("failed", |s| !s.failed.is_empty());
@@ -454,22 +440,11 @@ fn the_window_bounds_what_is_unconfirmed() {
     for n in 0..3 {
         rig.publish(client, topic, n, 64);
     }
-    let head = head(3);
-    let payload = Payload {
-        head: &head,
-        body: &[],
-    };
-    assert_eq!(
-        rig.fleet.publish(client, topic, payload, 3),
-        Publish::Blocked
-    );
+    assert_eq!(rig.try_publish(client, topic, 3, 64), Publish::Blocked);
     rig.until("room", |s| {
         s.writable.len() == 1 && s.acknowledged.len() == 3
     });
-    assert_eq!(
-        rig.fleet.publish(client, topic, payload, 3),
-        Publish::Accepted
-    );
+    assert_eq!(rig.try_publish(client, topic, 3, 64), Publish::Accepted);
     drop(rig);
     server.join().unwrap();
 }

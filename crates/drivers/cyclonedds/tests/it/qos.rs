@@ -376,10 +376,7 @@ fn writers_with_another_qos_are_counted() {
 #[test]
 fn another_domain_hears_nothing() {
     let none = Target::default();
-    let url = Target {
-        endpoints: vec!["dds://localhost/211".into()],
-        ..Target::default()
-    };
+    let url = Target::at("dds://localhost/211");
     // By the endpoint and by the native setting.
     let mut out = open(&native(json!({"domain": 211})), &none, 1);
     let mut same = open(&settings(json!({})), &url, 2);

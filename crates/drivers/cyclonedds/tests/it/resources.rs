@@ -3,13 +3,12 @@
 
 use pubgauge_driver::Settings;
 use pubgauge_driver_cyclonedds::CycloneddsDriver;
-use pubgauge_testing::exhaustion;
+use pubgauge_testing::{exhaustion, settings};
 use serde_json::json;
 
 fn all_settings() -> Vec<Settings> {
     let all = [json!({}), json!({"multicast": true})];
-    all.map(|json| serde_json::from_value(json).expect("settings"))
-        .into()
+    all.map(settings).into()
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use pubgauge_driver::Settings;
 use pubgauge_driver_fastdds::FastddsDriver;
-use pubgauge_testing::exhaustion;
+use pubgauge_testing::{exhaustion, settings};
 use serde_json::json;
 
 fn all_settings() -> Vec<Settings> {
@@ -15,8 +15,7 @@ fn all_settings() -> Vec<Settings> {
         json!({"native": {"fastdds": {"data-sharing": true}}}),
         json!({"rate-limit-bytes-per-s": 1_000_000}),
     ];
-    all.map(|json| serde_json::from_value(json).expect("settings"))
-        .into()
+    all.map(settings).into()
 }
 
 #[test]

@@ -6,23 +6,13 @@ use common::*;
 use pubgauge_driver::*;
 
 fn collecting(broker: &Mosquitto, scratch: &tempfile::TempDir) -> Rig {
-    let mut settings = Settings {
-        reliability: Some(Reliability::AtLeastOnce),
-        ..common::version("5")
-    };
+    let mut settings = reliable("5", Reliability::AtLeastOnce);
     native(&mut settings, "collect", true.into());
     let target = Target {
         scratch: scratch.path().to_owned(),
         ..target(broker.port)
     };
     open(target, settings)
-}
-
-fn collector(rig: &mut Rig, name: &str) -> ClientId {
-    rig.client(&ClientSpec {
-        publishes: false,
-        ..Rig::spec(name)
-    })
 }
 
 /// Whether a payload stands in a file of the collectors' logs, or in a finished file; payloads do not compress here.
@@ -41,7 +31,7 @@ fn a_message_is_delivered_once_it_is_on_disk() {
     let broker = Mosquitto::start();
     let scratch = tempfile::tempdir().unwrap();
     let mut rig = collecting(&broker, &scratch);
-    let one = collector(&mut rig, "one");
+    let one = rig.named_subscriber("one");
     rig.subscribe(one, "t/+");
     rig.subscribe(one, "u/#");
     let publisher = rig.named_publisher("p");
@@ -60,8 +50,7 @@ fn a_message_is_delivered_once_it_is_on_disk() {
     assert!(is_on_disk(scratch.path(), &last.payload));
     let bytes = rig.fleet.wire_bytes();
     assert!(bytes.received > 200 * 64, "{bytes:?}");
-    rig.fleet.disconnect(one);
-    rig.until("closed", |seen| seen.closed == [one.0]);
+    rig.disconnect(one);
     rig.fleet.close(clock::monotonic_now() + 10 * SECOND);
     assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0);
 }
@@ -71,7 +60,7 @@ fn a_group_of_collectors_shares_the_messages() {
     let broker = Mosquitto::start();
     let scratch = tempfile::tempdir().unwrap();
     let mut rig = collecting(&broker, &scratch);
-    let members = ["one", "two"].map(|name| collector(&mut rig, name));
+    let members = ["one", "two"].map(|name| rig.named_subscriber(name));
     for member in members {
         rig.subscribe_shared(member, "t", Some("g"));
     }
@@ -91,7 +80,7 @@ fn a_collector_whose_broker_is_gone_fails_and_comes_back() {
     let mut broker = Mosquitto::start();
     let scratch = tempfile::tempdir().unwrap();
     let mut rig = collecting(&broker, &scratch);
-    let one = collector(&mut rig, "one");
+    let one = rig.named_subscriber("one");
     rig.subscribe(one, "t");
     broker.kill();
     rig.until("failed", |seen| seen.failed.len() == 1);

@@ -76,10 +76,7 @@ fn exchange(port: u16, settings: Settings) {
 
 fn counts_agree(mqtt: &str) {
     for reliability in RELIABILITIES {
-        let settings = Settings {
-            reliability: Some(reliability),
-            ..version(mqtt)
-        };
+        let settings = reliable(mqtt, reliability);
         let broker = Mosquitto::start();
         exchange(broker.port, settings.clone());
         let [packets, received, sent] = broker
@@ -98,9 +95,9 @@ fn counts_agree(mqtt: &str) {
         } else {
             assert_eq!(received, COUNT, "{mqtt} {reliability:?}");
         }
-        let broker = Reference::start();
-        exchange(broker.port, settings);
-        let counted = broker.finish();
+        let broker = reference();
+        exchange(broker.address.port(), settings);
+        let counted = broker.stop();
         let (received, sent) = (counted.publish_received, counted.publish_sent);
         assert_eq!(
             (received, sent),

@@ -69,13 +69,12 @@ fn answers_of_mqtt_5_are_told_apart() {
         let mut rig = on(port, reliable("5", reliability));
         let c = rig.named("c");
         let topic = rig.fleet.advertise(c, "t").unwrap();
-        assert_eq!(try_publish(&mut rig, c, topic, 42), Publish::Accepted);
+        assert_eq!(rig.try_publish(c, topic, 42, 16), Publish::Accepted);
         assert_eq!(rig.fleet.unsettled(), 1);
         rig.until("answered", |s| !s.acknowledged.is_empty());
         assert_eq!(rig.seen.acknowledged, [(0, 42, expected)]);
         assert_eq!(rig.fleet.unsettled(), 0);
-        rig.fleet.disconnect(c);
-        rig.until("closed", |s| !s.closed.is_empty());
+        rig.disconnect(c);
         server.join().unwrap();
     }
 }
@@ -101,12 +100,12 @@ fn the_servers_receive_maximum_is_obeyed() {
     let mut rig = on(port, reliable("5", Reliability::AtLeastOnce));
     let c = rig.named("c");
     let topic = rig.fleet.advertise(c, "t").unwrap();
-    assert_eq!(try_publish(&mut rig, c, topic, 0), Publish::Accepted);
-    assert_eq!(try_publish(&mut rig, c, topic, 1), Publish::Accepted);
-    assert_eq!(try_publish(&mut rig, c, topic, 2), Publish::Blocked);
+    assert_eq!(rig.try_publish(c, topic, 0, 16), Publish::Accepted);
+    assert_eq!(rig.try_publish(c, topic, 1, 16), Publish::Accepted);
+    assert_eq!(rig.try_publish(c, topic, 2, 16), Publish::Blocked);
     assert_eq!(rig.fleet.unsettled(), 2);
     rig.until("writable", |s| !s.writable.is_empty());
-    assert_eq!(try_publish(&mut rig, c, topic, 2), Publish::Accepted);
+    assert_eq!(rig.try_publish(c, topic, 2, 16), Publish::Accepted);
     rig.poll_for(Duration::from_millis(20));
     server.join().unwrap();
 }
@@ -400,39 +399,29 @@ fn a_connect_says_what_the_settings_say() {
         will: Some(will),
         ..Rig::spec("device-1")
     });
-    let mut subscription = Subscription {
-        filter: "a/+".into(),
-        group: None,
-    };
-    rig.fleet.subscribe(c, &subscription).unwrap();
+    let plain = Subscription::to("a/+");
+    rig.fleet.subscribe(c, &plain).unwrap();
     rig.until("refused", |s| s.refused.len() == 1);
     assert!(
         rig.seen.refused[0].1.contains("granted QoS 1 where QoS 2"),
         "{:?}",
         rig.seen.refused
     );
-    subscription = Subscription {
-        filter: "b".into(),
-        group: Some("g".into()),
-    };
-    rig.fleet.subscribe(c, &subscription).unwrap();
+    let grouped = Subscription::to("b").of_group("g");
+    rig.fleet.subscribe(c, &grouped).unwrap();
     rig.until("refused", |s| s.refused.len() == 2);
     assert!(
         rig.seen.refused[1].1.contains("not authorized"),
         "{:?}",
         rig.seen.refused
     );
-    for (filter, group) in [
-        ("a#", None),
-        ("", None),
-        ("a", Some("x/y")),
-        ("a", Some("+")),
-        ("#/a", None),
+    for bad in [
+        Subscription::to("a#"),
+        Subscription::to(""),
+        Subscription::to("a").of_group("x/y"),
+        Subscription::to("a").of_group("+"),
+        Subscription::to("#/a"),
     ] {
-        let bad = Subscription {
-            filter: filter.into(),
-            group: group.map(str::to_owned),
-        };
         // A group with a slash would silently become another group and filter.
         let refused = rig.fleet.subscribe(c, &bad);
         assert!(refused.is_err(), "{bad:?}");
@@ -453,15 +442,8 @@ fn a_message_above_the_servers_limit_is_refused() {
     let mut rig = on(port, common::version("5"));
     let c = rig.named("c");
     let topic = rig.fleet.advertise(c, "t").unwrap();
-    let (head, body) = (head(0), [0; 40]);
-    let too_large = Payload {
-        head: &head,
-        body: &body,
-    };
-    assert_eq!(
-        rig.fleet.publish(c, topic, too_large, 0),
-        Publish::Refused(Refusal::TooLarge)
-    );
+    let too_large = rig.try_publish(c, topic, 0, 56);
+    assert_eq!(too_large, Publish::Refused(Refusal::TooLarge));
     rig.publish(c, topic, 0, 16);
     rig.poll_for(Duration::from_millis(20));
     server.join().unwrap();

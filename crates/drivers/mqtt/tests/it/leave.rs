@@ -40,10 +40,8 @@ fn until_sessions(broker: &Mosquitto, what: &str, wanted: impl Fn(i64) -> bool) 
 
 fn lasting(version: &str) -> Settings {
     Settings {
-        reliability: Some(Reliability::AtLeastOnce),
-        session: Some(Session::Durable),
         last_value: Some(true),
-        ..common::version(version)
+        ..durable(version, Reliability::AtLeastOnce)
     }
 }
 
@@ -54,8 +52,7 @@ fn fill(rig: &mut Rig) {
     rig.subscribe(stays, "trial/#");
     let gone = rig.named("gone");
     rig.subscribe(gone, "trial/#");
-    rig.fleet.disconnect(gone);
-    rig.until("closed", |s| s.closed.len() == 1);
+    rig.disconnect(gone);
     let will = Will {
         topic: "trial/will".into(),
         payload: b"gone".to_vec(),

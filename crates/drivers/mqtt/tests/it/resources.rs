@@ -1,9 +1,9 @@
 //! The client's own resources end, and a server's do.
 
-use pubgauge_driver::{Driver, Settings};
+use pubgauge_driver::Settings;
 use pubgauge_driver_mqtt::MqttDriver;
 use pubgauge_testbed::{SystemFile, Testbed};
-use pubgauge_testing::{Rig, config};
+use pubgauge_testing::Rig;
 
 pubgauge_testing::exhaustion_tests!(MqttDriver, "mqtt://127.0.0.1:{}");
 
@@ -17,12 +17,7 @@ fn mosquitto_runs_out_of_descriptors() {
     let scratch = tempfile::tempdir().unwrap();
     let testbed = Testbed::new().unwrap();
     let running = testbed.start(&system, None, scratch.path()).unwrap();
-    let mut rig = Rig {
-        fleet: MqttDriver
-            .open(config(running.target.clone(), Settings::default()))
-            .unwrap(),
-        seen: Default::default(),
-    };
+    let mut rig = Rig::open(&MqttDriver, running.target.clone(), Settings::default());
     for n in 0..50 {
         rig.fleet.connect(&Rig::spec(&format!("c{n}"))).unwrap();
         let heard = n + 1;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use common::peer::*;
 use common::*;
 use pubgauge_driver::*;
+use pubgauge_driver_mqtt::MqttDriver;
 use pubgauge_mqtt_codec::Publish as Sent;
 use pubgauge_mqtt_codec::{Disconnect, Packet, Property, QoS, Version};
 
@@ -20,11 +21,9 @@ fn failure(version: &str, answer: Vec<u8>) -> String {
         // Keeps the connection open until the client has had enough of it.
         let _ = peer.stream.read(&mut [0; 4096]);
     });
-    let mut rig = on(port, common::version(version));
-    rig.fleet.connect(&Rig::spec("c")).unwrap();
-    rig.until("failed", |s| !s.failed.is_empty());
+    let why = Rig::failure(&MqttDriver, target(port), common::version(version));
     server.join().unwrap();
-    rig.seen.failed.remove(0).1
+    why
 }
 
 #[test]
@@ -124,10 +123,8 @@ fn nobody_there_is_told_with_advice() {
     rig.fleet.reconnect(id).unwrap();
     rig.until("failed again", |s| s.failed.len() == 2);
     let topic = rig.fleet.advertise(id, "t").unwrap();
-    assert_eq!(
-        try_publish(&mut rig, id, topic, 0),
-        Publish::Refused(Refusal::NotConnected)
-    );
+    let refused = rig.try_publish(id, topic, 0, 16);
+    assert_eq!(refused, Publish::Refused(Refusal::NotConnected));
 }
 
 #[test]
@@ -189,14 +186,8 @@ fn wrong_packets_on_a_connection_in_use_end_it() {
             peer.raw(&sent);
             peer.until_closed();
         });
-        let mut rig = on(port, Settings::default());
-        rig.fleet.connect(&Rig::spec("c")).unwrap();
-        rig.until("failed", |s| !s.failed.is_empty());
-        assert!(
-            rig.seen.failed[0].1.contains(words),
-            "{bytes:02x?}: {:?}",
-            rig.seen.failed
-        );
+        let why = Rig::failure(&MqttDriver, target(port), Settings::default());
+        assert!(why.contains(words), "{bytes:02x?}: {why}");
         server.join().unwrap();
     }
 }
@@ -218,18 +209,9 @@ fn a_server_that_does_not_read_holds_the_publisher_back_or_has_it_drop() {
         let mut rig = on(port, settings);
         let c = rig.named("c");
         let topic = rig.fleet.advertise(c, "t").unwrap();
-        let (head, body) = (head(0), vec![0; 1000]);
         let mut accepted = 0;
         let answer = loop {
-            match rig.fleet.publish(
-                c,
-                topic,
-                Payload {
-                    head: &head,
-                    body: &body,
-                },
-                0,
-            ) {
+            match rig.try_publish(c, topic, 0, 1016) {
                 Publish::Accepted => accepted += 1,
                 other => break other,
             }
@@ -312,53 +294,10 @@ fn an_orderly_end_says_so() {
         let c = rig.named("c");
         let topic = rig.fleet.advertise(c, "t").unwrap();
         rig.publish(c, topic, 0, 16);
-        rig.fleet.disconnect(c);
-        rig.until("closed", |s| !s.closed.is_empty());
+        rig.disconnect(c);
         assert!(rig.seen.failed.is_empty());
         server.join().unwrap();
     }
-}
-
-/// However the bytes are cut, the messages are the same.
-#[test]
-fn packets_cut_anywhere_are_put_together() {
-    let mut wire = Vec::new();
-    for n in 0..200u64 {
-        let mut payload = head(n).to_vec();
-        payload.resize(16 + (n as usize * 37) % 3000, n as u8);
-        let message = Sent {
-            topic: "a/b",
-            payload: &payload,
-            ..Sent::default()
-        };
-        Packet::Publish(message)
-            .encode(Version::V5, &mut wire)
-            .unwrap();
-    }
-    let (port, server) = scripted(move |listener| {
-        let mut peer = Peer::accept(&listener, Version::V5);
-        peer.stream.set_nodelay(true).unwrap();
-        peer.welcome(false, &[]);
-        let mut step = 1;
-        let mut rest = &wire[..];
-        while !rest.is_empty() {
-            let (now, later) = rest.split_at(step.min(rest.len()));
-            peer.raw(now);
-            rest = later;
-            step = step * 7 % 5003 + 1;
-        }
-        peer.until_closed();
-    });
-    let mut rig = on(port, common::version("5"));
-    let c = rig.named("c");
-    rig.until("all delivered", |s| s.delivered == 200);
-    assert!(rig.sequences(c).into_iter().eq(0..200));
-    for m in &rig.seen.messages {
-        let n = sequence(&m.payload);
-        assert_eq!(m.payload.len(), 16 + (n as usize * 37) % 3000);
-    }
-    rig.fleet.abort(c);
-    server.join().unwrap();
 }
 
 /// What shows on a machine alone that is not busy with other things.

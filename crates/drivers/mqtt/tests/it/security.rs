@@ -4,14 +4,8 @@ use crate::common;
 
 use common::*;
 use pubgauge_driver::*;
-use pubgauge_testing::certificates::{Authority, SelfSigned};
-
-fn with(version: &str, reliability: Reliability) -> Settings {
-    Settings {
-        reliability: Some(reliability),
-        ..common::version(version)
-    }
-}
+use pubgauge_driver_mqtt::MqttDriver;
+use pubgauge_testing::certificates::Authority;
 
 #[test]
 fn user_name_and_password_are_checked() {
@@ -39,7 +33,7 @@ fn user_name_and_password_are_checked() {
             ),
             (login(None, None), "no user name and no password were given"),
         ] {
-            let why = failure(wrong, common::version(version));
+            let why = Rig::failure(&MqttDriver, wrong, common::version(version));
             assert!(why.contains("not authorized"), "{why}");
             assert!(
                 why.contains(what) && why.contains("PUBGAUGE_PASSWORD"),
@@ -48,14 +42,6 @@ fn user_name_and_password_are_checked() {
             assert!(!why.contains("wr0ng"), "no password in messages");
         }
     }
-}
-
-/// Why a client cannot connect.
-fn failure(target: Target, settings: Settings) -> String {
-    let mut rig = open(target, settings);
-    rig.fleet.connect(&Rig::spec("c")).unwrap();
-    rig.until("failed", |s| !s.failed.is_empty());
-    rig.seen.failed.remove(0).1
 }
 
 #[test]
@@ -67,16 +53,15 @@ fn tls_with_client_certificates() {
         "allow_anonymous true\ncafile {dir}/ca.pem\ncertfile {dir}/server.pem\nkeyfile {dir}/server.key\nrequire_certificate true"
     ));
     let secure = |tls: Tls, host: &str| Target {
-        endpoints: vec![format!("mqtts://{host}:{}", broker.port)],
         tls: Some(tls),
-        ..Target::default()
+        ..Target::at(format!("mqtts://{host}:{}", broker.port))
     };
     let ca = Tls {
         ca_file: full.ca_file.clone(),
         ..Tls::default()
     };
     for (version, host) in [("3.1.1", "127.0.0.1"), ("5", "localhost")] {
-        let settings = with(version, Reliability::AtLeastOnce);
+        let settings = reliable(version, Reliability::AtLeastOnce);
         let mut rig = open(secure(full.clone(), host), settings);
         let s = rig.named("s");
         rig.subscribe(s, "secret");
@@ -91,12 +76,11 @@ fn tls_with_client_certificates() {
         assert!(rig.sequences(s).into_iter().eq(0..501));
         assert_eq!(rig.seen.messages[500].payload.len(), 2 << 20);
         assert!(rig.fleet.wire_bytes().sent > 2 << 20);
-        rig.fleet.disconnect(p);
-        rig.until("closed", |s| s.closed.len() == 1);
+        rig.disconnect(p);
         rig.fleet.close(clock::monotonic_now() + SECOND);
     }
     // No client certificate; no trust; not TLS at all: told apart, and none of them hangs.
-    let failure = |target: Target| failure(target, Settings::default());
+    let failure = |target| Rig::failure(&MqttDriver, target, Settings::default());
     let why = failure(secure(ca.clone(), "127.0.0.1"));
     assert!(why.contains("certificate"), "{why}");
     let other = Authority::new();
@@ -127,52 +111,6 @@ fn tls_with_client_certificates() {
 }
 
 #[test]
-fn a_self_signed_server_is_trusted_where_it_is_named() {
-    for kind in SelfSigned::ALL {
-        let folder = tempfile::tempdir().unwrap();
-        let (pem, key) = kind.make(folder.path());
-        let broker = Mosquitto::with(&format!(
-            "allow_anonymous true\ncertfile {}\nkeyfile {}",
-            pem.display(),
-            key.display()
-        ));
-        let secure = |host: &str, tls: Tls| Target {
-            endpoints: vec![format!("mqtts://{host}:{}", broker.port)],
-            tls: Some(tls),
-            ..Target::default()
-        };
-        let named = Tls {
-            ca_file: Some(pem.clone()),
-            ..Tls::default()
-        };
-        open(secure("localhost", named.clone()), Settings::default()).named("c");
-        let insecure = Tls {
-            insecure: true,
-            ..Tls::default()
-        };
-        open(secure("127.0.0.1", insecure), Settings::default()).named("c");
-        // By an address that it is not for, and by whom nobody has named.
-        if kind != SelfSigned::EndEntity {
-            let why = failure(secure("127.0.0.1", named), Settings::default());
-            assert!(
-                why.contains("not for 127.0.0.1, but for localhost"),
-                "{why}"
-            );
-        }
-        let other = tempfile::tempdir().unwrap();
-        let stranger = Tls {
-            ca_file: Some(kind.make(other.path()).0),
-            ..Tls::default()
-        };
-        let why = failure(secure("localhost", stranger), Settings::default());
-        assert!(
-            why.contains("self-signed") && why.contains("hint: name the certificate itself: --ca"),
-            "{why}"
-        );
-    }
-}
-
-#[test]
 fn a_port_without_tls_is_told() {
     let broker = Mosquitto::start();
     let insecure = Tls {
@@ -180,11 +118,10 @@ fn a_port_without_tls_is_told() {
         ..Tls::default()
     };
     let target = Target {
-        endpoints: vec![format!("mqtts://localhost:{}", broker.port)],
         tls: Some(insecure),
-        ..Target::default()
+        ..Target::at(format!("mqtts://localhost:{}", broker.port))
     };
-    let why = failure(target, Settings::default());
+    let why = Rig::failure(&MqttDriver, target, Settings::default());
     assert!(why.contains("during the TLS handshake"), "{why}");
     assert!(
         why.contains("Without TLS the address begins with mqtt://"),
@@ -194,7 +131,6 @@ fn a_port_without_tls_is_told() {
 
 #[test]
 fn certificates_that_cannot_be_read_are_named() {
-    use pubgauge_driver_mqtt::MqttDriver;
     let folder = tempfile::tempdir().unwrap();
     let junk = folder.path().join("junk.pem");
     std::fs::write(&junk, "not a certificate").unwrap();
@@ -213,9 +149,8 @@ fn certificates_that_cannot_be_read_are_named() {
         },
     ] {
         let target = Target {
-            endpoints: vec!["mqtts://127.0.0.1:1".into()],
             tls: Some(tls),
-            ..Target::default()
+            ..Target::at("mqtts://127.0.0.1:1")
         };
         let opened = MqttDriver.open(config(target, Settings::default()));
         let error = opened.err().expect("it cannot be opened");

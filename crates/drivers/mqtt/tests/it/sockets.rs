@@ -7,53 +7,18 @@ use std::net::{SocketAddr, TcpListener};
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-use common::native;
-use pubgauge_driver::{
-    Acknowledgement, Change, ClientId, ClientSpec, Clock, Delivery, Driver, Events, Fleet,
-    FleetConfig, Settings, Target,
-};
-use pubgauge_driver_mqtt::MqttDriver;
+use common::{Rig, native, open};
+use pubgauge_driver::{ClientSpec, Settings, Target};
 use rustix::net::sockopt;
 
-struct Deaf;
-
-impl Events for Deaf {
-    fn arrived(&mut self) {}
-    fn delivered(&mut self, _: ClientId, _: Delivery<'_>) {}
-    fn acknowledged(&mut self, _: ClientId, _: u64, _: Acknowledgement) {}
-    fn changed(&mut self, _: ClientId, _: Change) {}
-}
-
-fn fleet(endpoint: String, settings: &Settings) -> Box<dyn Fleet> {
-    MqttDriver
-        .open(FleetConfig {
-            target: Target {
-                endpoints: vec![endpoint],
-                ..Target::default()
-            },
-            settings: settings.clone(),
-            clock: Clock::Monotonic,
-            max_payload: 64,
-            clients: 3,
-            worker: 0,
-        })
-        .unwrap()
-}
+/// In which connections are made and CONNECT is on its way.
+const MOMENT: Duration = Duration::from_millis(100);
 
 fn client(name: &str, publishes: bool, subscribes: bool) -> ClientSpec {
     ClientSpec {
-        name: name.into(),
         publishes,
         subscribes,
-        ..ClientSpec::default()
-    }
-}
-
-/// Polls for a moment, so that connections are made and CONNECT is on its way.
-fn poll(fleet: &mut dyn Fleet) {
-    let until = Clock::Monotonic.now() + 100_000_000;
-    while Clock::Monotonic.now() < until {
-        fleet.poll(until, &mut Deaf).unwrap();
+        ..Rig::spec(name)
     }
 }
 
@@ -78,22 +43,25 @@ fn publishers_and_subscribers_have_ports_of_their_own() {
         format!("mqtt://127.0.0.1:{first},{second}"),
         format!("mqtt://127.0.0.1:{first},127.0.0.1:{second}"),
     ] {
-        let mut fleet = fleet(endpoint, &common::version("3.1.1"));
-        fleet.connect(&client("subscriber", false, true)).unwrap();
-        fleet.connect(&client("publisher", true, false)).unwrap();
-        poll(&mut *fleet);
+        let mut rig = open(Target::at(endpoint), common::version("3.1.1"));
+        for spec in [
+            client("subscriber", false, true),
+            client("publisher", true, false),
+        ] {
+            rig.fleet.connect(&spec).unwrap();
+        }
+        rig.poll_for(MOMENT);
         assert_eq!(who(&listeners[0]), "publisher");
         assert_eq!(who(&listeners[1]), "subscriber");
         // One connection is to one place.
-        fleet.connect(&client("both", true, true)).unwrap();
-        poll(&mut *fleet);
+        rig.fleet.connect(&client("both", true, true)).unwrap();
+        rig.poll_for(MOMENT);
         assert_eq!(who(&listeners[0]), "both");
-        let error = fleet
-            .connect(&ClientSpec {
-                endpoint: 1,
-                ..client("x", true, false)
-            })
-            .unwrap_err();
+        let elsewhere = ClientSpec {
+            endpoint: 1,
+            ..client("x", true, false)
+        };
+        let error = rig.fleet.connect(&elsewhere).unwrap_err();
         assert!(error.to_string().contains("there are 1"), "{error}");
     }
 }
@@ -126,9 +94,9 @@ fn socket_options_reach_the_socket() {
     let of = |settings: &Settings| {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let peer = listener.local_addr().unwrap();
-        let mut fleet = fleet(format!("mqtt://{peer}"), settings);
-        fleet.connect(&client("c", true, false)).unwrap();
-        poll(&mut *fleet);
+        let mut rig = open(Target::at(format!("mqtt://{peer}")), settings.clone());
+        rig.fleet.connect(&client("c", true, false)).unwrap();
+        rig.poll_for(MOMENT);
         options_of_connection_to(peer)
     };
     let mut settings = Settings::default();

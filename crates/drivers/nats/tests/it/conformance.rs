@@ -1,13 +1,11 @@
-//! The seam's conformance suite on a private nats-server, shares of a queue group, sizes, and TLS after INFO.
+//! The seam's conformance suite on a private nats-server, what is refused, and TLS after INFO.
 
 use std::io::{Read, Write};
-use std::net::TcpListener;
-use std::thread;
 
-use pubgauge_driver::{Batching, Refusal, Secret, Settings, Subscription, Target, Tls};
+use pubgauge_driver::{Batching, Publish, Refusal, Secret, Settings, Subscription, Target, Tls};
 use pubgauge_driver_nats::NatsDriver;
 use pubgauge_testing::certificates::SelfSigned;
-use pubgauge_testing::{Rig, Server, conforms_with_kill, system};
+use pubgauge_testing::{Rig, Server, conforms_with_kill, scripted, system};
 
 /// A private server with these lines added to its configuration.
 fn start(lines: &str) -> Server {
@@ -25,10 +23,7 @@ fn rig(target: Target) -> Rig {
 
 /// Why a client cannot connect.
 fn failure(target: Target) -> String {
-    let mut rig = rig(target);
-    rig.fleet.connect(&Rig::spec("c")).unwrap();
-    rig.until("failed", |s| !s.failed.is_empty());
-    rig.seen.failed.remove(0).1
+    Rig::failure(&NatsDriver, target, Settings::default())
 }
 
 #[test]
@@ -43,52 +38,13 @@ fn core_nats_conforms_without_batching() {
 }
 
 #[test]
-fn members_of_a_queue_group_share() {
+fn a_message_above_the_servers_limit_is_refused() {
     let server = start("");
     let mut rig = rig(server.target.clone());
-    let members = ["a", "b"].map(|name| rig.named(name));
-    for member in members {
-        rig.subscribe_shared(member, "work/+", Some("a group"));
-    }
     let publisher = rig.named_publisher("p");
-    let topic = rig.fleet.advertise(publisher, "work/1").unwrap();
-    for n in 0..200 {
-        rig.publish(publisher, topic, n, 64);
-    }
-    rig.until("all", |s| s.messages.len() == 200);
-    let shares = members.map(|member| rig.sequences(member).len());
-    assert!(shares.iter().all(|share| *share > 20), "{shares:?}");
-    let mut all = members.map(|member| rig.sequences(member)).concat();
-    all.sort_unstable();
-    assert_eq!(all, (0..200).collect::<Vec<u64>>());
-}
-
-#[test]
-fn large_messages_come_whole_and_larger_ones_are_refused() {
-    let server = start("");
-    let mut rig = rig(server.target.clone());
-    let subscriber = rig.named("s");
-    rig.subscribe(subscriber, "a/b.c");
-    let publisher = rig.named_publisher("p");
-    let topic = rig.fleet.advertise(publisher, "a/b.c").unwrap();
-    for (n, len) in [(0, 3 << 20), (1, 100), (2, 300 << 10)] {
-        rig.publish(publisher, topic, n, len);
-    }
-    rig.until("all", |s| s.messages.len() == 3);
-    assert_eq!(rig.sequences(subscriber), [0, 1, 2]);
-    assert_eq!(rig.seen.messages[0].topic, "a/b.c");
-    let lengths: Vec<usize> = rig.seen.messages.iter().map(|m| m.payload.len()).collect();
-    assert_eq!(lengths, [3 << 20, 100, 300 << 10]);
-    let body = vec![0; 9 << 20];
-    let payload = pubgauge_driver::Payload {
-        head: &pubgauge_testing::head(3),
-        body: &body,
-    };
-    let refused = rig.fleet.publish(publisher, topic, payload, 0);
-    assert_eq!(
-        refused,
-        pubgauge_driver::Publish::Refused(Refusal::TooLarge)
-    );
+    let topic = rig.fleet.advertise(publisher, "a").unwrap();
+    let refused = rig.try_publish(publisher, topic, 0, 9 << 20);
+    assert_eq!(refused, Publish::Refused(Refusal::TooLarge));
 }
 
 #[test]
@@ -103,10 +59,8 @@ fn logins_and_permissions_are_told_in_words() {
     };
     let mut allowed = rig(login("meter", Some("right")));
     let client = allowed.named("c");
-    let filters = ["closed/a", "open/a"];
-    for filter in filters {
-        let (filter, group) = (filter.to_owned(), None);
-        let subscription = Subscription { filter, group };
+    for filter in ["closed/a", "open/a"] {
+        let subscription = Subscription::to(filter);
         allowed.fleet.subscribe(client, &subscription).unwrap();
     }
     allowed.until("both", |s| s.subscribed.len() + s.refused.len() == 2);
@@ -148,23 +102,24 @@ fn tls_begins_after_info() {
     let server = start(&format!(
         "tls {{ cert_file: {certificate:?}, key_file: {key:?} }}\n"
     ));
+    let endpoint = |of: &Server| of.target.endpoints[0].replace("nats://", "nats+tls://");
     let secure = Target {
-        endpoints: vec![server.target.endpoints[0].replace("nats://", "nats+tls://")],
         tls: Some(Tls {
             ca_file: Some(certificate),
             ..Tls::default()
         }),
-        ..server.target.clone()
+        ..Target::at(endpoint(&server))
     };
     let mut encrypted = rig(secure.clone());
     let subscriber = encrypted.named("s");
-    encrypted.subscribe(subscriber, "a");
+    encrypted.subscribe(subscriber, "a/b.c");
     let publisher = encrypted.named_publisher("p");
-    let topic = encrypted.fleet.advertise(publisher, "a").unwrap();
+    let topic = encrypted.fleet.advertise(publisher, "a/b.c").unwrap();
     for n in 0..100 {
         encrypted.publish(publisher, topic, n, 20_000);
     }
     encrypted.until("all", |s| s.messages.len() == 100);
+    assert_eq!(encrypted.seen.messages[0].topic, "a/b.c");
     assert_eq!(
         encrypted.sequences(subscriber),
         (0..100).collect::<Vec<u64>>()
@@ -181,35 +136,31 @@ fn tls_begins_after_info() {
     };
     assert!(failure(untrusted).contains("TLS failed"));
     let plain = start("");
-    let endpoint = plain.target.endpoints[0].replace("nats://", "nats+tls://");
     let without = Target {
-        endpoints: vec![endpoint],
         tls: Some(Tls {
             insecure: true,
             ..Tls::default()
         }),
-        ..plain.target.clone()
+        ..Target::at(endpoint(&plain))
     };
     assert!(failure(without).contains("has no TLS"));
 }
 
 #[test]
 fn what_comes_between_info_and_tls_is_not_believed() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (port, server) = scripted(|listener| {
+        let (mut stream, _) = listener.accept().unwrap();
+        let words = b"INFO {\"max_payload\":9,\"tls_required\":true}\r\nPONG\r\n";
+        stream.write_all(words).unwrap();
+        let _ = stream.read_to_end(&mut Vec::new());
+    });
     let target = Target {
-        endpoints: vec![format!("nats+tls://{}", listener.local_addr().unwrap())],
         tls: Some(Tls {
             insecure: true,
             ..Tls::default()
         }),
-        ..Target::default()
+        ..Target::at(format!("nats+tls://127.0.0.1:{port}"))
     };
-    let server = thread::spawn(move || {
-        let (mut stream, _) = listener.accept().unwrap();
-        let words = b"INFO {\"max_payload\":9,\"tls_required\":true}\r\nPONG\r\n";
-        stream.write_all(words).unwrap();
-        stream.read_to_end(&mut Vec::new())
-    });
     assert!(failure(target).contains("data between INFO and TLS"));
-    drop(server.join().unwrap());
+    server.join().unwrap();
 }

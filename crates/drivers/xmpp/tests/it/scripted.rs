@@ -3,11 +3,14 @@
 use crate::common;
 
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
-use common::{Rig, native, payload, text};
-use pubgauge_driver::{Acknowledgement, Change, Publish, Secret, Settings, Target};
+use common::text;
+use pubgauge_driver::{Acknowledgement, OnFull, Publish, Refusal, Secret, Settings, Target, Tls};
+use pubgauge_driver_xmpp::XmppDriver;
+use pubgauge_testing::{Rig, free_port, scripted};
 
 const HEADER: &str = "<?xml version='1.0'?><stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' id='1' from='localhost' version='1.0'>";
 const LOGIN: &str = "<stream:features><mechanisms xmlns='urn:ietf:params:xml:ns:xmpp-sasl'><mechanism>PLAIN</mechanism></mechanisms></stream:features>";
@@ -69,9 +72,7 @@ impl Peer {
 
 /// A server that does `what` with its first client.
 fn server(what: impl FnOnce(&mut Peer) + Send + 'static) -> (Target, JoinHandle<()>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    let thread = std::thread::spawn(move || {
+    let (port, thread) = scripted(move |listener| {
         let (stream, _) = listener.accept().unwrap();
         let mut peer = Peer {
             stream,
@@ -80,10 +81,9 @@ fn server(what: impl FnOnce(&mut Peer) + Send + 'static) -> (Target, JoinHandle<
         what(&mut peer);
     });
     let target = Target {
-        endpoints: vec![format!("xmpp://127.0.0.1:{port}/localhost")],
         username: Some("u".into()),
         password: Some(Secret::new("p")),
-        ..Target::default()
+        ..Target::at(format!("xmpp://127.0.0.1:{port}/localhost"))
     };
     (target, thread)
 }
@@ -101,20 +101,14 @@ fn failure(scheme: &str, says: &[&str]) -> String {
     });
     target.endpoints[0] = target.endpoints[0].replace("xmpp://", scheme);
     if scheme != "xmpp://" {
-        target.tls = Some(pubgauge_driver::Tls {
+        target.tls = Some(Tls {
             ca_file: Some(authority()),
-            ..Default::default()
+            ..Tls::default()
         });
     }
-    let mut rig = Rig::open(&target, &Settings::default());
-    let client = rig.begin("c", false);
-    let change = rig.change(client);
-    drop(rig);
+    let why = Rig::failure(&XmppDriver, target, Settings::default());
     thread.join().unwrap();
-    match change {
-        Change::Failed(failure) => failure.why,
-        other => panic!("{other:?}"),
-    }
+    why
 }
 
 /// A certificate that signs nothing, so that TLS can be set up.
@@ -270,18 +264,18 @@ fn items_are_counted_and_not_stanzas() {
         for n in (1..).take_while(|n| *n < 60) {
             let (now, later) = rest.split_at(n.min(rest.len()));
             peer.stream.write_all(now).unwrap();
-            std::thread::sleep(std::time::Duration::from_micros(300));
+            std::thread::sleep(Duration::from_micros(300));
             rest = later;
         }
         assert!(rest.is_empty());
         peer.hold();
     });
-    let mut rig = Rig::open(&target, &Settings::default());
-    let client = rig.connect("c", true);
+    let mut rig = Rig::open(&XmppDriver, target, Settings::default());
+    let client = rig.named_subscriber("c");
     rig.subscribe(client, "t");
-    rig.until("three items", |seen| seen.delivered.len() == 3);
-    rig.wait(100);
-    let got: Vec<_> = rig.seen.delivered.iter().map(text).collect();
+    rig.until("three items", |seen| seen.delivered == 3);
+    rig.poll_for(Duration::from_millis(100));
+    let got: Vec<_> = rig.seen.messages.iter().map(text).collect();
     assert_eq!(got, [b"1", b"2", b"3"]);
     rig.fleet.abort(client);
     thread.join().unwrap();
@@ -315,11 +309,11 @@ fn answers_come_in_any_order_and_errors_are_rejections() {
         peer.expect("id='q2'><error");
         peer.hold();
     });
-    let mut rig = Rig::open(&target, &Settings::default());
-    let client = rig.connect("c", false);
-    let topic = rig.advertise(client, "t");
+    let mut rig = Rig::open(&XmppDriver, target, Settings::default());
+    let client = rig.named_publisher("c");
+    let topic = rig.fleet.advertise(client, "t").unwrap();
     for tag in 0..3 {
-        rig.publish(client, topic, b"x", tag);
+        rig.publish(client, topic, tag, 64);
     }
     rig.until("three answers", |seen| seen.acknowledged.len() == 3);
     let answers: Vec<_> = rig
@@ -337,7 +331,7 @@ fn answers_come_in_any_order_and_errors_are_rejections() {
         ]
     );
     assert_eq!(rig.fleet.unsettled(), 0);
-    rig.wait(100);
+    rig.poll_for(Duration::from_millis(100));
     rig.fleet.abort(client);
     thread.join().unwrap();
 }
@@ -357,13 +351,8 @@ fn a_stanza_without_end_is_bounded() {
         }
         assert!(sent < 64, "the client took 64 MiB");
     });
-    let mut rig = Rig::open(&target, &Settings::default());
-    let client = rig.connect("c", true);
-    let change = rig.change(client);
-    assert!(
-        matches!(&change, Change::Failed(failure) if failure.why.contains("stanza of more than")),
-        "{change:?}"
-    );
+    let why = Rig::failure(&XmppDriver, target, Settings::default());
+    assert!(why.contains("stanza of more than"), "{why}");
     thread.join().unwrap();
 }
 
@@ -378,13 +367,22 @@ fn a_silent_server_is_given_up() {
         keep_alive_s: Some(1),
         ..Settings::default()
     };
-    let mut rig = Rig::open(&target, &settings);
-    let client = rig.connect("c", true);
-    let change = rig.change(client);
-    assert!(
-        matches!(&change, Change::Failed(failure) if failure.why.contains("no sign of life")),
-        "{change:?}"
-    );
+    let why = Rig::failure(&XmppDriver, target, settings);
+    assert!(why.contains("no sign of life"), "{why}");
+    thread.join().unwrap();
+}
+
+#[test]
+fn a_server_that_is_gone_is_told_with_advice() {
+    let (target, thread) = server(Peer::log_in);
+    let mut rig = Rig::open(&XmppDriver, target, Settings::default());
+    let client = rig.named_publisher("c");
+    rig.until("failed", |seen| !seen.failed.is_empty());
+    let why = &rig.seen.failed[0].1;
+    assert!(why.contains("hint"), "{why}");
+    let topic = rig.fleet.advertise(client, "t").unwrap();
+    let refused = Publish::Refused(Refusal::NotConnected);
+    assert_eq!(rig.try_publish(client, topic, 0, 64), refused);
     thread.join().unwrap();
 }
 
@@ -398,18 +396,19 @@ fn a_full_queue_drops_where_that_is_wanted() {
         peer.hold();
     });
     let settings = Settings {
-        on_full: Some(pubgauge_driver::OnFull::Drop),
+        on_full: Some(OnFull::Drop),
         in_flight: Some(2),
         ..Settings::default()
     };
-    let mut rig = Rig::open(&target, &settings);
-    let client = rig.connect("c", false);
-    let topic = rig.advertise(client, "t");
+    let mut rig = Rig::open(&XmppDriver, target, settings);
+    let client = rig.named_publisher("c");
+    let topic = rig.fleet.advertise(client, "t").unwrap();
     for tag in 0..2 {
-        rig.publish(client, topic, b"x", tag);
+        rig.publish(client, topic, tag, 64);
     }
-    let dropped = Publish::Refused(pubgauge_driver::Refusal::Dropped);
-    assert_eq!(rig.fleet.publish(client, topic, payload(b"x"), 2), dropped);
+    let dropped = Publish::Refused(Refusal::Dropped);
+    assert_eq!(rig.try_publish(client, topic, 2, 64), dropped);
+    assert_eq!(rig.fleet.unsettled(), 2);
     rig.fleet.abort(client);
     assert_eq!(rig.fleet.unsettled(), 0);
     thread.join().unwrap();
@@ -417,19 +416,7 @@ fn a_full_queue_drops_where_that_is_wanted() {
 
 #[test]
 fn nobody_there_is_told_with_advice() {
-    let port = {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        listener.local_addr().unwrap().port()
-    };
-    let target = Target {
-        endpoints: vec![format!("xmpp://127.0.0.1:{port}")],
-        ..Target::default()
-    };
-    let mut rig = Rig::open(&target, &native(&[]));
-    let client = rig.begin("c", false);
-    let change = rig.change(client);
-    assert!(
-        matches!(&change, Change::Failed(failure) if failure.why.contains("refused") && failure.why.contains("hint")),
-        "{change:?}"
-    );
+    let target = Target::at(format!("xmpp://127.0.0.1:{}", free_port()));
+    let why = Rig::failure(&XmppDriver, target, Settings::default());
+    assert!(why.contains("refused") && why.contains("hint"), "{why}");
 }

@@ -5,6 +5,7 @@ use crate::common;
 use common::*;
 use pubgauge_driver::{Change, ClientId, Driver, Publish, Refusal, Settings, Target};
 use pubgauge_driver_zeromq::{ForwarderAddress, ForwarderOptions, ZeromqDriver, forwarder};
+use pubgauge_testing::{config, free_port, scripted};
 use serde_json::json;
 
 /// Waits for a failure of the subscriber and returns its words.
@@ -34,19 +35,13 @@ fn hear_each_other(rig: &mut Rig, a: ClientId, b: ClientId) {
     panic!("{:?}", rig.seen.seen);
 }
 
-/// A port on which nobody listens (one that was free a moment ago).
-fn dead_port() -> u16 {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port()
-}
-
 #[test]
 fn a_publisher_that_is_not_there() {
     let scratch = scratch();
     let driver = ZeromqDriver;
     let mut rig = Rig::open(driver, Settings::default(), direct(&scratch), 0);
     for address in [
-        format!("tcp://127.0.0.1:{}", dead_port()),
+        format!("tcp://127.0.0.1:{}", free_port()),
         format!("ipc://{}/none", scratch.path().display()),
     ] {
         let id = rig
@@ -78,9 +73,7 @@ fn a_listener_that_says_nothing_is_given_up_in_time() {
 
 #[test]
 fn a_listener_that_speaks_something_else() {
-    let other = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = format!("tcp://{}", other.local_addr().unwrap());
-    std::thread::spawn(move || {
+    let (port, _) = scripted(|other| {
         use std::io::Write;
         while let Ok((mut stream, _)) = other.accept() {
             let _ =
@@ -88,6 +81,7 @@ fn a_listener_that_speaks_something_else() {
             std::thread::sleep(std::time::Duration::from_secs(1));
         }
     });
+    let address = format!("tcp://127.0.0.1:{port}");
     let scratch = scratch();
     let settings = settings(json!({"native": {"zeromq": {"handshake-ms": 300}}}));
     let mut rig = Rig::open(ZeromqDriver, settings, direct(&scratch), 0);
@@ -148,8 +142,8 @@ fn restart(settings: Settings) {
     for round in 0..3u32 {
         if round == 2 {
             pair.publishing.fleet.disconnect(from);
-            pair.publishing
-                .poll_until(60 * SECOND, |s| s.has(from, |c| *c == Change::Closed));
+            let closed = |c: &Change| *c == Change::Closed;
+            pair.publishing.await_change(from, closed);
         } else {
             pair.publishing.fleet.abort(from);
         }
@@ -273,16 +267,16 @@ fn losing_one_of_two_publishers_keeps_the_other() {
 fn a_forwarder_ends_and_comes_back() {
     let driver = ZeromqDriver;
     let settings = Settings::default();
-    let mut running = RunningForwarder::tcp(&settings);
+    let running = tcp_forwarder(&settings);
     let address = running.address.clone();
-    let mut pair = Pair::open(driver, &settings, &running.target());
+    let mut pair = Pair::open(driver, &settings, &through(&running));
     let (from, to) = (pair.from, pair.to);
     running.stop();
     assert!(failure(&mut pair.publishing, from).contains("forwarder"));
     assert!(failure(&mut pair.subscribing, to).contains("forwarder"));
     let refused = pair.publishing.publish(from, pair.topic, 1, 0, 64);
     assert_eq!(refused, Publish::Refused(Refusal::NotConnected));
-    let _again = RunningForwarder::start(address, &settings);
+    let _again = forwarder_at(address, &settings);
     pair.publishing.fleet.reconnect(from).unwrap();
     pair.publishing.connected(from);
     pair.subscribing.fleet.reconnect(to).unwrap();
@@ -310,9 +304,9 @@ fn a_forwarder_says_what_stands_against_it() {
 #[test]
 fn a_client_that_publishes_and_subscribes_through_a_forwarder() {
     let settings = Settings::default();
-    let running = RunningForwarder::tcp(&settings);
+    let running = tcp_forwarder(&settings);
     let driver = ZeromqDriver;
-    let mut rig = Rig::open(driver, settings, running.target(), 0);
+    let mut rig = Rig::open(driver, settings, through(&running), 0);
     let both = pubgauge_driver::ClientSpec {
         publishes: true,
         ..subscriber("both", &[])
@@ -326,10 +320,10 @@ fn a_client_that_publishes_and_subscribes_through_a_forwarder() {
 fn many_clients_in_one_fleet() {
     const CLIENTS: u32 = 60;
     let settings = Settings::default();
-    let running = RunningForwarder::tcp(&settings);
+    let running = tcp_forwarder(&settings);
     let driver = ZeromqDriver;
-    let mut publishing = Rig::open(driver, settings.clone(), running.target(), 0);
-    let mut subscribing = Rig::open(driver, settings, running.target(), 1);
+    let mut publishing = Rig::open(driver, settings.clone(), through(&running), 0);
+    let mut subscribing = Rig::open(driver, settings, through(&running), 1);
     let (to, _) = subscribing.connect(&subscriber("s", &[]));
     subscribing.subscribe(to, "#");
     let ids: Vec<_> = (0..CLIENTS)
@@ -381,17 +375,9 @@ fn what_zeromq_does_not_have_is_refused_where_it_is_asked_for() {
     let driver = ZeromqDriver;
     let mut rig = Rig::open(driver, Settings::default(), direct(&scratch), 0);
     let (id, _) = rig.connect(&subscriber("s", &[]));
-    let group = pubgauge_driver::Subscription {
-        filter: "a".into(),
-        group: Some("g".into()),
-    };
-    assert!(
-        rig.fleet
-            .subscribe(id, &group)
-            .unwrap_err()
-            .to_string()
-            .contains("group")
-    );
+    let group = subscription("a").of_group("g");
+    let refused = rig.fleet.subscribe(id, &group).unwrap_err();
+    assert!(refused.to_string().contains("group"), "{refused}");
     let plus = rig.fleet.subscribe(id, &subscription("a/+")).unwrap_err();
     assert!(plus.to_string().contains("prefixes"), "{plus}");
     let will = pubgauge_driver::ClientSpec {
@@ -413,25 +399,10 @@ fn what_zeromq_does_not_have_is_refused_where_it_is_asked_for() {
 
 #[test]
 fn endpoints_must_be_forwarders() {
-    let open = |endpoints: Vec<String>| {
-        let config = pubgauge_driver::FleetConfig {
-            target: Target {
-                endpoints,
-                ..Target::default()
-            },
-            settings: Settings::default(),
-            clock: pubgauge_driver::Clock::Monotonic,
-            max_payload: 64,
-            clients: 1,
-            worker: 0,
-        };
-        ZeromqDriver
-            .open(config)
-            .err()
-            .expect("refused")
-            .to_string()
-    };
-    assert!(open(vec!["mqtt://127.0.0.1:1883".into()]).contains("mqtt://127.0.0.1:1883"));
+    let other = Target::at("mqtt://127.0.0.1:1883");
+    let opened = ZeromqDriver.open(config(other, Settings::default()));
+    let error = opened.err().expect("refused").to_string();
+    assert!(error.contains("mqtt://127.0.0.1:1883"), "{error}");
 }
 
 #[test]

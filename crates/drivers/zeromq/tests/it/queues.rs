@@ -284,23 +284,16 @@ fn a_receiver_that_goes_leaves_the_rest_to_the_others() {
 #[test]
 fn what_a_queue_cannot_be_is_refused() {
     let target = Target::default();
-    let subscribe = |filter: &str, group: Option<&str>| {
-        let subscription = Subscription {
-            filter: filter.into(),
-            group: group.map(str::to_owned),
-        };
+    let check = |subscription: Subscription| {
         ZeromqDriver.check_subscription(&point_to_point(), &target, &subscription)
     };
     for wildcard in ["a/#", "+/b", "#"] {
-        let why = subscribe(wildcard, None).unwrap_err().to_string();
+        let why = check(Subscription::to(wildcard)).unwrap_err().to_string();
         assert!(why.contains("names its topic"), "{why}");
     }
     // Receivers share in any case.
-    assert!(subscribe("a/b", Some("g")).is_ok());
-    let forwarder = Target {
-        endpoints: vec!["zmq-forwarder+tcp://127.0.0.1:1,2".into()],
-        ..Target::default()
-    };
+    assert!(check(Subscription::to("a/b").of_group("g")).is_ok());
+    let forwarder = Target::at("zmq-forwarder+tcp://127.0.0.1:1,2");
     let refused = ZeromqDriver
         .resolve(&point_to_point(), &forwarder)
         .unwrap_err();

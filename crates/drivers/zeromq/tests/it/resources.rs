@@ -189,10 +189,10 @@ fn clients_take_what_was_said() {
         compare("publish-subscribe", &direct(&scratch));
         compare("point-to-point", &direct(&scratch));
         let files = count("fd");
-        let mut forwarder = RunningForwarder::tcp(&impatient("publish-subscribe"));
+        let forwarder = tcp_forwarder(&impatient("publish-subscribe"));
         // Mailboxes and epolls of its context, two bound sockets.
         await_files(files + 8 + 6, "a forwarder");
-        compare("publish-subscribe", &forwarder.target());
+        compare("publish-subscribe", &through(&forwarder));
         forwarder.stop();
     });
 }
@@ -236,7 +236,7 @@ fn a_forwarder_runs_out_of_descriptors() {
     let settings = impatient("publish-subscribe");
     if std::env::var_os(SERVE).is_some() {
         leave_files(20);
-        let forwarder = RunningForwarder::tcp(&settings);
+        let forwarder = tcp_forwarder(&settings);
         println!("serves {}", forwarder.address);
         std::io::stdout().flush().unwrap();
         // Until the other end of standard input is closed.
@@ -256,11 +256,7 @@ fn a_forwarder_runs_out_of_descriptors() {
         .map_while(Result::ok)
         .find_map(|line| Some(line.split_once("serves ")?.1.to_owned()))
         .expect("serves");
-    let target = Target {
-        endpoints: vec![address],
-        ..Target::default()
-    };
-    let mut rig = Rig::open(ZeromqDriver, settings, target, 0);
+    let mut rig = Rig::open(ZeromqDriver, settings, Target::at(address), 0);
     let failure = (0..100).find_map(|n| {
         let spec = subscriber(&format!("s{n}"), &[]);
         let id = rig.fleet.connect(&spec).expect("begins");

@@ -93,8 +93,7 @@ fn waiting_messages_go_out_together() {
     const COUNT: u32 = 5000;
     let _one = ONE.lock().unwrap();
     let scratch = scratch();
-    let settings: Settings =
-        serde_json::from_value(json!({"queue-limit": 10_000, "batching": "adaptive"})).unwrap();
+    let settings = settings(json!({"queue-limit": 10_000, "batching": "adaptive"}));
     let mut pair = Pair::open(ZeromqDriver, &settings, &direct(&scratch));
     let before = segments();
     // One by one, each on its way before the next: a segment for each.

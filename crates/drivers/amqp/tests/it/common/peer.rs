@@ -1,8 +1,7 @@
 //! Servers that follow a script.
 
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::thread::JoinHandle;
+use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
 use pubgauge_driver_amqp::codec::method::*;
@@ -220,11 +219,4 @@ pub fn confirm(number: u64, multiple: bool) -> Method<'static> {
         bits: u8::from(multiple),
         ..BasicAck::default()
     })
-}
-
-/// Runs a script on a port of its own.
-pub fn scripted(script: impl FnOnce(TcpListener) + Send + 'static) -> (u16, JoinHandle<()>) {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    let port = listener.local_addr().unwrap().port();
-    (port, std::thread::spawn(move || script(listener)))
 }

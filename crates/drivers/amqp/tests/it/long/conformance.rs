@@ -23,7 +23,12 @@ fn ways() -> Vec<Settings> {
             session: Some(Session::Durable),
             ..at(Reliability::AtLeastOnce)
         },
-        native(at(Reliability::AtLeastOnce), "transactions", 50.into()),
+        // And the shortest frames, so that larger sizes take several.
+        native(
+            native(at(Reliability::AtLeastOnce), "transactions", 50.into()),
+            "frame-max-bytes",
+            4096.into(),
+        ),
     ]
 }
 

@@ -34,8 +34,7 @@ fn counts_are_those_of_the_server() {
     let mut rig = rabbit.rig(durable());
     let subscriber = rig.named("counted");
     rig.subscribe(subscriber, "counts/#");
-    rig.fleet.disconnect(subscriber);
-    rig.until("closed", |s| !s.closed.is_empty());
+    rig.disconnect(subscriber);
     let publisher = rig.named("counting");
     let topic = rig.fleet.advertise(publisher, "counts/a").unwrap();
     for n in 0..5000 {
@@ -139,17 +138,11 @@ fn transactions_publish_at_their_commit() {
     let client = rig.named("tx");
     rig.subscribe(client, "tx/a");
     let topic = rig.fleet.advertise(client, "tx/a").unwrap();
-    let head = head(0);
-    let payload = Payload {
-        head: &head,
-        body: &[],
-    };
-    let publish = |rig: &mut Rig, n| rig.fleet.publish(client, topic, payload, n);
     // A whole transaction, and nothing goes in between it and its answer.
     for n in 0..100 {
-        assert_eq!(publish(&mut rig, n), Publish::Accepted);
+        assert_eq!(rig.try_publish(client, topic, n, 16), Publish::Accepted);
     }
-    assert_eq!(publish(&mut rig, 100), Publish::Blocked);
+    assert_eq!(rig.try_publish(client, topic, 100, 16), Publish::Blocked);
     assert_eq!(rig.fleet.unsettled(), 100);
     rig.until("the commit", |s| {
         s.acknowledged.len() == 100 && !s.writable.is_empty()
@@ -157,7 +150,7 @@ fn transactions_publish_at_their_commit() {
     rig.until("its messages", |s| s.messages.len() == 100);
     // Part of one, which ends when there is nothing due.
     for n in 100..130 {
-        assert_eq!(publish(&mut rig, n), Publish::Accepted);
+        assert_eq!(rig.try_publish(client, topic, n, 16), Publish::Accepted);
     }
     rig.until("the rest", |s| {
         s.acknowledged.len() == 130 && s.messages.len() == 130
@@ -182,8 +175,7 @@ fn what_a_full_queue_rejects_is_told() {
     let mut rig = rabbit.rig(settings);
     let subscriber = rig.named("full");
     rig.subscribe(subscriber, "full/a");
-    rig.fleet.disconnect(subscriber);
-    rig.until("closed", |s| !s.closed.is_empty());
+    rig.disconnect(subscriber);
     let publisher = rig.named("filling");
     let topic = rig.fleet.advertise(publisher, "full/a").unwrap();
     for n in 0..50 {
@@ -215,8 +207,7 @@ fn conflation_keeps_the_newest() {
     });
     let subscriber = rig.named("conflated");
     rig.subscribe(subscriber, "conflate/a");
-    rig.fleet.disconnect(subscriber);
-    rig.until("closed", |s| !s.closed.is_empty());
+    rig.disconnect(subscriber);
     let publisher = rig.named("conflating");
     let topic = rig.fleet.advertise(publisher, "conflate/a").unwrap();
     for n in 0..20 {
@@ -290,15 +281,9 @@ fn a_server_short_of_memory_holds_publishers_back() {
     let client = rig.named("held");
     let topic = rig.fleet.advertise(client, "held/a").unwrap();
     rig.publish(client, topic, 0, 64);
-    let head = head(1);
-    let payload = Payload {
-        head: &head,
-        body: &[],
-    };
-    let blocked = |rig: &mut Rig| rig.fleet.publish(client, topic, payload, 1) == Publish::Blocked;
     // connection.blocked comes after the first message; before, those that follow are accepted.
     let end = clock::monotonic_now() + 60 * SECOND;
-    while !blocked(&mut rig) {
+    while rig.try_publish(client, topic, 1, 64) != Publish::Blocked {
         assert!(clock::monotonic_now() < end, "never blocked");
         rig.poll_for(Duration::from_millis(20));
     }
@@ -333,17 +318,13 @@ fn a_queue_with_other_properties_is_told() {
     let mut first = rabbit.rig(durable());
     let client = first.named("other");
     first.subscribe(client, "other/a");
-    first.fleet.disconnect(client);
-    first.until("closed", |s| s.closed.len() == 1);
+    first.disconnect(client);
     // The session is there, so it is resumed; to subscribe again with other settings is refused.
     let mut second = rabbit.rig(Settings {
         queue_limit: Some(5),
         ..durable()
     });
-    let shared = Subscription {
-        filter: "other/b".into(),
-        group: Some("g".into()),
-    };
+    let shared = Subscription::to("other/b").of_group("g");
     let mut third = rabbit.rig(durable());
     let other = third.named("third");
     third.subscribe_shared(other, "other/b", Some("g"));
@@ -357,37 +338,6 @@ fn a_queue_with_other_properties_is_told() {
     assert!(why.contains("406") && why.contains("delete_queue"), "{why}");
     // The connection goes on, and the client may subscribe to something else.
     second.subscribe(client, "other/c");
-}
-
-#[test]
-fn every_size_crosses_frames() {
-    let rabbit = Rabbit::shared();
-    for frame_max in [4096u32, 131_072] {
-        let mut rig = rabbit.rig(native(reliable(), "frame-max-bytes", frame_max.into()));
-        let client = rig.named("sizes");
-        rig.subscribe(client, "sizes/a");
-        let topic = rig.fleet.advertise(client, "sizes/a").unwrap();
-        let frame = frame_max as usize - 8;
-        let sizes = [
-            16,
-            17,
-            frame - 1,
-            frame,
-            frame + 1,
-            2 * frame,
-            2 * frame + 1,
-            3_000_000,
-        ];
-        for (n, len) in sizes.into_iter().enumerate() {
-            rig.publish(client, topic, n as u64, len);
-        }
-        rig.until("all", |s| s.messages.len() == sizes.len());
-        for (n, len) in sizes.into_iter().enumerate() {
-            let payload = &rig.seen.messages[n].payload;
-            assert_eq!(payload.len(), len);
-            assert!(payload[16..].iter().all(|b| *b == n as u8));
-        }
-    }
 }
 
 #[test]

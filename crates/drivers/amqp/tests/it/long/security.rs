@@ -4,14 +4,12 @@ use crate::common;
 
 use common::*;
 use pubgauge_driver::*;
+use pubgauge_driver_amqp::AmqpDriver;
 use pubgauge_testing::certificates::Authority;
 
 /// Why a client cannot connect.
 fn failure(target: Target, settings: Settings) -> String {
-    let mut rig = open(target, settings);
-    rig.fleet.connect(&Rig::spec("c")).unwrap();
-    rig.until("failed", |s| !s.failed.is_empty());
-    rig.seen.failed.remove(0).1
+    Rig::failure(&AmqpDriver, target, settings)
 }
 
 #[test]
@@ -103,9 +101,8 @@ fn tls_and_client_certificates() {
     rabbit.ctl(&["clear_password", "meter"]);
     rabbit.ctl(&["set_permissions", "-p", "/", "meter", ".*", ".*", ".*"]);
     let secure = |tls: Option<Tls>| Target {
-        endpoints: vec![rabbit.target.endpoints[1].clone()],
         tls,
-        ..Target::default()
+        ..Target::at(&rabbit.target.endpoints[1])
     };
     let server_only = Tls {
         cert_file: None,

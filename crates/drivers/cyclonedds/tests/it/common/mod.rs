@@ -9,7 +9,7 @@ use pubgauge_driver::{
 use pubgauge_driver_cyclonedds::{CycloneFleet, CycloneddsDriver};
 use pubgauge_testing::{CheckedRig, config};
 
-pub use pubgauge_testing::{Recorder, SECOND, subscription};
+pub use pubgauge_testing::{Recorder, SECOND, settings, subscription};
 
 pub const MS: Nanos = 1_000_000;
 const LARGEST: usize = 1 << 15;
@@ -44,10 +44,6 @@ pub fn send_all(
     rig.poll(0);
 }
 
-pub fn settings(json: serde_json::Value) -> Settings {
-    serde_json::from_value(json).expect("settings")
-}
-
 /// Settings with native ones of this driver.
 pub fn native(json: serde_json::Value) -> Settings {
     settings(serde_json::json!({"native": {"cyclonedds": json}}))
@@ -62,10 +58,7 @@ impl Place {
     }
 
     pub fn target(&self) -> Target {
-        Target {
-            endpoints: vec![format!("dds://localhost/{}", self.0)],
-            ..Target::default()
-        }
+        Target::at(format!("dds://localhost/{}", self.0))
     }
 }
 

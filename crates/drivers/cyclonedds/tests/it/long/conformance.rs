@@ -3,17 +3,16 @@
 use pubgauge_conformance::Exception;
 use pubgauge_driver::Target;
 use pubgauge_driver_cyclonedds::CycloneddsDriver;
-use pubgauge_testing::conforms;
-use serde_json::json;
+use pubgauge_testing::{conforms, settings};
+use serde_json::{Value, json};
 
-fn check(settings: serde_json::Value, exceptions: &[Exception<'_>]) {
+fn check(asked: Value, exceptions: &[Exception<'_>]) {
     let scratch = tempfile::tempdir().expect("a folder");
     let target = Target {
         scratch: scratch.path().to_owned(),
         ..Target::default()
     };
-    let settings = serde_json::from_value(settings).expect("settings");
-    conforms(&CycloneddsDriver, &target, &settings, exceptions);
+    conforms(&CycloneddsDriver, &target, &settings(asked), exceptions);
 }
 
 #[test]

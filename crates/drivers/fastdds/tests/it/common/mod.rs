@@ -12,13 +12,9 @@ use pubgauge_driver::{
 use pubgauge_driver_fastdds::FastddsDriver;
 use pubgauge_testing::{CheckedRig, config, subscription};
 
-pub use pubgauge_testing::SECOND;
+pub use pubgauge_testing::{SECOND, settings};
 
 const LONGEST: usize = 20_000;
-
-pub fn settings(json: serde_json::Value) -> Settings {
-    serde_json::from_value(json).expect("settings")
-}
 
 /// The domain of a folder: the same each time, and no other's.
 pub fn target(scratch: &tempfile::TempDir) -> Target {
@@ -28,9 +24,8 @@ pub fn target(scratch: &tempfile::TempDir) -> Target {
     let domain = domains.entry(scratch.clone());
     let domain = *domain.or_insert_with(pubgauge_testing::dds_domain);
     Target {
-        endpoints: vec![format!("dds://localhost/{domain}")],
         scratch,
-        ..Target::default()
+        ..Target::at(format!("dds://localhost/{domain}"))
     }
 }
 

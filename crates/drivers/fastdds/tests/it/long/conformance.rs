@@ -2,16 +2,16 @@
 
 use crate::common;
 
-use common::target;
+use common::{settings, target};
 use pubgauge_conformance::Exception;
 use pubgauge_driver_fastdds::FastddsDriver;
 use pubgauge_testing::conforms;
-use serde_json::json;
+use serde_json::{Value, json};
 
-fn check(settings: serde_json::Value, exceptions: &[Exception]) {
-    let settings = serde_json::from_value(settings).expect("settings");
+fn check(asked: Value, exceptions: &[Exception]) {
     let scratch = tempfile::tempdir().expect("a folder");
-    conforms(&FastddsDriver, &target(&scratch), &settings, exceptions);
+    let (target, settings) = (target(&scratch), settings(asked));
+    conforms(&FastddsDriver, &target, &settings, exceptions);
 }
 
 #[test]

@@ -5,10 +5,9 @@ pub mod peer;
 pub mod raw;
 pub mod systems;
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
+use std::net::SocketAddr;
 
+use pubgauge_broker::{Counters, Options, run};
 use pubgauge_driver::*;
 use pubgauge_driver_mqtt::MqttDriver;
 
@@ -16,10 +15,7 @@ pub use pubgauge_testing::mosquitto::Mosquitto;
 pub use pubgauge_testing::*;
 
 pub fn target(port: u16) -> Target {
-    Target {
-        endpoints: vec![format!("mqtt://127.0.0.1:{port}")],
-        ..Target::default()
-    }
+    Target::at(format!("mqtt://127.0.0.1:{port}"))
 }
 
 pub fn open(target: Target, settings: Settings) -> Rig {
@@ -36,47 +32,27 @@ pub fn version(v: &str) -> Settings {
     settings
 }
 
+pub fn reliable(version: &str, reliability: Reliability) -> Settings {
+    Settings {
+        reliability: Some(reliability),
+        ..self::version(version)
+    }
+}
+
+pub fn durable(version: &str, reliability: Reliability) -> Settings {
+    Settings {
+        session: Some(Session::Durable),
+        ..reliable(version, reliability)
+    }
+}
+
 pub fn native(settings: &mut Settings, name: &str, value: serde_json::Value) {
     pubgauge_testing::native(settings, "mqtt", name, value);
 }
 
-/// The reference broker, on a thread of the test; ends when it is dropped.
-pub struct Reference {
-    pub port: u16,
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<pubgauge_broker::Counters>>,
-}
-
-impl Reference {
-    pub fn start() -> Reference {
-        let (tell, told) = std::sync::mpsc::channel();
-        let stop = Arc::new(AtomicBool::new(false));
-        let flag = Arc::clone(&stop);
-        let thread = std::thread::spawn(move || {
-            let ready = |address: std::net::SocketAddr| tell.send(address.port()).unwrap();
-            pubgauge_broker::run(pubgauge_broker::Options::default(), ready, &flag).unwrap()
-        });
-        Reference {
-            port: told.recv().unwrap(),
-            stop,
-            thread: Some(thread),
-        }
-    }
-
-    /// Ends it and gives what it counted.
-    pub fn finish(mut self) -> pubgauge_broker::Counters {
-        self.stop.store(true, Ordering::Relaxed);
-        self.thread.take().unwrap().join().unwrap()
-    }
-}
-
-impl Drop for Reference {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
+/// The reference broker.
+pub fn reference() -> Background<SocketAddr, Counters> {
+    Background::start(|ready, stop| run(Options::default(), ready, stop).unwrap())
 }
 
 /// Runs a test on mosquitto and on the reference broker, each time with a fresh one's port.
@@ -84,6 +60,6 @@ pub fn on_both(test: impl Fn(u16)) {
     let mosquitto = Mosquitto::start();
     test(mosquitto.port);
     drop(mosquitto);
-    let reference = Reference::start();
-    test(reference.port);
+    let reference = reference();
+    test(reference.address.port());
 }

@@ -1,16 +1,14 @@
 //! Servers that follow a script.
 
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::thread::JoinHandle;
+use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
-use pubgauge_driver::*;
 use pubgauge_mqtt_codec::{
     Ack, ConnAck, MAX_PACKET_LEN, Packet, PropertiesBuf, Property, Version, decode,
 };
 
-use super::{Rig, head, sequence};
+use super::sequence;
 
 /// The server's side of one connection.
 pub struct Peer {
@@ -104,38 +102,4 @@ pub fn ack(packet_id: u16) -> Ack<'static> {
         packet_id,
         ..Ack::default()
     }
-}
-
-/// Runs a script on a port of its own.
-pub fn scripted(script: impl FnOnce(TcpListener) + Send + 'static) -> (u16, JoinHandle<()>) {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    let port = listener.local_addr().unwrap().port();
-    (port, std::thread::spawn(move || script(listener)))
-}
-
-pub fn reliable(version: &str, reliability: Reliability) -> Settings {
-    Settings {
-        reliability: Some(reliability),
-        ..super::version(version)
-    }
-}
-
-pub fn durable(version: &str, reliability: Reliability) -> Settings {
-    Settings {
-        session: Some(Session::Durable),
-        ..reliable(version, reliability)
-    }
-}
-
-pub fn try_publish(rig: &mut Rig, client: ClientId, topic: TopicId, n: u64) -> Publish {
-    let head = head(n);
-    rig.fleet.publish(
-        client,
-        topic,
-        Payload {
-            head: &head,
-            body: &[],
-        },
-        n,
-    )
 }

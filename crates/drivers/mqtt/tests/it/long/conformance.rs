@@ -16,9 +16,8 @@ fn conforms(version: &str) {
             (Reliability::ExactlyOnce, None),
         ] {
             let settings = Settings {
-                reliability: Some(reliability),
                 batching,
-                ..common::version(version)
+                ..reliable(version, reliability)
             };
             pubgauge_testing::conforms(&MqttDriver, &target(port), &settings, &[]);
         }

@@ -4,9 +4,9 @@
 use crate::common;
 
 use common::systems::{one_at_a_time, start};
-use common::{alive, port_of};
+use common::{alive, port_of, reliable};
 use pubgauge_conformance::{self as conformance, Exception};
-use pubgauge_driver::{Reliability, Settings};
+use pubgauge_driver::Reliability;
 use pubgauge_driver_mqtt::MqttDriver;
 use pubgauge_testbed::Stopped;
 
@@ -30,10 +30,7 @@ fn conforms(
     let mut failures = Vec::new();
     for version in versions {
         for &reliability in qos {
-            let settings = Settings {
-                reliability: Some(reliability),
-                ..common::version(version)
-            };
+            let settings = reliable(version, reliability);
             let begin = std::time::Instant::now();
             let outcomes = conformance::check(
                 &MqttDriver,

@@ -2,40 +2,40 @@
 
 use crate::common;
 
-use common::{Ejabberd, Rig, native};
-use pubgauge_driver::{Change, Subscription};
+use common::Ejabberd;
+use pubgauge_driver::{ClientSpec, Subscription};
+use pubgauge_testing::{Rig, settings};
+use serde_json::json;
 
 #[test]
 fn hundreds_subscribe_at_once() {
     let server = Ejabberd::start("xmpp");
-    let settings = native(&[("mechanism", "\"plain\"")]);
-    let mut rig = Rig::open(&server.target(), &settings);
+    let plain = json!({"native": {"xmpp": {"mechanism": "plain"}}});
+    let mut rig = server.rig(settings(plain));
     let clients: Vec<_> = (0..300)
-        .map(|n| rig.begin(&format!("c{n}"), true))
+        .map(|n| {
+            let spec = ClientSpec {
+                publishes: false,
+                ..Rig::spec(&format!("c{n}"))
+            };
+            rig.fleet.connect(&spec).unwrap()
+        })
         .collect();
-    rig.until("all connected", |seen| seen.changes.len() == clients.len());
-    rig.seen.changes.clear();
+    rig.until("all connected", |seen| {
+        seen.connected.len() == clients.len()
+    });
     for client in &clients {
-        let subscription = Subscription {
-            filter: format!("t/{}", client.0 / 5),
-            group: None,
-        };
+        let subscription = Subscription::to(format!("t/{}", client.0 / 5));
         rig.fleet.subscribe(*client, &subscription).unwrap();
     }
     let start = std::time::Instant::now();
-    rig.until("all subscribed", |seen| seen.changes.len() == clients.len());
+    rig.until("all subscribed", |seen| {
+        seen.subscribed.len() == clients.len()
+    });
     println!("{} subscribed within {:?}", clients.len(), start.elapsed());
-    let subscribed = |change: &Change| *change == Change::Subscribed;
-    assert!(
-        rig.seen
-            .changes
-            .iter()
-            .all(|(_, change)| subscribed(change))
-    );
     // Each node has its five.
-    let publisher = rig.connect("p", false);
-    let topic = rig.advertise(publisher, "t/7");
-    rig.publish(publisher, topic, b"", 0);
-    rig.until("five copies", |seen| seen.delivered.len() == 5);
-    rig.close();
+    let publisher = rig.named_publisher("p");
+    let topic = rig.fleet.advertise(publisher, "t/7").unwrap();
+    rig.publish(publisher, topic, 0, 16);
+    rig.until("five copies", |seen| seen.delivered == 5);
 }

@@ -2,8 +2,11 @@
 
 use crate::common;
 
-use common::{Ejabberd, Rig, text};
-use pubgauge_driver::{Settings, Target, clock};
+use std::time::Duration;
+
+use common::{Ejabberd, text};
+use pubgauge_driver::{Settings, monotonic_now};
+use pubgauge_testing::SECOND;
 
 const TOPICS: [&str; 3] = ["trial/early", "trial/other", "site/theirs"];
 
@@ -14,53 +17,56 @@ fn lasting() -> Settings {
     }
 }
 
-/// The last values that a newcomer gets: those of nodes that are there.
-fn last_values(target: &Target, patience_ms: u64) -> Vec<String> {
-    let mut late = Rig::open(target, &lasting());
-    let newcomer = late.connect("late", true);
+/// The topics of which a newcomer gets a last value: those of nodes that are there.
+fn last_values(server: &Ejabberd) -> Vec<String> {
+    let mut late = server.rig(lasting());
+    let newcomer = late.named_subscriber("late");
     for topic in TOPICS {
         late.subscribe(newcomer, topic);
     }
     late.until("theirs", |seen| {
-        seen.delivered.iter().any(|m| text(m) == b"site/theirs")
+        seen.messages.iter().any(|m| m.topic == "site/theirs")
     });
-    late.wait(patience_ms);
-    let mut values: Vec<_> = late.seen.delivered.iter().map(text).collect();
-    values.sort_unstable();
-    let words = |value: &[u8]| String::from_utf8(value.to_vec()).unwrap();
-    let values = values.into_iter().map(words).collect();
+    late.poll_for(Duration::from_millis(500));
+    // The last that was published on each topic is the topic's name.
+    for message in &late.seen.messages {
+        assert_eq!(text(message), message.topic.as_bytes());
+    }
+    let messages = late.seen.messages.iter();
+    let mut topics: Vec<_> = messages.map(|m| m.topic.clone()).collect();
+    topics.sort_unstable();
     // Its own nodes, made where there was none, go with it.
-    late.fleet.close(clock::monotonic_now() + 5_000_000_000);
+    late.fleet.close(monotonic_now() + 5 * SECOND);
     assert_eq!(late.fleet.left_behind(), None);
-    values
+    topics
 }
 
 #[test]
 fn nodes_are_gone_after_the_end_but_for_those_of_others() {
     let server = Ejabberd::start("xmpp");
-    let target = server.target();
-    let mut theirs = Rig::open(&target, &lasting());
-    let owner = theirs.connect("owner", false);
-    let topic = theirs.advertise(owner, "site/theirs");
-    theirs.publish(owner, topic, b"before", 0);
+    let mut theirs = server.rig(lasting());
+    let owner = theirs.named_publisher("owner");
+    let topic = theirs.fleet.advertise(owner, "site/theirs").unwrap();
+    theirs.publish_body(owner, topic, b"before", 0);
     theirs.until("answered", |seen| seen.acknowledged.len() == 1);
 
-    let mut trial = Rig::open(&target, &lasting());
-    let publisher = trial.connect("p", false);
-    let subscriber = trial.connect("s", true);
+    let mut trial = server.rig(lasting());
+    let publisher = trial.named_publisher("p");
+    let subscriber = trial.named_subscriber("s");
     // Made by the subscriber, made by the publisher, there before.
     trial.subscribe(subscriber, TOPICS[0]);
     for (tag, name) in TOPICS.iter().enumerate() {
-        let topic = trial.advertise(publisher, name);
-        trial.publish(publisher, topic, name.as_bytes(), tag as u64);
+        let topic = trial.fleet.advertise(publisher, name).unwrap();
+        trial.publish_body(publisher, topic, name.as_bytes(), tag as u64);
     }
     trial.until("answered", |seen| seen.acknowledged.len() == TOPICS.len());
     assert_eq!(
-        last_values(&target, 500),
+        last_values(&server),
         ["site/theirs", "trial/early", "trial/other"]
     );
-    trial.fleet.close(clock::monotonic_now() + 10_000_000_000);
+    let start = monotonic_now();
+    trial.fleet.close(start + 10 * SECOND);
+    assert!(monotonic_now() - start < 5 * SECOND, "it waited in vain");
     assert_eq!(trial.fleet.left_behind(), None);
-    assert_eq!(last_values(&target, 500), ["site/theirs"]);
-    theirs.close();
+    assert_eq!(last_values(&server), ["site/theirs"]);
 }

@@ -1,11 +1,11 @@
 //! Private ejabberd nodes: several at once, and nothing of them left.
 
-use crate::common;
+use std::time::Duration;
 
-use common::{Rig, text};
 use pubgauge_driver::Settings;
+use pubgauge_driver_xmpp::XmppDriver;
 use pubgauge_testbed::{Running, Testbed, procfs};
-use pubgauge_testing::system;
+use pubgauge_testing::{Rig, system};
 
 fn start(scratch: &std::path::Path) -> Running {
     let testbed = Testbed::new().unwrap();
@@ -26,21 +26,20 @@ fn several_nodes_do_not_meet_and_leave_nothing() {
     let mut rigs = Vec::new();
     for node in &nodes {
         // The same addresses and topics in both.
-        let mut rig = Rig::open(&node.target, &Settings::default());
-        let subscriber = rig.connect("s", true);
+        let mut rig = Rig::open(&XmppDriver, node.target.clone(), Settings::default());
+        let subscriber = rig.named_subscriber("s");
         rig.subscribe(subscriber, "t");
-        let publisher = rig.connect("p", false);
-        let topic = rig.advertise(publisher, "t");
-        rigs.push((rig, publisher, topic));
+        let publisher = rig.named_publisher("p");
+        let topic = rig.fleet.advertise(publisher, "t").unwrap();
+        rigs.push((rig, subscriber, publisher, topic));
     }
-    for (n, (rig, publisher, topic)) in rigs.iter_mut().enumerate() {
-        rig.publish(*publisher, *topic, &[n as u8], 0);
-        rig.until("its own", |seen| !seen.delivered.is_empty());
+    for (n, (rig, _, publisher, topic)) in (0u64..).zip(&mut rigs) {
+        rig.publish(*publisher, *topic, n, 64);
+        rig.until("its own", |seen| seen.delivered > 0);
     }
-    for (n, (rig, ..)) in rigs.iter_mut().enumerate() {
-        rig.wait(200);
-        let got: Vec<_> = rig.seen.delivered.iter().map(text).collect();
-        assert_eq!(got, [[n as u8]]);
+    for (n, (rig, subscriber, ..)) in (0u64..).zip(&mut rigs) {
+        rig.poll_for(Duration::from_millis(200));
+        assert_eq!(rig.sequences(*subscriber), [n]);
     }
     let pids: Vec<i32> = nodes.iter().flat_map(Running::pids).collect();
     for pid in &pids {
@@ -48,9 +47,7 @@ fn several_nodes_do_not_meet_and_leave_nothing() {
         let daemon = all.into_iter().find(|pid| name(*pid) == "epmd");
         assert_eq!(daemon, None, "a node has a port mapper of its own");
     }
-    for (rig, ..) in rigs {
-        rig.close();
-    }
+    drop(rigs);
     for node in nodes {
         node.stop();
     }

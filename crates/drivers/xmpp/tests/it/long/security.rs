@@ -4,9 +4,11 @@ use crate::common;
 
 use std::path::Path;
 
-use common::{Ejabberd, Rig, native, text};
-use pubgauge_driver::{Change, Secret, Settings, Target, Tls};
+use common::{Ejabberd, text};
+use pubgauge_driver::{Driver, Secret, Settings, Target, Tls, monotonic_now};
+use pubgauge_driver_xmpp::XmppDriver;
 use pubgauge_testing::certificates::Authority;
+use pubgauge_testing::{Rig, SECOND, config};
 
 /// An authority, and a certificate for the XMPP domain (not for the address) with its key: `server.pem`.
 fn authority() -> Authority {
@@ -47,36 +49,32 @@ fn target(server: &Ejabberd, scheme: &str, dir: &Path) -> Target {
 }
 
 /// Messages of many sizes, the largest longer than every buffer on the way.
-fn round_trip(target: &Target) {
-    let mut rig = Rig::open(target, &Settings::default());
-    let publisher = rig.connect("p", false);
-    let subscriber = rig.connect("s", true);
+fn round_trip(target: Target) {
+    let mut rig = Rig::open(&XmppDriver, target, Settings::default());
+    let publisher = rig.named_publisher("p");
+    let subscriber = rig.named_subscriber("s");
     rig.subscribe(subscriber, "t");
-    let topic = rig.advertise(publisher, "t");
+    let topic = rig.fleet.advertise(publisher, "t").unwrap();
     let bodies: Vec<Vec<u8>> = (0..200)
         .map(|n| vec![n as u8; n])
         .chain([vec![9; 1 << 20]])
         .collect();
     for (tag, body) in bodies.iter().enumerate() {
-        rig.publish(publisher, topic, body, tag as u64);
+        rig.publish_body(publisher, topic, body, tag as u64);
     }
-    rig.until("all", |seen| seen.delivered.len() == bodies.len());
-    for (message, body) in rig.seen.delivered.iter().zip(&bodies) {
+    rig.until("all", |seen| seen.delivered == bodies.len());
+    for (message, body) in rig.seen.messages.iter().zip(&bodies) {
         assert_eq!(text(message), body);
     }
     rig.until("all answers", |seen| {
         seen.acknowledged.len() == bodies.len()
     });
-    rig.close();
+    // In order, so that its clients' names are free again.
+    rig.fleet.close(monotonic_now() + 5 * SECOND);
 }
 
-fn failure(target: &Target) -> String {
-    let mut rig = Rig::open(target, &native(&[]));
-    let client = rig.begin("c", false);
-    match rig.change(client) {
-        Change::Failed(failure) => failure.why,
-        other => panic!("{other:?}"),
-    }
+fn failure(target: Target) -> String {
+    Rig::failure(&XmppDriver, target, Settings::default())
 }
 
 #[test]
@@ -85,20 +83,20 @@ fn starttls() {
     let dir = authority.dir();
     let server = server(dir, "starttls_required: true");
     let secure = target(&server, "xmpp+starttls", dir);
-    round_trip(&secure);
+    round_trip(secure.clone());
     // The certificate is for the domain, whatever the address; and it must be.
     let mut other = secure.clone();
     other.tls.as_mut().unwrap().server_name = Some("example.org".into());
-    let why = failure(&other);
+    let why = failure(other);
     assert!(
         why.contains("TLS failed") && why.contains("XMPP domain"),
         "{why}"
     );
     // Without encryption there is no way in.
-    let why = failure(&target(&server, "xmpp", dir));
+    let why = failure(target(&server, "xmpp", dir));
     assert!(why.contains("hint"), "{why}");
     // TLS at once is not what is spoken there.
-    let why = failure(&target(&server, "xmpps", dir));
+    let why = failure(target(&server, "xmpps", dir));
     assert!(
         why.contains("Without TLS the address begins with xmpp://"),
         "{why}"
@@ -110,7 +108,7 @@ fn starttls() {
         server_name: Some("example.org".into()),
         ..Tls::default()
     });
-    round_trip(&insecure);
+    round_trip(insecure);
     // Nobody's account, no password, the wrong one.
     let given = |user: Option<&str>, password: Option<&str>| Target {
         username: user.map(str::to_owned),
@@ -128,7 +126,7 @@ fn starttls() {
             "the user name or the password is wrong",
         ),
     ] {
-        let why = failure(&target);
+        let why = failure(target);
         assert!(
             why.contains(what) && why.contains("PUBGAUGE_PASSWORD"),
             "{why}"
@@ -142,8 +140,8 @@ fn tls_from_the_first_byte() {
     let authority = authority();
     let dir = authority.dir();
     let server = server(dir, "tls: true");
-    round_trip(&target(&server, "xmpps", dir));
-    let why = failure(&target(&server, "xmpp", dir));
+    round_trip(target(&server, "xmpps", dir));
+    let why = failure(target(&server, "xmpp", dir));
     assert!(
         why.contains("With TLS the address begins with xmpps://"),
         "{why}"
@@ -152,27 +150,16 @@ fn tls_from_the_first_byte() {
 
 #[test]
 fn authorities_are_needed_and_read_before_anything_is_sent() {
-    use pubgauge_driver::Driver;
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("ca.pem"), "nothing").unwrap();
-    let config = pubgauge_driver::FleetConfig {
-        target: Target {
-            endpoints: vec!["xmpps://127.0.0.1:1/localhost".into()],
-            tls: Some(Tls {
-                ca_file: Some(dir.path().join("ca.pem")),
-                ..Tls::default()
-            }),
-            ..Target::default()
-        },
-        settings: Settings::default(),
-        clock: pubgauge_driver::Clock::Monotonic,
-        max_payload: 100,
-        clients: 1,
-        worker: 0,
+    let target = Target {
+        tls: Some(Tls {
+            ca_file: Some(dir.path().join("ca.pem")),
+            ..Tls::default()
+        }),
+        ..Target::at("xmpps://127.0.0.1:1/localhost")
     };
-    let error = pubgauge_driver_xmpp::XmppDriver.open(config).err().unwrap();
-    assert!(
-        error.to_string().contains("no usable CA certificate"),
-        "{error}"
-    );
+    let opened = XmppDriver.open(config(target, Settings::default()));
+    let error = opened.err().unwrap().to_string();
+    assert!(error.contains("no usable CA certificate"), "{error}");
 }

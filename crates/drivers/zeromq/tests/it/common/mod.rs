@@ -3,16 +3,14 @@
 
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
 
 use pubgauge_driver::{ClientId, ClientSpec, Settings, Target, TopicId};
 use pubgauge_driver_zeromq::{
     ForwarderAddress, ForwarderCounts, ForwarderOptions, ZeromqDriver, forwarder,
 };
+use pubgauge_testing::Background;
 
-pub use pubgauge_testing::{CheckedRig as Rig, Heard, Recorder, SECOND, subscription};
+pub use pubgauge_testing::{CheckedRig as Rig, Heard, Recorder, SECOND, settings, subscription};
 
 pub fn publisher(name: &str) -> ClientSpec {
     ClientSpec {
@@ -29,10 +27,6 @@ pub fn subscriber(name: &str, peers: &[String]) -> ClientSpec {
         peers: peers.to_vec(),
         ..ClientSpec::default()
     }
-}
-
-pub fn settings(json: serde_json::Value) -> Settings {
-    serde_json::from_value(json).expect("settings")
 }
 
 /// A short private folder: socket paths are limited to 107 bytes.
@@ -101,69 +95,37 @@ impl Pair {
     }
 }
 
-/// A forwarder in a thread of its own.
-pub struct RunningForwarder {
-    pub address: ForwarderAddress,
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<ForwarderCounts>>,
+/// A forwarder on a thread of its own.
+pub type Forwarder = Background<ForwarderAddress, ForwarderCounts>;
+
+pub fn tcp_forwarder(settings: &Settings) -> Forwarder {
+    let address = ForwarderAddress::Tcp {
+        host: Ipv4Addr::LOCALHOST.to_string(),
+        xsub_port: 0,
+        xpub_port: 0,
+    };
+    forwarder_at(address, settings)
 }
 
-impl RunningForwarder {
-    pub fn tcp(settings: &Settings) -> Self {
-        Self::start(
-            ForwarderAddress::Tcp {
-                host: Ipv4Addr::LOCALHOST.to_string(),
-                xsub_port: 0,
-                xpub_port: 0,
-            },
-            settings,
-        )
-    }
-
-    pub fn ipc(scratch: &tempfile::TempDir, settings: &Settings) -> Self {
-        let path = |name: &str| scratch.path().join(name).display().to_string();
-        Self::start(
-            ForwarderAddress::Ipc {
-                xsub_path: path("in"),
-                xpub_path: path("out"),
-            },
-            settings,
-        )
-    }
-
-    pub fn start(address: ForwarderAddress, settings: &Settings) -> Self {
-        let options = ForwarderOptions::new(address, settings).expect("options");
-        let stop = Arc::new(AtomicBool::new(false));
-        let stopped = stop.clone();
-        let (tell, told) = std::sync::mpsc::channel();
-        let thread = std::thread::spawn(move || {
-            forwarder::run(&options, |a| tell.send(a.clone()).unwrap(), &stopped).expect("runs")
-        });
-        RunningForwarder {
-            address: told.recv().expect("binds"),
-            stop,
-            thread: Some(thread),
-        }
-    }
-
-    pub fn target(&self) -> Target {
-        Target {
-            endpoints: vec![self.address.to_string()],
-            scratch: PathBuf::from("/nonexistent"),
-            ..Target::default()
-        }
-    }
-
-    pub fn stop(&mut self) -> ForwarderCounts {
-        self.stop.store(true, Ordering::Relaxed);
-        self.thread.take().expect("runs").join().expect("ends well")
-    }
+pub fn ipc_forwarder(scratch: &tempfile::TempDir, settings: &Settings) -> Forwarder {
+    let path = |name: &str| scratch.path().join(name).display().to_string();
+    let address = ForwarderAddress::Ipc {
+        xsub_path: path("in"),
+        xpub_path: path("out"),
+    };
+    forwarder_at(address, settings)
 }
 
-impl Drop for RunningForwarder {
-    fn drop(&mut self) {
-        if self.thread.is_some() {
-            self.stop();
-        }
+pub fn forwarder_at(address: ForwarderAddress, settings: &Settings) -> Forwarder {
+    let options = ForwarderOptions::new(address, settings).expect("options");
+    Background::start(move |ready, stop| {
+        forwarder::run(&options, |bound| ready(bound.clone()), stop).expect("runs")
+    })
+}
+
+pub fn through(forwarder: &Forwarder) -> Target {
+    Target {
+        scratch: PathBuf::from("/nonexistent"),
+        ..Target::at(forwarder.address.to_string())
     }
 }

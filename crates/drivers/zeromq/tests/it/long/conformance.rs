@@ -30,8 +30,8 @@ fn direct_in_two_frames() {
 fn through_a_forwarder_over_ipc() {
     let scratch = scratch();
     let settings = settings(json!({"transport": "ipc"}));
-    let running = RunningForwarder::ipc(&scratch, &settings);
-    check(&running.target(), &settings);
+    let running = ipc_forwarder(&scratch, &settings);
+    check(&through(&running), &settings);
 }
 
 /// A receiver names its topic, and these checks subscribe to wildcards.
