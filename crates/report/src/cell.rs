@@ -70,14 +70,11 @@ impl<'a> Cell<'a> {
             .filter(|trial| trial.verdict.status == Status::Valid)
     }
 
-    /// The repeats that its figures come from: the valid ones, or all if none is.
+    /// The repeats that its figures come from: those with its [`Cell::status`].
     pub fn quoted(&self) -> Vec<&'a Trial> {
-        let valid: Vec<&Trial> = self.valid().collect();
-        if valid.is_empty() {
-            self.trials.clone()
-        } else {
-            valid
-        }
+        let status = self.status();
+        let of = self.trials.iter().copied();
+        of.filter(|trial| trial.verdict.status == status).collect()
     }
 
     /// Valid if any repeat is; otherwise the mildest verdict.
@@ -89,10 +86,21 @@ impl<'a> Cell<'a> {
             .unwrap_or_default()
     }
 
-    /// A figure over the [`Cell::quoted`] repeats.
+    /// Whether its latencies can be quoted: not where a host, the client or the system was at its limit, because queues
+    /// then grow without end; flat out only where it is valid.
+    pub fn quotes_latency(&self) -> bool {
+        match self.status() {
+            Status::Valid => true,
+            Status::HostBound | Status::ClientBound | Status::Overloaded => false,
+            _ => !self.flat_out(),
+        }
+    }
+
+    /// A figure over the [`Cell::quoted`] repeats. `None` where one of them has none: a percentile that falls among lost
+    /// messages is larger than all that came.
     pub fn estimate(&self, figure: impl Fn(&Trial) -> Option<f64>) -> Option<MeanInterval> {
-        let values: Vec<f64> = self.quoted().into_iter().filter_map(figure).collect();
-        MeanInterval::of(&values)
+        let values: Option<Vec<f64>> = self.quoted().into_iter().map(figure).collect();
+        MeanInterval::of(&values?)
     }
 
     /// Deliveries per second, and how they bound what the system can deliver. `None` where all

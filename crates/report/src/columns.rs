@@ -131,10 +131,8 @@ fn cpu(cell: &Cell<'_>, seconds: fn(&Trial) -> Option<f64>) -> String {
     figure.map_or(NONE.into(), |estimate| shown::digits(estimate.mean))
 }
 
-/// Latency as it can be quoted: not flat out where the client or the system was at its limit,
-/// because queues then grow without end.
 fn latency(cell: &Cell<'_>, quantile: f64) -> String {
-    if cell.flat_out() && cell.status() != Status::Valid {
+    if !cell.quotes_latency() {
         return NONE.into();
     }
     let figure = cell.estimate(|t| Some(t.latency_ns.quotable(quantile)? as f64));

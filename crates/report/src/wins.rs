@@ -70,10 +70,11 @@ pub fn answer(cells: &[&Cell<'_>], contest: Contest) -> ContestResult {
         let (bound, values) = match (contest, cell.carried()) {
             (Contest::THROUGHPUT, Some(carried)) => (carried.bound, carried.values),
             (Contest::THROUGHPUT, None) => continue,
-            _ => (
-                Bound::Exact,
-                cell.valid().filter_map(|t| contest.value(t)).collect(),
-            ),
+            _ => {
+                // A percentile that falls among lost messages is larger than all that came.
+                let values: Option<Vec<f64>> = cell.valid().map(|t| contest.value(t)).collect();
+                (Bound::Exact, values.unwrap_or_default())
+            }
         };
         let Some(estimate) = MeanInterval::of(&values) else {
             continue;

@@ -294,6 +294,10 @@ impl Figure {
 fn scope_of<'t>(trial: &'t Trial, flow: Option<&str>, window: Option<&str>) -> Option<Scope<'t>> {
     Some(match (flow, window) {
         (None, None) => Scope::from(trial),
+        // What only trials have is that of their one flow.
+        (Some(name), None) if matches!(&trial.flows[..], [flow] if flow.name == name) => {
+            Scope::from(trial)
+        }
         (Some(name), None) => Scope::from(trial.flows.iter().find(|flow| flow.name == name)?),
         (flow, Some(name)) => Scope::from(in_window(trial, flow, name)?),
     })

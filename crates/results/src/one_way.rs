@@ -12,6 +12,11 @@ fn is_quotable(value: f64, bound_ns: Option<u64>) -> bool {
 }
 
 impl OneWay {
+    /// Whether a one-way time, ns, can be quoted between these clocks.
+    pub fn quotes(&self, ns: f64) -> bool {
+        is_quotable(ns, self.bound_ns)
+    }
+
     /// What a one-way time that is not quoted is at most, the error of the clocks included, ns: less than ten times their bound
     /// was measured. `None`: the bound is not known.
     pub fn unquoted_at_most(&self) -> Option<f64> {

@@ -100,7 +100,9 @@ impl Judged<'_> {
         if trial.flows.len() < 2 {
             return vec![Judged {
                 of: String::new(),
-                settings: &trial.settings,
+                settings: (trial.flows.first())
+                    .and_then(|flow| flow.settings.as_ref())
+                    .unwrap_or(&trial.settings),
                 flat_out: trial.workload.flat_out,
                 bursts_wait: trial.flows.iter().any(bursts_wait),
                 offered: trial.offered,
@@ -179,7 +181,8 @@ fn lossy(trial: &Trial, client: &client::Load, findings: &mut Findings) {
         }
         if let Some(Questions {
             asked, unanswered, ..
-        }) = part.questions.filter(|questions| questions.unanswered > 0)
+        }) = (part.questions)
+            .filter(|questions| questions.unanswered > 0 && !trial.drain.cut_short)
         {
             let share = percent(unanswered, asked);
             let text = format!("{of}{unanswered} of {asked} questions got no answer ({share})");
@@ -352,14 +355,17 @@ fn unsteady(trial: &Trial, client: &client::Load, findings: &mut Findings) {
 /// A system that delivered nothing for a good part of the measurement though it had messages.
 fn silent(trial: &Trial) -> Option<Reason> {
     let silence = trial.longest_silence_ns as f64;
-    let usual = trial.latency_ns.p50? as f64;
+    // The median falls among lost messages where half are; between hosts it may be too short to be quoted.
+    let latency = &trial.latency_ns;
+    let usual = (latency.p50.map(|ns| ns as f64).or(latency.known_mean))
+        .or_else(|| trial.one_way?.unquoted_at_most())?;
     let long = silence >= thresholds::SILENCE_FLOOR_NS
         && silence >= thresholds::SILENCE_SHARE * trial.duration_s * 1e9
         && silence > thresholds::SILENCE_FACTOR * usual;
     long.then(|| {
         let text = format!(
             "the system stood still: nothing was delivered for {:.2} s although messages were under \
-             way or due, against a median latency of {:.3} ms",
+             way or due, against a usual latency of {:.3} ms",
             silence / 1e9,
             usual / 1e6
         );

@@ -216,7 +216,7 @@ impl<F: Fleet + ?Sized> CheckedRig<F> {
     /// If it is refused.
     #[track_caller]
     pub fn subscribe(&mut self, id: ClientId, filter: &str) {
-        let begun = self.fleet.subscribe(id, &subscription(filter));
+        let begun = self.fleet.subscribe(id, &Subscription::to(filter));
         begun.expect("subscribes");
         self.await_change(id, |change| *change == Change::Subscribed);
     }
@@ -279,13 +279,5 @@ impl<F: Fleet + ?Sized> CheckedRig<F> {
 
     pub fn close(mut self) {
         self.fleet.close(Clock::Monotonic.now() + 10 * SECOND);
-    }
-}
-
-/// A subscription of a client's own.
-pub fn subscription(filter: &str) -> Subscription {
-    Subscription {
-        filter: filter.to_owned(),
-        group: None,
     }
 }

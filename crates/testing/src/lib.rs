@@ -29,7 +29,7 @@ mod shared;
 pub mod throttle;
 
 pub use background::{Background, scripted};
-pub use checked::{CheckedRig, Heard, Recorder, subscription};
+pub use checked::{CheckedRig, Heard, Recorder};
 pub use places::separate_places;
 pub use server::{Server, conforms, conforms_with_kill, system};
 pub use settings::{every_setting_is_answered, refused, refused_by_name, settings};

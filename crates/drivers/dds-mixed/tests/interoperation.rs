@@ -2,10 +2,12 @@
 //! sizes to 2 MB) and what is claimed, in both directions.
 
 use pubgauge_conformance::{Exception, prove};
-use pubgauge_driver::{Capability, Change, Clock, Driver, Publish, Settings, Support, Target};
+use pubgauge_driver::{
+    Capability, Change, Clock, Driver, Publish, Settings, Subscription, Support, Target,
+};
 use pubgauge_driver_dds_mixed::Mixed;
 use pubgauge_testing::{
-    CheckedRig, Rig, SECOND, config, conforms, dds_domain, settings, subscription,
+    CheckedRig, Rig, SECOND, config, conforms, dds_domain, settings,
 };
 use serde_json::{Value, json};
 
@@ -46,7 +48,7 @@ fn a_client_of_both_is_connected_once_and_hears_itself() {
     let both = Rig::spec("both");
     let client = rig.fleet.connect(&both).expect("connects");
     let topic = rig.fleet.advertise(client, "self/t").expect("advertises");
-    let everything = subscription("self/#");
+    let everything = Subscription::to("self/#");
     rig.fleet
         .subscribe(client, &everything)
         .expect("subscribes");

@@ -40,10 +40,8 @@ pub(super) fn figures(
     figures
 }
 
-/// Cells whose latencies can be quoted: flat out only valid ones; in others queues grow.
 fn quotable<'w, 'a>(workload: &'w WorkloadCells<'a>) -> impl Iterator<Item = &'w Cell<'a>> {
-    let quoted = |cell: &&Cell<'_>| !cell.flat_out() || cell.valid().next().is_some();
-    workload.cells.iter().filter(quoted)
+    workload.cells.iter().filter(|cell| cell.quotes_latency())
 }
 
 fn distribution<'t>(trial: &'t Trial, flow: Option<&str>) -> Option<&'t Distribution> {

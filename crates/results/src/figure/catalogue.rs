@@ -426,7 +426,8 @@ const ENTRIES: [Entry; 61] = [
         (Unit::Nanoseconds, Less),
         whole(|t| {
             let latency = &t.latency_from_send_ns;
-            Some(latency.quotable(0.9).or(latency.known_p90)? as f64)
+            let of_all = latency.quotable(0.9).filter(|_| latency.censored == 0);
+            Some(of_all.or(latency.known_p90)? as f64)
         }),
         "from the actual send time to arrival, 90th percentile of what was delivered alone",
     )
@@ -768,14 +769,15 @@ fn each(count: u64, trial: &Trial) -> Option<f64> {
     ratio(count as f64, deliveries(trial))
 }
 
-/// Microseconds of processor time per first delivery; without subscribers, per message taken.
+/// Microseconds of processor time per first delivery, both of the measurement alone; without subscribers, per message
+/// taken.
 pub fn per_message(seconds: f64, trial: &Trial) -> Option<f64> {
     let messages = if trial.expected > 0 {
-        trial.unique()
+        deliveries(trial)
     } else {
-        trial.published
+        trial.published as f64
     };
-    ratio(seconds * 1e6, messages as f64)
+    ratio(seconds * 1e6, messages)
 }
 
 /// Of client and system together. A broker out of sight would seem to cost nothing: there is no figure then. A
@@ -800,5 +802,7 @@ fn quantile(trial: &Trial, share: f64) -> Option<f64> {
         return None;
     }
     let mut reached = trial.latency_ecdf.iter().filter(|(_, at)| *at >= share);
-    reached.next().map(|(ns, _)| *ns as f64)
+    let found = reached.next().map(|(ns, _)| *ns as f64);
+    // Between hosts with clocks of their own as the other percentiles.
+    found.filter(|ns| trial.one_way.is_none_or(|one_way| one_way.quotes(*ns)))
 }

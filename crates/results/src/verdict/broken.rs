@@ -190,8 +190,12 @@ fn nothing(trial: &Trial, by_client: &Option<String>, findings: &mut Findings) {
         findings.add(Status::Broken, reason);
     }
     if expected > 0 && trial.lost == expected {
-        let text = format!("none of {expected} expected deliveries arrived");
+        let (status, because) = match by_client {
+            Some(why) => (Status::ClientBound, format!(": {why}")),
+            None => (Status::Broken, String::new()),
+        };
+        let text = format!("none of {expected} expected deliveries arrived{because}");
         let reason = Reason::new(Rule::NothingArrived, text).count("expected", expected);
-        findings.add(Status::Broken, reason);
+        findings.add(status, reason);
     }
 }

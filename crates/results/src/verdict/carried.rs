@@ -118,7 +118,7 @@ impl Course {
             flow: None,
             kind: Kind::Backlog {
                 share: (to - from) / (self.due_per_s() * seconds).max(1.0),
-                in_seconds: to / rate.max(1.0),
+                in_seconds: to / rate.max(f64::MIN_POSITIVE),
                 latency: self.rose,
             },
             from,

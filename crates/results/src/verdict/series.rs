@@ -85,8 +85,7 @@ fn judged(
         delivered: counted.map(|(_, record)| record.delivered as f64).sum(),
         points,
         rose: quarters(records).filter(|(first, last)| {
-            *last > thresholds::LATENCY_FACTOR * first
-                && last - first > thresholds::LATENCY_FLOOR_NS
+            *last > thresholds::LATENCY_FACTOR * first && last - first > least_rise(trial)
         }),
         cycle,
         silence,
@@ -108,7 +107,15 @@ fn judged(
     }
 }
 
-/// A record of one flow, without the latencies, which are only known of all flows together.
+/// The smallest rise of a latency that counts, ns. Between hosts the clocks may wander within their bounds meanwhile; where
+/// these are not known, no rise counts.
+fn least_rise(trial: &Trial) -> f64 {
+    let wander = |bound: Option<u64>| bound.map_or(f64::INFINITY, |bound| 2.0 * bound as f64);
+    let clocks = trial.one_way.map_or(0.0, |one_way| wander(one_way.bound_ns));
+    thresholds::LATENCY_FLOOR_NS.max(clocks)
+}
+
+/// A record of one flow, without the latencies: their growth is judged over all flows together.
 fn second(flow: &FlowSeriesRecord) -> SeriesRecord {
     SeriesRecord {
         t_s: flow.t_s,
@@ -144,7 +151,7 @@ fn endless(trial: &Trial, records: &[(f64, SeriesRecord)], course: &Course) -> O
         .collect();
     let (from, to, seconds) = climb(&latency).filter(|_| !trial.workload.flat_out)?;
     let rise = to - from;
-    let material = rise >= thresholds::LATENCY_FLOOR_NS.max(swing * 1e9)
+    let material = rise >= least_rise(trial).max(swing * 1e9)
         && rise >= thresholds::LATENCY_RISE_SHARE * from;
     material.then_some(Growth {
         flow: None,
@@ -315,7 +322,7 @@ pub(super) fn latency_unsteady(trial: &Trial) -> Option<Reason> {
     } else {
         (last, first)
     };
-    (high > thresholds::LATENCY_FACTOR * low && high - low > thresholds::LATENCY_FLOOR_NS).then(
+    (high > thresholds::LATENCY_FACTOR * low && high - low > least_rise(trial)).then(
         || {
             let text = format!(
                 "median latency went from {:.3} ms in the first quarter to {:.3} ms in the last \

@@ -184,7 +184,7 @@ fn conflate_delivers_only_the_newest() {
     let second = pair
         .subscribing
         .fleet
-        .subscribe(pair.to, &subscription("c"));
+        .subscribe(pair.to, &Subscription::to("c"));
     assert!(second.unwrap_err().to_string().contains("one subscription"));
 }
 

@@ -49,7 +49,7 @@ fn three_to_three(settings: &Settings, target: &Target) -> Result<Rig, Failure> 
         up(&mut rig, id)?;
         for topic in 0..6 {
             let filter = format!("t/{}/{}", topic / 2, topic % 2);
-            rig.fleet.subscribe(id, &subscription(&filter))?;
+            rig.fleet.subscribe(id, &Subscription::to(&filter))?;
         }
     }
     // Until all is heard: under point-to-point the queues are connected to only now.

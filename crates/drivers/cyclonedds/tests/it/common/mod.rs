@@ -9,7 +9,8 @@ use pubgauge_driver::{
 use pubgauge_driver_cyclonedds::{CycloneFleet, CycloneddsDriver};
 use pubgauge_testing::{CheckedRig, config};
 
-pub use pubgauge_testing::{Recorder, SECOND, settings, subscription};
+pub use pubgauge_driver::Subscription;
+pub use pubgauge_testing::{Recorder, SECOND, settings};
 
 pub const MS: Nanos = 1_000_000;
 const LARGEST: usize = 1 << 15;

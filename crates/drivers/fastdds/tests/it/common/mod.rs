@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use pubgauge_driver::{
-    ClientId, ClientSpec, Clock, Driver, Fleet, FleetConfig, Kind, Nanos, Publish, Settings,
+    ClientId, ClientSpec, Clock, Driver, Fleet, FleetConfig, Kind, Nanos, Publish, Settings, Subscription,
     Target, TopicId,
 };
 use pubgauge_driver_fastdds::FastddsDriver;
-use pubgauge_testing::{CheckedRig, config, subscription};
+use pubgauge_testing::{CheckedRig, config};
 
 pub use pubgauge_testing::{SECOND, settings};
 
@@ -96,7 +96,7 @@ impl Rig {
     }
 
     pub fn subscribe(&mut self, client: ClientId, filter: &str) {
-        let begun = self.fleet().subscribe(client, &subscription(filter));
+        let begun = self.fleet().subscribe(client, &Subscription::to(filter));
         begun.expect("subscribes");
     }
 

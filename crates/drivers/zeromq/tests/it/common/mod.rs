@@ -10,7 +10,8 @@ use pubgauge_driver_zeromq::{
 };
 use pubgauge_testing::Background;
 
-pub use pubgauge_testing::{CheckedRig as Rig, Heard, Recorder, SECOND, settings, subscription};
+pub use pubgauge_driver::Subscription;
+pub use pubgauge_testing::{CheckedRig as Rig, Heard, Recorder, SECOND, settings};
 
 pub fn publisher(name: &str) -> ClientSpec {
     ClientSpec {
