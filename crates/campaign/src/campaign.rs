@@ -1,6 +1,5 @@
 //! The trials of a run, one after the other.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
@@ -150,15 +149,8 @@ fn next(
 /// # Errors
 /// If they cannot be written.
 pub fn judge(proposer: &Proposer<'_>, folder: &mut RunFolder) -> Result<(), Error> {
-    let trials = &folder.results().trials;
-    let measured: Cow<'_, [Trial]> = match proposer.plan().search {
-        Some(_) => trials
-            .iter()
-            .filter(|t| t.search.is_none())
-            .cloned()
-            .collect(),
-        None => Cow::Borrowed(trials),
-    };
+    // Trials of searches are judged there; one that was measured again in its round does not count.
+    let measured: Vec<Trial> = folder.results().standing().cloned().collect();
     let criteria = evaluated(proposer.plan(), &proposer.criteria);
     let criteria = criteria.map(|spec| evaluate(&measured, spec)).collect();
     let judged = pubgauge_report::claims::judge(folder.results(), &proposer.plan().claims);

@@ -184,16 +184,24 @@ pub fn specs(plan: &Plan) -> Vec<CriterionSpec> {
     let mut defaults: Vec<CriterionSpec> = Vec::new();
     for search in plan.searches() {
         let name = &search.workload.name;
-        let about = |spec: &&CriterionSpec| {
-            let workloads = &spec.filter.workloads;
-            workloads.is_empty() || workloads.contains(name)
-        };
+        let mut own = specs.iter().filter(|spec| of_time(spec) && passes(&spec.filter.workloads, name));
+        let has = own.clone().any(|spec| bears(spec, search));
         // A search for the burst size has no limit of latency by default.
-        if specs.iter().filter(about).any(of_time) || search.seeks() == Some(Axis::Burst) {
+        if has || search.seeks() == Some(Axis::Burst) {
             continue;
         }
-        let default = default_criterion(search.pacing_within);
-        let same = defaults.iter().position(|d| d.figure == default.figure);
+        let mut default = default_criterion(search.pacing_within);
+        // What other systems or settings of the workload are asked for is not asked of this one.
+        if own.next().is_some() {
+            default.filter.systems = vec![search.system.clone()];
+            default.filter.settings = vec![search.settings_name.clone()];
+        }
+        let alike = |d: &CriterionSpec| {
+            d.figure == default.figure
+                && d.filter.systems == default.filter.systems
+                && d.filter.settings == default.filter.settings
+        };
+        let same = defaults.iter().position(alike);
         let at = same.unwrap_or_else(|| {
             defaults.push(default);
             defaults.len() - 1
@@ -225,16 +233,25 @@ pub fn evaluated<'s>(
     plan: &'s Plan,
     specs: &'s [CriterionSpec],
 ) -> impl Iterator<Item = &'s CriterionSpec> {
-    let passes = |list: &[String], name: &String| list.is_empty() || list.contains(name);
-    let bears = move |spec: &CriterionSpec, trial: &PlannedTrial| {
-        passes(&spec.filter.systems, &trial.system)
-            && passes(&spec.filter.workloads, &trial.workload.name)
-            && passes(&spec.filter.settings, &trial.settings_name)
-    };
-    let of_plan = plan.search.is_none();
+    // One that bears on no trial at all is told as such.
+    let of_searches = move |spec: &CriterionSpec| plan.searches().any(|trial| bears(spec, trial));
     specs
         .iter()
-        .filter(move |spec| of_plan || plan.plain().any(|trial| bears(spec, trial)))
+        .filter(move |spec| plan.plain().any(|trial| bears(spec, trial)) || !of_searches(spec))
+}
+
+/// Whether a list of names, of all where it is empty, has this one.
+fn passes(names: &[String], name: &String) -> bool {
+    names.is_empty() || names.contains(name)
+}
+
+/// Whether a criterion is about a trial.
+fn bears(spec: &CriterionSpec, trial: &PlannedTrial) -> bool {
+    let flows = &trial.workload.flows;
+    passes(&spec.filter.systems, &trial.system)
+        && passes(&spec.filter.workloads, &trial.workload.name)
+        && passes(&spec.filter.settings, &trial.settings_name)
+        && (spec.filter.flow.as_ref()).is_none_or(|flow| flows.iter().any(|own| own.name == *flow))
 }
 
 /// The criterion of searches whose study has none of latency, with messages gathered for this span.

@@ -126,7 +126,7 @@ pub struct Receiving {
     /// Answers owed since they were last taken.
     pub replies: Vec<Reply>,
     /// Streams whose answer came since it was last taken.
-    pub answered: Vec<u32>,
+    pub answered: Vec<(u32, Nanos)>,
     /// Foreign deliveries.
     pub foreign: u64,
     /// Last values.

@@ -330,6 +330,10 @@ impl Sending {
         self.until = table.end + GRACE + self.pacing_within;
         let phases = &brief.workload.phases;
         self.parts.fill_with(|| Parts::new(table, phases));
+        // Fewer messages than workers: this one has none to send.
+        if self.measured_limit == Some(0) {
+            self.done_at = Some(table.measure);
+        }
         if self.publishes() {
             let flows = brief.workload.flows.iter();
             self.bursts = flows.map(|flow| Bursts::new(table, flow)).collect();
@@ -339,6 +343,9 @@ impl Sending {
             for sender in &mut self.senders {
                 let flow = &brief.workload.flows[sender.flow as usize];
                 (sender.origin, sender.end) = table.span(flow);
+                if let Some(turn) = &mut sender.turn {
+                    turn.burst = sender.origin;
+                }
             }
             return Ok(());
         }

@@ -26,15 +26,8 @@ pub fn of_run(results: &Results) -> Vec<Check> {
         words: criterion.figures.clone(),
     });
     let status = |trial: &Trial| trial.verdict.status;
-    let trusted = results.trials.iter().any(|t| status(t) == Status::Valid);
-    // Trials of a search beyond the limit do not count, nor does a trial that was measured again in
-    // its round.
-    let later = |trial: &Trial| {
-        let same = |t: &Trial| t.cell == trial.cell && t.repeat == trial.repeat;
-        results.trials.iter().any(|t| t.id > trial.id && same(t))
-    };
-    let planned = results.trials.iter();
-    let planned = planned.filter(|trial| trial.search.is_none() && !later(trial));
+    let planned = results.standing();
+    let trusted = results.standing().any(|t| status(t) == Status::Valid);
     let searches = results.searches.iter().map(|search| Check {
         group: "searches".into(),
         name: format!("{}, {}, {}", search.system, search.workload, search.axis),

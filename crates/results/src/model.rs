@@ -4,6 +4,8 @@ mod parts;
 mod reason;
 mod trial;
 
+use std::collections::BTreeMap;
+
 use pubgauge_driver::{Answer, Capability, Unsupported};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -49,6 +51,17 @@ pub struct Results {
     /// Emulated networks that trials ran on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub networks: Vec<NetworkInfo>,
+}
+
+impl Results {
+    /// The trials by which a run is judged: those of no search, and of each repeat of a cell the last, because a run in
+    /// rounds repeats spoilt ones.
+    pub fn standing(&self) -> impl Iterator<Item = &Trial> {
+        let plain = || self.trials.iter().filter(|trial| trial.search.is_none());
+        let of = |trial: &Trial| (trial.cell.clone(), trial.repeat);
+        let last: BTreeMap<_, u32> = plain().map(|trial| (of(trial), trial.id)).collect();
+        plain().filter(move |trial| last[&of(trial)] == trial.id)
+    }
 }
 
 /// An empty run.

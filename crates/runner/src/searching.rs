@@ -158,18 +158,20 @@ fn achieved(axis: Axis, trial: &Trial, load: Option<f64>) -> f64 {
 /// compared with what was asked for as well: one whose varying latency stays below the limit is within, one
 /// that exceeds it is beyond. A growing queue is not variation: such a trial is overloaded.
 ///
-/// Where other programs left too little of the machine, a load beyond the limit may be due to them: the
-/// finding is then that of a client-bound trial.
+/// Where other programs left too little of the machine, or a hypervisor took time of it, a load beyond the limit may be
+/// due to them: the finding is then that of a client-bound trial.
 ///
 /// Of a search over bursts (`axis`) only this is asked: whether every burst arrived whole and in time. A
 /// client that is busy handing bursts over does not count against it.
 pub fn told(axis: Axis, trial: &Trial, criteria: &[CriterionSpec]) -> (StepOutcome, Vec<String>) {
     let (finding, why) = of_system(axis, trial, criteria, &trial.verdict.words());
-    let Some(crowd) = crowded(trial).filter(|_| finding == StepOutcome::Beyond) else {
+    let stolen = (trial.verdict.reasons.iter()).find(|reason| reason.rule == Rule::TimeStolen);
+    let by_others = crowded(trial).or_else(|| Some(stolen?.text.clone()));
+    let Some(crowd) = by_others.filter(|_| finding == StepOutcome::Beyond) else {
         return (finding, why);
     };
     let others = trial.verdict.reasons.iter();
-    let others = others.filter(|reason| reason.rule != Rule::OthersBusy);
+    let others = others.filter(|reason| ![Rule::OthersBusy, Rule::TimeStolen].contains(&reason.rule));
     let others: Vec<String> = others.map(Reason::to_string).collect();
     let (_, mut why) = of_system(axis, trial, criteria, &others);
     why.insert(0, crowd);
@@ -484,7 +486,7 @@ fn notes(
              more"
                 .to_owned(),
         ),
-        LimitedBy::Budget if found.given_up => {}
+        LimitedBy::Budget if found.given_up && !bursts::late(own) => {}
         LimitedBy::Budget => match (found.low, found.high) {
             (Some(low), None) if low >= question.most => {
                 note(NoteOf::LargestCarried, "the largest load that is tried was not too much".to_owned());

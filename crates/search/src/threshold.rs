@@ -56,7 +56,12 @@ impl Posterior {
     /// The posterior after trials, each with its load and whether it was within what was asked for.
     pub fn new(prior: Prior, spreads: Spreads, trials: &[(f64, bool)]) -> Posterior {
         let (from, to) = match prior {
-            Prior::About(load) => (load.ln() - REACH, load.ln() + REACH),
+            // What is known may be wrong: the loads that were tried are in reach as well.
+            Prior::About(load) => {
+                let all = || trials.iter().map(|trial| trial.0).chain([load]);
+                let (least, most) = (all().fold(load, f64::min), all().fold(load, f64::max));
+                (least.ln() - REACH, most.ln() + REACH)
+            }
             Prior::Between(least, most) => (least.ln(), most.ln().max(least.ln() + STEP)),
         };
         let count = ((to - from) / STEP).ceil() as usize + 1;

@@ -120,7 +120,10 @@ impl Study {
             set: Vec::new(),
             workloads: workloads.into(),
         }];
-        for axis in grid.map_or(&[][..], |grid| grid.node.entries()) {
+        // By their names, as a run's own copy of its study has them: cells are named by them.
+        let mut axes: Vec<&Entry> = grid.map_or(&[][..], |grid| grid.node.entries()).iter().collect();
+        axes.sort_by(|a, b| a.key.cmp(&b.key));
+        for axis in axes {
             let mut wrong = |message: String| {
                 problems.push(self.sources.problem(Some(axis.span.clone()), message, None));
             };

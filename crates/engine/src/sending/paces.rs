@@ -2,6 +2,7 @@
 //! that the system does not take at once.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use pubgauge_driver::header::HEADER_LEN;
 use pubgauge_driver::{ClientId, Fleet, Header, Kind, Nanos, Payload, Publish, Refusal};
@@ -211,7 +212,7 @@ impl Sending {
             }
             let mut tokens = 0;
             let kind = table.kind_at(now);
-            let mut ended = false;
+            let (mut ended, mut full) = (false, false);
             for _ in 0..granted {
                 if ready.is_empty() {
                     ended = true;
@@ -259,14 +260,20 @@ impl Sending {
                         self.locals[local as usize].blocked = true;
                         ready.swap_remove(*at);
                     }
-                    Publish::Refused(_) => {
-                        // A lost connection would be tried again at full speed: its publisher pauses
-                        // until the client is connected again.
+                    Publish::Refused(why) => {
                         if kind == Kind::Measured {
                             self.offer(flow, now);
                         }
-                        self.locals[local as usize].blocked = true;
-                        ready.swap_remove(*at);
+                        // A lost connection would be tried again at full speed: its publisher pauses
+                        // until the client is connected again.
+                        if why == Refusal::NotConnected {
+                            self.locals[local as usize].blocked = true;
+                            ready.swap_remove(*at);
+                        } else {
+                            *at += 1;
+                            full = true;
+                            break;
+                        }
                     }
                 }
             }
@@ -275,6 +282,10 @@ impl Sending {
             }
             if ended {
                 return Nanos::MAX;
+            }
+            // What full queues drop is no reason to drop more before they were served.
+            if full {
+                return now + WINDOW_AGAIN;
             }
         }
         // More at once, unless every publisher is held back.
@@ -387,9 +398,10 @@ impl Sending {
         self.clock.now() + again
     }
 
-    /// Notes that answers have come: their publishers may ask again.
-    pub fn answered(&mut self, streams: &mut Vec<u32>) {
-        for stream in streams.drain(..) {
+    /// Notes that questions, each by its stream and when it was asked, were answered: their publishers may ask again. An
+    /// answer to a question that was given up is none to the one after it.
+    pub fn answered(&mut self, questions: &mut Vec<(u32, Nanos)>) {
+        for (stream, at) in questions.drain(..) {
             for sender in &mut self.senders {
                 let info = self.brief.audience.streams[stream as usize];
                 if info.flow != sender.flow {
@@ -398,8 +410,9 @@ impl Sending {
                 // An answer to another publisher may be received too.
                 let local = sender.local(info.publisher);
                 if let Pace::PingPong { idle, asked } = &mut sender.pace
-                    && let Some(local) = local.filter(|local| asked.remove(local).is_some())
+                    && let Some(local) = local.filter(|local| asked.get(local) == Some(&at))
                 {
+                    asked.remove(&local);
                     idle.push(local);
                 }
             }
@@ -441,13 +454,24 @@ impl Sending {
 
     /// A client takes messages again: first those that waited.
     pub fn writable(&mut self, fleet: &mut dyn Fleet, client: ClientId) {
-        let mut at = self.by_client.partition_point(|(of, _)| *of < client.0);
         let connected = self.clock.now();
-        while let Some((of, local)) = self.by_client.get(at).copied()
-            && of == client.0
-        {
-            at += 1;
-            self.outage_ends(local, connected);
+        for at in self.of_client(client) {
+            self.outage_ends(self.by_client[at].1, connected);
+        }
+        self.retry(fleet, client);
+    }
+
+    /// Where the publishers of a client are in `by_client`.
+    fn of_client(&self, client: ClientId) -> Range<usize> {
+        let first = |client: u32| self.by_client.partition_point(|(of, _)| *of < client);
+        first(client.0)..first(client.0 + 1)
+    }
+
+    /// Offers again what waits for a client: it takes messages again; or its connection is lost, so that they are refused
+    /// and none is kept for later.
+    pub fn retry(&mut self, fleet: &mut dyn Fleet, client: ClientId) {
+        for at in self.of_client(client) {
+            let local = self.by_client[at].1;
             let was_blocked = std::mem::replace(&mut self.locals[local as usize].blocked, false);
             while let Some((intended, due)) =
                 self.waiting.get_mut(&local).and_then(VecDeque::pop_front)

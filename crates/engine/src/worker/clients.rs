@@ -247,6 +247,7 @@ impl Worker {
                 if matches!(was, ClientState::Up | ClientState::Subscribing(_)) {
                     self.lost += 1;
                 }
+                self.sending.retry(&mut *self.fleet, client);
                 if self.phase == Phase::Connecting {
                     self.fail(failure);
                 } else {

@@ -11,7 +11,7 @@
 
 use pubgauge_quantities::stats::{CONFIDENCE, MeanInterval};
 use pubgauge_results::comparison::{ComparedFigure, ComparedSystem, Ended, PairComparison};
-use pubgauge_results::model::AxisValue;
+use pubgauge_results::model::{AxisValue, Rule};
 use pubgauge_results::{Status, Trial};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
@@ -79,8 +79,12 @@ fn pairs(question: &ComparisonRule, cells: &[CellOf]) -> Vec<(usize, usize)> {
 }
 
 /// Whether a trial shows nothing of the system: the client was the limit, there was no steady state, it was too
-/// short, or it did not run as planned while the system was well.
+/// short, a hypervisor took time of the machine, or it did not run as planned while the system was well.
 pub fn spoilt(trial: &Trial) -> bool {
+    let mut reasons = trial.verdict.reasons.iter();
+    if reasons.any(|reason| reason.rule == Rule::TimeStolen) {
+        return true;
+    }
     match trial.verdict.status {
         Status::HostBound | Status::TooShort | Status::Unsteady | Status::ClientBound => true,
         Status::Broken => trial.circumstances.system_died.is_empty(),

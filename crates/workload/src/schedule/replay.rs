@@ -139,7 +139,9 @@ impl Tape {
                 head.index = 0;
                 head.lap += 1;
             }
-            if !self.looped && head.lap > 0 && head.index >= head.begin {
+            // One that begins behind the last reading passes the end of the tape twice.
+            let over = head.lap > 1 || head.lap > 0 && head.index >= head.begin;
+            if over && !self.looped {
                 return None;
             }
             let reading = &self.trace.readings[head.index];
