@@ -137,6 +137,13 @@ mod tests {
         assert!((about.quantile(0.5) / 1000.0 - 1.0).abs() < 0.01);
         let (low, high) = about.interval();
         assert!(low < 500.0 && high > 2000.0, "{low} {high}");
+        // Trials decide, however far from what was known before.
+        for limit in [500.0, 2_000_000.0] {
+            let loads = [0.25, 0.5, 0.8, 0.9, 0.9, 1.1, 1.1, 1.2, 2.0, 4.0];
+            let trials = loads.map(|share| (limit * share, share < 1.0));
+            let (low, high) = Posterior::new(Prior::About(20_000.0), SPREADS, &trials).interval();
+            assert!(low < limit && limit < high, "{limit}: {low} to {high}");
+        }
         let between = Posterior::new(Prior::Between(10.0, 1000.0), SPREADS, &[]);
         assert!((between.quantile(0.5) / 100.0 - 1.0).abs() < 0.02);
     }

@@ -387,6 +387,22 @@ fn searches_have_criteria_of_their_own() {
     assert_eq!(evaluated(&alone.plan, &specs).count(), 0);
 }
 
+/// Where one system alone is asked for a latency, the others are held to the default.
+#[test]
+fn a_latency_of_one_system_is_not_that_of_the_others() {
+    let alone = &STUDY[..STUDY.find("[[workload]]\nname = \"near\"").unwrap()];
+    let asked = "[[criterion]]\nfigure = \"latency.p99\"\nat-most = \"20ms\"\nsystem = \"a\"\n";
+    let plan = prepared(&format!("{alone}{asked}")).plan;
+    let specs = specs(&plan);
+    let systems: Vec<_> = specs.iter().map(|spec| &spec.filter.systems[..]).collect();
+    assert_eq!(systems, [["a".to_owned()], ["b".to_owned()]]);
+    // A criterion that bears on no trial at all is told, as in a study without a search.
+    let other = asked.replace("\"a\"", "\"c\"");
+    let plan = prepared(&format!("{alone}{other}")).plan;
+    let specs = super::specs(&plan);
+    assert_eq!(evaluated(&plan, &specs).count(), 1);
+}
+
 /// A criterion of one variant of the settings counts in its searches too.
 #[test]
 fn criteria_of_settings_bear_on_searches() {

@@ -408,6 +408,23 @@ fn ping_pong_reports_the_round_trip() {
     assert!(round_trip.value_at_quantile(0.5).abs_diff(10_000_000) < 20_000);
 }
 
+/// A question is given up after a second; its answer, which comes later, lets no question out beside the one in flight.
+#[test]
+fn a_late_answer_lets_no_second_question_out() {
+    let mut w = workload(1, 1, Arrivals::FlatOut);
+    w.flows[0].exchange = Exchange::PingPong;
+    let behaviour = Behaviour {
+        delay_median_ns: 5_000_000,
+        stalls: vec![(3 * SECOND, 3 * SECOND + 3 * SECOND / 2)],
+        ..Behaviour::default()
+    };
+    let run = simulate(w, behaviour, Settings::default(), Clock::virtual_at(SECOND));
+    let sum = run.record.sum();
+    // 18.5 s of one question after the other, 10 ms each; two at a time would be 3,400.
+    assert!((1800..=1870).contains(&sum.published), "{}", sum.published);
+    assert_eq!(sum.answered, sum.published);
+}
+
 #[test]
 fn flat_out_follows_back_pressure() {
     let behaviour = Behaviour {
@@ -424,6 +441,28 @@ fn flat_out_follows_back_pressure() {
     assert!(
         (9_900.0..10_100.0).contains(&per_s),
         "the system serves 10,000/s, reported {per_s}"
+    );
+}
+
+/// What waits for a full window when the connection is lost is refused with it: none is kept for later.
+#[test]
+fn what_waits_is_lost_with_its_connection() {
+    let mut w = workload(1, 1, Arrivals::Periodic { per_s: 100.0 });
+    w.phases.reconnect_after = Some(SECOND / 2);
+    let behaviour = Behaviour {
+        capacity: 5,
+        stalls: vec![(5 * SECOND, 9 * SECOND)],
+        disconnects: vec![(8 * SECOND, "pub1".into())],
+        ..Behaviour::default()
+    };
+    let run = simulate(w, behaviour, Settings::default(), Clock::virtual_at(SECOND));
+    let sum = run.record.sum();
+    assert_eq!(sum.offered, sum.published + sum.not_connected);
+    // All but five of 3 s, and those of the half second without a connection.
+    assert!(
+        (340..=352).contains(&sum.not_connected),
+        "{}",
+        sum.not_connected
     );
 }
 

@@ -34,6 +34,20 @@ fn seventy_percent_in_a_paced_trial() {
     expect(&t, &here(), Status::ClientBound, "could have taken more");
 }
 
+/// A subscriber that stood still lost all, as it would have lost most: that is no failure of the system.
+#[test]
+fn nothing_arrived_because_the_client_stood_still() {
+    let mut t = calm();
+    (t.lost, t.delivered, t.latency_ns) = (t.expected, 0, Distribution::default());
+    t.series.iter_mut().for_each(|second| second.delivered = 0);
+    assert_eq!(judge(&t, &here()).status, Status::Broken);
+    assert!(failed(&t));
+    t.worker_load.subscribers_stalled = 1.0;
+    t.worker_load.longest_stall_ns = 10_000 * MS;
+    assert_eq!(judge(&t, &here()).status, Status::ClientBound);
+    assert!(!failed(&t));
+}
+
 #[test]
 fn what_a_hypervisor_takes_is_the_clients_trouble() {
     let mut t = calm();

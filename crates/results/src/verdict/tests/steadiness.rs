@@ -1,6 +1,7 @@
 //! Rates and latencies that change during a trial.
 
 use super::*;
+use crate::host::OneWay;
 
 #[test]
 fn an_unsteady_rate() {
@@ -69,6 +70,39 @@ fn latency_that_doubles_is_unsteady() {
         second.latency_p50_ns = if i < 5 { 200_000 } else { 1_100_000 };
     }
     expect(&t, &here(), Status::Unsteady, "median latency went from");
+}
+
+/// Between hosts the clocks may wander within their bounds: that is no rise of latency.
+#[test]
+fn clocks_that_wander_are_no_growth() {
+    let mut t = calm();
+    for (i, second) in t.series.iter_mut().enumerate() {
+        second.latency_p50_ns = 300_000 + 40_000 * i as u64;
+    }
+    expect(&t, &here(), Status::Overloaded, "latency");
+    let mut between = |bound_ns| {
+        t.one_way = Some(OneWay { bound_ns });
+        judge(&t, &here()).status
+    };
+    assert_eq!(between(Some(200_000)), Status::Valid);
+    assert_eq!(between(None), Status::Valid);
+    assert_eq!(between(Some(10_000)), Status::Overloaded);
+}
+
+/// A system that stands still does so also where no median can be quoted.
+#[test]
+fn a_frozen_system_is_told_without_a_median() {
+    let mut t = calm();
+    t.longest_silence_ns = 1_200 * MS;
+    expect(&t, &here(), Status::Unsteady, "stood still");
+    t.latency_ns.p50 = None;
+    t.latency_ns.known_mean = Some(300_000.0);
+    expect(&t, &here(), Status::Unsteady, "stood still");
+    t.latency_ns.known_mean = None;
+    t.one_way = Some(OneWay {
+        bound_ns: Some(50_000),
+    });
+    expect(&t, &here(), Status::Unsteady, "stood still");
 }
 
 #[test]
