@@ -184,7 +184,9 @@ pub fn specs(plan: &Plan) -> Vec<CriterionSpec> {
     let mut defaults: Vec<CriterionSpec> = Vec::new();
     for search in plan.searches() {
         let name = &search.workload.name;
-        let mut own = specs.iter().filter(|spec| of_time(spec) && passes(&spec.filter.workloads, name));
+        let mut own = specs
+            .iter()
+            .filter(|spec| of_time(spec) && passes(&spec.filter.workloads, name));
         let has = own.clone().any(|spec| bears(spec, search));
         // A search for the burst size has no limit of latency by default.
         if has || search.seeks() == Some(Axis::Burst) {

@@ -2,7 +2,9 @@
 
 use pubgauge_quantities::shown::{decimals, number};
 
-use crate::rule::{Bounds, Claim, ClaimRule, Count, Filter, Judge, LOSS_FREE, Part, Points, SUSTAINED, Steps};
+use crate::rule::{
+    Bounds, Claim, ClaimRule, Count, Filter, Judge, LOSS_FREE, Part, Points, SUSTAINED, Steps,
+};
 
 /// A number of a claim as the study writes it.
 fn exact(value: f64) -> String {

@@ -1,7 +1,7 @@
 //! The columns of the table of results, for terminal and page alike.
 
 use pubgauge_quantities::shown;
-use pubgauge_results::{Status, Trial};
+use pubgauge_results::Trial;
 
 use crate::summary::{Cell, WorkloadCells};
 use pubgauge_results::figure::per_message;

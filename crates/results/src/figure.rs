@@ -294,11 +294,21 @@ impl Figure {
 fn scope_of<'t>(trial: &'t Trial, flow: Option<&str>, window: Option<&str>) -> Option<Scope<'t>> {
     Some(match (flow, window) {
         (None, None) => Scope::from(trial),
-        // What only trials have is that of their one flow.
-        (Some(name), None) if matches!(&trial.flows[..], [flow] if flow.name == name) => {
-            Scope::from(trial)
+        (Some(name), None) => {
+            let own = Scope::from(trial.flows.iter().find(|flow| flow.name == name)?);
+            if trial.flows.len() > 1 {
+                return Some(own);
+            }
+            // What only trials have is that of their one flow.
+            let whole = Scope::from(trial);
+            Scope {
+                offered_per_s: whole.offered_per_s,
+                system_cpu_s: whole.system_cpu_s,
+                acknowledgement: whole.acknowledgement,
+                half_round_trip: whole.half_round_trip,
+                ..own
+            }
         }
-        (Some(name), None) => Scope::from(trial.flows.iter().find(|flow| flow.name == name)?),
         (flow, Some(name)) => Scope::from(in_window(trial, flow, name)?),
     })
 }

@@ -181,8 +181,8 @@ fn lossy(trial: &Trial, client: &client::Load, findings: &mut Findings) {
         }
         if let Some(Questions {
             asked, unanswered, ..
-        }) = (part.questions)
-            .filter(|questions| questions.unanswered > 0 && !trial.drain.cut_short)
+        }) =
+            (part.questions).filter(|questions| questions.unanswered > 0 && !trial.drain.cut_short)
         {
             let share = percent(unanswered, asked);
             let text = format!("{of}{unanswered} of {asked} questions got no answer ({share})");

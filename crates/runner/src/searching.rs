@@ -171,7 +171,8 @@ pub fn told(axis: Axis, trial: &Trial, criteria: &[CriterionSpec]) -> (StepOutco
         return (finding, why);
     };
     let others = trial.verdict.reasons.iter();
-    let others = others.filter(|reason| ![Rule::OthersBusy, Rule::TimeStolen].contains(&reason.rule));
+    let others =
+        others.filter(|reason| ![Rule::OthersBusy, Rule::TimeStolen].contains(&reason.rule));
     let others: Vec<String> = others.map(Reason::to_string).collect();
     let (_, mut why) = of_system(axis, trial, criteria, &others);
     why.insert(0, crowd);

@@ -121,7 +121,10 @@ impl Study {
             workloads: workloads.into(),
         }];
         // By their names, as a run's own copy of its study has them: cells are named by them.
-        let mut axes: Vec<&Entry> = grid.map_or(&[][..], |grid| grid.node.entries()).iter().collect();
+        let mut axes: Vec<&Entry> = grid
+            .map_or(&[][..], |grid| grid.node.entries())
+            .iter()
+            .collect();
         axes.sort_by(|a, b| a.key.cmp(&b.key));
         for axis in axes {
             let mut wrong = |message: String| {

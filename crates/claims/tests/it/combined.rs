@@ -174,7 +174,7 @@ fn where_a_share_of_the_maximum_is_reached() {
     let told = world.judge(&earlier);
     assert_eq!(
         (told.outcome, told.repeats_to_tell()),
-        (CannotTell, Some(5)),
+        (CannotTell, Some(6)),
         "{told:?}"
     );
     assert!(

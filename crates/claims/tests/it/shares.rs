@@ -132,9 +132,6 @@ fn a_share_of_trials_has_the_interval_of_a_share() {
     lossy(&mut world, 1.0, 5);
     let finding = world.judge(&share_is(Bounds::above(0.9)));
     assert_eq!(finding.ours, "a: 1 (0.722 to 1)");
-    assert!(
-        finding
-            .repeats_to_tell()
-            .is_some_and(|repeats| repeats > 10)
-    );
+    // About 20 trials, over two points.
+    assert_eq!(finding.repeats_to_tell(), Some(10));
 }

@@ -157,7 +157,10 @@ fn a_share_counts_won_and_lost_points_alike() {
     let mut world = World::new(1);
     planted(&mut world);
     let told = world.judge(&parts);
-    assert_eq!((told.outcome, &*told.reason), (InPart, "left out: a: no such server"));
+    assert_eq!(
+        (told.outcome, &*told.reason),
+        (InPart, "left out: a: no such server")
+    );
     parts.parts[1].needs = never("nor that");
     assert_eq!(world.judge(&parts).outcome, NotApplicable);
 }
@@ -198,23 +201,32 @@ fn one_flow_is_judged() {
 fn implementations_that_may_differ_are_repeated() {
     let mut order = rule(&["a", "b"], above(1.0));
     order.along = None;
-    let implementations = ["c", "f"].map(|name| Filter::from([("system".to_owned(), vec![name.to_owned()])]));
+    let implementations =
+        ["c", "f"].map(|name| Filter::from([("system".to_owned(), vec![name.to_owned()])]));
     order.sides[0].alternatives = implementations.to_vec();
     let order = one(order);
     // Means 3 and 2.5 standard errors off, of opposite sides: decided at 95 %, and not at 97.5 %.
     let mut world = World::new(1);
     let five = |mean: f64| -> Vec<(u32, f64)> {
         let noise = [-1.0, -0.5, 0.0, 0.5, 1.0];
-        (1..).zip(noise).map(|(repeat, z)| (repeat, (mean + 0.1 * z).exp())).collect()
+        (1..)
+            .zip(noise)
+            .map(|(repeat, z)| (repeat, (mean + 0.1 * z).exp()))
+            .collect()
     };
     values(&mut world, "b", "64B", &five(0.0));
     values(&mut world, "c", "64B", &five(0.125));
     values(&mut world, "f", "64B", &five(-0.125));
     let told = world.judge(&order);
     assert_eq!(told.outcome, CannotTell, "{told:?}");
-    let needed = world.as_run(|run| open(&order, run)).expect("repeats would tell");
+    let needed = world
+        .as_run(|run| open(&order, run))
+        .expect("repeats would tell");
     assert!((6..30).contains(&needed.repeats), "{needed:?}");
     for system in ["b", "c", "f"] {
-        assert!(needed.cells.contains(&cell(system, "64B")), "{system}: {needed:?}");
+        assert!(
+            needed.cells.contains(&cell(system, "64B")),
+            "{system}: {needed:?}"
+        );
     }
 }

@@ -6,9 +6,7 @@ use pubgauge_driver::{
     Capability, Change, Clock, Driver, Publish, Settings, Subscription, Support, Target,
 };
 use pubgauge_driver_dds_mixed::Mixed;
-use pubgauge_testing::{
-    CheckedRig, Rig, SECOND, config, conforms, dds_domain, settings,
-};
+use pubgauge_testing::{CheckedRig, Rig, SECOND, config, conforms, dds_domain, settings};
 use serde_json::{Value, json};
 
 /// In a domain that no other test is in.

@@ -15,7 +15,9 @@
 use std::ffi::{CStr, CString, c_char, c_double, c_int, c_long, c_void};
 use std::time::Duration;
 
-use pubgauge_driver::{ClientSpec, Driver, Filler, Fleet, FleetConfig, Header, Subscription, Target};
+use pubgauge_driver::{
+    ClientSpec, Driver, Filler, Fleet, FleetConfig, Header, Subscription, Target,
+};
 use pubgauge_driver_zeromq::ZeromqDriver;
 use pubgauge_testing::bench::in_c::{Check, Checked, Fill};
 use pubgauge_testing::bench::pair::{self, Pairs, Repeat, Sink};

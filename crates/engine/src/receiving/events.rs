@@ -244,7 +244,8 @@ impl Events for Receiving {
                     // A wildcard subscriber gets the answers too; they are not for it.
                     return;
                 }
-                self.answered.push((header.stream, self.epoch + header.intended));
+                self.answered
+                    .push((header.stream, self.epoch + header.intended));
                 let now = self.now;
                 let state = &mut self.flows[flow];
                 let account = Account {

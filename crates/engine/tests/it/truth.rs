@@ -452,7 +452,7 @@ fn what_waits_is_lost_with_its_connection() {
     let behaviour = Behaviour {
         capacity: 5,
         stalls: vec![(5 * SECOND, 9 * SECOND)],
-        disconnects: vec![(8 * SECOND, "pub1".into())],
+        disconnects: vec![(8 * SECOND, "pub0".into())],
         ..Behaviour::default()
     };
     let run = simulate(w, behaviour, Settings::default(), Clock::virtual_at(SECOND));

@@ -470,7 +470,7 @@ fn processor_time_that_a_hypervisor_takes_is_told() {
         args.extend(["--duration", "2s", "--warm-up", "200ms"]);
         hypervisor::takes(percent, &place.at("stat"), || {
             let command = place.apart(&["--mount"], "mount --bind stat /proc/stat", &args);
-            place.finish(command).ran_to_its_end()
+            place.finish(command).ran_to_its_end();
         });
         let trial = place.trial("run");
         let stolen = trial["worker_load"]["machine_stolen"].as_f64().unwrap();

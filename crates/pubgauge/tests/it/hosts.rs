@@ -7,8 +7,8 @@ use crate::common;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
-use common::hypervisor;
 use common::hosts::{Hosts, counts, flags, paced, paced_on};
+use common::hypervisor;
 use common::*;
 use serde_json::Value;
 
@@ -145,14 +145,11 @@ fn another_clock_is_converted() {
 fn processor_time_that_a_hypervisor_takes_from_another_host_is_told() {
     let place = Place::new();
     let stat = place.at("stat");
-    let script = format!(
-        "mount --bind {} /proc/stat && exec \"$@\"",
-        stat.display()
-    );
+    let script = format!("mount --bind {} /proc/stat && exec \"$@\"", stat.display());
     let host = format!("unshare --mount sh -c '{script}' sh");
     let all = with(&flags("127.0.0.1", &["env", &host]), &LENGTH);
     hypervisor::takes(10, &stat, || {
-        place.run(&paced("run", &all)).ran_to_its_end()
+        place.run(&paced("run", &all)).ran_to_its_end();
     });
     nothing_is_left(&place);
     let trial = place.trial("run");

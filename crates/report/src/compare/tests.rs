@@ -62,6 +62,7 @@ fn trial(
         },
         expected: 10_000,
         delivered: 10_000,
+        duration_s: 10.0,
         delivered_msgs_per_s: drawn(1000.0) / scatter.times,
         latency_ns,
         client_cpu_s: ClientCpu {

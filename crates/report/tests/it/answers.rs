@@ -420,7 +420,7 @@ fn where_nobody_listens_what_was_taken_counts() {
 
 #[test]
 fn headroom_and_cost_stand_beside_the_answer() {
-    let mut broker = trial("a", Status::Valid, 1.0, 1);
+    let mut broker = trial("a", Status::Valid, 1000.0, 1);
     broker.system_busiest_thread_cpu = Some(0.35);
     broker.system_cpu_s = Some(0.02);
     broker.client_cpu_s.publishers = 0.01;

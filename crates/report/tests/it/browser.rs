@@ -148,7 +148,8 @@ fn figures_equal_the_results() {
             assert_eq!(p99[4].as_f64(), trial.latency_ns.p99.map(|p99| p99 as f64));
         }
         let publishers = row_of("times", w, &|row| own(row) && row[2] == "publishers");
-        let expected = trial.client_cpu_s.publishers * 1e6 / trial.delivered as f64;
+        let expected = trial.client_cpu_s.publishers * 1e6
+            / (trial.delivered_msgs_per_s * trial.duration_s).round();
         assert!((publishers[3].as_f64().unwrap() - expected).abs() < 1e-9 * expected);
     }
     // And what a reader sees in the table of trials.

@@ -29,6 +29,8 @@ fn trial(system: &str, status: Status, p99: u64, lost: u64) -> Trial {
         lost,
         expected: 100,
         delivered: 100 - lost,
+        delivered_msgs_per_s: (100 - lost) as f64,
+        duration_s: 1.0,
         system_cpu_s: Some(0.5),
         flows: vec![FlowFigures {
             name: "meters".into(),

@@ -111,7 +111,9 @@ fn judged(
 /// these are not known, no rise counts.
 fn least_rise(trial: &Trial) -> f64 {
     let wander = |bound: Option<u64>| bound.map_or(f64::INFINITY, |bound| 2.0 * bound as f64);
-    let clocks = trial.one_way.map_or(0.0, |one_way| wander(one_way.bound_ns));
+    let clocks = trial
+        .one_way
+        .map_or(0.0, |one_way| wander(one_way.bound_ns));
     thresholds::LATENCY_FLOOR_NS.max(clocks)
 }
 
@@ -151,8 +153,8 @@ fn endless(trial: &Trial, records: &[(f64, SeriesRecord)], course: &Course) -> O
         .collect();
     let (from, to, seconds) = climb(&latency).filter(|_| !trial.workload.flat_out)?;
     let rise = to - from;
-    let material = rise >= least_rise(trial).max(swing * 1e9)
-        && rise >= thresholds::LATENCY_RISE_SHARE * from;
+    let material =
+        rise >= least_rise(trial).max(swing * 1e9) && rise >= thresholds::LATENCY_RISE_SHARE * from;
     material.then_some(Growth {
         flow: None,
         kind: Kind::Latency,
@@ -322,19 +324,17 @@ pub(super) fn latency_unsteady(trial: &Trial) -> Option<Reason> {
     } else {
         (last, first)
     };
-    (high > thresholds::LATENCY_FACTOR * low && high - low > least_rise(trial)).then(
-        || {
-            let text = format!(
-                "median latency went from {:.3} ms in the first quarter to {:.3} ms in the last \
+    (high > thresholds::LATENCY_FACTOR * low && high - low > least_rise(trial)).then(|| {
+        let text = format!(
+            "median latency went from {:.3} ms in the first quarter to {:.3} ms in the last \
              (limit: a factor of {})",
-                first / 1e6,
-                last / 1e6,
-                thresholds::LATENCY_FACTOR
-            );
-            let reason = Reason::new(Rule::LatencyWanders, text);
-            reason.limited("latency_ns", high, thresholds::LATENCY_FACTOR * low)
-        },
-    )
+            first / 1e6,
+            last / 1e6,
+            thresholds::LATENCY_FACTOR
+        );
+        let reason = Reason::new(Rule::LatencyWanders, text);
+        reason.limited("latency_ns", high, thresholds::LATENCY_FACTOR * low)
+    })
 }
 
 /// The records of the measurement itself (the series includes the drain) with the length of each in

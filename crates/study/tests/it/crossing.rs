@@ -78,8 +78,8 @@ fn a_workload_is_crossed_with_what_it_names() {
             "b / slow / all / payload=1KiB",
             "a / fast / all / payload=1KiB",
             "b / fast / all / payload=1KiB",
-            "b / fast / few / rate=10/s / phases.measure=1s",
-            "b / fast / few / rate=20/s / phases.measure=1s",
+            "b / fast / few / phases.measure=1s / rate=10/s",
+            "b / fast / few / phases.measure=1s / rate=20/s",
         ]
     );
     let of = |workload: &'static str| {

@@ -18,7 +18,7 @@ use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use pubgauge_driver::{
-    Change, Clock, Events, Fleet, Header, Kind, Mark, Nanos, Target, header::HEADER_LEN,
+    Change, Clock, Events, Fleet, Header, Kind, Mark, Nanos, header::HEADER_LEN,
 };
 use pubgauge_mqtt_codec::{Packet, Version};
 

@@ -334,7 +334,10 @@ fn what_cannot_be_is_said() {
     let mut rig = open(&settings(json!({})), &place.target(), 1);
     let id = rig.named("c");
     rig.subscribe(id, "a/#");
-    let twice = rig.fleet.subscribe(id, &Subscription::to("a/b")).unwrap_err();
+    let twice = rig
+        .fleet
+        .subscribe(id, &Subscription::to("a/b"))
+        .unwrap_err();
     assert!(twice.to_string().contains("overlap"), "{twice}");
     assert!(rig.fleet.advertise(id, "a/*").is_err());
     let will = ClientSpec {

@@ -378,7 +378,10 @@ fn what_zeromq_does_not_have_is_refused_where_it_is_asked_for() {
     let group = Subscription::to("a").of_group("g");
     let refused = rig.fleet.subscribe(id, &group).unwrap_err();
     assert!(refused.to_string().contains("group"), "{refused}");
-    let plus = rig.fleet.subscribe(id, &Subscription::to("a/+")).unwrap_err();
+    let plus = rig
+        .fleet
+        .subscribe(id, &Subscription::to("a/+"))
+        .unwrap_err();
     assert!(plus.to_string().contains("prefixes"), "{plus}");
     let will = pubgauge_driver::ClientSpec {
         will: Some(pubgauge_driver::Will {

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use pubgauge_driver::{
-    ClientId, ClientSpec, Clock, Driver, Fleet, FleetConfig, Kind, Nanos, Publish, Settings, Subscription,
-    Target, TopicId,
+    ClientId, ClientSpec, Clock, Driver, Fleet, FleetConfig, Kind, Nanos, Publish, Settings,
+    Subscription, Target, TopicId,
 };
 use pubgauge_driver_fastdds::FastddsDriver;
 use pubgauge_testing::{CheckedRig, config};
