@@ -29,8 +29,6 @@ fn trial(system: &str, status: Status, p99: u64, lost: u64) -> Trial {
         lost,
         expected: 100,
         delivered: 100 - lost,
-        delivered_msgs_per_s: (100 - lost) as f64,
-        duration_s: 1.0,
         system_cpu_s: Some(0.5),
         flows: vec![FlowFigures {
             name: "meters".into(),
@@ -308,7 +306,11 @@ fn a_client_at_its_end_leaves_it_undecided() {
 
 #[test]
 fn figures_by_name() {
-    let t = trial("a", Status::Valid, 7, 0);
+    let t = Trial {
+        delivered_msgs_per_s: 100.0,
+        duration_s: 1.0,
+        ..trial("a", Status::Valid, 7, 0)
+    };
     assert_eq!(figure(&t, None, "latency_ns.p99"), Some(7.0));
     assert_eq!(figure(&t, None, "latency.p99"), Some(7.0));
     assert_eq!(figure(&t, Some("meters"), "latency.p99"), Some(14.0));
