@@ -26,8 +26,8 @@ pub fn of_run(results: &Results) -> Vec<Check> {
         words: criterion.figures.clone(),
     });
     let status = |trial: &Trial| trial.verdict.status;
-    let planned = results.standing();
-    let trusted = results.standing().any(|t| status(t) == Status::Valid);
+    let planned: Vec<&Trial> = results.standing().collect();
+    let trusted = planned.iter().any(|t| status(t) == Status::Valid);
     let searches = results.searches.iter().map(|search| Check {
         group: "searches".into(),
         name: format!("{}, {}, {}", search.system, search.workload, search.axis),
@@ -37,7 +37,7 @@ pub fn of_run(results: &Results) -> Vec<Check> {
         },
         words: so_far(search),
     });
-    let trials = planned.map(|trial| Check {
+    let trials = planned.into_iter().map(|trial| Check {
         group: "trials".into(),
         name: format!("{}, repeat {}", trial.cell, trial.repeat),
         outcome: match (status(trial), trusted) {

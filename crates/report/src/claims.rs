@@ -55,12 +55,7 @@ pub fn open(results: &Results, claims: &[Claim]) -> Vec<Option<Open>> {
 fn over<T>(results: &Results, claims: &[Claim], of: &dyn Fn(&Claim, &Run<'_>) -> T) -> Vec<T> {
     let unknown = |trial: &&Trial| trial.limit_share.as_ref().is_some_and(|s| s.at_least);
     // What a hypervisor slowed says nothing of a system, whichever verdicts a claim counts.
-    let stolen = |trial: &Trial| {
-        let mut reasons = trial.verdict.reasons.iter();
-        reasons
-            .find(|reason| reason.rule == Rule::TimeStolen)
-            .map(|reason| reason.text.clone())
-    };
+    let stolen = |trial: &Trial| Some(trial.verdict.reason(Rule::TimeStolen)?.text.clone());
     let repeats = || {
         let plain = results.trials.iter().filter(|trial| trial.search.is_none());
         plain.filter(|trial| !unknown(trial))

@@ -165,7 +165,7 @@ fn achieved(axis: Axis, trial: &Trial, load: Option<f64>) -> f64 {
 /// client that is busy handing bursts over does not count against it.
 pub fn told(axis: Axis, trial: &Trial, criteria: &[CriterionSpec]) -> (StepOutcome, Vec<String>) {
     let (finding, why) = of_system(axis, trial, criteria, &trial.verdict.words());
-    let stolen = (trial.verdict.reasons.iter()).find(|reason| reason.rule == Rule::TimeStolen);
+    let stolen = trial.verdict.reason(Rule::TimeStolen);
     let by_others = crowded(trial).or_else(|| Some(stolen?.text.clone()));
     let Some(crowd) = by_others.filter(|_| finding == StepOutcome::Beyond) else {
         return (finding, why);

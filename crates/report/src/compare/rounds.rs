@@ -81,11 +81,8 @@ fn pairs(question: &ComparisonRule, cells: &[CellOf]) -> Vec<(usize, usize)> {
 /// Whether a trial shows nothing of the system: the client was the limit, there was no steady state, it was too
 /// short, a hypervisor took time of the machine, or it did not run as planned while the system was well.
 pub fn spoilt(trial: &Trial) -> bool {
-    let mut reasons = trial.verdict.reasons.iter();
-    if reasons.any(|reason| reason.rule == Rule::TimeStolen) {
-        return true;
-    }
     match trial.verdict.status {
+        _ if trial.verdict.has(Rule::TimeStolen) => true,
         Status::HostBound | Status::TooShort | Status::Unsteady | Status::ClientBound => true,
         Status::Broken => trial.circumstances.system_died.is_empty(),
         Status::Valid | Status::Overloaded | Status::Lossy => false,

@@ -178,9 +178,14 @@ pub struct Verdict {
 }
 
 impl Verdict {
+    /// The first reason by a rule.
+    pub fn reason(&self, rule: Rule) -> Option<&Reason> {
+        self.reasons.iter().find(|reason| reason.rule == rule)
+    }
+
     /// Whether a rule applied.
     pub fn has(&self, rule: Rule) -> bool {
-        self.reasons.iter().any(|reason| reason.rule == rule)
+        self.reason(rule).is_some()
     }
 
     /// Its reasons in words, in their order.

@@ -442,6 +442,19 @@ fn a_tape_is_played_as_recorded() {
     );
 }
 
+/// Of more publishers than devices each plays the tape once, also one that begins behind its last reading.
+#[test]
+fn a_tape_that_is_not_looped_ends_for_all() {
+    let folder = Folder::new();
+    let tape = plain(folder.file("two.csv", "time,device,size\n0,a,64\n10,a,64\n"));
+    let flow = replaying(tape, 3, |replay| replay.looped = false);
+    let dues: Vec<Due> = Schedule::new(&flow, 0..3, 1).take(100).collect();
+    for publisher in 0..3 {
+        let own = dues.iter().filter(|due| due.publisher == publisher);
+        assert_eq!(own.count(), 2, "{publisher}: {dues:?}");
+    }
+}
+
 /// What is due when the flow ends is not sent any more, as with every other kind of arrivals.
 #[test]
 fn a_tape_ends_before_the_end_of_its_flow() {
