@@ -224,7 +224,16 @@ impl Proposer<'_> {
             .collect();
         let turn = |n: u32| {
             let due = templates.iter().filter(|(_, cell)| taken[*cell] >= n);
-            due.map(|(at, cell)| (*at, first[cell] + n))
+            let mut due: Vec<_> = due.collect();
+            // In the orders of the plan's repeats in turn: with one order, what drifts would tell cells apart.
+            let like = (n - 1) % self.plan().repeats.max(1) + 1;
+            let planned = (0..).zip(&self.plan().trials);
+            let planned = planned.filter(|(_, trial)| trial.repeat == like);
+            let order: BTreeMap<&String, u32> =
+                planned.map(|(place, trial)| (&trial.cell, place)).collect();
+            due.sort_by_key(|(at, cell)| (order.get(cell).copied(), *at));
+            due.into_iter()
+                .map(|(at, cell)| (*at, first[cell] + n))
                 .collect::<Vec<_>>()
         };
         let round: Round = (1..=most).flat_map(turn).collect();

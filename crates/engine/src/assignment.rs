@@ -44,8 +44,6 @@ pub struct Assignment {
     pub host: u32,
     /// Marks the trial's messages.
     pub mark: Mark,
-    /// Measured messages this worker may send where the measurement ends by count.
-    pub measured_limit: Option<u64>,
     /// Bound on flat-out messages under way, per flow, where the system has no back-pressure of
     /// its own and the flow names none.
     pub default_window: Option<u32>,
@@ -378,7 +376,6 @@ pub fn divide(brief: &Brief, workers: Workers, mark: Mark, windowed: &[bool]) ->
                 broker,
                 host,
                 mark,
-                measured_limit: None,
                 default_window: None,
                 pacing_within: 0,
                 poll_when_idle: false,

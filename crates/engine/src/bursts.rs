@@ -7,9 +7,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::timetable::Timetable;
 
-/// How long before it begins a burst is announced: a worker looks for commands at least every 10 ms.
-const NOTICE: Nanos = 12_000_000;
-
 /// What became of one burst of one flow in the measurement. Times count from its beginning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BurstRecording {
@@ -112,6 +109,8 @@ impl Bursts {
 pub struct BurstGate {
     /// Workers with publishers of the flow.
     pub workers: Vec<usize>,
+    /// How long before it begins a burst is announced, ns.
+    notice: Nanos,
     /// Of these, how many have handed over their part.
     sent: usize,
     /// Tokens under way; tokens may come back before it is known that they were taken.
@@ -121,10 +120,11 @@ pub struct BurstGate {
 }
 
 impl BurstGate {
-    /// For a flow that these workers publish.
-    pub fn new(workers: Vec<usize>) -> BurstGate {
+    /// For a flow that these workers publish; `notice`: how long before it begins they are told of a burst, ns.
+    pub fn new(workers: Vec<usize>, notice: Nanos) -> BurstGate {
         BurstGate {
             workers,
+            notice,
             sent: 0,
             under_way: 0,
             last: 0,
@@ -156,7 +156,7 @@ impl BurstGate {
         }
         self.sent = 0;
         self.under_way = 0;
-        let since = (now + NOTICE).saturating_sub(origin);
+        let since = (now + self.notice).saturating_sub(origin);
         Some(origin + since.div_ceil(BURST_SLOT) * BURST_SLOT)
     }
 }
@@ -168,7 +168,8 @@ mod tests {
 
     #[test]
     fn a_burst_is_over_when_all_have_sent_and_all_came_back() {
-        let mut gate = BurstGate::new(vec![0, 3]);
+        const NOTICE: Nanos = 12_000_000;
+        let mut gate = BurstGate::new(vec![0, 3], NOTICE);
         gate.sent(5);
         gate.passed(5, SECOND);
         assert_eq!(gate.next(SECOND, 0), None, "worker 3 has not sent");

@@ -293,19 +293,22 @@ impl<'a> Conductor<'a> {
         }
 
         self.enter(Phase::Measure, observer);
-        let by_count = matches!(phases.measure, Until::Count(..));
+        let mut end_told = false;
         loop {
             let now = self.spec.clock.now();
             if now >= table.end {
                 break;
             }
-            let publishers = self.workers.iter().filter(|h| h.role == Role::Publishers);
-            if by_count && publishers.clone().all(|h| h.done.is_some()) {
-                if let Some(done) = publishers.filter_map(|h| h.done).max() {
-                    table.end = done.max(table.measure + 1);
-                    self.table = Some(table);
-                }
-                break;
+            if let Until::Count(count, _) = phases.measure
+                && self.live.offered >= count
+                && !end_told
+                && now + lead < table.end
+            {
+                end_told = true;
+                // Told before it comes: all workers count up to it, and traffic goes on until then.
+                table.end = now + lead;
+                self.table = Some(table);
+                self.tell(None, &Command::Stop(table.end));
             }
             if let Err(outcome) = self.pass_time(observer, stop) {
                 table.end = self.spec.clock.now().min(table.end).max(table.measure + 1);
@@ -315,7 +318,9 @@ impl<'a> Conductor<'a> {
                 return Err(outcome);
             }
         }
-        self.tell(None, &Command::Stop(table.end));
+        if !end_told {
+            self.tell(None, &Command::Stop(table.end));
+        }
         self.enter(Phase::Drain, observer);
         self.drain(observer, stop, phases.drain_within);
         Ok(())
@@ -403,7 +408,7 @@ fn burst_gates(spec: &TrialSpec, assignments: &[Assignment]) -> Vec<Option<Burst
     let flows = spec.brief.workload.flows.iter().enumerate();
     let gate = |(f, flow): (usize, &Flow)| {
         let waits = flow.arrivals.bursts_wait();
-        waits.then(|| BurstGate::new(publishing(spec, assignments, f)))
+        waits.then(|| BurstGate::new(publishing(spec, assignments, f), spec.place.notice()))
     };
     flows.map(gate).collect()
 }
@@ -445,7 +450,6 @@ fn assignments(spec: &TrialSpec) -> Vec<Assignment> {
             broker: 0,
             host: 0,
             mark: spec.mark,
-            measured_limit: None,
             default_window: None,
             pacing_within: 0,
             poll_when_idle: false,
@@ -467,9 +471,6 @@ fn assignments(spec: &TrialSpec) -> Vec<Assignment> {
         assignment.pin_to =
             (!spec.pin_to.is_empty()).then(|| spec.pin_to[index % spec.pin_to.len()]);
     }
-    if let Until::Count(count, _) = spec.brief.workload.phases.measure {
-        limit(&mut assignments, count);
-    }
     assignments
 }
 
@@ -477,26 +478,4 @@ fn assignments(spec: &TrialSpec) -> Vec<Assignment> {
 fn default_window(spec: &TrialSpec, settings: u32) -> Option<u32> {
     let traits = spec.driver.traits(&spec.settings[settings as usize]);
     (!traits.back_pressure).then_some(DEFAULT_WINDOW)
-}
-
-/// Shares a number of messages over the publishing workers by their devices.
-fn limit(assignments: &mut [Assignment], count: u64) {
-    let devices = |a: &Assignment| {
-        if a.role == Role::Publishers {
-            a.devices.len() as u64
-        } else {
-            0
-        }
-    };
-    let all: u64 = assignments.iter().map(devices).sum();
-    let (mut before, mut given) = (0u64, 0u64);
-    for assignment in assignments
-        .iter_mut()
-        .filter(|a| a.role == Role::Publishers)
-    {
-        before += devices(assignment);
-        let upto = (u128::from(count) * u128::from(before) / u128::from(all.max(1))) as u64;
-        assignment.measured_limit = Some(upto - given);
-        given = upto;
-    }
 }

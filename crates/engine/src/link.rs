@@ -23,7 +23,7 @@ use crate::reports::{Report, Sent};
 use crate::worker::Worker;
 
 /// Version of the link's protocol; both sides must have the same.
-pub const VERSION: u32 = 8;
+pub const VERSION: u32 = 9;
 
 /// What a worker is to do, and for which trial.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -89,6 +89,12 @@ pub trait Place: Send + Sync {
     /// default.
     fn lead(&self) -> Nanos {
         20_000_000
+    }
+
+    /// How long before it begins a burst that waits for the one before is announced, ns; 12 ms by default, as a worker
+    /// looks for commands at least every 10 ms. One that is told too late would seem to be served late.
+    fn notice(&self) -> Nanos {
+        12_000_000
     }
 
     /// The workers run on the conductor's thread.
@@ -293,6 +299,10 @@ impl Place for Encoded {
 
     fn lead(&self) -> Nanos {
         self.0.lead()
+    }
+
+    fn notice(&self) -> Nanos {
+        self.0.notice()
     }
 
     fn is_inline(&self) -> bool {

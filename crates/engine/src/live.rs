@@ -39,6 +39,8 @@ pub struct LiveCounters {
 /// What one worker has counted of one flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlowCounters {
+    /// Measured messages that fell due.
+    pub offered: u64,
     /// Deliveries that the measured messages should cause.
     pub expected: u64,
     /// First deliveries of measured messages.
@@ -68,6 +70,8 @@ pub struct Live {
     pub sentinels_due: u64,
     /// Deliveries of sentinels.
     pub sentinels_received: u64,
+    /// Measured messages that fell due.
+    pub offered: u64,
     /// Messages of any kind published.
     pub sent: u64,
     /// Deliveries of any kind.
@@ -130,6 +134,7 @@ impl Live {
             let unacknowledged: u64 = worker.flows.iter().map(|flow| flow.unacknowledged).sum();
             live.unacknowledged += unacknowledged.min(worker.unsettled);
             for flow in &worker.flows {
+                live.offered += flow.offered;
                 live.unanswered += flow.asked.saturating_sub(flow.answered);
                 expected += flow.expected;
                 unique += flow.unique;

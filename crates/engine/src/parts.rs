@@ -45,6 +45,8 @@ counts! {
         pub unique: u64,
         /// First deliveries that were overtaken.
         pub reordered: u64,
+        /// Repeated deliveries that were timed: a member on another worker had the message.
+        pub timed_again: u64,
     }
 }
 

@@ -70,8 +70,6 @@ pub struct Recording {
     pub lost: u64,
     /// Connections made again.
     pub remade: u64,
-    /// When the last measured message was handed over, where the measurement ends by count.
-    pub done_at: Option<Nanos>,
     /// Accepted messages not settled when the fleet was closed.
     pub unsettled: u64,
     /// What the client itself ran out of.

@@ -29,7 +29,7 @@ pub enum Command {
     Prove,
     /// Run by this timetable.
     Run(Timetable),
-    /// The measurement ended: send nothing more.
+    /// The measurement ends, or ended, at this time: send nothing that is due later.
     Stop(Nanos),
     /// Sentinels from this time on close their streams: send a round of them. `Prove` has another sent.
     CloseStreams(Nanos),
@@ -69,8 +69,6 @@ pub enum Report {
     Ready(Vec<(u32, String)>),
     /// Starting, connecting, subscribing or the fleet has failed for good.
     Failed(Failure),
-    /// When the last of the measured messages that it may send was handed over.
-    Done(Nanos),
     /// A flow's window has been full, or its next burst has waited, without anything coming back: (for
     /// how long, ns; what was sent of the flow).
     Stuck(Nanos, Positions),

@@ -116,6 +116,8 @@ struct FlatOut {
     /// Size of a message that was held back: it is the next to go, or back-pressure would
     /// choose among the sizes.
     held: Option<u32>,
+    /// Messages that share one reading of the clock: as many as leave within some microseconds.
+    per_stamp: u32,
 }
 
 /// A bound on the messages of a flow under way.
@@ -161,16 +163,12 @@ pub struct Sending {
     spread: Arc<[u16]>,
     lag: Vec<Option<Times>>,
     table: Option<Timetable>,
-    measured_limit: Option<u64>,
     /// Messages that fall due within this span, ns, are sent in one wake-up.
     pacing_within: Nanos,
     /// When messages that fall due meanwhile are sent.
     leave_at: Nanos,
     /// Until when messages that are due may leave.
     until: Nanos,
-    measured: u64,
-    /// When the last message of a limited measurement was handed over.
-    pub done_at: Option<Nanos>,
     /// Sentinels published.
     pub sentinels: u64,
     /// The deliveries that they should cause.
@@ -224,12 +222,9 @@ impl Sending {
             spread: context.spread.clone(),
             lag: (0..flows).map(|_| None).collect(),
             table: None,
-            measured_limit: assignment.measured_limit,
             pacing_within: assignment.pacing_within,
             leave_at: 0,
             until: Nanos::MAX,
-            measured: 0,
-            done_at: None,
             sentinels: 0,
             sentinels_due: 0,
             before_closing: None,
@@ -330,10 +325,6 @@ impl Sending {
         self.until = table.end + GRACE + self.pacing_within;
         let phases = &brief.workload.phases;
         self.parts.fill_with(|| Parts::new(table, phases));
-        // Fewer messages than workers: this one has none to send.
-        if self.measured_limit == Some(0) {
-            self.done_at = Some(table.measure);
-        }
         if self.publishes() {
             let flows = brief.workload.flows.iter();
             self.bursts = flows.map(|flow| Bursts::new(table, flow)).collect();
@@ -405,6 +396,7 @@ impl Sending {
                 at: 0,
                 window: self.bound(number, flow.window.or(default_window)),
                 held: None,
+                per_stamp: 1,
             }),
             (false, _) => Pace::Due(schedule.next()),
         };
@@ -667,6 +659,7 @@ impl Sending {
         let flows = self.flows.iter().zip(asks);
         for (((flow, asks), tokens), counted) in flows.zip(held).zip(&mut counters.flows) {
             counted.asked = u64::from(asks) * flow.published;
+            counted.offered = flow.offered;
             counted.expected = flow.expected;
             counted.unused = *tokens;
             counted.unacknowledged = u64::from(self.acknowledges) * flow.published;

@@ -128,7 +128,6 @@ pub struct Worker {
     made: u64,
     lost: u64,
     remade: u64,
-    done_told: bool,
     closing: bool,
     errors: Vec<String>,
     more_errors: u64,
@@ -219,7 +218,6 @@ impl Worker {
             made: 0,
             lost: 0,
             remade: 0,
-            done_told: false,
             closing: false,
             errors: Vec::new(),
             more_errors: 0,
@@ -358,7 +356,12 @@ impl Worker {
                     self.phase = Phase::Running;
                 }
                 Ok(Command::Stop(end)) => {
-                    self.close_window(end);
+                    if let Some(table) = &mut self.table {
+                        table.end = table.end.min(end);
+                    }
+                    if self.context.clock.now() >= end {
+                        self.close_window();
+                    }
                     let until = self.sending.end_at(end);
                     self.receiving.end_at(end);
                     self.stopping = Some((end, until));
@@ -403,10 +406,7 @@ impl Worker {
     }
 
     /// Ends the count of the measurement's processor time.
-    fn close_window(&mut self, end: Nanos) {
-        if let Some(table) = &mut self.table {
-            table.end = table.end.min(end);
-        }
+    fn close_window(&mut self) {
         // A worker that stood still from the warm-up on has no reading of the start.
         let start = self.start_reading.or(self.warm_up_reading);
         if let (None, Some(start)) = (&self.usage, start) {
@@ -457,20 +457,16 @@ impl Worker {
             }
         } else if self.usage.is_none() {
             if now >= table.end {
-                self.close_window(table.end);
+                self.close_window();
             } else {
                 until = table.end;
             }
         }
         let next = self.sending.send_due(&mut *self.fleet);
-        if let (Some(at), false) = (self.sending.done_at, self.done_told) {
-            self.done_told = true;
-            self.outbox.send(Report::Done(at));
-        }
-        if let Some((_, deadline)) = self.stopping {
+        if let Some((end, deadline)) = self.stopping {
             // What a full system holds back is not sent, unless it is the end of a batch.
             let batch = self.assignment.pacing_within > 0 && self.sending.waits();
-            let left = next != Nanos::MAX || batch;
+            let left = next != Nanos::MAX || batch || now < end;
             if !left || self.context.clock.now() >= deadline {
                 self.stop();
             }
@@ -502,7 +498,10 @@ impl Worker {
         self.stop();
         if self.phase == Phase::Running {
             let now = self.context.clock.now();
-            self.close_window(now);
+            if let Some(table) = &mut self.table {
+                table.end = table.end.min(now);
+            }
+            self.close_window();
             self.sending.stop(now);
         }
         let closed_at = self.context.clock.now();
@@ -552,7 +551,6 @@ impl Worker {
             made: self.made,
             lost: self.lost,
             remade: self.remade,
-            done_at: self.sending.done_at,
             unsettled,
             exhausted: std::mem::take(&mut self.exhausted),
             errors: std::mem::take(&mut self.errors),

@@ -21,7 +21,7 @@ struct ComparisonJson<'a> {
     /// Probability that all intervals hold at once.
     confidence: f64,
     cells: Vec<CellJson<'a>>,
-    not_compared: &'a [String],
+    not_compared: Vec<String>,
     remarks: &'a [String],
 }
 
@@ -65,7 +65,7 @@ pub fn compare(args: &CompareArgs) -> Result<i32, Ending> {
     let comparison = compare::compare(&pairing.pairs, &figures, margin);
     let shown = json(&comparison, &pairing);
     args.output.show(&shown, || words(&comparison, &pairing));
-    let checks = gate::of_comparison(&comparison);
+    let checks = gate::of_comparison(&comparison, &pairing.not_compared);
     let name = format!("compare {}", b.study.name);
     gate::tell(&args.gate, &name, None, &checks)?;
     Ok(gate::exit_code(&checks))
@@ -118,7 +118,7 @@ fn json<'a>(comparison: &'a Comparison, pairing: &'a Pairing<'_>) -> ComparisonJ
         margin: comparison.margin,
         confidence: pubgauge_quantities::stats::CONFIDENCE,
         cells: cells.collect(),
-        not_compared: &pairing.not_compared,
+        not_compared: pairing.not_compared.iter().map(ToString::to_string).collect(),
         remarks: &pairing.remarks,
     }
 }
@@ -131,7 +131,7 @@ fn words(comparison: &Comparison, pairing: &Pairing<'_>) -> String {
     if !pairing.not_compared.is_empty() {
         out.push_str("not compared\n");
         for what in &pairing.not_compared {
-            out.push_str(&wrap(what, 2));
+            out.push_str(&wrap(&what.to_string(), 2));
         }
     }
     out

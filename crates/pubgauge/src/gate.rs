@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use pubgauge_export::check::{Check, CheckOutcome, github, junit};
-use pubgauge_report::compare::{Comparison, Difference, Row};
+use pubgauge_report::compare::{Comparison, Difference, NotCompared, Row, WhyNot};
 use pubgauge_results::model::{Results, Status, Trial};
 
 use crate::args::{Annotations, GateArgs};
@@ -67,23 +67,32 @@ pub fn of_run(results: &Results) -> Vec<Check> {
     criteria.chain(searches).chain(trials).chain(none).collect()
 }
 
-/// The checks of a comparison, one for each figure.
-pub fn of_comparison(comparison: &Comparison) -> Vec<Check> {
+/// The checks of a comparison, one for each figure. A cell of A without a partner is undecided: what B would show
+/// there is not known. One that is new in B is no failure.
+pub fn of_comparison(comparison: &Comparison, not_compared: &[NotCompared]) -> Vec<Check> {
     let sections = comparison.sections.iter();
-    sections
-        .flat_map(|section| {
-            section.rows.iter().map(|row| Check {
-                group: section.title.clone(),
-                name: row.figure.name.to_string(),
-                outcome: match row.verdict {
-                    Difference::Better | Difference::Same => CheckOutcome::Passed,
-                    Difference::Worse => CheckOutcome::Failed,
-                    Difference::CannotTell => CheckOutcome::Undecided,
-                },
-                words: words(row),
-            })
+    let figures = sections.flat_map(|section| {
+        section.rows.iter().map(|row| Check {
+            group: section.title.clone(),
+            name: row.figure.name.to_string(),
+            outcome: match row.verdict {
+                Difference::Better | Difference::Same => CheckOutcome::Passed,
+                Difference::Worse => CheckOutcome::Failed,
+                Difference::CannotTell => CheckOutcome::Undecided,
+            },
+            words: words(row),
         })
-        .collect()
+    });
+    let alone = not_compared.iter().map(|cell| Check {
+        group: "not compared".into(),
+        name: cell.what.clone(),
+        outcome: match cell.why {
+            WhyNot::OnlyInA | WhyNot::OtherWorkload(_) => CheckOutcome::Undecided,
+            WhyNot::OnlyInB | WhyNot::OfSearches(_) => CheckOutcome::Aside,
+        },
+        words: cell.to_string(),
+    });
+    figures.chain(alone).collect()
 }
 
 fn words(row: &Row) -> String {

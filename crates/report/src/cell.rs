@@ -197,3 +197,32 @@ impl Doubt<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A percentile that falls among lost messages is beyond all that came: a mean without it would flatter the cell.
+    #[test]
+    fn a_percentile_among_lost_messages_has_no_mean() {
+        let trial = |status, p99| {
+            let mut trial = Trial::default();
+            trial.verdict.status = status;
+            trial.latency_ns.p99 = p99;
+            trial
+        };
+        let p99 = |trials: &[Trial]| {
+            let cell = Cell::of(trials.iter().collect());
+            let estimate = cell.estimate(|trial| trial.latency_ns.p99.map(|ns| ns as f64));
+            estimate.map(|estimate| estimate.mean)
+        };
+        let (lossy, valid) = (Status::Lossy, Status::Valid);
+        let both = [trial(lossy, Some(1_000)), trial(lossy, Some(3_000))];
+        assert_eq!(p99(&both), Some(2_000.0));
+        let among = [trial(lossy, Some(1_000)), trial(lossy, None)];
+        assert_eq!(p99(&among), None);
+        // Of repeats with several verdicts, the mildest count.
+        let mildest = [trial(valid, Some(1_000)), trial(lossy, None)];
+        assert_eq!(p99(&mildest), Some(1_000.0));
+    }
+}

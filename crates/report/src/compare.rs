@@ -22,7 +22,7 @@ use pubgauge_results::{Status, Trial};
 use serde::Serialize;
 
 pub use figure::{NamedFigure, comparable, figures_of};
-pub use pairing::{Choice, Nothing, Pair, Pairing, pair};
+pub use pairing::{Choice, NotCompared, Nothing, Pair, Pairing, WhyNot, pair};
 pub use pubgauge_results::figure::{Better, Unit};
 pub use rounds::{CellOf, ComparisonRule, conclude, next, spoilt};
 pub(crate) use text::parts;
@@ -279,6 +279,9 @@ fn row(figure: NamedFigure, values: Values, confidence: f64, margin: f64) -> Row
     let change = Estimate::difference(&scale(a), &scale(b), values.paired);
     let (low, high) = change.interval_at(confidence);
     let plain = |value: f64| if relative { value.exp() - 1.0 } else { value };
+    // Without a spread an interval says nothing of chance; that all values of A lie on one side of those of B does.
+    let chance = by_chance(a.len(), b.len(), values.paired);
+    let may_be_chance = low == high && chance > 1.0 - confidence;
     row.change = Some(FigureChange {
         relative,
         effect: plain(change.middle()),
@@ -288,6 +291,9 @@ fn row(figure: NamedFigure, values: Values, confidence: f64, margin: f64) -> Row
     let bound = (1.0 + margin).ln();
     row.verdict = if relative && low >= -bound && high <= bound {
         Difference::Same
+    } else if may_be_chance {
+        row.why = Some("all repeats of a side are equal, and too few to tell a change from chance".to_owned());
+        Difference::CannotTell
     } else if low > 0.0 || high < 0.0 {
         if (change.middle() > 0.0) == (row.figure.known.better == Better::More) {
             Difference::Better
@@ -304,6 +310,14 @@ fn row(figure: NamedFigure, values: Values, confidence: f64, margin: f64) -> Row
         row.repeats_to_tell = repeats.filter(|repeats| *repeats <= MOST_REPEATS);
     }
     row
+}
+
+/// How probable it is that all values of one side exceed all of the other although both are alike: the exact
+/// permutation test, or that of signs where values are paired; for both directions.
+fn by_chance(a: usize, b: usize, paired: bool) -> f64 {
+    let orders = |n: usize| 2.0_f64.powi(n as i32);
+    let choices: f64 = (1..=b).map(|n| (a + n) as f64 / n as f64).product();
+    2.0 / if paired { orders(a) } else { choices }
 }
 
 #[cfg(test)]

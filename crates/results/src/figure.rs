@@ -372,6 +372,25 @@ mod tests {
         assert_eq!(Figure::named("latency_ns"), None);
     }
 
+    /// 100 deliveries took 1 to 100 ms, and 50 never came: they are beyond all of these, but not among what was delivered.
+    #[test]
+    fn what_was_delivered_alone_has_a_percentile_of_its_own() {
+        let mut times = hdrhistogram::Histogram::<u64>::new(3).unwrap();
+        (1..=100u64).for_each(|ms| times.record(ms * 1_000_000).unwrap());
+        for (censored, of_all, of_delivered) in [(0, Some(90.0), 90.0), (50, None, 90.0)] {
+            let trial = Trial {
+                latency_from_send_ns: Distribution::censored(&times, censored),
+                ..Trial::default()
+            };
+            let ms = |name: &str| {
+                let value = Figure::named(name).unwrap().of(&trial, None, None);
+                value.ok().map(|ns| (ns / 1e6).round())
+            };
+            assert_eq!(ms("latency-from-send.p90"), of_all);
+            assert_eq!(ms("delivered-latency-from-send.p90"), Some(of_delivered));
+        }
+    }
+
     #[test]
     fn capabilities_are_counted_by_name() {
         let two = capabilities("supports multicast, pattern:point-to-point").unwrap();

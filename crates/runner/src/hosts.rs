@@ -194,6 +194,11 @@ impl Place for HostsPlace {
         300_000_000
     }
 
+    /// The way to another host may take 50 ms more.
+    fn notice(&self) -> Nanos {
+        62_000_000
+    }
+
     fn is_here(&self) -> bool {
         false
     }

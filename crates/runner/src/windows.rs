@@ -59,7 +59,7 @@ fn figures(
         due.add(part);
         passed.add(&window.passed[*flow]);
         times_due.add(&Due {
-            deliveries: part.expected + part.untaken_deliveries,
+            deliveries: part.expected + part.untaken_deliveries + part.timed_again,
             messages: part.offered,
             // Which window they were sent in is not known.
             unacknowledged: record.flows[*flow].unacknowledged,
@@ -176,6 +176,21 @@ mod tests {
         assert_eq!(told(5, 5), (Some(0), Some(3), 10));
         // With both kinds it is not known which is which.
         assert_eq!(told(5, 2), (None, None, 10));
+    }
+
+    /// Two of the ten that were due came to members on two workers, and were timed by both.
+    #[test]
+    fn what_was_timed_twice_hides_nothing_that_is_missing() {
+        let mut record = TrialRecord::nothing(TrialEnd::Completed, 1);
+        let mut window = window(0, 1_000_000_000);
+        window.due[0].timed_again = 2;
+        let mut times = pubgauge_engine::times::histogram();
+        times.record_n(1_000, 9).expect("within its range");
+        window.times.insert((0, Measure::Latency), times);
+        record.windows = vec![window];
+        let workload = Workload::fan(1, 1, Arrivals::FlatOut);
+        let latency = of_flow(&workload, &record, 0)[0].latency_ns.clone();
+        assert_eq!((latency.count, latency.censored), (9, 3));
     }
 
     #[test]

@@ -59,6 +59,8 @@ pub struct Behaviour {
     pub group_duplication: f64,
     /// Messages that may be inside the system before publishers are blocked; 0: no limit.
     pub capacity: usize,
+    /// The client drops a message that there is no room for, instead of waiting.
+    pub drops: bool,
     /// Intervals in which nothing is delivered: (from, to), nanoseconds since the bus was made.
     pub stalls: Vec<(Nanos, Nanos)>,
     /// Publishers that the system stops reading: (nanoseconds since the bus was made, client name). What such a
@@ -190,6 +192,7 @@ impl Default for Behaviour {
             group_order: Vec::new(),
             group_duplication: 0.0,
             capacity: 0,
+            drops: false,
             stalls: Vec::new(),
             unread: Vec::new(),
             lumps_ns: 0,

@@ -230,6 +230,9 @@ impl Fleet for SimulatedFleet {
             return Publish::Refused(Refusal::NotConnected);
         }
         if state.outstanding >= self.window || self.bus.full() {
+            if self.behaviour.drops {
+                return Publish::Refused(Refusal::Dropped);
+            }
             if !self.blocked.contains(&client) {
                 self.blocked.push(client);
             }

@@ -180,6 +180,17 @@ fn only_what_is_undecided_is_repeated() {
             assert_eq!(one.repeat, other.repeat);
             assert_ne!(one.system.name, other.system.name);
         }
+        // In the orders of the plan's repeats, so that not the same is always first.
+        let first = |repeat: usize| {
+            let mut planned = prepared.plan.trials.iter();
+            planned.find(|t| t.repeat as usize == repeat && t.system != "c")
+        };
+        for round in extra.chunk_by(|a, b| a.round == b.round) {
+            for (turn, pair) in round.chunks(2).enumerate() {
+                let planned = first(turn % 4 + 1).map(|trial| &trial.system);
+                assert_eq!(planned, Some(&pair[0].system.name));
+            }
+        }
     }
     assert!(told >= 97, "{told} of {SEEDS}");
     assert!(

@@ -47,7 +47,7 @@ pub(super) fn check(report: &Report, brief: &Brief) -> Result<(), &'static str> 
         Report::Proven(pairs) => pairs.iter().all(|(party, _)| is_group(*party, brief)),
         Report::Got(pieces) => pieces.iter().all(|got| is_delivery(got, brief)),
         Report::Recording(recording) => return of_recording(recording, brief),
-        Report::Failed(_) | Report::Done(_) | Report::Closing => true,
+        Report::Failed(_) | Report::Closing => true,
         Report::Gone(_) => true,
     };
     if holds {
@@ -149,7 +149,6 @@ pub(super) mod tests {
             made: 0,
             lost: 0,
             remade: 0,
-            done_at: None,
             unsettled: 0,
             exhausted: BTreeSet::new(),
             errors: Vec::new(),

@@ -3,8 +3,6 @@
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
-use pubgauge_driver::Nanos;
-
 use crate::assignment::Role;
 use crate::link::WorkerLink;
 use crate::live::LiveCounters;
@@ -22,7 +20,6 @@ pub(super) struct WorkerHandle {
     /// For how long the conductor has waited for reports since the worker's last.
     pub(super) silent: Duration,
     pub(super) ready: bool,
-    pub(super) done: Option<Nanos>,
     pub(super) gone: bool,
     pub(super) closing: bool,
     pub(super) recording: Option<Recording>,
@@ -37,7 +34,6 @@ impl WorkerHandle {
             counters: LiveCounters::default(),
             silent: Duration::ZERO,
             ready: false,
-            done: None,
             gone: false,
             closing: false,
             recording: None,

@@ -208,6 +208,7 @@ impl United<'_> {
         counts.timed_again += 1;
         if let Some(part) = parts.of.get_mut(place.part as usize) {
             less(&mut part.unique);
+            part.timed_again += 1;
         }
         let bursts = &mut self.sums.bursts[flow];
         let burst = place.burst.and_then(|burst| bursts.get_mut(burst as usize));

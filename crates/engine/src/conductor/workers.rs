@@ -207,7 +207,6 @@ impl Conductor<'_> {
                 }
             }
             Report::Failed(failure) => self.fail(failure),
-            Report::Done(at) => handle.done = Some(at),
             Report::Stuck(since, positions) => {
                 let stream = positions.first().map(|(stream, _)| *stream);
                 let flow = stream.and_then(|stream| self.spec.brief.flow_of(stream));

@@ -15,6 +15,9 @@ impl Sending {
     /// is gathered leaves at once. Returns until when what is due may leave.
     pub fn end_at(&mut self, end: Nanos) -> Nanos {
         self.cuts.end_at(end);
+        if let Some(table) = &mut self.table {
+            table.end = table.end.min(end);
+        }
         self.leave_at = 0;
         self.until = end + GRACE + self.pacing_within;
         for sender in &mut self.senders {
@@ -56,18 +59,14 @@ impl Sending {
             let mut ahead = ahead.take();
             while let Some(due) = ahead {
                 let intended = sender.origin.saturating_add(due.at);
-                let limited = self
-                    .measured_limit
-                    .is_some_and(|limit| self.measured >= limit);
                 let waits = sender.turn.as_ref().is_some_and(|t| intended > t.burst);
-                if intended >= sender.end || limited || waits {
+                if intended >= sender.end || waits {
                     break;
                 }
                 if intended >= table.measure
                     && let Some(local) = sender.local(due.publisher)
                 {
                     self.offer(sender.flow, intended);
-                    self.measured += 1;
                     self.not_sent(local, intended, &due);
                     self.flows[sender.flow as usize].not_tried += 1;
                     if let Some(bursts) = &mut self.bursts[sender.flow as usize]

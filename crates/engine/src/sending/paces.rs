@@ -13,8 +13,10 @@ use super::{FlatOut, FlowWindow, PER_TURN, Pace, Sending};
 use crate::receiving::Reply;
 use crate::reports::Positions;
 
-/// Flat-out messages that share one reading of the clock.
+/// Flat-out messages that share one reading of the clock, at most.
 const PER_STAMP: u32 = 64;
+/// For how long they share it, ns: so much later than told may one of them have left, and the time of one call more.
+const STAMP_WITHIN: Nanos = 10_000;
 /// Most scheduled messages handed over between two polls, so that reading is not starved.
 const DUE_PER_TURN: u32 = 1024;
 /// A ping-pong question without an answer is given up after this long.
@@ -93,7 +95,7 @@ impl Sending {
                 return 0;
             }
             let intended = origin.saturating_add(due.at);
-            if intended >= end || self.limit_reached() {
+            if intended >= end {
                 *ahead = None;
                 return Nanos::MAX;
             }
@@ -118,7 +120,6 @@ impl Sending {
             let measured = intended >= table.measure;
             if measured {
                 self.offer(flow, intended);
-                self.measured += 1;
                 self.burst_due(flow, intended);
             }
             let queued = self.locals[local as usize].blocked && self.waiting.contains_key(&local);
@@ -164,15 +165,7 @@ impl Sending {
             Publish::Accepted => self.burst_taken(local, intended, now, due),
             Publish::Refused(_) => {}
         }
-        if self.limit_reached() && self.done_at.is_none() && self.waiting_count == 0 {
-            self.done_at = Some(self.clock.now());
-        }
         true
-    }
-
-    fn limit_reached(&self) -> bool {
-        self.measured_limit
-            .is_some_and(|limit| self.measured >= limit)
     }
 
     fn send_flat_out(
@@ -185,6 +178,7 @@ impl Sending {
             at,
             window,
             held,
+            per_stamp,
         }: &mut FlatOut,
     ) -> Nanos {
         let Some(table) = self.table else {
@@ -192,24 +186,34 @@ impl Sending {
         };
         let brief = self.brief.clone();
         let arrivals: &Arrivals = &brief.workload.flows[flow as usize].arrivals;
-        for _ in 0..PER_TURN / PER_STAMP {
+        let mut left = PER_TURN;
+        let mut shared: Option<(Nanos, u32)> = None;
+        while left > 0 {
             let now = self.clock.now();
+            if let Some((began, messages)) = shared {
+                // Some libraries take a few ns for a message, others 20 us.
+                let each = (now - began) / Nanos::from(messages);
+                *per_stamp = (STAMP_WITHIN / each.max(1)).clamp(1, PER_STAMP.into()) as u32;
+            }
             if now < origin {
                 return origin;
             }
-            if now >= end || self.done_at.is_some() {
+            if now >= end {
                 return Nanos::MAX;
             }
             if let Gate::Shut(until) = arrivals.flat_out_at(now - origin) {
                 return origin.saturating_add(until);
             }
-            let granted = match window {
+            let room = match window {
                 None => PER_STAMP,
                 Some(bound) => self.room(flow, bound, now, ready.len() as u64),
             };
+            let granted = room.min(*per_stamp).min(left);
             if granted == 0 {
                 return now + WINDOW_AGAIN;
             }
+            left -= granted;
+            shared = Some((now, granted));
             let mut tokens = 0;
             let kind = table.kind_at(now);
             let (mut ended, mut full) = (false, false);
@@ -247,12 +251,6 @@ impl Sending {
                         *at += 1;
                         if kind == Kind::Measured {
                             self.offer(flow, now);
-                            self.measured += 1;
-                            if self.limit_reached() {
-                                self.done_at = Some(self.clock.now());
-                                ended = true;
-                                break;
-                            }
                         }
                     }
                     Publish::Blocked => {
@@ -343,7 +341,7 @@ impl Sending {
         if now < origin {
             return origin;
         }
-        if now >= end || self.done_at.is_some() {
+        if now >= end {
             return Nanos::MAX;
         }
         asked.retain(|local, at| {
@@ -368,11 +366,6 @@ impl Sending {
                     asked.insert(local, now);
                     if kind == Kind::Measured {
                         self.offer(flow, now);
-                        self.measured += 1;
-                        if self.limit_reached() {
-                            self.done_at = Some(self.clock.now());
-                            return Nanos::MAX;
-                        }
                     }
                 }
                 // Tried again at the next turn of the loop.

@@ -146,11 +146,15 @@ fn the_end_of_a_measurement_waits_for_no_span() {
 
     // An end by count neither.
     workload.phases.measure = Until::Count(1_234, 10 * SECOND);
-    let (record, _) = paced(&workload, 7 * MS);
-    assert_eq!(
-        (record.sum().offered, record.sum().published),
-        (1_234, 1_234)
+    let (record, truth) = paced(&workload, 7 * MS);
+    let end = record.table.expect("it was measured").end;
+    assert!(end < record.epoch + 2 * SECOND, "{end}");
+    assert!(
+        messages(&record, &truth)
+            .iter()
+            .all(|(_, left, ..)| *left <= end)
     );
+    assert_eq!(record.sum().offered, record.sum().published);
 }
 
 #[test]

@@ -13,7 +13,7 @@ const STUDY: &str = r#"
 name = "side by side"
 [phases]
 warm-up = "300ms"
-measure = { messages = 600, within = "20s" }
+measure = "1s"
 [topology]
 brokers = 3
 [[workload]]

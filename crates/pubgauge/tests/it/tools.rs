@@ -162,6 +162,20 @@ fn comparisons_end_in_one_of_four_verdicts() {
         "{junit}"
     );
 
+    // A cell that B lacks does not pass as if B had been measured there; one that is new in B does.
+    let mut more: Value = serde_json::from_slice(&std::fs::read(place.at("a/results.json")).unwrap()).unwrap();
+    let mut gone = more["trials"][0].clone();
+    gone["id"] = json!(a.len());
+    gone["workload"]["name"] = json!("gone");
+    more["trials"].as_array_mut().unwrap().push(gone);
+    std::fs::create_dir(place.at("more")).unwrap();
+    place.write("more/results.json", more.to_string());
+    let done = compare("more", "like-a", &["--junit", "gate.xml"]).exits(2);
+    assert!(done.out.contains("gone: only in A"), "{}", done.out);
+    let junit = std::fs::read_to_string(place.at("gate.xml")).unwrap();
+    assert!(junit.contains("<error"), "{junit}");
+    compare("like-a", "more", &[]).exits(0);
+
     let before = place.files();
     for (more, why) in [
         (["--margin", "5"], "expected a percentage"),

@@ -1,6 +1,7 @@
 //! Which cells of two runs, or of one, belong together.
 
 use std::collections::BTreeSet;
+use std::fmt;
 
 use pubgauge_results::{Results, Trial};
 
@@ -34,10 +35,46 @@ pub struct Pair<'a> {
 pub struct Pairing<'a> {
     /// The pairs, in the order of A.
     pub pairs: Vec<Pair<'a>>,
-    /// What is not compared, and why.
-    pub not_compared: Vec<String>,
+    /// What is not compared.
+    pub not_compared: Vec<NotCompared>,
     /// Differences between the sides apart from what is compared.
     pub remarks: Vec<String>,
+}
+
+/// What is not compared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotCompared {
+    /// The cell, or the side.
+    pub what: String,
+    pub why: WhyNot,
+}
+
+/// Why something is not compared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WhyNot {
+    /// B has no such cell.
+    OnlyInA,
+    /// A has no such cell.
+    OnlyInB,
+    /// Another workload under the same name: that of A, and that of B.
+    OtherWorkload(Box<[String; 2]>),
+    /// So many trials of searches differ in load: they are no repeats of a cell.
+    OfSearches(usize),
+}
+
+impl fmt::Display for NotCompared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.what)?;
+        match &self.why {
+            WhyNot::OnlyInA => f.write_str("only in A"),
+            WhyNot::OnlyInB => f.write_str("only in B"),
+            WhyNot::OtherWorkload(each) => {
+                let [a, b] = &**each;
+                write!(f, "another workload under the same name: {a} in A, {b} in B")
+            }
+            WhyNot::OfSearches(trials) => write!(f, "{trials} trials of searches for a limit"),
+        }
+    }
 }
 
 /// Why there is nothing to compare.
@@ -66,7 +103,7 @@ pub enum Nothing {
     #[error("A and B have no cell in common that could be compared{}", lines(.why))]
     NoPair {
         /// Cell by cell, why.
-        why: Vec<String>,
+        why: Vec<NotCompared>,
     },
 }
 
@@ -85,7 +122,7 @@ fn how(systems: &[String], settings: &[String]) -> String {
     }
 }
 
-fn lines(why: &[String]) -> String {
+fn lines(why: &[NotCompared]) -> String {
     why.iter().map(|line| format!("\n  {line}")).collect()
 }
 
@@ -122,17 +159,18 @@ pub fn pair<'a>(
     workload: Option<&str>,
 ) -> Result<Pairing<'a>, Nothing> {
     const SIDES: [&str; 2] = ["A", "B"];
-    // Trials of a search differ in load: they are no repeats of a cell.
     let searched = SIDES.into_iter().zip(runs).filter_map(|(side, run)| {
         let of_searches = run
             .trials
             .iter()
             .filter(|t| summary::is_of_search(run, t))
             .count();
-        let words = format!("{side}: {of_searches} trials of searches for a limit");
-        (of_searches > 0).then_some(words)
+        (of_searches > 0).then(|| NotCompared {
+            what: side.to_owned(),
+            why: WhyNot::OfSearches(of_searches),
+        })
     });
-    let searched: Vec<String> = searched.collect();
+    let searched: Vec<NotCompared> = searched.collect();
     let mut sides: Vec<Vec<&Trial>> = Vec::new();
     for ((side, run), choice) in SIDES.into_iter().zip(runs).zip(choices) {
         let compared = |trial: &&Trial| !summary::is_of_search(run, trial);
@@ -194,13 +232,15 @@ pub fn pair<'a>(
     };
     for (key, a) in &cells[0] {
         let title = key.title();
-        let Some((_, b)) = cells[1].iter().find(|(other, _)| other == key) else {
-            pairing.not_compared.push(format!("{title}: only in A"));
-            continue;
+        let partner = cells[1].iter().find(|(other, _)| other == key);
+        let apart = match partner {
+            Some((_, b)) => other_workload(a[0], b[0]),
+            None => Some(WhyNot::OnlyInA),
         };
-        match other_workload(a[0], b[0]) {
-            Some(why) => pairing.not_compared.push(format!("{title}: {why}")),
-            None => {
+        match (apart, partner) {
+            (Some(why), _) => pairing.not_compared.push(NotCompared { what: title, why }),
+            (None, None) => {}
+            (None, Some((_, b))) => {
                 let interleaved = same_run && in_turns(a, b);
                 let of = |trials: &[&'a Trial]| {
                     if interleaved {
@@ -221,7 +261,10 @@ pub fn pair<'a>(
     let only = cells[1]
         .iter()
         .filter(|(key, _)| !cells[0].iter().any(|(k, _)| k == key));
-    let only = only.map(|(key, _)| format!("{}: only in B", key.title()));
+    let only = only.map(|(key, _)| NotCompared {
+        what: key.title(),
+        why: WhyNot::OnlyInB,
+    });
     pairing.not_compared.extend(only);
     if pairing.pairs.is_empty() {
         let why = pairing.not_compared;
@@ -288,7 +331,7 @@ fn in_turns(a: &[&Trial], b: &[&Trial]) -> bool {
 }
 
 /// Why two workloads of one name differ; `None` if they are alike.
-fn other_workload(a: &Trial, b: &Trial) -> Option<String> {
+fn other_workload(a: &Trial, b: &Trial) -> Option<WhyNot> {
     let words = |t: &Trial| {
         let w = &t.workload;
         format!(
@@ -297,7 +340,7 @@ fn other_workload(a: &Trial, b: &Trial) -> Option<String> {
         )
     };
     let (a, b) = (words(a), words(b));
-    (a != b).then(|| format!("another workload under the same name: {a} in A, {b} in B"))
+    (a != b).then(|| WhyNot::OtherWorkload([a, b].into()))
 }
 
 /// Differences between two runs apart from what is compared.

@@ -97,7 +97,9 @@ pub fn next(
     trials: &[Trial],
     spent_s: f64,
 ) -> Option<(usize, u32)> {
+    // Beyond the rounds that were asked for, trials are repeats of claims that were not decided.
     let round = trials.iter().map(|t| t.repeat).max().unwrap_or(1);
+    let round = round.min(question.most);
     let left = |round: u32| left(question, cells, trials, round).map(|cell| (cell, round));
     if let Some(next) = left(round) {
         return Some(next);

@@ -335,6 +335,90 @@ fn losses_are_compared_where_they_happened() {
     assert_eq!(loss(&systems(&run, 0.05)).verdict, Difference::CannotTell);
 }
 
+/// Counts are whole numbers: of few repeats all may be equal by chance. Before, two repeats told two sides apart.
+#[test]
+fn equal_repeats_are_told_apart_once_there_are_enough() {
+    let loss = |pairs: u32, apart: bool| {
+        let mut both = run(6, pairs, QUIET, QUIET);
+        for t in &mut both.trials {
+            t.verdict.status = Status::Lossy;
+            t.lost = 1 + u64::from(t.system.name == "b");
+        }
+        let figures = [NamedFigure::named("loss-share").unwrap()];
+        let c = if apart {
+            let of = |name: &str| {
+                let mine = both.trials.iter().filter(|t| t.system.name == name);
+                results(mine.cloned().collect())
+            };
+            let (a, b, all) = (of("a"), of("b"), Choice::default());
+            let found = pair([&a, &b], [&all, &all], None).unwrap();
+            compare(&found.pairs, &figures, 0.05)
+        } else {
+            let [a, b] = [of_system("a"), of_system("b")];
+            let found = pair([&both, &both], [&a, &b], None).unwrap();
+            compare(&found.pairs, &figures, 0.05)
+        };
+        c.verdict()
+    };
+    for (pairs, apart, verdict) in [
+        (2, false, Difference::CannotTell),
+        (5, false, Difference::CannotTell),
+        (6, false, Difference::Worse),
+        (2, true, Difference::CannotTell),
+        (3, true, Difference::CannotTell),
+        (4, true, Difference::Worse),
+    ] {
+        assert_eq!(loss(pairs, apart), verdict, "{pairs} pairs, {apart}");
+    }
+}
+
+/// Repeats for undecided claims come after the rounds that were asked for, and not of every cell.
+#[test]
+fn a_run_with_more_repeats_of_some_cells_is_complete() {
+    use pubgauge_results::comparison::Ended;
+
+    let mut trials = run(1, 5, QUIET, QUIET).trials;
+    for t in &mut trials {
+        t.cell.clone_from(&t.system.name);
+    }
+    let question = ComparisonRule {
+        precision: None,
+        margin: 0.05,
+        figures: Vec::new(),
+        most: 3,
+        seconds: f64::INFINITY,
+        shuffled: None,
+        ablation: None,
+    };
+    let cells = ["a", "b"].map(|name| CellOf {
+        cell: name.into(),
+        system: name.into(),
+        settings: "default".into(),
+        workload: "fleet".into(),
+        axes: Vec::new(),
+    });
+    let ended = |trials: &[Trial]| conclude(&question, &cells, trials, 0.0)[0].ended;
+    trials.retain(|t| t.repeat <= 3 || t.system.name == "a");
+    assert_eq!(ended(&trials), Ended::Repeats);
+    assert_eq!(ended(&trials[..5]), Ended::Cut);
+}
+
+/// A trial that a hypervisor slowed shows nothing of the system, whatever its verdict.
+#[test]
+fn what_a_hypervisor_slowed_is_spoilt() {
+    use pubgauge_results::model::{Reason, Rule};
+
+    let mut slowed = run(1, 2, QUIET, QUIET).trials.remove(0);
+    for status in [Status::Overloaded, Status::Lossy, Status::Valid] {
+        slowed.verdict.status = status;
+        slowed.verdict.reasons.clear();
+        assert!(!spoilt(&slowed), "{status:?}");
+        let stolen = Reason::new(Rule::TimeStolen, "a hypervisor took it");
+        slowed.verdict.reasons.push(stolen);
+        assert!(spoilt(&slowed), "{status:?}");
+    }
+}
+
 #[test]
 fn cells_find_their_partners() {
     let with_axis = |value: &str, id: u32| {
@@ -354,8 +438,9 @@ fn cells_find_their_partners() {
     let found = pair([&a, &b], [&all, &all], None).unwrap();
     assert_eq!(found.pairs.len(), 1);
     assert_eq!(found.pairs[0].title, "fleet, payload = 1KiB");
+    let not_compared = found.not_compared.iter().map(ToString::to_string);
     assert_eq!(
-        found.not_compared,
+        not_compared.collect::<Vec<_>>(),
         [
             "fleet, payload = 64B: only in A",
             "fleet, payload = 2KiB: only in B"

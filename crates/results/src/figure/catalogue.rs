@@ -318,7 +318,7 @@ const ENTRIES: [Entry; 61] = [
         "system_busiest_thread_cpu",
         (Unit::Cores, Less),
         whole(|t| t.system_busiest_thread_cpu),
-        "processors that the system's busiest thread used",
+        "processors that the system's busiest thread used, mean of the busiest in each interval",
     )
     .in_claims(),
     entry(

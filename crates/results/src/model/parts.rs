@@ -16,7 +16,7 @@ pub struct Broker {
     pub cpu_s: Option<f64>,
     /// Largest resident memory of its processes during the measurement.
     pub rss_bytes: Option<u64>,
-    /// Processor share of its busiest thread over the measurement, 1 = one core.
+    /// Processor share of its busiest thread, 1 = one core: the mean of the busiest in each interval of the series.
     pub busiest_thread_cpu: Option<f64>,
     /// Messages that it says it received from publishers during the trial, sentinels and warm-up
     /// included; absent where it was not read.

@@ -162,8 +162,8 @@ pub struct Trial {
     /// Context switches of the system's processes during the measurement.
     #[serde(default)]
     pub system_context_switches: Option<ContextSwitches>,
-    /// Processor share of the system's busiest thread over the measurement, 1 = one core: a
-    /// server with one thread is at its end when this is 1.
+    /// Processor share of the system's busiest thread, 1 = one core: the mean of the busiest in each
+    /// interval of the series, which may be another each time. A server with one thread is at its end when this is 1.
     #[serde(default)]
     pub system_busiest_thread_cpu: Option<f64>,
     /// Processes of the system at the end of the measurement.

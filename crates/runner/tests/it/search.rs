@@ -5,7 +5,7 @@ use std::sync::Mutex;
 
 use pubgauge_driver::Settings;
 use pubgauge_results::criterion::{Comparator, CriterionSpec, Filter};
-use pubgauge_results::model::{Status, Trial};
+use pubgauge_results::model::{Reason, Rule, Status, Trial};
 use pubgauge_results::search::{LimitedBy, Purpose, Search, SearchNote, SearchStep, StepOutcome};
 use pubgauge_runner::searching::{conclude, next, told};
 use pubgauge_runner::simulated::{search, search_along, simulate};
@@ -431,6 +431,11 @@ fn what_others_may_have_done_is_no_limit() {
     assert!(told(Axis::Rate, &trial, &criteria).1[0].contains("other programs kept 1.8"));
     trial.worker_load.machine_others = Some(0.1);
     assert_eq!(finding(&trial), pubgauge_search::StepOutcome::Beyond);
+    // So does what a hypervisor took.
+    let stolen = Reason::new(Rule::TimeStolen, "a hypervisor took 5 % of the time");
+    trial.verdict.reasons.push(stolen);
+    assert_eq!(finding(&trial), pubgauge_search::StepOutcome::Client);
+    assert!(told(Axis::Rate, &trial, &criteria).1[0].contains("a hypervisor took"));
 }
 
 /// What takes long.

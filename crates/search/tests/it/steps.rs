@@ -295,3 +295,25 @@ fn six_trials_with_a_result_are_the_fewest() {
     let short = all.iter().filter(|s| matches!(s.step, Step::Short(_)));
     assert_eq!(short.count(), 6, "before {confirmed:?}: {all:?}");
 }
+
+/// One trial that failed by chance at the smallest load does not say that there is no limit. Before, it ended the search.
+#[test]
+fn the_smallest_load_is_tried_twice() {
+    let question = Question {
+        least: 100.0,
+        start: 100.0,
+        flat_out: false,
+        ..Question::default()
+    };
+    let least = Step::Short(100.0);
+    let mut all = vec![seen(least, StepOutcome::Beyond)];
+    assert_eq!(next(&question, &all), least);
+    let mut chance = all.clone();
+    chance.push(seen(least, StepOutcome::Within));
+    let after = next(&question, &chance);
+    assert!(matches!(after, Step::Short(load) if load >= 100.0), "{after:?}");
+    assert_eq!(found(&question, &chance).low, Some(100.0));
+    all.push(seen(least, StepOutcome::Beyond));
+    assert_eq!(next(&question, &all), Step::End);
+    assert_eq!(found(&question, &all).bound, LimitedBy::System);
+}

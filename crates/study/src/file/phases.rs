@@ -63,7 +63,8 @@ pub enum UntilFile {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct UntilCount {
-    /// Messages over all flows.
+    /// Messages over all flows. The phase ends some milliseconds after so many, as all workers must
+    /// know its end before it comes; it has what falls due until then.
     pub messages: u64,
     /// The phase ends after this long even if fewer messages were sent.
     pub within: Span,

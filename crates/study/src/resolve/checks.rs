@@ -7,7 +7,7 @@ use pubgauge_quantities::{Rate, Size, Span};
 use crate::clash::Clash;
 use crate::clash::Clashes;
 use crate::file::{
-    ClientFile, CoresFile, LimitsFile, PhasesFile, StudyFile, TestbedFile, UntilFile,
+    ClientFile, CoresFile, LimitsFile, PhasesFile, StudyFile, TestbedFile, UntilCount, UntilFile,
 };
 
 /// Checks what a study and each of its workloads may have: `phases`, `client` and `testbed`.
@@ -23,6 +23,8 @@ pub(crate) fn check_parts(
     check_network(testbed, &mut clashes.below(&["testbed"]));
     check_hosts(testbed, &mut clashes.below(&["testbed"]));
 }
+
+const HOUR: u64 = 3_600_000_000_000;
 
 fn check_phases(phases: &PhasesFile, clashes: &mut Clashes<'_>) {
     if let Some(Rate::Each(_)) = phases.connect_rate {
@@ -45,7 +47,22 @@ fn check_phases(phases: &PhasesFile, clashes: &mut Clashes<'_>) {
             _ => {}
         }
     }
-    let longest = Span(24 * 3_600_000_000_000);
+    // With a day for connecting that makes 78 hours, the longest time that a message's header holds
+    // (`pubgauge_driver::header::MAX_TRIAL`).
+    for (key, until, hours) in [
+        ("measure", &phases.measure, 48),
+        ("warm-up", &phases.warm_up, 6),
+    ] {
+        let (Some(UntilFile::Time(span)) | Some(UntilFile::Count(UntilCount { within: span, .. }))) =
+            until
+        else {
+            continue;
+        };
+        if *span > Span(hours * HOUR) {
+            clashes.add(key, format!("at most {hours} hours: messages tell no longer times"));
+        }
+    }
+    let longest = Span(24 * HOUR);
     for (key, span) in [
         ("ready-within", phases.ready_within),
         ("drain-quiet", phases.drain_quiet),

@@ -58,7 +58,6 @@ fn seen(steps: &[Step], workers: &[Vec<u32>]) -> (Sums, Vec<u64>) {
         broker: 0,
         host: 0,
         mark: MARK,
-        measured_limit: None,
         default_window: None,
         pacing_within: 0,
         poll_when_idle: false,
@@ -171,6 +170,9 @@ proptest! {
         // Of a message that came to two workers, the time of each copy is taken.
         let again = std::mem::take(&mut several.flows[0].timed_again);
         prop_assert!(again <= one.flows[0].duplicated);
+        let parts = several.parts[0].of.iter_mut();
+        let by_part: u64 = parts.map(|part| std::mem::take(&mut part.timed_again)).sum();
+        prop_assert_eq!(by_part, again);
         for sums in [&mut one, &mut several] {
             sums.bursts[0].iter_mut().for_each(|burst| burst.arrived = 0);
         }

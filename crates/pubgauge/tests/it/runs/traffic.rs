@@ -294,7 +294,8 @@ rate = "max"
     place.is_clean();
     let trial = place.trial("run");
     adds_up(&trial);
-    assert_eq!(count(&trial, "published"), 1234);
+    assert!(count(&trial, "published") >= 1234);
+    assert!(trial["duration_s"].as_f64().unwrap() < 60.0);
 }
 
 /// What a system cannot have is known before anything starts: beside others it stands as
