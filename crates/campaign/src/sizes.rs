@@ -5,7 +5,7 @@ use pubgauge_network::{HostRole, HostSizes};
 use pubgauge_quantities::Share;
 use pubgauge_runner::limits::each_once;
 use pubgauge_study::{Plan, PlannedTrial};
-use pubgauge_testbed::{SystemKind, machine_facts, usable_cpus};
+use pubgauge_testbed::{SystemKind, machine_facts, processors};
 
 use crate::{Chosen, Error};
 
@@ -49,7 +49,7 @@ pub fn shares(hosts: &HostSizes) -> Vec<(&'static str, Share)> {
 /// Bad input: the first that do not, what they take together, and what there is.
 pub fn check(plan: &Plan) -> Result<(), Error> {
     let there = Share {
-        cores: Some(usable_cpus().len() as f64),
+        cores: Some(processors()),
         memory_bytes: Some(machine_facts().memory_bytes),
     };
     for (hosts, workload) in each_once(plan.trials.iter().filter_map(|trial| {

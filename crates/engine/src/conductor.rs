@@ -306,7 +306,7 @@ impl<'a> Conductor<'a> {
             {
                 end_told = true;
                 // Told before it comes: all workers count up to it, and traffic goes on until then.
-                table.end = now + lead;
+                table.end = Cuts::new(table, &workload).end_near(now + lead);
                 self.table = Some(table);
                 self.tell(None, &Command::Stop(table.end));
             }

@@ -236,6 +236,24 @@ impl Cuts {
         }
     }
 
+    /// Where the measurement may end early: at `at`, or up to a quarter of an interval later, so that a cut that was moved
+    /// ahead of `at` stays one of its own.
+    pub fn end_near(&self, at: Nanos) -> Nanos {
+        let Timetable {
+            measure,
+            end,
+            interval,
+            ..
+        } = self.table;
+        let number = at.saturating_sub(measure).div_ceil(interval);
+        let nominal = measure + number * interval;
+        if number > 0 && self.at(number as u32) <= at && nominal + 1 < end {
+            nominal + 1
+        } else {
+            at
+        }
+    }
+
     /// The moment at or shortly before `nominal` for which the last message of a seldom sending
     /// flow was due longest ago, and none is due right after it.
     fn quiet(&self, nominal: Nanos) -> Nanos {
@@ -389,6 +407,26 @@ mod tests {
         cuts.pass();
         cuts.end_at(10 * SECOND + 5);
         assert_eq!(cuts.next(), 10 * SECOND + 5);
+    }
+
+    /// Cuts lie 10 ms before messages on full seconds. An end between such a cut and its second would take the place of
+    /// the cut, and the totals of the cut for its own.
+    #[test]
+    fn an_earlier_end_spares_a_cut_that_was_moved() {
+        let mut slow = cuts(&[1.0], 8 * SECOND);
+        let second = 11 * SECOND;
+        for (at, end) in [
+            (second - LEAD - 1, second - LEAD - 1),
+            (second - LEAD, second + 1),
+            (second - 1, second + 1),
+            (second + 1, second + 1),
+        ] {
+            assert_eq!(slow.end_near(at), end);
+        }
+        slow.pass();
+        slow.pass();
+        slow.end_at(second + 1);
+        assert_eq!((slow.next(), slow.pass()), (second + 1, Passed::Record(1)));
     }
 
     #[test]

@@ -81,12 +81,12 @@ fn escaped(text: &str) -> String {
         .replace('\n', "\\n")
 }
 
-/// The figures of a run: a sample for each trial. Times are in seconds.
+/// The figures of a run: a sample for each trial that counts, so that none has the labels of another. Times are in
+/// seconds.
 pub fn of_run(run: &str, results: &Results) -> String {
     let mut text = Text::default();
     let trials: Vec<(Named, &Trial)> = results
-        .trials
-        .iter()
+        .counted()
         .map(|trial| (Named::new(run, results, trial), trial))
         .collect();
     text.family(

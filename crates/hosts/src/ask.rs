@@ -113,7 +113,8 @@ impl Watch {
     pub fn end(&self, course: &Course) -> Result<Nanos, ClockError> {
         let now = (self.clock)();
         let is_later = |seen: &Seen| seen.exchanges.last().is_some_and(|one| one.sent >= now);
-        self.band(is_later).map(|band| band.error_of(course))
+        let band = self.band(is_later)?;
+        Ok(band.error_of(course) + band.growth_until(now, course))
     }
 
     /// What is known once `enough` holds, or after [`PATIENCE`].

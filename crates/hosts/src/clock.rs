@@ -197,6 +197,17 @@ impl Band {
     }
 }
 
+impl Band {
+    /// By how much the error of a reading converted by `course` may have grown from the last exchange to `asker` (the
+    /// asker's clock), if none came later, ns.
+    pub fn growth_until(&self, asker: Nanos, course: &Course) -> Nanos {
+        let last = self.points[self.points.len() - 1];
+        let silent = asker.saturating_sub(last.at.saturating_add_signed(last.middle()));
+        let slope = DRIFT_PPM as f64 / 1e6 + course.drift.abs();
+        (silent as f64 * slope).ceil() as Nanos
+    }
+}
+
 /// Carries each bound on to the later points of this order, where it is tighter than theirs.
 fn tighten<'a>(points: impl Iterator<Item = &'a mut Point>) {
     let (mut low, mut high): (Option<Anchor>, Option<Anchor>) = (None, None);
@@ -228,6 +239,23 @@ mod tests {
     use proptest::prelude::*;
 
     const MS: u64 = 1_000_000;
+
+    /// Nothing was answered for 10 s at the end of a trial: the bound grows by as much as clocks may drift.
+    #[test]
+    fn the_bound_grows_while_nothing_is_answered() {
+        let one = ClockExchange {
+            sent: 5_000 * MS,
+            received: 2_000 * MS + 20_000,
+            answered: 2_000 * MS + 30_000,
+            heard: 5_000 * MS + 50_000,
+        };
+        let band = Band::of(&[one], 1).unwrap();
+        let course = band.course();
+        assert!(band.error_of(&course) < 30_000);
+        let growth = band.growth_until(15_000 * MS, &course);
+        assert!((12 * MS - 1_000..13 * MS).contains(&growth), "{growth}");
+        assert_eq!(band.growth_until(4_000 * MS, &course), 0);
+    }
 
     /// An asker's clock as the host's goes on: ahead by `ahead` at first, and gaining `ppm`.
     fn asker(host: u64, ahead: i64, ppm: f64) -> u64 {

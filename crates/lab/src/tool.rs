@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::process::{Command, Stdio};
 
-use pubgauge_testbed::{Namespace, on_path};
+use pubgauge_testbed::{Namespace, PASSWORD_VARIABLE, on_path};
 
 /// Why a program failed: what it said.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -32,6 +32,7 @@ pub(crate) fn within(argv: &[&str], input: &str) -> Result<String, ToolError> {
         let mut child = Command::new(&file)
             .args(arguments)
             .env("LC_ALL", "C")
+            .env_remove(PASSWORD_VARIABLE)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

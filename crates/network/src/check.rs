@@ -15,6 +15,8 @@ pub const SLOWEST: u64 = 64_000;
 pub const FASTEST: u64 = 10_000_000_000;
 /// Longest delay, in nanoseconds.
 pub const LONGEST_DELAY_NS: Nanos = 10_000_000_000;
+/// Longest jitter: netem cuts what is beyond 2^31 ns without a word.
+pub const LONGEST_JITTER_NS: Nanos = 2_000_000_000;
 /// Shortest queue, in nanoseconds.
 pub const SHORTEST_QUEUE_NS: Nanos = 1_000_000;
 /// Smallest share of lost packets; `nft` draws from a million numbers.
@@ -102,6 +104,10 @@ impl Link {
         if self.delay_ns > LONGEST_DELAY_NS {
             let [delay, longest] = [self.delay_ns, LONGEST_DELAY_NS].map(span);
             at.add("delay", format!("{delay} is more than {longest}"), None);
+        }
+        if self.jitter_ns > LONGEST_JITTER_NS {
+            let [jitter, longest] = [self.jitter_ns, LONGEST_JITTER_NS].map(span);
+            at.add("jitter", format!("{jitter} is more than {longest}"), None);
         }
         if self.jitter_ns > self.delay_ns {
             let [jitter, delay] = [self.jitter_ns, self.delay_ns].map(span);

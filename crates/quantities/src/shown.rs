@@ -7,6 +7,8 @@ pub fn digits(value: f64) -> String {
         "0".to_owned()
     } else if size < 0.01 {
         format!("{value:.1e}")
+    } else if size < 0.099_95 {
+        format!("{value:.4}")
     } else if size < 9.995 {
         format!("{value:.2}")
     } else if size < 99.95 {
@@ -118,8 +120,11 @@ pub fn seconds(seconds: f64) -> String {
 pub fn share(share: f64) -> String {
     match share * 100.0 {
         0.0 => "0 %".to_owned(),
+        p if p > 0.0 && p < 0.000_5 => format!("{p:.1e} %"),
         p if p < 0.095 => format!("{p:.4} %"),
         p if p < 9.95 => format!("{p:.1} %"),
+        // Nearly all is not all.
+        p if p > 99.5 && p < 100.0 => format!("{} %", decimals(p.min(99.99), 2)),
         p => format!("{p:.0} %"),
     }
 }
@@ -240,6 +245,11 @@ mod tests {
         assert_eq!(share(-0.0), "0 %");
         assert_eq!(share(0.35), "35 %");
         assert_eq!(share(0.00185), "0.2 %");
+        assert_eq!(share(1.0 / 6e6), "1.7e-5 %");
+        assert_eq!(share(0.9996), "99.96 %");
+        assert_eq!(share(0.999_999_9), "99.99 %");
+        assert_eq!(share(1.0), "100 %");
+        assert_eq!(rate(1.0 / 60.0), "0.0167/s");
         assert_eq!(rate(10.0 / 3.0), "3.33/s");
     }
 }

@@ -84,7 +84,7 @@ pub(crate) const SPANS: Units = Units {
     zero: "0s",
 };
 
-const BIT_RATES: Units = Units {
+pub(crate) const BIT_RATES: Units = Units {
     noun: "rate of bits",
     unit_of: "rates of bits",
     units: &[
@@ -162,7 +162,9 @@ impl FromStr for Size {
     fn from_str(text: &str) -> Result<Self, UnitError> {
         let text = text.trim();
         let (value, size) = SIZES.read(text)?;
-        if (value * size as f64).fract() != 0.0 {
+        let bytes = value * size as f64;
+        // What is written with decimals has no exact binary form: 2.01 kB is 2009.9999999999998.
+        if (bytes - bytes.round()).abs() > 1e-6 {
             return Err(UnitError(format!(
                 "`{text}` is not a whole number of bytes"
             )));

@@ -7,7 +7,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::quoted::{UnitError, as_string, in_number, number};
-use crate::units::{SIZES, SPANS, Span};
+use crate::units::{BIT_RATES, SIZES, SPANS, Span};
 
 /// A share, written as a percentage: `3%` is 0.03.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
@@ -25,7 +25,8 @@ pub enum Rate {
 }
 
 /// The number that a quantity stands for: bytes, seconds, messages per second, a share or plain; `None` if it is none
-/// of them (`max`, words). `1KiB` is 1024, `10k/s` is 10,000, `1/15min` one in 900 s, `5ms` 0.005, `80% of limit` 0.8.
+/// of them (`max`, words). `1KiB` is 1024, `10k/s` is 10,000, `1/15min` one in 900 s, `5ms` 0.005, `80% of limit` 0.8,
+/// `3%` 0.03, `95Mbit/s` 95,000,000.
 pub fn amount(quantity: &str) -> Option<f64> {
     let text = quantity.trim();
     let text = text.strip_suffix("-each").unwrap_or(text);
@@ -35,6 +36,7 @@ pub fn amount(quantity: &str) -> Option<f64> {
     };
     let (value, unit) = number(text)?;
     let size = match unit.split_once('/') {
+        Some(_) if BIT_RATES.find(unit).is_some() => BIT_RATES.find(unit)? as f64,
         Some((thousands, per)) => {
             let per = if per.starts_with(|c: char| c.is_ascii_digit()) {
                 amount(per)
@@ -51,10 +53,11 @@ pub fn amount(quantity: &str) -> Option<f64> {
     Some(sign * value * size)
 }
 
-/// What the number before a unit of size or time, or before none, is taken times; `% of` a limit is a share of it.
+/// What the number before a unit of size or time, or before none, is taken times; a percentage is a share, be it of a limit.
 fn unit_size(unit: &str) -> Option<f64> {
     match unit {
         "" => Some(1.0),
+        "%" => Some(0.01),
         share if share.starts_with("% of ") => Some(0.01),
         _ => match SIZES.find(unit) {
             Some(bytes) => Some(bytes as f64),
@@ -216,6 +219,9 @@ mod tests {
             (" -2.5ms ", -0.0025),
             ("+3us", 3e-6),
             ("80% of limit", 0.8),
+            ("3%", 0.03),
+            ("95Mbit/s", 95e6),
+            ("1Gbit/s", 1e9),
         ] {
             assert_eq!(amount(text), Some(number), "{text}");
         }

@@ -11,7 +11,7 @@
   }
 
   // ---- words and numbers -------------------------------------------------------------------
-  const digits = (v) => (v === 0 ? "0" : Math.abs(v) < 0.01 ? v.toExponential(1) : Math.abs(v) < 9.995 ? v.toFixed(2) : Math.abs(v) < 99.95 ? v.toFixed(1) : v.toFixed(0));
+  const digits = (v) => (v === 0 ? "0" : Math.abs(v) < 0.01 ? v.toExponential(1) : Math.abs(v) < 0.09995 ? v.toFixed(4) : Math.abs(v) < 9.995 ? v.toFixed(2) : Math.abs(v) < 99.95 ? v.toFixed(1) : v.toFixed(0));
   const scaled = (v) => (v < 999.5 ? (Number.isInteger(v) ? String(v) : digits(v)) : v < 999.5e3 ? digits(v / 1e3) + " k" : v < 999.5e6 ? digits(v / 1e6) + " M" : digits(v / 1e9) + " G");
   const rate = (v) => scaled(v) + "/s";
   const time = (ns) => (ns < 999.5 ? ns.toFixed(0) + " ns" : ns < 999.5e3 ? digits(ns / 1e3) + " µs" : ns < 999.5e6 ? digits(ns / 1e6) + " ms" : digits(ns / 1e9) + " s");
@@ -282,8 +282,8 @@
   function throughput(figure, workload, width) {
     const groups = [...byCell(objects(figure, workload)).values()].sort((a, b) => b[0].delivered_msgs_per_s - a[0].delivered_msgs_per_s);
     const all = groups.map((g) => g[0]), lines = figure.lines.filter((l) => l.value > 0);
-    const most = Math.max(max(all, (d) => d.ci_high_msgs_per_s ?? d.delivered_msgs_per_s), max(all, (d) => (workload.flatOut ? 0 : d.offered_msgs_per_s)), max(lines, (l) => l.value));
-    const half = (d) => (d.ci_low_msgs_per_s != null && d.delivered_msgs_per_s > 0 ? ` ±${digits(((d.ci_high_msgs_per_s - d.ci_low_msgs_per_s) / 2 / d.delivered_msgs_per_s) * 100)} %` : "");
+    const most = Math.max(max(all, (d) => d.ci_high_msgs_per_s ?? d.delivered_msgs_per_s), max(all, (d) => (workload.flatOut ? 0 : d.due_msgs_per_s)), max(lines, (l) => l.value));
+    const half = (d) => (d.ci_low_msgs_per_s != null && d.delivered_msgs_per_s > 0 ? ` ±${digits(((d.ci_high_msgs_per_s - d.delivered_msgs_per_s) / d.delivered_msgs_per_s) * 100)} %` : "");
     const words = ([d], width) => {
       const short = rate(d.delivered_msgs_per_s) + (d.bound.startsWith("or more") ? " or more" : "");
       const long = rate(d.delivered_msgs_per_s) + half(d);
@@ -295,7 +295,7 @@
       // A lower bound goes on.
       if (open) for (const i of [0, 1, 2]) s.add(el("path", { d: `M${end + 3 + i * 5},${y + 1}l4.5,4.5l-4.5,4.5`, fill: "none", stroke: d.look.stroke, "stroke-width": 1.6, opacity: 0.9 - i * 0.25 }));
       if (d.ci_low_msgs_per_s != null) interval(s, y + 5.5, d.ci_low_msgs_per_s, d.ci_high_msgs_per_s, x, false, "var(--ink)");
-      if (!workload.flatOut && d.offered_msgs_per_s) s.add(el("line", { x1: x(d.offered_msgs_per_s), x2: x(d.offered_msgs_per_s), y1: y - 3, y2: y + 14, stroke: "var(--soft)", "stroke-width": 2 }, el("title", {}, `offered: ${rate(d.offered_msgs_per_s)}`)));
+      if (!workload.flatOut && d.due_msgs_per_s) s.add(el("line", { x1: x(d.due_msgs_per_s), x2: x(d.due_msgs_per_s), y1: y - 3, y2: y + 14, stroke: "var(--soft)", "stroke-width": 2 }, el("title", {}, `due: ${rate(d.due_msgs_per_s)}`)));
     });
     const x = linear(0, most * 1.06, 0, width - 16);
     for (const l of lines) {
@@ -394,7 +394,8 @@
       const left = (beside ? index * (width / 2 + 8) : 0) + 52, right = beside ? (index + 1) * (width / 2) - 8 : width - 14;
       const top = keys + (beside ? 0 : index * step) + 24, bottom = top + plot - 10;
       const lines = figure.lines.filter((l) => columns.some((c) => c.of === l.of));
-      const values = rows.flatMap((d) => columns.map((c) => d[c.name])).filter((v) => v != null);
+      const due = workload.flatOut || columns[0].of !== "delivered_msgs_per_s" ? [] : numbers.map((n) => rows.find((d) => d.number === n)).filter((d) => d.due_msgs_per_s > 0);
+      const values = [...rows.flatMap((d) => columns.map((c) => d[c.name])), ...due.map((d) => d.due_msgs_per_s)].filter((v) => v != null);
       const [low, high] = around([...values, ...lines.map((l) => l.value).filter((v) => v < max(values) * 30)]);
       const y = isLog ? log(low, high, bottom, top) : linear(0, Math.max(max(values), 1) * 1.08, bottom, top);
       const pad = 14, x = positive ? log(Math.min(...numbers), max(numbers), left + pad, right - pad) : linear(Math.min(...numbers), max(numbers), left + pad, right - pad);
@@ -404,10 +405,7 @@
       xAxis(s, x, numbers, (v) => values_.get(v), top, bottom);
       const asked = lines.filter((l) => l.value <= y.high && l.value >= y.low);
       for (const l of asked) s.add(el("line", { x1: left, x2: right, y1: y(l.value), y2: y(l.value), stroke: "var(--bad)", "stroke-width": 1.5, "stroke-dasharray": "6 4" }));
-      if (columns[0].of === "delivered_msgs_per_s") {
-        const offered = numbers.map((n) => rows.find((d) => d.number === n)).filter((d) => d.offered_msgs_per_s != null);
-        if (!workload.flatOut) path(s, offered.map((d) => [x(d.number), y(Math.min(d.offered_msgs_per_s, y.high))]), { stroke: "var(--soft)", dash: "2 3" }, 1.5);
-      }
+      path(s, due.map((d) => [x(d.number), y(d.due_msgs_per_s)]), { stroke: "var(--soft)", dash: "2 3" }, 1.5);
       const told = [];
       [...groups.values()].forEach((group, nth) => {
         const aside = (nth - (groups.size - 1) / 2) * 4;

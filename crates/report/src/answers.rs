@@ -336,8 +336,10 @@ fn of_spec(trial: &Trial, spec: &CriterionSpec) -> Said {
         spec.value,
         !matches!(spec.comparison, Comparator::Greater | Comparator::AtLeast),
     );
+    let exact = spec.comparison == Comparator::Equal;
     let used = value.map_or(f64::INFINITY, |value| match (upper, value == limit) {
-        (_, true) if limit == 0.0 => 0.0,
+        (_, true) if exact || limit == 0.0 => 0.0,
+        _ if exact => f64::INFINITY,
         (true, _) => value / limit,
         (false, _) => limit / value,
     });
@@ -364,6 +366,7 @@ fn of_spec(trial: &Trial, spec: &CriterionSpec) -> Said {
         (Some(true), _) if !used.is_normal() || limit == 0.0 => shown.clone(),
         (Some(true), true) => format!("{shown}, {times} times below the {allowed} allowed"),
         (Some(true), false) => format!("{shown}, {times} times the {allowed} asked for"),
+        (Some(false), _) if exact => format!("{shown} instead of {allowed}"),
         (Some(false), true) => format!("{shown}, more than the {allowed} allowed"),
         (Some(false), false) => format!("{shown}, less than the {allowed} asked for"),
     };
@@ -417,4 +420,36 @@ fn headroom(cell: &Cell<'_>) -> Vec<String> {
     let most = most.max_by(f64::total_cmp).into_iter();
     most.map(|share| format!("{whose} uses {} of a core", shown::share(share.min(1.0))))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use pubgauge_results::criterion::Filter;
+
+    use super::*;
+
+    /// What is to be equal is no upper limit.
+    #[test]
+    fn what_must_be_equal_is_not_allowed_or_more() {
+        let spec = CriterionSpec {
+            text: "published equals 1000".into(),
+            figure: "published".into(),
+            comparison: Comparator::Equal,
+            value: 1_000.0,
+            filter: Filter::default(),
+        };
+        let said = |published| {
+            let mut trial = Trial {
+                published,
+                ..Trial::default()
+            };
+            trial.verdict.status = Status::Valid;
+            of_spec(&trial, &spec)
+        };
+        let (met, missed) = (said(1_000), said(900));
+        assert_eq!((met.met, met.used), (Some(true), 0.0));
+        assert_eq!(missed.met, Some(false));
+        assert!(missed.decided_by.ends_with("900 instead of 1000"), "{}", missed.decided_by);
+        assert!(!met.decided_by.contains("allowed"), "{}", met.decided_by);
+    }
 }

@@ -43,7 +43,7 @@ fn words(bursts: &[BurstFigures]) -> Option<String> {
     }
     if let (Some(msgs), Some(bytes)) = (mean(|b| b.msgs_per_s), mean(|b| b.bytes_per_s)) {
         let (msgs, bytes) = (shown::rate(msgs), shown::bytes(bytes as u64));
-        words.push_str(&format!(", {msgs} msgs/s, {bytes}/s"));
+        words.push_str(&format!(", {msgs}, {bytes}/s"));
     }
     if let Some(ns) = mean(|b| Some(b.arrival_ns? as f64)) {
         words.push_str(&format!("; arrived after {} (medians)", shown::time(ns)));

@@ -8,7 +8,7 @@ use pubgauge_results::{Results, Trial};
 
 use crate::Logs;
 use crate::answers;
-use crate::summary::{Bound, Carried, WorkloadCells};
+use crate::summary::{Bound, Carried, Cell, WorkloadCells};
 use pubgauge_results::figure::per_message;
 
 mod chart;
@@ -79,6 +79,15 @@ fn lines_of(lines: &[(Option<String>, LimitLine)], names: &[&str]) -> Vec<LimitL
     all.map(|(_, line)| line.clone()).collect()
 }
 
+/// Deliveries per second that what was offered should cause; messages where nobody subscribes.
+fn due_per_s(trial: &Trial) -> f64 {
+    let taken = trial.published + trial.not_connected;
+    match (trial.expected, taken) {
+        (0, _) | (_, 0) => trial.offered_msgs_per_s,
+        (deliveries, taken) => trial.offered_msgs_per_s * deliveries as f64 / taken as f64,
+    }
+}
+
 fn throughput(
     workload: &WorkloadCells<'_>,
     id: String,
@@ -99,17 +108,17 @@ fn throughput(
         };
         let estimate = carried.as_ref().map(known).or(estimate);
         let bound = carried.map_or("", |carried| carried.bound.suffix().trim_start());
-        let offered = cell.estimate(|t| Some(t.offered_msgs_per_s));
+        let due = cell.estimate(|t| Some(due_per_s(t)));
         let repeats = estimate.map_or(0.0, |e| e.n as f64);
         let figures = [bound.into(), repeats.into()]
             .into_iter()
             .chain(interval(estimate));
-        rows.push(row(cell, figures.chain([offered.map(|e| e.mean).into()])));
+        rows.push(row(cell, figures.chain([due.map(|e| e.mean).into()])));
     }
     let words = if workload.flat_out {
         " \u{201c}or more\u{201d}: the client was the limit, so this is a lower bound. \u{201c}under overload\u{201d}: carried of an offer that was more than the system could carry."
     } else {
-        " The schedule sets the rate here: a system that keeps up delivers what is offered."
+        " The schedule sets the rate here: a system that keeps up delivers what is due (the mark)."
     };
     Chart {
         id,
@@ -127,7 +136,7 @@ fn throughput(
             "delivered_msgs_per_s",
             "ci_low_msgs_per_s",
             "ci_high_msgs_per_s",
-            "offered_msgs_per_s",
+            "due_msgs_per_s",
         ]),
         rows,
         lines: lines_of(lines, &["delivered_msgs_per_s"]),
@@ -165,7 +174,7 @@ fn axes(
                 .map(|(_, (name, value))| format!("{name} = {value}"))
                 .collect();
             let quantile = |q: f64| cell.estimate(move |t| Some(t.latency_ns.quotable(q)? as f64));
-            let offered = cell.estimate(|t| Some(t.offered_msgs_per_s));
+            let due = cell.estimate(|t| Some(due_per_s(t)));
             let figures = [
                 others.join(", ").as_str().into(),
                 value.as_str().into(),
@@ -175,7 +184,7 @@ fn axes(
             .chain(interval(quantile(0.5)))
             .chain(interval(quantile(0.99)))
             .chain(interval(cell.estimate(|t| Some(t.delivered_msgs_per_s))))
-            .chain([offered.map(|e| e.mean).into()]);
+            .chain([due.map(|e| e.mean).into()]);
             rows.push(row(cell, figures));
         }
         let mut values: Vec<&Value> = rows.iter().map(|row| &row[4]).collect();
@@ -190,12 +199,12 @@ fn axes(
             title: format!("What {name} does"),
             description: format!(
                 "Latency (p50 thin, p99 thick, log scale) and deliveries per second against {name}; bars are 95 % confidence \
-                 intervals over repeats, the grey line is what was offered. Hollow points are not valid: their verdict stands beside them."
+                 intervals over repeats, the grey line is what was due. Hollow points are not valid: their verdict stands beside them."
             ),
             columns: columns([
                 "row", "verdict", "others", "value", "number", "p50_ns", "p50_low_ns", "p50_high_ns", "p99_ns",
                 "p99_low_ns", "p99_high_ns", "delivered_msgs_per_s", "ci_low_msgs_per_s", "ci_high_msgs_per_s",
-                "offered_msgs_per_s",
+                "due_msgs_per_s",
             ]),
             rows,
             lines: lines_of(lines, &["latency_ns.p50", "latency_ns.p99", "delivered_msgs_per_s"]),
@@ -208,9 +217,14 @@ fn axes(
 /// A part of a stacked bar.
 type BarPart = (&'static str, fn(&Trial) -> Option<f64>);
 
-fn stacked(workload: &WorkloadCells<'_>, parts: &[BarPart]) -> Vec<Vec<Value>> {
+/// A row for each part of each cell that is `shown`.
+fn stacked(
+    workload: &WorkloadCells<'_>,
+    parts: &[BarPart],
+    shown: impl Fn(&Cell<'_>) -> bool,
+) -> Vec<Vec<Value>> {
     let mut rows = Vec::new();
-    for cell in &workload.cells {
+    for cell in workload.cells.iter().filter(|cell| shown(cell)) {
         for (part, of) in parts {
             if let Some(estimate) = cell.estimate(of) {
                 rows.push(row(
@@ -231,13 +245,19 @@ fn cpu(workload: &WorkloadCells<'_>, id: String) -> Chart {
             per_message(t.client_cpu_s.subscribers, t)
         }),
     ];
+    // Without the system's own, the rest would look cheap beside others.
+    let is_whole = |cell: &Cell<'_>| {
+        let mut quoted = cell.quoted().into_iter();
+        quoted.all(|t| t.system_cpu_s.is_some() || t.system_in_client())
+    };
     Chart {
         id,
         kind: ChartKind::Times,
         wide: false,
         title: "Processor time per message".into(),
         description:
-            "For one delivery. A system without processes of its own works inside the clients."
+            "For one delivery. A system without processes of its own works inside the clients; one whose \
+             processes are out of sight is left out."
                 .into(),
         columns: columns([
             "row",
@@ -247,7 +267,7 @@ fn cpu(workload: &WorkloadCells<'_>, id: String) -> Chart {
             "ci_low_us",
             "ci_high_us",
         ]),
-        rows: stacked(workload, &PARTS),
+        rows: stacked(workload, &PARTS, is_whole),
         lines: Vec::new(),
         marks: Vec::new(),
     }
@@ -268,8 +288,28 @@ fn memory(workload: &WorkloadCells<'_>, id: String) -> Chart {
         title: "Memory".into(),
         description: "Largest resident memory during the measurement; the client's with all its devices and records.".into(),
         columns: columns(["row", "verdict", "part", "rss_bytes", "ci_low_bytes", "ci_high_bytes"]),
-        rows: stacked(workload, &PARTS),
+        rows: stacked(workload, &PARTS, |_| true),
         lines: Vec::new(),
         marks: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One publisher of 1,000/s, and ten subscribers.
+    #[test]
+    fn what_is_due_is_counted_in_deliveries() {
+        let trial = |published, not_connected, expected| Trial {
+            offered_msgs_per_s: 1_000.0,
+            published,
+            not_connected,
+            expected,
+            ..Trial::default()
+        };
+        assert_eq!(due_per_s(&trial(10_000, 0, 100_000)), 10_000.0);
+        assert_eq!(due_per_s(&trial(5_000, 5_000, 100_000)), 10_000.0);
+        assert_eq!(due_per_s(&trial(10_000, 0, 0)), 1_000.0, "nobody subscribes");
     }
 }

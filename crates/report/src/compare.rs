@@ -306,7 +306,12 @@ fn row(figure: NamedFigure, values: Values, confidence: f64, margin: f64) -> Row
     if row.verdict == Difference::CannotTell && relative {
         // The easier of the two to show: a change, or that the change is within the margin.
         let effect = change.middle().abs();
-        let repeats = change.repeats_for(effect.max(bound - effect), confidence);
+        let repeats = if may_be_chance {
+            let enough = |n: &u32| by_chance(*n as usize, *n as usize, values.paired) <= 1.0 - confidence;
+            (2..=MOST_REPEATS).find(enough)
+        } else {
+            change.repeats_for(effect.max(bound - effect), confidence)
+        };
         row.repeats_to_tell = repeats.filter(|repeats| *repeats <= MOST_REPEATS);
     }
     row

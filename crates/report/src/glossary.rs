@@ -100,7 +100,7 @@ pub const FIGURES: [(&str, &str); 20] = [
     ),
     (
         "system CPU",
-        "Processor time of the system's own processes for one delivery, µs; none of its own: the system works inside the client.",
+        "Processor time of the system's own processes for one delivery, µs; none of its own: the system works inside the client, or its processes are out of sight.",
     ),
     (
         "client CPU",

@@ -64,15 +64,18 @@ pub(crate) fn name(cells: &mut [Cell<'_>]) -> Vec<GridPoint> {
     }
     let mut points = unique(named.iter().map(|(_, point)| point.clone()));
     points.sort_by(|a, b| {
-        let numbers = |point: &GridPoint| -> Vec<f64> {
-            point
-                .values
-                .iter()
-                .map(|(_, value)| amount(value).unwrap_or(0.0))
+        // Words after numbers, by the alphabet.
+        let places = |point: &GridPoint| -> Vec<(bool, f64, String)> {
+            let values = point.values.iter().map(|(_, value)| value);
+            values
+                .map(|value| match amount(value) {
+                    Some(number) => (false, number, String::new()),
+                    None => (true, 0.0, value.clone()),
+                })
                 .collect()
         };
-        numbers(a)
-            .partial_cmp(&numbers(b))
+        places(a)
+            .partial_cmp(&places(b))
             .unwrap_or(std::cmp::Ordering::Equal)
     });
     tell_apart(cells, &mut named);

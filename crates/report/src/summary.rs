@@ -40,7 +40,7 @@ impl<'a> WorkloadCells<'a> {
 }
 
 impl<'a> Summary<'a> {
-    /// Groups the trials of a run, without those of searches: these differ in load, so that they are
+    /// Groups the trials of a run that count, without those of searches: these differ in load, so that they are
     /// not repeats of a cell, and the search is shown in their place.
     pub fn of(results: &'a Results) -> Summary<'a> {
         let names = results.trials.iter().map(|t| t.system.name.clone());
@@ -67,7 +67,7 @@ impl<'a> Summary<'a> {
                 cells,
             }
         };
-        let compared = results.trials.iter();
+        let compared = results.counted();
         let compared = compared.filter(|trial| !is_of_search(results, trial));
         let by_name = grouped(compared.map(|trial| (&trial.workload.name, trial)));
         let workloads = by_name.into_iter().map(workload).collect();

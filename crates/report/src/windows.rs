@@ -32,12 +32,7 @@ pub(crate) fn sentences(cell: &Cell<'_>) -> Vec<String> {
 
 /// Its name and span: `during (30 to 40 s)`.
 fn span(window: &WindowFigures) -> String {
-    let (from, to) = (shown::digits(window.from_s), shown::digits(window.to_s));
-    let from = if window.from_s == 0.0 {
-        "0"
-    } else {
-        from.as_str()
-    };
+    let (from, to) = (shown::given(window.from_s), shown::given(window.to_s));
     format!("{} ({from} to {to} s)", window.name)
 }
 
@@ -57,8 +52,8 @@ fn words(cell: &Cell<'_>, flow: Option<&str>, name: &str) -> String {
             .filter_map(move |t| in_window(t, flow, name))
     };
     let rate = estimate(&|w| Some(w.delivered_msgs_per_s));
-    let mut words = format!("{} msgs/s", rate.map_or("-".to_owned(), shown::rate));
-    if all().any(|w| w.latency_ns.count > 0) {
+    let mut words = rate.map_or("-".to_owned(), shown::rate);
+    if cell.quotes_latency() && all().any(|w| w.latency_ns.count > 0) {
         words.push_str(&format!(
             ", p50 {}, p99 {}, p99.9 {}",
             time(0.5),
@@ -140,9 +135,14 @@ mod tests {
         );
         assert!(words[0].ends_with("none lost"), "{words:?}");
         assert!(
-            words[0].contains(" msgs/s, p50 1.00 ms, p99 9.00 ms, "),
+            words[0].contains("1.53 k/s, p50 1.00 ms, p99 9.00 ms, "),
             "{words:?}"
         );
+        // Latencies of an overloaded system are those of queues without end.
+        trial.verdict.status = Status::Overloaded;
+        let words = said(trial.clone());
+        assert!(words[0].contains("1.53 k/s, none lost"), "{words:?}");
+        trial.verdict.status = Status::Valid;
         // With several flows, each of them; deliveries whose loss is not known are not called lost.
         let flow = |name: &str, lost| FlowFigures {
             name: name.into(),

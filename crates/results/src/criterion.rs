@@ -2,7 +2,7 @@
 
 pub(crate) mod spec;
 
-use pubgauge_quantities::shown::decimals;
+use pubgauge_quantities::shown::{decimals, digits};
 
 use crate::figure::{Better, Figure, Unit, figure};
 use crate::model::{CriterionOutcome, Status, Trial};
@@ -258,7 +258,14 @@ pub fn show(figure: &Figure, value: f64) -> String {
         Unit::PerSecond => scaled(&[(1e6, "M/s"), (1e3, "k/s"), (1.0, "/s")]).replace(" /s", "/s"),
         Unit::Bytes => scaled(&BYTES),
         Unit::BytesPerSecond => format!("{}/s", scaled(&BYTES)),
-        Unit::Share => format!("{} %", number(value * 100.0)),
+        Unit::Share => {
+            let percent = value * 100.0;
+            // Three digits after the point would hide a loss of one in a million.
+            match number(percent).as_str() {
+                "0" if percent != 0.0 => format!("{} %", digits(percent)),
+                shown => format!("{shown} %"),
+            }
+        }
         Unit::Seconds => format!("{} s", number(value)),
         Unit::Cores => format!("{} cores", number(value)),
         Unit::MicrosecondsPerMessage => format!("{} µs a message", number(value)),

@@ -54,13 +54,21 @@ pub struct Results {
 }
 
 impl Results {
-    /// The trials by which a run is judged: those of no search, and of each repeat of a cell the last, because a run in
-    /// rounds repeats spoilt ones.
-    pub fn standing(&self) -> impl Iterator<Item = &Trial> {
-        let plain = || self.trials.iter().filter(|trial| trial.search.is_none());
+    /// The trials that count: those of searches, and of each repeat of a cell the last, because a run in rounds repeats
+    /// spoilt ones.
+    pub fn counted(&self) -> impl Iterator<Item = &Trial> {
+        let plain = self.trials.iter().filter(|trial| trial.search.is_none());
         let of = |trial: &Trial| (trial.cell.clone(), trial.repeat);
-        let last: BTreeMap<_, u32> = plain().map(|trial| (of(trial), trial.id)).collect();
-        plain().filter(move |trial| last[&of(trial)] == trial.id)
+        let last: BTreeMap<_, u32> = plain.map(|trial| (of(trial), trial.id)).collect();
+        let counts = move |trial: &&Trial| {
+            trial.search.is_some() || last.get(&of(trial)) == Some(&trial.id)
+        };
+        self.trials.iter().filter(counts)
+    }
+
+    /// The trials by which a run is judged: those that count, of no search.
+    pub fn standing(&self) -> impl Iterator<Item = &Trial> {
+        self.counted().filter(|trial| trial.search.is_none())
     }
 }
 

@@ -11,7 +11,9 @@ pub(crate) fn figures(flow: &Flow, recorded: &[BurstRecording]) -> Option<BurstF
         return None;
     };
     // Where bursts are due at fixed times, only the last can be cut off: others were merely late.
-    let last = |n: usize| every.is_none() || n + 1 == recorded.len();
+    // A measurement by count ends before all that it has room for.
+    let last_begun = recorded.iter().rposition(|burst| burst.due > 0);
+    let last = |n: usize| every.is_none() || Some(n) == last_begun;
     let began = recorded.iter().enumerate().filter(|(_, b)| b.due > 0);
     let (cut_off, sent): (Vec<_>, Vec<_>) = began.partition(|(n, b)| b.unsent > 0 && last(*n));
     let sent: Vec<&BurstRecording> = sent.into_iter().map(|(_, burst)| burst).collect();

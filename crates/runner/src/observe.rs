@@ -250,6 +250,12 @@ fn together(each: &[Option<ProcessSample>]) -> Option<ProcessSample> {
     Some(sum)
 }
 
+/// Until when what the meter saw counts: the end of the measurement, which may come early. Its samples from `now` on, while
+/// the system was sampled, are of the next turn's interval, and count as well.
+fn noise_until(end: Nanos, now: Nanos, last_turn: bool) -> Nanos {
+    if last_turn { now.min(end) } else { end }
+}
+
 /// Processor time that other programs used from one sample to a later one, ns. `in_client`: the system works
 /// inside the client's processes.
 fn others(from: &Sample, to: &Sample, in_client: bool) -> Option<f64> {
@@ -423,7 +429,8 @@ impl<'a> Watcher<'a> {
         let began = measuring.began;
         let mut noise_max_ns = 0;
         if let Some(meter) = &self.noise_meter {
-            let span = meter.began()..now.min(began + self.steps.length);
+            let end = began + self.steps.length;
+            let span = meter.began()..noise_until(end, now, last_turn);
             noise_max_ns = observed.take_noise(&meter.drain(), &span, now, last_turn);
         }
         let figures = &mut observed.processes;
@@ -538,6 +545,26 @@ mod tests {
         }
         assert_eq!(stalls.longest, 50 * ms);
         assert!(stalls.all.abs_diff(50 * ms) <= 2 * ms, "{}", stalls.all);
+    }
+
+    /// Ten turns of which each is 3 ms old when the meter is read, because the system was sampled first. Before, the samples
+    /// of these 3 ms were lost, and taken for a stall of 30 ms at the end.
+    #[test]
+    fn what_the_meter_saw_while_the_system_was_sampled_is_no_stall() {
+        let ms = 1_000_000;
+        let (began, end) = (7_000 * ms, 8_000 * ms);
+        let mut observed = Observed::nothing();
+        let mut seen = 0;
+        for turn in 1..=10 {
+            let (now, last) = (began + 100 * turn * ms, turn == 10);
+            let upto = (now + 3 * ms - began) / NOISE_INTERVAL;
+            let span = began..noise_until(end, now, last);
+            observed.take_noise(&vec![50_000; (upto - seen) as usize], &span, now, last);
+            seen = upto;
+        }
+        assert_eq!((observed.stalls.all, observed.stalls.longest), (0, 0));
+        // The first is due an interval after the beginning.
+        assert_eq!(observed.noise.len(), 1_000 * ms / NOISE_INTERVAL - 1);
     }
 
     /// A stall that lasts beyond the measurement counts as far as it lies in it, whether the thread wakes up

@@ -63,6 +63,8 @@ struct Metered {
     share: Arc<HostShare>,
     processes: u32,
     threads: u32,
+    /// Its processes at the beginning.
+    pids: Vec<i32>,
     sampler: Option<ProcessSampler>,
     before: Reading,
     used: Reading,
@@ -95,6 +97,7 @@ impl SizeMeter {
             share: share.clone(),
             processes: 0,
             threads: 0,
+            pids: Vec::new(),
             sampler: None,
             before: Reading::default(),
             used: Reading::default(),
@@ -113,6 +116,7 @@ impl SizeMeter {
             let pids = metered.share.pids();
             metered.processes = pids.len() as u32;
             metered.sampler = (!pids.is_empty()).then(|| ProcessSampler::only(&pids));
+            metered.pids = pids;
             metered.before = metered.read();
         }
     }
@@ -123,8 +127,12 @@ impl SizeMeter {
         for metered in &mut self.hosts {
             let (now, before) = (metered.read(), metered.before);
             let since = |now: Option<u64>, before: Option<u64>| Some(now?.saturating_sub(before?));
+            // All that processes used which began in the measurement. Of those that ended in it as well, nothing is known.
+            let mut begun = metered.share.pids();
+            begun.retain(|pid| !metered.pids.contains(pid));
+            let of_begun = ProcessSampler::only(&begun).sample().cpu_ns;
             metered.used = Reading {
-                cpu_ns: since(now.cpu_ns, before.cpu_ns),
+                cpu_ns: since(now.cpu_ns, before.cpu_ns).map(|ns| ns + of_begun),
                 throttled_ns: since(now.throttled_ns, before.throttled_ns),
             };
         }
@@ -156,7 +164,7 @@ impl SizeMeter {
                 processors: metered.threads.min(usable_cpus().len() as u32),
                 waited: waited(&workers),
                 own: own.zip(metered.used.cpu_ns).and_then(|(own, cpu_ns)| {
-                    let all = own_ns(&workers, own);
+                    let all = own_ns(record, &workers, own);
                     (!workers.is_empty() && cpu_ns > 0).then(|| all / cpu_ns as f64)
                 }),
             })
@@ -171,10 +179,14 @@ fn waited(workers: &[&Recording]) -> f64 {
     workers.iter().map(of).fold(0.0, f64::max)
 }
 
-/// What pubgauge itself took for the messages of these workers, ns.
-fn own_ns(workers: &[&Recording], own: OwnCost) -> f64 {
+/// What pubgauge itself took in the measurement for the messages of these workers, ns. What is delivered in the drain
+/// takes processor time of the drain: its share is taken for that of all workers.
+fn own_ns(record: &TrialRecord, workers: &[&Recording], own: OwnCost) -> f64 {
     let flows = || workers.iter().flat_map(|r| &r.flows);
     let published: u64 = flows().map(|flow| flow.published).sum();
     let delivered: u64 = flows().map(|flow| flow.delivered).sum();
-    published as f64 * own.publish_ns + delivered as f64 * own.receive_ns
+    let (within, all) = (record.in_measurement(None), record.sum());
+    let part = |within: u64, all: u64| (within as f64 / all.max(1) as f64).min(1.0);
+    published as f64 * part(within.published, all.published) * own.publish_ns
+        + delivered as f64 * part(within.unique + within.repeated, all.delivered) * own.receive_ns
 }

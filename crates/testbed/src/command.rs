@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::external::PASSWORD_VARIABLE;
 use crate::guard::{Bounds, Guard, Report, Spec};
 
 /// The longest text that is kept of a command's output.
@@ -36,7 +37,7 @@ pub(crate) fn run(
 ) -> io::Result<Output> {
     let deadline = Instant::now() + time_out;
     let env = if env.is_empty() {
-        std::env::vars_os().collect()
+        environment()
     } else {
         env.to_vec()
     };
@@ -51,6 +52,12 @@ pub(crate) fn run(
     })
 }
 
+/// Pubgauge's own environment for other programs: without the password, which is none of theirs.
+pub(crate) fn environment() -> Vec<(OsString, OsString)> {
+    let all = std::env::vars_os();
+    all.filter(|(name, _)| name != PASSWORD_VARIABLE).collect()
+}
+
 /// Executes a command under a guard, without a time limit, with pubgauge's environment. Calls `go_on` about ten times a second; once that returns `false`, the command gets SIGTERM,
 /// SIGKILL five seconds later, and the result is `None`. No process of it is left when this
 /// returns.
@@ -59,7 +66,7 @@ pub(crate) fn run_watched(
     directory: &Path,
     go_on: &mut dyn FnMut() -> bool,
 ) -> io::Result<Option<Output>> {
-    let env = std::env::vars_os().collect();
+    let env = environment();
     let mut goes_on = true;
     let watch = || {
         goes_on = go_on();
@@ -92,6 +99,7 @@ pub(crate) fn run_to_its_end(
     let mut command = Command::new(program);
     command
         .args(arguments)
+        .env_remove(PASSWORD_VARIABLE)
         .envs(env.iter().copied())
         .current_dir("/")
         .stdin(Stdio::null())

@@ -225,8 +225,8 @@ pub(crate) fn base_values(system: &SystemFile) -> BTreeMap<String, String> {
     values
 }
 
-/// Where downloaded systems are kept: `PUBGAUGE_CACHE`, else `pubgauge` in the user's cache
-/// folder.
+/// Where downloaded systems are kept: `PUBGAUGE_CACHE`, else `pubgauge` in the user's cache folder, also of a user
+/// without `HOME`.
 pub fn cache_folder() -> PathBuf {
     let folder = |name: &str| {
         std::env::var_os(name)
@@ -236,7 +236,9 @@ pub fn cache_folder() -> PathBuf {
     folder("PUBGAUGE_CACHE")
         .or_else(|| folder("XDG_CACHE_HOME").map(|cache| cache.join("pubgauge")))
         .or_else(|| folder("HOME").map(|home| home.join(".cache/pubgauge")))
-        .unwrap_or_else(|| std::env::temp_dir().join("pubgauge-cache"))
+        // The user's home by the list of users. Never a folder in which others can put programs.
+        .or_else(|| std::env::home_dir().map(|home| home.join(".cache/pubgauge")))
+        .unwrap_or_else(|| PathBuf::from("/root/.cache/pubgauge"))
 }
 
 fn find_executable(

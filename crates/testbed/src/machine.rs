@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use crate::limits::max_open_files;
+use crate::limits::{max_open_files, quota_cores};
 use crate::procfs::number_in;
 use crate::realtime::usable_cpus;
 
@@ -42,13 +42,20 @@ pub fn machine_facts() -> MachineFacts {
         ),
         os: os_name(&read("/etc/os-release")),
         cpu_model: cpu_model(&read("/proc/cpuinfo")),
-        cores: usable_cpus().len() as u32,
+        cores: processors().floor().max(1.0) as u32,
         memory_bytes: memory_bytes(&read("/proc/meminfo")),
         governor: governor(),
         idle_driver: idle_driver(),
         max_open_files: max_open_files(),
         load_average_1min: load_average(),
     }
+}
+
+/// Processors that this process may use: those that it may run on, or fewer by the quota of a control group (a
+/// container's).
+pub fn processors() -> f64 {
+    let usable = usable_cpus().len() as f64;
+    quota_cores().map_or(usable, |quota| quota.min(usable))
 }
 
 /// The load average over the last minute; 0 if it cannot be read.

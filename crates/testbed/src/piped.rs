@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use crate::command::{describe_exit, last_of};
-use crate::external::PASSWORD_VARIABLE;
+use crate::command::environment;
 use crate::guard::{Bounds, Guard, Report, Spec};
 use crate::instance::lock;
 use crate::realtime::usable_cpus;
@@ -88,9 +88,7 @@ impl Piped {
         let cpus = host.map(|host| &host.cpus).filter(|cpus| !cpus.is_empty());
         let guard = Guard::spawn(Spec {
             argv: std::iter::once(program.into()).chain(arguments).collect(),
-            env: std::env::vars_os()
-                .filter(|(name, _)| name != PASSWORD_VARIABLE)
-                .collect(),
+            env: environment(),
             directory: std::env::current_dir()?,
             stdin: Some(file(their_input.into())),
             stdout: file(their_output.into()),

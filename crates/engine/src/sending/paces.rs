@@ -17,6 +17,9 @@ use crate::reports::Positions;
 const PER_STAMP: u32 = 64;
 /// For how long they share it, ns: so much later than told may one of them have left, and the time of one call more.
 const STAMP_WITHIN: Nanos = 10_000;
+/// Messages are handed over for no longer than this between two polls, ns, and one call more: commands must be seen, the
+/// end of the measurement among them.
+const TURN_WITHIN: Nanos = 5_000_000;
 /// Most scheduled messages handed over between two polls, so that reading is not starved.
 const DUE_PER_TURN: u32 = 1024;
 /// A ping-pong question without an answer is given up after this long.
@@ -87,11 +90,12 @@ impl Sending {
             return Nanos::MAX;
         };
         let mut now = self.clock.now();
+        let began = now;
         for _ in 0..DUE_PER_TURN {
             let Some(due) = ahead.as_ref() else {
                 return Nanos::MAX;
             };
-            if now >= self.until {
+            if now >= self.until || now - began >= TURN_WITHIN {
                 return 0;
             }
             let intended = origin.saturating_add(due.at);
@@ -187,6 +191,7 @@ impl Sending {
         let brief = self.brief.clone();
         let arrivals: &Arrivals = &brief.workload.flows[flow as usize].arrivals;
         let mut left = PER_TURN;
+        let mut turn_began = None;
         let mut shared: Option<(Nanos, u32)> = None;
         while left > 0 {
             let now = self.clock.now();
@@ -194,6 +199,9 @@ impl Sending {
                 // Some libraries take a few ns for a message, others 20 us.
                 let each = (now - began) / Nanos::from(messages);
                 *per_stamp = (STAMP_WITHIN / each.max(1)).clamp(1, PER_STAMP.into()) as u32;
+            }
+            if now - *turn_began.get_or_insert(now) >= TURN_WITHIN {
+                break;
             }
             if now < origin {
                 return origin;

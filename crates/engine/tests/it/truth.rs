@@ -449,7 +449,7 @@ fn flat_out_follows_back_pressure() {
 fn flat_out_goes_on_where_the_client_drops() {
     let behaviour = Behaviour {
         service_ns: 100_000,
-        capacity: 10,
+        capacity: 200,
         drops: true,
         publish_cost_ns: 100,
         ..Behaviour::default()

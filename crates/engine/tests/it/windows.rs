@@ -205,6 +205,7 @@ fn tiles_add_up(record: &TrialRecord) {
             delivered: whole.delivered,
             unique: whole.unique,
             reordered: whole.reordered,
+            timed_again: whole.timed_again,
         };
         assert_eq!(due, of_flow, "flow {flow}");
         let all = record.in_measurement(Some(flow));

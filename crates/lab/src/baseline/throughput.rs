@@ -74,9 +74,9 @@ pub(super) fn tcp(
 ) -> io::Result<Throughput> {
     let account = Account::of(receivers.len());
     let mut pairs = Vec::new();
-    for receiver in receivers {
+    for (index, receiver) in receivers.iter().enumerate() {
         match connected(sender, receiver) {
-            Ok(pair) => pairs.push(pair),
+            Ok(pair) => pairs.push((index, pair)),
             // Over a link that is cut nothing arrives.
             Err(error) if waited(&error) => {}
             Err(error) => return Err(error),
@@ -84,9 +84,9 @@ pub(super) fn tcp(
     }
     let account = &account;
     std::thread::scope(|scope| {
-        for (index, (ours, theirs)) in pairs.iter().enumerate() {
+        for (index, (ours, theirs)) in &pairs {
             scope.spawn(move || send(ours, account));
-            scope.spawn(move || receive(theirs, index, account));
+            scope.spawn(move || receive(theirs, *index, account));
         }
         Ok(account.count(span))
     })

@@ -275,11 +275,13 @@ fn microseconds(span: Nanos) -> String {
     format!("{}us", span as f64 / 1e3)
 }
 
-/// Packets that may be under way on a link: smallest frames at its rate, 1000 to a million.
+/// Packets that may be under way on a link or wait before it, as netem holds both: smallest frames at its rate, 1000 to a
+/// million.
 fn waiting(link: &Link) -> u64 {
     const SMALLEST_FRAME: u128 = 60;
     let rate = link.rate_bits_per_s.unwrap_or(pubgauge_network::FASTEST);
-    let span = u128::from(link.delay_ns) + u128::from(link.jitter_ns);
+    let queue = link.rate_bits_per_s.map_or(0, |_| link.queue_ns);
+    let span = u128::from(link.delay_ns) + u128::from(link.jitter_ns) + u128::from(queue);
     let packets = u128::from(rate) * span / 8_000_000_000 / SMALLEST_FRAME;
     packets.clamp(1000, 1_000_000) as u64
 }

@@ -5,6 +5,7 @@ use pubgauge_results::search::Axis;
 
 use super::chart::{Chart, ChartKind, LimitLine, Value, columns};
 use super::{lines, lines_of};
+use crate::answers;
 use crate::searches::{Sought, Tried, finding, purpose};
 
 /// The figures of a search, without those that have no rows.
@@ -115,7 +116,14 @@ fn latency(results: &Results, sought: &Sought<'_>, id: String) -> Chart {
         (_, Some(_)) => "The limit is taken for the middle of its interval (geometric mean).",
         (_, None) => "The limit is taken for what the system carries at least.",
     };
-    let asked = lines(results, &sought.workload());
+    let workload = sought.workload();
+    // A search over bursts has no default limit of latency.
+    let unasked = sought.search.axis == Axis::Burst && answers::asked(results, &workload).1;
+    let asked = if unasked {
+        Vec::new()
+    } else {
+        lines(results, &workload)
+    };
     Chart {
         id,
         kind: ChartKind::LatencyOverLoad,

@@ -50,11 +50,16 @@ pub(super) fn series(workload: &WorkloadCells<'_>, id: String) -> Chart {
         title: "Second by second".into(),
         description: format!(
             "Rate, latency, backlog (published and due to arrive, but not there yet) and processor use; shaded: {}the \
-             drain, in which nothing is sent. Of several repeats the one with the median rate.",
+             drain, in which nothing is sent. Of several repeats the one with the median rate.{}",
             if windows(workload).is_empty() {
                 ""
             } else {
                 "every other window, and "
+            },
+            if longest > SERIES_POINTS {
+                " A point stands for several records: its p50 is the mean of theirs by deliveries, its p99 their largest."
+            } else {
+                ""
             }
         ),
         columns: columns([

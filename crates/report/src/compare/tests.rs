@@ -372,6 +372,23 @@ fn equal_repeats_are_told_apart_once_there_are_enough() {
     }
 }
 
+/// More than a hundredfold is a factor, and so are the ends of its interval; its unit is not that of a percentage.
+#[test]
+fn large_changes_are_factors() {
+    let shown = |effect, low, high| {
+        parts(FigureChange {
+            relative: true,
+            effect,
+            low,
+            high,
+        })
+    };
+    let words = |effect: &str, interval: &str| (effect.to_owned(), interval.to_owned());
+    assert_eq!(shown(0.13, 0.091, 0.17), words("+13.0 %", "+9.10 to +17.0"));
+    assert_eq!(shown(149.0, 139.0, 159.0), words("x150", "x140 to x160"));
+    assert_eq!(shown(90.0, 50.0, 159.0), words("x91.0", "x51.0 to x160"));
+}
+
 /// Repeats for undecided claims come after the rounds that were asked for, and not of every cell.
 #[test]
 fn a_run_with_more_repeats_of_some_cells_is_complete() {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use pubgauge_quantities::shown::digits;
+use pubgauge_quantities::shown::{self, digits};
 use pubgauge_quantities::stats::MeanInterval;
 
 use super::{Comparison, FigureChange, Row};
@@ -41,8 +41,8 @@ pub fn text(comparison: &Comparison) -> String {
     }
     let _ = writeln!(
         last,
-        ".\nsame: the interval lies within {} %; better, worse: it leaves out \"no change\".",
-        100.0 * comparison.margin
+        ".\nsame: the interval lies within {}; better, worse: it leaves out \"no change\".",
+        shown::percent(comparison.margin, 9)
     );
     out + &last
 }
@@ -126,16 +126,23 @@ pub(crate) fn parts(change: FigureChange) -> (String, String) {
     if change.effect == 0.0 && change.low == change.high {
         return ("no change".to_owned(), String::new());
     }
-    let percent = |share: f64| match share {
-        share if share > 99.0 && change.relative => format!("x{}", digits(1.0 + share)),
-        share => signed(100.0 * share),
+    let all = [change.effect, change.low, change.high];
+    // More than a hundredfold is easier to read as a factor; all three of them then, or their units would differ.
+    let factors = change.relative && all.iter().any(|share| *share > 99.0);
+    let [effect, low, high] = all.map(|share| {
+        if factors {
+            format!("x{}", digits(1.0 + share))
+        } else {
+            signed(100.0 * share)
+        }
+    });
+    let unit = match (factors, change.relative) {
+        (true, _) => "",
+        (_, true) => " %",
+        // Of shares: a difference in percentage points.
+        (_, false) => " pp",
     };
-    // For shares: a difference in percentage points.
-    let unit = if change.relative { "%" } else { "pp" };
-    (
-        format!("{} {unit}", percent(change.effect)),
-        format!("{} to {}", percent(change.low), percent(change.high)),
-    )
+    (format!("{effect}{unit}"), format!("{low} to {high}"))
 }
 
 /// Three digits at most, with the sign.

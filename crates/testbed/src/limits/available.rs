@@ -120,6 +120,31 @@ fn memory_left(folder: &Path) -> Option<u64> {
     Some(limit.saturating_sub(used.saturating_sub(cache)))
 }
 
+/// Processors that the control groups around this process leave it, by their quotas of processor time; `None` without
+/// any.
+pub(crate) fn quota_cores() -> Option<f64> {
+    let groups = cgroups("cpu");
+    let quotas = groups.iter().filter_map(|folder| quota_of(folder));
+    quotas.min_by(f64::total_cmp)
+}
+
+/// The quota of one group, in processors.
+fn quota_of(folder: &Path) -> Option<f64> {
+    let ns = |text: &str| text.trim().parse::<f64>().ok();
+    let (quota, period) = match read(folder.join("cpu.max")) {
+        // `max` is no limit.
+        Some(text) => {
+            let (quota, period) = text.trim().split_once(' ')?;
+            (ns(quota)?, ns(period)?)
+        }
+        None => (
+            ns(&read(folder.join("cpu.cfs_quota_us"))?)?,
+            ns(&read(folder.join("cpu.cfs_period_us"))?)?,
+        ),
+    };
+    (quota > 0.0 && period > 0.0).then(|| quota / period)
+}
+
 fn threads() -> (u64, &'static str) {
     let group = cgroups("pids")
         .into_iter()
@@ -224,6 +249,22 @@ mod tests {
         assert_eq!(usable_ports(40_000..=40_009, "8080,40003,40008-50000"), 7);
         assert_eq!(usable_ports(40_000..=40_009, "40000-40009"), 0);
         assert_eq!(usable_ports(40_000..=40_008, ""), 8);
+    }
+
+    #[test]
+    fn a_quota_of_processor_time_is_that_of_either_version() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text);
+        assert_eq!(quota_of(folder.path()), None);
+        write("cpu.cfs_quota_us", "-1\n").unwrap();
+        write("cpu.cfs_period_us", "100000\n").unwrap();
+        assert_eq!(quota_of(folder.path()), None, "no limit");
+        write("cpu.cfs_quota_us", "150000\n").unwrap();
+        assert_eq!(quota_of(folder.path()), Some(1.5));
+        write("cpu.max", "max 100000\n").unwrap();
+        assert_eq!(quota_of(folder.path()), None);
+        write("cpu.max", "200000 100000\n").unwrap();
+        assert_eq!(quota_of(folder.path()), Some(2.0));
     }
 
     #[test]

@@ -128,7 +128,19 @@ impl ProcessSampler {
     /// Takes a sample. Processes and threads may begin and end meanwhile.
     pub fn sample(&mut self) -> ProcessSample {
         let pids = match &self.watched {
-            Watched::DescendantsOf(root, _) => procfs::descendants(*root),
+            Watched::DescendantsOf(root, _) => {
+                let mut pids = procfs::descendants(*root);
+                // The kernel may leave a child out while another ends. One that lives would be counted twice later: as
+                // one that has ended, and from its beginning.
+                for (pid, process) in &mut self.processes {
+                    let lives = read_stat(&mut process.stat)
+                        .is_some_and(|stat| stat.started == process.started);
+                    if lives && !pids.contains(pid) {
+                        pids.push(*pid);
+                    }
+                }
+                pids
+            }
             Watched::Only(pids) => pids.clone(),
         };
         let mut sample = ProcessSample {
