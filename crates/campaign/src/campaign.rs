@@ -171,6 +171,17 @@ struct Measuring<'a> {
     settled: BTreeMap<String, Instant>,
 }
 
+/// The workload of a repeat: what is random in it is drawn anew for each, and is the same for all cells of one.
+fn drawn_in(workload: &Arc<Workload>, repeat: u32) -> Arc<Workload> {
+    let mut drawn = workload.clone();
+    if let Some(more) = repeat.checked_sub(1).filter(|more| *more > 0) {
+        let apart = u64::from(more).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let own = Arc::make_mut(&mut drawn);
+        own.seed = own.seed.wrapping_add(apart);
+    }
+    drawn
+}
+
 impl<'a> Measuring<'a> {
     fn new(campaign: Campaign<'a>, folder: &RunFolder) -> Measuring<'a> {
         Measuring {
@@ -248,7 +259,7 @@ impl<'a> Measuring<'a> {
                 interface: trial.count_interface.clone(),
             },
             keep_running: trial.keep_running,
-            workload: &trial.workload,
+            workload: &drawn_in(&trial.workload, trial.repeat),
             brokers: trial.brokers,
             network,
             hosts: trial.hosts.clone(),

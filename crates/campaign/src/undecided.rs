@@ -13,6 +13,9 @@ use pubgauge_report::claims::{Open, open};
 use pubgauge_results::Results;
 use pubgauge_results::model::Trial;
 use pubgauge_runner::searching;
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+use rand::seq::SliceRandom;
 
 use crate::proposer::next_number;
 use crate::{Proposal, Proposer};
@@ -210,12 +213,9 @@ impl Proposer<'_> {
         let left_s = budget_s - spent_s(&before.trials, number);
         let taken = taken_up(&wanted, &measured, left_s);
         let most = taken.values().max().copied().unwrap_or(0);
-        let repeats = |cell: &String| {
-            let own = before.trials.iter().filter(|trial| trial.cell == *cell);
-            own.map(|trial| trial.repeat).max().unwrap_or(0)
-        };
-        let first: BTreeMap<&String, u32> =
-            taken.keys().map(|cell| (cell, repeats(cell))).collect();
+        // One turn has one number, as trials are paired by it: all cells begin after the last number of any.
+        let plain = before.trials.iter().filter(|trial| trial.search.is_none());
+        let first = plain.map(|trial| trial.repeat).max().unwrap_or(0);
         let templates = self.plan().trials.iter().enumerate();
         let templates = templates.filter(|(_, trial)| trial.repeat == 1 && trial.seeks().is_none());
         let templates: Vec<(usize, &String)> = templates
@@ -224,17 +224,13 @@ impl Proposer<'_> {
             .collect();
         let turn = |n: u32| {
             let due = templates.iter().filter(|(_, cell)| taken[*cell] >= n);
-            let mut due: Vec<_> = due.collect();
-            // In the orders of the plan's repeats in turn: with one order, what drifts would tell cells apart.
-            let like = (n - 1) % self.plan().repeats.max(1) + 1;
-            let planned = (0..).zip(&self.plan().trials);
-            let planned = planned.filter(|(_, trial)| trial.repeat == like);
-            let order: BTreeMap<&String, u32> =
-                planned.map(|(place, trial)| (&trial.cell, place)).collect();
-            due.sort_by_key(|(at, cell)| (order.get(cell).copied(), *at));
-            due.into_iter()
-                .map(|(at, cell)| (*at, first[cell] + n))
-                .collect::<Vec<_>>()
+            let mut due: Vec<(usize, u32)> = due.map(|(at, _)| (*at, first + n)).collect();
+            // With one order, what drifts would tell cells apart.
+            if self.plan().shuffled {
+                let seed = self.plan().seed.wrapping_add(u64::from(first + n));
+                due.shuffle(&mut StdRng::seed_from_u64(seed));
+            }
+            due
         };
         let round: Round = (1..=most).flat_map(turn).collect();
         *self.round.borrow_mut() = Some((number, round.clone()));

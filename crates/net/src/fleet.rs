@@ -166,11 +166,8 @@ pub trait Protocol: Sized {
         if !link.needs_ping(Self::PING)? {
             return Ok(());
         }
-        // Where bytes have been waiting all that time, a ping would only wait behind them: that the
-        // server reads them shows that it is alive.
-        if link.client.out.is_none() {
-            self.ping(link);
-        }
+        // Behind bytes that wait, too: its answer alone tells of a server that owes the client nothing else.
+        self.ping(link);
         Ok(())
     }
 

@@ -120,6 +120,7 @@ impl Study {
             set: Vec::new(),
             workloads: workloads.into(),
         }];
+        let members = cells[0].workloads.clone();
         // By their names, as a run's own copy of its study has them: cells are named by them.
         let mut axes: Vec<&Entry> = grid
             .map_or(&[][..], |grid| grid.node.entries())
@@ -147,6 +148,17 @@ impl Study {
                 return cells;
             }
             let path: Rc<[String]> = path_of(&axis.key, own).into();
+            let all = self.tree.list("workload");
+            let own_value = |nth: &&usize| own.is_none() && overrides(&all[**nth], &path);
+            if let Some(nth) = members.iter().find(own_value) {
+                wrong(format!(
+                    "workload `{}` has its own `{}`, which this axis does not reach: leave it out there, or give the \
+                     workload a `grid` of its own",
+                    all[*nth].text("name").unwrap_or_default(),
+                    axis.key
+                ));
+                continue;
+            }
             let mut next = Vec::with_capacity(cells.len() * values.len());
             for cell in &cells {
                 for value in values {
@@ -345,6 +357,31 @@ pub(crate) fn add_trials<'a>(
 }
 
 /// The path that an axis sets; an axis of a workload's own grid begins in that workload.
+/// Whether a workload has a value of its own in place of the study's at `path`.
+fn overrides(workload: &Node, path: &[String]) -> bool {
+    let first = path.first().map(String::as_str).unwrap_or_default();
+    if !["phases", "topology", "client", "testbed"].contains(&first) {
+        return false;
+    }
+    // A network or hosts of its own are in place of all of the study's.
+    let testbed = workload.get("testbed").map(|entry| &entry.node);
+    let has = |key: &str| testbed.is_some_and(|testbed| testbed.get(key).is_some());
+    if let [_, second, ..] = path
+        && ["network", "hosts"].contains(&second.as_str())
+        && first == "testbed"
+    {
+        return has("network") || has("hosts");
+    }
+    let mut node = workload;
+    path.iter().all(|key| match node.get(key) {
+        Some(entry) => {
+            node = &entry.node;
+            true
+        }
+        None => false,
+    })
+}
+
 fn path_of(key: &str, own: Option<(usize, &str)>) -> Vec<String> {
     let mut steps: Vec<String> = full_path(key).split('.').map(str::to_owned).collect();
     let Some((nth, name)) = own else {

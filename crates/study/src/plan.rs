@@ -191,6 +191,7 @@ impl Study {
             name: base.name,
             question: base.question,
             seed,
+            shuffled: order == TrialOrder::Random,
             repeats: trials.iter().map(|t| t.repeat).max().unwrap_or(1),
             scale: self.scale.clone(),
             criteria,

@@ -29,6 +29,8 @@ pub struct Plan {
     pub seed: u64,
     /// The size of the study that was chosen by name; absent: the study as written.
     pub scale: Option<String>,
+    /// The order within each repeat is drawn.
+    pub shuffled: bool,
     /// Repeats of each cell; the largest number, where workloads differ.
     pub repeats: u32,
     /// Every trial, in the order in which they are to run.

@@ -58,6 +58,12 @@ pub(crate) fn workload(
         let name = names[nth].clone();
         if flows.iter().any(|flow| flow.name == name) {
             clashes.add("name", format!("two flows are called `{name}`"));
+        } else if let Some(flow) = flows.iter().find(|f| topics::slug(&f.name) == topics::slug(&name)) {
+            let other = &flow.name;
+            clashes.add(
+                "name",
+                format!("`{name}` would have the topics and connections of `{other}`: names differ by letters a to z or digits"),
+            );
         }
         let mut flow = flow(flow_file, name, &mut devices, traces, &mut clashes);
         // The trial's own come before those of flows.

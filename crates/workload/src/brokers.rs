@@ -103,7 +103,8 @@ impl Workload {
     /// first with `-b2` for broker 2 and so on. Every message has the time and the topic that it has
     /// with one broker, and is delivered as often.
     ///
-    /// A publisher on several brokers becomes one on each, which share its rate. A subscriber
+    /// A publisher on several brokers becomes one on each, which share its rate, and its bursts: one whose messages cannot
+    /// be dealt out evenly has some more. A subscriber
     /// subscribes on a broker to those of its filters that match a topic there; a filter that matches
     /// none goes to the subscriber's first broker.
     ///
@@ -122,6 +123,7 @@ impl Workload {
             .collect::<Result<_, _>>()?;
         let connections = Connections::new(self, &parts);
         let flow = |(flow, parts): (&Flow, Parts)| Flow {
+            arrivals: shared(&flow.arrivals, parts.ways()),
             publishers: connections.publishers(flow, parts.publishers),
             subscribers: connections.subscribers(flow, parts.subscribers),
             ..flow.clone()
@@ -137,6 +139,17 @@ impl Workload {
     }
 }
 
+/// The arrivals of each of the publishers that one on so many brokers becomes.
+fn shared(arrivals: &Arrivals, ways: usize) -> Arrivals {
+    match arrivals {
+        Arrivals::Bursts { messages, every } => Arrivals::Bursts {
+            messages: messages.div_ceil(ways as u32),
+            every: *every,
+        },
+        other => other.clone(),
+    }
+}
+
 /// The topics of a workload and their brokers.
 struct Placed<'a> {
     of: HashMap<&'a str, u32>,
@@ -147,6 +160,13 @@ struct Placed<'a> {
 struct Parts {
     publishers: Vec<Vec<(u32, Vec<String>)>>,
     subscribers: Vec<Vec<(u32, Vec<String>)>>,
+}
+
+impl Parts {
+    /// The most brokers that a publisher is on.
+    fn ways(&self) -> usize {
+        self.publishers.iter().map(Vec::len).max().unwrap_or(1).max(1)
+    }
 }
 
 impl<'a> Placed<'a> {
@@ -245,7 +265,7 @@ fn faithful(workload: &Workload, flow: &Flow, parts: &Parts) -> Result<(), Place
         return Ok(());
     }
     let recorded = matches!(flow.arrivals, Arrivals::Replay(_));
-    let ways = parts.publishers.iter().map(Vec::len).max().unwrap_or(1);
+    let ways = parts.ways();
     for (nth, parts) in parts.publishers.iter().enumerate() {
         if recorded && parts.len() > 1 {
             return Err(PlacementError::Recorded {

@@ -161,6 +161,7 @@ fn outcomes(prepared: &Prepared, results: &Results) -> [ClaimVerdict; 3] {
 fn only_what_is_undecided_is_repeated() {
     let prepared = prepared();
     let (mut told, mut repeated) = (0, 0);
+    let (mut turns, mut first) = (0, 0);
     for seed in 0..SEEDS {
         let results = carried_out(&prepared, 1.12, Some(600.0), seed);
         let [far, near, nowhere] = outcomes(&prepared, &results);
@@ -180,19 +181,12 @@ fn only_what_is_undecided_is_repeated() {
             assert_eq!(one.repeat, other.repeat);
             assert_ne!(one.system.name, other.system.name);
         }
-        // In the orders of the plan's repeats, so that not the same is always first.
-        let first = |repeat: usize| {
-            let mut planned = prepared.plan.trials.iter();
-            planned.find(|t| t.repeat as usize == repeat && t.system != "c")
-        };
-        for round in extra.chunk_by(|a, b| a.round == b.round) {
-            for (turn, pair) in round.chunks(2).enumerate() {
-                let planned = first(turn % 4 + 1).map(|trial| &trial.system);
-                assert_eq!(planned, Some(&pair[0].system.name));
-            }
-        }
+        turns += extra.len() / 2;
+        first += extra.chunks(2).filter(|pair| pair[0].system.name == "a").count();
     }
     assert!(told >= 97, "{told} of {SEEDS}");
+    // Each of the two is first in about half of the turns.
+    assert!(3 * first > turns && 3 * first < 2 * turns, "{first} of {turns}");
     assert!(
         repeated >= 50,
         "four repeats told {repeated} of {SEEDS} nothing"

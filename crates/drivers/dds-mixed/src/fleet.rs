@@ -209,6 +209,8 @@ impl Fleet for MixedFleet {
     }
 
     fn reconnect(&mut self, id: ClientId) -> Result<(), DriverError> {
+        // One side may have failed and the other not.
+        self.abort(id);
         let mut outcome = Ok(());
         self.each(id, |fleet, place| {
             if outcome.is_ok() {

@@ -233,7 +233,7 @@ DataWriterQos writer_qos(const pgf_config &c, int32_t priority) {
 DataReaderQos reader_qos(const pgf_config &c) {
     auto q = common_qos<DataReaderQos>(c, c.reader_transient_local, c.reader_depth);
     auto &limits = q.resource_limits();
-    // One instance per publisher, and any number of those; the library then insists on no limit
+    // One instance per writer, and any number of those; the library then insists on no limit
     // over all of them.
     limits.max_instances = 0;
     limits.max_samples = 0;

@@ -137,9 +137,10 @@ impl FastddsFleet {
         self.participant.as_ref().ok_or_else(DriverError::closed)
     }
 
-    /// A new writer of a client's. The key field has the same value in all messages of one client.
-    fn writer(&self, id: ClientId, partition: &str) -> Result<Writer, DriverError> {
-        let device = (self.worker << 16).wrapping_add(id.0);
+    /// A new writer, for a topic by its number. The key field has the same value in all messages of one writer, and another
+    /// in those of others: a reader's limits and KEEP_LAST count for each writer.
+    fn writer(&self, topic: u32, partition: &str) -> Result<Writer, DriverError> {
+        let device = (self.worker & 0xfff) << 20 | (topic & 0xf_ffff);
         let priority = self.options.native.priority_of(partition);
         self.participant()?.writer(partition, device, priority)
     }
@@ -147,7 +148,7 @@ impl FastddsFleet {
     /// Creates the client's entities again, except subscriptions, which the caller has to repeat.
     fn begin(&mut self, id: ClientId) -> Result<(), DriverError> {
         for index in self.clients[id.0 as usize].topics.clone() {
-            let writer = self.writer(id, &self.topics[index as usize].partition)?;
+            let writer = self.writer(index, &self.topics[index as usize].partition)?;
             self.topics[index as usize].writer = Some(writer);
         }
         id.find_mut(&mut self.clients)?.phase = Phase::Up;
@@ -359,11 +360,11 @@ impl Fleet for FastddsFleet {
             return Ok(*known);
         }
         let partition = topic::partition(name)?.to_owned();
+        let topic = TopicId(self.topics.len() as u32);
         let writer = match id.find(&self.clients)?.phase {
-            Phase::Up => Some(self.writer(id, &partition)?),
+            Phase::Up => Some(self.writer(topic.0, &partition)?),
             _ => None,
         };
-        let topic = TopicId(self.topics.len() as u32);
         self.topics.push(Topic {
             client: id,
             partition,

@@ -70,8 +70,8 @@ impl Mqtt {
         self.leaving && self.options.durable && self.options.version == Version::V5
     }
 
-    /// The session of a client on its present connection.
-    fn session<'a>(&self, link: &'a mut L<'_>) -> &'a mut Session {
+    /// The session of a client on its present connection; none is made elsewhere, as only here its window is known.
+    pub(crate) fn session<'a>(&self, link: &'a mut L<'_>) -> &'a mut Session {
         if link.client.own.session.is_none() {
             let window = protocol::window(self, link);
             let session = link.client.own.session.get_or_insert_default();

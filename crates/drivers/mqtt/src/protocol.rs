@@ -326,7 +326,7 @@ fn message(
         QoS::AtMostOnce => (None, true),
         QoS::AtLeastOnce => (Some(PacketType::PubAck), true),
         QoS::ExactlyOnce => {
-            let session = link.client.own.session.get_or_insert_default();
+            let session = mqtt.session(link);
             let new = session.receive(publish.packet_id, &mut mqtt.bitmap_pool);
             if session.unreleased() > u32::from(mqtt.options.receive_maximum) {
                 let mut broken = breach(

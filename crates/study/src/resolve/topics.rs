@@ -66,7 +66,7 @@ pub(super) fn who_talks_to_whom(
         return Talk::default();
     }
     let subscribers = match &file.subscribe {
-        Some(filters) => by_filters(file, &template, filters.list(), clashes),
+        Some(filters) => by_filters(file, name, &template, filters.list(), clashes),
         None => by_pattern(file, name, &topics, exact, clashes),
     };
     Talk {
@@ -438,6 +438,7 @@ fn template_topics(file: &FlowFile, template: &Template, clashes: &mut Clashes<'
 /// Subscribers by filters, which may be templates too.
 fn by_filters(
     file: &FlowFile,
+    name: &str,
     template: &Template,
     filters: &[String],
     clashes: &mut Clashes<'_>,
@@ -486,7 +487,7 @@ fn by_filters(
         }
         for copy in 0..copies {
             let group = (file.pattern == Some(FlowPattern::Shared))
-                .then(|| format!("group-{nth}-{}", copy % groups));
+                .then(|| format!("{}-group-{nth}-{}", slug(name), copy % groups));
             subscribers.push((filled.clone(), group));
         }
         if subscribers.len() > MAX_DEVICES as usize {

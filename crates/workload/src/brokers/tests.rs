@@ -95,6 +95,26 @@ proptest! {
     }
 }
 
+/// Before, a burst had its messages on each broker of its publisher.
+#[test]
+fn bursts_are_shared_by_the_brokers_of_a_publisher() {
+    let bursts = |messages: u32| {
+        let mut bursts = flow(vec![topics(0..4)], vec![(vec!["t/#".into()], None)]);
+        let every = Some(100_000_000);
+        bursts.arrivals = Arrivals::Bursts { messages, every };
+        workload(vec![bursts])
+    };
+    for brokers in [2, 4] {
+        let over = bursts(100).over(brokers).expect("can be split");
+        assert_eq!(over.flows[0].publishers.len(), brokers as usize);
+        assert_eq!(due(&over, 400), due(&bursts(100), 400));
+    }
+    let over = bursts(7).over(2).expect("can be split");
+    let every = Some(100_000_000);
+    let messages = 4;
+    assert_eq!(over.flows[0].arrivals, Arrivals::Bursts { messages, every });
+}
+
 #[test]
 fn who_publishes_and_hears_has_one_connection_to_each_broker() {
     let mut both = workload(vec![flow(

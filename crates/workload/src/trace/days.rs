@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::{Trace, TraceColumn, TraceError, TraceSource};
+use super::{Trace, TraceColumn, TraceError, TraceFormat, TraceSource};
 use crate::units::{Nanos, SECOND};
 
 const HOUR: Nanos = 3600 * SECOND;
@@ -107,10 +107,17 @@ fn unfiltered(source: &TraceSource, value: Option<TraceColumn>) -> TraceSource {
     if let Some(format) = &mut whole.format {
         format.on_change.clear();
         format.drop_repeats = None;
-        if value.is_some() {
-            (format.size_bytes, format.size_of_json, format.payload) = (None, None, None);
-            format.size = value;
-        }
+    }
+    if value.is_some() {
+        // A plain file has the columns `time` and `device`.
+        let plain = || TraceFormat {
+            time: TraceColumn::Name("time".into()),
+            device: Some(TraceColumn::Name("device".into())),
+            ..TraceFormat::default()
+        };
+        let format = whole.format.get_or_insert_with(plain);
+        (format.size_bytes, format.size_of_json, format.payload) = (None, None, None);
+        format.size = value;
     }
     whole
 }
@@ -120,7 +127,7 @@ mod tests {
     use std::io::Write;
 
     use super::*;
-    use crate::trace::{OnChange, TimeFormat, TraceFormat};
+    use crate::trace::{OnChange, TimeFormat};
 
     fn name(column: &str) -> TraceColumn {
         TraceColumn::Name(column.into())

@@ -79,6 +79,39 @@ fn answers_of_mqtt_5_are_told_apart() {
     }
 }
 
+/// A client that hears a message of QoS 2 before it publishes one, as those do that answer. Before, its window was empty
+/// for good.
+#[test]
+fn a_client_that_hears_first_may_publish() {
+    let (port, server) = scripted(|listener| {
+        let mut peer = Peer::accept(&listener, Version::V5);
+        peer.welcome(false, &[]);
+        peer.send(Packet::Publish(Sent {
+            qos: QoS::ExactlyOnce,
+            packet_id: 7,
+            topic: "t",
+            payload: b"0123456789abcdef",
+            ..Sent::default()
+        }));
+        peer.next(|p| assert_eq!(p, Packet::PubRec(ack(7))));
+        peer.send(Packet::PubRel(ack(7)));
+        peer.next(|p| assert_eq!(p, Packet::PubComp(ack(7))));
+        let (own, sequence, _) = peer.publish();
+        assert_eq!(sequence, 3);
+        peer.send(Packet::PubRec(ack(own)));
+        peer.next(|p| assert_eq!(p, Packet::PubRel(ack(own))));
+        peer.send(Packet::PubComp(ack(own)));
+    });
+    let mut rig = on(port, reliable("5", Reliability::ExactlyOnce));
+    let c = rig.named("c");
+    let topic = rig.fleet.advertise(c, "answers").unwrap();
+    rig.until("heard", |s| s.delivered == 1);
+    rig.poll_for(Duration::from_millis(50));
+    assert_eq!(rig.try_publish(c, topic, 3, 16), Publish::Accepted);
+    rig.until("answered", |s| !s.acknowledged.is_empty());
+    server.join().unwrap();
+}
+
 #[test]
 fn the_servers_receive_maximum_is_obeyed() {
     let (port, server) = scripted(|listener| {
