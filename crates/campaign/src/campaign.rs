@@ -22,6 +22,7 @@ use pubgauge_runner::{
 };
 use pubgauge_study::PlannedTrial;
 use pubgauge_testbed::{SystemKind, Testbed, machine_facts};
+use pubgauge_workload::Workload;
 
 use crate::hosts::{gather_again, placed, sides};
 use crate::networks::Networks;
@@ -390,4 +391,21 @@ fn tell(proposer: &Proposer<'_>, folder: &mut RunFolder) -> Result<Vec<Search>, 
     let told = folder.tell(searches.clone(), not_measured, planned);
     told.map_err(Error::not_valid)?;
     Ok(searches)
+}
+
+#[cfg(test)]
+mod tests {
+    use pubgauge_workload::Arrivals;
+
+    use super::*;
+
+    #[test]
+    fn each_repeat_has_draws_of_its_own() {
+        let workload = Arc::new(Workload::fan(1, 1, Arrivals::Poisson { per_s: 10.0 }));
+        let seed = |repeat| drawn_in(&workload, repeat).seed;
+        assert_eq!(seed(1), workload.seed);
+        assert_eq!(seed(2), seed(2), "alike for all cells of a repeat");
+        let seeds: std::collections::BTreeSet<u64> = (1..=100).map(seed).collect();
+        assert_eq!(seeds.len(), 100);
+    }
 }

@@ -286,6 +286,43 @@ fn a_server_that_gives_no_sign_of_life_is_given_up() {
     assert_eq!(fleet.protocol.ends, [false]);
 }
 
+/// Bytes that wait are no question. Before, a server that stood still and then went on was given up without one.
+#[test]
+fn a_server_that_stood_still_is_asked() {
+    let (mut fleet, mut rig, mut server) = connected(Units {
+        keep_alive_s: 2,
+        ..Units::default()
+    });
+    let body = vec![7; 10_000];
+    let payload = Payload {
+        head: &head(1),
+        body: &body,
+    };
+    while fleet.publish(C, TopicId(0), payload, 0) == Publish::Accepted {}
+    // Longer than three quarters of the interval.
+    let end = fleet.now() + 1_700_000_000;
+    while fleet.now() < end {
+        fleet.poll(fleet.now() + 20_000_000, &mut rig.seen).unwrap();
+    }
+    let reader = thread::spawn(move || {
+        let mut len = [0; 4];
+        while server.read_exact(&mut len).is_ok() {
+            let mut words = vec![0; u32::from_le_bytes(len) as usize];
+            if server.read_exact(&mut words).is_err() {
+                return false;
+            }
+            if words == b"ping" {
+                return true;
+            }
+        }
+        false
+    });
+    while !reader.is_finished() {
+        fleet.poll(fleet.now() + 20_000_000, &mut rig.seen).unwrap();
+    }
+    assert!(reader.join().unwrap(), "{:?}", rig.seen.failed);
+}
+
 #[test]
 fn who_disconnects_ends_in_order_once_the_server_has_ended_too() {
     let (mut fleet, mut rig, mut server) = connected(Units::default());
