@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::convert::Before;
 use crate::units::{MAX_SIZE, Nanos};
 
 /// No topic, or no payload.
@@ -74,6 +75,8 @@ pub(super) struct Builder {
     /// Times are nanoseconds since 1970 here, shifted to be unsigned.
     pub(super) readings: Vec<Reading>,
     pub(super) left_out: u64,
+    /// What has to be remembered of each device to leave readings out, from file to file.
+    pub(super) before: HashMap<Box<str>, Before>,
 }
 
 /// Shifts times since 1970 to unsigned ones and back.

@@ -1,6 +1,5 @@
 //! From a row of CSV to a reading.
 
-use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -49,12 +48,12 @@ struct Change {
 
 /// What is known of a device's readings so far.
 #[derive(Default)]
-struct Before {
+pub(super) struct Before {
     repeat: Option<Box<[u8]>>,
     sent: Vec<f64>,
 }
 
-/// The columns of one file, and what has to be remembered to leave readings out.
+/// The columns of one file.
 pub(super) struct Rows {
     time: usize,
     time_format: Option<TimeFormat>,
@@ -64,7 +63,6 @@ pub(super) struct Rows {
     payload: Option<usize>,
     repeats: Option<usize>,
     changes: Vec<Change>,
-    before: HashMap<Box<str>, Before>,
     values: Vec<f64>,
     /// Fields that a row must have.
     width: usize,
@@ -212,7 +210,6 @@ impl Rows {
             repeats,
             values: vec![0.0; changes.len()],
             changes,
-            before: HashMap::new(),
             width,
         };
         Ok((rows, is_header))
@@ -290,11 +287,11 @@ impl Rows {
                         )
                     })?;
             }
-            if !self.before.contains_key(device) {
-                self.before.insert(device.into(), Before::default());
+            if !builder.before.contains_key(device) {
+                builder.before.insert(device.into(), Before::default());
             }
             let repeat = self.repeats.map(|field| &record[field]);
-            if let Some(before) = self.before.get_mut(device)
+            if let Some(before) = builder.before.get_mut(device)
                 && !before.keeps(repeat, &self.values, &self.changes)
             {
                 builder.left_out += 1;

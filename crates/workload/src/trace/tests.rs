@@ -313,6 +313,31 @@ fn repeats_and_small_changes_are_left_out() {
     );
 }
 
+/// Days in files of their own: what was kept last of a device counts in the next file as well.
+#[test]
+fn send_on_change_goes_on_from_file_to_file() {
+    let folder = Folder::new();
+    let name = |column: &str| TraceColumn::Name(column.into());
+    let day = |first: u32| format!("time,device,size,v\n{first},a,20,5\n{},a,20,5\n", first + 1);
+    let source = TraceSource {
+        files: vec![folder.file("1.csv", day(1)), folder.file("2.csv", day(3))],
+        format: Some(TraceFormat {
+            time: name("time"),
+            device: Some(name("device")),
+            size: Some(name("size")),
+            on_change: vec![OnChange {
+                column: name("v"),
+                absolute: Some(1.0),
+                relative: None,
+            }],
+            ..TraceFormat::default()
+        }),
+        sort: false,
+    };
+    let trace = Trace::read(&source).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!((trace.readings.len(), trace.left_out), (1, 3));
+}
+
 #[test]
 fn devices_from_file_names() {
     let device = |pattern: &str, name: &str| device_of_name(pattern, Path::new(name));
