@@ -105,10 +105,6 @@ impl Link {
             let [delay, longest] = [self.delay_ns, LONGEST_DELAY_NS].map(span);
             at.add("delay", format!("{delay} is more than {longest}"), None);
         }
-        if self.jitter_ns > LONGEST_JITTER_NS {
-            let [jitter, longest] = [self.jitter_ns, LONGEST_JITTER_NS].map(span);
-            at.add("jitter", format!("{jitter} is more than {longest}"), None);
-        }
         if self.jitter_ns > self.delay_ns {
             let [jitter, delay] = [self.jitter_ns, self.delay_ns].map(span);
             let message = format!(
@@ -116,6 +112,9 @@ impl Link {
             );
             let hint = "lower `jitter`, or give a longer `delay`";
             at.add("jitter", message, Some(hint.into()));
+        } else if self.jitter_ns > LONGEST_JITTER_NS {
+            let [jitter, longest] = [self.jitter_ns, LONGEST_JITTER_NS].map(span);
+            at.add("jitter", format!("{jitter} is more than {longest}"), None);
         }
         match self.reordering {
             Some(Reordering::Jitter) if self.jitter_ns == 0 => {
@@ -221,6 +220,17 @@ mod tests {
         network.subscriber.link = link;
         let problems = network.check().err().unwrap_or_default();
         problems.into_iter().map(|problem| problem.path).collect()
+    }
+
+    #[test]
+    fn jitter_beyond_what_netem_can_is_refused() {
+        let link = |jitter_ns| Link {
+            delay_ns: 9_000_000_000,
+            jitter_ns,
+            ..Link::default()
+        };
+        assert_eq!(wrong(link(2_000_000_001)), ["subscriber.jitter"]);
+        assert!(wrong(link(2_000_000_000)).is_empty());
     }
 
     #[test]

@@ -118,7 +118,11 @@ fn json<'a>(comparison: &'a Comparison, pairing: &'a Pairing<'_>) -> ComparisonJ
         margin: comparison.margin,
         confidence: pubgauge_quantities::stats::CONFIDENCE,
         cells: cells.collect(),
-        not_compared: pairing.not_compared.iter().map(ToString::to_string).collect(),
+        not_compared: pairing
+            .not_compared
+            .iter()
+            .map(ToString::to_string)
+            .collect(),
         remarks: &pairing.remarks,
     }
 }

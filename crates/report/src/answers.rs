@@ -449,7 +449,11 @@ mod tests {
         let (met, missed) = (said(1_000), said(900));
         assert_eq!((met.met, met.used), (Some(true), 0.0));
         assert_eq!(missed.met, Some(false));
-        assert!(missed.decided_by.ends_with("900 instead of 1000"), "{}", missed.decided_by);
+        assert!(
+            missed.decided_by.ends_with("900 instead of 1000"),
+            "{}",
+            missed.decided_by
+        );
         assert!(!met.decided_by.contains("allowed"), "{}", met.decided_by);
     }
 }

@@ -310,6 +310,10 @@ mod tests {
         };
         assert_eq!(due_per_s(&trial(10_000, 0, 100_000)), 10_000.0);
         assert_eq!(due_per_s(&trial(5_000, 5_000, 100_000)), 10_000.0);
-        assert_eq!(due_per_s(&trial(10_000, 0, 0)), 1_000.0, "nobody subscribes");
+        assert_eq!(
+            due_per_s(&trial(10_000, 0, 0)),
+            1_000.0,
+            "nobody subscribes"
+        );
     }
 }

@@ -292,7 +292,9 @@ fn row(figure: NamedFigure, values: Values, confidence: f64, margin: f64) -> Row
     row.verdict = if relative && low >= -bound && high <= bound {
         Difference::Same
     } else if may_be_chance {
-        row.why = Some("all repeats of a side are equal, and too few to tell a change from chance".to_owned());
+        row.why = Some(
+            "all repeats of a side are equal, and too few to tell a change from chance".to_owned(),
+        );
         Difference::CannotTell
     } else if low > 0.0 || high < 0.0 {
         if (change.middle() > 0.0) == (row.figure.known.better == Better::More) {
@@ -307,7 +309,8 @@ fn row(figure: NamedFigure, values: Values, confidence: f64, margin: f64) -> Row
         // The easier of the two to show: a change, or that the change is within the margin.
         let effect = change.middle().abs();
         let repeats = if may_be_chance {
-            let enough = |n: &u32| by_chance(*n as usize, *n as usize, values.paired) <= 1.0 - confidence;
+            let enough =
+                |n: &u32| by_chance(*n as usize, *n as usize, values.paired) <= 1.0 - confidence;
             (2..=MOST_REPEATS).find(enough)
         } else {
             change.repeats_for(effect.max(bound - effect), confidence)

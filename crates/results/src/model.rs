@@ -60,9 +60,8 @@ impl Results {
         let plain = self.trials.iter().filter(|trial| trial.search.is_none());
         let of = |trial: &Trial| (trial.cell.clone(), trial.repeat);
         let last: BTreeMap<_, u32> = plain.map(|trial| (of(trial), trial.id)).collect();
-        let counts = move |trial: &&Trial| {
-            trial.search.is_some() || last.get(&of(trial)) == Some(&trial.id)
-        };
+        let counts =
+            move |trial: &&Trial| trial.search.is_some() || last.get(&of(trial)) == Some(&trial.id);
         self.trials.iter().filter(counts)
     }
 

@@ -325,7 +325,11 @@ impl<'a> View<'a> {
                 // One trial may have failed by chance.
                 let failed = self.deciding().filter(|e| e.load <= question.least);
                 let again = failed.count() < 2;
-                return Some(if again { self.measure(beyond) } else { Step::End });
+                return Some(if again {
+                    self.measure(beyond)
+                } else {
+                    Step::End
+                });
             }
             // What a flat-out trial has shown is near: then less than a factor of four.
             (Some(within), None) => within * self.stride(),

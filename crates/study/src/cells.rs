@@ -356,7 +356,6 @@ pub(crate) fn add_trials<'a>(
     }
 }
 
-/// The path that an axis sets; an axis of a workload's own grid begins in that workload.
 /// Whether a workload has a value of its own in place of the study's at `path`.
 fn overrides(workload: &Node, path: &[String]) -> bool {
     let first = path.first().map(String::as_str).unwrap_or_default();
@@ -382,6 +381,7 @@ fn overrides(workload: &Node, path: &[String]) -> bool {
     })
 }
 
+/// The path that an axis sets; an axis of a workload's own grid begins in that workload.
 fn path_of(key: &str, own: Option<(usize, &str)>) -> Vec<String> {
     let mut steps: Vec<String> = full_path(key).split('.').map(str::to_owned).collect();
     let Some((nth, name)) = own else {

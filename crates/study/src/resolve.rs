@@ -58,7 +58,10 @@ pub(crate) fn workload(
         let name = names[nth].clone();
         if flows.iter().any(|flow| flow.name == name) {
             clashes.add("name", format!("two flows are called `{name}`"));
-        } else if let Some(flow) = flows.iter().find(|f| topics::slug(&f.name) == topics::slug(&name)) {
+        } else if let Some(flow) = flows
+            .iter()
+            .find(|f| topics::slug(&f.name) == topics::slug(&name))
+        {
             let other = &flow.name;
             clashes.add(
                 "name",

@@ -8,8 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use crate::command::{describe_exit, last_of};
-use crate::command::environment;
+use crate::command::{describe_exit, environment, last_of};
 use crate::guard::{Bounds, Guard, Report, Spec};
 use crate::instance::lock;
 use crate::realtime::usable_cpus;

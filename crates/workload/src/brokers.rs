@@ -165,7 +165,12 @@ struct Parts {
 impl Parts {
     /// The most brokers that a publisher is on.
     fn ways(&self) -> usize {
-        self.publishers.iter().map(Vec::len).max().unwrap_or(1).max(1)
+        self.publishers
+            .iter()
+            .map(Vec::len)
+            .max()
+            .unwrap_or(1)
+            .max(1)
     }
 }
 

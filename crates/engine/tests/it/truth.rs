@@ -482,7 +482,11 @@ fn flat_out_messages_leave_when_they_say() {
     let late = measured.map(|(t, header)| t.published_at - (run.record.epoch + header.intended));
     let late: Vec<u64> = late.collect();
     assert!(late.len() > 1_000, "{}", late.len());
-    assert!(late.iter().all(|late| *late <= 30_000), "{:?}", late.iter().max());
+    assert!(
+        late.iter().all(|late| *late <= 30_000),
+        "{:?}",
+        late.iter().max()
+    );
 }
 
 /// What waits for a full window when the connection is lost is refused with it: none is kept for later.

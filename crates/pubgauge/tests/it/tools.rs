@@ -163,7 +163,8 @@ fn comparisons_end_in_one_of_four_verdicts() {
     );
 
     // A cell that B lacks does not pass as if B had been measured there; one that is new in B does.
-    let mut more: Value = serde_json::from_slice(&std::fs::read(place.at("a/results.json")).unwrap()).unwrap();
+    let mut more: Value =
+        serde_json::from_slice(&std::fs::read(place.at("a/results.json")).unwrap()).unwrap();
     let mut gone = more["trials"][0].clone();
     gone["id"] = json!(a.len());
     gone["workload"]["name"] = json!("gone");

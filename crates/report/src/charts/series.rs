@@ -12,9 +12,11 @@ pub(super) fn series(workload: &WorkloadCells<'_>, id: String) -> Chart {
     let mut rows = Vec::new();
     let mut measured: f64 = 0.0;
     let mut end: f64 = 0.0;
+    let mut longest = 0;
     for cell in &workload.cells {
         let trial = cell.typical();
         measured = measured.max(trial.duration_s);
+        longest = longest.max(trial.series.len());
         for (length, second) in thinned(&trial.series) {
             end = end.max(second.t_s);
             let arrived = second.delivered > 0;

@@ -70,7 +70,10 @@ impl fmt::Display for NotCompared {
             WhyNot::OnlyInB => f.write_str("only in B"),
             WhyNot::OtherWorkload(each) => {
                 let [a, b] = &**each;
-                write!(f, "another workload under the same name: {a} in A, {b} in B")
+                write!(
+                    f,
+                    "another workload under the same name: {a} in A, {b} in B"
+                )
             }
             WhyNot::OfSearches(trials) => write!(f, "{trials} trials of searches for a limit"),
         }

@@ -311,7 +311,10 @@ fn the_smallest_load_is_tried_twice() {
     let mut chance = all.clone();
     chance.push(seen(least, StepOutcome::Within));
     let after = next(&question, &chance);
-    assert!(matches!(after, Step::Short(load) if load >= 100.0), "{after:?}");
+    assert!(
+        matches!(after, Step::Short(load) if load >= 100.0),
+        "{after:?}"
+    );
     assert_eq!(found(&question, &chance).low, Some(100.0));
     all.push(seen(least, StepOutcome::Beyond));
     assert_eq!(next(&question, &all), Step::End);

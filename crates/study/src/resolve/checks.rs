@@ -59,7 +59,10 @@ fn check_phases(phases: &PhasesFile, clashes: &mut Clashes<'_>) {
             continue;
         };
         if *span > Span(hours * HOUR) {
-            clashes.add(key, format!("at most {hours} hours: messages tell no longer times"));
+            clashes.add(
+                key,
+                format!("at most {hours} hours: messages tell no longer times"),
+            );
         }
     }
     let longest = Span(24 * HOUR);

@@ -62,7 +62,7 @@ fn a_grid_varies_a_link_and_a_workload_may_have_a_network_of_its_own() {
         "name = \"n\"\nsystems = [\"a\"]\n[testbed.network]\npublisher = {{}}\nsubscriber = {{ rate = \"1Mbit/s\" }}\n\
          [grid]\n\"testbed.network.subscriber.rate\" = [\"10Mbit/s\", \"100Mbit/s\"]\n\
          [[workload]]\nname = \"as-the-study\"\n{FLOW}\
-         [[workload]]\nname = \"its-own\"\ntestbed.network = {{ publisher = {{ hosts = 3 }} }}\n{FLOW}"
+         [[workload]]\nname = \"its-own\"\ngrid = {{}}\ntestbed.network = {{ publisher = {{ hosts = 3 }} }}\n{FLOW}"
     );
     let plan = plan(&text);
     let mut rates: Vec<(String, Option<u64>, u32)> = (plan.trials.iter())
@@ -80,10 +80,15 @@ fn a_grid_varies_a_link_and_a_workload_may_have_a_network_of_its_own() {
         [
             of("as-the-study", Some(10_000_000), 1),
             of("as-the-study", Some(100_000_000), 1),
-            own.clone(),
             own
         ]
     );
+    // Without a grid of its own the axis would name its cells, and vary nothing there.
+    let said = match study(&text.replace("grid = {}\n", "")).plan(&options()) {
+        Ok(_) => panic!("planned"),
+        Err(error) => error.to_string(),
+    };
+    assert!(said.contains("which this axis does not reach"), "{said}");
 }
 
 #[test]

@@ -133,9 +133,11 @@ impl ProcessSampler {
                 // The kernel may leave a child out while another ends. One that lives would be counted twice later: as
                 // one that has ended, and from its beginning.
                 for (pid, process) in &mut self.processes {
-                    let lives = read_stat(&mut process.stat)
-                        .is_some_and(|stat| stat.started == process.started);
-                    if lives && !pids.contains(pid) {
+                    let lives = |process: &mut Process| {
+                        read_stat(&mut process.stat)
+                            .is_some_and(|stat| stat.started == process.started)
+                    };
+                    if !pids.contains(pid) && lives(process) {
                         pids.push(*pid);
                     }
                 }
