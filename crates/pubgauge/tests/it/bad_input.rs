@@ -79,7 +79,11 @@ const MISTAKES: &[(&str, &str, &str)] = &[
         "measure = { messages = 9, within = \"49h\" }",
         "at most 48 hours",
     ),
-    ("warm-up = \"100ms\"", "warm-up = \"7h\"", "at most 6 hours"),
+    (
+        "warm-up = [\"100ms\"]",
+        "warm-up = [\"7h\"]",
+        "at most 6 hours",
+    ),
     (
         "measure = \"300ms\"",
         "measure = { messages = 0, within = \"1s\" }",

@@ -84,8 +84,12 @@ fn shape(line: &str) -> String {
         let is_unit = ["ns", "µs", "ms", "s", "/s", "k/s", "M/s", "%"].contains(&word);
         match word {
             _ if is_unit && words.last() == Some(&"#") => {}
+            // Columns of percentiles that no trial has are left out.
+            _ if is_percentile(word) => {}
             _ if figure.is_empty() || figure.starts_with(|c: char| c.is_ascii_digit()) => {
-                words.push("#");
+                if words.last() != Some(&"#") {
+                    words.push("#");
+                }
             }
             "valid" | "client" | "unsteady" | "overload" => words.push("VERDICT"),
             // `1/2 ok`
@@ -100,6 +104,12 @@ fn shape(line: &str) -> String {
     words.join(" ")
 }
 
+/// `p50`, `p99.9`.
+fn is_percentile(word: &str) -> bool {
+    let number = word.strip_prefix('p').map(str::parse::<f64>);
+    number.is_some_and(|number| number.is_ok())
+}
+
 /// Whether a run says that this machine was too busy for its figures to be trusted.
 fn busy(output: &str) -> bool {
     ["client-bound", "unsteady", "overloaded"]
@@ -112,6 +122,10 @@ fn what_differs_from_run_to_run_is_left_out_of_a_comparison() {
     assert_eq!(
         shape("!mosquitto   client  1.00 k/s 112 µs  -   0 64.3"),
         shape(" mosquitto  valid   500/s 1.3 ms 640 µs  12 7")
+    );
+    assert_eq!(
+        shape(" system  verdict  msgs/s  p50  p99  p99.9  lost"),
+        shape(" system  verdict  msgs/s  lost")
     );
     assert_ne!(
         shape(" mosquitto valid 500/s"),

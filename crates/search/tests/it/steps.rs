@@ -315,7 +315,8 @@ fn the_smallest_load_is_tried_twice() {
         matches!(after, Step::Short(load) if load >= 100.0),
         "{after:?}"
     );
-    assert_eq!(found(&question, &chance).low, Some(100.0));
+    let low = found(&question, &chance).low;
+    assert!(low.is_some_and(|low| low >= 100.0), "{low:?}");
     all.push(seen(least, StepOutcome::Beyond));
     assert_eq!(next(&question, &all), Step::End);
     assert_eq!(found(&question, &all).bound, LimitedBy::System);

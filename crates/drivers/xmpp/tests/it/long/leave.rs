@@ -65,8 +65,9 @@ fn nodes_are_gone_after_the_end_but_for_those_of_others() {
         ["site/theirs", "trial/early", "trial/other"]
     );
     let start = monotonic_now();
-    trial.fleet.close(start + 10 * SECOND);
-    assert!(monotonic_now() - start < 5 * SECOND, "it waited in vain");
+    // It would wait until the end of its time for a node that stays.
+    trial.fleet.close(start + 120 * SECOND);
+    assert!(monotonic_now() - start < 100 * SECOND, "it waited in vain");
     assert_eq!(trial.fleet.left_behind(), None);
     assert_eq!(last_values(&server), ["site/theirs"]);
 }
