@@ -189,7 +189,7 @@ mod tests {
         window.times.insert((0, Measure::Latency), times);
         record.windows = vec![window];
         let workload = Workload::fan(1, 1, Arrivals::FlatOut);
-        let latency = of_flow(&workload, &record, 0)[0].latency_ns.clone();
+        let latency = of_flow(&workload, &record, 0)[0].latency_ns;
         assert_eq!((latency.count, latency.censored), (9, 3));
     }
 

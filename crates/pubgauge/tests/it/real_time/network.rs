@@ -249,7 +249,7 @@ fn a_search_finds_the_link_and_names_it() {
         &place,
         "limit",
         "broker = {}\npublisher = { rate = \"10Mbit/s\" }\nsubscriber = {}",
-        "[search]\nwidth = 0.10\nbudget = \"60s\"\nconfirm = \"4s\"\n\
+        "[search]\nwidth = 0.10\nbudget = \"100s\"\nconfirm = \"4s\"\n\
          [[workload]]\nname = \"far\"\nflow = [{ pattern = \"1-1\", topic = \"a/b\", payload = \"1000B\", rate = \"find\" }]\n",
     );
     place
