@@ -22,7 +22,6 @@ use pubgauge_runner::{
 };
 use pubgauge_study::PlannedTrial;
 use pubgauge_testbed::{SystemKind, Testbed, machine_facts};
-use pubgauge_workload::Workload;
 
 use crate::hosts::{gather_again, placed, sides};
 use crate::networks::Networks;
@@ -172,17 +171,6 @@ struct Measuring<'a> {
     settled: BTreeMap<String, Instant>,
 }
 
-/// The workload of a repeat: what is random in it is drawn anew for each, and is the same for all cells of one.
-fn drawn_in(workload: &Arc<Workload>, repeat: u32) -> Arc<Workload> {
-    let mut drawn = workload.clone();
-    if let Some(more) = repeat.checked_sub(1).filter(|more| *more > 0) {
-        let apart = u64::from(more).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let own = Arc::make_mut(&mut drawn);
-        own.seed = own.seed.wrapping_add(apart);
-    }
-    drawn
-}
-
 impl<'a> Measuring<'a> {
     fn new(campaign: Campaign<'a>, folder: &RunFolder) -> Measuring<'a> {
         Measuring {
@@ -260,7 +248,7 @@ impl<'a> Measuring<'a> {
                 interface: trial.count_interface.clone(),
             },
             keep_running: trial.keep_running,
-            workload: &drawn_in(&trial.workload, trial.repeat),
+            workload: &trial.workload.in_repeat(trial.repeat),
             brokers: trial.brokers,
             network,
             hosts: trial.hosts.clone(),
@@ -391,21 +379,4 @@ fn tell(proposer: &Proposer<'_>, folder: &mut RunFolder) -> Result<Vec<Search>, 
     let told = folder.tell(searches.clone(), not_measured, planned);
     told.map_err(Error::not_valid)?;
     Ok(searches)
-}
-
-#[cfg(test)]
-mod tests {
-    use pubgauge_workload::Arrivals;
-
-    use super::*;
-
-    #[test]
-    fn each_repeat_has_draws_of_its_own() {
-        let workload = Arc::new(Workload::fan(1, 1, Arrivals::Poisson { per_s: 10.0 }));
-        let seed = |repeat| drawn_in(&workload, repeat).seed;
-        assert_eq!(seed(1), workload.seed);
-        assert_eq!(seed(2), seed(2), "alike for all cells of a repeat");
-        let seeds: std::collections::BTreeSet<u64> = (1..=100).map(seed).collect();
-        assert_eq!(seeds.len(), 100);
-    }
 }

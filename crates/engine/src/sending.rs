@@ -374,8 +374,7 @@ impl Sending {
         (table, default_window): (Timetable, Option<u32>),
     ) -> Result<(), String> {
         let flow = &brief.workload.flows[number as usize];
-        let seed =
-            brief.workload.seed ^ (u64::from(number) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let seed = brief.workload.seed_of(number);
         let locals = first_local..first_local + publishers.len() as u32;
         let (first, last) = (publishers[0], publishers[publishers.len() - 1]);
         let mut local_of = vec![u32::MAX; (last - first) as usize + 1];

@@ -195,9 +195,7 @@ impl Band {
         // A line is rounded twice.
         2 + between.chain(at).max().unwrap_or(0).unsigned_abs()
     }
-}
 
-impl Band {
     /// By how much the error of a reading converted by `course` may have grown from the last exchange to `asker` (the
     /// asker's clock), if none came later, ns.
     pub fn growth_until(&self, asker: Nanos, course: &Course) -> Nanos {

@@ -35,9 +35,9 @@ pub fn amount(quantity: &str) -> Option<f64> {
         None => (1.0, text.strip_prefix('+').unwrap_or(text)),
     };
     let (value, unit) = number(text)?;
-    let size = match unit.split_once('/') {
-        Some(_) if BIT_RATES.find(unit).is_some() => BIT_RATES.find(unit)? as f64,
-        Some((thousands, per)) => {
+    let size = match (BIT_RATES.find(unit), unit.split_once('/')) {
+        (Some(bits), _) => bits as f64,
+        (None, Some((thousands, per))) => {
             let per = if per.starts_with(|c: char| c.is_ascii_digit()) {
                 amount(per)
             } else {
@@ -48,7 +48,7 @@ pub fn amount(quantity: &str) -> Option<f64> {
                 .find(|(name, _)| *name == thousands.trim_end())?;
             thousands / per?
         }
-        None => unit_size(unit)?,
+        (None, None) => unit_size(unit)?,
     };
     Some(sign * value * size)
 }

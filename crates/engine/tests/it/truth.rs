@@ -602,6 +602,32 @@ fn a_rate_is_true_where_the_measurement_ends_by_count() {
     }
 }
 
+/// The client sleeps from within the measurement until long after the count was reached: what fell due meanwhile is late,
+/// and neither lost nor of another span.
+#[test]
+fn a_client_that_sleeps_across_an_end_by_count() {
+    for sleeps_to in [SECOND / 20, SECOND] {
+        let mut w = workload(2, 1, Arrivals::Periodic { per_s: 1_000.0 });
+        w.phases.measure = Until::Count(100, 60 * SECOND);
+        let measured = 1_020_000_000;
+        let behaviour = Behaviour {
+            client_sleeps: vec![(measured + SECOND / 100, measured + SECOND / 100 + sleeps_to)],
+            ..Behaviour::default()
+        };
+        let run = simulate(w, behaviour, Settings::default(), Clock::virtual_at(SECOND));
+        agree(&run);
+        let (sum, span) = (run.record.sum(), run.record.duration());
+        assert!(sum.offered >= 100, "{}", sum.offered);
+        assert_eq!(sum.offered, sum.published + sum.not_sent);
+        let due = span as f64 / 1e6;
+        assert!(
+            (due - sum.offered as f64).abs() <= 2.0,
+            "{due} and {}",
+            sum.offered
+        );
+    }
+}
+
 /// A flow that sends seldom does not keep a measurement by count going, on a worker of its own. Before, each worker had
 /// a share of the count by its devices, and 50 messages at 5/s took 10 s.
 #[test]

@@ -167,6 +167,7 @@ fn comparisons_end_in_one_of_four_verdicts() {
         serde_json::from_slice(&std::fs::read(place.at("a/results.json")).unwrap()).unwrap();
     let mut gone = more["trials"][0].clone();
     gone["id"] = json!(a.len());
+    gone["cell"] = json!("gone");
     gone["workload"]["name"] = json!("gone");
     more["trials"].as_array_mut().unwrap().push(gone);
     std::fs::create_dir(place.at("more")).unwrap();

@@ -177,7 +177,7 @@ pub fn pair<'a>(
     let mut sides: Vec<Vec<&Trial>> = Vec::new();
     for ((side, run), choice) in SIDES.into_iter().zip(runs).zip(choices) {
         let compared = |trial: &&Trial| !summary::is_of_search(run, trial);
-        let all: Vec<&Trial> = run.trials.iter().filter(compared).collect();
+        let all: Vec<&Trial> = run.counted().filter(compared).collect();
         if all.is_empty() && !searched.is_empty() {
             return Err(Nothing::NoPair { why: searched });
         }
@@ -243,22 +243,12 @@ pub fn pair<'a>(
         match (apart, partner) {
             (Some(why), _) => pairing.not_compared.push(NotCompared { what: title, why }),
             (None, None) => {}
-            (None, Some((_, b))) => {
-                let interleaved = same_run && in_turns(a, b);
-                let of = |trials: &[&'a Trial]| {
-                    if interleaved {
-                        standing(trials.iter().copied())
-                    } else {
-                        trials.to_vec()
-                    }
-                };
-                pairing.pairs.push(Pair {
-                    title,
-                    interleaved,
-                    a: of(a),
-                    b: of(b),
-                });
-            }
+            (None, Some((_, b))) => pairing.pairs.push(Pair {
+                title,
+                interleaved: same_run && in_turns(a, b),
+                a: a.clone(),
+                b: b.clone(),
+            }),
         }
     }
     let only = cells[1]

@@ -45,6 +45,7 @@ fn trial(
     };
     Trial {
         id,
+        cell: system.into(),
         repeat,
         system: System {
             name: system.into(),
@@ -441,6 +442,7 @@ fn cells_find_their_partners() {
     let with_axis = |value: &str, id: u32| {
         let mut draws = StdRng::seed_from_u64(7);
         let mut t = trial(&mut draws, 0.0, QUIET, id, "mosquitto", 1);
+        t.cell = value.into();
         t.axes = vec![AxisValue {
             name: "payload".into(),
             value: value.into(),
