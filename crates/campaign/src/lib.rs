@@ -23,7 +23,7 @@ mod undecided;
 pub use campaign::{Campaign, Note, Watch, judge};
 pub use client::{ClientOptions, MOST_PROCESSES};
 pub use error::Error;
-pub use new_run::{decisive, new_run, resolved};
+pub use new_run::{decisive, machine, new_run, resolved};
 pub use prepare::{Given, prepare};
 pub use prepared::{AvailableSystems, Chosen, Prepared};
 pub use proposer::{Proposal, Proposer, default_criterion, specs};

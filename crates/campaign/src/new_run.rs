@@ -43,7 +43,7 @@ pub fn new_run(prepared: &Prepared, invocation: String, calibration: Option<Valu
     }
 }
 
-/// What a run is to measure, and the claims that it is judged by.
+/// What a run is to measure, with the readings that it replays, and the claims that it is judged by.
 pub fn resolved(plan: &Plan) -> Value {
     let trials = plan.trials.iter().map(|trial| {
         json!({
@@ -52,10 +52,21 @@ pub fn resolved(plan: &Plan) -> Value {
         })
     });
     let trials: Vec<Value> = trials.collect();
-    json!({ "study": plan.resolved, "seed": plan.seed, "repeats": plan.repeats, "trials": trials })
+    let mut resolved = json!({
+        "study": plan.resolved, "seed": plan.seed, "repeats": plan.repeats, "trials": trials,
+    });
+    // The study has the names of the files alone.
+    if !plan.traces.is_empty() {
+        let traces = plan.traces.iter().map(|trace| {
+            json!({ "readings": trace.readings.len(), "crc32": trace.checksum() })
+        });
+        resolved["traces"] = traces.collect();
+    }
+    resolved
 }
 
-fn machine(calibration: Option<Value>) -> Machine {
+/// The machine of now, with its newest calibration.
+pub fn machine(calibration: Option<Value>) -> Machine {
     let facts = machine_facts();
     Machine {
         kernel: facts.kernel,

@@ -148,6 +148,8 @@ fn take_fitting_variants(
     here: &SystemsHere<'_>,
 ) -> Result<(), Error> {
     let mut notes = Vec::new();
+    // A variant that is measured anyway is not measured twice: the plain system is refused then.
+    let named: Vec<String> = systems.keys().cloned().collect();
     for trial in plan.trials.iter_mut().filter(|t| t.profile.is_some()) {
         let asked: Vec<Settings> = trial.all_settings().cloned().collect();
         let fits = |chosen: &Chosen| asked.iter().all(|s| chosen.resolve(s).is_ok());
@@ -164,6 +166,9 @@ fn take_fitting_variants(
             let other = here.choose(&name)?;
             if other.driver.name() != driver || !fits(&other) {
                 continue;
+            }
+            if named.contains(&name) {
+                break;
             }
             notes.push(format!(
                 "{} is run as {name}, which keeps what the profile `{}` asks for",

@@ -116,6 +116,14 @@ pub struct Machine {
     pub calibration: Option<serde_json::Value>,
 }
 
+impl Machine {
+    /// Number and model of its processors, in words.
+    pub fn processors(&self) -> String {
+        let plural = if self.cores == 1 { "" } else { "s" };
+        format!("{} processor{plural} ({})", self.cores, self.cpu_model)
+    }
+}
+
 /// The study of a run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct StudyInfo {

@@ -138,15 +138,16 @@ impl RunFolder {
     }
 
     /// Opens a run that was cut off. Finished trials are kept, files of an unfinished one removed. `decisive` gives of a
-    /// plan what must be as it was when the run began.
+    /// plan what must be as it was when the run began; `machine` is that of now.
     ///
     /// # Errors
     /// [`StoreError::OtherStudy`] if `study_resolved` is not what the run began with,
-    /// [`StoreError::NoRun`] if there is none.
+    /// [`StoreError::OtherMachine`] if it began on another one, [`StoreError::NoRun`] if there is none.
     pub fn open_for_resume(
         dir: &Path,
         study_resolved: &Value,
         decisive: impl Fn(&Value) -> Value,
+        machine: &Machine,
     ) -> Result<RunFolder, StoreError> {
         if !dir.join(RESULTS_FILE).exists() {
             return Err(StoreError::NoRun(dir.to_owned()));
@@ -161,10 +162,17 @@ impl RunFolder {
                 difference,
             });
         }
+        let results = load(dir)?;
+        if results.machine.processors() != machine.processors() {
+            return Err(StoreError::OtherMachine {
+                began: results.machine.processors(),
+                now: machine.processors(),
+            });
+        }
         let mut folder = RunFolder {
             root: dir.to_owned(),
             place,
-            results: load(dir)?,
+            results,
             _lock: lock,
         };
         let trials = folder.trials()?;

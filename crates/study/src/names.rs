@@ -2,7 +2,7 @@
 
 use std::borrow::Borrow;
 
-use pubgauge_claims::Claim;
+use pubgauge_claims::{Claim, Part};
 use pubgauge_quantities::spelling::did_you_mean;
 use pubgauge_results::criterion::CriterionSpec;
 
@@ -63,7 +63,7 @@ impl Study {
                 ))
             } else {
                 claim(file, &base.side).and_then(|claim| {
-                    let mut figures = claim.parts.iter().filter_map(|part| part.rule.as_ref());
+                    let mut figures = claim.parts.iter().flat_map(Part::rules);
                     let wrong = figures.find_map(|rule| window::unknown(&rule.figure, base));
                     wrong.map_or(Ok(claim), |message| Err(Fault::of("rule", message)))
                 })

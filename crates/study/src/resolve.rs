@@ -282,6 +282,8 @@ fn arrivals(
             ("rate", file.rate.is_some()),
             ("arrivals", file.arrivals.is_some()),
             ("bursts", file.bursts.is_some()),
+            ("burst", file.burst.is_some()),
+            ("burst-every", file.burst_every.is_some()),
         ] {
             if given {
                 clashes.add(

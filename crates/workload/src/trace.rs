@@ -53,6 +53,27 @@ struct ByDevice {
 }
 
 impl Trace {
+    /// A checksum (CRC-32) of all that is replayed: times, devices, sizes, topics and payloads.
+    pub fn checksum(&self) -> u32 {
+        let mut sum = crc32fast::Hasher::new();
+        sum.update(&self.start.to_le_bytes());
+        for name in self.devices.iter().chain(&self.topics) {
+            sum.update(name.as_bytes());
+            sum.update(&[0]);
+        }
+        for payload in &self.payloads {
+            sum.update(&(payload.len() as u64).to_le_bytes());
+            sum.update(payload);
+        }
+        for reading in &self.readings {
+            sum.update(&reading.at.to_le_bytes());
+            for part in [reading.device, reading.size, reading.topic, reading.payload] {
+                sum.update(&part.to_le_bytes());
+            }
+        }
+        sum.finalize()
+    }
+
     /// Opens a trace. While it is in use in this process, opening it again does not read it again.
     ///
     /// # Errors

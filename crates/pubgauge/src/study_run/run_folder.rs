@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use pubgauge_campaign::{Prepared, decisive, new_run, resolved};
+use pubgauge_campaign::{Prepared, decisive, machine, new_run, resolved};
 use pubgauge_results::store::{self, RunFolder, StoreError};
 use pubgauge_runner::trial::now;
 
@@ -26,7 +26,8 @@ pub(super) fn open_folder(
     });
     if let (Some(dir), None) = (&args.resume, again) {
         let alone = args.selection.is_empty();
-        return RunFolder::open_for_resume(dir, &resolved, decisive).map_err(|error| match error {
+        let resumed = RunFolder::open_for_resume(dir, &resolved, decisive, &machine(None));
+        return resumed.map_err(|error| match error {
             StoreError::OtherStudy { difference, .. } if alone => Ending::bad_input(format!(
                 "this pubgauge plans the study of {} otherwise than the one that began it: {difference}\n  hint: go on with that version of pubgauge, or start a new run",
                 dir.display()

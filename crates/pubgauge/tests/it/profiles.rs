@@ -36,6 +36,14 @@ fn the_plan_of_two_profiles() {
         "{}",
         done.err
     );
+    // Nor is it measured twice under one name.
+    let on = "mosquitto,mosquitto:persistent";
+    let done = place
+        .run(&["plan", "--profile", "durable", "--on", on])
+        .exits(0);
+    let said: Vec<&str> = done.out.split_whitespace().collect();
+    let said = said.join(" ");
+    assert!(said.contains("take a variant with persistence"), "{said}");
     insta::assert_snapshot!(
         "wrong-profile",
         place.run(&["plan", "--profile", "latncy"]).exits(3).err

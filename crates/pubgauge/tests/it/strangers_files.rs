@@ -162,6 +162,17 @@ fn a_resumed_study_reads_traces_only_where_it_is_named() {
         .run(&["run", "study.toml", "--resume", "run"])
         .ran_to_its_end();
     assert_eq!(place.results("run")["trials"].as_array().unwrap().len(), 2);
+    // Other readings in the same file are another workload.
+    let before = place.results("run");
+    place.write(
+        "tape.csv",
+        "time,device,topic,size\n2023-06-13T03:11:00Z,a,t,20\n2023-06-13T03:11:00.1Z,a,t,21\n",
+    );
+    place
+        .run(&["run", "study.toml", "--resume", "run"])
+        .exits(3)
+        .says("plan.traces[0].crc32");
+    assert_eq!(place.results("run"), before);
 }
 
 #[test]

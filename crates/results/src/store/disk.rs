@@ -93,6 +93,16 @@ pub enum StoreError {
         /// The first difference, as a path into the resolved study.
         difference: String,
     },
+    /// The run began on other processors, whose figures are not to be mixed with those of this machine.
+    #[error(
+        "the run began with {began}, and this machine has {now}\n  hint: go on where it began, or start a new run"
+    )]
+    OtherMachine {
+        /// Number and model of the processors at the beginning.
+        began: String,
+        /// The same of now.
+        now: String,
+    },
     /// A trial was stored twice.
     #[error("trial {0} is stored already")]
     Duplicate(u32),

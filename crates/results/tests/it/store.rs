@@ -29,6 +29,12 @@ fn new_run() -> NewRun {
     }
 }
 
+/// Goes on with that run.
+fn resume(root: &Path) -> Result<RunFolder, StoreError> {
+    let run = new_run();
+    RunFolder::open_for_resume(root, &run.study_resolved, Value::clone, &run.machine)
+}
+
 fn trial(id: u32) -> Trial {
     Trial {
         id,
@@ -152,7 +158,7 @@ fn a_run_that_was_ended_before_it_began_begins_again() {
         assert!(!store::ended_before_it_began(&root).unwrap());
         run.append_trial(trial(0), &files()).unwrap();
         drop(run);
-        RunFolder::open_for_resume(&root, &new_run().study_resolved, Value::clone).unwrap();
+        resume(&root).unwrap();
         assert!(!root.join(".results.json.partial").exists());
     }
 }
@@ -179,7 +185,7 @@ fn a_lock_that_is_a_link_is_not_followed() {
     let target = dir.path().join("target");
     std::os::unix::fs::symlink(&target, root.join(".lock")).unwrap();
     let error =
-        RunFolder::open_for_resume(&root, &new_run().study_resolved, Value::clone).unwrap_err();
+        resume(&root).unwrap_err();
     assert!(error.to_string().contains(".lock"), "{error}");
     assert!(!target.exists());
 }
@@ -190,10 +196,10 @@ fn two_writers_are_one_too_many() {
     let root = dir.path().join("run");
     let first = RunFolder::create(&root, new_run()).unwrap();
     let error =
-        RunFolder::open_for_resume(&root, &new_run().study_resolved, Value::clone).unwrap_err();
+        resume(&root).unwrap_err();
     assert!(matches!(error, StoreError::InUse(_)), "{error}");
     drop(first);
-    RunFolder::open_for_resume(&root, &new_run().study_resolved, Value::clone).unwrap();
+    resume(&root).unwrap();
 }
 
 #[test]
@@ -212,7 +218,7 @@ fn resume_keeps_what_is_whole_and_removes_the_rest() {
     fs::write(root.join("trials/.0002.partial/trial.json"), "{\"id\": 2, ").unwrap();
 
     let mut run =
-        RunFolder::open_for_resume(&root, &new_run().study_resolved, Value::clone).unwrap();
+        resume(&root).unwrap();
     let has = |run: &RunFolder, id: u32| {
         let mut trials = run.results().trials.iter();
         trials.any(|trial| trial.id == id && trial.cell == format!("cell-{id}"))
@@ -235,7 +241,7 @@ fn resume_refuses_another_study_and_says_what_differs() {
     let root = dir.path().join("run");
     drop(RunFolder::create(&root, new_run()).unwrap());
     let other = json!({"name": "first look", "trials": [{"cell": "a", "rate": 200}]});
-    let error = RunFolder::open_for_resume(&root, &other, Value::clone)
+    let error = RunFolder::open_for_resume(&root, &other, Value::clone, &new_run().machine)
         .unwrap_err()
         .to_string();
     assert!(
@@ -243,8 +249,32 @@ fn resume_refuses_another_study_and_says_what_differs() {
         "{error}"
     );
     let empty = tempfile::tempdir().unwrap();
-    let error = RunFolder::open_for_resume(empty.path(), &other, Value::clone).unwrap_err();
+    let error = RunFolder::open_for_resume(empty.path(), &other, Value::clone, &new_run().machine).unwrap_err();
     assert!(matches!(error, StoreError::NoRun(_)));
+}
+
+#[test]
+fn resume_refuses_a_run_of_another_machine() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("run");
+    drop(RunFolder::create(&root, new_run()).unwrap());
+    let before = fs::read(root.join("results.json")).unwrap();
+    let NewRun {
+        study_resolved,
+        mut machine,
+        ..
+    } = new_run();
+    machine.cores = 4;
+    let error = RunFolder::open_for_resume(&root, &study_resolved, Value::clone, &machine)
+        .unwrap_err()
+        .to_string();
+    let (was, is) = ("began with 2 processors", "this machine has 4");
+    assert!(error.contains(was) && error.contains(is), "{error}");
+    assert_eq!(fs::read(root.join("results.json")).unwrap(), before);
+    // Load and version may change between the parts of a run.
+    machine.cores = 2;
+    machine.load_average_1min = 7.0;
+    RunFolder::open_for_resume(&root, &study_resolved, Value::clone, &machine).unwrap();
 }
 
 #[test]
@@ -382,7 +412,7 @@ fn fill_up(mount: &Path) {
     for trial in ["trials/0000", "trials/0001"] {
         fs::remove_dir_all(root.join(trial)).unwrap();
     }
-    let run = RunFolder::open_for_resume(&root, &new_run().study_resolved, Value::clone).unwrap();
+    let run = resume(&root).unwrap();
     let last = format!("cell-{}", stored - 1);
     assert!(run.results().trials.iter().any(|trial| trial.cell == last));
 }

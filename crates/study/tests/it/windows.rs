@@ -69,6 +69,10 @@ fn what_cannot_be_is_said() {
         |figure: &str| format!("[[criterion]]\nfigure = \"{figure}\"\nbelow = \"10ms\"\n");
     let claim = "[[claim]]\nid = \"a\"\nsentence = \"s\"\nsource = \"t\"\nfigure = \"lost@durin\"\n\
         rule = { sides = [\"mosquitto\"], count = \"= 0\" }\n";
+    let within = claim.replace(
+        "{ sides = [\"mosquitto\"], count = \"= 0\" }",
+        "{ any = [{ sides = [\"mosquitto\"], count = \"= 0\" }] }",
+    );
     let count = "{ messages = 10, within = \"60s\" }";
     let cases = [
         (
@@ -105,6 +109,7 @@ fn what_cannot_be_is_said() {
             "of the whole measurement",
         ),
         (study("\"9s\"", DURING, "", claim), "did you mean `during`"),
+        (study("\"9s\"", DURING, "", &within), "did you mean `during`"),
         (
             study(
                 "\"9s\"",

@@ -91,6 +91,7 @@ fn each_mistake_has_its_message() {
         ("recorded sizes without trace", study("", "payload = \"recorded\"\nrate = \"1/s\"", "")),
         ("unknown trace", study("", "replay = { trace = \"meter\" }", "[trace.meters]\nfiles = \"Cargo.toml\"")),
         ("replay and rate", study("", "rate = \"1/s\"\nreplay = { trace = \"meters\" }", "[trace.meters]\nfiles = \"Cargo.toml\"")),
+        ("replay and burst", study("", "burst = 10\nburst-every = \"1s\"\nreplay = { trace = \"meters\" }", "[trace.meters]\nfiles = \"Cargo.toml\"")),
         ("trace that is not there", end("[trace.meters]\nfiles = \"nowhere.csv\"")),
         ("trace that is not there, replayed", study("", "replay = { trace = \"meters\" }", "[trace.meters]\nfiles = \"nowhere.csv\"")),
         ("trace of an unset variable", end("[trace.meters]\nfiles = \"${PUBGAUGE_NOT_SET}/x.csv\"")),
