@@ -5,7 +5,7 @@ use pubgauge_network::{HostRole, HostSizes};
 use pubgauge_quantities::Share;
 use pubgauge_runner::limits::each_once;
 use pubgauge_study::{Plan, PlannedTrial};
-use pubgauge_testbed::{SystemKind, machine_facts, processors};
+use pubgauge_testbed::{SystemKind, memory, processors};
 
 use crate::{Chosen, Error};
 
@@ -50,7 +50,7 @@ pub fn shares(hosts: &HostSizes) -> Vec<(&'static str, Share)> {
 pub fn check(plan: &Plan) -> Result<(), Error> {
     let there = Share {
         cores: Some(processors()),
-        memory_bytes: Some(machine_facts().memory_bytes),
+        memory_bytes: Some(memory()),
     };
     for (hosts, workload) in each_once(plan.trials.iter().filter_map(|trial| {
         let hosts = trial.hosts.as_deref()?;

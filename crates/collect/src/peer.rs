@@ -155,9 +155,11 @@ impl Peer {
     ) -> Result<bool, String> {
         let mut more = false;
         while let Some(link) = self.link.as_mut().filter(|link| !link.connecting) {
+            let before = link.input.len();
             let arrived = link.read()?;
             taking.at = clock();
-            if !link.input.is_empty() {
+            // The beginning of a packet may have been there before.
+            if link.input.len() > before {
                 self.heard_at = taking.at.0;
             }
             let input = std::mem::take(&mut link.input);

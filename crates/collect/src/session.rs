@@ -5,7 +5,7 @@ mod in_flight;
 mod refused;
 mod subscribing;
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::time::Instant;
 
 use pubgauge_driver::Secret;
@@ -72,8 +72,8 @@ pub struct Session {
     round: u16,
     /// The filters of that one.
     awaited: Vec<String>,
-    /// QoS 2 messages that were stored and not released.
-    unreleased: BTreeSet<u16>,
+    /// QoS 2 messages that were stored and not released, with the checksums of their topics and payloads.
+    unreleased: BTreeMap<u16, u32>,
 }
 
 /// What a session works with while it takes in bytes.
@@ -105,7 +105,7 @@ impl Session {
             keep_alive_s: 0,
             round: 0,
             awaited: Vec::new(),
-            unreleased: BTreeSet::new(),
+            unreleased: BTreeMap::new(),
         }
     }
 
@@ -193,7 +193,7 @@ impl Session {
                 self.breach(&"a PUBLISH with a topic alias that was not allowed (5.0 §3.3.2.3.4)")
             );
         }
-        let again = publish.qos == QoS::ExactlyOnce && !self.unreleased.insert(publish.packet_id);
+        let again = publish.qos == QoS::ExactlyOnce && self.came_before(publish);
         if !again {
             taking.gather.message(publish, &self.broker, taking.at);
             taking.received[publish.qos as usize] += 1;
@@ -204,6 +204,16 @@ impl Session {
             .gather
             .acknowledge(self.peer, self.connection, publish.qos, publish.packet_id);
         Ok(())
+    }
+
+    /// Notes a QoS 2 message; whether it is the one that came under its identifier before and was not released. A broker
+    /// that was killed may give an identifier again, and marks what it sends again (DUP, 3.3.1.1).
+    fn came_before(&mut self, publish: &Publish<'_>) -> bool {
+        let mut sum = crc32fast::Hasher::new();
+        sum.update(publish.topic.as_bytes());
+        sum.update(publish.payload);
+        let sum = sum.finalize();
+        self.unreleased.insert(publish.packet_id, sum) == Some(sum) && publish.dup
     }
 
     fn control(&mut self, packet: Packet<'_>, taking: &mut Taking<'_>) -> Result<(), String> {

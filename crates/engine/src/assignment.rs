@@ -7,7 +7,6 @@ use std::sync::Arc;
 use pubgauge_driver::header::{HEADER_LEN, MAX_STREAMS};
 use pubgauge_driver::{Mark, Nanos};
 use pubgauge_workload::audience::covering;
-use pubgauge_workload::trace::Trace;
 use pubgauge_workload::{
     Arrivals, Audience, AudienceError, Exchange, Flow, Party, Sizes, TraceError, Workload,
 };
@@ -407,7 +406,7 @@ pub fn spread(brief: &Brief, assignments: &[Assignment]) -> Arc<[u16]> {
 /// The largest payload of a flow in bytes, and whether it sends recorded contents.
 fn payloads(flow: &Flow) -> Result<(u32, bool), BriefError> {
     let trace = match &flow.arrivals {
-        Arrivals::Replay(replay) => Some(Trace::open(&replay.source)?),
+        Arrivals::Replay(replay) => Some(replay.open()?),
         _ => None,
     };
     let largest = match &flow.size {

@@ -151,7 +151,14 @@ impl Run<'_> {
                 let length = second.t_s - before;
                 before = second.t_s;
                 let own = [second.t_s.into(), length.into(), phase.into()];
-                self.row(&mut table, trial, own, &flat, second);
+                let mut record = serde_json::to_value(second).unwrap_or_default();
+                // A record in which nothing measured came has latencies of 0.
+                for (name, value) in record.as_object_mut().into_iter().flatten() {
+                    if name.starts_with("latency_") && value.as_u64() == Some(0) {
+                        *value = Value::Null;
+                    }
+                }
+                self.row(&mut table, trial, own, &flat, &record);
             }
         }
         table
@@ -192,13 +199,17 @@ impl Run<'_> {
                     };
                     let parts = intervals.iter().filter(of).map(|i| &i.histogram);
                     let Some(values) = merge(parts) else { continue };
-                    let named = match flow {
-                        Some(flow) => serde_json::to_value(flow),
-                        None => serde_json::to_value(trial),
-                    }
-                    .unwrap_or_default();
-                    let censored = named[&format!("{measure}_ns")]["censored"].as_u64();
-                    for (percentile, value) in quoted(&values, censored.unwrap_or(0)) {
+                    let field = format!("{measure}_ns");
+                    let missing = |of: Option<Value>| of?[&field]["censored"].as_u64();
+                    let own = missing(flow.and_then(|flow| serde_json::to_value(flow).ok()));
+                    let all = || missing(serde_json::to_value(trial).ok()).unwrap_or(0);
+                    // Of acknowledgements it is known of all flows together alone.
+                    let censored = match (own, flow) {
+                        (Some(own), _) => own,
+                        (None, Some(_)) if trial.flows.len() > 1 && all() > 0 => continue,
+                        (None, _) => all(),
+                    };
+                    for (percentile, value) in quoted(&values, censored) {
                         let own = [
                             flow.map(|f| f.name.as_str()).into(),
                             measure.into(),

@@ -555,3 +555,49 @@ fn windows_are_rows_of_all_flows_and_of_each() {
     assert_eq!(column("lost_share"), [Value::Null, five.clone(), five]);
     assert!(table.columns.iter().any(|c| c.name == "latency_p99_ns"));
 }
+
+/// What was never acknowledged is slower than all that was, in the rows of a flow too.
+#[test]
+fn percentiles_know_what_was_never_acknowledged() {
+    let mut results = results();
+    results.trials.truncate(1);
+    results.trials[0].flows.truncate(1);
+    results.trials[0].acknowledgement_ns = Some(Distribution::censored(&latency(), 200));
+    let logs = |_: u32, name: &str| {
+        let one = Interval {
+            tag: Some("readings__all".into()),
+            start: Default::default(),
+            length: Default::default(),
+            histogram: latency(),
+        };
+        Ok::<_, ()>(if name == "acknowledgement" {
+            vec![one]
+        } else {
+            Vec::new()
+        })
+    };
+    let run = Run {
+        name: "night-1",
+        results: &results,
+    };
+    let table = run.percentiles(logs).unwrap();
+    // 1000 of 1200 came.
+    assert_eq!(
+        *get(&table, table.rows.len() - 1, "percentile"),
+        json!(75.0)
+    );
+}
+
+/// A second in which nothing came has no latency.
+#[test]
+fn silence_has_no_latency() {
+    let mut results = results();
+    results.trials[0].series[1].latency_p50_ns = 5;
+    let run = Run {
+        name: "night-1",
+        results: &results,
+    };
+    let series = run.series();
+    assert_eq!(*get(&series, 0, "latency_p50_ns"), Value::Null);
+    assert_eq!(*get(&series, 1, "latency_p50_ns"), json!(5));
+}

@@ -35,6 +35,12 @@ pub fn median<T>(
 
 /// Mean and sample variance (0 for a single value).
 pub fn moments(values: &[f64]) -> (f64, f64) {
+    // A mean of equal values may be rounded to another one: they would seem to have a spread.
+    if let [first, others @ ..] = values
+        && others.iter().all(|value| value == first)
+    {
+        return (*first, 0.0);
+    }
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;
     let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
@@ -398,6 +404,13 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn equal_values_have_no_spread() {
+        for value in [5.0_f64, 6.0, 31.0, 2000.0, 61_471.0] {
+            assert_eq!(moments(&[value.ln(); 3]), (value.ln(), 0.0), "{value}");
+        }
+    }
 
     #[test]
     fn intervals_of_known_values() {

@@ -39,8 +39,8 @@ pub struct Open {
 
 /// For each claim, what would decide it; `None` where it is decided, or repeats would not help.
 pub fn open(results: &Results, claims: &[Claim]) -> Vec<Option<Open>> {
-    let plain = results.trials.iter().filter(|trial| trial.search.is_none());
-    let names: BTreeMap<CellKey, &String> = plain.map(|t| (cell_of(t), &t.cell)).collect();
+    let standing = results.standing();
+    let names: BTreeMap<CellKey, &String> = standing.map(|t| (cell_of(t), &t.cell)).collect();
     over(results, claims, &|claim, run| {
         let open = pubgauge_claims::open(claim, run)?;
         let cells = open.cells.iter().filter_map(|cell| names.get(cell));
@@ -56,10 +56,8 @@ fn over<T>(results: &Results, claims: &[Claim], of: &dyn Fn(&Claim, &Run<'_>) ->
     let unknown = |trial: &&Trial| trial.limit_share.as_ref().is_some_and(|s| s.at_least);
     // What a hypervisor slowed says nothing of a system, whichever verdicts a claim counts.
     let stolen = |trial: &Trial| Some(trial.verdict.reason(Rule::TimeStolen)?.text.clone());
-    let repeats = || {
-        let plain = results.trials.iter().filter(|trial| trial.search.is_none());
-        plain.filter(|trial| !unknown(trial))
-    };
+    // One that was measured again in its round does not count.
+    let repeats = || results.standing().filter(|trial| !unknown(trial));
     let figures: Vec<OfTrial<'_>> = match claims {
         [] => Vec::new(),
         _ => repeats()
@@ -352,17 +350,17 @@ impl OfTrial<'_> {
     }
 }
 
-/// The value of a series in a record of a trial or of a flow, by the name of the series.
+/// The value of a series in a record of a trial or of a flow, by the name of the series and the record's length in seconds.
 macro_rules! series {
     ($name:expr) => {
         match $name {
-            "latency.p50" => |s| came(s.latency_p50_ns),
-            "latency.p90" => |s| came(s.latency_p90_ns),
-            "latency.p99" => |s| came(s.latency_p99_ns),
-            "latency.max" => |s| came(s.latency_max_ns),
-            "latency-from-send.p90" => |s| came(s.latency_from_send_p90_ns),
-            "published-rate" => |s| Some(s.published as f64),
-            "delivered-rate" => |s| Some(s.delivered as f64),
+            "latency.p50" => |s, _| came(s.latency_p50_ns),
+            "latency.p90" => |s, _| came(s.latency_p90_ns),
+            "latency.p99" => |s, _| came(s.latency_p99_ns),
+            "latency.max" => |s, _| came(s.latency_max_ns),
+            "latency-from-send.p90" => |s, _| came(s.latency_from_send_p90_ns),
+            "published-rate" => |s, length| Some(s.published as f64 / length),
+            "delivered-rate" => |s, length| Some(s.delivered as f64 / length),
             _ => return Vec::new(),
         }
     };
@@ -404,23 +402,29 @@ impl Figures for OfTrial<'_> {
             },
         };
         let ends: Vec<f64> = self.trial.series.iter().map(|s| s.t_s).collect();
-        let measured = |t_s: f64| {
+        // The length of the record that ends then, if it lies there.
+        let length = |t_s: f64| {
             let before = ends
                 .iter()
                 .filter(|end| **end < t_s)
                 .copied()
                 .fold(0.0, f64::max);
-            before >= from - 1e-6 && t_s > from && t_s <= to + 1e-6
+            let inside = before >= from - 1e-6 && t_s > from && t_s <= to + 1e-6;
+            inside.then_some(t_s - before)
         };
+        let lengths = ends.iter().filter_map(|end| length(*end));
+        let longest = lengths.fold(0.0, f64::max);
+        // A rate over much less than a record is chance.
+        let measured = |t_s: f64| length(t_s).filter(|length| *length >= longest / 2.0);
         if let Some(flow) = flow {
-            let of: fn(&FlowSeriesRecord) -> Option<f64> = series!(name);
+            let of: fn(&FlowSeriesRecord, f64) -> Option<f64> = series!(name);
             let flows = self.trial.flows.iter().filter(|f| f.name == flow);
-            let seconds = flows.flat_map(|f| &f.series).filter(|s| measured(s.t_s));
-            return seconds.filter_map(of).collect();
+            let records = flows.flat_map(|f| &f.series);
+            return records.filter_map(|s| of(s, measured(s.t_s)?)).collect();
         }
-        let of: fn(&SeriesRecord) -> Option<f64> = series!(name);
-        let seconds = self.trial.series.iter().filter(|s| measured(s.t_s));
-        seconds.filter_map(of).collect()
+        let of: fn(&SeriesRecord, f64) -> Option<f64> = series!(name);
+        let records = self.trial.series.iter();
+        records.filter_map(|s| of(s, measured(s.t_s)?)).collect()
     }
 }
 

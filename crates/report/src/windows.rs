@@ -9,10 +9,9 @@ use crate::summary::Cell;
 /// A sentence for each window of a cell, over its repeats; where the workload has several flows, with the
 /// figures of each flow.
 pub(crate) fn sentences(cell: &Cell<'_>) -> Vec<String> {
-    let Some(first) = cell.trials.first() else {
-        return Vec::new();
-    };
-    let flows: Vec<Option<&str>> = match &first.flows[..] {
+    // The first trial may have been cut off before its windows.
+    let typical = cell.typical();
+    let flows: Vec<Option<&str>> = match &typical.flows[..] {
         [] | [_] => vec![None],
         several => several.iter().map(|flow| Some(&*flow.name)).collect(),
     };
@@ -27,7 +26,7 @@ pub(crate) fn sentences(cell: &Cell<'_>) -> Vec<String> {
         let each: Vec<String> = flows.iter().map(of_flow).collect();
         format!("{}, {}: {}", cell.row, span(window), each.join("; "))
     };
-    first.windows.iter().map(line).collect()
+    typical.windows.iter().map(line).collect()
 }
 
 /// Its name and span: `during (30 to 40 s)`.
@@ -155,5 +154,27 @@ mod tests {
         assert!(words[0].contains("meters 1"), "{words:?}");
         assert!(words[0].contains(" 7 lost; burst"), "{words:?}");
         assert!(words[0].ends_with("7 lost or under way"), "{words:?}");
+    }
+
+    /// A repeat that never began has no windows; those of the others are told.
+    #[test]
+    fn a_broken_first_repeat_hides_no_window() {
+        let mut valid = Trial {
+            id: 1,
+            repeat: 2,
+            windows: vec![window(1_000_000, 0, Some(0))],
+            ..Trial::default()
+        };
+        valid.verdict.status = Status::Valid;
+        let broken = Trial {
+            repeat: 1,
+            ..Trial::default()
+        };
+        let results = Results {
+            trials: vec![broken, valid],
+            ..Results::default()
+        };
+        let summary = Summary::of(&results);
+        assert_eq!(sentences(&summary.workloads[0].cells[0]).len(), 1);
     }
 }

@@ -117,7 +117,8 @@ pub fn answer(cells: &[&Cell<'_>], contest: Contest) -> ContestResult {
         let (own, most) = (place.estimate.mean, best.estimate.mean);
         let apart = (own / most).max(most / own);
         let equal = match place.to_best {
-            Some(ratio) => !ratio.is_clear(),
+            // Repeats that are all equal show no spread either.
+            Some(ratio) => !ratio.is_clear() || ratio.low == ratio.high && apart <= SINGLE_TIE,
             None => apart.is_nan() || apart <= SINGLE_TIE,
         };
         // A cell further back with a wide interval ties too, whatever is between.

@@ -5,7 +5,7 @@ use pubgauge_engine::assignment::Brief;
 use pubgauge_engine::conductor::TrialRecord;
 use pubgauge_network::HostRole;
 use pubgauge_results::model::{Broker, CountCheck, HeldLimits};
-use pubgauge_testbed::shares::Held;
+use pubgauge_testbed::shares::{Held, Share};
 use pubgauge_testbed::{
     Counting, OwnMemory, Running, Site, Stopped, SystemCount, SystemCounts, SystemFile, SystemKind,
 };
@@ -13,7 +13,7 @@ use pubgauge_testbed::{
 use crate::counters;
 use crate::hosts::own_host;
 use crate::job::{Environment, Job};
-use crate::limits::on_all;
+use crate::limits::on_hosts;
 use crate::sizes::{self, HostShares};
 
 /// The instances of a system, in the order in which brokers are counted. All are stopped, and their
@@ -59,6 +59,7 @@ impl Instances {
             let site = Site {
                 host,
                 share: own.and_then(|own| shares.get(&own).cloned()),
+                number,
             };
             let started =
                 environment
@@ -104,9 +105,10 @@ impl Instances {
 
     /// The size of the hosts that they run on, and how it was held; `None` where these have none.
     pub(crate) fn host_limits(&self) -> Option<HeldLimits> {
-        let hosts = self.shares.values().take(self.all.len());
-        let held: Vec<&Held> = hosts.map(|host| host.held()).collect();
-        on_all(&self.shares.values().next()?.share(), &held)
+        let hosts = || self.shares.values().take(self.all.len());
+        let sizes: Vec<Share> = hosts().map(|host| host.share()).collect();
+        let held: Vec<&Held> = hosts().map(|host| host.held()).collect();
+        on_hosts(&sizes, &held)
     }
 
     /// The version that the first reports.

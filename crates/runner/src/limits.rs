@@ -122,6 +122,22 @@ pub(crate) fn on_all(share: &Share, held: &[&Held]) -> Option<HeldLimits> {
     })
 }
 
+/// What hosts get, and how that was held. Hosts of several sizes count as one that has what all of them have.
+pub(crate) fn on_hosts(sizes: &[Share], held: &[&Held]) -> Option<HeldLimits> {
+    let first = sizes.first()?;
+    if sizes.iter().all(|size| size == first) {
+        return on_all(first, held);
+    }
+    let all = Share {
+        cores: sizes.iter().map(|size| size.cores).sum(),
+        memory_bytes: sizes.iter().map(|size| size.memory_bytes).sum(),
+    };
+    Some(HeldLimits {
+        instances: 1,
+        ..on_all(&all, held)?
+    })
+}
+
 /// Things without repetitions, in their order.
 pub fn each_once<T: PartialEq>(things: impl IntoIterator<Item = T>) -> Vec<T> {
     let mut seen = Vec::new();
@@ -140,6 +156,27 @@ mod tests {
     fn mosquitto() -> SystemFile {
         let catalog = pubgauge_testbed::Catalog::load(&[]).expect("sound");
         catalog.get("mosquitto").expect("known")
+    }
+
+    #[test]
+    fn hosts_of_several_sizes_count_as_one_with_all_of_theirs() {
+        let quota = Held {
+            cores_by: Some("a quota".into()),
+            cores_by_quota: true,
+            ..Held::default()
+        };
+        let size = |cores| Share {
+            cores: Some(cores),
+            memory_bytes: None,
+        };
+        let told = on_hosts(&[size(0.1), size(0.4)], &[&quota, &quota]).expect("asked for");
+        assert_eq!(
+            (told.instances, told.cores, told.cores_by_quota),
+            (1, Some(0.5), true)
+        );
+        let alike = on_hosts(&[size(0.4); 2], &[&quota, &quota]).expect("asked for");
+        assert_eq!((alike.instances, alike.cores), (2, Some(0.4)));
+        assert_eq!(on_hosts(&[], &[]), None);
     }
 
     #[test]

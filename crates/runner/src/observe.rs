@@ -51,8 +51,8 @@ pub struct Observed {
     pub ended_by_system: bool,
     /// Stalls of the whole machine during the measurement.
     pub stalls: Stalls,
-    /// Processors that other programs than client and system kept busy during the measurement, on
-    /// average; `None` where what the system used is not known.
+    /// Processors that other programs than client and system kept busy during the measurement, of those that this process
+    /// may use, on average; `None` where what the system used is not known.
     pub others_cores: Option<f64>,
     /// Share of this machine's processor time that a hypervisor gave to others during the measurement.
     pub stolen: Option<f64>,
@@ -182,6 +182,8 @@ pub struct Watcher<'a> {
     steps: SampleTimes,
     in_client: bool,
     counter: &'a mut CountersOnRequest,
+    /// Processors that this process may use.
+    processors: f64,
 }
 
 /// When a measurement is sampled, ns from its start.
@@ -256,9 +258,9 @@ fn noise_until(end: Nanos, now: Nanos, last_turn: bool) -> Nanos {
     if last_turn { now.min(end) } else { end }
 }
 
-/// Processor time that other programs used from one sample to a later one, ns. `in_client`: the system works
-/// inside the client's processes.
-fn others(from: &Sample, to: &Sample, in_client: bool) -> Option<f64> {
+/// Processor time that other programs used from one sample to a later one, ns, of the `processors` that this process
+/// may use. `in_client`: the system works inside the client's processes.
+fn others(from: &Sample, to: &Sample, in_client: bool, processors: f64) -> Option<f64> {
     let system = match (&from.system, &to.system) {
         (Some(from), Some(to)) => to.cpu_ns.saturating_sub(from.cpu_ns),
         _ if in_client => 0,
@@ -266,7 +268,17 @@ fn others(from: &Sample, to: &Sample, in_client: bool) -> Option<f64> {
     };
     let machine = to.machine?.since(&from.machine?);
     let client = to.client.cpu_ns.saturating_sub(from.client.cpu_ns);
-    Some(machine.used.saturating_sub(system + client) as f64)
+    let others = machine.used.saturating_sub(system + client) as f64;
+    let span = to.at.saturating_sub(from.at) as f64;
+    Some(taken(others, machine.all as f64, span, processors))
+}
+
+/// What of the time of `others` was taken from the `processors` that this process may use, ns. Where a quota (a
+/// container's) leaves it fewer than the machine has, others have the rest first. `all` is the time of all processors.
+fn taken(others: f64, all: f64, span: f64, processors: f64) -> f64 {
+    // The times are whole clock ticks: their sum is not exact.
+    let there = (all / span.max(1.0)).round();
+    (others - (there - processors).max(0.0) * span).max(0.0)
 }
 
 /// Context switches from one sample of the same processes to a later one.
@@ -315,6 +327,7 @@ impl<'a> Watcher<'a> {
             steps,
             in_client,
             counter,
+            processors: pubgauge_testbed::processors(),
         }
     }
 
@@ -447,7 +460,8 @@ impl<'a> Watcher<'a> {
         }
         let whole = (sample.at - measuring.first.at).max(1) as f64;
         observed.others_cores =
-            others(&measuring.first, &sample, self.in_client).map(|ns| ns / whole);
+            others(&measuring.first, &sample, self.in_client, self.processors)
+                .map(|ns| ns / whole);
         let machine = sample.machine.zip(measuring.first.machine);
         observed.stolen = machine.map(|(to, from)| to.since(&from).stolen_share());
         for (number, broker) in figures.brokers.iter_mut().enumerate() {
@@ -534,6 +548,15 @@ impl Observer for Watcher<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn others_have_the_processors_first_that_a_quota_leaves() {
+        let s = SECOND as f64;
+        let of = |others: f64, there: f64, own| taken(others * s, there * s, s, own) / s;
+        assert_eq!(of(5.0, 8.0, 2.0), 0.0);
+        assert_eq!(of(7.5, 8.0, 2.0), 1.5);
+        assert_eq!(of(0.5, 2.02, 2.0), 0.5, "no quota, and ticks that are not exact");
+    }
 
     #[test]
     fn a_stall_is_as_long_as_it_was() {

@@ -30,10 +30,16 @@ pub struct OwnCost {
 
 /// Holds the shares of the hosts of a role that have a size.
 pub(crate) fn hold(sizes: Option<&HostSizes>, role: HostRole) -> HostShares {
-    let all = sizes.into_iter().flat_map(HostSizes::hosts).enumerate();
-    let sized = all.filter(|(_, (host, size))| host.role == role && !size.is_none());
+    let mut next = 0;
+    let all = sizes.into_iter().flat_map(HostSizes::hosts);
+    let placed = all.map(|(host, size)| {
+        let taken = next;
+        next += size.cores.map_or(0, |cores| cores.ceil() as usize);
+        (taken, host, size)
+    });
+    let sized = placed.filter(|(_, host, size)| host.role == role && !size.is_none());
     sized
-        .map(|(number, (host, size))| (host, Arc::new(HostShare::hold(size, number))))
+        .map(|(taken, host, size)| (host, Arc::new(HostShare::hold(size, taken))))
         .collect()
 }
 

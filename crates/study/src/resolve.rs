@@ -320,6 +320,7 @@ fn arrivals(
         };
         return Arrivals::Replay(Box::new(Replay {
             source,
+            checksum: traces.checksum(&replay.trace),
             speed,
             looped: replay.looped.unwrap_or(true),
             mode: match replay.mode {

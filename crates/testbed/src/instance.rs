@@ -64,6 +64,8 @@ pub(crate) struct StartPlan {
     pub host: Option<NetworkHost>,
     /// The host of a given size that it runs on, in place of a share of its own.
     pub host_share: Option<Arc<HostShare>>,
+    /// Its number among the instances of its system, from 0.
+    pub number: usize,
 }
 
 /// How a system is to end.
@@ -164,7 +166,8 @@ impl Instance {
             Some(_) => (Share::default(), BTreeMap::new()),
             None => (limits.share(), limits.env.clone()),
         };
-        let holding = shares::hold(&share, &usable_cpus(), &limits.cpus, own);
+        let usable = shares::in_turn(&share, usable_cpus(), plan.number);
+        let holding = shares::hold(&share, &usable, &limits.cpus, own);
         let mut env = plan.env.clone();
         let own = holding.env.iter();
         env.extend(own.map(|(name, value)| (name.into(), value.into())));

@@ -48,7 +48,7 @@ pub use instance::{Stopped, kill_everything, stop_everything};
 pub use interface::{Crossed, Directions, InterfaceCounter};
 pub use limits::{TooFewDescriptors, max_open_files, raise_nofile};
 pub use listing::{InstallCommands, Listing};
-pub use machine::{MachineFacts, load_average, machine_facts, processors};
+pub use machine::{MachineFacts, load_average, machine_facts, memory, processors};
 pub use namespace::{Namespace, NetworkHost, Site};
 pub use noise::{NOISE_INTERVAL, NoiseMeter};
 pub use owned::OwnedFolder;

@@ -12,7 +12,7 @@ use pubgauge_driver::Resource;
 use pubgauge_quantities::shown;
 use rustix::process::{self, Rlimit, getrlimit, setrlimit};
 
-pub(crate) use available::quota_cores;
+pub(crate) use available::{limit_bytes, quota_cores};
 pub use available::{Available, available};
 pub(crate) use available::{cgroup_paths, ephemeral_ports, groups_around};
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use crate::limits::{max_open_files, quota_cores};
+use crate::limits::{limit_bytes, max_open_files, quota_cores};
 use crate::procfs::number_in;
 use crate::realtime::usable_cpus;
 
@@ -56,6 +56,12 @@ pub fn machine_facts() -> MachineFacts {
 pub fn processors() -> f64 {
     let usable = usable_cpus().len() as f64;
     quota_cores().map_or(usable, |quota| quota.min(usable))
+}
+
+/// Memory that this process may use, in bytes: the machine's, or less by the limit of a control group (a container's).
+pub fn memory() -> u64 {
+    let all = memory_bytes(&std::fs::read_to_string("/proc/meminfo").unwrap_or_default());
+    limit_bytes().map_or(all, |limit| limit.min(all))
 }
 
 /// The load average over the last minute; 0 if it cannot be read.

@@ -100,6 +100,9 @@ pub struct Site {
     pub host: Option<NetworkHost>,
     /// What its host gets of the machine, in place of a share that the system's file gives.
     pub share: Option<Arc<HostShare>>,
+    /// Its number among the instances of its system, from 0: where processor time is limited by affinity, they take
+    /// processors in turn.
+    pub number: usize,
 }
 
 /// Executes `what` on a host of a network ([`Namespace::run`]), or on the calling thread if absent.

@@ -1,6 +1,7 @@
 //! Folders that belong to a process. They are locked as long as the process lives, so that the
 //! folder of a killed process can be told from one in use, and removed.
 
+use std::ffi::OsStr;
 use std::fs::{File, Permissions};
 use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
@@ -22,6 +23,9 @@ pub struct OwnedFolder {
     in_place: bool,
     remove: Remove,
 }
+
+/// Random letters and digits behind a prefix: so many that nobody gives a folder of their own such a name.
+const RANDOM: usize = 16;
 
 /// How a folder is removed.
 type Remove = fn(&Path) -> io::Result<()>;
@@ -47,6 +51,7 @@ impl OwnedFolder {
         loop {
             let path = tempfile::Builder::new()
                 .prefix(prefix)
+                .rand_bytes(RANDOM)
                 .permissions(Permissions::from_mode(0o700))
                 .tempdir_in(parent)?
                 .keep();
@@ -97,15 +102,15 @@ impl Drop for OwnedFolder {
     }
 }
 
-/// Removes the folders in `parent` whose name begins with `prefix`, that are this user's and that
-/// no process has locked.
+/// Removes the folders in `parent` whose name is `prefix` and random letters, that are this user's and
+/// that no process has locked.
 fn sweep(parent: &Path, prefix: &str, remove: Remove) {
     let Ok(entries) = std::fs::read_dir(parent) else {
         return;
     };
     let user = rustix::process::geteuid().as_raw();
     for entry in entries.flatten() {
-        if !entry.file_name().to_string_lossy().starts_with(prefix) {
+        if !is_made_here(&entry.file_name(), prefix) {
             continue;
         }
         let path = entry.path();
@@ -120,6 +125,14 @@ fn sweep(parent: &Path, prefix: &str, remove: Remove) {
             let _ = remove(&path);
         }
     }
+}
+
+/// Whether a name is one of those that are given here: a user may have folders that begin alike.
+fn is_made_here(name: &OsStr, prefix: &str) -> bool {
+    let random = name.as_encoded_bytes().strip_prefix(prefix.as_bytes());
+    random.is_some_and(|random| {
+        random.len() == RANDOM && random.iter().all(u8::is_ascii_alphanumeric)
+    })
 }
 
 /// Opens a folder; the target of a symbolic link is an error.
@@ -137,9 +150,11 @@ mod tests {
     #[test]
     fn what_is_in_use_is_not_swept_and_what_is_left_is() {
         let parent = tempfile::tempdir().unwrap();
-        let left = parent.path().join("x-left");
+        let left = parent.path().join("x-0123456789abcdef");
         std::fs::create_dir_all(left.join("deep")).unwrap();
         std::fs::create_dir(parent.path().join("other")).unwrap();
+        // What a user calls alike is the user's.
+        std::fs::create_dir_all(parent.path().join("x-results/trials")).unwrap();
         std::os::unix::fs::symlink("/", parent.path().join("x-link")).unwrap();
         std::fs::write(parent.path().join("x-file"), "").unwrap();
         let first = OwnedFolder::create(parent.path(), "x-").unwrap();
@@ -154,7 +169,7 @@ mod tests {
         let target = parent.path().join("done");
         second.into_place(&target).unwrap();
         assert!(target.is_dir());
-        for kept in ["other", "x-link", "x-file", "done"] {
+        for kept in ["other", "x-results", "x-link", "x-file", "done"] {
             assert!(
                 parent.path().join(kept).symlink_metadata().is_ok(),
                 "{kept}"

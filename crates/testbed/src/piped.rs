@@ -178,6 +178,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn hosts_of_different_sizes_do_not_meet() {
+        let of = |whole: usize, taken| {
+            let usable = shares::beside(vec![0, 1, 2, 3], taken);
+            usable[4 - whole..].to_vec()
+        };
+        assert_eq!(
+            [of(2, 0), of(1, 2), of(1, 3)],
+            [vec![2, 3], vec![1], vec![0]]
+        );
+    }
+
+    #[test]
     fn several_take_processors_in_turn() {
         let taken = |cores, number| {
             let share = Share {

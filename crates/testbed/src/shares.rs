@@ -27,7 +27,7 @@ pub(crate) use cgroup::Group;
 pub use host::HostShare;
 pub use pubgauge_driver::share::{MAX_CORES, MIN_CORES, MIN_MEMORY_MIB};
 pub use pubgauge_quantities::Share;
-pub(crate) use share::in_turn;
+pub(crate) use share::{beside, in_turn};
 pub use share::{Held, PERIOD_US};
 
 /// A share that is held until this is dropped.

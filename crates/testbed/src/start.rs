@@ -274,6 +274,7 @@ impl Testbed {
             stop: system.stop.clone(),
             host: site.host.clone(),
             host_share: site.share.clone(),
+            number: site.number,
         };
         let hook_error = |what| StartError::Hook {
             system: name(),

@@ -1,8 +1,10 @@
 //! A workload as plain data: devices, flows, phases.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
-use crate::trace::TraceSource;
+use crate::trace::{Trace, TraceError, TraceSource};
 use crate::units::{Nanos, SECOND};
 
 /// What all devices and applications of one trial do.
@@ -157,6 +159,8 @@ pub enum Arrivals {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Replay {
     pub source: TraceSource,
+    /// [`Trace::checksum`] of what the study was planned with; absent: any trace will do.
+    pub checksum: Option<u32>,
     /// Recorded seconds per second; 1 is real speed.
     pub speed: f64,
     /// Begin again at the end.
@@ -169,10 +173,31 @@ impl Default for Replay {
     fn default() -> Self {
         Replay {
             source: TraceSource::default(),
+            checksum: None,
             speed: 1.0,
             looped: true,
             mode: ReplayMode::Tape,
         }
+    }
+}
+
+impl Replay {
+    /// Opens the trace.
+    ///
+    /// # Errors
+    /// What is wrong with the files; that they hold another trace than the study was planned with.
+    pub fn open(&self) -> Result<Arc<Trace>, TraceError> {
+        let trace = Trace::open(&self.source)?;
+        if self.checksum.is_none_or(|sum| sum == trace.checksum()) {
+            return Ok(trace);
+        }
+        Err(TraceError {
+            file: self.source.files.first().cloned().unwrap_or_default(),
+            line: None,
+            column: None,
+            message: "this is another trace than the study was planned with".into(),
+            hint: Some("copy the files of the run's host to this one".into()),
+        })
     }
 }
 

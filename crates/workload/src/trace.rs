@@ -41,6 +41,7 @@ pub struct Trace {
     /// Readings that `drop-repeats` or `on-change` left out.
     pub left_out: u64,
     by_device: OnceLock<ByDevice>,
+    checksum: OnceLock<u32>,
 }
 
 /// Readings of each device.
@@ -53,8 +54,12 @@ struct ByDevice {
 }
 
 impl Trace {
-    /// A checksum (CRC-32) of all that is replayed: times, devices, sizes, topics and payloads.
+    /// A checksum (CRC-32) of all that is replayed: times, devices, sizes, topics and payloads. Computed once.
     pub fn checksum(&self) -> u32 {
+        *self.checksum.get_or_init(|| self.summed())
+    }
+
+    fn summed(&self) -> u32 {
         let mut sum = crc32fast::Hasher::new();
         sum.update(&self.start.to_le_bytes());
         for name in self.devices.iter().chain(&self.topics) {
@@ -66,10 +71,14 @@ impl Trace {
             sum.update(payload);
         }
         for reading in &self.readings {
-            sum.update(&reading.at.to_le_bytes());
-            for part in [reading.device, reading.size, reading.topic, reading.payload] {
-                sum.update(&part.to_le_bytes());
+            let Reading { at, device, size, topic, payload } = *reading;
+            let mut bytes = [0; 24];
+            bytes[..8].copy_from_slice(&at.to_le_bytes());
+            let parts = [device, size, topic, payload];
+            for (place, part) in bytes[8..].chunks_exact_mut(4).zip(parts) {
+                place.copy_from_slice(&part.to_le_bytes());
             }
+            sum.update(&bytes);
         }
         sum.finalize()
     }
@@ -101,7 +110,19 @@ impl Trace {
     /// # Errors
     /// What is wrong with the files, with file, line and column.
     pub fn read(source: &TraceSource) -> Result<Self, TraceError> {
-        let mut builder = Builder::default();
+        Trace::read_into(Builder::default(), source)
+    }
+
+    /// As [`Trace::read`], with the readings that `drop-repeats` and `on-change` leave out.
+    fn read_whole(source: &TraceSource) -> Result<Self, TraceError> {
+        let builder = Builder {
+            takes_all: true,
+            ..Builder::default()
+        };
+        Trace::read_into(builder, source)
+    }
+
+    fn read_into(mut builder: Builder, source: &TraceSource) -> Result<Self, TraceError> {
         for file in &source.files {
             read::read_file(file, source, &mut builder)?;
         }
@@ -234,6 +255,7 @@ impl Builder {
             below_minimum,
             left_out: self.left_out,
             by_device: OnceLock::new(),
+            checksum: OnceLock::new(),
         })
     }
 }

@@ -63,6 +63,23 @@ impl Loop {
             }
             at += 1;
         }
+        self.note_connected();
+    }
+
+    /// Writes down from time to time which brokers are connected: after a kill, expiry counts from what stands there.
+    fn note_connected(&mut self) {
+        let every = u64::from(self.collector.config.session_expiry_s / 20).clamp(1, 3600);
+        let now_s = unix_s();
+        let mut is_old = false;
+        for peer in self.peers.iter_mut().filter(|peer| peer.is_up()) {
+            if now_s.abs_diff(peer.connected_s) >= every {
+                peer.connected_s = now_s;
+                is_old = true;
+            }
+        }
+        if is_old {
+            self.remember();
+        }
     }
 
     fn connect(&mut self, at: usize, now: Instant) -> Result<(), String> {

@@ -150,6 +150,23 @@ fn a_message_of_qos_2_is_stored_once_and_acknowledged_on_the_connection_that_ask
     assert_eq!(bench.gather.take(0).messages, 1);
 }
 
+/// A broker that was killed goes on from what it had saved, and gives identifiers again that were not released.
+#[test]
+fn another_message_under_an_identifier_that_was_not_released_is_stored() {
+    let mut bench = Rig::new(Version::V311);
+    bench.up(0);
+    bench.receive(&publish(7, false)).unwrap();
+    bench.up(1);
+    let mut other = publish(7, false);
+    other[7] = b'y';
+    bench.receive(&other).unwrap();
+    assert_eq!(bench.gather.take(0).messages, 2);
+    // Sent again, it is the same.
+    other[0] |= 8;
+    bench.receive(&other).unwrap();
+    assert_eq!(bench.gather.take(0).messages, 0);
+}
+
 #[test]
 fn refused_and_lower_subscriptions_are_told() {
     let mut bench = Rig::new(Version::V5);

@@ -114,3 +114,21 @@ fn an_address_whose_session_has_expired_is_given_up() {
     assert_eq!(collecting.notices().iter().filter(given_up).count(), 0);
     collecting.end();
 }
+
+/// A kill leaves what was written last: that a broker is connected is written again while it is.
+#[test]
+fn how_long_a_broker_was_connected_is_written_down_meanwhile() {
+    let broker = Broker::start();
+    let place = tempfile::tempdir().unwrap();
+    let data = place.path().join("data");
+    let rest = "topics = [\"t/#\"]\nname = \"c\"\n[session]\nexpiry = \"20s\"";
+    let collecting = Collecting::begin(config(&data, &[broker.url()], rest));
+    collecting.connected(1);
+    let path = data.join("collectors/c/sessions.json");
+    until("written once", || path.exists());
+    let first = std::fs::read_to_string(&path).unwrap();
+    until("written again", || {
+        std::fs::read_to_string(&path).unwrap() != first
+    });
+    collecting.end();
+}

@@ -65,3 +65,42 @@ fn each_wrong_answer_is_told_and_a_real_broker_beside_it_is_collected() {
     collecting.end();
     all_is_well(&data);
 }
+
+/// A server that says these bytes to each connection, and nothing more; the connections stay.
+fn hanging(bytes: &'static [u8]) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let Ok(mut stream) = stream else {
+                return;
+            };
+            let _ = stream.read(&mut [0; 1024]);
+            let _ = stream.write_all(bytes);
+            std::thread::spawn(move || stream.read_to_end(&mut Vec::new()));
+        }
+    });
+    format!("mqtt://{address}")
+}
+
+#[test]
+fn a_broker_that_hangs_within_a_packet_is_missed_while_another_one_delivers() {
+    let broker = Broker::start();
+    // CONNACK, SUBACK, and the beginning of a PUBLISH.
+    let url = hanging(&[
+        0x20, 3, 0, 0, 0, 0x90, 4, 0, 1, 0, 1, 0x30, 9, 0, 1, b't',
+    ]);
+    let place = tempfile::tempdir().unwrap();
+    let data = place.path().join("data");
+    let rest = "topics = [\"t/#\"]\n[session]\nkeep-alive = \"1s\"";
+    let collecting = Collecting::begin(config(&data, &[url, broker.url()], rest));
+    collecting.connected(2);
+    let mut publisher = Publisher::on(&broker, Reliability::AtLeastOnce);
+    let is_silent =
+        |notice: &Notice| matches!(notice, Notice::Failed { why, .. } if why.contains("silent"));
+    until("its silence is told", || {
+        publisher.publish("t/a", 10, 50);
+        collecting.notices().iter().any(is_silent)
+    });
+    collecting.end();
+}

@@ -10,12 +10,16 @@ use pubgauge_network::{DATAGRAM_BYTES, Throughput};
 use crate::lab::LabHost;
 
 /// Time of traffic before counting begins: a quarter of the span, at least this. Meanwhile buckets and queues
-/// fill and TCP opens its window.
+/// fill. What comes over links with a delay is waited for besides.
 const WARM_UP: Duration = Duration::from_millis(300);
 /// How long a socket waits before its thread checks whether it is to end.
 const LOOK: Duration = Duration::from_millis(100);
-/// How long a connection may take.
+/// How long a connection may take, beside the delays of its packets.
 const CONNECT: Duration = Duration::from_secs(5);
+/// Round trips in which TCP opens its window, from 10 segments to 14 MB by doubling.
+const ROUNDS: u32 = 10;
+/// The longest that counting waits for that.
+const OPENED: Duration = Duration::from_secs(60);
 
 /// The multicast group for the measurement, in the range for use within one organisation (RFC
 /// 2365).
@@ -48,9 +52,9 @@ impl Account {
         counts.map(|count| count.load(Ordering::Relaxed)).collect()
     }
 
-    /// Waits, counts for the span, and ends the threads.
-    fn count(&self, span: Duration) -> Throughput {
-        std::thread::sleep(WARM_UP.max(span / 4));
+    /// Waits, counts for the span, and ends the threads. `coming`: until the traffic is there.
+    fn count(&self, span: Duration, coming: Duration) -> Throughput {
+        std::thread::sleep(WARM_UP.max(span / 4) + coming);
         let (begin, before) = (Instant::now(), self.read());
         std::thread::sleep(span);
         let (elapsed, after) = (begin.elapsed(), self.read());
@@ -71,11 +75,12 @@ pub(super) fn tcp(
     sender: &LabHost,
     receivers: &[&LabHost],
     span: Duration,
+    delays: Duration,
 ) -> io::Result<Throughput> {
     let account = Account::of(receivers.len());
     let mut pairs = Vec::new();
     for (index, receiver) in receivers.iter().enumerate() {
-        match connected(sender, receiver) {
+        match connected(sender, receiver, CONNECT + delays * 4) {
             Ok(pair) => pairs.push((index, pair)),
             // Over a link that is cut nothing arrives.
             Err(error) if waited(&error) => {}
@@ -88,17 +93,21 @@ pub(super) fn tcp(
             scope.spawn(move || send(ours, account));
             scope.spawn(move || receive(theirs, *index, account));
         }
-        Ok(account.count(span))
+        Ok(account.count(span, (delays * 2 * ROUNDS).min(OPENED)))
     })
 }
 
-fn connected(sender: &LabHost, receiver: &LabHost) -> io::Result<(TcpStream, TcpStream)> {
+fn connected(
+    sender: &LabHost,
+    receiver: &LabHost,
+    within: Duration,
+) -> io::Result<(TcpStream, TcpStream)> {
     let at = (receiver.address(), 0);
     let listener = receiver.namespace().run(|| TcpListener::bind(at))?;
     let address = listener.local_addr()?;
     let ours = sender
         .namespace()
-        .run(|| TcpStream::connect_timeout(&address, CONNECT))?;
+        .run(|| TcpStream::connect_timeout(&address, within))?;
     // The kernel has completed the connection already.
     let (theirs, _) = listener.accept()?;
     ours.set_write_timeout(Some(LOOK))?;
@@ -134,11 +143,12 @@ pub(super) fn udp(
     sender: &LabHost,
     receivers: &[&LabHost],
     span: Duration,
+    delays: Duration,
 ) -> io::Result<Throughput> {
     let sockets: io::Result<Vec<UdpSocket>> = receivers.iter().map(|host| host.udp()).collect();
     let sockets = sockets?;
     let targets: io::Result<Vec<SocketAddr>> = sockets.iter().map(UdpSocket::local_addr).collect();
-    datagrams(sender, &targets?, &sockets, span)
+    datagrams(sender, &targets?, &sockets, span, delays)
 }
 
 /// Datagrams to a group that all receivers are in.
@@ -146,6 +156,7 @@ pub(super) fn multicast(
     sender: &LabHost,
     receivers: &[&LabHost],
     span: Duration,
+    delays: Duration,
 ) -> io::Result<Throughput> {
     let mut sockets = Vec::new();
     let mut port = 0;
@@ -164,6 +175,7 @@ pub(super) fn multicast(
         &[SocketAddrV4::new(GROUP, port).into()],
         &sockets,
         span,
+        delays,
     )
 }
 
@@ -172,6 +184,7 @@ fn datagrams(
     targets: &[SocketAddr],
     sockets: &[UdpSocket],
     span: Duration,
+    delays: Duration,
 ) -> io::Result<Throughput> {
     let socket = sender.udp()?;
     socket.set_multicast_ttl_v4(1)?;
@@ -203,7 +216,7 @@ fn datagrams(
                 }
             });
         }
-        Ok(account.count(span))
+        Ok(account.count(span, delays))
     })
 }
 

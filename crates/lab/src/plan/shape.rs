@@ -260,12 +260,12 @@ fn netem(link: &Link) -> String {
     if link.duplicated > 0.0 {
         words += &format!(" duplicate {}%", percent(link.duplicated));
     }
-    match link.reordering {
-        Some(Reordering::Share { share }) => words += &format!(" reorder {}%", percent(share)),
-        Some(Reordering::Jitter) => {}
-        // With a rate, netem sends no packet before an earlier one.
-        None if link.jitter_ns > 0 => words += " rate 100gbit",
-        None => {}
+    if let Some(Reordering::Share { share }) = link.reordering {
+        words += &format!(" reorder {}%", percent(share));
+    }
+    // With a rate, netem sends no packet that it delays before an earlier one.
+    if link.jitter_ns > 0 && link.reordering != Some(Reordering::Jitter) {
+        words += " rate 100gbit";
     }
     words
 }

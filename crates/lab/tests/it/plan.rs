@@ -212,6 +212,22 @@ fn lines(plan: &NetworkPlan, at: StepNamespace, program: &str) -> Vec<String> {
     inputs.flat_map(str::lines).map(str::to_owned).collect()
 }
 
+#[test]
+fn jitter_lets_packets_overtake_only_where_it_is_asked_for() {
+    let in_order = |reordering| {
+        let link = Link {
+            reordering,
+            ..everything()
+        };
+        let network = network((1, Link::default()), (1, link));
+        let plan = plan(&network, &Backends::all());
+        let host = StepNamespace::Host(common::subscriber(1));
+        lines(&plan, host, "tc").concat().contains(" rate 100gbit")
+    };
+    assert!(in_order(None) && in_order(Some(Reordering::Share { share: 0.01 })));
+    assert!(!in_order(Some(Reordering::Jitter)));
+}
+
 fn starting(lines: &[String], with: &str) -> usize {
     lines.iter().filter(|line| line.starts_with(with)).count()
 }

@@ -378,7 +378,7 @@ fn what_a_killed_pubgauge_left_is_removed_by_the_next() {
     place.has_no_process_soon();
     assert!(left.exists());
     // Something of the same name that another process still uses stays.
-    let other = place.at("../tmp/pubgauge-run-in-use");
+    let other = place.at("../tmp/pubgauge-run-0123456789abcdef");
     std::fs::create_dir(&other).unwrap();
     let lock = std::fs::File::open(&other).unwrap();
     lock.lock().unwrap();

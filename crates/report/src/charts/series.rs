@@ -19,8 +19,8 @@ pub(super) fn series(workload: &WorkloadCells<'_>, id: String) -> Chart {
         longest = longest.max(trial.series.len());
         for (length, second) in thinned(&trial.series) {
             end = end.max(second.t_s);
-            let arrived = second.delivered > 0;
-            let some = |value: u64| Value::from(arrived.then_some(value as f64));
+            // What came first may all be of the warm-up: it has no latency.
+            let some = |ns: u64| Value::from((ns > 0).then_some(ns as f64));
             rows.push(row(
                 cell,
                 [
@@ -129,14 +129,15 @@ fn thinned(series: &[SeriesRecord]) -> Vec<(f64, SeriesRecord)> {
             let n = chunk.len() as f64;
             let delivered: u64 = chunk.iter().map(|s| s.delivered).sum();
             let mean = |figure: fn(&SeriesRecord) -> f64| chunk.iter().map(figure).sum::<f64>() / n;
-            let p50 = chunk
-                .iter()
+            let timed = || chunk.iter().filter(|s| s.latency_p50_ns > 0);
+            let of: u64 = timed().map(|s| s.delivered).sum();
+            let p50 = timed()
                 .map(|s| s.latency_p50_ns as f64 * s.delivered as f64)
                 .sum::<f64>();
             let merged = SeriesRecord {
                 published: chunk.iter().map(|s| s.published).sum(),
                 delivered,
-                latency_p50_ns: (p50 / delivered.max(1) as f64).round() as u64,
+                latency_p50_ns: (p50 / of.max(1) as f64).round() as u64,
                 latency_p99_ns: chunk.iter().map(|s| s.latency_p99_ns).max().unwrap_or(0),
                 latency_max_ns: chunk.iter().map(|s| s.latency_max_ns).max().unwrap_or(0),
                 publishers_cpu: mean(|s| s.publishers_cpu),
@@ -150,4 +151,24 @@ fn thinned(series: &[SeriesRecord]) -> Vec<(f64, SeriesRecord)> {
             (length > 0.0).then_some((length, merged))
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What came of the warm-up has no latency, which is not one of 0.
+    #[test]
+    fn what_was_not_timed_is_no_part_of_a_mean() {
+        let record = |n: u32| SeriesRecord {
+            t_s: f64::from(n),
+            delivered: 100,
+            latency_p50_ns: if n.is_multiple_of(2) { 4_000 } else { 0 },
+            ..SeriesRecord::default()
+        };
+        let series: Vec<SeriesRecord> = (1..=2 * SERIES_POINTS as u32).map(record).collect();
+        let merged = thinned(&series);
+        assert_eq!(merged.len(), SERIES_POINTS);
+        assert!(merged.iter().all(|(_, s)| s.latency_p50_ns == 4_000));
+    }
 }

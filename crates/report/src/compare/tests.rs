@@ -336,6 +336,32 @@ fn losses_are_compared_where_they_happened() {
     assert_eq!(loss(&systems(&run, 0.05)).verdict, Difference::CannotTell);
 }
 
+/// The mean of three logarithms that are equal may be rounded to another number: that is no spread.
+#[test]
+fn three_equal_counts_tell_nothing() {
+    use pubgauge_results::on_request::{SyscallCounts, SystemCalls};
+    let side = |name: &str, syncs: u64| {
+        let mut trials = run(6, 3, QUIET, QUIET).trials;
+        trials.retain(|t| t.system.name == name);
+        for t in &mut trials {
+            let system = Some(SyscallCounts {
+                syncs,
+                ..SyscallCounts::default()
+            });
+            t.system_calls = Some(SystemCalls {
+                system,
+                ..SystemCalls::default()
+            });
+        }
+        results(trials)
+    };
+    let (a, b, all) = (side("a", 5), side("b", 6), Choice::default());
+    let found = pair([&a, &b], [&all, &all], None).unwrap();
+    let figures = [NamedFigure::named("system-sync-calls").unwrap()];
+    let compared = compare(&found.pairs, &figures, 0.05);
+    assert_eq!(compared.verdict(), Difference::CannotTell);
+}
+
 /// Counts are whole numbers: of few repeats all may be equal by chance. Before, two repeats told two sides apart.
 #[test]
 fn equal_repeats_are_told_apart_once_there_are_enough() {

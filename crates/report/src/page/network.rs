@@ -160,12 +160,14 @@ fn bare(info: &NetworkInfo) -> Markup {
             format!("{} Mbit/s", shown::digits(bits / 1e6))
         };
         let trip = baseline.round_trips.get(at);
+        // Without an answer both percentiles are 0.
+        let answered = trip.filter(|trip| trip.answered > 0);
         [
             share(&baseline.tcp),
             share(&baseline.udp),
             share(&baseline.multicast),
-            time(trip.map(|trip| trip.p50_ns)),
-            time(trip.map(|trip| trip.p99_ns)),
+            time(answered.map(|trip| trip.p50_ns)),
+            time(answered.map(|trip| trip.p99_ns)),
             or_none(trip, |trip| trip.lost.to_string()),
         ]
     };

@@ -502,6 +502,34 @@ fn overload_and_what_is_missing() {
     assert_eq!(needed.reason, "the run has no joram");
 }
 
+/// A spoilt trial that was measured again in its round does not count.
+#[test]
+fn of_a_round_the_last_trial_is_judged() {
+    let mut again = results();
+    let mut spoilt = again.trials[0].clone();
+    spoilt.verdict.status = Status::Broken;
+    again.trials.insert(0, spoilt);
+    for (id, trial) in (0..).zip(&mut again.trials) {
+        trial.id = id;
+    }
+    assert_eq!(judged(&again, ORDER), judged(&results(), ORDER));
+}
+
+/// The last record of 10.5 s is half as long: half as many deliveries in it are the same rate.
+#[test]
+fn a_short_record_is_no_slow_one() {
+    let mut short = results();
+    for trial in &mut short.trials {
+        trial.duration_s = 10.5;
+        let last = trial.series.last_mut().expect("records");
+        (last.t_s, last.delivered) = (10.5, last.delivered / 2);
+    }
+    let rule = "figure = \"delivered-rate.cv\"\nwhere = { payload = \"1KiB\" }\n\
+                rule = { sides = [\"a\"], value = \"0..0.05\" }";
+    let found = judged(&short, rule);
+    assert_eq!(found.outcome, ClaimVerdict::Holds, "{found:?}");
+}
+
 #[test]
 fn a_flow_has_figures_and_seconds_of_its_own() {
     let value = "figure = \"delivered-rate\"\nwhere = { flow = \"own\", payload = \"1KiB\" }\n\

@@ -329,6 +329,18 @@ fn ties_are_called_ties() {
     );
 }
 
+/// Percentiles are whole steps of a histogram: repeats may all be equal, which is no proof of a difference of a step.
+#[test]
+fn equal_repeats_a_step_apart_are_no_win() {
+    let (mut results, _) = sample::run(2);
+    for trial in &mut results.trials {
+        let is_slower = trial.system.name == "mosquitto";
+        trial.latency_ns.p99 = Some(if is_slower { 1_001_000 } else { 1_000_000 });
+    }
+    let tied = answer_of(&results, "periodic 1-1", Contest::TAIL_LATENCY);
+    assert_eq!(tied.winners.len(), tied.compared, "{tied}");
+}
+
 #[test]
 fn one_repeat_claims_little() {
     let (results, _) = sample::run(1);

@@ -327,8 +327,8 @@ pub struct WorkerLoad {
     /// The whole machine: a thread that only sleeps 1 ms at a time woke up 10 ms and more too late.
     #[serde(default)]
     pub machine_stalled: f64,
-    /// Processors that programs other than client and system kept busy, on average, 1 = one; absent where
-    /// the system's own use is not known.
+    /// Processors that programs other than client and system kept busy, of those that pubgauge may use (a container's
+    /// quota leaves others the rest), on average, 1 = one; absent where the system's own use is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine_others: Option<f64>,
     /// The whole machine: share of all its processors' time that a hypervisor gave to other virtual machines although

@@ -64,7 +64,7 @@ fn days(file: &RecordingFile, clashes: &mut Clashes<'_>) -> Option<Days> {
     for (name, ranges) in &file.hours {
         let read: Result<Vec<Range<u64>>, String> =
             ranges.list().iter().map(|r| range(r)).collect();
-        match read {
+        match read.and_then(apart) {
             Ok(read) => hours.push(read),
             Err(message) => clashes.below(&["hours"]).add(name, message),
         }
@@ -79,6 +79,16 @@ fn days(file: &RecordingFile, clashes: &mut Clashes<'_>) -> Option<Days> {
         value: file.value.clone(),
         least: file.least.unwrap_or(LEAST).into(),
     })
+}
+
+/// The ranges of one name. Their lengths are added up, so that they must not overlap.
+fn apart(ranges: Vec<Range<u64>>) -> Result<Vec<Range<u64>>, String> {
+    let mut sorted: Vec<&Range<u64>> = ranges.iter().collect();
+    sorted.sort_by_key(|range| range.start);
+    match sorted.windows(2).any(|two| two[1].start < two[0].end) {
+        true => Err("these ranges overlap; those of one name are taken together".to_owned()),
+        false => Ok(ranges),
+    }
 }
 
 /// Local time less UTC, ns.

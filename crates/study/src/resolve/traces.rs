@@ -18,6 +18,8 @@ pub(crate) struct Traces<'a> {
     /// Held so that workers need not read them again.
     pub(crate) open: Vec<Arc<Trace>>,
     devices: HashMap<String, Option<u32>>,
+    /// Checksums of those that were read.
+    checksums: HashMap<String, u32>,
     /// Errors in them.
     pub(crate) found: Vec<Clash>,
 }
@@ -30,6 +32,7 @@ impl<'a> Traces<'a> {
             sources: HashMap::new(),
             open: Vec::new(),
             devices: HashMap::new(),
+            checksums: HashMap::new(),
             found: Vec::new(),
         };
         for (name, file) in files {
@@ -72,6 +75,7 @@ impl<'a> Traces<'a> {
             _ if source.files.is_empty() => None,
             Ok(trace) => {
                 let devices = trace.devices.len() as u32;
+                self.checksums.insert(name.to_string(), trace.checksum());
                 self.open.push(trace);
                 Some(devices)
             }
@@ -83,6 +87,11 @@ impl<'a> Traces<'a> {
         };
         self.devices.insert(name.to_string(), devices);
         devices
+    }
+
+    /// The checksum of a trace that [`Traces::devices`] has read.
+    pub(super) fn checksum(&self, name: &str) -> Option<u32> {
+        self.checksums.get(name).copied()
     }
 }
 

@@ -42,6 +42,7 @@ fn each_mistake_has_its_message() {
         ("topics of one publisher on two brokers", study("topology.brokers = 2", &format!("{FLOW}\ntopics = 3\npublishers = 1"), "")),
         ("recording of an unknown trace", end("[recording.r]\ntrace = \"cars\"\nhours = { noon = \"11h..14h\" }")),
         ("recording without hours", end("[recording.r]\ntrace = \"cars\"\nhours = {}")),
+        ("hours that overlap", end("[recording.r]\ntrace = \"cars\"\nhours = { day = [\"6h..14h\", \"12h..20h\"] }")),
         ("hours beyond the day", end("[recording.r]\ntrace = \"cars\"\nhours = { late = [\"22h..24h\", \"23h..25h\"] }")),
         ("unknown value of a setting", end("[[settings]]\nreliability = \"at-lest-once\"")),
         ("unknown pattern", flow("pattern = \"1-m\"")),

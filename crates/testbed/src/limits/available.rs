@@ -107,17 +107,29 @@ fn mem_available(meminfo: &str) -> Option<u64> {
 
 /// What a cgroup may still allocate, its inactive page cache counted as free.
 fn memory_left(folder: &Path) -> Option<u64> {
-    let number = |names: [&str; 2]| {
-        let text = names.iter().find_map(|name| read(folder.join(name)))?;
-        // `max` is no limit.
-        text.trim().parse::<u64>().ok()
-    };
-    let limit = number(["memory.max", "memory.limit_in_bytes"])?;
-    let used = number(["memory.current", "memory.usage_in_bytes"])?;
+    let limit = limit_of(folder)?;
+    let used = number_of(folder, ["memory.current", "memory.usage_in_bytes"])?;
     let stat = read(folder.join("memory.stat")).unwrap_or_default();
     let mut names = ["total_inactive_file ", "inactive_file "].iter();
     let cache = names.find_map(|name| number_in(&stat, name)).unwrap_or(0);
     Some(limit.saturating_sub(used.saturating_sub(cache)))
+}
+
+/// Memory that the control groups around this process leave it, by their limits, in bytes; `None` without any.
+pub(crate) fn limit_bytes() -> Option<u64> {
+    let groups = cgroups("memory");
+    groups.iter().filter_map(|folder| limit_of(folder)).min()
+}
+
+/// The memory limit of one group, in bytes.
+fn limit_of(folder: &Path) -> Option<u64> {
+    number_of(folder, ["memory.max", "memory.limit_in_bytes"])
+}
+
+/// The number in the first of these files that there is; `max` is none.
+fn number_of(folder: &Path, names: [&str; 2]) -> Option<u64> {
+    let text = names.iter().find_map(|name| read(folder.join(name)))?;
+    text.trim().parse().ok()
 }
 
 /// Processors that the control groups around this process leave it, by their quotas of processor time; `None` without
@@ -240,6 +252,19 @@ pub(crate) fn cgroup_paths(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_limit_of_memory_is_that_of_either_version() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text);
+        assert_eq!(limit_of(folder.path()), None);
+        write("memory.limit_in_bytes", "2147483648\n").unwrap();
+        assert_eq!(limit_of(folder.path()), Some(2 << 30));
+        write("memory.max", "max\n").unwrap();
+        assert_eq!(limit_of(folder.path()), None, "no limit");
+        write("memory.max", "1000\n").unwrap();
+        assert_eq!(limit_of(folder.path()), Some(1000));
+    }
 
     #[test]
     fn ports_are_those_of_the_range_that_are_not_reserved() {

@@ -17,10 +17,10 @@ pub struct HostShare {
 }
 
 impl HostShare {
-    /// Holds a share as well as possible here. `number`: of the host among all, from 0; where processor time is
-    /// limited by affinity, hosts take processors in turn.
-    pub fn hold(share: Share, number: usize) -> HostShare {
-        let usable = super::in_turn(&share, usable_cpus(), number);
+    /// Holds a share as well as possible here. `taken`: whole processors of the hosts before this one; where processor
+    /// time is limited by affinity, hosts take processors in turn.
+    pub fn hold(share: Share, taken: usize) -> HostShare {
+        let usable = super::beside(usable_cpus(), taken);
         HostShare {
             share,
             holding: hold(&share, &usable, &[], []),

@@ -158,3 +158,18 @@ fn clients_are_kept_apart_where_there_are_processors() {
     assert_eq!(parted(6.5, 2), None);
     assert_eq!(apart(&[3], 0.1, 1), None);
 }
+
+#[test]
+fn instances_without_groups_are_on_processors_of_their_own() {
+    let root = tempfile::tempdir().unwrap();
+    let cgroups = Cgroups::at(root.path(), "");
+    let share = Share {
+        cores: Some(1.0),
+        memory_bytes: None,
+    };
+    let taken = |number| {
+        let usable = in_turn(&share, vec![0, 1, 2, 3], number);
+        held_by(&cgroups, &share, &usable).cpus
+    };
+    assert_eq!([0, 1, 2].map(taken), [[3], [2], [1]]);
+}

@@ -128,7 +128,7 @@ fn what_a_killed_run_left_is_removed_and_nothing_else() {
     let running = start(scratch.path());
     let own = groups(&running);
     let beside = |name: &'static str| own.iter().map(move |g| g.with_file_name(name));
-    let left: Vec<PathBuf> = beside("pubgauge-left-behind").collect();
+    let left: Vec<PathBuf> = beside("pubgauge-0123456789abcdef").collect();
     let others: Vec<PathBuf> = beside("somebody-else-of-pubgauge-tests").collect();
     for group in left.iter().chain(&others) {
         std::fs::create_dir(group).unwrap();

@@ -75,6 +75,8 @@ pub(super) struct Builder {
     /// Times are nanoseconds since 1970 here, shifted to be unsigned.
     pub(super) readings: Vec<Reading>,
     pub(super) left_out: u64,
+    /// Readings that `drop-repeats` and `on-change` leave out are taken as well.
+    pub(super) takes_all: bool,
     /// What has to be remembered of each device to leave readings out, from file to file.
     pub(super) before: HashMap<Box<str>, Before>,
 }
@@ -103,7 +105,11 @@ impl Builder {
                 self.readings.len()
             ));
         }
-        let payload = raw.payload.map_or(NONE, |payload| {
+        // A message is as long as its size says: a text of another length, such as an empty field, is not sent.
+        let whole = raw
+            .payload
+            .filter(|payload| payload.len() == raw.size as usize);
+        let payload = whole.map_or(NONE, |payload| {
             if let Some(number) = self.payload_numbers.get(payload) {
                 return *number;
             }

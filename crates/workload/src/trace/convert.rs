@@ -66,6 +66,8 @@ pub(super) struct Rows {
     values: Vec<f64>,
     /// Fields that a row must have.
     width: usize,
+    /// Fields that the header names; absent without one.
+    named: Option<usize>,
 }
 
 /// The plain format as a [`TraceFormat`].
@@ -211,6 +213,7 @@ impl Rows {
             values: vec![0.0; changes.len()],
             changes,
             width,
+            named: is_header.then_some(first.len()),
         };
         Ok((rows, is_header))
     }
@@ -229,6 +232,17 @@ impl Rows {
                     "the line has {} columns where {} are needed",
                     record.len(),
                     self.width
+                ),
+            ));
+        }
+        let named = self.named.unwrap_or(record.len());
+        let beyond = (named..record.len()).find(|at| !record[*at].trim_ascii().is_empty());
+        if let Some(at) = beyond {
+            return Err(wrong(
+                at,
+                format!(
+                    "the line has {} columns where the header names {named}; a text with the delimiter in it stands in quotes",
+                    record.len()
                 ),
             ));
         }
@@ -293,6 +307,7 @@ impl Rows {
             let repeat = self.repeats.map(|field| &record[field]);
             if let Some(before) = builder.before.get_mut(device)
                 && !before.keeps(repeat, &self.values, &self.changes)
+                && !builder.takes_all
             {
                 builder.left_out += 1;
                 return Ok(());

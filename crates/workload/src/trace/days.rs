@@ -51,10 +51,9 @@ impl Days {
     /// What is wrong with the files, with file, line and column.
     pub fn of(&self, source: &TraceSource) -> Result<Vec<Vec<DayReadings>>, TraceError> {
         let kept = Trace::read(source)?;
-        let whole = unfiltered(source, None);
-        let all = Trace::read(&whole)?;
+        let all = Trace::read_whole(source)?;
         let value = self.value.clone();
-        let values = value.map(|column| Trace::read(&unfiltered(source, Some(column))));
+        let values = value.map(|column| Trace::read_whole(&valued(source, column)));
         let values = values.transpose()?;
         let each = |ranges: &Vec<Range<Nanos>>| {
             let [all, kept] = [&all, &kept].map(|trace| self.sums(trace, ranges));
@@ -101,25 +100,19 @@ fn is_weekend(day: i64) -> bool {
     (day + 3).rem_euclid(7) >= 5
 }
 
-/// The recording with all its readings; with `value`, that column is read in place of their sizes.
-fn unfiltered(source: &TraceSource, value: Option<TraceColumn>) -> TraceSource {
-    let mut whole = source.clone();
-    if let Some(format) = &mut whole.format {
-        format.on_change.clear();
-        format.drop_repeats = None;
-    }
-    if value.is_some() {
-        // A plain file has the columns `time` and `device`.
-        let plain = || TraceFormat {
-            time: TraceColumn::Name("time".into()),
-            device: Some(TraceColumn::Name("device".into())),
-            ..TraceFormat::default()
-        };
-        let format = whole.format.get_or_insert_with(plain);
-        (format.size_bytes, format.size_of_json, format.payload) = (None, None, None);
-        format.size = value;
-    }
-    whole
+/// The recording with this column in place of its sizes.
+fn valued(source: &TraceSource, value: TraceColumn) -> TraceSource {
+    let mut valued = source.clone();
+    // A plain file has the columns `time` and `device`.
+    let plain = || TraceFormat {
+        time: TraceColumn::Name("time".into()),
+        device: Some(TraceColumn::Name("device".into())),
+        ..TraceFormat::default()
+    };
+    let format = valued.format.get_or_insert_with(plain);
+    (format.size_bytes, format.size_of_json, format.payload) = (None, None, None);
+    format.size = Some(value);
+    valued
 }
 
 #[cfg(test)]
@@ -194,5 +187,45 @@ mod tests {
         let found = long.of(&source).expect("read before");
         let lengths: Vec<usize> = found.iter().map(Vec::len).collect();
         assert_eq!(lengths, [0, 0, 3]);
+    }
+
+    /// Objects that lack a column are left out of all readings as well: what is kept is a share of the rest.
+    #[test]
+    fn objects_without_a_column_are_no_readings() {
+        let mut file = tempfile::NamedTempFile::new().expect("a file");
+        for minute in 0..60_i64 {
+            let at = 1_693_519_200 + 60 * minute;
+            let state = match minute % 2 {
+                0 => format!(", \"state\": {minute}"),
+                _ => String::new(),
+            };
+            writeln!(
+                file,
+                "{{\"at\": {at}, \"id\": \"a\", \"bytes\": 23{state}}}"
+            )
+            .expect("written");
+        }
+        let source = TraceSource {
+            files: vec![file.path().to_path_buf()],
+            format: Some(TraceFormat {
+                time: name("at"),
+                device: Some(name("id")),
+                size: Some(name("bytes")),
+                skip_incomplete: Some(true),
+                on_change: vec![OnChange {
+                    column: name("state"),
+                    absolute: None,
+                    relative: None,
+                }],
+                ..TraceFormat::default()
+            }),
+            sort: false,
+        };
+        let days = Days {
+            hours: vec![vec![0..DAY]],
+            ..Days::default()
+        };
+        let found = days.of(&source).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!((found[0][0].readings, found[0][0].kept), (30, 30));
     }
 }

@@ -176,6 +176,11 @@ fn mistakes_are_placed() {
         short.starts_with("x.csv:2:4: the line has 2 columns where 3 are needed"),
         "{short}"
     );
+    let cut = complaint("time,device,payload\n1,d1,{\"t\":1,\"h\":2}\n");
+    assert!(
+        cut.starts_with("x.csv:2:13: the line has 4 columns where the header names 3"),
+        "{cut}"
+    );
     let time = complaint("time,device,size\nnoon,a,20\n");
     assert!(
         time.starts_with("x.csv:2:1: `noon` is not a time; expected RFC 3339"),
@@ -386,6 +391,35 @@ fn replaying(source: TraceSource, publishers: usize, change: impl Fn(&mut Replay
             vec![],
         )
     }
+}
+
+/// A payload that is not as long as the size beside it is not sent: the message has the size.
+#[test]
+fn sizes_count_where_payloads_have_another_length() {
+    let folder = Folder::new();
+    let csv = "time,device,size,payload\n0,a,500,\n1,a,40,hello\n2,a,20,12345678901234567890\n";
+    let source = plain(folder.file("a.csv", csv));
+    let flow = replaying(source, 1, |replay| replay.looped = false);
+    let sent: Vec<(u32, Option<usize>)> = Schedule::new(&flow, 0..1, 1)
+        .map(|due| (due.size, due.content.map(|content| content.len())))
+        .collect();
+    assert_eq!(sent, [(500, None), (40, None), (20, Some(20))]);
+}
+
+#[test]
+fn another_trace_than_the_planned_one_is_told() {
+    let folder = Folder::new();
+    let source = plain(folder.file("a.csv", "time,device,size\n0,a,20\n"));
+    let checksum = Some(Trace::read(&source).expect("sound").checksum());
+    let replay = Replay {
+        source,
+        checksum,
+        ..Replay::default()
+    };
+    replay.open().expect("the same");
+    folder.file("a.csv", "time,device,size\n0,a,21\n");
+    let error = replay.open().expect_err("another").to_string();
+    assert!(error.contains("another trace"), "{error}");
 }
 
 /// NDJSON as a network server writes it: fields by their names and by JSON Pointers.

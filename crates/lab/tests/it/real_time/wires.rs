@@ -255,3 +255,28 @@ fn lines_of_tc(link: Link) -> Vec<String> {
     assert_eq!(lines.len(), 2, "{lines:?}");
     lines
 }
+
+/// The time before the first packet has come is not counted.
+#[test]
+fn a_long_link_has_its_rate() {
+    let _turn = alone();
+    let bits = 10_000_000;
+    let lab = up(Link {
+        delay_ns: 300 * MS,
+        ..rate(bits)
+    });
+    let mut said = Vec::new();
+    for _ in 0..4 {
+        let span = Duration::from_secs(1);
+        let measured = lab
+            .baseline(publisher(1), &[subscriber(1)], span)
+            .unwrap();
+        let [tcp, udp] = [&measured.tcp, &measured.udp].map(|of| of.bits_per_s() / bits as f64);
+        // TCP may have lost packets at the end of its slow start.
+        if tcp >= 0.5 && udp >= 0.85 {
+            return;
+        }
+        said.push((tcp, udp));
+    }
+    panic!("less than the rate: {said:?}");
+}
