@@ -266,14 +266,15 @@ impl Broker {
             kept: None,
         };
         if retain {
-            let topic = outgoing.topic;
-            if outgoing.payload.is_empty() {
+            let (topic, len) = (outgoing.topic, outgoing.payload.len());
+            let limit = self.options.max_retained_bytes;
+            // The one before is not the last value any more, whether or not this one has room.
+            if len == 0 || self.retained.bytes() + len > limit {
                 self.retained.set(topic, None);
-            } else if self.retained.bytes() + outgoing.payload.len()
-                > self.options.max_retained_bytes
-            {
+            }
+            if self.retained.bytes() + len > limit {
                 post.net.stats.publish_dropped += 1;
-            } else {
+            } else if len > 0 {
                 self.retained.set(topic, Some(post.keep()));
             }
         }

@@ -153,7 +153,9 @@ pub fn judge(proposer: &Proposer<'_>, folder: &mut RunFolder) -> Result<(), Erro
     let measured: Vec<Trial> = folder.results().standing().cloned().collect();
     let criteria = evaluated(proposer.plan(), &proposer.criteria);
     let criteria = criteria.map(|spec| evaluate(&measured, spec)).collect();
-    let judged = pubgauge_report::claims::judge(folder.results(), &proposer.plan().claims);
+    let whole = proposer.whole_rounds(folder.results());
+    let judged = pubgauge_report::claims::judge(&whole, &proposer.plan().claims);
+    drop(whole);
     folder.judged(judged);
     folder.finish(criteria).map_err(Error::not_valid)
 }

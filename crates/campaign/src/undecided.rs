@@ -166,6 +166,17 @@ impl Proposer<'_> {
         self
     }
 
+    /// The results that claims are judged by: without the trials of a round that is not over, which would be one more
+    /// look at the data.
+    pub(crate) fn whole_rounds<'r>(&self, results: &'r Results) -> Cow<'r, Results> {
+        let rounds = results.trials.iter().map(|trial| trial.round);
+        let last = rounds.max().unwrap_or(0);
+        match self.again(results) {
+            Some(next) if next.round == last => before(results, last),
+            _ => Cow::Borrowed(results),
+        }
+    }
+
     /// The trial to measure after those of the plan, for claims that are undecided; `None` where none is, or the budget
     /// is spent.
     pub fn again(&self, results: &Results) -> Option<Proposal> {

@@ -229,7 +229,9 @@ impl Several {
         let (mut worst, mut checks, mut failed) = (0, Vec::new(), Vec::new());
         for (nth, one) in studies.into_iter().enumerate() {
             if stop.load(Relaxed) {
-                break;
+                let why = not_run("ended by the user before it began".to_owned());
+                checks.extend(of_study(&one.listed.folder, vec![why]));
+                continue;
             }
             let name = one.listed.folder.clone();
             args.output

@@ -63,8 +63,20 @@ pub fn of_run(results: &Results) -> Vec<Check> {
         outcome: CheckOutcome::Aside,
         words: format!("not measured: {}", cell.reason),
     });
-    let trials = trials.chain(not_measured);
-    criteria.chain(searches).chain(trials).chain(none).collect()
+    // Its criteria may not have been evaluated, and trials are missing that might fail them.
+    let cut_off = results.study.cut_off.then(|| Check {
+        group: "run".into(),
+        name: "the whole run".into(),
+        outcome: CheckOutcome::Undecided,
+        words: format!(
+            "cut off after {} of {} trials",
+            results.trials.len(),
+            results.study.planned_trials
+        ),
+    });
+    let trials = trials.chain(not_measured).chain(none);
+    let all = criteria.chain(searches).chain(trials);
+    all.chain(cut_off).collect()
 }
 
 /// The checks of a comparison, one for each figure. A cell of A without a partner is undecided: what B would show
@@ -181,4 +193,29 @@ pub fn write(gate: &GateArgs, name: &str, checks: &[Check]) -> Result<(), Ending
     };
     let text = junit(&format!("pubgauge {name}"), checks);
     stored_json::write(file, text).map_err(Ending::not_valid)
+}
+
+#[cfg(test)]
+mod tests {
+    use pubgauge_results::model::StudyInfo;
+
+    use super::*;
+
+    #[test]
+    fn a_run_that_was_cut_off_is_undecided() {
+        let is_undecided = |cut_off| {
+            let results = Results {
+                study: StudyInfo {
+                    cut_off,
+                    planned_trials: 30,
+                    ..StudyInfo::default()
+                },
+                ..Results::default()
+            };
+            let checks = of_run(&results);
+            let of_run = checks.iter().filter(|check| check.group == "run");
+            of_run.fold(false, |_, check| check.outcome == CheckOutcome::Undecided)
+        };
+        assert!(is_undecided(true) && !is_undecided(false));
+    }
 }

@@ -213,14 +213,27 @@ impl Invocation {
     /// # Errors
     /// If one would.
     pub fn sends_no_secret(plan: &Plan, on: &[String]) -> Result<(), Ending> {
+        let joined = pubgauge_testbed::join_addresses(on);
+        let named: Vec<String> = joined.iter().map(|address| without_user(address)).collect();
         let mut systems = plan.trials.iter().map(|trial| &trial.system);
-        match systems.find(|system| system.contains("://")) {
-            Some(address) if on.is_empty() => Err(repeat(&format!(
+        let is_unknown =
+            |system: &&String| system.contains("://") && !named.contains(&without_user(system));
+        match systems.find(is_unknown) {
+            Some(address) => Err(repeat(&format!(
                 "the address {address} comes from the folder of the run, and a password or a key goes to none that this command line does not name"
             ))),
-            _ => Ok(()),
+            None => Ok(()),
         }
     }
+}
+
+/// An address without its user.
+fn without_user(address: &str) -> String {
+    let Some((scheme, rest)) = address.split_once("://") else {
+        return address.to_owned();
+    };
+    let place = rest.rsplit_once('@').map_or(rest, |(_, place)| place);
+    format!("{scheme}://{place}")
 }
 
 /// The error where a resumed run needs its whole command.
@@ -228,4 +241,29 @@ pub fn repeat(why: &str) -> Ending {
     Ending::bad_input(format!(
         "{why}\n  hint: repeat the command with which the run began, with --resume for --out"
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use pubgauge_study::{PlanOptions, Study};
+
+    use super::*;
+
+    #[test]
+    fn a_secret_goes_to_the_addresses_that_are_named_alone() {
+        let strange = "mqtt://strange:1883".to_owned();
+        let options = PlanOptions {
+            on: vec![strange.clone()],
+            ..PlanOptions::default()
+        };
+        let plan = Study::first_look().plan(&options).expect("a plan");
+        let sent = |on: &[&str]| {
+            let on: Vec<String> = on.iter().map(|one| (*one).to_owned()).collect();
+            Invocation::sends_no_secret(&plan, &on).is_ok()
+        };
+        assert!(!sent(&[]));
+        assert!(!sent(&["mqtts://mine"]), "another one is named");
+        assert!(sent(&[&strange]));
+        assert!(sent(&["mqtts://mine", "mqtt://gauge@strange:1883"]));
+    }
 }

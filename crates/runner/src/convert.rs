@@ -348,6 +348,7 @@ fn worker_load(record: &TrialRecord, observed: &Observed) -> WorkerLoad {
         longest_stall_ns: (record.recordings.iter())
             .map(|r| r.usage.longest_stall)
             .fold(observed.stalls.longest, Nanos::max),
+        machine_longest_stall_ns: Some(observed.stalls.longest),
     }
 }
 

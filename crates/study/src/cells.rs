@@ -1,5 +1,6 @@
 //! The cells of a study: which systems, settings and values of which grid each workload is crossed with.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -136,6 +137,13 @@ impl Study {
             };
             if values.is_empty() {
                 wrong(format!("the axis `{}` has no values", axis.key));
+                continue;
+            }
+            // Cells are named by their values.
+            let mut names = BTreeSet::new();
+            if let Some(twice) = values.iter().find(|value| !names.insert(shown(value))) {
+                let (key, value) = (&axis.key, shown(twice));
+                wrong(format!("the axis `{key}` has `{value}` twice"));
                 continue;
             }
             let first = axis.key.split('.').next().unwrap_or_default();
@@ -372,13 +380,14 @@ fn overrides(workload: &Node, path: &[String]) -> bool {
         return has("network") || has("hosts");
     }
     let mut node = workload;
-    path.iter().all(|key| match node.get(key) {
-        Some(entry) => {
-            node = &entry.node;
-            true
+    for key in path {
+        match node.get(key) {
+            Some(entry) => node = &entry.node,
+            // A list or a plain value of its own is in place of all of the study's.
+            None => return !matches!(node.value, Value::Table(_)),
         }
-        None => false,
-    })
+    }
+    true
 }
 
 /// The path that an axis sets; an axis of a workload's own grid begins in that workload.

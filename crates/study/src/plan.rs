@@ -106,7 +106,8 @@ impl Study {
                 let place = ["workload", &index.to_string()];
                 resolve::check_parts(own, &mut Clashes::new(&place, &mut found));
                 resolve::check_bed(&file, index, &mut found);
-                window::check_of(&file.phases, workload, index, &mut found);
+                let searched = search.filter(|_| seeks);
+                window::check_of(&file.phases, workload, index, searched, &mut found);
                 let pacing = workload.client(&file.client).pacing_within;
                 notes.extend(pacing.map(|span| {
                     format!(

@@ -8,15 +8,17 @@ use crate::clash::{Clash, Clashes};
 use crate::file::{PhasesFile, StudyFile, WorkloadFile};
 use crate::names::not_of_study;
 use crate::phases::resolve_phases;
+use crate::search::{SHORT, SearchPlan};
 
 /// Most windows of a workload: each worker keeps histograms of each.
 const MOST: usize = 32;
 
-/// Checks the windows of a workload where they are written.
+/// Checks the windows of a workload where they are written; `searched` says how its search proceeds, if it is searched.
 pub(crate) fn check_of(
     study: &PhasesFile,
     workload: &WorkloadFile,
     index: usize,
+    searched: Option<SearchPlan>,
     found: &mut Vec<Clash>,
 ) {
     let number = index.to_string();
@@ -26,7 +28,13 @@ pub(crate) fn check_of(
     } else {
         &own
     };
-    let phases = resolve_phases(study, &workload.phases);
+    let mut phases = resolve_phases(study, &workload.phases);
+    // All trials of a search have the windows: those without a length of their own, and the confirming one.
+    if let (Some(search), Until::Time(length)) = (searched, phases.measure) {
+        let is_given = workload.phases.measure.is_some() || study.measure.is_some();
+        let length = if is_given { length } else { SHORT };
+        phases.measure = Until::Time(length.min(search.long));
+    }
     check(&phases, &mut Clashes::new(base, found));
 }
 

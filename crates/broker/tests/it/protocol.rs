@@ -437,3 +437,24 @@ fn sys_topics_count_as_mosquitto_does() {
     assert_eq!(liar.next().reason, ReasonCode::NOT_AUTHORIZED.0);
     assert!(sys("version").starts_with("pubgauge reference broker version "));
 }
+
+#[test]
+fn a_full_store_keeps_no_value_that_is_not_the_last() {
+    let broker = start(Options {
+        max_retained_bytes: 100,
+        ..Options::default()
+    });
+    let mut from = Client::new(&broker, V5, "from");
+    let (old, new, long) = ("x".repeat(60), "y".repeat(60), "z".repeat(200));
+    publish_fully(&mut from, "r", &old, AtLeastOnce, true);
+    publish_fully(&mut from, "r", &new, AtLeastOnce, true);
+    let mut to = Client::new(&broker, V5, "to");
+    to.subscribe("r", AtMostOnce);
+    assert_eq!(to.message().text(), new, "in place of the one before");
+    publish_fully(&mut from, "r", &long, AtLeastOnce, true);
+    let mut late = Client::new(&broker, V5, "late");
+    late.subscribe("r", AtMostOnce);
+    late.quiet();
+    drop((from, to, late));
+    assert_eq!(broker.stop().publish_dropped, 1);
+}

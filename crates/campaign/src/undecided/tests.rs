@@ -158,6 +158,30 @@ fn outcomes(prepared: &Prepared, results: &Results) -> [ClaimVerdict; 3] {
 }
 
 #[test]
+fn a_round_that_was_cut_off_is_not_looked_at() {
+    let prepared = prepared();
+    let on = proposer(&prepared, Some(600.0));
+    let mut draws = StdRng::seed_from_u64(1);
+    let mut results = Results::default();
+    // `a` and `b` are alike: `near` is undecided.
+    let mut planned = 0;
+    while planned == 0 {
+        let proposal = next(&on, &results).expect("a round");
+        if proposal.round == 1 {
+            planned = results.trials.len();
+        }
+        results.trials.push(measured(&proposal, 1.0, &mut draws));
+    }
+    assert_eq!(on.whole_rounds(&results).trials.len(), planned);
+    // The whole round is.
+    while let Some(proposal) = next(&on, &results).filter(|proposal| proposal.round < 2) {
+        results.trials.push(measured(&proposal, 1.0, &mut draws));
+    }
+    assert!(results.trials.len() > planned + 1);
+    assert_eq!(on.whole_rounds(&results).trials.len(), results.trials.len());
+}
+
+#[test]
 fn only_what_is_undecided_is_repeated() {
     let mut prepared = prepared();
     let (mut told, mut repeated) = (0, 0);

@@ -155,7 +155,16 @@ impl Fleet for MixedFleet {
         let mut places = [None, None];
         for (side, wanted) in wanted.into_iter().enumerate() {
             if wanted {
-                let place = self.sides[side].fleet.connect(spec)?;
+                let place = match self.sides[side].fleet.connect(spec) {
+                    Ok(place) => place,
+                    Err(error) => {
+                        // The other side has it already: it keeps its number there, and reports nothing.
+                        if let Some(place) = places[OUT] {
+                            self.sides[OUT].fleet.abort(place);
+                        }
+                        return Err(error);
+                    }
+                };
                 self.sides[side].ours.push(id);
                 places[side] = Some(place);
             }

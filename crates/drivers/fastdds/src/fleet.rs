@@ -443,6 +443,8 @@ impl Fleet for FastddsFleet {
             client.partitions.clear();
             client.asked = 0;
             self.closing.push(id.0);
+        } else if client.phase == Phase::Down {
+            self.news.push_back((id, Change::Closed));
         }
     }
 

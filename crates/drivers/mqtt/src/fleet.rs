@@ -8,7 +8,7 @@ use pubgauge_driver::{
     Subscription, TopicId, accepted,
 };
 use pubgauge_mqtt_codec::{
-    Disconnect, FiltersBuf, Packet, Properties, PropertiesBuf, Property, QoS, ReasonCode,
+    Disconnect, FiltersBuf, Packet, Properties, PropertiesBuf, Property, PublishTemplate, QoS, ReasonCode,
     Subscribe, SubscribeOptions, Version, encode_pingreq, packet_len, topic,
 };
 use pubgauge_net::endpoint::Addressing;
@@ -226,9 +226,13 @@ impl Protocol for Mqtt {
         let Some(topic) = self.topics.get(topic_id) else {
             return Taken::Refused(Refusal::NotConnected);
         };
-        match topic.plain.packet_len(payload.len()) {
-            Some(len) if len as u64 <= u64::from(link.client.own.max_packet) => {}
-            _ => return Taken::Refused(Refusal::TooLarge),
+        let (max_packet, len) = (u64::from(link.client.own.max_packet), payload.len());
+        let fits = |form: &PublishTemplate| {
+            let packet = form.packet_len(len);
+            packet.is_some_and(|packet| packet as u64 <= max_packet)
+        };
+        if !fits(&topic.plain) {
+            return Taken::Refused(Refusal::TooLarge);
         }
         let at_most_once = self.options.qos == QoS::AtMostOnce;
         let packet_id = if at_most_once {
@@ -244,7 +248,7 @@ impl Protocol for Mqtt {
             return Taken::Refused(Refusal::NotConnected);
         };
         let out = link.out();
-        let template = topic.template(alias_max, epoch);
+        let template = topic.template(alias_max, epoch, fits);
         template.append(&mut out.bytes, packet_id, payload.head, payload.body);
         out.messages += u32::from(at_most_once);
         Taken::Accepted

@@ -190,6 +190,15 @@ fn accepted(
         if number(PropertyId::RetainAvailable) == Some(0) && options.retain {
             return lacks("retained messages (last-value)");
         }
+        // What the server says holds in place of what was asked for (5.0 §3.2.2.3.2).
+        let granted = number(PropertyId::SessionExpiryInterval);
+        let shorter = granted.filter(|granted| *granted < options.session_expiry_s);
+        if let Some(granted) = shorter.filter(|_| options.durable && !mqtt.leaving) {
+            return lacks(&format!(
+                "sessions of {} s (it grants {granted} s)",
+                options.session_expiry_s
+            ));
+        }
     }
     let narrow = |n: u32| u16::try_from(n).unwrap_or(u16::MAX);
     let keep_alive_s = number(PropertyId::ServerKeepAlive).map_or(options.keep_alive_s, narrow);

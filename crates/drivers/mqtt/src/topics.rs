@@ -56,17 +56,28 @@ impl Topic {
     }
 
     /// The form of the next message, on connection number `epoch`, to a server that takes
-    /// `alias_max` aliases.
+    /// `alias_max` aliases. A form with an alias may be the longer one: the plain one is taken where
+    /// that does not fit into a packet.
     #[inline]
-    pub fn template(&mut self, alias_max: u16, epoch: u32) -> &PublishTemplate {
+    pub fn template(
+        &mut self,
+        alias_max: u16,
+        epoch: u32,
+        fits: impl Fn(&PublishTemplate) -> bool,
+    ) -> &PublishTemplate {
         self.published = true;
         match &self.alias {
             Some(alias) if alias.number <= alias_max => {
-                if self.alias_epoch == epoch {
-                    return &alias.short;
+                let form = if self.alias_epoch == epoch {
+                    &alias.short
+                } else {
+                    &alias.introduce
+                };
+                if !fits(form) {
+                    return &self.plain;
                 }
                 self.alias_epoch = epoch;
-                &alias.introduce
+                form
             }
             _ => &self.plain,
         }

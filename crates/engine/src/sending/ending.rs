@@ -44,14 +44,16 @@ impl Sending {
             let state = &mut self.locals[local as usize];
             if let Some(since) = state.blocked_since.take() {
                 let flow = state.flow;
-                self.add_held_back(flow, since..end, 1);
+                // A flow may have ended before the measurement.
+                let (_, ended) = table.span(&self.brief.workload.flows[flow as usize]);
+                self.add_held_back(flow, since..ended, 1);
             }
         }
         for mut sender in std::mem::take(&mut self.senders) {
             if let Pace::FlatOut(FlatOut { ready, window, .. }) = &sender.pace
                 && let Some((since, _)) = window.as_ref().and_then(|bound| bound.without)
             {
-                self.add_held_back(sender.flow, since..end, ready.len() as u64);
+                self.add_held_back(sender.flow, since..sender.end, ready.len() as u64);
             }
             let Pace::Due(ahead) = &mut sender.pace else {
                 continue;

@@ -44,14 +44,17 @@ impl Sending {
         let mut leave_at = Nanos::MAX;
         for index in 0..self.senders.len() {
             // Out of its place while it works, because it shares `self` with `hand_over`.
-            let (mut pace, sender) = {
+            let (mut pace, sender, waits) = {
                 let sender = &mut self.senders[index];
                 (
                     std::mem::replace(&mut sender.pace, Pace::Due(None)),
                     (sender.flow, sender.origin, sender.end),
+                    sender.turn.is_some(),
                 )
             };
             let due = match &mut pace {
+                // A burst that waits begins when it is announced, whatever is gathered beside it.
+                Pace::Due(ahead) if waits => self.send_scheduled(fleet, index, sender, ahead),
                 Pace::Due(_) if gathering => self.leave_at,
                 Pace::Due(ahead) => {
                     let at = match self.send_scheduled(fleet, index, sender, ahead) {
@@ -210,6 +213,10 @@ impl Sending {
                 return Nanos::MAX;
             }
             if let Gate::Shut(until) = arrivals.flat_out_at(now - origin) {
+                // Nothing is to be sent: the bound holds nobody back.
+                if let Some((since, _)) = window.as_mut().and_then(|bound| bound.without.take()) {
+                    self.add_held_back(flow, since..now, ready.len() as u64);
+                }
                 return origin.saturating_add(until);
             }
             let room = match window {

@@ -339,6 +339,9 @@ pub struct WorkerLoad {
     /// The longest stall of any of these, ns.
     #[serde(default)]
     pub longest_stall_ns: u64,
+    /// The longest stall of the machine alone, ns; absent in runs of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine_longest_stall_ns: Option<u64>,
 }
 
 /// Context switches.

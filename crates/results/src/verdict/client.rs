@@ -387,10 +387,14 @@ fn stood_still(trial: &Trial, link_full: bool) -> Option<Still> {
     let load = &trial.worker_load;
     // A worker that waits for a full link waits in a system call, which looks like a stall.
     let of_worker = |share: f64| if link_full { 0.0 } else { share };
-    let (who, share) = [
-        ("a publishing worker", of_worker(load.publishers_stalled)),
-        ("a subscribing worker", of_worker(load.subscribers_stalled)),
-        ("the machine", load.machine_stalled),
+    let longest = load.longest_stall_ns;
+    // A stall of a worker says nothing of how long the machine's own were.
+    let of_machine = load.machine_longest_stall_ns.unwrap_or(longest);
+    let (publishers, subscribers) = (load.publishers_stalled, load.subscribers_stalled);
+    let (who, share, longest_ns) = [
+        ("a publishing worker", of_worker(publishers), longest),
+        ("a subscribing worker", of_worker(subscribers), longest),
+        ("the machine", load.machine_stalled, of_machine),
     ]
     .into_iter()
     .max_by(|a, b| a.1.total_cmp(&b.1))?;
@@ -398,8 +402,8 @@ fn stood_still(trial: &Trial, link_full: bool) -> Option<Still> {
     Some(Still {
         who,
         share,
-        longest_ns: load.longest_stall_ns,
-        spoils_tail: share >= thresholds::STALLED_TAIL && load.longest_stall_ns >= tail / 2,
+        longest_ns,
+        spoils_tail: share >= thresholds::STALLED_TAIL && longest_ns >= tail / 2,
     })
 }
 

@@ -69,8 +69,11 @@ fn judged(
         [] => backlog(records),
         course => course.iter().map(|(t, n)| (*t, *n as f64)).collect(),
     };
-    // Flat out, the buffers before the system fill first.
-    let filled = records.first().map_or(0.0, |(_, first)| first.t_s);
+    // Flat out, the buffers before the system fill first: in the record in which sending begins.
+    let begun = records.iter().find(|(_, record)| record.published > 0);
+    let filled = begun
+        .or(records.first())
+        .map_or(0.0, |(_, first)| first.t_s);
     let from = if flat_out { filled - 1e-6 } else { 0.0 };
     let points: Vec<(f64, f64)> = points.into_iter().filter(|p| p.0 >= from).collect();
     let begins = points.first().map_or(0.0, |p| p.0);

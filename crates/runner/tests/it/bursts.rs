@@ -292,3 +292,62 @@ fn a_system_that_loses_nothing_carries_at_least_the_largest_burst() {
         found.notes
     );
 }
+
+/// Before, nothing was sent after the first burst: the client gathered messages until a time that never came.
+#[test]
+fn bursts_that_wait_go_on_where_messages_are_gathered() {
+    let behaviour = Behaviour {
+        service_ns: MS,
+        delay_median_ns: MS,
+        ..Behaviour::default()
+    };
+    let figures = |pacing_within| {
+        let (clock, mark) = (Clock::virtual_at(SECOND), Mark::from_seed(3));
+        let bus = Arc::new(Bus::new(behaviour.clone(), clock.clone(), mark));
+        let client = SimulatedClient {
+            pacing_within,
+            ..SimulatedClient::default()
+        };
+        let there = (clock, mark, bus);
+        let workload = bursts(1, 1, 100, None);
+        let run = on(workload, &behaviour, Settings::default(), there, client);
+        let trial = run.expect("a sound workload").trial;
+        trial.flows[0].bursts.expect("bursts")
+    };
+    let (precise, gathered) = (figures(0), figures(MS));
+    assert!(precise.sent > 40, "{precise:?}");
+    assert_eq!(
+        (gathered.sent, gathered.whole),
+        (precise.sent, precise.whole)
+    );
+}
+
+/// A window is full while its flow has nothing to send: that is no time for which it holds anybody back.
+#[test]
+fn a_window_holds_nobody_back_while_nothing_is_to_be_sent() {
+    let behaviour = Behaviour {
+        delay_median_ns: 5 * MS,
+        ..Behaviour::default()
+    };
+    let blocked = |arrivals, active_for| {
+        let mut workload = Workload::fan(1, 1, arrivals);
+        workload.flows[0].window = Some(10);
+        workload.flows[0].active_for = active_for;
+        workload.phases.warm_up = Until::Time(SECOND / 2);
+        workload.phases.measure = Until::Time(5 * SECOND);
+        let run = simulate(workload, behaviour.clone(), Settings::default());
+        let trial = run.expect("a sound workload").trial;
+        trial.publishers_blocked.expect("known")
+    };
+    let gated = Arrivals::OnOff {
+        per_s: None,
+        on: SECOND / 5,
+        off: SECOND * 4 / 5,
+    };
+    for share in [
+        blocked(gated, None),
+        blocked(Arrivals::FlatOut, Some(SECOND)),
+    ] {
+        assert!((0.05..=0.21).contains(&share), "{share}");
+    }
+}

@@ -60,6 +60,39 @@ fn criteria_claims_and_comparisons_name_figures_of_windows() {
 }
 
 #[test]
+fn a_window_lies_within_all_trials_of_a_search() {
+    let told = |phases: &str| {
+        let text = format!(
+            "name = \"t\"\n{phases}\n[[workload]]\nname = \"w\"\n[[workload.flow]]\npayload = \"64B\"\nrate = \"find\"\n"
+        );
+        plan(&text).err().map(|error| error.to_string())
+    };
+    let late = "[[phases.window]]\nname = \"late\"\nfrom = \"6s\"\nto = \"9s\"";
+    let short = told(late).expect("refused");
+    assert!(short.contains("lasts 5s"), "{short}");
+    let longer = format!(
+        "[phases]\nmeasure = \"60s\"\n{}",
+        late.replace("\"9s\"", "\"50s\"")
+    );
+    let confirming = told(&longer).expect("refused");
+    assert!(confirming.contains("lasts 45s"), "{confirming}");
+    assert_eq!(told(&longer.replace("\"50s\"", "\"40s\"")), None);
+}
+
+#[test]
+fn an_axis_reaches_no_workload_with_windows_of_its_own() {
+    let own = "phases = { window = [{ name = \"during\", from = \"0s\", to = \"3s\" }] }";
+    let grid = "[grid]\n\"phases.window.during.from\" = [\"0s\", \"2s\"]\n";
+    let told = |own: &str| {
+        let planned = plan(&study("\"9s\"", DURING, own, grid));
+        planned.err().map(|error| error.to_string())
+    };
+    let error = told(own).expect("refused");
+    assert!(error.contains("which this axis does not reach"), "{error}");
+    assert_eq!(told(""), None);
+}
+
+#[test]
 fn what_cannot_be_is_said() {
     let window = |name: &str, from: &str, to: &str| {
         format!("[[phases.window]]\nname = \"{name}\"\nfrom = \"{from}\"\nto = \"{to}\"\n")

@@ -484,3 +484,31 @@ fn a_message_above_the_servers_limit_is_refused() {
     rig.poll_for(Duration::from_millis(20));
     server.join().unwrap();
 }
+
+#[test]
+fn an_alias_does_not_make_a_packet_longer_than_the_server_takes() {
+    let (port, server) = scripted(|listener| {
+        let mut peer = Peer::accept(&listener, Version::V5);
+        // The plain form of 16 bytes to "one" has 24 bytes, that which introduces an alias 27.
+        let limits = [
+            Property::TopicAliasMaximum(1),
+            Property::MaximumPacketSize(24),
+        ];
+        peer.welcome(false, &limits);
+        peer.next(|p| match p {
+            Packet::Publish(p) => {
+                let alias = p.properties.number(PropertyId::TopicAlias);
+                assert_eq!((p.topic, alias), ("one", None));
+            }
+            other => panic!("{other:?}"),
+        });
+    });
+    let mut settings = common::version("5");
+    native(&mut settings, "topic-alias", 1.into());
+    let mut rig = on(port, settings);
+    let c = rig.named("c");
+    let one = rig.fleet.advertise(c, "one").unwrap();
+    rig.publish(c, one, 0, 16);
+    rig.until("failed", |s| s.failed.len() == 1);
+    server.join().unwrap();
+}

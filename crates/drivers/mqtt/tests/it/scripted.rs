@@ -351,3 +351,17 @@ mod real_time {
         }
     }
 }
+
+#[test]
+fn a_session_that_the_server_shortens_is_not_taken_for_the_one_asked_for() {
+    let (port, server) = scripted(|listener| {
+        let mut peer = Peer::accept(&listener, Version::V5);
+        peer.welcome(false, &[Property::SessionExpiryInterval(60)]);
+        // Keeps the connection open until the client has had enough of it.
+        let _ = peer.stream.read(&mut [0; 4096]);
+    });
+    let settings = durable("5", Reliability::AtLeastOnce);
+    let why = Rig::failure(&MqttDriver, target(port), settings);
+    assert!(why.contains("it grants 60 s"), "{why}");
+    server.join().unwrap();
+}

@@ -508,3 +508,24 @@ fn a_full_link_is_named_where_the_system_is_blamed() {
         "nothing is blamed"
     );
 }
+
+/// The machine stood still for 10 ms at a time; what stood still for 300 ms was a worker, for 0.3 %.
+#[test]
+fn a_stall_of_a_worker_is_none_of_the_machine() {
+    let mut t = calm();
+    t.latency_ns = distribution(100_000, 20 * MS, 500 * MS);
+    t.latency_from_send_ns = distribution(100_000, 20 * MS, 500 * MS);
+    t.worker_load.publishers_stalled = 0.003;
+    t.worker_load.machine_stalled = 0.012;
+    t.worker_load.longest_stall_ns = 300 * MS;
+    t.worker_load.machine_longest_stall_ns = Some(10 * MS);
+    expect(&t, &here(), Status::Valid, "");
+    // A machine whose own stalls are as long may have made the tail.
+    t.worker_load.machine_longest_stall_ns = Some(300 * MS);
+    expect(
+        &t,
+        &here(),
+        Status::ClientBound,
+        "the machine stood still",
+    );
+}

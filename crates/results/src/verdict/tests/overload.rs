@@ -25,6 +25,24 @@ fn a_queue_that_grows_without_bound_is_overload() {
     assert_eq!(verdict.reasons.len(), 1, "{verdict:?}");
 }
 
+/// A flow that begins after 5 s fills its window of 10,000 then, and is carried from there on.
+#[test]
+fn a_window_that_fills_when_a_flow_begins_late_is_no_queue() {
+    let mut t = calm();
+    t.workload.flat_out = true;
+    t.series = series(
+        1.0,
+        &[0, 0, 0, 0, 0, 30_000, 20_000, 20_000, 20_000, 20_000],
+        &[0, 0, 0, 0, 0, 20_000, 20_000, 20_000, 20_000, 20_000],
+        &[0, 0, 0, 0, 0, 10_000, 10_000, 10_000, 10_000, 10_000],
+    );
+    let circumstances = Circumstances {
+        rate_varies_by_design: true,
+        ..here()
+    };
+    expect(&t, &circumstances, Status::Valid, "");
+}
+
 #[test]
 fn overload_shows_in_two_records_with_their_steps() {
     let mut t = flat_out();
