@@ -57,9 +57,10 @@ pub fn resolved(plan: &Plan) -> Value {
     });
     // The study has the names of the files alone.
     if !plan.traces.is_empty() {
-        let traces = plan.traces.iter().map(|trace| {
-            json!({ "readings": trace.readings.len(), "crc32": trace.checksum() })
-        });
+        let traces = plan
+            .traces
+            .iter()
+            .map(|trace| json!({ "readings": trace.readings.len(), "crc32": trace.checksum() }));
         resolved["traces"] = traces.collect();
     }
     resolved

@@ -460,8 +460,7 @@ impl<'a> Watcher<'a> {
         }
         let whole = (sample.at - measuring.first.at).max(1) as f64;
         observed.others_cores =
-            others(&measuring.first, &sample, self.in_client, self.processors)
-                .map(|ns| ns / whole);
+            others(&measuring.first, &sample, self.in_client, self.processors).map(|ns| ns / whole);
         let machine = sample.machine.zip(measuring.first.machine);
         observed.stolen = machine.map(|(to, from)| to.since(&from).stolen_share());
         for (number, broker) in figures.brokers.iter_mut().enumerate() {
@@ -555,7 +554,11 @@ mod tests {
         let of = |others: f64, there: f64, own| taken(others * s, there * s, s, own) / s;
         assert_eq!(of(5.0, 8.0, 2.0), 0.0);
         assert_eq!(of(7.5, 8.0, 2.0), 1.5);
-        assert_eq!(of(0.5, 2.02, 2.0), 0.5, "no quota, and ticks that are not exact");
+        assert_eq!(
+            of(0.5, 2.02, 2.0),
+            0.5,
+            "no quota, and ticks that are not exact"
+        );
     }
 
     #[test]

@@ -27,8 +27,8 @@ pub(crate) use cgroup::Group;
 pub use host::HostShare;
 pub use pubgauge_driver::share::{MAX_CORES, MIN_CORES, MIN_MEMORY_MIB};
 pub use pubgauge_quantities::Share;
-pub(crate) use share::{beside, in_turn};
 pub use share::{Held, PERIOD_US};
+pub(crate) use share::{beside, in_turn};
 
 /// A share that is held until this is dropped.
 #[derive(Debug, Default)]

@@ -71,7 +71,13 @@ impl Trace {
             sum.update(payload);
         }
         for reading in &self.readings {
-            let Reading { at, device, size, topic, payload } = *reading;
+            let Reading {
+                at,
+                device,
+                size,
+                topic,
+                payload,
+            } = *reading;
             let mut bytes = [0; 24];
             bytes[..8].copy_from_slice(&at.to_le_bytes());
             let parts = [device, size, topic, payload];

@@ -87,9 +87,7 @@ fn hanging(bytes: &'static [u8]) -> String {
 fn a_broker_that_hangs_within_a_packet_is_missed_while_another_one_delivers() {
     let broker = Broker::start();
     // CONNACK, SUBACK, and the beginning of a PUBLISH.
-    let url = hanging(&[
-        0x20, 3, 0, 0, 0, 0x90, 4, 0, 1, 0, 1, 0x30, 9, 0, 1, b't',
-    ]);
+    let url = hanging(&[0x20, 3, 0, 0, 0, 0x90, 4, 0, 1, 0, 1, 0x30, 9, 0, 1, b't']);
     let place = tempfile::tempdir().unwrap();
     let data = place.path().join("data");
     let rest = "topics = [\"t/#\"]\n[session]\nkeep-alive = \"1s\"";

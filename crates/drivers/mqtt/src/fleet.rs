@@ -8,8 +8,8 @@ use pubgauge_driver::{
     Subscription, TopicId, accepted,
 };
 use pubgauge_mqtt_codec::{
-    Disconnect, FiltersBuf, Packet, Properties, PropertiesBuf, Property, PublishTemplate, QoS, ReasonCode,
-    Subscribe, SubscribeOptions, Version, encode_pingreq, packet_len, topic,
+    Disconnect, FiltersBuf, Packet, Properties, PropertiesBuf, Property, PublishTemplate, QoS,
+    ReasonCode, Subscribe, SubscribeOptions, Version, encode_pingreq, packet_len, topic,
 };
 use pubgauge_net::endpoint::Addressing;
 use pubgauge_net::fleet::{Broken, Protocol, Taken, TcpFleet};

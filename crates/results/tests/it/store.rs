@@ -184,8 +184,7 @@ fn a_lock_that_is_a_link_is_not_followed() {
     fs::remove_file(root.join(".lock")).unwrap();
     let target = dir.path().join("target");
     std::os::unix::fs::symlink(&target, root.join(".lock")).unwrap();
-    let error =
-        resume(&root).unwrap_err();
+    let error = resume(&root).unwrap_err();
     assert!(error.to_string().contains(".lock"), "{error}");
     assert!(!target.exists());
 }
@@ -195,8 +194,7 @@ fn two_writers_are_one_too_many() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().join("run");
     let first = RunFolder::create(&root, new_run()).unwrap();
-    let error =
-        resume(&root).unwrap_err();
+    let error = resume(&root).unwrap_err();
     assert!(matches!(error, StoreError::InUse(_)), "{error}");
     drop(first);
     resume(&root).unwrap();
@@ -217,8 +215,7 @@ fn resume_keeps_what_is_whole_and_removes_the_rest() {
     fs::create_dir(root.join("trials/.0002.partial")).unwrap();
     fs::write(root.join("trials/.0002.partial/trial.json"), "{\"id\": 2, ").unwrap();
 
-    let mut run =
-        resume(&root).unwrap();
+    let mut run = resume(&root).unwrap();
     let has = |run: &RunFolder, id: u32| {
         let mut trials = run.results().trials.iter();
         trials.any(|trial| trial.id == id && trial.cell == format!("cell-{id}"))
@@ -249,7 +246,8 @@ fn resume_refuses_another_study_and_says_what_differs() {
         "{error}"
     );
     let empty = tempfile::tempdir().unwrap();
-    let error = RunFolder::open_for_resume(empty.path(), &other, Value::clone, &new_run().machine).unwrap_err();
+    let error = RunFolder::open_for_resume(empty.path(), &other, Value::clone, &new_run().machine)
+        .unwrap_err();
     assert!(matches!(error, StoreError::NoRun(_)));
 }
 

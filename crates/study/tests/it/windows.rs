@@ -142,7 +142,10 @@ fn what_cannot_be_is_said() {
             "of the whole measurement",
         ),
         (study("\"9s\"", DURING, "", claim), "did you mean `during`"),
-        (study("\"9s\"", DURING, "", &within), "did you mean `during`"),
+        (
+            study("\"9s\"", DURING, "", &within),
+            "did you mean `during`",
+        ),
         (
             study(
                 "\"9s\"",

@@ -268,9 +268,7 @@ fn a_long_link_has_its_rate() {
     let mut said = Vec::new();
     for _ in 0..4 {
         let span = Duration::from_secs(1);
-        let measured = lab
-            .baseline(publisher(1), &[subscriber(1)], span)
-            .unwrap();
+        let measured = lab.baseline(publisher(1), &[subscriber(1)], span).unwrap();
         let [tcp, udp] = [&measured.tcp, &measured.udp].map(|of| of.bits_per_s() / bits as f64);
         // TCP may have lost packets at the end of its slow start.
         if tcp >= 0.5 && udp >= 0.85 {

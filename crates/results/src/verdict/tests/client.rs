@@ -522,10 +522,5 @@ fn a_stall_of_a_worker_is_none_of_the_machine() {
     expect(&t, &here(), Status::Valid, "");
     // A machine whose own stalls are as long may have made the tail.
     t.worker_load.machine_longest_stall_ns = Some(300 * MS);
-    expect(
-        &t,
-        &here(),
-        Status::ClientBound,
-        "the machine stood still",
-    );
+    expect(&t, &here(), Status::ClientBound, "the machine stood still");
 }
