@@ -212,9 +212,9 @@ mod tests {
                 },
                 ..Results::default()
             };
-            let checks = of_run(&results);
-            let of_run = checks.iter().filter(|check| check.group == "run");
-            of_run.fold(false, |_, check| check.outcome == CheckOutcome::Undecided)
+            of_run(&results)
+                .iter()
+                .any(|check| check.group == "run" && check.outcome == CheckOutcome::Undecided)
         };
         assert!(is_undecided(true) && !is_undecided(false));
     }

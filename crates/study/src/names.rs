@@ -63,8 +63,11 @@ impl Study {
                 ))
             } else {
                 claim(file, &base.side).and_then(|claim| {
-                    let mut figures = claim.parts.iter().flat_map(Part::rules);
-                    let wrong = figures.find_map(|rule| window::unknown(&rule.figure, base));
+                    let unknown = |part: &Part| {
+                        let mut rules = part.rules().into_iter();
+                        rules.find_map(|rule| window::unknown(&rule.figure, base))
+                    };
+                    let wrong = claim.parts.iter().find_map(unknown);
                     wrong.map_or(Ok(claim), |message| Err(Fault::of("rule", message)))
                 })
             };
