@@ -121,11 +121,7 @@ impl Trace {
 
     /// As [`Trace::read`], with the readings that `drop-repeats` and `on-change` leave out.
     fn read_whole(source: &TraceSource) -> Result<Self, TraceError> {
-        let builder = Builder {
-            takes_all: true,
-            ..Builder::default()
-        };
-        Trace::read_into(builder, source)
+        Trace::read_into(Builder::of_all(), source)
     }
 
     fn read_into(mut builder: Builder, source: &TraceSource) -> Result<Self, TraceError> {

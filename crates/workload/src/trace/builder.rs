@@ -85,6 +85,14 @@ pub(super) struct Builder {
 pub(super) const SHIFT: i64 = i64::MIN;
 
 impl Builder {
+    /// One that takes what `drop-repeats` and `on-change` leave out as well.
+    pub(super) fn of_all() -> Self {
+        Builder {
+            takes_all: true,
+            ..Builder::default()
+        }
+    }
+
     /// Adds a reading; the error says which limit it is beyond.
     pub(super) fn push(&mut self, raw: &Raw<'_>) -> Result<(), String> {
         if raw.size > MAX_SIZE {
