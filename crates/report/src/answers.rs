@@ -137,9 +137,10 @@ pub(crate) fn asked(results: &Results, workload: &WorkloadCells<'_>) -> (Vec<Str
         .any(|cell| defaulted(cell.trials[0], specs));
     // Settings that drop messages, and a study that allows losses, leave a trial valid that lost some.
     let mut trials = workload.cells.iter().flat_map(|cell| &cell.trials);
-    let losses = match trials.any(|t| t.verdict.status == Status::Valid && t.lost > 0) {
-        true => "nothing lost but where that is allowed",
-        false => "nothing lost",
+    let losses = if trials.any(|t| t.verdict.status == Status::Valid && t.lost > 0) {
+        "nothing lost but where that is allowed"
+    } else {
+        "nothing lost"
     };
     let others = [losses, "no growing queue"].map(str::to_owned);
     let others = others.into_iter().filter(|_| by_default);

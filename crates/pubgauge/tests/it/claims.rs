@@ -95,10 +95,8 @@ fn a_run_goes_on_with_claims_that_came_after_it() {
     let rules = |trial: &Value| trial["verdict"]["reasons"].as_array().cloned();
     let stolen = |reason: Value| reason["rule"] == "time-stolen";
     let mut trials = after["trials"].as_array().expect("trials").iter();
-    let outcome = match trials.any(|trial| rules(trial).into_iter().flatten().any(stolen)) {
-        true => "cannot-tell",
-        false => "holds",
-    };
+    let is_stolen = trials.any(|trial| rules(trial).into_iter().flatten().any(stolen));
+    let outcome = if is_stolen { "cannot-tell" } else { "holds" };
     assert_eq!(claims[0]["outcome"], outcome, "{claims:?}");
     place.is_clean();
 }

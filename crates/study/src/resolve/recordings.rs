@@ -85,10 +85,10 @@ fn days(file: &RecordingFile, clashes: &mut Clashes<'_>) -> Option<Days> {
 fn apart(ranges: Vec<Range<u64>>) -> Result<Vec<Range<u64>>, String> {
     let mut sorted: Vec<&Range<u64>> = ranges.iter().collect();
     sorted.sort_by_key(|range| range.start);
-    match sorted.windows(2).any(|two| two[1].start < two[0].end) {
-        true => Err("these ranges overlap; those of one name are taken together".to_owned()),
-        false => Ok(ranges),
+    if sorted.windows(2).any(|two| two[1].start < two[0].end) {
+        return Err("these ranges overlap; those of one name are taken together".to_owned());
     }
+    Ok(ranges)
 }
 
 /// Local time less UTC, ns.
