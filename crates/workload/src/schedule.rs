@@ -14,7 +14,7 @@ use std::sync::Arc;
 use crate::draws::Draws;
 use crate::model::{Arrivals, Flow, Sizes};
 pub use crate::model::{Replay, ReplayMode};
-use crate::trace::{Trace, TraceError};
+use crate::trace::TraceError;
 use crate::units::{BURST_SLOT, Nanos};
 use pace::{Pace, Point};
 use replay::Player;
@@ -288,7 +288,8 @@ impl Source {
                 if !(replay.speed > 0.0 && replay.speed.is_finite()) {
                     return Err(ScheduleError::Speed(replay.speed));
                 }
-                let trace = Trace::open(&replay.source)
+                let trace = replay
+                    .open()
                     .map_err(|error| ScheduleError::Trace(error.into()))?;
                 Source::Replay {
                     player: Player::new(trace, replay, shard.clone(), count as u32, seed).into(),

@@ -8,8 +8,8 @@ use pubgauge_driver::Reliability;
 
 use crate::common::*;
 
-/// A server that answers each connection with these bytes, and ends it.
-fn server(bytes: &'static [u8]) -> String {
+/// A server that answers each connection with these bytes, and ends it or says nothing more.
+fn server(bytes: &'static [u8], ends: bool) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     std::thread::spawn(move || {
@@ -20,7 +20,9 @@ fn server(bytes: &'static [u8]) -> String {
             let _ = stream.read(&mut [0; 1024]);
             let _ = stream.write_all(bytes);
             // What the client says yet is read: else its connection would be reset.
-            let _ = stream.shutdown(Shutdown::Write);
+            if ends {
+                let _ = stream.shutdown(Shutdown::Write);
+            }
             std::thread::spawn(move || stream.read_to_end(&mut Vec::new()));
         }
     });
@@ -46,7 +48,7 @@ fn each_wrong_answer_is_told_and_a_real_broker_beside_it_is_collected() {
         ),
         (ACCEPTS, "closed the connection"),
     ];
-    let urls: Vec<String> = cases.iter().map(|(bytes, _)| server(bytes)).collect();
+    let urls: Vec<String> = cases.iter().map(|(bytes, _)| server(bytes, true)).collect();
     let mut brokers = urls.clone();
     brokers.push(broker.url());
     let place = tempfile::tempdir().unwrap();
@@ -66,28 +68,14 @@ fn each_wrong_answer_is_told_and_a_real_broker_beside_it_is_collected() {
     all_is_well(&data);
 }
 
-/// A server that says these bytes to each connection, and nothing more; the connections stay.
-fn hanging(bytes: &'static [u8]) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let Ok(mut stream) = stream else {
-                return;
-            };
-            let _ = stream.read(&mut [0; 1024]);
-            let _ = stream.write_all(bytes);
-            std::thread::spawn(move || stream.read_to_end(&mut Vec::new()));
-        }
-    });
-    format!("mqtt://{address}")
-}
-
 #[test]
 fn a_broker_that_hangs_within_a_packet_is_missed_while_another_one_delivers() {
     let broker = Broker::start();
     // CONNACK, SUBACK, and the beginning of a PUBLISH.
-    let url = hanging(&[0x20, 3, 0, 0, 0, 0x90, 4, 0, 1, 0, 1, 0x30, 9, 0, 1, b't']);
+    let url = server(
+        &[0x20, 3, 0, 0, 0, 0x90, 4, 0, 1, 0, 1, 0x30, 9, 0, 1, b't'],
+        false,
+    );
     let place = tempfile::tempdir().unwrap();
     let data = place.path().join("data");
     let rest = "topics = [\"t/#\"]\n[session]\nkeep-alive = \"1s\"";
