@@ -26,8 +26,6 @@ pub struct Traits {
     pub back_pressure: bool,
     /// Accepted messages are later acknowledged ([`Events::acknowledged`]).
     pub acknowledges: bool,
-    /// The system promises that no accepted message is lost while connections stay up.
-    pub lossless: bool,
     /// The system may deliver a message more than once even while connections stay up.
     pub may_duplicate: bool,
     /// [`Fleet::publish`] may sleep until the system takes the message, where others answer [`Publish::Blocked`]:

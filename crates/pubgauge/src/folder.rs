@@ -303,6 +303,7 @@ impl Several {
             Several::Again { out, list } => all(list.studies.iter().map(|listed| {
                 let one = || {
                     let mut args = alone(args.selection.clone());
+                    listed.begun.on_systems(&args.selection.on)?;
                     // A study that has not begun starts from its recorded invocation.
                     if out.join(&listed.folder).join(store::RESULTS_FILE).exists() {
                         args.resume = Some(out.join(&listed.folder))

@@ -147,6 +147,25 @@ impl Invocation {
         }
     }
 
+    /// Checks that this command line names the systems that the run began with, or none.
+    ///
+    /// # Errors
+    /// If it names others.
+    pub fn on_systems(&self, given: &[String]) -> Result<(), Ending> {
+        if given.is_empty() || given == self.on {
+            return Ok(());
+        }
+        let was: Vec<String> = (self.on.iter())
+            .map(|on| format!("--on {}", quoted(Path::new(on))))
+            .collect();
+        Err(Ending::bad_input(if was.is_empty() {
+            "this run began without --on\n  hint: leave --on out".to_owned()
+        } else {
+            let was = was.join(" ");
+            format!("this run began with {was}\n  hint: leave --on out, or repeat {was}")
+        }))
+    }
+
     /// Checks that this command line says itself what is to run or to be read on this machine: the folder may be a
     /// stranger's. Returns in words where it says something else than the one that began the run.
     ///

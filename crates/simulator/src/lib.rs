@@ -83,7 +83,6 @@ impl Driver for SimulatedDriver {
             publishers_first: false,
             back_pressure: behaviour.capacity > 0,
             acknowledges: !settings.may_lose(),
-            lossless: behaviour.loss == 0.0 && behaviour.queue == 0,
             may_duplicate: behaviour.duplication > 0.0,
             publish_sleeps: behaviour.publish_sleep_ns > 0,
         }

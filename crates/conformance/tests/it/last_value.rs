@@ -67,7 +67,6 @@ impl Driver for Keeper {
             publishers_first: false,
             back_pressure: false,
             acknowledges: false,
-            lossless: true,
             may_duplicate: false,
             publish_sleeps: false,
         }

@@ -70,19 +70,10 @@ impl Driver for AmqpDriver {
     }
 
     fn traits(&self, settings: &Settings) -> Traits {
-        let reliable = !settings.may_lose();
-        let automatic = settings
-            .native(options::NAME, "acknowledge")
-            .is_some_and(|v| v == "automatic");
-        // Messages that expire, or are dropped from a full queue, are lost as the settings ask.
-        let limited = settings.lifespan_ms.is_some()
-            || settings.queue_limit.is_some()
-            || settings.conflate == Some(true);
         Traits {
             publishers_first: false,
             back_pressure: true,
-            acknowledges: reliable,
-            lossless: reliable && !automatic && !limited,
+            acknowledges: !settings.may_lose(),
             // A message is delivered again only on another connection.
             may_duplicate: false,
             publish_sleeps: false,

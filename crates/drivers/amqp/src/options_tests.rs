@@ -195,18 +195,7 @@ fn what_does_not_go_together_is_refused_with_advice() {
 fn promises_follow_the_settings() {
     let traits = |settings: &Settings| AmqpDriver.traits(settings);
     assert!(!traits(&Settings::default()).acknowledges);
-    assert!(!traits(&Settings::default()).lossless);
-    assert!(traits(&reliable()).acknowledges && traits(&reliable()).lossless);
-    let lossy = Settings {
-        reliability: Some(Reliability::AtLeastOnce),
-        ..native(&[("acknowledge", json!("automatic"))])
-    };
-    assert!(!traits(&lossy).lossless);
-    let limited = Settings {
-        queue_limit: Some(1),
-        ..reliable()
-    };
-    assert!(!traits(&limited).lossless);
+    assert!(traits(&reliable()).acknowledges);
 }
 
 #[test]

@@ -50,7 +50,6 @@ impl Options {
             publishers_first: false,
             back_pressure: keeps_all,
             acknowledges: false,
-            lossless: keeps_all,
             // See native.cyclonedds.max-samples.
             may_duplicate: self.native.max_samples.is_some(),
             publish_sleeps: true,

@@ -97,7 +97,7 @@ fn reliability_decides_history_and_traits() {
     for reliable in ["at-least-once", "exactly-once", "reliable"] {
         let o = options(json!({ "reliability": reliable }));
         assert_eq!((o.reliable, o.writer_depth, o.reader_depth), (true, 0, 0));
-        assert!(o.traits().lossless && o.traits().back_pressure);
+        assert!(o.traits().back_pressure);
     }
     for best_effort in ["at-most-once", "best-effort"] {
         let o = options(json!({ "reliability": best_effort }));
@@ -105,19 +105,19 @@ fn reliability_decides_history_and_traits() {
             (o.reliable, o.writer_depth, o.reader_depth),
             (false, 1, DEFAULT_DEPTH)
         );
-        assert!(!o.traits().lossless && !o.traits().back_pressure);
+        assert!(!o.traits().back_pressure);
     }
 }
 
 #[test]
-fn a_reliable_writer_that_may_drop_promises_nothing() {
+fn a_reliable_writer_that_may_drop_does_not_block() {
     for json in [
         json!({"on-full": "drop", "queue-limit": 7}),
         json!({"native": {"cyclonedds": {"history-depth": 7}}}),
     ] {
         let o = options(json);
         assert_eq!((o.reliable, o.writer_depth, o.reader_depth), (true, 7, 7));
-        assert!(!o.traits().lossless && !o.traits().back_pressure);
+        assert!(!o.traits().back_pressure);
     }
     let o = options(json!({"conflate": true}));
     assert_eq!((o.writer_depth, o.reader_depth), (1, 1));

@@ -128,7 +128,6 @@ impl Driver for Mixed {
             publishers_first: false,
             back_pressure: publishing.back_pressure,
             acknowledges: publishing.acknowledges,
-            lossless: publishing.lossless && subscribing.lossless,
             may_duplicate: publishing.may_duplicate || subscribing.may_duplicate,
             publish_sleeps: publishing.publish_sleeps,
         }
@@ -199,7 +198,7 @@ mod tests {
                 assert!(row.native.contains("Fast DDS)"), "{row:?}");
                 assert!(row.native.contains("Cyclone DDS)"), "{row:?}");
             }
-            assert!(mixed.traits(&settings).lossless);
+            assert!(mixed.traits(&settings).back_pressure);
         }
     }
 

@@ -52,10 +52,6 @@ impl Options {
             publishers_first: false,
             back_pressure: self.reliable && keeps_all && !self.drop_when_full,
             acknowledges: false,
-            lossless: self.reliable
-                && keeps_all
-                && self.reader_depth() == 0
-                && self.lifespan_ms.is_none(),
             may_duplicate: false,
             publish_sleeps: true,
         }

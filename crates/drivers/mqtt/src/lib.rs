@@ -65,13 +65,10 @@ impl Driver for MqttDriver {
     }
 
     fn traits(&self, settings: &Settings) -> Traits {
-        let reliable = !settings.may_lose();
         Traits {
             publishers_first: false,
             back_pressure: true,
-            acknowledges: reliable,
-            // At QoS 0 a server may drop what a slow subscriber does not take.
-            lossless: reliable,
+            acknowledges: !settings.may_lose(),
             // 3.1.1 leaves it to the server when it sends a QoS 1 message again (§4.4); MQTT 5
             // allows it only on a new connection.
             may_duplicate: settings.reliability == Some(Reliability::AtLeastOnce),

@@ -54,7 +54,6 @@ impl Driver for NatsDriver {
             // subscribers that do not keep up (max_pending).
             back_pressure: true,
             acknowledges: false,
-            lossless: false,
             may_duplicate: false,
             publish_sleeps: false,
         }

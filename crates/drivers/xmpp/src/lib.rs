@@ -87,7 +87,6 @@ impl Driver for XmppDriver {
             publishers_first: false,
             back_pressure: true,
             acknowledges: settings.pattern != Some(MessagingPattern::PointToPoint),
-            lossless: false,
             may_duplicate: false,
             publish_sleeps: false,
         }

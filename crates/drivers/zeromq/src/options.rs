@@ -69,7 +69,6 @@ impl Options {
             // back-pressure.
             back_pressure: blocks && self.send_hwm != 0 && self.receive_hwm != 0,
             acknowledges: false,
-            lossless: blocks,
             may_duplicate: false,
             publish_sleeps: false,
         }

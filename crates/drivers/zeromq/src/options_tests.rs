@@ -96,13 +96,12 @@ fn dropping_shows_in_the_traits() {
             .traits()
     };
     let block = traits(json!({}));
-    assert!(block.lossless && block.back_pressure && block.publishers_first);
+    assert!(block.back_pressure && block.publishers_first);
     for lossy in [json!({"on-full": "drop"}), json!({"conflate": true})] {
-        let traits = traits(lossy);
-        assert!(!traits.lossless && !traits.back_pressure);
+        assert!(!traits(lossy).back_pressure);
     }
     let unlimited = traits(json!({"queue-limit": 0}));
-    assert!(unlimited.lossless && !unlimited.back_pressure);
+    assert!(!unlimited.back_pressure);
 }
 
 #[test]

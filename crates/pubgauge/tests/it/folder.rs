@@ -296,6 +296,12 @@ fn ctrl_c_ends_the_whole_and_resume_goes_on_with_it() {
         .run(&["run", "--resume", "all", "--repeats", "3"])
         .exits(3)
         .says("as it was begun");
+    // Also for the studies that have not begun.
+    place
+        .run(&["run", "--resume", "all", "--on", "mqtt://127.0.0.1:1"])
+        .exits(3)
+        .says("began without --on");
+    assert_eq!(place.results("all/a"), before);
     let done = place.run(&["run", "--resume", "all"]);
     done.ran_to_its_end();
     let left = 12 - before["trials"].as_array().unwrap().len();

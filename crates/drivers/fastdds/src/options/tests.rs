@@ -125,24 +125,26 @@ fn writers_are_as_durable_as_the_preset_and_the_last_value_say() {
 }
 
 #[test]
-fn reliability_decides_loss_and_back_pressure() {
+fn reliability_and_histories_decide_back_pressure() {
     let traits = |json| resolved(json).0.traits();
     for word in ["reliable", "at-least-once", "exactly-once"] {
         let t = traits(json!({"reliability": word}));
         assert!(
-            t.lossless && t.back_pressure && !t.may_duplicate && !t.acknowledges,
+            t.back_pressure && !t.may_duplicate && !t.acknowledges,
             "{word}"
         );
     }
     for word in ["best-effort", "at-most-once"] {
         let t = traits(json!({"reliability": word}));
-        assert!(!t.lossless && !t.back_pressure, "{word}");
+        assert!(!t.back_pressure, "{word}");
     }
-    assert!(!traits(json!({"last-value": true})).lossless);
-    assert!(!traits(json!({"conflate": true})).lossless);
-    let drop = traits(json!({"on-full": "drop"}));
-    assert!(drop.lossless && !drop.back_pressure);
-    assert!(!traits(json!({"lifespan-ms": 5})).lossless);
+    for json in [
+        json!({"last-value": true}),
+        json!({"conflate": true}),
+        json!({"on-full": "drop"}),
+    ] {
+        assert!(!traits(json.clone()).back_pressure, "{json}");
+    }
 }
 
 #[test]
