@@ -4,7 +4,7 @@
 use crate::common;
 
 use common::*;
-use pubgauge_driver::{Change, Driver, Publish, Settings, Target};
+use pubgauge_driver::{Change, Publish, Settings, Target};
 use pubgauge_driver_zeromq::ZeromqDriver;
 use serde_json::json;
 
