@@ -34,6 +34,12 @@ pub enum Notice {
     },
     /// The broker has no session although there was one: what it kept is gone.
     SessionLost { broker: String },
+    /// The broker keeps sessions for less time than was asked for (5.0 §3.2.2.3.2).
+    ShorterSession {
+        broker: String,
+        granted_s: u32,
+        asked_s: u32,
+    },
     /// A connection failed.
     Failed {
         broker: String,
@@ -124,6 +130,7 @@ impl Notice {
             Notice::Failed { .. }
             | Notice::SubscriptionRefused { .. }
             | Notice::LowerQos { .. }
+            | Notice::ShorterSession { .. }
             | Notice::AddressGone { .. }
             | Notice::BrokerLeft { .. }
             | Notice::NameNotFound { .. }
@@ -180,6 +187,14 @@ impl fmt::Display for Notice {
             Notice::SessionLost { broker } => write!(
                 f,
                 "{broker}: the broker has lost the session: what came while the collector was away was not kept\n  hint: does the broker keep sessions on disk, and as long as session.expiry says?"
+            ),
+            Notice::ShorterSession {
+                broker,
+                granted_s,
+                asked_s,
+            } => write!(
+                f,
+                "{broker}: keeps a session for {granted_s} s, where session.expiry asks for {asked_s} s: what comes while the collector is away for longer is not kept\n  hint: raise the broker's own limit"
             ),
             Notice::Failed {
                 broker,

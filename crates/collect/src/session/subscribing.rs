@@ -33,6 +33,14 @@ impl Session {
         }
         self.had_session |= connack.session_present;
         self.was_present = connack.session_present;
+        let granted = (connack.properties).number(PropertyId::SessionExpiryInterval);
+        if let Some(granted_s) = granted.filter(|granted| *granted < taking.asked.expiry_s) {
+            taking.notices.push(Notice::ShorterSession {
+                broker: self.broker.clone(),
+                granted_s,
+                asked_s: taking.asked.expiry_s,
+            });
+        }
         if let Some(wanted) = connack.properties.number(PropertyId::ServerKeepAlive) {
             self.keep_alive_s = u16::try_from(wanted).unwrap_or(u16::MAX);
         }

@@ -150,6 +150,23 @@ fn a_message_of_qos_2_is_stored_once_and_acknowledged_on_the_connection_that_ask
     assert_eq!(bench.gather.take(0).messages, 1);
 }
 
+#[test]
+fn a_session_that_the_broker_shortens_is_told() {
+    for (granted_s, told) in [(59, true), (60, false), (61, false)] {
+        let mut bench = Rig::new(Version::V5);
+        bench.session.begin(&bench.asked, &mut bench.out).unwrap();
+        bench
+            .receive(&[0x20, 8, 0, 0, 5, 0x11, 0, 0, 0, granted_s])
+            .unwrap();
+        let notice = Notice::ShorterSession {
+            broker: "h:1".into(),
+            granted_s: granted_s.into(),
+            asked_s: 60,
+        };
+        assert_eq!(bench.notices.contains(&notice), told, "{granted_s} s");
+    }
+}
+
 /// A broker that was killed goes on from what it had saved, and gives identifiers again that were not released.
 #[test]
 fn another_message_under_an_identifier_that_was_not_released_is_stored() {

@@ -37,6 +37,9 @@ pub(crate) struct Options {
     pub durable: bool,
     /// Session Expiry Interval of MQTT 5; 0 is the protocol's default and not sent.
     pub session_expiry_s: u32,
+    /// Shortest Session Expiry Interval that a server may grant, in seconds: the one that the settings name; 0 where
+    /// they name none.
+    pub session_at_least_s: u32,
     pub retain: bool,
     pub message_expiry_s: Option<u32>,
     pub in_flight: u32,
@@ -65,6 +68,7 @@ impl Options {
             subscribe_qos: QoS::AtMostOnce,
             durable: false,
             session_expiry_s: 0,
+            session_at_least_s: 0,
             retain: settings.last_value.unwrap_or(false),
             message_expiry_s: None,
             in_flight: settings.in_flight.unwrap_or(DEFAULT_IN_FLIGHT),
@@ -153,6 +157,7 @@ impl Options {
         let v5 = self.version == Version::V5;
         if self.durable {
             self.session_expiry_s = s.session_expiry_s.unwrap_or(DEFAULT_SESSION_EXPIRY_S);
+            self.session_at_least_s = s.session_expiry_s.unwrap_or(0);
         }
         t.row(
             "session",
@@ -175,9 +180,9 @@ impl Options {
                 }
                 (None, false) => becomes("ends with the connection"),
                 (None, true) if !v5 => becomes("never, or as the server is configured"),
-                (_, true) => becomes(format!(
-                    "Session Expiry Interval {} s",
-                    self.session_expiry_s
+                (Some(expiry), true) => becomes(format!("Session Expiry Interval {expiry} s")),
+                (None, true) => becomes(format!(
+                    "Session Expiry Interval {DEFAULT_SESSION_EXPIRY_S} s, or as long as the server grants"
                 )),
             }
         });

@@ -192,11 +192,11 @@ fn accepted(
         }
         // What the server says holds in place of what was asked for (5.0 §3.2.2.3.2).
         let granted = number(PropertyId::SessionExpiryInterval);
-        let shorter = granted.filter(|granted| *granted < options.session_expiry_s);
+        let shorter = granted.filter(|granted| *granted < options.session_at_least_s);
         if let Some(granted) = shorter.filter(|_| options.durable && !mqtt.leaving) {
             return lacks(&format!(
                 "sessions of {} s (it grants {granted} s)",
-                options.session_expiry_s
+                options.session_at_least_s
             ));
         }
     }

@@ -15,8 +15,8 @@ use tungstenite::{Message, WebSocket};
 /// Height of one piece of a picture in CSS pixels.
 const PIECE: f64 = 1800.0;
 
-/// How long a browser on a busy machine may take for one step.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Only against hanging. Checks of the largest page take seconds alone, and a minute beside everything else.
+const PATIENCE: Duration = Duration::from_secs(600);
 
 pub struct Browser {
     child: Child,
