@@ -504,7 +504,14 @@ pub fn adds_up(trial: &Value) {
 pub fn crowded(trial: &Value) -> bool {
     let load = |field: &str| trial["worker_load"][field].as_f64().unwrap_or(0.0);
     let waited = load("publishers_waiting").max(load("subscribers_waiting"));
-    load("machine_stalled") >= 0.01 || waited >= 0.1
+    load("machine_stalled") >= 0.01 || waited >= 0.1 || stolen(trial)
+}
+
+/// Whether a hypervisor gave processor time of this machine to others during a trial.
+pub fn stolen(trial: &Value) -> bool {
+    trial["worker_load"]["machine_stolen"]
+        .as_f64()
+        .is_some_and(|share| share >= 0.01)
 }
 
 /// A trial on a machine that is not: tried again until it is, five times at most.

@@ -480,6 +480,24 @@ fn two_runs_at_once_do_not_count_each_other() {
 #[test]
 fn what_other_programs_take_is_told() {
     let _alone = alone();
+    // What a hypervisor takes from the threads counts as theirs, and not as others' work.
+    let mut tries = std::iter::repeat_with(beside_threads_that_compute).take(5);
+    let (trial, took) = tries
+        .find(|(trial, _)| !stolen(trial))
+        .expect("a machine of its own");
+    let others = trial["worker_load"]["machine_others"].as_f64().unwrap();
+    let client = trial["client_cpu_s"]["publishers"].as_f64().unwrap();
+    let most = std::thread::available_parallelism().unwrap().get() as f64 - client / 5.0;
+    assert!(took > 0.2, "{took}");
+    assert!(
+        (took - 0.1..=most + 0.1).contains(&others),
+        "{others}, {took}: {}",
+        brief(&trial)
+    );
+}
+
+/// A trial beside these threads, and the processors that this program used meanwhile.
+fn beside_threads_that_compute() -> (Value, f64) {
     let place = Place::new();
     let text = study(
         "rate = \"500/s\"",
@@ -507,15 +525,7 @@ fn what_other_programs_take_is_told() {
     });
     // What they take may make sends late, which makes the client the limit.
     done.ran_to_its_end();
-    let trial = place.trial("run");
-    let others = trial["worker_load"]["machine_others"].as_f64().unwrap();
-    let client = trial["client_cpu_s"]["publishers"].as_f64().unwrap();
-    let most = std::thread::available_parallelism().unwrap().get() as f64 - client / 5.0;
-    assert!(took > 0.2, "{took}");
-    assert!(
-        (took - 0.1..=most + 0.1).contains(&others),
-        "{others}, {took}"
-    );
+    (place.trial("run"), took)
 }
 
 /// Processor time of this process since it began.
