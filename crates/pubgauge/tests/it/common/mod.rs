@@ -515,10 +515,16 @@ pub fn stolen(trial: &Value) -> bool {
 }
 
 /// A trial on a machine that is not: tried again until it is, five times at most.
-pub fn calm(mut trial: impl FnMut() -> Value) -> Value {
-    let mut tries = std::iter::repeat_with(&mut trial).take(5);
-    let calm = tries.find(|trial| !crowded(trial));
-    calm.expect("this machine is too busy for this test")
+pub fn calm(trial: impl FnMut() -> Value) -> Value {
+    tried_until(trial, |trial| !crowded(trial))
+}
+
+/// What is measured on a machine that fits: tried again until it does, five times at most.
+pub fn tried_until<T>(measure: impl FnMut() -> T, fits: impl Fn(&T) -> bool) -> T {
+    let mut tries = std::iter::repeat_with(measure).take(5);
+    tries
+        .find(fits)
+        .expect("this machine is too busy for this test")
 }
 
 /// The figures of a trial without its long lists, for messages.
