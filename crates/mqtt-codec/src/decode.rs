@@ -268,7 +268,7 @@ fn properties<'a>(
 
 fn reason(reader: &mut Reader<'_>, packet_type: PacketType) -> Result<ReasonCode, DecodeError> {
     let code = ReasonCode(reader.u8()?);
-    if !code.is_valid_in(packet_type) {
+    if !code.is_valid_in(packet_type) && !code.rejects_in(packet_type) {
         return Err(DecodeError::protocol(
             "a reason code that does not belong in this packet",
             SECTION_REASON,

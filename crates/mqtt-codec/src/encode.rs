@@ -182,7 +182,7 @@ fn write_reason(
             Err(EncodeError::OnlyInV5("a reason code or property"))
         };
     }
-    if !reason.is_valid_in(packet_type) {
+    if !reason.is_valid_in(packet_type) && !reason.rejects_in(packet_type) {
         return Err(EncodeError::Reason(reason, packet_type.name()));
     }
     if properties.is_empty() && reason == ReasonCode::SUCCESS {

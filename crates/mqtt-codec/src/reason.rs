@@ -90,6 +90,13 @@ impl ReasonCode {
     pub fn is_error(self) -> bool {
         self.0 >= 0x80
     }
+
+    /// Whether it ends the delivery of a message when it comes in a packet of this type, be it a code that the
+    /// specification gives to other packets: from 0x80 on the answer is no (5.0 §4.3.2, §4.3.3), whatever the reason.
+    pub fn rejects_in(self, packet: PacketType) -> bool {
+        use PacketType::{PubAck, PubComp, PubRec};
+        self.is_error() && matches!(packet, PubAck | PubRec | PubComp)
+    }
 }
 
 impl fmt::Display for ReasonCode {
@@ -122,6 +129,21 @@ mod tests {
         assert!(ReasonCode::DISCONNECT_WITH_WILL.is_valid_in(PacketType::Disconnect));
         assert!(!ReasonCode(0x03).is_valid_in(PacketType::SubAck));
         assert!(!ReasonCode::SUCCESS.is_valid_in(PacketType::Publish));
+    }
+
+    #[test]
+    fn every_error_rejects_a_message() {
+        for packet in [PacketType::PubAck, PacketType::PubRec, PacketType::PubComp] {
+            for code in 0..=u8::MAX {
+                assert_eq!(
+                    ReasonCode(code).rejects_in(packet),
+                    code >= 0x80,
+                    "{code:#x}"
+                );
+            }
+        }
+        assert!(!ReasonCode::PACKET_TOO_LARGE.rejects_in(PacketType::PubRel));
+        assert!(!ReasonCode::PACKET_TOO_LARGE.rejects_in(PacketType::SubAck));
     }
 
     #[test]

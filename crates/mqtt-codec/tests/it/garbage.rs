@@ -158,7 +158,7 @@ fn each_broken_rule_is_named() {
             "§3.3.2.3.4",
         ),
         (V5, vec![0x30, 6, 0, 1, b'a', 2, 1, 2], "0 or 1", "§2.2.2.2"),
-        (V5, vec![0x40, 3, 0, 1, 0x92], "reason code", "§2.4"),
+        (V5, vec![0x40, 3, 0, 1, 0x11], "reason code", "§2.4"),
         (V311, vec![0x40, 3, 0, 1, 0], "goes on after", "§2.2.3"),
         (V311, vec![0x90, 3, 0, 1, 3], "reason code", "§3.9.3"),
         (V5, vec![0x90, 3, 0, 1, 0], "without a code", "§3.9.3"),

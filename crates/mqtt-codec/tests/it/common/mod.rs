@@ -244,7 +244,9 @@ fn codes(version: Version, kind: PacketType) -> Vec<u8> {
             (Version::V311, PacketType::SubAck) => matches!(code, 0..=2 | 0x80),
             (Version::V311, _) => *code == 0,
             (Version::V5, kind) => {
-                ReasonCode(*code).is_valid_in(kind) || !carries_code(kind) && *code == 0
+                let reason = ReasonCode(*code);
+                let valid = reason.is_valid_in(kind) || reason.rejects_in(kind);
+                valid || !carries_code(kind) && *code == 0
             }
         })
         .collect()
