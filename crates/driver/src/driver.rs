@@ -70,6 +70,12 @@ pub trait Driver: Send + Sync {
     /// How the system behaves under `settings`, as far as the engine must know.
     fn traits(&self, settings: &Settings) -> Traits;
 
+    /// The protocol's own words for the code with which it rejected a message
+    /// ([`crate::seam::Acknowledgement::Rejected`]).
+    fn rejection(&self, code: u16) -> String {
+        format!("code {code}")
+    }
+
     /// Whether clients of a system like `target` can have `subscription` under `settings`, as far as
     /// that can be said before anything is started; pure, like [`Driver::resolve`]. The default: yes.
     ///

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::address::Scheme;
 use crate::clock::{Clock, Nanos};
+use crate::grant::Grant;
 use crate::payload::Payload;
 use crate::resource::{Attempt, Resource};
 use crate::settings::{Mapping, Settings};
@@ -494,6 +495,12 @@ pub trait Fleet {
     /// they would leave on the system (last values, durable sessions, queues) is removed, as far
     /// as the system lets them.
     fn close(&mut self, until: Nanos);
+
+    /// Limits of the clients that have connected so far, where the driver has some: the window of publishers whose messages
+    /// are acknowledged ([`Grant::WINDOW`]), and what the system granted in place of what was asked for.
+    fn grants(&self) -> Vec<Grant> {
+        Vec::new()
+    }
 
     /// Messages that [`Fleet::close`] published itself, to remove others: the system counts them.
     fn parting_messages(&self) -> u64 {

@@ -16,7 +16,7 @@ use crate::histograms::Times;
 use crate::ledger::{Account, Ledger};
 use crate::live::LiveCounters;
 use crate::parts::{self, FlowParts, Parts};
-use crate::recording::{FlowRecording, MemberRecording, Recording, Traffic};
+use crate::recording::{FlowRecording, MemberRecording, Recording, Rejections, Traffic};
 use crate::reports::Outbox;
 use crate::series::{Cuts, Passed, Totals};
 use crate::times::Measure;
@@ -127,6 +127,8 @@ pub struct Receiving {
     pub replies: Vec<Reply>,
     /// Streams whose answer came since it was last taken.
     pub answered: Vec<(u32, Nanos)>,
+    /// Shortest time to the acknowledgement of a message that is not measured, ns; the largest number without one.
+    fastest_acknowledgement: Nanos,
     /// Foreign deliveries.
     pub foreign: u64,
     /// Last values.
@@ -175,9 +177,20 @@ struct FlowIn {
     rejected_deliveries: u64,
     /// Deliveries that warm-up messages were expected to cause in vain.
     warm_up_rejected_deliveries: u64,
+    /// Rejected measured messages by code.
+    rejections: Vec<(u16, u64)>,
 }
 
 impl FlowIn {
+    /// Notes a rejection by its code; a system uses few.
+    #[cold]
+    fn note_rejection(&mut self, code: u16) {
+        match self.rejections.iter_mut().find(|(known, _)| *known == code) {
+            Some((_, messages)) => *messages += 1,
+            None => self.rejections.push((code, 1)),
+        }
+    }
+
     fn totals(&self) -> Totals {
         let c = &self.counts;
         let (unique, delivered) = (
@@ -319,6 +332,7 @@ impl Receiving {
             changes: Vec::new(),
             replies: Vec::new(),
             answered: Vec::new(),
+            fastest_acknowledgement: Nanos::MAX,
             foreign: 0,
             retained: 0,
             redelivered: 0,
@@ -420,6 +434,25 @@ impl Receiving {
                 }
             }
         }
+    }
+
+    /// Shortest time from sending to the acknowledgement of a message that is not measured, ns.
+    pub fn fastest_acknowledgement(&self) -> Option<Nanos> {
+        Some(self.fastest_acknowledgement).filter(|ns| *ns != Nanos::MAX)
+    }
+
+    /// Measured messages that the system rejected, by flow and code.
+    pub fn rejections(&self) -> Vec<Rejections> {
+        let flows = (0..).zip(&self.flows);
+        let of_flow = |(flow, state): (u32, &FlowIn)| {
+            let all = state.rejections.clone().into_iter();
+            all.map(move |(code, messages)| Rejections {
+                flow,
+                code,
+                messages,
+            })
+        };
+        flows.flat_map(of_flow).collect()
     }
 
     /// Whether any client of this worker subscribes.

@@ -147,6 +147,13 @@ impl TrialRecord {
         sum
     }
 
+    /// Accepted measured messages of a flow that the system had neither acknowledged nor rejected when its clients closed.
+    /// What was cut off with a connection is not among them.
+    pub fn unacknowledged(&self, flow: usize) -> u64 {
+        let unsettled = self.recordings.iter().map(|r| r.unsettled).sum();
+        self.flows[flow].unacknowledged.min(unsettled)
+    }
+
     /// One measure over all flows.
     pub fn all_times(&self, measure: Measure) -> Histogram<u64> {
         let mut all = histogram();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use pubgauge_driver::{Nanos, Resource, WireBytes};
+use pubgauge_driver::{Grant, Nanos, Resource, WireBytes};
 use serde::{Deserialize, Serialize};
 
 use crate::assignment::Role;
@@ -72,6 +72,12 @@ pub struct Recording {
     pub remade: u64,
     /// Accepted messages not settled when the fleet was closed.
     pub unsettled: u64,
+    /// Measured messages that the system rejected, by flow and code.
+    pub rejections: Vec<Rejections>,
+    /// Limits that held for the fleet's clients.
+    pub grants: Vec<Grant>,
+    /// Shortest time from sending to the acknowledgement of a message that is not measured, warm-up and sentinels, ns.
+    pub fastest_acknowledgement: Option<Nanos>,
     /// What the client itself ran out of.
     pub exhausted: BTreeSet<Resource>,
     /// What went wrong, in order, at most [`Recording::MOST_ERRORS`].
@@ -83,10 +89,23 @@ pub struct Recording {
 impl Recording {
     /// Errors kept in words.
     pub const MOST_ERRORS: usize = 50;
+    /// Limits that are granted.
+    pub const MOST_GRANTS: usize = 16;
     /// Gaps that are kept.
     pub const MOST_GAPS: usize = 16;
     /// Outages that are kept: a fleet has as many as publishers when its broker ends.
     pub const MOST_OUTAGES: usize = 256;
+}
+
+/// Measured messages of a flow that the system rejected with the same code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rejections {
+    /// The flow, as an index into the workload's.
+    pub flow: u32,
+    /// The protocol's code.
+    pub code: u16,
+    /// How many.
+    pub messages: u64,
 }
 
 /// A time in which measured messages fell due to a publisher that was not connected.

@@ -506,6 +506,7 @@ impl Worker {
         }
         let closed_at = self.context.clock.now();
         let unsettled = self.fleet.unsettled();
+        let grants = self.fleet.grants();
         let wire = self.fleet.wire_bytes();
         self.tell_counters(closed_at);
         self.fleet.close(until);
@@ -522,6 +523,7 @@ impl Worker {
         add_each(&mut bursts, &arrived, |sum, part| {
             add_all(sum, part, BurstRecording::add);
         });
+        let rejections = self.receiving.rejections();
         let received = self.receiving.finish(&mut flows);
         add_each(&mut series, &received, |sum, part| add_up(sum, part));
         let members = self.receiving.finish_shares();
@@ -552,6 +554,9 @@ impl Worker {
             lost: self.lost,
             remade: self.remade,
             unsettled,
+            rejections,
+            grants,
+            fastest_acknowledgement: self.receiving.fastest_acknowledgement(),
             exhausted: std::mem::take(&mut self.exhausted),
             errors: std::mem::take(&mut self.errors),
             more_errors: self.more_errors,

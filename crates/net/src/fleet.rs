@@ -25,7 +25,7 @@ mod write;
 use std::borrow::Cow;
 
 use pubgauge_driver::{
-    Change, ClientId, ClientSpec, DriverError, Events, Failure, FleetConfig, Nanos, Payload,
+    Change, ClientId, ClientSpec, DriverError, Events, Failure, FleetConfig, Grant, Nanos, Payload,
     Refusal, Subscription, TopicId,
 };
 
@@ -211,6 +211,11 @@ pub trait Protocol: Sized {
     /// Ends all clients by `until`, and removes what they would leave on the server.
     fn close(fleet: &mut TcpFleet<Self>, until: Nanos) {
         fleet.leave(until);
+    }
+
+    /// Limits of the clients that have connected, as of [`pubgauge_driver::Fleet::grants`].
+    fn grants(&self) -> Vec<Grant> {
+        Vec::new()
     }
 
     /// Messages that [`Protocol::close`] published itself, to remove others.

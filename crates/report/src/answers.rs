@@ -8,7 +8,7 @@ use pubgauge_quantities::stats::mean;
 use pubgauge_results::criterion::{Comparator, CriterionSpec, bearing, by_default};
 use pubgauge_results::figure::{Unit, figure};
 use pubgauge_results::verdict::failed;
-use pubgauge_results::{Results, Status, Trial};
+use pubgauge_results::{PublisherWindow, Reason, Results, Rule, Status, Trial};
 use serde::Serialize;
 
 pub use crate::carries::Carries;
@@ -257,7 +257,14 @@ fn row(cell: &Cell<'_>, specs: &[CriterionSpec]) -> RowAnswer {
             (decisive.figure.clone(), words, decisive.reason.clone())
         }
         None => match &carried {
-            Some(carried) => (carried.short(), carried.to_string(), None),
+            Some(carried) => match full_window(cell) {
+                Some((window, reason)) if carried.bound == Bound::SettingBound => (
+                    carried.short(),
+                    format!("{} ({window})", carried.short()),
+                    Some(reason.text.clone()),
+                ),
+                _ => (carried.short(), carried.to_string(), None),
+            },
             None => {
                 let verdict = &cell.typical().verdict;
                 let word = verdict.status.word().to_owned();
@@ -288,6 +295,15 @@ fn row(cell: &Cell<'_>, specs: &[CriterionSpec]) -> RowAnswer {
         }),
         cpu_us_per_msg: mean(cell.valid().filter_map(cost)),
     }
+}
+
+/// The window that held publishers back in the first repeat that it did, with the reason.
+fn full_window<'a>(cell: &Cell<'a>) -> Option<(&'a PublisherWindow, &'a Reason)> {
+    let mut trials = cell.trials.iter();
+    trials.find_map(|trial| {
+        let reason = trial.verdict.reason(Rule::WindowFull)?;
+        Some((trial.publisher_window.as_ref()?, reason))
+    })
 }
 
 /// The outcomes of all criteria for a trial.
@@ -321,9 +337,11 @@ fn of_trial(trial: &Trial, specs: &[CriterionSpec]) -> Vec<Said> {
                 used: 0.0,
                 ..by_verdict(Some(true))
             },
-            Status::HostBound | Status::TooShort | Status::Unsteady | Status::ClientBound => {
-                by_verdict(None)
-            }
+            Status::HostBound
+            | Status::SettingBound
+            | Status::TooShort
+            | Status::Unsteady
+            | Status::ClientBound => by_verdict(None),
             Status::Broken if !failed(trial) => by_verdict(None),
             _ => by_verdict(Some(false)),
         });

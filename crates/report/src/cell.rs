@@ -91,7 +91,9 @@ impl<'a> Cell<'a> {
     pub fn quotes_latency(&self) -> bool {
         match self.status() {
             Status::Valid => true,
-            Status::HostBound | Status::ClientBound | Status::Overloaded => false,
+            Status::HostBound | Status::SettingBound | Status::ClientBound | Status::Overloaded => {
+                false
+            }
             _ => !self.flat_out(),
         }
     }

@@ -20,6 +20,9 @@ pub fn verdict(status: Status) -> &'static str {
         Status::HostBound => {
             "A client host of the given size was at the end of it: a rate is that of such a host, latencies are not quoted."
         }
+        Status::SettingBound => {
+            "A window of the settings held publishers back while the system had room: a rate is a lower bound, latencies are not quoted."
+        }
         Status::ClientBound => {
             "The measuring client, or the machine it shares with the system, was the limit: a rate is a lower bound, latencies are not quoted."
         }

@@ -109,7 +109,7 @@ impl Contest {
 
     /// The same in a few words: `2.36 M/s or more`.
     pub fn show_bound_briefly(self, estimate: &MeanInterval, bound: Bound) -> String {
-        let more = if bound == Bound::AtLeast {
+        let more = if matches!(bound, Bound::AtLeast | Bound::SettingBound) {
             " or more"
         } else {
             ""
@@ -128,6 +128,8 @@ pub enum Bound {
     HostBound,
     /// This much or more: the client was the limit.
     AtLeast,
+    /// This much or more: a window of the settings was the limit.
+    SettingBound,
     /// The rate under a load that was more than the system could carry.
     UnderOverload,
 }
@@ -135,9 +137,10 @@ pub enum Bound {
 impl Bound {
     /// With the verdict of each, in order of preference. A client-bound repeat beside an overloaded
     /// one leaves the bound open, so that no system is called slower by mistake.
-    pub(crate) const ALL: [(Status, Bound); 4] = [
+    pub(crate) const ALL: [(Status, Bound); 5] = [
         (Status::Valid, Bound::Exact),
         (Status::HostBound, Bound::HostBound),
+        (Status::SettingBound, Bound::SettingBound),
         (Status::ClientBound, Bound::AtLeast),
         (Status::Overloaded, Bound::UnderOverload),
     ];
@@ -148,6 +151,7 @@ impl Bound {
             Bound::Exact => "",
             Bound::HostBound => " (host-bound)",
             Bound::AtLeast => " or more (client-bound)",
+            Bound::SettingBound => " or more (setting-bound)",
             Bound::UnderOverload => " under overload",
         }
     }

@@ -3,7 +3,7 @@
 use pubgauge_quantities::shown;
 use pubgauge_quantities::stats::mean;
 use pubgauge_results::search::{
-    Axis, GaveWay, LimitedBy, Purpose, Search, SearchTrial, StepOutcome,
+    Axis, GaveWay, LimitedBy, NoteOf, Purpose, Search, SearchTrial, StepOutcome,
 };
 use pubgauge_results::{Results, System, Trial};
 
@@ -214,6 +214,9 @@ impl<'a> Sought<'a> {
         let search = self.search;
         let bound = match search.bound {
             LimitedBy::System => "",
+            LimitedBy::Client if search.notes.iter().any(|note| note.of == NoteOf::Window) => {
+                " (window)"
+            }
             LimitedBy::Client => " (client)",
             LimitedBy::Budget => " (budget)",
         };

@@ -255,6 +255,7 @@ fn short(status: Status) -> &'static str {
     match status {
         Status::TooShort => "short",
         Status::HostBound => "host",
+        Status::SettingBound => "setting",
         Status::ClientBound => "client",
         Status::Overloaded => "overload",
         other => other.word(),

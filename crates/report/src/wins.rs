@@ -122,7 +122,7 @@ pub fn answer(cells: &[&Cell<'_>], contest: Contest) -> ContestResult {
             None => apart.is_nan() || apart <= SINGLE_TIE,
         };
         // A cell further back with a wide interval ties too, whatever is between.
-        if at == 0 || equal || place.bound == Bound::AtLeast {
+        if at == 0 || equal || matches!(place.bound, Bound::AtLeast | Bound::SettingBound) {
             answer.winners.push(place);
         } else if answer.runner_up.is_none() {
             answer.runner_up = Some(place);
@@ -147,7 +147,7 @@ impl ContestResult {
         };
         let [low, mid, high] = [low, mid, high].map(shown::digits);
         Some(match self.winners[0].bound {
-            Bound::AtLeast => format!("{low} times apart at least"),
+            Bound::AtLeast | Bound::SettingBound => format!("{low} times apart at least"),
             _ => format!("{mid} times apart ({low} to {high})"),
         })
     }

@@ -163,7 +163,7 @@ pub fn bearing(trial: &Trial, criterion: &CriterionSpec) -> Bearing {
         (_, Ok(value)) if asked.of_any_trial => compared(value),
         (Status::Overloaded | Status::Lossy, _) if demands => beside_verdict(Some(false)),
         (Status::HostBound, Ok(value)) if asked.unit == Unit::PerSecond => compared(value),
-        (Status::ClientBound, Ok(value)) if lower && asked.unit == Unit::PerSecond => {
+        (Status::SettingBound | Status::ClientBound, Ok(value)) if lower && asked.unit == Unit::PerSecond => {
             said(holds(value).then_some(true), Told::AtLeast(value))
         }
         _ => beside_verdict(None),

@@ -1,5 +1,6 @@
 //! `results.json`: the names that other tools read. Names of measured values contain the unit.
 
+mod acknowledgement;
 mod parts;
 mod reason;
 mod trial;
@@ -18,6 +19,7 @@ pub use crate::distribution::Distribution;
 use crate::recording::RecordingInfo;
 use crate::search::{NotMeasured, Search};
 use crate::traffic::NetworkInfo;
+pub use acknowledgement::*;
 pub use parts::*;
 pub use reason::*;
 pub use trial::*;

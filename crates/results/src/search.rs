@@ -54,6 +54,8 @@ pub enum NoteOf {
     OthersBusy,
     /// The client was the bottleneck beyond the limit.
     Client,
+    /// A window of the settings held the publishers back beyond the limit.
+    Window,
     /// The host of the run cannot offer more.
     HostFull,
     /// The largest load that is tried was carried.
@@ -92,6 +94,7 @@ impl NoteOf {
         Some(match self {
             NoteOf::OthersBusy => "other programs kept the machine busy",
             NoteOf::Client => "the client was the bottleneck",
+            NoteOf::Window => "a window of the settings held the publishers back",
             NoteOf::HostFull => "this host cannot offer more",
             NoteOf::LargestCarried => "the largest load that is tried was not too much",
             NoteOf::BurstsLate => "larger bursts arrive late",

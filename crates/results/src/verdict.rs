@@ -3,7 +3,7 @@
 //!
 //! [`judge`] is pure: the same trial always gets the same verdict, and a stored trial can be
 //! judged again. Every rule that applies leaves a reason with the figures that decided it; the
-//! status is the worst of them in the order of [`Status`]: valid, host-bound, too short, unsteady,
+//! status is the worst of them in the order of [`Status`]: valid, host-bound, setting-bound, too short, unsteady,
 //! client-bound, overloaded, lossy, broken. `docs/verdicts.md` explains the rules.
 //!
 //! The steady-state rule is that of ScalAgent, *Benchmark of MQTT servers* (2015), section 4:
@@ -14,9 +14,12 @@ use pubgauge_driver::{OnFull, Reliability, Settings};
 use pubgauge_quantities::shown;
 
 pub use crate::model::Circumstances;
-use crate::model::{FlowFigures, Questions, Reason, SeriesRecord, Status, Trial, Verdict};
+use crate::model::{
+    FlowFigures, Questions, Reason, Rejection, SeriesRecord, Status, Trial, Verdict,
+};
 use crate::network::{FULL, full_link};
 
+mod acknowledgements;
 mod broken;
 mod carried;
 mod client;
@@ -27,10 +30,12 @@ mod series;
 #[cfg(test)]
 mod tests;
 pub mod thresholds;
+mod window;
 
 use crate::model::Rule;
 use carried::Carried;
 use findings::Findings;
+use window::WindowFull;
 
 /// Judges a trial by its figures and its circumstances. The verdict that it has already is ignored.
 pub fn judge(trial: &Trial) -> Verdict {
@@ -61,9 +66,18 @@ fn findings(trial: &Trial) -> Findings {
             Carried::All | Carried::Unknown { .. } => None,
         };
         lossy(trial, &client, &mut findings);
-        overloaded(trial, &client, growth, &mut findings);
-        too_short(&client, &carried, &mut findings);
-        unsteady(trial, &client, &mut findings);
+        acknowledgements::judge(trial, &mut findings);
+        // What a window held back says nothing about the system: neither a queue before it, nor its latency.
+        let unsent = Judged::all(trial).iter().any(Judged::is_left_unsent);
+        let held_back = trial.workload.flat_out || unsent || !matches!(carried, Carried::All);
+        let window = WindowFull::of(trial, &client).filter(|_| held_back);
+        let growth = growth.filter(|_| window.is_none());
+        overloaded(trial, &client, growth, window.is_some(), &mut findings);
+        match &window {
+            Some(window) => findings.add(Status::SettingBound, window.reason(trial)),
+            None => too_short(&client, &carried, &mut findings),
+        }
+        unsteady(trial, &client, window.is_some(), &mut findings);
         client.judge(trial, growth, &mut findings);
         others(trial, &mut findings);
         link(trial, &mut findings);
@@ -85,11 +99,15 @@ struct Judged<'a> {
     /// Its bursts wait for one another: the end of the measurement may cut one off.
     bursts_wait: bool,
     offered: u64,
+    published: u64,
     refused: u64,
+    rejections: &'a [Rejection],
+    unacknowledged: u64,
     not_connected: u64,
     not_sent: u64,
     not_tried: u64,
     expected: u64,
+    under_way: u64,
     lost: u64,
     duplicated: u64,
     questions: Option<Questions>,
@@ -106,11 +124,15 @@ impl Judged<'_> {
                 flat_out: trial.workload.flat_out,
                 bursts_wait: trial.flows.iter().any(bursts_wait),
                 offered: trial.offered,
+                published: trial.published,
                 refused: trial.refused,
+                rejections: &trial.rejections,
+                unacknowledged: trial.unacknowledged,
                 not_connected: trial.not_connected,
                 not_sent: trial.not_sent,
                 not_tried: trial.not_tried,
                 expected: trial.expected,
+                under_way: trial.under_way,
                 lost: trial.lost,
                 duplicated: trial.duplicated,
                 questions: trial.questions,
@@ -123,11 +145,15 @@ impl Judged<'_> {
             flat_out: f.flat_out,
             bursts_wait: bursts_wait(f),
             offered: f.offered,
+            published: f.published,
             refused: f.refused,
+            rejections: &f.rejections,
+            unacknowledged: f.unacknowledged,
             not_connected: f.not_connected,
             not_sent: f.not_sent,
             not_tried: f.not_tried,
             expected: f.expected,
+            under_way: f.under_way,
             lost: f.lost,
             duplicated: f.duplicated,
             questions: f.questions,
@@ -221,6 +247,7 @@ fn overloaded(
     trial: &Trial,
     client: &client::Load,
     growth: Option<&growth::Growth>,
+    window_full: bool,
     findings: &mut Findings,
 ) {
     // A subscriber that cannot keep up makes a backlog of its own; that says nothing about the
@@ -256,21 +283,8 @@ fn overloaded(
         findings.add(Status::Overloaded, reason);
     }
     for part in parts {
-        if part.is_left_unsent() {
+        if part.is_left_unsent() && !window_full {
             unsent(trial, &part, client, findings);
-        }
-        if part.share(part.refused) > thresholds::UNSENT_SHARE && !part.losses_allowed(trial) {
-            let (of, refused, offered) = (&part.of, part.refused, part.offered);
-            let text = format!(
-                "{of}{refused} of {offered} messages were refused ({})",
-                percent(refused, offered)
-            );
-            let reason = Reason::new(Rule::Refused, text).limited(
-                "refused_share",
-                part.share(refused),
-                thresholds::UNSENT_SHARE,
-            );
-            findings.add(Status::Overloaded, reason);
         }
     }
 }
@@ -333,7 +347,7 @@ fn unsent(trial: &Trial, part: &Judged<'_>, client: &client::Load, findings: &mu
     findings.add(status, reason);
 }
 
-fn unsteady(trial: &Trial, client: &client::Load, findings: &mut Findings) {
+fn unsteady(trial: &Trial, client: &client::Load, window_full: bool, findings: &mut Findings) {
     if client.stalled.is_none()
         && let Some(reason) = silent(trial)
     {
@@ -346,6 +360,7 @@ fn unsteady(trial: &Trial, client: &client::Load, findings: &mut Findings) {
         findings.add(Status::Unsteady, reason);
     }
     if !trial.workload.flat_out
+        && !window_full
         && let Some(reason) = series::latency_unsteady(trial)
     {
         findings.add(Status::Unsteady, reason);

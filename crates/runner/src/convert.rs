@@ -1,6 +1,8 @@
 //! Converts the engine's record and the observations beside it to one trial of `results.json`.
 
-use pubgauge_driver::Nanos;
+use std::sync::Arc;
+
+use pubgauge_driver::{Driver, Nanos};
 use pubgauge_engine::assignment::Role;
 use pubgauge_engine::conductor::{DrainEnd, TrialEnd, TrialRecord};
 use pubgauge_engine::recording::{FlowRecording, Recording, Usage};
@@ -20,12 +22,14 @@ use crate::hosts::Clocks;
 use crate::job::{ResolvedSettings, TrialRequest};
 use crate::observe::Observed;
 use crate::on_request::CountedOnRequest;
-use crate::{bursts, groups, series, windows};
+use crate::{answers, bursts, groups, series, windows};
 
 const SECOND: f64 = 1e9;
 
 /// What is known of a trial beside the engine's record, once it is over.
 pub struct Beside {
+    /// Names the system's rejections; absent where the trial did not begin.
+    pub driver: Option<Arc<dyn Driver>>,
     /// RFC 3339.
     pub started: String,
     /// From the end of the trial before to the end of this one, s.
@@ -52,6 +56,7 @@ impl Beside {
     /// Nothing is known but the circumstances.
     pub fn nothing(circumstances: Circumstances) -> Beside {
         Beside {
+            driver: None,
             started: String::new(),
             took_s: 0.0,
             version: None,
@@ -95,6 +100,14 @@ pub fn trial(
         errors.push(format!("and {more} more"));
     }
     let latency = record.all_times(Measure::Latency);
+    let acknowledgements = record.all_times(Measure::Acknowledgement);
+    let fastest = (!acknowledgements.is_empty()).then(|| acknowledgements.min());
+    let driver = beside.driver.as_deref();
+    let mut mappings = asked.settings.mappings;
+    // Clients of other settings may have asked for something else.
+    if asked.of_flows.is_empty() {
+        answers::add_grants(&mut mappings, record);
+    }
     let observed = &beside.observed;
     let clocks = beside.clocks.unwrap_or_default();
     errors.extend(clocks.errors);
@@ -110,7 +123,7 @@ pub fn trial(
             version: beside.version.unwrap_or_else(|| "unknown".into()),
         },
         settings: asked.settings.settings,
-        mappings: asked.settings.mappings,
+        mappings,
         settings_name: asked.settings_name,
         axes: asked.axes,
         search: asked.search,
@@ -125,6 +138,10 @@ pub fn trial(
         offered: sum.offered,
         published: sum.published,
         refused: sum.refused,
+        rejections: answers::rejections(record, None, driver),
+        unacknowledged: (0..record.flows.len())
+            .map(|flow| record.unacknowledged(flow))
+            .sum(),
         not_connected: sum.not_connected,
         not_sent: sum.not_sent,
         not_tried: sum.not_tried,
@@ -158,6 +175,7 @@ pub fn trial(
         half_round_trip_ns: some(Measure::RoundTrip).map(|d| d.halved()),
         questions: Questions::sum(of_each_flow().filter_map(|f| questions(f.0, f.1))),
         publishers_blocked: publishers_blocked(workload, record),
+        publisher_window: answers::publisher_window(record, fastest),
         client_cpu_s: ClientCpu {
             publishers: cpu(record, Role::Publishers, |u| u.running),
             subscribers: cpu(record, Role::Subscribers, |u| u.running),
@@ -206,7 +224,7 @@ pub fn trial(
         limits: beside.limits,
         client_limits: beside.client_limits,
         checks,
-        flows: flows(&asked.of_flows, workload, record, per_s),
+        flows: flows(&asked.of_flows, workload, record, driver, per_s),
         groups: groups::of_trial(workload, record),
         windows: windows::of_trial(workload, record, observed),
         at_start: series::at_start(record),
@@ -356,6 +374,7 @@ fn flows(
     of_flows: &[ResolvedSettings],
     workload: &Workload,
     record: &TrialRecord,
+    driver: Option<&dyn Driver>,
     per_s: impl Fn(u64) -> f64,
 ) -> Vec<FlowFigures> {
     let distribution = |flow: usize, measure: Measure| {
@@ -391,6 +410,8 @@ fn flows(
         offered: counts.offered,
         published: counts.published,
         refused: counts.refused,
+        rejections: answers::rejections(record, Some(f), driver),
+        unacknowledged: record.unacknowledged(f),
         not_connected: counts.not_connected,
         not_sent: counts.not_sent,
         not_tried: counts.not_tried,

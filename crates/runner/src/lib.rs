@@ -4,6 +4,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+mod answers;
 mod bursts;
 pub mod convert;
 mod counters;

@@ -7,7 +7,7 @@ use pubgauge_quantities::shown::bit_rate;
 use pubgauge_results::SizedHost;
 use pubgauge_results::criterion::{Comparator, CriterionSpec, bearing};
 use pubgauge_results::figure::{Unit, figure};
-use pubgauge_results::model::{Reason, Rule, Status, Trial, Verdict};
+use pubgauge_results::model::{PublisherWindow, Reason, Rule, Status, Trial, Verdict};
 use pubgauge_results::network::full_link;
 use pubgauge_results::search::{
     GaveWay, NoteOf, Purpose, Search, SearchNote, SearchStep, SearchTrial,
@@ -190,6 +190,7 @@ fn of_system(
     match trial.verdict.status {
         Status::Valid
         | Status::HostBound
+        | Status::SettingBound
         | Status::TooShort
         | Status::Unsteady
         | Status::ClientBound
@@ -210,7 +211,8 @@ fn of_system(
         {
             return (StepOutcome::Beyond, reasons);
         }
-        Status::ClientBound => return (StepOutcome::Client, reasons),
+        // A window of the settings holds the client back.
+        Status::SettingBound | Status::ClientBound => return (StepOutcome::Client, reasons),
         Status::Broken => return (StepOutcome::Nothing, reasons),
         // A rate that is known less exactly is where the search begins.
         Status::TooShort if !trial.workload.flat_out => return (StepOutcome::Nothing, reasons),
@@ -399,7 +401,7 @@ fn gave_way(told: &Told<'_>, criteria: &[CriterionSpec]) -> GaveWay {
     // A full link causes queues, latency and loss wherever packets cross it.
     let its_own = !matches!(
         status,
-        Status::HostBound | Status::ClientBound | Status::Broken
+        Status::HostBound | Status::SettingBound | Status::ClientBound | Status::Broken
     );
     if let Some(link) = full().filter(|_| its_own) {
         return link;
@@ -443,6 +445,11 @@ fn gave_way(told: &Told<'_>, criteria: &[CriterionSpec]) -> GaveWay {
             let used = trial.sized_hosts.iter().filter_map(SizedHost::used);
             say("host", used.fold(0.0, f64::max), "share", why)
         }
+        Status::SettingBound => {
+            let window = trial.publisher_window.as_ref();
+            let granted = window.map_or(0.0, |window| window.granted as f64);
+            say("window", granted, "messages", why)
+        }
         Status::ClientBound => {
             let load = &trial.worker_load;
             let most = load.publishers_running.max(load.subscribers_running);
@@ -460,6 +467,12 @@ fn gave_way(told: &Told<'_>, criteria: &[CriterionSpec]) -> GaveWay {
     }
 }
 
+/// The window that was the limit of a trial.
+fn full_window<'a>(told: &Told<'a>) -> Option<&'a PublisherWindow> {
+    let bound = told.trial.verdict.has(Rule::WindowFull);
+    told.trial.publisher_window.as_ref().filter(|_| bound)
+}
+
 fn notes(
     axis: Axis,
     question: &Question,
@@ -468,6 +481,7 @@ fn notes(
     own: &[Told<'_>],
 ) -> Vec<SearchNote> {
     let mut notes = Vec::new();
+    let full = gave_in.and_then(full_window);
     let mut note = |of, text: String| notes.push(SearchNote { of, text });
     if let Some(at_limit) = bursts::at_limit(axis, found, own) {
         note(NoteOf::Bursts, bursts::words(&at_limit));
@@ -479,6 +493,14 @@ fn notes(
             "other programs kept the machine busy above that: the system carries at least so much. A machine \
              that does nothing else would show more"
                 .to_owned(),
+        ),
+        LimitedBy::Client if full.is_some() => note(
+            NoteOf::Window,
+            format!(
+                "a window held the publishers back above that ({}): the system carries at least so much. A larger window \
+                 would show more",
+                full.map(ToString::to_string).unwrap_or_default()
+            ),
         ),
         LimitedBy::Client => note(
             NoteOf::Client,

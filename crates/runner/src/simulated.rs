@@ -118,12 +118,13 @@ fn run_as(
         busy.usage.span = span;
         busy.usage.own_running = (behaviour.publish_cpu_ns * published).min(span);
     }
-    let beside = Beside::nothing(Circumstances {
+    let mut beside = Beside::nothing(Circumstances {
         not_run: convert::not_run(&record.outcome),
         exhausted: exhausted(&record),
         pacing_within_ns: client.pacing_within,
         ..circumstances(&workload)
     });
+    beside.driver = Some(Arc::new(SimulatedDriver));
     let trial = convert::trial(asked, &workload, &record, beside);
     Ok(SimulatedTrial {
         trial,

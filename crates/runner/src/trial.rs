@@ -206,6 +206,7 @@ fn measure(
         }
     }
     let beside = Beside {
+        driver: Some(job.driver.clone()),
         version,
         observed,
         counted,

@@ -90,6 +90,17 @@ pub struct Behaviour {
     pub client_sleeps: Vec<(Nanos, Nanos)>,
     /// Probability that one delivery has a damaged payload.
     pub corruption: f64,
+    /// Probability that a message that asks for acknowledgement is rejected, and not delivered.
+    pub rejection: f64,
+    /// The code with which it is.
+    pub rejection_code: u16,
+    /// Rejected messages are delivered all the same.
+    pub rejected_come: bool,
+    /// Probability that a message that asks for acknowledgement is delivered and never acknowledged.
+    pub unacknowledged: f64,
+    /// Messages without an acknowledgement that the system grants a publisher, where that is less than the publisher's own
+    /// window; 0: it grants any number.
+    pub grants: u32,
     /// Seed of all random draws.
     pub seed: u64,
 }
@@ -205,6 +216,11 @@ impl Default for Behaviour {
             publish_cpu_ns: 0,
             client_sleeps: Vec::new(),
             corruption: 0.0,
+            rejection: 0.0,
+            rejection_code: 0x97,
+            rejected_come: false,
+            unacknowledged: 0.0,
+            grants: 0,
             seed: 1,
         }
     }

@@ -11,7 +11,7 @@ use rand_distr::{Distribution, LogNormal};
 use super::behaviour::Behaviour;
 use pubgauge_driver::clock::{Clock, Nanos};
 use pubgauge_driver::header::{Header, Mark};
-use pubgauge_driver::seam::Subscription;
+use pubgauge_driver::seam::{Acknowledgement, Subscription};
 use pubgauge_driver::topic::TopicMatch;
 
 /// One true delivery, or a loss.
@@ -90,6 +90,7 @@ pub(super) enum Content {
     },
     Acknowledgement {
         tag: u64,
+        answer: Acknowledgement,
     },
 }
 
@@ -218,10 +219,13 @@ impl Bus {
                 start = inner.busy_until;
             }
         }
+        let asked = acknowledge.is_some() && !unread;
+        let rejected = asked && chance(&mut inner.rng, inner.behaviour.rejection);
+        let comes = !rejected || inner.behaviour.rejected_come;
         let mut chosen: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
         let mut receivers = Vec::new();
         for (index, s) in inner.subscriptions.iter().enumerate() {
-            if s.hears_from > now || !s.filter.matches_topic(topic) {
+            if !comes || s.hears_from > now || !s.filter.matches_topic(topic) {
                 continue;
             }
             match &s.group {
@@ -295,10 +299,15 @@ impl Bus {
                 inner.send(to, to_client, due, message);
             }
         }
-        if let Some(tag) = acknowledge.filter(|_| !unread) {
+        let silent = asked && chance(&mut inner.rng, inner.behaviour.unacknowledged);
+        if let Some(tag) = acknowledge.filter(|_| !unread && !silent) {
             let ready = start + inner.behaviour.delay_median_ns - self.born;
             let due = self.born + inner.behaviour.delivery(ready);
-            inner.send(fleet, client, due, Content::Acknowledgement { tag });
+            let answer = match rejected {
+                true => Acknowledgement::Rejected(inner.behaviour.rejection_code),
+                false => Acknowledgement::Taken,
+            };
+            inner.send(fleet, client, due, Content::Acknowledgement { tag, answer });
         }
         self.arrived.notify_all();
     }

@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use super::behaviour::Behaviour;
 use super::bus::{Bus, Content};
+use pubgauge_driver::Grant;
 use pubgauge_driver::clock::{Clock, Nanos};
 use pubgauge_driver::payload::Payload;
 use pubgauge_driver::resource::Resource;
 use pubgauge_driver::seam::{
-    Acknowledgement, Change, ClientId, ClientSpec, Delivery, DriverError, Events, Failure, Fleet,
-    FleetConfig, Publish, Refusal, Subscription, TopicId, WireBytes,
+    Change, ClientId, ClientSpec, Delivery, DriverError, Events, Failure, Fleet, FleetConfig,
+    Publish, Refusal, Subscription, TopicId, WireBytes,
 };
 
 pub(super) struct SimulatedFleet {
@@ -20,6 +21,7 @@ pub(super) struct SimulatedFleet {
     behaviour: Behaviour,
     acknowledges: bool,
     window: u64,
+    grants: Vec<Grant>,
     clients: Vec<Client>,
     topics: Vec<String>,
     topic_ids: HashMap<String, TopicId>,
@@ -43,12 +45,27 @@ struct Client {
 impl SimulatedFleet {
     pub(super) fn new(bus: Arc<Bus>, config: FleetConfig) -> Self {
         let behaviour = bus.behaviour();
+        let acknowledges = !config.settings.may_lose();
+        let asked = config.settings.in_flight.map_or(u64::MAX, u64::from);
+        let window = match behaviour.grants {
+            0 => asked,
+            granted => asked.min(granted.into()),
+        };
+        let grant = Grant {
+            granted: window,
+            term: "window".into(),
+            ..Grant::own_window(asked)
+        };
         SimulatedFleet {
+            grants: (acknowledges && window < u64::MAX)
+                .then_some(grant)
+                .into_iter()
+                .collect(),
             mine: bus.join(),
             bus,
             behaviour,
-            acknowledges: !config.settings.may_lose(),
-            window: config.settings.in_flight.map_or(u64::MAX, u64::from),
+            acknowledges,
+            window,
             clients: Vec::new(),
             topics: Vec::new(),
             topic_ids: HashMap::new(),
@@ -154,10 +171,10 @@ impl SimulatedFleet {
                         },
                     );
                 }
-                Content::Acknowledgement { tag } => {
+                Content::Acknowledgement { tag, answer } => {
                     self.unsettled -= 1;
                     self.clients[parcel.client as usize].outstanding -= 1;
-                    events.acknowledged(client, tag, Acknowledgement::Taken);
+                    events.acknowledged(client, tag, answer);
                 }
             }
         }
@@ -310,6 +327,10 @@ impl Fleet for SimulatedFleet {
 
     fn wire_bytes(&self) -> WireBytes {
         self.wire
+    }
+
+    fn grants(&self) -> Vec<Grant> {
+        self.grants.clone()
     }
 
     fn close(&mut self, _: Nanos) {

@@ -6,8 +6,8 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use crate::codec::method::{ConnectionClose, TxCommit};
 use crate::codec::{HEARTBEAT, Method, PROTOCOL_HEADER};
 use pubgauge_driver::{
-    ClientSpec, DriverError, Encryption, Events, Failure, FleetConfig, Nanos, Payload, Refusal,
-    Scheme, Subscription, TopicId, accepted,
+    ClientSpec, DriverError, Encryption, Events, Failure, FleetConfig, Grant, Nanos, Payload,
+    Refusal, Scheme, Subscription, TopicId, accepted,
 };
 use pubgauge_net::endpoint::{Addressing, Endpoint};
 use pubgauge_net::fleet::{Broken, Protocol, State, Taken, TcpFleet};
@@ -177,6 +177,12 @@ impl Protocol for Amqp {
             commit(link);
         }
         Taken::Accepted
+    }
+
+    fn grants(&self) -> Vec<Grant> {
+        let windowed = self.options.answers != Answers::Nothing;
+        let window = windowed.then(|| Grant::own_window(self.options.in_flight as u64));
+        window.into_iter().collect()
     }
 
     #[inline]

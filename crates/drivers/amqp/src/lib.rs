@@ -69,6 +69,11 @@ impl Driver for AmqpDriver {
         Some(native::NATIVE.schema())
     }
 
+    /// The protocol's nack carries no code.
+    fn rejection(&self, _: u16) -> String {
+        "basic.nack".into()
+    }
+
     fn traits(&self, settings: &Settings) -> Traits {
         Traits {
             publishers_first: false,

@@ -1,6 +1,6 @@
 //! State of one client, and state that all clients of a fleet share.
 
-use pubgauge_driver::Will;
+use pubgauge_driver::{Grant, Will};
 use pubgauge_net::fleet::ClientLink;
 use pubgauge_net::topics::Topics;
 
@@ -50,6 +50,8 @@ pub(crate) struct Mqtt {
     pub max_in: usize,
     /// What was removed, and what was left, when the fleet was closed.
     pub left: Left,
+    /// What the server granted, over all clients that have connected.
+    pub granted: Vec<Grant>,
 }
 
 /// What was removed, and what was left, when a fleet was closed.
@@ -72,6 +74,7 @@ impl Mqtt {
             bitmap_pool: Vec::new(),
             max_in,
             left: Left::default(),
+            granted: Vec::new(),
         }
     }
 }

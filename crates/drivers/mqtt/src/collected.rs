@@ -16,8 +16,8 @@ use std::time::Duration;
 
 use pubgauge_collect::Notice;
 use pubgauge_driver::{
-    Change, ClientId, ClientSpec, Clock, Crowd, DriverError, Events, Fleet, Footprint, Nanos,
-    Payload, Publish, Refusal, Subscription, Target, TopicId, WireBytes,
+    Change, ClientId, ClientSpec, Clock, Crowd, DriverError, Events, Fleet, Footprint, Grant,
+    Nanos, Payload, Publish, Refusal, Subscription, Target, TopicId, WireBytes,
 };
 
 use crate::options::Options;
@@ -309,6 +309,10 @@ impl Fleet for CollectedFleet {
         self.each_collector().for_each(Collecting::wait);
         self.setup.remove();
         self.publishing.close(until);
+    }
+
+    fn grants(&self) -> Vec<Grant> {
+        self.publishing.grants()
     }
 
     fn parting_messages(&self) -> u64 {

@@ -4,8 +4,8 @@
 use std::borrow::Cow;
 
 use pubgauge_driver::{
-    ClientSpec, DriverError, Encryption, Events, FleetConfig, Nanos, Payload, Refusal, Scheme,
-    Subscription, TopicId, accepted,
+    ClientSpec, DriverError, Encryption, Events, FleetConfig, Grant, Nanos, Payload, Refusal,
+    Scheme, Subscription, TopicId, accepted,
 };
 use pubgauge_mqtt_codec::{
     Disconnect, FiltersBuf, Packet, Properties, PropertiesBuf, Property, PublishTemplate, QoS,
@@ -327,6 +327,10 @@ impl Protocol for Mqtt {
 
     fn close(fleet: &mut TcpFleet<Mqtt>, until: Nanos) {
         leave::leave(fleet, until);
+    }
+
+    fn grants(&self) -> Vec<Grant> {
+        self.granted.clone()
     }
 
     fn parting_messages(&self) -> u64 {

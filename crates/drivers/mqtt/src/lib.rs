@@ -35,6 +35,7 @@ use pubgauge_driver::{
     Crowd, Driver, DriverError, Fleet, FleetConfig, Footprint, Mapping, Reliability, Scheme,
     Settings, Subscription, Target, Traits, Unsupported, accepted,
 };
+use pubgauge_mqtt_codec::ReasonCode;
 
 /// The MQTT driver.
 ///
@@ -74,6 +75,13 @@ impl Driver for MqttDriver {
             may_duplicate: settings.reliability == Some(Reliability::AtLeastOnce),
             publish_sleeps: false,
         }
+    }
+
+    fn rejection(&self, code: u16) -> String {
+        u8::try_from(code).map_or_else(
+            |_| format!("code {code}"),
+            |code| ReasonCode(code).to_string(),
+        )
     }
 
     fn check_subscription(

@@ -11,7 +11,7 @@
 //! | DISCONNECT (MQTT 5) | failed, with the server's reason | the same |
 //! | any other | failed | failed |
 
-use pubgauge_driver::{Acknowledgement, Change, Delivery, Events};
+use pubgauge_driver::{Acknowledgement, Change, Delivery, Events, Grant};
 use pubgauge_mqtt_codec::{
     Ack, ConnAck, Connect, DecodeError, Disconnect, Packet, PacketType, Properties, PropertiesBuf,
     Property, PropertyId, Publish, QoS, ReasonCode, SubAck, Version, Will,
@@ -211,6 +211,9 @@ fn accepted(
     link.connected();
     link.keep_alive(keep_alive_s);
     let window = window(mqtt, link);
+    if !mqtt.leaving {
+        granted(mqtt, link, window, keep_alive_s);
+    }
     if let Some(session) = &mut link.client.own.session {
         if !connack.session_present {
             // 5.0 §3.2.2.1.1: what we remember has no counterpart and must be forgotten. Only the
@@ -222,6 +225,38 @@ fn accepted(
     link.report_connected(events, connack.session_present);
     send_again(mqtt, link);
     Ok(())
+}
+
+/// Notes what holds for a client in place of what the settings ask for.
+fn granted(mqtt: &mut Mqtt, link: &L<'_>, window: u32, keep_alive_s: u16) {
+    let options = &mqtt.options;
+    let grant = |setting: &'static str, term: &'static str, asked: u32, granted: u32| Grant {
+        setting: setting.into(),
+        asked: asked.into(),
+        granted: granted.into(),
+        term: term.into(),
+    };
+    let windowed = options.qos != QoS::AtMostOnce;
+    let in_flight =
+        windowed.then(|| grant(Grant::WINDOW, "Receive Maximum", options.in_flight, window));
+    let aliases = u32::from(options.topic_alias);
+    let alias = (aliases > 0).then(|| {
+        let granted = link.client.own.alias_max.into();
+        grant(
+            "native.mqtt.topic-alias",
+            "Topic Alias Maximum",
+            aliases,
+            granted,
+        )
+    });
+    let keep_alive = grant(
+        "keep-alive-s",
+        "Server Keep Alive",
+        options.keep_alive_s.into(),
+        keep_alive_s.into(),
+    );
+    let all = in_flight.into_iter().chain(alias).chain([keep_alive]);
+    Grant::unite(&mut mqtt.granted, all);
 }
 
 /// Most messages in flight on the present connection.

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 
 use pubgauge_driver::topic::filter_fault;
 use pubgauge_driver::{
-    ClientSpec, DriverError, Events, FleetConfig, Nanos, Payload, Refusal, Subscription, TopicId,
-    TopicMatch, accepted,
+    ClientSpec, DriverError, Events, FleetConfig, Grant, Nanos, Payload, Refusal, Subscription,
+    TopicId, TopicMatch, accepted,
 };
 use pubgauge_net::endpoint::Endpoint as Net;
 use pubgauge_net::fleet::{Broken, Protocol, Taken, TcpFleet};
@@ -252,6 +252,12 @@ impl Protocol for Xmpp {
         topic.template.append(&mut out.bytes, number, payload);
         out.messages += u32::from(direct);
         Taken::Accepted
+    }
+
+    fn grants(&self) -> Vec<Grant> {
+        let windowed = !self.options.direct;
+        let window = windowed.then(|| Grant::own_window(self.options.in_flight as u64));
+        window.into_iter().collect()
     }
 
     #[inline]

@@ -94,7 +94,14 @@ fn of_recording(recording: &Recording, brief: &Brief) -> Result<(), &'static str
         return Err("its recording is of another trial");
     }
     let streams = brief.stream_count();
-    if recording.gaps.len() > Recording::MOST_GAPS
+    let flows = recording.flows.len();
+    if recording.grants.len() > Recording::MOST_GRANTS
+        || recording.rejections.len() > flows * (usize::from(u16::MAX) + 1)
+        || recording
+            .rejections
+            .iter()
+            .any(|r| r.flow as usize >= flows)
+        || recording.gaps.len() > Recording::MOST_GAPS
         || recording.outages.len() > Recording::MOST_OUTAGES
         || recording.outages.iter().any(|o| o.stream >= streams)
     {
@@ -150,6 +157,9 @@ pub(super) mod tests {
             lost: 0,
             remade: 0,
             unsettled: 0,
+            rejections: Vec::new(),
+            grants: Vec::new(),
+            fastest_acknowledgement: None,
             exhausted: BTreeSet::new(),
             errors: Vec::new(),
             more_errors: 0,

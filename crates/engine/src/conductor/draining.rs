@@ -24,6 +24,8 @@ impl Conductor<'_> {
         // Deliveries of any kind: repeated ones are waited for, and messages of the warm-up may still
         // come before the measured ones.
         let mut last = (self.live.received, began);
+        // Answers of the system, which may go on after the last delivery.
+        let mut answered = (self.live.unacknowledged, began);
         let mut closing: Option<Rounds> = None;
         let may_repeat = self.any(|traits| traits.may_duplicate);
         let ended = loop {
@@ -32,7 +34,11 @@ impl Conductor<'_> {
             if received != last.0 {
                 last = (received, now);
             }
+            if self.live.unacknowledged != answered.0 {
+                answered = (self.live.unacknowledged, now);
+            }
             let silent = now - last.1;
+            let waited = silent.min(now - answered.1);
             let silence = self.live.silence;
             if self.all(|handle| handle.counters.stopped) && self.live.under_way == 0 {
                 // Late ones: messages that were passed over, repeated ones where there are such. Answers of
@@ -40,7 +46,7 @@ impl Conductor<'_> {
                 let repeats = may_repeat || self.live.repeated > 0;
                 let unanswered = self.live.unacknowledged + self.live.unanswered > 0;
                 let late = self.live.passed_over > 0 || repeats || unanswered;
-                if !late || silent > quiet.max(2 * silence) {
+                if !late || waited > quiet.max(2 * silence) {
                     break DrainEnd::Complete;
                 }
             }

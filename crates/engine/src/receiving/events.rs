@@ -285,8 +285,13 @@ impl Events for Receiving {
     fn acknowledged(&mut self, _: ClientId, tag: u64, answer: Acknowledgement) {
         let kind_bits = tag >> TAG_TIME_BITS & 3;
         let measured = kind_bits == Kind::Measured as u64;
-        if !measured && kind_bits != Kind::WarmUp as u64 {
-            return;
+        let mask = (1u64 << TAG_TIME_BITS) - 1;
+        let elapsed = ((self.now >> 2).wrapping_sub(tag & mask) & mask) << 2;
+        if !measured {
+            self.fastest_acknowledgement = self.fastest_acknowledgement.min(elapsed);
+            if kind_bits != Kind::WarmUp as u64 {
+                return;
+            }
         }
         let stream = (tag >> 40) as u32;
         let Some(flow) = self.brief.flow_of(stream) else {
@@ -294,13 +299,12 @@ impl Events for Receiving {
         };
         let now = self.now;
         let state = &mut self.flows[flow];
-        let mask = (1u64 << TAG_TIME_BITS) - 1;
-        let elapsed = ((now >> 2).wrapping_sub(tag & mask) & mask) << 2;
         let sent = (self.epoch + now).saturating_sub(elapsed);
-        if let Acknowledgement::Rejected(_) = answer {
+        if let Acknowledgement::Rejected(code) = answer {
             let deliveries = u64::from(self.brief.audience.fan_out(stream));
             if measured {
                 state.rejected += 1;
+                state.note_rejection(code);
                 state.rejected_deliveries += deliveries;
                 if let Some(parts) = &mut state.parts {
                     parts.rejected_at(sent, deliveries);

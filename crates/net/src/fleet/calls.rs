@@ -1,8 +1,8 @@
 //! The calls of [`Fleet`].
 
 use pubgauge_driver::{
-    Change, ClientId, ClientSpec, DriverError, Events, Fleet, Nanos, Payload, Publish, Refusal,
-    Subscription, TopicId, WireBytes,
+    Change, ClientId, ClientSpec, DriverError, Events, Fleet, Grant, Nanos, Payload, Publish,
+    Refusal, Subscription, TopicId, WireBytes,
 };
 
 use super::{CLOSE_TIMEOUT_MS, Client, ClientLink, Protocol, State, Taken, TcpFleet};
@@ -173,6 +173,10 @@ impl<P: Protocol> Fleet for TcpFleet<P> {
         for id in 0..self.clients.len() as u32 {
             self.drop_connection(ClientId(id), false);
         }
+    }
+
+    fn grants(&self) -> Vec<Grant> {
+        self.protocol.grants()
     }
 
     fn parting_messages(&self) -> u64 {

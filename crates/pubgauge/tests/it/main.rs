@@ -1,5 +1,6 @@
 //! Tests of the crate through what it offers, one program.
 
+mod acknowledgements;
 mod bad_days;
 mod bad_input;
 mod brokers;

@@ -83,7 +83,11 @@ fn pairs(question: &ComparisonRule, cells: &[CellOf]) -> Vec<(usize, usize)> {
 pub fn spoilt(trial: &Trial) -> bool {
     match trial.verdict.status {
         _ if trial.verdict.has(Rule::TimeStolen) => true,
-        Status::HostBound | Status::TooShort | Status::Unsteady | Status::ClientBound => true,
+        Status::HostBound
+        | Status::SettingBound
+        | Status::TooShort
+        | Status::Unsteady
+        | Status::ClientBound => true,
         Status::Broken => trial.circumstances.system_died.is_empty(),
         Status::Valid | Status::Overloaded | Status::Lossy => false,
     }

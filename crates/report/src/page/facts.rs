@@ -23,11 +23,8 @@ pub(super) fn doubts(page: &Page<'_>) -> Markup {
     let compared = |t: &&Trial| !summary::is_of_search(page.results, t);
     let trials = || page.results.trials.iter().filter(compared);
     let with = |status| trials().filter(|t| t.verdict.status == status).count();
-    let (valid, bound, all) = (
-        with(Status::Valid),
-        with(Status::HostBound),
-        trials().count(),
-    );
+    let (valid, all) = (with(Status::Valid), trials().count());
+    let (bound, by_setting) = (with(Status::HostBound), with(Status::SettingBound));
     html! {
         section id="validity" {
             h2 { "What is not valid, and why" }
@@ -44,6 +41,10 @@ pub(super) fn doubts(page: &Page<'_>) -> Markup {
                         @if bound > 0 {
                             (bound) " are host-bound: their rates are those of a client host of the given size, "
                             "their latencies are not quoted. "
+                        }
+                        @if by_setting > 0 {
+                            (by_setting) " are setting-bound: a window of the settings held the publishers back, rates are "
+                            "lower bounds, their latencies are not quoted. "
                         }
                         "Figures of the others are marked wherever they stand and win nothing."
                     }

@@ -215,6 +215,8 @@ pub enum Status {
     Valid,
     /// A client host of a given size was at the end of it: rates are those of such a host.
     HostBound,
+    /// A window of the settings held publishers back, over a system with room: rates are those of such a setting, at least.
+    SettingBound,
     /// The measurement was too short to tell whether the system carried what it was offered.
     TooShort,
     /// No steady state.
@@ -232,9 +234,10 @@ pub enum Status {
 
 impl Status {
     /// All of them, mildest first.
-    pub const ALL: [Status; 8] = [
+    pub const ALL: [Status; 9] = [
         Status::Valid,
         Status::HostBound,
+        Status::SettingBound,
         Status::TooShort,
         Status::Unsteady,
         Status::ClientBound,
@@ -248,6 +251,7 @@ impl Status {
         match self {
             Status::Valid => "valid",
             Status::HostBound => "host-bound",
+            Status::SettingBound => "setting-bound",
             Status::TooShort => "too-short",
             Status::Unsteady => "unsteady",
             Status::ClientBound => "client-bound",

@@ -61,6 +61,10 @@ pub enum Rule {
     UnsentByClient,
     /// Messages were refused.
     Refused,
+    /// Messages were taken and never acknowledged.
+    Unacknowledged,
+    /// A window of the settings held publishers back, over a system with room.
+    WindowFull,
     /// The measurement was too short to tell whether the load was carried.
     TooShort,
     /// The delivered rate varied.

@@ -4,6 +4,7 @@ use pubgauge_driver::{Mapping, Settings};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::acknowledgement::{PublisherWindow, Rejection};
 use super::parts::{
     AtStart, Broker, Circumstances, ClientCpu, Connections, ContextSwitches, CountCheck, Drain,
     HeldLimits, OddCounts, PhaseCounts, System, Verdict, WorkerLoad, WorkloadInfo,
@@ -67,6 +68,13 @@ pub struct Trial {
     pub published: u64,
     /// Measured messages that the system or its client library refused.
     pub refused: u64,
+    /// Measured messages that the system rejected, by its code, the most frequent first; they are among `refused`. Empty where
+    /// it rejected none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rejections: Vec<Rejection>,
+    /// Measured messages that the system took and had not acknowledged when its clients closed, where it acknowledges.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub unacknowledged: u64,
     /// Measured messages that fell due while their publisher was not connected. Their deliveries are
     /// expected, and lost.
     #[serde(default)]
@@ -129,6 +137,9 @@ pub struct Trial {
     /// versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub publishers_blocked: Option<f64>,
+    /// The window of publishers whose messages are acknowledged; absent where none is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub publisher_window: Option<PublisherWindow>,
     /// Processor seconds of the client during the measurement.
     pub client_cpu_s: ClientCpu,
     /// Processor seconds of the system's processes during the measurement; absent where the
@@ -298,6 +309,12 @@ pub struct FlowFigures {
     /// As in [`Trial`].
     pub refused: u64,
     /// As in [`Trial`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rejections: Vec<Rejection>,
+    /// As in [`Trial`].
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub unacknowledged: u64,
+    /// As in [`Trial`].
     #[serde(default)]
     pub not_connected: u64,
     /// As in [`Trial`].
@@ -450,4 +467,8 @@ pub struct SeriesRecord {
 
 fn is_zero(round: &u32) -> bool {
     *round == 0
+}
+
+fn is_none(count: &u64) -> bool {
+    *count == 0
 }

@@ -293,6 +293,37 @@ fn refusals() {
 }
 
 #[test]
+fn a_single_refusal_of_what_asked_for_acknowledgement_is_a_loss() {
+    let mut t = calm();
+    (t.refused, t.offered) = (1, t.offered + 1);
+    expect(&t, &here(), Status::Valid, "");
+    t.settings.reliability = Some(Reliability::ExactlyOnce);
+    expect(&t, &here(), Status::Lossy, "1 by the client's side");
+    t.rejections = vec![Rejection {
+        code: 0x97,
+        name: "quota exceeded (0x97)".into(),
+        messages: 1,
+    }];
+    expect(
+        &t,
+        &here(),
+        Status::Lossy,
+        "1 by the system, quota exceeded (0x97)",
+    );
+    t.settings.on_full = Some(OnFull::Drop);
+    expect(&t, &here(), Status::Valid, "");
+}
+
+#[test]
+fn what_is_never_acknowledged_is_lossy_unless_the_drain_was_cut_short() {
+    let mut t = calm();
+    t.unacknowledged = 3;
+    expect(&t, &here(), Status::Lossy, "never acknowledged");
+    t.drain.cut_short = true;
+    expect(&t, &here(), Status::Overloaded, "not yet acknowledged");
+}
+
+#[test]
 fn a_trial_that_measured_nothing_is_not_valid() {
     let mut t = calm();
     for count in [

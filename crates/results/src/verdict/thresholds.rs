@@ -100,3 +100,11 @@ pub const STALLED_TAIL: f64 = 0.01;
 pub const STOLEN: f64 = 0.02;
 /// Share of deliveries before their sending time from which the clock cannot be trusted.
 pub const NEGATIVE_SHARE: f64 = 0.01;
+/// Share of the measurement for which publishers must have been held back for their window to be the limit, mean over all.
+pub const WINDOW_BLOCKED: f64 = 0.5;
+/// Share of the windows of all publishers that must have been in use.
+pub const WINDOW_USED: f64 = 0.7;
+/// Median time to an acknowledgement, as a multiple of the shortest one of the trial, up to which nothing waited in the
+/// system. At its end, a system has as much under way as the window allows: the median is longer by what exceeds its
+/// capacity. The rest of the factor is for paths and machines that are not equally fast all the time.
+pub const WINDOW_WAIT: f64 = 2.0;

@@ -1,5 +1,6 @@
 //! Tests of the crate through what it offers, one program.
 
+mod acknowledgements;
 mod bursts;
 mod groups;
 mod long;
@@ -9,3 +10,4 @@ mod search;
 mod study;
 mod sweep;
 mod truth;
+mod windows;

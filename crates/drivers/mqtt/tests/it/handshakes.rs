@@ -8,6 +8,7 @@ use std::time::Duration;
 use common::peer::*;
 use common::*;
 use pubgauge_driver::*;
+use pubgauge_driver_mqtt::MqttDriver;
 use pubgauge_mqtt_codec::Publish as Sent;
 use pubgauge_mqtt_codec::{
     Ack, ConnAck, Packet, Property, PropertyId, QoS, ReasonCode, SubAck, Version,
@@ -45,6 +46,17 @@ fn answers_of_mqtt_5_are_told_apart() {
             Reliability::ExactlyOnce,
             ReasonCode::QUOTA_EXCEEDED,
             Acknowledgement::Rejected(0x97),
+        ),
+        // A code that the specification gives to other packets is a rejection all the same.
+        (
+            Reliability::AtLeastOnce,
+            ReasonCode::PACKET_TOO_LARGE,
+            Acknowledgement::Rejected(0x95),
+        ),
+        (
+            Reliability::ExactlyOnce,
+            ReasonCode::PACKET_TOO_LARGE,
+            Acknowledgement::Rejected(0x95),
         ),
     ] {
         let (port, server) = scripted(move |listener| {
@@ -510,5 +522,67 @@ fn an_alias_does_not_make_a_packet_longer_than_the_server_takes() {
     let one = rig.fleet.advertise(c, "one").unwrap();
     rig.publish(c, one, 0, 16);
     rig.until("failed", |s| s.failed.len() == 1);
+    server.join().unwrap();
+}
+
+/// A server that takes a message and then answers its PUBREL with an error.
+#[test]
+fn an_error_in_a_pubcomp_rejects_the_message() {
+    let (port, server) = scripted(move |listener| {
+        let mut peer = Peer::accept(&listener, Version::V5);
+        peer.welcome(false, &[]);
+        let (packet_id, ..) = peer.publish();
+        peer.send(Packet::PubRec(ack(packet_id)));
+        peer.next(|p| assert_eq!(p, Packet::PubRel(ack(packet_id))));
+        let [high, low] = packet_id.to_be_bytes();
+        peer.raw(&[0x70, 3, high, low, 0x97]);
+        peer.next(|p| assert!(matches!(p, Packet::Disconnect(_)), "{p:?}"));
+    });
+    let mut rig = on(port, reliable("5", Reliability::ExactlyOnce));
+    let c = rig.named("c");
+    let topic = rig.fleet.advertise(c, "t").unwrap();
+    assert_eq!(rig.try_publish(c, topic, 42, 16), Publish::Accepted);
+    rig.until("answered", |s| !s.acknowledged.is_empty());
+    assert_eq!(
+        rig.seen.acknowledged,
+        [(0, 42, Acknowledgement::Rejected(0x97))]
+    );
+    assert_eq!(MqttDriver.rejection(0x97), "quota exceeded (0x97)");
+    rig.disconnect(c);
+    server.join().unwrap();
+}
+
+#[test]
+fn what_the_server_grants_is_told() {
+    let (port, server) = scripted(move |listener| {
+        let mut peer = Peer::accept(&listener, Version::V5);
+        peer.welcome(
+            false,
+            &[
+                Property::ReceiveMaximum(5),
+                Property::TopicAliasMaximum(3),
+                Property::ServerKeepAlive(10),
+            ],
+        );
+        peer.next(|p| assert!(matches!(p, Packet::Disconnect(_)), "{p:?}"));
+    });
+    let mut settings = reliable("5", Reliability::AtLeastOnce);
+    native(&mut settings, "topic-alias", 200.into());
+    let mut rig = on(port, settings);
+    let c = rig.named("c");
+    let granted = rig.fleet.grants();
+    let told: Vec<_> = granted
+        .iter()
+        .map(|g| (g.setting.as_ref(), g.asked, g.granted))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            ("in-flight", 20, 5),
+            ("native.mqtt.topic-alias", 200, 3),
+            ("keep-alive-s", 60, 10),
+        ]
+    );
+    rig.disconnect(c);
     server.join().unwrap();
 }

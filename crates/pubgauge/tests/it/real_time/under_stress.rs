@@ -216,6 +216,30 @@ fn flat_out_into_a_narrow_link_is_not_broken() {
     within(delivered_per_s(&trial), 2_000.0, 0.02);
 }
 
+/// 20 ms each way, and 20 messages without an acknowledgement: 500 a second, however fast the broker is. A window of 1,000
+/// lets the same load through.
+#[test]
+fn a_window_over_a_long_path_is_the_limit_and_not_the_broker() {
+    let late = Rules {
+        delay: Duration::from_millis(20),
+        ..Rules::default()
+    };
+    let phases = "warm-up = \"1s\"\nmeasure = \"3s\"";
+    for flow in ["rate = \"max\"", "rate = \"800/s\""] {
+        let (_bench, trial) = on_calm_machine(late, late, &study(flow, phases, AT_LEAST_ONCE));
+        assert_eq!(verdict(&trial), "setting-bound", "{}", reasons(&trial));
+        assert!(
+            reasons(&trial).starts_with("in-flight = 20: "),
+            "{}",
+            reasons(&trial)
+        );
+        within(delivered_per_s(&trial), 490.0, 0.05);
+    }
+    let wide = format!("{AT_LEAST_ONCE}\nin-flight = 1000");
+    let (_bench, trial) = on_calm_machine(late, late, &study("rate = \"800/s\"", phases, &wide));
+    assert_eq!(verdict(&trial), "valid", "{}", reasons(&trial));
+}
+
 #[test]
 fn one_slow_subscriber_of_four_loses_nothing_at_qos_1() {
     let slow = Rules {

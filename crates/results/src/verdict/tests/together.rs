@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::model::DecidingFigure;
+use crate::model::{DecidingFigure, PublisherWindow};
 
 #[test]
 fn all_reasons_stand_worst_first() {
@@ -24,7 +24,7 @@ fn all_reasons_stand_worst_first() {
 /// A change to a trial that makes one rule apply.
 type Plant = (Rule, fn(&mut Trial));
 
-const PLANTS: [Plant; 24] = [
+const PLANTS: [Plant; 26] = [
     (Rule::NotRun, |t| {
         t.circumstances.not_run = Some("late".into())
     }),
@@ -60,6 +60,22 @@ const PLANTS: [Plant; 24] = [
     (Rule::Refused, |t| {
         let some = t.offered / 10;
         (t.offered, t.refused) = (t.offered + some, t.refused + some);
+    }),
+    (Rule::Unacknowledged, |t| t.unacknowledged = 5),
+    (Rule::WindowFull, |t| {
+        let publishers = u64::from(t.workload.publishers.max(1));
+        let usual = 2e10 * publishers as f64 / t.published_msgs_per_s;
+        t.publishers_blocked = Some(0.9);
+        t.publisher_window = Some(PublisherWindow {
+            setting: "in-flight".into(),
+            asked: 20,
+            granted: 20,
+            term: String::new(),
+            fastest_acknowledgement_ns: Some(usual as u64),
+        });
+        t.acknowledgement_ns = Some(distribution(1_000, usual as u64, usual as u64));
+        let some = t.offered / 10;
+        (t.offered, t.not_sent) = (t.offered + some, t.not_sent + some);
     }),
     (Rule::TooShort, |t| t.longest_silence_ns = 4_000 * MS),
     (Rule::RateWanders, |t| {
