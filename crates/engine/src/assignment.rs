@@ -1,7 +1,7 @@
 //! What a worker is to do, as plain data that could cross a network.
 
 use std::collections::{BTreeMap, HashMap};
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
 use pubgauge_driver::header::{HEADER_LEN, MAX_STREAMS};
@@ -110,6 +110,8 @@ pub struct Brief {
     /// Whether a flow's bodies are pubgauge's own, so that they can be checked (recorded contents
     /// are not).
     pub checked: Vec<bool>,
+    /// Smallest and largest payload of each flow in bytes.
+    pub sizes: Vec<RangeInclusive<usize>>,
 }
 
 /// One thing that one device does.
@@ -158,9 +160,11 @@ impl Brief {
         let workload = workload.into();
         let mut max_payload = HEADER_LEN;
         let mut checked = Vec::with_capacity(workload.flows.len());
+        let mut sizes = Vec::with_capacity(workload.flows.len());
         for flow in &workload.flows {
-            let (largest, contents) = payloads(flow)?;
-            max_payload = max_payload.max(largest as usize);
+            let (size, contents) = payloads(flow)?;
+            max_payload = max_payload.max(*size.end());
+            sizes.push(size);
             checked.push(!contents);
         }
         let audience = Audience::new(&workload)?;
@@ -192,6 +196,7 @@ impl Brief {
             links,
             settings_of,
             checked,
+            sizes,
             workload,
             audience,
             flow_starts,
@@ -404,23 +409,30 @@ pub fn spread(brief: &Brief, assignments: &[Assignment]) -> Arc<[u16]> {
 }
 
 /// The largest payload of a flow in bytes, and whether it sends recorded contents.
-fn payloads(flow: &Flow) -> Result<(u32, bool), BriefError> {
+fn payloads(flow: &Flow) -> Result<(RangeInclusive<usize>, bool), BriefError> {
     let trace = match &flow.arrivals {
         Arrivals::Replay(replay) => Some(replay.open()?),
         _ => None,
     };
-    let largest = match &flow.size {
-        Sizes::Fixed { bytes } => *bytes,
-        Sizes::List { bytes } => bytes.iter().copied().max().unwrap_or(0),
-        Sizes::Uniform { max, .. } | Sizes::Normal { max, .. } | Sizes::LogNormal { max, .. } => {
-            *max
-        }
-        Sizes::Recorded => trace
-            .as_ref()
-            .and_then(|t| t.readings.iter().map(|r| r.size).max())
-            .unwrap_or(0),
+    let ends = |sizes: &mut dyn Iterator<Item = u32>| {
+        let first = sizes.next().unwrap_or(0);
+        sizes.fold((first, first), |(least, most), size| {
+            (least.min(size), most.max(size))
+        })
     };
-    Ok((largest, trace.is_some_and(|t| t.has_payloads())))
+    let (smallest, largest) = match &flow.size {
+        Sizes::Fixed { bytes } => (*bytes, *bytes),
+        Sizes::List { bytes } => ends(&mut bytes.iter().copied()),
+        Sizes::Uniform { min, max }
+        | Sizes::Normal { min, max, .. }
+        | Sizes::LogNormal { min, max, .. } => (*min, *max),
+        Sizes::Recorded => trace.as_ref().map_or((0, 0), |trace| {
+            ends(&mut trace.readings.iter().map(|reading| reading.size))
+        }),
+    };
+    let smallest = (smallest as usize).max(HEADER_LEN);
+    let sizes = smallest..=(largest as usize).max(smallest);
+    Ok((sizes, trace.is_some_and(|t| t.has_payloads())))
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The receiving half of a worker: what comes out of a fleet is timed, checked and counted.
 
+mod bodies;
 mod events;
 mod under_way;
 
@@ -22,6 +23,7 @@ use crate::series::{Cuts, Passed, Totals};
 use crate::times::Measure;
 use crate::timetable::Timetable;
 use crate::window::Progress;
+use bodies::Bodies;
 
 /// An answer that a ping-pong responder owes.
 pub struct Reply {
@@ -162,6 +164,7 @@ struct Member {
 #[derive(Default)]
 struct FlowIn {
     counts: FlowRecording,
+    bodies: Bodies,
     times: Option<FlowTimes>,
     /// Its bursts, where it sends such.
     bursts: Option<Bursts>,

@@ -202,6 +202,12 @@ counts! {
         pub under_way: u64,
         /// Deliveries with a damaged body.
         pub corrupt: u64,
+        /// Deliveries of which the body was compared with the one that was published: its ends, at least.
+        #[serde(default)]
+        pub compared: u64,
+        /// Of these, those of which all of the body was compared.
+        #[serde(default)]
+        pub compared_whole: u64,
         /// Arrivals before the intended send time.
         pub negative: u64,
         /// Times above the histograms' range.

@@ -159,6 +159,8 @@ pub fn trial(
         odd: OddCounts {
             foreign: total(|r| r.foreign),
             corrupt: sum.corrupt,
+            compared: sum.compared,
+            compared_whole: sum.compared_whole,
             negative: sum.negative,
             overflowed: sum.overflowed,
             retained: total(|r| r.retained),

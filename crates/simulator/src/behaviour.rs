@@ -101,6 +101,13 @@ pub struct Behaviour {
     /// Messages without an acknowledgement that the system grants a publisher, where that is less than the publisher's own
     /// window; 0: it grants any number.
     pub grants: u32,
+    /// The byte of a damaged payload that is another one, from 0, or its last if it is shorter; absent: the last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub corrupt_byte: Option<usize>,
+    /// Probability that one delivery lacks the last byte of its payload.
+    pub cut: f64,
+    /// Probability that one delivery has a byte more than its payload.
+    pub lengthened: f64,
     /// Seed of all random draws.
     pub seed: u64,
 }
@@ -221,6 +228,9 @@ impl Default for Behaviour {
             rejected_come: false,
             unacknowledged: 0.0,
             grants: 0,
+            corrupt_byte: None,
+            cut: 0.0,
+            lengthened: 0.0,
             seed: 1,
         }
     }

@@ -285,9 +285,15 @@ impl Bus {
                 due = self.born + b.delivery(due - self.born);
                 let mut payload = payload.to_vec();
                 if chance(&mut inner.rng, b.corruption)
-                    && let Some(byte) = payload.last_mut()
+                    && let Some(last) = payload.len().checked_sub(1)
                 {
-                    *byte ^= 0x55;
+                    payload[b.corrupt_byte.map_or(last, |at| at.min(last))] ^= 0x55;
+                }
+                if chance(&mut inner.rng, b.cut) {
+                    payload.pop();
+                }
+                if chance(&mut inner.rng, b.lengthened) {
+                    payload.push(0x55);
                 }
                 inner.inside += 1;
                 let message = Content::Message {

@@ -1,6 +1,5 @@
 //! What a fleet reports, one delivery at a time: the message path.
 
-use pubgauge_driver::header::HEADER_LEN;
 use pubgauge_driver::{Acknowledgement, Change, ClientId, Delivery, Events, Header, Kind, Nanos};
 
 use super::{Early, Place, Receiving, Reply, TAG_TIME_BITS, key};
@@ -79,12 +78,12 @@ impl Receiving {
             part.unique += u64::from(first);
             part.reordered += u64::from(reordered);
         }
-        if self.brief.checked[flow]
-            && !self
-                .filler
-                .matches(header.stream, header.sequence, &payload[HEADER_LEN..])
-        {
-            state.counts.corrupt += 1;
+        if self.brief.checked[flow] {
+            let sizes = &self.brief.sizes[flow];
+            let looked = state.bodies.look(&self.filler, &header, payload, sizes);
+            state.counts.compared += 1;
+            state.counts.compared_whole += u64::from(looked.whole);
+            state.counts.corrupt += u64::from(!looked.sound);
         }
         if !first {
             state.counts.duplicated += 1;
@@ -260,6 +259,13 @@ impl Events for Receiving {
                     && (self.ledger.note(account, None, header.sequence, || true)).arrival
                         != Arrival::Duplicate
                 {
+                    // An answer has the question's length, and a body of ours whatever that contained.
+                    let sizes = &self.brief.sizes[flow];
+                    let looked =
+                        (state.bodies).look(&self.filler, &header, delivery.payload, sizes);
+                    state.counts.compared += 1;
+                    state.counts.compared_whole += u64::from(looked.whole);
+                    state.counts.corrupt += u64::from(!looked.sound);
                     state.counts.answered += 1;
                     let asked = self.epoch + header.intended;
                     let number = state.parts.as_mut().map_or(0, |parts| parts.number(asked));

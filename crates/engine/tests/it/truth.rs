@@ -1,5 +1,6 @@
 //! What the engine reports of the simulated system against what really happened there.
 
+mod bodies;
 mod readiness;
 
 use std::sync::Arc;

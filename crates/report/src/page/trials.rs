@@ -28,6 +28,9 @@ const OF_TRIALS: [Column<Trial>; 39] = [
     ("under way at the end", |t| t.under_way.to_string()),
     ("duplicated", |t| t.duplicated.to_string()),
     ("reordered", |t| t.reordered.to_string()),
+    ("bodies compared whole", |t| {
+        format!("{} of {}", t.odd.compared_whole, t.odd.compared)
+    }),
     ("negative", |t| t.odd.negative.to_string()),
     ("overflowed", |t| t.odd.overflowed.to_string()),
     ("offered/s", |t| shown::rate(t.offered_msgs_per_s)),

@@ -278,6 +278,13 @@ pub struct OddCounts {
     pub foreign: u64,
     /// Of this trial, with a damaged body.
     pub corrupt: u64,
+    /// Deliveries of which the body was compared with the one that was published: none where the study publishes
+    /// recorded contents. Absent in trials of older versions.
+    #[serde(default)]
+    pub compared: u64,
+    /// Of these, those of which all of the body was compared; of the others its first and last 64 bytes.
+    #[serde(default)]
+    pub compared_whole: u64,
     /// Arrived before their intended send time; recorded as 1 ns, never left out.
     pub negative: u64,
     /// Above the histogram's range of one hour; recorded as one hour.

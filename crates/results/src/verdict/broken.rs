@@ -63,7 +63,13 @@ pub(super) fn broken(trial: &Trial, client: &client::Load, findings: &mut Findin
         add(reason.count("foreign", odd.foreign));
     }
     if odd.corrupt > 0 {
-        let text = format!("{} deliveries had a damaged body", odd.corrupt);
+        let text = match odd.compared - odd.compared_whole.min(odd.compared) {
+            0 => format!("{} deliveries had a damaged body", odd.corrupt),
+            ends => format!(
+                "{} deliveries had a damaged body, at least: of {ends} large ones only the ends were compared",
+                odd.corrupt
+            ),
+        };
         add(Reason::new(Rule::Corrupt, text).count("corrupt", odd.corrupt));
     }
     for check in trial.checks.iter().filter(|check| check.disagrees()) {

@@ -6,6 +6,7 @@ mod groups;
 mod long;
 mod planted;
 mod processes;
+mod promises;
 mod search;
 mod study;
 mod sweep;
