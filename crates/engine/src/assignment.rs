@@ -223,6 +223,18 @@ impl Brief {
         (0..self.flow_starts.len() - 1).find(|&f| stream < self.flow_starts[f + 1])
     }
 
+    /// The topic that a stream is published on.
+    ///
+    /// # Panics
+    /// If there is no such stream.
+    #[inline]
+    pub fn topic_of(&self, stream: u32) -> &str {
+        let info = self.audience.streams[stream as usize];
+        let publisher =
+            &self.workload.flows[info.flow as usize].publishers[info.publisher as usize];
+        &publisher.topics[info.topic as usize]
+    }
+
     pub fn streams_of(&self, flow: usize) -> Range<u32> {
         self.flow_starts[flow]..self.flow_starts[flow + 1]
     }

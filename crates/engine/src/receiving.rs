@@ -148,6 +148,8 @@ struct Early {
     flow: usize,
     header: Header,
     payload: Box<[u8]>,
+    /// It was delivered on the topic that it was published on, as far as the system tells.
+    on_topic: bool,
     /// When it came, since the epoch.
     at: Nanos,
 }
@@ -404,7 +406,15 @@ impl Receiving {
         }
         for early in std::mem::take(&mut self.early) {
             let now = std::mem::replace(&mut self.now, early.at);
-            self.message(early.client, early.flow, early.header, &early.payload);
+            let Early {
+                client,
+                flow,
+                header,
+                payload,
+                on_topic,
+                ..
+            } = early;
+            self.message(client, flow, header, &payload, on_topic);
             self.now = now;
         }
     }

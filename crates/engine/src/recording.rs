@@ -202,6 +202,9 @@ counts! {
         pub under_way: u64,
         /// Deliveries with a damaged body.
         pub corrupt: u64,
+        /// Deliveries on another topic than the message was published on.
+        #[serde(default)]
+        pub misdirected: u64,
         /// Deliveries of which the body was compared with the one that was published: its ends, at least.
         #[serde(default)]
         pub compared: u64,

@@ -26,6 +26,7 @@ mod client;
 mod findings;
 mod growth;
 mod host;
+mod promises;
 mod series;
 #[cfg(test)]
 mod tests;
@@ -59,6 +60,7 @@ fn findings(trial: &Trial) -> Findings {
     let mut findings = Findings::default();
     let client = client::Load::of(trial);
     broken::broken(trial, &client, &mut findings);
+    promises::topics(trial, &mut findings);
     if !findings.ends_here() {
         let carried = series::carried(trial);
         let growth = match &carried {
@@ -78,6 +80,10 @@ fn findings(trial: &Trial) -> Findings {
             None => too_short(&client, &carried, &mut findings),
         }
         unsteady(trial, &client, window.is_some(), &mut findings);
+        promises::order(trial, &mut findings);
+        overloaded(trial, &client, growth, &mut findings);
+        too_short(&client, &carried, &mut findings);
+        unsteady(trial, &client, &mut findings);
         client.judge(trial, growth, &mut findings);
         others(trial, &mut findings);
         link(trial, &mut findings);

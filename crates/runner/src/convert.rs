@@ -159,6 +159,7 @@ pub fn trial(
         odd: OddCounts {
             foreign: total(|r| r.foreign),
             corrupt: sum.corrupt,
+            misdirected: sum.misdirected,
             compared: sum.compared,
             compared_whole: sum.compared_whole,
             negative: sum.negative,

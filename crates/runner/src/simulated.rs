@@ -122,6 +122,7 @@ fn run_as(
         not_run: convert::not_run(&record.outcome),
         exhausted: exhausted(&record),
         pacing_within_ns: client.pacing_within,
+        order_promised: behaviour.ordered,
         ..circumstances(&workload)
     });
     beside.driver = Some(Arc::new(SimulatedDriver));

@@ -187,6 +187,7 @@ fn measure(
         exhausted: exhausted(&record),
         system_died: observed.died.clone(),
         system_in_client: brokerless,
+        order_promised: keeps_order(job),
         cores: environment.cores,
         pacing_within_ns: job.pacing_within,
         poll_when_idle: job.poll_when_idle,
@@ -290,6 +291,12 @@ impl WorkersPlace {
 pub fn exhausted(record: &TrialRecord) -> Option<String> {
     let names: Vec<&str> = record.exhausted.iter().map(|r| r.name()).collect();
     (!names.is_empty()).then(|| names.join(" and "))
+}
+
+/// Whether the system promises order with all settings of the trial.
+fn keeps_order(job: &Job<'_>) -> bool {
+    let mut settings = job.asked.all_settings();
+    settings.all(|settings| job.driver.keeps_order(settings))
 }
 
 /// The circumstances of trials that follow from their workload.

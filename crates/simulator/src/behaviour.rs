@@ -108,6 +108,8 @@ pub struct Behaviour {
     pub cut: f64,
     /// Probability that one delivery has a byte more than its payload.
     pub lengthened: f64,
+    /// Probability that one delivery is told as one on another topic than its message was published on.
+    pub misdirection: f64,
     /// Seed of all random draws.
     pub seed: u64,
 }
@@ -231,6 +233,7 @@ impl Default for Behaviour {
             corrupt_byte: None,
             cut: 0.0,
             lengthened: 0.0,
+            misdirection: 0.0,
             seed: 1,
         }
     }

@@ -296,8 +296,12 @@ impl Bus {
                     payload.push(0x55);
                 }
                 inner.inside += 1;
+                let mut told = topic.to_owned();
+                if chance(&mut inner.rng, b.misdirection) {
+                    told.push_str("/other");
+                }
                 let message = Content::Message {
-                    topic: topic.to_owned(),
+                    topic: told,
                     payload,
                     redelivered: copy > 0,
                     truth: inner.note(index, header, now, false),

@@ -88,6 +88,10 @@ impl Driver for SimulatedDriver {
         }
     }
 
+    fn keeps_order(&self, settings: &Settings) -> bool {
+        Self::behaviour(settings).ordered
+    }
+
     fn open(&self, config: FleetConfig) -> Result<Box<dyn Fleet>, DriverError> {
         let shared = config.target.shared.clone().ok_or_else(|| {
             DriverError::with_hint(

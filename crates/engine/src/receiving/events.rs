@@ -19,6 +19,7 @@ impl Receiving {
         flow: usize,
         header: Header,
         payload: &[u8],
+        on_topic: bool,
     ) {
         let place = self.clients[client.0 as usize].place(&self.brief, header.stream);
         let Some(Place {
@@ -70,6 +71,7 @@ impl Receiving {
             return;
         }
         state.counts.delivered += 1;
+        state.counts.misdirected += u64::from(!on_topic);
         let mut number = 0;
         if let Some(parts) = &mut state.parts {
             number = parts.number(self.epoch + header.intended);
@@ -142,12 +144,20 @@ impl Receiving {
 
     /// Keeps a message that came before the timetable, which says where its times and counts belong.
     #[cold]
-    fn early(&mut self, client: ClientId, flow: usize, header: Header, payload: &[u8]) {
+    fn early(
+        &mut self,
+        client: ClientId,
+        flow: usize,
+        header: Header,
+        payload: &[u8],
+        on_topic: bool,
+    ) {
         self.early.push(Early {
             client,
             flow,
             header,
             payload: payload.into(),
+            on_topic,
             at: self.now,
         });
     }
@@ -225,12 +235,14 @@ impl Events for Receiving {
         if self.gap > self.measured_silence {
             self.note_silence(&header);
         }
+        let on_topic = |topic: &str| topic == self.brief.topic_of(header.stream);
+        let on_topic = delivery.topic.is_none_or(on_topic);
         match header.kind {
             Kind::Measured | Kind::WarmUp if self.measure_from == Nanos::MAX => {
-                self.early(client, flow, header, delivery.payload);
+                self.early(client, flow, header, delivery.payload, on_topic);
             }
             Kind::Measured | Kind::WarmUp => {
-                self.message(client, flow, header, delivery.payload);
+                self.message(client, flow, header, delivery.payload, on_topic);
             }
             Kind::Sentinel => {
                 self.sentinel(client, flow, header);

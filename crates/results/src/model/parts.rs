@@ -45,6 +45,9 @@ pub struct Circumstances {
     /// The system works inside the client's own threads or processes (brokerless libraries): a
     /// busy worker is then a busy system.
     pub system_in_client: bool,
+    /// The system promises that messages of one publisher on one topic come in the order in which they were published.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub order_promised: bool,
     /// The arrivals vary by design (bursts, replayed traces): a rate that varies is no fault.
     pub rate_varies_by_design: bool,
     /// Processors available; 0 if not known.
@@ -278,6 +281,10 @@ pub struct OddCounts {
     pub foreign: u64,
     /// Of this trial, with a damaged body.
     pub corrupt: u64,
+    /// Of this trial, on another topic than the message was published on, where the system tells the topic. Absent in
+    /// trials of older versions.
+    #[serde(default)]
+    pub misdirected: u64,
     /// Deliveries of which the body was compared with the one that was published: none where the study publishes
     /// recorded contents. Absent in trials of older versions.
     #[serde(default)]

@@ -35,6 +35,8 @@ pub enum Rule {
     Foreign,
     /// Deliveries had a damaged body.
     Corrupt,
+    /// Deliveries came on another topic than their message was published on.
+    WrongTopic,
     /// Nothing fell due in the measurement, or it had no length.
     NothingMeasured,
     /// The system took no message.
@@ -51,6 +53,8 @@ pub enum Rule {
     LostByClient,
     /// Deliveries were repeated, and the settings promise none.
     Repeated,
+    /// Deliveries came out of order, and the system promises that none does.
+    OutOfOrder,
     /// The queue grew.
     QueueGrew,
     /// Deliveries were still under way at the end of the drain.

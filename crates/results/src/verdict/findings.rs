@@ -8,7 +8,7 @@ impl Rule {
         use Rule::*;
         matches!(
             self,
-            SystemDied | ConnectionsLost | Corrupt | NothingTaken | NothingArrived
+            SystemDied | ConnectionsLost | Corrupt | WrongTopic | NothingTaken | NothingArrived
         )
     }
 }

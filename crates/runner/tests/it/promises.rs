@@ -1,4 +1,4 @@
-//! What is promised of each delivery against what was planted in the simulated
+//! What is promised of each delivery, its content, its topic and its order, against what was planted in the simulated
 //! system.
 
 use crate::planted;
@@ -46,4 +46,60 @@ fn a_damaged_body_is_no_valid_trial_whatever_is_damaged() {
             assert_eq!(trial.odd.compared_whole, trial.delivered);
         }
     }
+}
+
+#[test]
+fn a_delivery_on_another_topic_is_no_valid_trial() {
+    for seed in 0..8 {
+        let trial = trial_with(Behaviour {
+            misdirection: 0.005,
+            seed,
+            ..Behaviour::default()
+        });
+        assert_eq!(trial.verdict.status, Status::Broken);
+        assert_eq!(rules(&trial), [Rule::WrongTopic]);
+        assert!(trial.odd.misdirected > 0);
+        assert_eq!((trial.odd.foreign, trial.odd.corrupt), (0, 0));
+    }
+}
+
+#[test]
+fn a_delivery_out_of_order_is_no_valid_trial_where_order_is_promised() {
+    for seed in 0..8 {
+        let disorder = Behaviour {
+            reordering: 0.01,
+            hold_back_ns: 50_000_000,
+            seed,
+            ..Behaviour::default()
+        };
+        let trial = trial_with(disorder.clone());
+        assert_eq!(trial.verdict.status, Status::Lossy);
+        assert_eq!(rules(&trial), [Rule::OutOfOrder]);
+        let unordered = Behaviour {
+            ordered: false,
+            ..disorder
+        };
+        let trial = trial_with(unordered);
+        assert!(trial.reordered > 0);
+        assert!(!rules(&trial).contains(&Rule::OutOfOrder));
+    }
+}
+
+#[test]
+fn members_of_a_group_may_overtake_each_other() {
+    let mut workload = workload(1, 3, Arrivals::Periodic { per_s: 200.0 });
+    for subscriber in &mut workload.flows[0].subscribers {
+        subscriber.group = Some("team".into());
+    }
+    let behaviour = Behaviour {
+        reordering: 0.02,
+        hold_back_ns: 50_000_000,
+        ..Behaviour::default()
+    };
+    let trial = simulate(workload, behaviour, Settings::default()).trial;
+    assert!(
+        !rules(&trial).contains(&Rule::OutOfOrder),
+        "{:#?}",
+        trial.verdict
+    );
 }

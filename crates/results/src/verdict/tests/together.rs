@@ -35,6 +35,14 @@ const PLANTS: [Plant; 26] = [
     (Rule::ConnectionsLost, |t| t.connections.lost = 1),
     (Rule::Foreign, |t| t.odd.foreign = 1),
     (Rule::Corrupt, |t| t.odd.corrupt = 1),
+    (Rule::WrongTopic, |t| t.odd.misdirected = 1),
+    (Rule::OutOfOrder, |t| {
+        t.circumstances.order_promised = true;
+        t.flows.push(FlowFigures {
+            reordered: 1,
+            ..FlowFigures::default()
+        });
+    }),
     (Rule::Clocks, |t| t.odd.negative = t.delivered),
     (Rule::CountsDiffer, |t| t.published += 1),
     (Rule::Lost, |t| {

@@ -1,0 +1,46 @@
+//! What the protocol promises of each delivery: its topic and its order.
+
+use super::findings::Findings;
+use crate::model::{Reason, Rule, Status, Trial};
+
+/// A delivery on another topic than its message was published on.
+pub(super) fn topics(trial: &Trial, findings: &mut Findings) {
+    let misdirected = trial.odd.misdirected;
+    if misdirected > 0 {
+        let text = format!(
+            "{misdirected} of {} deliveries came on another topic than their message was published on",
+            trial.delivered
+        );
+        let reason = Reason::new(Rule::WrongTopic, text).count("misdirected", misdirected);
+        findings.add(Status::Broken, reason);
+    }
+}
+
+/// Deliveries out of order where the system promises order. Members of a group overtake each other, and what was sent
+/// again on a new connection comes late: neither breaks a promise.
+pub(super) fn order(trial: &Trial, findings: &mut Findings) {
+    if !trial.circumstances.order_promised
+        || trial.circumstances.losses_allowed
+        || trial.connections.lost > 0
+    {
+        return;
+    }
+    for flow in &trial.flows {
+        let shared = trial.groups.iter().any(|group| group.flow == flow.name);
+        if flow.reordered == 0 || shared {
+            continue;
+        }
+        let of = match trial.flows.len() {
+            1 => String::new(),
+            _ => format!("flow `{}`: ", flow.name),
+        };
+        let text = format!(
+            "{of}{} of {} deliveries were overtaken by a later message of the same publisher and topic, and the system \
+             promises their order",
+            flow.reordered, flow.delivered
+        );
+        let reason = Reason::new(Rule::OutOfOrder, text);
+        let reason = reason.count("reordered", flow.reordered);
+        findings.add(Status::Lossy, reason.count("delivered", flow.delivered));
+    }
+}
