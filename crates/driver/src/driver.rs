@@ -74,6 +74,8 @@ pub trait Driver: Send + Sync {
     /// ([`crate::seam::Acknowledgement::Rejected`]).
     fn rejection(&self, code: u16) -> String {
         format!("code {code}")
+    }
+
     /// Whether messages of one publisher on one topic come to a subscriber in the order in which they were published,
     /// while connections stay up and the subscriber shares them with nobody. The default: yes, as MQTT (5.0, section
     /// 4.6), AMQP (0-9-1, section 4.7), NATS, XMPP (RFC 6120, section 10.1), ZeroMQ and DDS promise.

@@ -81,9 +81,6 @@ fn findings(trial: &Trial) -> Findings {
         }
         unsteady(trial, &client, window.is_some(), &mut findings);
         promises::order(trial, &mut findings);
-        overloaded(trial, &client, growth, &mut findings);
-        too_short(&client, &carried, &mut findings);
-        unsteady(trial, &client, &mut findings);
         client.judge(trial, growth, &mut findings);
         others(trial, &mut findings);
         link(trial, &mut findings);

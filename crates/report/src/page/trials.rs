@@ -15,7 +15,7 @@ use super::windows;
 use crate::lists::unique;
 use crate::summary::WorkloadCells;
 
-const OF_TRIALS: [Column<Trial>; 39] = [
+const OF_TRIALS: [Column<Trial>; 40] = [
     ("measured", |t| format!("{:.1} s", t.duration_s)),
     ("offered", |t| t.offered.to_string()),
     ("published", |t| t.published.to_string()),
