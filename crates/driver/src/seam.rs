@@ -381,6 +381,9 @@ pub trait Events {
     /// read. The engine reads the clock here, once for all of them. To be called at least every
     /// 64 messages where a library hands over one message at a time.
     fn arrived(&mut self);
+    /// The delivery that is reported next came with a lower quality of service (MQTT's QoS) than the fleet's settings
+    /// promise between a publisher and a subscriber that both have them. The default: nobody counts it.
+    fn lowered(&mut self) {}
     /// A message for a subscriber.
     fn delivered(&mut self, client: ClientId, delivery: Delivery<'_>);
     /// The system's answer to a message that was published with this `tag`.

@@ -137,9 +137,20 @@ pub struct Receiving {
     pub retained: u64,
     /// Deliveries marked as repeated.
     pub redelivered: u64,
+    /// The delivery that is reported next came with a lower quality of service than is promised.
+    lowered: bool,
     /// Deliveries of any kind.
     received: u64,
     repeated: u64,
+}
+
+/// How a message was delivered, as far as the system tells.
+#[derive(Clone, Copy, Debug)]
+struct Manner {
+    /// On the topic that it was published on.
+    on_topic: bool,
+    /// With a lower quality of service than is promised.
+    lowered: bool,
 }
 
 /// A message that came before the timetable.
@@ -148,8 +159,7 @@ struct Early {
     flow: usize,
     header: Header,
     payload: Box<[u8]>,
-    /// It was delivered on the topic that it was published on, as far as the system tells.
-    on_topic: bool,
+    manner: Manner,
     /// When it came, since the epoch.
     at: Nanos,
 }
@@ -341,6 +351,7 @@ impl Receiving {
             foreign: 0,
             retained: 0,
             redelivered: 0,
+            lowered: false,
             received: 0,
             repeated: 0,
         };
@@ -411,10 +422,10 @@ impl Receiving {
                 flow,
                 header,
                 payload,
-                on_topic,
+                manner,
                 ..
             } = early;
-            self.message(client, flow, header, &payload, on_topic);
+            self.message(client, flow, header, &payload, manner);
             self.now = now;
         }
     }

@@ -205,6 +205,9 @@ counts! {
         /// Deliveries on another topic than the message was published on.
         #[serde(default)]
         pub misdirected: u64,
+        /// Deliveries with a lower quality of service than is promised.
+        #[serde(default)]
+        pub lowered: u64,
         /// Deliveries of which the body was compared with the one that was published: its ends, at least.
         #[serde(default)]
         pub compared: u64,

@@ -80,6 +80,7 @@ fn findings(trial: &Trial) -> Findings {
             None => too_short(&client, &carried, &mut findings),
         }
         unsteady(trial, &client, window.is_some(), &mut findings);
+        promises::quality(trial, &mut findings);
         promises::order(trial, &mut findings);
         client.judge(trial, growth, &mut findings);
         others(trial, &mut findings);

@@ -160,6 +160,7 @@ pub fn trial(
             foreign: total(|r| r.foreign),
             corrupt: sum.corrupt,
             misdirected: sum.misdirected,
+            lowered: sum.lowered,
             compared: sum.compared,
             compared_whole: sum.compared_whole,
             negative: sum.negative,

@@ -110,6 +110,8 @@ pub struct Behaviour {
     pub lengthened: f64,
     /// Probability that one delivery is told as one on another topic than its message was published on.
     pub misdirection: f64,
+    /// Probability that one delivery comes with a lower quality of service than was asked for.
+    pub lowering: f64,
     /// Seed of all random draws.
     pub seed: u64,
 }
@@ -234,6 +236,7 @@ impl Default for Behaviour {
             cut: 0.0,
             lengthened: 0.0,
             misdirection: 0.0,
+            lowering: 0.0,
             seed: 1,
         }
     }

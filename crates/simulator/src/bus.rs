@@ -85,6 +85,8 @@ pub(super) enum Content {
         topic: String,
         payload: Vec<u8>,
         redelivered: bool,
+        /// It comes with a lower quality of service than was asked for.
+        lowered: bool,
         /// Its index in the record of what happened, if there is one.
         truth: usize,
     },
@@ -300,7 +302,9 @@ impl Bus {
                 if chance(&mut inner.rng, b.misdirection) {
                     told.push_str("/other");
                 }
+                let lowered = chance(&mut inner.rng, b.lowering);
                 let message = Content::Message {
+                    lowered,
                     topic: told,
                     payload,
                     redelivered: copy > 0,

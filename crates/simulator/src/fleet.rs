@@ -158,8 +158,12 @@ impl SimulatedFleet {
                     topic,
                     payload,
                     redelivered,
+                    lowered,
                     ..
                 } => {
+                    if lowered {
+                        events.lowered();
+                    }
                     self.wire.received += payload.len() as u64 + self.property_bytes;
                     events.delivered(
                         client,

@@ -384,6 +384,10 @@ fn message(
         }
     };
     if new {
+        let promised = (mqtt.options.qos as u8).min(mqtt.options.subscribe_qos as u8);
+        if (publish.qos as u8) < promised {
+            events.lowered();
+        }
         let delivery = Delivery {
             payload: publish.payload,
             topic: Some(publish.topic),

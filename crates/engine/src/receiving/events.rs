@@ -2,7 +2,7 @@
 
 use pubgauge_driver::{Acknowledgement, Change, ClientId, Delivery, Events, Header, Kind, Nanos};
 
-use super::{Early, Place, Receiving, Reply, TAG_TIME_BITS, key};
+use super::{Early, Manner, Place, Receiving, Reply, TAG_TIME_BITS, key};
 use crate::groups;
 use crate::ledger::{Account, Arrival};
 use crate::times::LONGEST;
@@ -19,7 +19,7 @@ impl Receiving {
         flow: usize,
         header: Header,
         payload: &[u8],
-        on_topic: bool,
+        manner: Manner,
     ) {
         let place = self.clients[client.0 as usize].place(&self.brief, header.stream);
         let Some(Place {
@@ -71,7 +71,12 @@ impl Receiving {
             return;
         }
         state.counts.delivered += 1;
-        state.counts.misdirected += u64::from(!on_topic);
+        // Of a publisher with other settings another quality may be promised.
+        let device = self.clients[client.0 as usize].device;
+        let same =
+            self.brief.settings_of[device as usize] == self.brief.workload.flows[flow].settings;
+        state.counts.lowered += u64::from(manner.lowered && same);
+        state.counts.misdirected += u64::from(!manner.on_topic);
         let mut number = 0;
         if let Some(parts) = &mut state.parts {
             number = parts.number(self.epoch + header.intended);
@@ -150,14 +155,14 @@ impl Receiving {
         flow: usize,
         header: Header,
         payload: &[u8],
-        on_topic: bool,
+        manner: Manner,
     ) {
         self.early.push(Early {
             client,
             flow,
             header,
             payload: payload.into(),
-            on_topic,
+            manner,
             at: self.now,
         });
     }
@@ -215,9 +220,15 @@ impl Events for Receiving {
         self.gap = self.now.saturating_sub(self.heard);
     }
 
+    #[cold]
+    fn lowered(&mut self) {
+        self.lowered = true;
+    }
+
     #[inline]
     fn delivered(&mut self, client: ClientId, delivery: Delivery<'_>) {
         self.received += 1;
+        let lowered = std::mem::take(&mut self.lowered);
         if delivery.retained {
             self.retained += 1;
             return;
@@ -237,12 +248,13 @@ impl Events for Receiving {
         }
         let on_topic = |topic: &str| topic == self.brief.topic_of(header.stream);
         let on_topic = delivery.topic.is_none_or(on_topic);
+        let manner = Manner { on_topic, lowered };
         match header.kind {
             Kind::Measured | Kind::WarmUp if self.measure_from == Nanos::MAX => {
-                self.early(client, flow, header, delivery.payload, on_topic);
+                self.early(client, flow, header, delivery.payload, manner);
             }
             Kind::Measured | Kind::WarmUp => {
-                self.message(client, flow, header, delivery.payload, on_topic);
+                self.message(client, flow, header, delivery.payload, manner);
             }
             Kind::Sentinel => {
                 self.sentinel(client, flow, header);

@@ -285,6 +285,10 @@ pub struct OddCounts {
     /// trials of older versions.
     #[serde(default)]
     pub misdirected: u64,
+    /// Of this trial, with a lower quality of service (MQTT's QoS) than both publisher and subscriber asked for. Absent in
+    /// trials of older versions.
+    #[serde(default)]
+    pub lowered: u64,
     /// Deliveries of which the body was compared with the one that was published: none where the study publishes
     /// recorded contents. Absent in trials of older versions.
     #[serde(default)]

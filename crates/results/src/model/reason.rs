@@ -53,6 +53,8 @@ pub enum Rule {
     LostByClient,
     /// Deliveries were repeated, and the settings promise none.
     Repeated,
+    /// Deliveries came with a lower quality of service than both ends asked for.
+    LowerQuality,
     /// Deliveries came out of order, and the system promises that none does.
     OutOfOrder,
     /// The queue grew.

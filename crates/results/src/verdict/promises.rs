@@ -1,4 +1,4 @@
-//! What the protocol promises of each delivery: its topic and its order.
+//! What the protocol promises of each delivery: its topic, its quality of service and its order.
 
 use super::findings::Findings;
 use crate::model::{Reason, Rule, Status, Trial};
@@ -13,6 +13,19 @@ pub(super) fn topics(trial: &Trial, findings: &mut Findings) {
         );
         let reason = Reason::new(Rule::WrongTopic, text).count("misdirected", misdirected);
         findings.add(Status::Broken, reason);
+    }
+}
+
+/// Deliveries with a lower quality of service than the smaller of what publisher and subscriber asked for.
+pub(super) fn quality(trial: &Trial, findings: &mut Findings) {
+    let lowered = trial.odd.lowered;
+    if lowered > 0 {
+        let text = format!(
+            "{lowered} of {} deliveries came with a lower quality of service than publisher and subscriber asked for",
+            trial.delivered
+        );
+        let reason = Reason::new(Rule::LowerQuality, text).count("lowered", lowered);
+        findings.add(Status::Lossy, reason);
     }
 }
 

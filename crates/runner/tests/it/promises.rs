@@ -1,4 +1,4 @@
-//! What is promised of each delivery, its content, its topic and its order, against what was planted in the simulated
+//! What is promised of each delivery, its content, topic, quality and order, against what was planted in the simulated
 //! system.
 
 use crate::planted;
@@ -60,6 +60,20 @@ fn a_delivery_on_another_topic_is_no_valid_trial() {
         assert_eq!(rules(&trial), [Rule::WrongTopic]);
         assert!(trial.odd.misdirected > 0);
         assert_eq!((trial.odd.foreign, trial.odd.corrupt), (0, 0));
+    }
+}
+
+#[test]
+fn a_delivery_below_the_promised_quality_is_no_valid_trial() {
+    for seed in 0..8 {
+        let trial = trial_with(Behaviour {
+            lowering: 0.005,
+            seed,
+            ..Behaviour::default()
+        });
+        assert_eq!(trial.verdict.status, Status::Lossy);
+        assert_eq!(rules(&trial), [Rule::LowerQuality]);
+        assert!(trial.odd.lowered > 0);
     }
 }
 

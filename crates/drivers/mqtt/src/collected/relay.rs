@@ -14,6 +14,10 @@ impl Events for Relay<'_> {
         self.events.arrived();
     }
 
+    fn lowered(&mut self) {
+        self.events.lowered();
+    }
+
     fn delivered(&mut self, client: ClientId, delivery: Delivery<'_>) {
         self.reported = true;
         self.events

@@ -489,6 +489,8 @@ pub fn adds_up(trial: &Value) {
         "reordered",
         "odd.foreign",
         "odd.corrupt",
+        "odd.misdirected",
+        "odd.lowered",
     ] {
         assert_eq!(count(zero), 0, "{name}: {zero}");
     }

@@ -24,7 +24,7 @@ fn all_reasons_stand_worst_first() {
 /// A change to a trial that makes one rule apply.
 type Plant = (Rule, fn(&mut Trial));
 
-const PLANTS: [Plant; 26] = [
+const PLANTS: [Plant; 27] = [
     (Rule::NotRun, |t| {
         t.circumstances.not_run = Some("late".into())
     }),
@@ -36,6 +36,7 @@ const PLANTS: [Plant; 26] = [
     (Rule::Foreign, |t| t.odd.foreign = 1),
     (Rule::Corrupt, |t| t.odd.corrupt = 1),
     (Rule::WrongTopic, |t| t.odd.misdirected = 1),
+    (Rule::LowerQuality, |t| t.odd.lowered = 1),
     (Rule::OutOfOrder, |t| {
         t.circumstances.order_promised = true;
         t.flows.push(FlowFigures {
