@@ -276,7 +276,7 @@ fn measured(run: &Run<'_>, rule: &ClaimRule, filter: &Filter) -> Result<Measured
     // One of several flows may have gained what another lost.
     let bounded = flow.is_none() && kept.len() < FEWEST && LEAST.contains(&&*rule.figure);
     if bounded {
-        let with_bounds = |t: &&&Observation<'_>| counts(t) || t.verdict == CLIENT_BOUND;
+        let with_bounds = |t: &&&Observation<'_>| counts(t) || BY_CLIENT.contains(&&*t.verdict);
         let of = |t: &&Observation<'_>| Some((t.repeat, figure(t.figures, None, &rule.figure)?));
         let values: Vec<(u32, f64)> = trials.iter().filter(with_bounds).filter_map(of).collect();
         if values.len() >= FEWEST {
@@ -306,8 +306,8 @@ fn measured(run: &Run<'_>, rule: &ClaimRule, filter: &Filter) -> Result<Measured
     })
 }
 
-/// The verdict of a trial whose limit was the client, in the words of `results.json`.
-const CLIENT_BOUND: &str = "client-bound";
+/// The verdicts of a trial whose limit was the client or its own window, in the words of `results.json`.
+const BY_CLIENT: [&str; 2] = ["client-bound", "setting-bound"];
 
 /// Figures of which a trial that the client limited shows a lower bound.
 const LEAST: [&str; 2] = ["delivered-rate", "delivered-bytes-rate"];

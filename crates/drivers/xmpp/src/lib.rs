@@ -82,6 +82,14 @@ impl Driver for XmppDriver {
         Some(native::NATIVE.schema())
     }
 
+    /// Conditions are kept as the numbers that XEP-0086 gives them.
+    fn rejection(&self, code: u16) -> String {
+        match code {
+            0 => "an error without a number".into(),
+            code => format!("error {code} (XEP-0086)"),
+        }
+    }
+
     fn traits(&self, settings: &Settings) -> Traits {
         Traits {
             publishers_first: false,

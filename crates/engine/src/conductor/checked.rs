@@ -94,14 +94,14 @@ fn of_recording(recording: &Recording, brief: &Brief) -> Result<(), &'static str
         return Err("its recording is of another trial");
     }
     let streams = brief.stream_count();
-    let flows = recording.flows.len();
+    let codes = usize::from(u16::MAX) + 1;
     if recording.grants.len() > Recording::MOST_GRANTS
-        || recording.rejections.len() > flows * (usize::from(u16::MAX) + 1)
-        || recording
-            .rejections
-            .iter()
-            .any(|r| r.flow as usize >= flows)
-        || recording.gaps.len() > Recording::MOST_GAPS
+        || recording.rejections.len() > flows * codes
+        || (recording.rejections.iter()).any(|r| r.flow as usize >= flows)
+    {
+        return Err("its recording has rejections or grants that the trial cannot have");
+    }
+    if recording.gaps.len() > Recording::MOST_GAPS
         || recording.outages.len() > Recording::MOST_OUTAGES
         || recording.outages.iter().any(|o| o.stream >= streams)
     {
