@@ -120,16 +120,17 @@ fn a_window_over_a_system_with_room_is_named() {
     few_wrong(&wrong, all);
 }
 
-/// The system carries 45 % of what the window lets through, or less.
+/// The system carries 10 to 45 % of what the window lets through.
 #[test]
 fn a_system_at_its_end_is_not_excused_by_a_window() {
     let (mut wrong, mut all) = (Vec::new(), 0);
     for seed in 0..seeds() {
-        let mut case = Case::draw(seed, 0.05..0.45);
+        let mut case = Case::draw(seed, 0.1..0.45);
         // A window of one is never larger than what is under way where nothing waits.
         case.window = case.window.max(8);
         let flat_out = case.run(Arrivals::FlatOut);
-        let paced = case.paced(1.3);
+        // The slowest of them carries 8 messages a second.
+        let paced = case.paced(3.0);
         for (run, expected) in [(flat_out, Status::Valid), (paced, Status::Overloaded)] {
             all += 1;
             let verdict = &run.trial.verdict;
@@ -146,7 +147,8 @@ fn a_window_with_room_is_not_named() {
     let (mut wrong, mut all) = (Vec::new(), 0);
     for seed in 0..seeds() {
         let case = Case::draw(seed, 1.5..20.0);
-        let run = case.paced(0.8);
+        // Publishers that are due together wait for one another in the system.
+        let run = case.paced(0.5);
         all += 1;
         if run.trial.verdict.status != Status::Valid {
             wrong.push(format!("{case:?}: {:?}", run.trial.verdict));

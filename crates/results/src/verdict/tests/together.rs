@@ -24,7 +24,7 @@ fn all_reasons_stand_worst_first() {
 /// A change to a trial that makes one rule apply.
 type Plant = (Rule, fn(&mut Trial));
 
-const PLANTS: [Plant; 27] = [
+const PLANTS: [Plant; 29] = [
     (Rule::NotRun, |t| {
         t.circumstances.not_run = Some("late".into())
     }),
@@ -39,10 +39,10 @@ const PLANTS: [Plant; 27] = [
     (Rule::LowerQuality, |t| t.odd.lowered = 1),
     (Rule::OutOfOrder, |t| {
         t.circumstances.order_promised = true;
-        t.flows.push(FlowFigures {
+        t.flows = vec![FlowFigures {
             reordered: 1,
             ..FlowFigures::default()
-        });
+        }];
     }),
     (Rule::Clocks, |t| t.odd.negative = t.delivered),
     (Rule::CountsDiffer, |t| t.published += 1),
