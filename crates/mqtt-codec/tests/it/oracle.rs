@@ -86,6 +86,10 @@ fn is_known_difference(packet: &Packet<'_>, version: Version) -> bool {
         Packet::SubAck(p) => version == Version::V311 && p.codes.contains(&0x80),
         // It does not know 0x8C in a DISCONNECT, which table 2-6 of 5.0 lists.
         Packet::Disconnect(p) => p.reason == ReasonCode::BAD_AUTHENTICATION_METHOD,
+        // It refuses a code from 0x80 on that table 2-6 does not give to the packet; ours takes it as a rejection.
+        Packet::PubAck(p) | Packet::PubRec(p) | Packet::PubComp(p) => {
+            !p.reason.is_valid_in(packet.packet_type())
+        }
         // It refuses payloads that are not the UTF-8 they claim to be; a receiver MAY do so
         // (5.0 §3.3.2.3.2), and ours does not look at payloads.
         Packet::Publish(p) => claims_utf8(p.properties) && std::str::from_utf8(p.payload).is_err(),
