@@ -12,7 +12,9 @@ use pubgauge_workload::Arrivals;
 /// What a trial over a system with this behaviour says.
 fn trial_with(behaviour: Behaviour) -> Trial {
     let workload = workload(2, 2, Arrivals::Periodic { per_s: 100.0 });
-    simulate(workload, behaviour, Settings::default()).trial.clone()
+    simulate(workload, behaviour, Settings::default())
+        .trial
+        .clone()
 }
 
 fn rules(trial: &Trial) -> Vec<Rule> {
@@ -110,7 +112,9 @@ fn members_of_a_group_may_overtake_each_other() {
         hold_back_ns: 50_000_000,
         ..Behaviour::default()
     };
-    let trial = simulate(workload, behaviour, Settings::default()).trial.clone();
+    let trial = simulate(workload, behaviour, Settings::default())
+        .trial
+        .clone();
     assert!(
         !rules(&trial).contains(&Rule::OutOfOrder),
         "{:#?}",
