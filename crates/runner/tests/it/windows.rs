@@ -75,8 +75,10 @@ impl Case {
     /// Paced at a share of what the smaller one of window and system lets through.
     fn paced(&self, share: f64) -> Run {
         let least = self.most() * self.capacity.min(1.0);
-        let per_s = least * share / f64::from(self.publishers);
-        self.run(Arrivals::Periodic { per_s })
+        // The rate is that of all publishers together.
+        self.run(Arrivals::Periodic {
+            per_s: least * share,
+        })
     }
 }
 
