@@ -317,9 +317,10 @@ impl Bus {
         if let Some(tag) = acknowledge.filter(|_| !unread && !silent) {
             let ready = start + inner.behaviour.delay_median_ns - self.born;
             let due = self.born + inner.behaviour.delivery(ready);
-            let answer = match rejected {
-                true => Acknowledgement::Rejected(inner.behaviour.rejection_code),
-                false => Acknowledgement::Taken,
+            let answer = if rejected {
+                Acknowledgement::Rejected(inner.behaviour.rejection_code)
+            } else {
+                Acknowledgement::Taken
             };
             inner.send(fleet, client, due, Content::Acknowledgement { tag, answer });
         }

@@ -37,9 +37,10 @@ impl Bodies {
         let body = &payload[HEADER_LEN..];
         let whole = body.len() <= COMPARED_BYTES || self.is_whole_due(body.len());
         let (stream, sequence) = (header.stream, header.sequence);
-        let matches = match whole {
-            true => filler.matches(stream, sequence, body),
-            false => filler.ends_match(stream, sequence, body),
+        let matches = if whole {
+            filler.matches(stream, sequence, body)
+        } else {
+            filler.ends_match(stream, sequence, body)
         };
         Looked {
             whole,
