@@ -4,6 +4,7 @@ mod bodies;
 mod events;
 mod under_way;
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use pubgauge_driver::{Change, ClientId, Clock, Filler, Header, Kind, Mark, Nanos};
@@ -219,6 +220,21 @@ impl FlowIn {
             passed_over: c.passed_over + c.warm_up_passed_over,
             ..Totals::default()
         }
+    }
+
+    /// Compares the body of a delivery, of one of these `sizes`, with the one that was published, and counts the outcome.
+    #[inline]
+    fn compare_body(
+        &mut self,
+        filler: &Filler,
+        header: &Header,
+        payload: &[u8],
+        sizes: &RangeInclusive<usize>,
+    ) {
+        let looked = self.bodies.look(filler, header, payload, sizes);
+        self.counts.compared += 1;
+        self.counts.compared_whole += u64::from(looked.whole);
+        self.counts.corrupt += u64::from(!looked.sound);
     }
 
     /// The times to acknowledgements of measured messages, where the system acknowledges.

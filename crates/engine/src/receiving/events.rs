@@ -71,11 +71,13 @@ impl Receiving {
             return;
         }
         state.counts.delivered += 1;
-        // Of a publisher with other settings another quality may be promised.
-        let device = self.clients[client.0 as usize].device;
-        let same =
-            self.brief.settings_of[device as usize] == self.brief.workload.flows[flow].settings;
-        state.counts.lowered += u64::from(manner.lowered && same);
+        if manner.lowered {
+            // Of a publisher with other settings another quality may be promised.
+            let device = self.clients[client.0 as usize].device;
+            let settings = &self.brief.workload.flows[flow].settings;
+            let same = self.brief.settings_of[device as usize] == *settings;
+            state.counts.lowered += u64::from(same);
+        }
         state.counts.misdirected += u64::from(!manner.on_topic);
         let mut number = 0;
         if let Some(parts) = &mut state.parts {
@@ -86,11 +88,7 @@ impl Receiving {
             part.reordered += u64::from(reordered);
         }
         if self.brief.checked[flow] {
-            let sizes = &self.brief.sizes[flow];
-            let looked = state.bodies.look(&self.filler, &header, payload, sizes);
-            state.counts.compared += 1;
-            state.counts.compared_whole += u64::from(looked.whole);
-            state.counts.corrupt += u64::from(!looked.sound);
+            state.compare_body(&self.filler, &header, payload, &self.brief.sizes[flow]);
         }
         if !first {
             state.counts.duplicated += 1;
@@ -283,17 +281,13 @@ impl Events for Receiving {
                     && (self.ledger.note(account, None, header.sequence, || true)).arrival
                         != Arrival::Duplicate
                 {
-                    // An answer has the question's length, and a body of ours whatever that contained.
-                    let sizes = &self.brief.sizes[flow];
-                    let looked =
-                        (state.bodies).look(&self.filler, &header, delivery.payload, sizes);
-                    state.counts.compared += 1;
-                    state.counts.compared_whole += u64::from(looked.whole);
-                    state.counts.corrupt += u64::from(!looked.sound);
                     state.counts.answered += 1;
                     let asked = self.epoch + header.intended;
                     let number = state.parts.as_mut().map_or(0, |parts| parts.number(asked));
                     round_trip.add(now.saturating_sub(header.intended), number);
+                    // An answer has the question's length, and a body of ours whatever that contained.
+                    let sizes = &self.brief.sizes[flow];
+                    state.compare_body(&self.filler, &header, delivery.payload, sizes);
                 }
                 return;
             }
