@@ -10,5 +10,6 @@ mod promises;
 mod search;
 mod study;
 mod sweep;
+mod sweep_ramps;
 mod truth;
 mod windows;
