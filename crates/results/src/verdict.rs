@@ -17,6 +17,7 @@ pub use crate::model::Circumstances;
 use crate::model::{
     FlowFigures, Questions, Reason, Rejection, SeriesRecord, Status, Trial, Verdict,
 };
+use crate::model::{FlowFigures, Questions, Reason, Status, Trial, Verdict};
 use crate::network::{FULL, full_link};
 
 mod acknowledgements;
@@ -27,7 +28,10 @@ mod findings;
 mod growth;
 mod host;
 mod promises;
+mod overdue;
 mod series;
+mod silence;
+mod steps;
 #[cfg(test)]
 mod tests;
 pub mod thresholds;
@@ -260,7 +264,7 @@ fn overloaded(
     // Latency also rises behind a client that falls behind by itself: then the queue tells.
     let parts = Judged::all(trial);
     let behind = parts.iter().any(|part| part.client_was_behind(trial));
-    let queued = queue_at_end(trial) as f64;
+    let queued = silence::queue_at_end(trial) as f64;
     let grew = !behind || queued > thresholds::RISE_SHARE * trial.expected as f64;
     if let Some(growth) = growth.filter(|_| blameless && grew) {
         findings.add(Status::Overloaded, growth.reason());
@@ -291,13 +295,6 @@ fn overloaded(
             unsent(trial, &part, client, findings);
         }
     }
-}
-
-/// Deliveries that were due when the measurement ended, and had not come.
-fn queue_at_end(trial: &Trial) -> u64 {
-    let measured = |record: &&SeriesRecord| record.t_s <= trial.duration_s + 1e-9;
-    let last = trial.series.iter().rfind(measured);
-    last.map_or(0, |last| last.backlog.max(0) as u64 + last.waiting)
 }
 
 /// What is not known because the measurement was too short, where nothing else says that the system was at its
@@ -357,10 +354,8 @@ fn unsteady(trial: &Trial, client: &client::Load, window_full: bool, findings: &
     {
         findings.add(Status::Unsteady, reason);
     }
-    if trial.circumstances.rate_varies_by_design {
-        return;
-    }
-    if let Some(reason) = series::rate_unsteady(trial) {
+    let by_design = trial.circumstances.rate_varies_by_design;
+    if !by_design && let Some(reason) = series::rate_unsteady(trial) {
         findings.add(Status::Unsteady, reason);
     }
     if !trial.workload.flat_out
@@ -373,7 +368,7 @@ fn unsteady(trial: &Trial, client: &client::Load, window_full: bool, findings: &
 
 /// A system that delivered nothing for a good part of the measurement though it had messages.
 fn silent(trial: &Trial) -> Option<Reason> {
-    let silence = trial.longest_silence_ns as f64;
+    let silence = silence::silence(trial) * 1e9;
     // The median falls among lost messages where half are; between hosts it may be too short to be quoted.
     let latency = &trial.latency_ns;
     let usual = (latency.p50.map(|ns| ns as f64).or(latency.known_mean))

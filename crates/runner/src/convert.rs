@@ -115,6 +115,7 @@ pub fn trial(
     let mut checks = checks(record, &sum);
     checks.extend(beside.checks);
     let seen = observed.processes.clone();
+    let course = series::course(record, None);
     let mut trial = Trial {
         id: asked.id,
         cell: asked.cell,
@@ -233,7 +234,8 @@ pub fn trial(
         windows: windows::of_trial(workload, record, observed),
         at_start: series::at_start(record),
         series: series::series(record, observed),
-        course: series::course(record, None),
+        course: course.backlog,
+        course_due: course.due,
         noise_ns: Distribution::from_histogram(&observed.noise),
         latency_ecdf: shared_by_all(ecdf(&latency, ECDF_POINTS), latency.len(), due.deliveries),
         noise_ecdf: ecdf(&observed.noise, ECDF_POINTS),
@@ -387,6 +389,15 @@ fn flows(
         distribution(times, measure, &due)
     };
     let several = workload.flows.len() > 1;
+    let mut courses: Vec<series::Course> = (0..workload.flows.len())
+        .map(|f| {
+            if several {
+                series::course(record, Some(f))
+            } else {
+                series::Course::default()
+            }
+        })
+        .collect();
     // Flows with the trial's settings have no entry of their own.
     let own = |flow: &Flow| of_flows.get((flow.settings as usize).checked_sub(1)?);
     let figures = |(f, (flow, counts)): (usize, (&Flow, &FlowRecording))| FlowFigures {
@@ -401,11 +412,8 @@ fn flows(
         } else {
             Vec::new()
         },
-        course: if several {
-            series::course(record, Some(f))
-        } else {
-            Vec::new()
-        },
+        course: std::mem::take(&mut courses[f].backlog),
+        course_due: std::mem::take(&mut courses[f].due),
         windows: if several {
             windows::of_flow(workload, record, f)
         } else {

@@ -100,9 +100,18 @@ pub fn of_flow(record: &TrialRecord, flow: usize) -> Vec<FlowSeriesRecord> {
         .collect()
 }
 
-/// What was due and had not come, held back messages included, in steps over the measurement: seconds and
-/// deliveries; of one flow or of all.
-pub fn course(record: &TrialRecord, flow: Option<usize>) -> Vec<(f64, u64)> {
+/// The course of a backlog.
+#[derive(Default)]
+pub struct Course {
+    /// What was due and had not come, held back messages included, in steps over the measurement: seconds and
+    /// deliveries.
+    pub backlog: Vec<(f64, u64)>,
+    /// Deliveries due up to each step, since the start of the warm-up.
+    pub due: Vec<u64>,
+}
+
+/// The course of one flow or of all.
+pub fn course(record: &TrialRecord, flow: Option<usize>) -> Course {
     let inside = record.course.len();
     let after = record.series.iter().filter(|m| m.at > record.duration());
     let moments: Vec<&Moment> = record.course.iter().chain(after).collect();
@@ -110,18 +119,22 @@ pub fn course(record: &TrialRecord, flow: Option<usize>) -> Vec<(f64, u64)> {
         Some(flow) => flow..flow + 1,
         None => 0..record.flows.len(),
     };
-    let mut course: Vec<(f64, u64)> = (moments.iter().take(inside))
-        .map(|moment| (moment.at as f64 / SECOND, 0))
+    let mut course: Vec<(f64, u64, u64)> = (moments.iter().take(inside))
+        .map(|moment| (moment.at as f64 / SECOND, 0, 0))
         .collect();
     for flow in flows {
         let of_flow = backlogs_at(record, &moments, flow);
         for ((point, backlog), moment) in course.iter_mut().zip(of_flow).zip(&moments) {
-            point.1 += backlog + moment.flows[flow].waiting;
+            let totals = moment.flows[flow];
+            point.1 += backlog + totals.waiting;
+            point.2 += totals.due.saturating_sub(totals.rejected) + totals.waiting;
         }
     }
     // Steps of an interval that was shorter than usual are at its end.
-    course.dedup_by_key(|(at, _)| *at);
-    course
+    course.dedup_by_key(|(at, ..)| *at);
+    let part = |(at, backlog, due)| ((at, backlog), due);
+    let (backlog, due) = course.into_iter().map(part).unzip();
+    Course { backlog, due }
 }
 
 /// The backlog at each cut, over all flows.

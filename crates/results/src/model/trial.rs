@@ -248,6 +248,9 @@ pub struct Trial {
     /// versions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub course: Vec<(f64, u64)>,
+    /// Deliveries due up to each moment of the course, those of the warm-up included. Empty in trials of older versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub course_due: Vec<u64>,
     /// How late a thread that only sleeps 1 ms at a time woke up during the measurement.
     pub noise_ns: Distribution,
     /// Points of the latency's distribution function for the page: (ns, share at or below).
@@ -373,6 +376,9 @@ pub struct FlowFigures {
     /// The course of its backlog, where the workload has several flows; as in [`Trial`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub course: Vec<(f64, u64)>,
+    /// Its deliveries due up to each moment of the course.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub course_due: Vec<u64>,
     /// Its figures in the windows of the measurement, where the workload has several flows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub windows: Vec<WindowFigures>,

@@ -5,7 +5,8 @@
 //! deliveries together, a system that carries its load comes down to the same level again and again, and one
 //! that does not comes down less each time.
 
-use super::growth::{Growth, Kind};
+use super::growth::{Growth, Kind, Seen};
+use super::overdue::Arrived;
 use super::thresholds;
 
 /// What the course of a backlog says.
@@ -22,11 +23,15 @@ pub(super) enum Carried {
 pub(super) struct Course {
     /// Seconds from the start of the measurement, in ascending order, and messages.
     pub points: Vec<(f64, f64)>,
+    /// Deliveries due up to each point; empty where that is not known.
+    pub due: Vec<f64>,
     /// First deliveries within the measurement.
     pub delivered: f64,
+    /// Seconds for which the load had lasted at the first point.
+    pub before: f64,
     /// Median latency, ns, first and last, where that rose.
     pub rose: Option<(f64, f64)>,
-    /// Seconds after which the arrivals repeat; 0: they are even, or random.
+    /// Seconds after which the arrivals repeat, and for which messages are gathered; 0: they are even, or random.
     pub cycle: f64,
     /// Seconds for which nothing was delivered although messages were under way, at the longest.
     pub silence: f64,
@@ -76,30 +81,42 @@ impl Course {
             };
         }
         let span = swing.max((length - lumps) / thresholds::CYCLES);
-        let Some(lows) = Lows::of(&self.points, span) else {
+        // What is under way because it takes its time is no queue.
+        let overdue = self.overdue();
+        let (Some(seen), Some(lows)) = (Lows::of(&self.points, span), Lows::of(&overdue, span))
+        else {
             return Carried::All;
         };
         let rise = lows.last() - lows.first();
         let step = (thresholds::RISE_SHARE * due * span).max(thresholds::RISE_FLOOR);
-        if rise >= thresholds::BACKLOG_FLOOR && lows.keep_rising(step) {
-            return Carried::Not(self.growth(&lows));
-        }
         let between = due * (length - span);
+        if rise >= thresholds::BACKLOG_FLOOR && lows.keep_rising(step) {
+            let seconds = length - span;
+            let delay = |backlog: f64| (backlog.max(0.0) + self.under_way()) / due;
+            let from = delay(lows.first());
+            return match Seen::of((from, from + rise / due), seconds, self.before) {
+                Seen::Queue => Carried::Not(self.growth(&seen, rise)),
+                Seen::Unclear { needs_s } => self.unclear(needs_s),
+                Seen::Nothing => Carried::All,
+            };
+        }
         if rise > (thresholds::RISE_UNCLEAR * between).max(thresholds::RISE_FLOOR) {
             let why = format!(
                 "the backlog was {:.0} messages at its lowest in the first {span:.2} s and {:.0} in the last, but \
                  did not grow all the time",
-                lows.first(),
-                lows.last()
+                seen.first(),
+                seen.last()
             );
             return self.unknown(thresholds::CYCLES * self.end(), &why);
         }
         let highest = lows.highest_before();
-        let end = self.points.last().map_or(0.0, |p| p.1);
+        let end = overdue.last().map_or(0.0, |p| p.1);
         if end - highest > (thresholds::END_UNCLEAR * due * length).max(thresholds::RISE_FLOOR) {
             let why = format!(
-                "it ended with a backlog of {end:.0} messages, more than the {highest:.0} before: whether that \
-                 would have come to an end is not known"
+                "it ended with a backlog of {:.0} messages, {:.0} more than there had been at most before: whether \
+                 that would have come to an end is not known",
+                self.points.last().map_or(0.0, |p| p.1),
+                end - highest
             );
             return self.unknown(thresholds::CYCLES * self.end(), &why);
         }
@@ -110,14 +127,38 @@ impl Course {
         }
     }
 
-    fn growth(&self, lows: &Lows) -> Growth {
+    /// The backlog without what is under way because it takes its time.
+    pub fn overdue(&self) -> Vec<(f64, f64)> {
+        self.arrived().overdue()
+    }
+
+    fn arrived(&self) -> Arrived<'_> {
+        Arrived {
+            points: &self.points,
+            due: &self.due,
+        }
+    }
+
+    /// Messages that are under way at the mean rate because they take their time.
+    pub fn under_way(&self) -> f64 {
+        self.arrived().delay() * self.due_per_s()
+    }
+
+    /// A delay that grew, and may be of a queue or of a path that became slower.
+    pub fn unclear(&self, needs_s: f64) -> Carried {
+        let why = "messages took longer and longer, but not yet twice as long as when the load began: a queue that \
+                   grows, or a path that became slower";
+        self.unknown(self.end() + needs_s, why)
+    }
+
+    fn growth(&self, lows: &Lows, rise: f64) -> Growth {
         let (from, to) = (lows.first(), lows.last());
         let seconds = self.length() - lows.span;
         let rate = self.delivered / self.length();
         Growth {
             flow: None,
             kind: Kind::Backlog {
-                share: (to - from) / (self.due_per_s() * seconds).max(1.0),
+                share: rise / (self.due_per_s() * seconds).max(1.0),
                 in_seconds: to / rate.max(f64::MIN_POSITIVE),
                 latency: self.rose,
             },
@@ -137,7 +178,7 @@ impl Course {
         let few =
             (thresholds::RISE_SHARE * self.due_per_s() * self.cycle).max(thresholds::RISE_FLOOR);
         let from = self.end() - self.cycle;
-        let last: Vec<f64> = (self.points.iter().filter(|p| p.0 >= from))
+        let last: Vec<f64> = (self.overdue().iter().filter(|p| p.0 >= from))
             .map(|p| p.1)
             .collect();
         let rested = last.iter().filter(|backlog| **backlog <= few).count();

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::thresholds;
 use crate::model::{Reason, Rule};
 
 /// A queue that grew by more than chance and by enough to matter, or that would grow without end.
@@ -26,6 +27,37 @@ pub(super) enum Kind {
     Slow,
     /// Growth of median latency, in nanoseconds, in a straight line.
     Latency,
+}
+
+/// What a delay that grew in a straight line shows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Seen {
+    /// A queue: it grows as time passes, from next to nothing when the load began.
+    Queue,
+    /// A queue, or a path that became slower: so many more seconds would tell.
+    Unclear { needs_s: f64 },
+    /// Neither: it grew by less than any load is exact.
+    Nothing,
+}
+
+impl Seen {
+    /// Of a delay that grew from one value to another, s, within `seconds`, after the load had lasted for `before`
+    /// seconds. A queue grew meanwhile too: what remains of the delay without that is what the path takes.
+    pub fn of((from, to): (f64, f64), seconds: f64, before: f64) -> Seen {
+        let share = (to - from) / seconds;
+        let path = (from - share * before).max(0.0);
+        let doubled = thresholds::QUEUE_FACTOR * path;
+        if to >= doubled || share >= thresholds::QUEUE_SHARE {
+            Seen::Queue
+        } else if share < thresholds::DRIFT_SHARE {
+            Seen::Nothing
+        } else {
+            // A quarter more than it takes to double.
+            Seen::Unclear {
+                needs_s: 1.25 * (doubled - to) / share,
+            }
+        }
+    }
 }
 
 impl Growth {
@@ -87,5 +119,26 @@ impl fmt::Display for Growth {
                 to / 1e6
             ),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_queue_grows_from_nothing() {
+        // 0.7 % too much for 10 s before and 10 s within; the same over a path of 20 ms.
+        assert_eq!(Seen::of((0.070, 0.140), 10.0, 10.0), Seen::Queue);
+        assert_eq!(Seen::of((0.034, 0.104), 10.0, 2.0), Seen::Queue);
+        // A path that becomes slower by half, from 200 and from 5 ms.
+        let slower = Seen::of((0.200, 0.300), 10.0, 2.0);
+        assert!(
+            matches!(slower, Seen::Unclear { needs_s } if (5.0..20.0).contains(&needs_s)),
+            "{slower:?}"
+        );
+        assert_eq!(Seen::of((0.005, 0.0075), 10.0, 2.0), Seen::Nothing);
+        // A third too much behind a queue of minutes.
+        assert_eq!(Seen::of((60.0, 62.5), 10.0, 0.0), Seen::Queue);
     }
 }

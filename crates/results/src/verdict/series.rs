@@ -5,8 +5,9 @@
 use pubgauge_quantities::stats::{LinearFit, chance_beyond};
 
 use super::carried::{Carried, Course};
-use super::growth::{Growth, Kind};
-use super::{bursts_wait, thresholds};
+use super::growth::{Growth, Kind, Seen};
+use super::silence::silence;
+use super::{bursts_wait, steps, thresholds};
 use crate::model::{FlowFigures, FlowSeriesRecord, Reason, Rule, SeriesRecord, Trial};
 
 /// Whether the system carried what it was offered, over all flows and flow by flow. Messages that are in buffers
@@ -16,7 +17,8 @@ pub(super) fn carried(trial: &Trial) -> Carried {
         let series: Vec<SeriesRecord> = flow.series.iter().map(second).collect();
         let records = within(trial, &series);
         let cycle = flow.cycle_s.unwrap_or(0.0);
-        match judged(trial, &records, &flow.course, cycle, flow.flat_out) {
+        let course = (&flow.course[..], &flow.course_due[..]);
+        match judged(trial, &records, course, cycle, flow.flat_out) {
             Carried::Not(growth) => Carried::Not(Growth {
                 flow: Some(flow.name.clone()),
                 ..growth
@@ -39,7 +41,8 @@ pub(super) fn carried(trial: &Trial) -> Carried {
         cycles.dedup();
         let cycle = cycles.iter().sum();
         let flat_out = trial.workload.flat_out;
-        let whole = judged(trial, &measured(trial), &trial.course, cycle, flat_out);
+        let course = (&trial.course[..], &trial.course_due[..]);
+        let whole = judged(trial, &measured(trial), course, cycle, flat_out);
         // Of several flows each says itself what is too short for it.
         all.push(match whole {
             Carried::Unknown { .. } if several => Carried::All,
@@ -61,7 +64,7 @@ pub(super) fn carried(trial: &Trial) -> Carried {
 fn judged(
     trial: &Trial,
     records: &[(f64, SeriesRecord)],
-    course: &[(f64, u64)],
+    (course, due): (&[(f64, u64)], &[u64]),
     cycle: f64,
     flat_out: bool,
 ) -> Carried {
@@ -69,6 +72,16 @@ fn judged(
         [] => backlog(records),
         course => course.iter().map(|(t, n)| (*t, *n as f64)).collect(),
     };
+    // Deliveries due never become less; some may be refused later. Flat out they are what the system takes.
+    let known = !flat_out && due.len() == points.len();
+    let mut most = 0;
+    let due = due.iter().map(|due| {
+        most = most.max(*due);
+        most as f64
+    });
+    let due: Vec<f64> = due.filter(|_| known).collect();
+    // Messages leave together, as the study asks.
+    let cycle = cycle + trial.circumstances.pacing_within_ns as f64 / 1e9;
     // Flat out, the buffers before the system fill first: in the record in which sending begins.
     let begun = records.iter().find(|(_, record)| record.published > 0);
     let filled = begun
@@ -80,13 +93,15 @@ fn judged(
     let counted = records
         .iter()
         .filter(|(_, record)| record.t_s > begins + 1e-6);
-    let silence = trial.longest_silence_ns as f64 / 1e9;
+    let silence = silence(trial);
     // A stall is no lump: what comes usually comes sooner.
     let usual = trial.latency_ns.p50.unwrap_or(0) as f64 / 1e9;
     let lumps = flat_out && silence <= thresholds::SILENCE_FACTOR * usual;
     let course = Course {
         delivered: counted.map(|(_, record)| record.delivered as f64).sum(),
         points,
+        due,
+        before: warmed_up(trial),
         rose: quarters(records).filter(|(first, last)| {
             *last > thresholds::LATENCY_FACTOR * first && last - first > least_rise(trial)
         }),
@@ -102,11 +117,24 @@ fn judged(
         Carried::Not(growth) => Carried::Not(growth),
         told => match endless(trial, records, &course) {
             // Where nothing swings, a straight line tells more than spans of so short a measurement.
-            Some(growth) if matches!(told, Carried::All) || cycle + course.lumps() <= 0.0 => {
+            Carried::Not(growth)
+                if matches!(told, Carried::All) || cycle + course.lumps() <= 0.0 =>
+            {
                 Carried::Not(growth)
             }
+            unclear @ Carried::Unknown { .. } if matches!(told, Carried::All) => unclear,
             _ => told,
         },
+    }
+}
+
+/// Seconds for which the load had lasted when the measurement began, by what was published before and in it.
+fn warmed_up(trial: &Trial) -> f64 {
+    let rate = trial.published_msgs_per_s;
+    if rate > 0.0 {
+        trial.at_start.published as f64 / rate
+    } else {
+        0.0
     }
 }
 
@@ -136,35 +164,85 @@ fn second(flow: &FlowSeriesRecord) -> SeriesRecord {
 /// A backlog or, in a paced trial, a latency that grew little, but in a straight line that would
 /// not end: the load is slightly more than the system can carry. Records see no more than one moment of a cycle
 /// of arrivals, or of a lump: less growth than those make is none.
-fn endless(trial: &Trial, records: &[(f64, SeriesRecord)], course: &Course) -> Option<Growth> {
+fn endless(trial: &Trial, records: &[(f64, SeriesRecord)], course: &Course) -> Carried {
     let swing = course.cycle + course.silence;
-    if let Some((from, to, seconds)) = climb(&backlog(records))
-        && to - from >= thresholds::BACKLOG_FLOOR.max(swing * course.due_per_s())
-    {
-        return Some(Growth {
+    let told = |(from, to): (f64, f64), delays, seconds, kind| match Seen::of(
+        delays,
+        seconds,
+        course.before,
+    ) {
+        Seen::Queue => Carried::Not(Growth {
             flow: None,
-            kind: Kind::Slow,
+            kind,
             from,
             to,
             seconds,
-        });
+        }),
+        Seen::Unclear { needs_s } => course.unclear(needs_s),
+        Seen::Nothing => Carried::All,
+    };
+    let rate = course.due_per_s().max(f64::MIN_POSITIVE);
+    if let Some((from, to, seconds)) = climb(&overdue(records, course))
+        && to - from >= thresholds::BACKLOG_FLOOR.max(swing * course.due_per_s())
+    {
+        let way = course.under_way();
+        let (from, to) = (from.max(0.0) + way, to + way);
+        return told((from, to), (from / rate, to / rate), seconds, Kind::Slow);
     }
     let latency: Vec<(f64, f64)> = records
         .iter()
         .filter(|(_, second)| second.latency_p50_ns > 0)
         .map(|(_, second)| (second.t_s, second.latency_p50_ns as f64))
         .collect();
-    let (from, to, seconds) = climb(&latency).filter(|_| !trial.workload.flat_out)?;
+    // Under a load that changes, latency may change with it.
+    let judged = !trial.workload.flat_out && same_load(records);
+    let Some((from, to, seconds)) = climb(&latency).filter(|_| judged) else {
+        return Carried::All;
+    };
     let rise = to - from;
     let material =
         rise >= least_rise(trial).max(swing * 1e9) && rise >= thresholds::LATENCY_RISE_SHARE * from;
-    material.then_some(Growth {
-        flow: None,
-        kind: Kind::Latency,
-        from,
-        to,
-        seconds,
-    })
+    if material {
+        told((from, to), (from / 1e9, to / 1e9), seconds, Kind::Latency)
+    } else {
+        Carried::All
+    }
+}
+
+/// What was overdue at the end of each record.
+fn overdue(records: &[(f64, SeriesRecord)], course: &Course) -> Vec<(f64, f64)> {
+    let backlog = backlog(records);
+    if course.due.is_empty() {
+        return backlog;
+    }
+    let overdue = course.overdue();
+    let steps = overdue.windows(2).map(|pair| pair[1].0 - pair[0].0);
+    let step = steps.fold(0.0, f64::max);
+    let at = |(t, _): &(f64, f64)| {
+        let later = overdue.partition_point(|point| point.0 < t - 1e-6);
+        overdue
+            .get(later)
+            .filter(|point| point.0 <= t + step)
+            .map(|point| (*t, point.1))
+    };
+    backlog.iter().filter_map(at).collect()
+}
+
+/// Whether as much was due at the end of the measurement as at its beginning.
+fn same_load(records: &[(f64, SeriesRecord)]) -> bool {
+    let quarter = (records.len() / 4).max(1);
+    let rate = |part: &[(f64, SeriesRecord)]| {
+        let due: u64 = part.iter().map(|(_, second)| second.due).sum();
+        due as f64 / part.iter().map(|(length, _)| length).sum::<f64>()
+    };
+    if records.is_empty() {
+        return true;
+    }
+    let (first, last) = (
+        rate(&records[..quarter]),
+        rate(&records[records.len() - quarter..]),
+    );
+    (first - last).abs() <= thresholds::SAME_LOAD * first.max(last)
 }
 
 /// Everything that is due and has not come, inside the system or held back before it.
@@ -289,6 +367,11 @@ pub(super) fn rate_unsteady(trial: &Trial) -> Option<Reason> {
         let reason = Reason::new(Rule::RateWanders, text);
         return Some(reason.limited("halves_differ_share", differ, limit.max(chance)));
     }
+    if trial.workload.flat_out
+        && let Some(reason) = rate_changed(&records)
+    {
+        return Some(reason);
+    }
     if short {
         return None;
     }
@@ -314,6 +397,32 @@ pub(super) fn rate_unsteady(trial: &Trial) -> Option<Reason> {
     })
 }
 
+/// Why a flat-out rate is that of two systems, if it is.
+fn rate_changed(records: &[(f64, SeriesRecord)]) -> Option<Reason> {
+    let rate =
+        |(length, second): &(f64, SeriesRecord)| (second.t_s, second.delivered as f64 / length);
+    let rates: Vec<(f64, f64)> = records.iter().map(rate).collect();
+    let change = steps::change(&rates)?;
+    let (from, to) = (change.from, change.to);
+    let when = match change.at {
+        Some(at) => format!(
+            "{from:.0} msgs/s were delivered until about {at:.1} s, and {to:.0} msgs/s from then on"
+        ),
+        None => {
+            format!("the delivery rate went from {from:.0} to {to:.0} msgs/s in a straight line")
+        }
+    };
+    let text = format!(
+        "{when}: {:.0} % apart, more than it varies from record to record (limit {:.0} %)",
+        change.share() * 100.0,
+        thresholds::RATE_CHANGE * 100.0
+    );
+    let reason = Reason::new(Rule::RateWanders, text)
+        .figure("first_msgs_per_s", from)
+        .figure("last_msgs_per_s", to);
+    Some(reason.limited("change_share", change.share(), thresholds::RATE_CHANGE))
+}
+
 /// Why latency is not steady, if it is not. Needs [`thresholds::SHORT_S`] seconds.
 pub(super) fn latency_unsteady(trial: &Trial) -> Option<Reason> {
     let records = measured(trial);
@@ -321,7 +430,11 @@ pub(super) fn latency_unsteady(trial: &Trial) -> Option<Reason> {
     if records.len() < 4 || seconds < thresholds::SHORT_S {
         return None;
     }
-    let (first, last) = quarters(&records)?;
+    let (first, last) = if trial.circumstances.rate_varies_by_design {
+        cycles(trial, &records)?
+    } else {
+        quarters(&records)?
+    };
     let (low, high) = if first < last {
         (first, last)
     } else {
@@ -329,15 +442,51 @@ pub(super) fn latency_unsteady(trial: &Trial) -> Option<Reason> {
     };
     (high > thresholds::LATENCY_FACTOR * low && high - low > least_rise(trial)).then(|| {
         let text = format!(
-            "median latency went from {:.3} ms in the first quarter to {:.3} ms in the last \
+            "median latency went from {:.3} ms in the first quarter to {:.3} ms in the last{} \
              (limit: a factor of {})",
             first / 1e6,
             last / 1e6,
+            if trial.circumstances.rate_varies_by_design {
+                ", over whole cycles of the arrivals,"
+            } else {
+                ""
+            },
             thresholds::LATENCY_FACTOR
         );
         let reason = Reason::new(Rule::LatencyWanders, text);
         reason.limited("latency_ns", high, thresholds::LATENCY_FACTOR * low)
     })
+}
+
+/// Median latency of the first and of the last quarter in whole cycles of the arrivals (one at least), of arrivals that
+/// repeat: the mean of the records' medians weighted by the deliveries that fall into those cycles. `None` for other
+/// arrivals, and where the measurement has no two cycles.
+fn cycles(trial: &Trial, records: &[(f64, SeriesRecord)]) -> Option<(f64, f64)> {
+    let cycles: Option<Vec<f64>> = trial.flows.iter().map(|flow| flow.cycle_s).collect();
+    let cycle = cycles?.into_iter().fold(0.0, f64::max);
+    let (start, end) = (0.0, records.last()?.1.t_s);
+    let quarter = cycle * ((end - start) / 4.0 / cycle).round().max(1.0);
+    let later = cycle * ((end - start - quarter) / cycle + 1e-9).floor();
+    if cycle <= 0.0 || later < quarter {
+        return None;
+    }
+    // Deliveries and the sum of their medians, and what was due, from a time on.
+    let sums = |from: f64| {
+        let mut sums = (0.0, 0.0, 0.0);
+        for (length, second) in records {
+            let inside = (from + quarter).min(second.t_s) - from.max(second.t_s - length);
+            let share = (inside / length).clamp(0.0, 1.0);
+            sums.2 += share * second.due as f64;
+            if second.latency_p50_ns > 0 {
+                sums.0 += share * second.delivered as f64;
+                sums.1 += share * second.delivered as f64 * second.latency_p50_ns as f64;
+            }
+        }
+        sums
+    };
+    let (first, last) = (sums(start), sums(start + later));
+    let same = (first.2 - last.2).abs() <= thresholds::SAME_LOAD * first.2.max(last.2);
+    (same && first.0 > 0.0 && last.0 > 0.0).then(|| (first.1 / first.0, last.1 / last.0))
 }
 
 /// The records of the measurement itself (the series includes the drain) with the length of each in

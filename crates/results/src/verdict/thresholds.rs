@@ -108,3 +108,22 @@ pub const WINDOW_USED: f64 = 0.7;
 /// system. At its end, a system has as much under way as the window allows: the median is longer by what exceeds its
 /// capacity. The rest of the factor is for paths and machines that are not equally fast all the time.
 pub const WINDOW_WAIT: f64 = 2.0;
+/// Share of the messages that tells how long messages take at least: they waited least.
+pub const LEAST_DELAYED: f64 = 0.10;
+/// Longest such time, as a share of the measurement, that is taken off a backlog.
+pub const DELAY_SHARE: f64 = 0.20;
+/// Factor by which a queue must have lengthened the delay, from what it was when the load began, to be told from a path
+/// that only became slower.
+pub const QUEUE_FACTOR: f64 = 2.0;
+/// Growth of the delay as a share of the time that passed, from which it is a queue whatever it was before.
+pub const QUEUE_SHARE: f64 = 0.10;
+/// The same, up to which a delay that has not grown by [`QUEUE_FACTOR`] is none: no load is known as exactly.
+pub const DRIFT_SHARE: f64 = 0.001;
+/// Change of the rate due from the first to the last quarter, as a share, up to which latencies are of the same load.
+pub const SAME_LOAD: f64 = 0.20;
+/// Share of the deliveries that may come after the measurement's end as single stragglers.
+pub const STRAGGLERS_SHARE: f64 = 0.005;
+/// Change of a flat-out rate within a measurement that makes it two rates, as a share of the larger.
+pub const RATE_CHANGE: f64 = 0.08;
+/// Probability of such a change, where there is none, below which it is told.
+pub const RATE_CHANGE_CHANCE: f64 = 0.005;

@@ -157,12 +157,18 @@ fn a_small_overload_is_overload() {
     for (i, second) in t.series.iter_mut().enumerate() {
         second.latency_p50_ns = 70_800_000 + i as u64 * 4_240_000;
     }
+    // The load had lasted for ten seconds.
+    t.at_start.published = 100_000;
     expect(&t, &here(), Status::Overloaded, "twice as long in 19 s");
     // Where only latency shows it.
     for second in &mut t.series {
         second.backlog = 3;
     }
     expect(&t, &here(), Status::Overloaded, "twice as long in 26 s");
+    // Had it only begun, most of the latency would be the path's: a queue, or a path that becomes slower.
+    t.at_start.published = 0;
+    expect(&t, &here(), Status::TooShort, "a path that became slower");
+    t.at_start.published = 100_000;
     // A cache that fills: latency rises, then stays.
     for (i, second) in t.series.iter_mut().enumerate() {
         second.latency_p50_ns = 70_800_000 + [0, 20, 34, 42, 46, 48, 49, 50, 50, 50][i] * 500_000;

@@ -22,6 +22,57 @@ fn an_unsteady_rate() {
     expect(&t, &here(), Status::Unsteady, "30 % apart");
 }
 
+/// Flat out, a tenth less from one record on is the rate of two systems; a rate that varies is one.
+#[test]
+fn a_capacity_that_falls_is_two_rates() {
+    let mut t = flat_out();
+    t.duration_s = 10.0;
+    t.system_cpu_s = Some(9.9);
+    let falls = [1000u64, 1000, 1000, 1000, 950, 900, 900, 900, 900, 900].map(|n| n * 100);
+    t.series = series(1.0, &falls, &falls, &[50; 10]);
+    expect(
+        &t,
+        &here(),
+        Status::Unsteady,
+        "100000 msgs/s were delivered until about 5.0 s, and 90000",
+    );
+    let varies = [1000u64, 1100, 920, 1050, 880, 990, 1120, 950, 900, 1040].map(|n| n * 100);
+    t.series = series(1.0, &varies, &varies, &[50; 10]);
+    expect(&t, &here(), Status::Valid, "");
+}
+
+/// Bursts every 2 s whose latency grows fortyfold are no steadier than even arrivals.
+#[test]
+fn latency_that_grows_from_burst_to_burst_is_unsteady() {
+    let mut t = calm();
+    t.flows = vec![FlowFigures {
+        cycle_s: Some(2.0),
+        ..FlowFigures::default()
+    }];
+    let bursts = Circumstances {
+        rate_varies_by_design: true,
+        ..here()
+    };
+    // Each burst has a quiet and a busy second.
+    let busy: Vec<u64> = (0..10)
+        .map(|i| if i % 2 == 0 { 19_000 } else { 1_000 })
+        .collect();
+    t.series = series(1.0, &busy, &busy, &[3; 10]);
+    for (i, second) in t.series.iter_mut().enumerate() {
+        second.latency_p50_ns = if i % 2 == 0 { 2_000_000 } else { 300_000 };
+    }
+    expect(&t, &bursts, Status::Valid, "");
+    for (i, second) in t.series.iter_mut().enumerate() {
+        second.latency_p50_ns *= 1 + 4 * i as u64;
+    }
+    expect(
+        &t,
+        &bursts,
+        Status::Unsteady,
+        "over whole cycles of the arrivals",
+    );
+}
+
 #[test]
 fn a_lumpy_schedule_is_not_unsteady() {
     // A hundred meters that all report in the same quarter of a second.
