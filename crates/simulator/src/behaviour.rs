@@ -52,6 +52,13 @@ pub struct Behaviour {
     /// Subscribers that take one delivery per this time, while others wait in a queue: (client
     /// name, nanoseconds).
     pub slow_subscribers: Vec<(String, Nanos)>,
+    /// Subscribers that get all that much later: (client name, nanoseconds).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub late_subscribers: Vec<(String, Nanos)>,
+    /// Subscribers to which deliveries are lost: (client name, probability), where that is more than
+    /// [`Behaviour::loss`].
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lossy_subscribers: Vec<(String, f64)>,
     /// Which member of a group that shares gets the next message, by its index among those that subscribed,
     /// repeatedly: `[0, 0, 0, 1]` gives the first one three of four. Empty: each in turn.
     pub group_order: Vec<usize>,
@@ -211,6 +218,8 @@ impl Default for Behaviour {
             pauses: None,
             queue: 0,
             slow_subscribers: Vec::new(),
+            late_subscribers: Vec::new(),
+            lossy_subscribers: Vec::new(),
             group_order: Vec::new(),
             group_duplication: 0.0,
             capacity: 0,

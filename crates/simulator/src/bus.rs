@@ -67,6 +67,10 @@ struct Subscribed {
     hears_from: Nanos,
     /// Time that it takes per delivery, and when it has finished all so far.
     takes_ns: Nanos,
+    /// Delay of all that it gets, beside that of others.
+    later_ns: Nanos,
+    /// Probability that one of its deliveries is lost.
+    loss: f64,
     busy_until: Nanos,
 }
 
@@ -164,11 +168,16 @@ impl Bus {
     pub(super) fn subscribe(&self, fleet: usize, client: u32, name: &str, to: &Subscription) {
         let mut inner = self.lock();
         let hears_from = self.clock.now() + inner.behaviour.deaf_for_ns;
-        let slow = &inner.behaviour.slow_subscribers;
-        let takes_ns = slow
-            .iter()
-            .find(|(slow, _)| slow == name)
-            .map_or(0, |(_, ns)| *ns);
+        let of_client = |all: &[(String, Nanos)]| {
+            let mut all = all.iter();
+            all.find(|(named, _)| named == name)
+                .map_or(0, |(_, ns)| *ns)
+        };
+        let takes_ns = of_client(&inner.behaviour.slow_subscribers);
+        let later_ns = of_client(&inner.behaviour.late_subscribers);
+        let mut lossy = inner.behaviour.lossy_subscribers.iter();
+        let loss = lossy.find(|(named, _)| named == name);
+        let loss = loss.map_or(0.0, |(_, loss)| *loss);
         inner.subscriptions.push(Subscribed {
             fleet,
             client,
@@ -177,6 +186,8 @@ impl Bus {
             group: to.group.clone(),
             hears_from,
             takes_ns,
+            later_ns,
+            loss,
             busy_until: 0,
         });
     }
@@ -257,14 +268,14 @@ impl Bus {
                 continue;
             }
             let b = &inner.behaviour;
-            if dropped || chance(&mut inner.rng, b.loss) {
+            if dropped || chance(&mut inner.rng, b.loss.max(subscriber.loss)) {
                 inner.note(index, header, now, true);
                 continue;
             }
             let repeated = chance(&mut inner.rng, b.duplication);
             for copy in 0..=usize::from(repeated) {
                 let b = &inner.behaviour;
-                let longer = b.longer(now - self.born);
+                let longer = b.longer(now - self.born) + inner.subscriptions[index].later_ns;
                 let mut due = start + draw_delay(&mut inner.rng, b) + longer;
                 if copy > 0 {
                     due += b.repeated_after_ns.unwrap_or(b.delay_median_ns);
