@@ -273,6 +273,19 @@ impl Ledger {
         self.index.iter().map(entry)
     }
 
+    /// Every account but those of groups, with the messages that have not come although something later has, or its
+    /// stream was closed.
+    pub fn passed_over(&self) -> impl Iterator<Item = (Account, u32)> + '_ {
+        let entry = |(key, number): (&u64, &u32)| {
+            let entry = &self.entries[*number as usize];
+            (
+                Account::of(*key),
+                entry.seen.missing_below(entry.position()),
+            )
+        };
+        self.index.iter().map(entry)
+    }
+
     /// Messages of a group's account that have come to no member although something later has come
     /// to each of `members`.
     pub fn passed_over_by_all(&self, account: Account, members: &[ClientId]) -> u32 {

@@ -17,6 +17,7 @@ mod intervals;
 mod ledger;
 pub mod link;
 pub mod live;
+pub mod parties;
 pub mod parts;
 mod pulse;
 mod receiving;

@@ -17,6 +17,7 @@ use crate::groups::{Gathered, Got};
 use crate::histograms::Times;
 use crate::ledger::{Account, Ledger};
 use crate::live::LiveCounters;
+use crate::parties::{PartiesRecording, PartyTimes};
 use crate::parts::{self, FlowParts, Parts};
 use crate::recording::{FlowRecording, MemberRecording, Recording, Rejections, Traffic};
 use crate::reports::Outbox;
@@ -50,6 +51,8 @@ struct ReceivingClient {
 #[derive(Clone, Copy, Debug)]
 struct Place {
     party: u32,
+    /// The party's index into [`Receiving::parties`].
+    number: u32,
     /// Its index into [`Receiving::shares`] where the party is a group.
     member: Option<u32>,
     /// Its index into the party's members, where the party has members on other workers too.
@@ -85,6 +88,8 @@ pub struct Receiving {
     parties: Vec<Member>,
     /// What each member of a group got.
     shares: Vec<MemberRecording>,
+    /// The latencies of each party.
+    party_times: PartyTimes,
     /// What members of groups got that have members on other workers too.
     gathered: Gathered,
     ledger: Ledger,
@@ -286,6 +291,7 @@ impl Receiving {
         let gathered = Gathered::of(&context.apart);
         let mine: FxHashSet<u32> = devices.iter().copied().collect();
         let mut parties_of: FxHashMap<u32, Vec<Place>> = FxHashMap::default();
+        let mut parties: Vec<Member> = Vec::new();
         for (p, party) in brief.audience.parties.iter().enumerate() {
             for (index, (flow, subscriber)) in (0..).zip(&party.members) {
                 let device = brief.device_of((*flow, *subscriber));
@@ -301,10 +307,19 @@ impl Receiving {
                     });
                     shares.len() as u32 - 1
                 });
+                let apart = gathered.has(p as u32);
+                if parties.last().is_none_or(|last| last.party != p as u32) {
+                    parties.push(Member {
+                        party: p as u32,
+                        grouped: member.is_some(),
+                        apart,
+                    });
+                }
                 let place = Place {
                     party: p as u32,
+                    number: parties.len() as u32 - 1,
                     member,
-                    apart: gathered.has(p as u32).then_some(index),
+                    apart: apart.then_some(index),
                 };
                 parties_of.entry(device).or_default().push(place);
             }
@@ -317,16 +332,6 @@ impl Receiving {
                 responds: brief.responds(*device),
             })
             .collect();
-        let mut known = FxHashSet::default();
-        let parties = clients.iter().flat_map(|s| &s.parties);
-        let parties = parties
-            .filter(|place| known.insert(place.party))
-            .map(|place| Member {
-                party: place.party,
-                grouped: place.member.is_some(),
-                apart: place.apart.is_some(),
-            })
-            .collect();
         let flows = brief.workload.flows.len();
         let mut receiving = Receiving {
             brief,
@@ -337,6 +342,7 @@ impl Receiving {
             clients,
             parties,
             shares,
+            party_times: PartyTimes::default(),
             gathered,
             ledger: Ledger::default(),
             progress: Progress::default(),
@@ -414,6 +420,8 @@ impl Receiving {
         self.cuts = Cuts::new(table, &self.brief.workload);
         self.measure_from = table.measure - self.epoch;
         let receives = self.receives();
+        let length = self.brief.workload.phases.measure.latest();
+        self.party_times = PartyTimes::new(self.parties.len(), self.measure_from, length);
         let parts = parts::count(&self.brief.workload.phases);
         for (f, flow) in self.flows.iter_mut().enumerate() {
             flow.window = windows[f];
@@ -601,6 +609,24 @@ impl Receiving {
     /// What each member of a group got.
     pub fn finish_shares(&mut self) -> Vec<MemberRecording> {
         std::mem::take(&mut self.shares)
+    }
+
+    /// What each party got. To be asked before [`Receiving::finish`].
+    pub fn finish_parties(&mut self) -> PartiesRecording {
+        let mut passed_over = FxHashMap::default();
+        for (account, passed) in self.ledger.passed_over() {
+            if account.kind == Kind::Measured {
+                *passed_over.entry(account.party).or_default() += u64::from(passed);
+            }
+        }
+        let parties = self.parties.iter().map(|member| {
+            // Of groups it is only known over all members.
+            let passed = passed_over.get(&member.party).copied();
+            let passed = passed.filter(|_| !member.grouped).unwrap_or(0);
+            let party = &self.brief.audience.parties[member.party as usize];
+            (member.party, party.members[0], passed)
+        });
+        std::mem::take(&mut self.party_times).finish(parties)
     }
 
     /// What has come of each burst, flow by flow.

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::assignment::Role;
 use crate::bursts::BurstRecording;
 use crate::counts::counts;
+use crate::parties::PartiesRecording;
 use crate::parts::FlowParts;
 use crate::series::Totals;
 use crate::usage::MachineTime;
@@ -36,6 +37,9 @@ pub struct Recording {
     /// Members of groups that share, with what each got.
     #[serde(default)]
     pub members: Vec<MemberRecording>,
+    /// What each of its parties got.
+    #[serde(default)]
+    pub parties: PartiesRecording,
     /// When it stopped counting, by its clock: what came later is not counted.
     pub closed_at: Nanos,
     /// Sentinels published.

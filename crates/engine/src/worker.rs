@@ -524,12 +524,14 @@ impl Worker {
             add_all(sum, part, BurstRecording::add);
         });
         let rejections = self.receiving.rejections();
+        let parties = self.receiving.finish_parties();
         let received = self.receiving.finish(&mut flows);
         add_each(&mut series, &received, |sum, part| add_up(sum, part));
         let members = self.receiving.finish_shares();
         let end = self.table.map_or(0, |table| table.end);
         let recording = Recording {
             members,
+            parties,
             worker: self.assignment.worker,
             role: self.assignment.role,
             broker: self.assignment.broker,

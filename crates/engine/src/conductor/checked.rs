@@ -2,6 +2,7 @@
 
 use crate::assignment::Brief;
 use crate::groups::Got;
+use crate::parties::{self, PartiesRecording, PartyRecording};
 use crate::recording::{MemberRecording, Recording};
 use crate::reports::Report;
 
@@ -93,6 +94,9 @@ fn of_recording(recording: &Recording, brief: &Brief) -> Result<(), &'static str
     {
         return Err("its recording is of another trial");
     }
+    if !are_parties(&recording.parties, brief) {
+        return Err("its recording has parties that the trial does not have");
+    }
     let streams = brief.stream_count();
     let codes = usize::from(u16::MAX) + 1;
     if recording.grants.len() > Recording::MOST_GRANTS
@@ -113,6 +117,24 @@ fn of_recording(recording: &Recording, brief: &Brief) -> Result<(), &'static str
     } else {
         Ok(())
     }
+}
+
+fn are_parties(of: &PartiesRecording, brief: &Brief) -> bool {
+    let parties = &brief.audience.parties;
+    let is_party = |party: &PartyRecording| {
+        let known = parties.get(party.party as usize);
+        known.is_some_and(|known| known.members.first() == Some(&party.first))
+            && party.lowest.len() <= parties::SLOTS
+            && party.latencies.len() <= parties::BUCKETS
+            && party
+                .latencies
+                .iter()
+                .all(|(bucket, _)| (*bucket as usize) < parties::BUCKETS)
+    };
+    of.count <= parties.len() as u64
+        && of.of.len() as u64 <= of.count
+        && of.lowest.len() <= parties::SLOTS
+        && of.of.iter().all(is_party)
 }
 
 #[cfg(test)]
@@ -141,6 +163,7 @@ pub(super) mod tests {
             bursts: Vec::new(),
             parts: Vec::new(),
             members: Vec::new(),
+            parties: PartiesRecording::default(),
             closed_at: 0,
             sentinels: 0,
             traffic: Traffic::default(),

@@ -24,6 +24,7 @@ impl Receiving {
         let place = self.clients[client.0 as usize].place(&self.brief, header.stream);
         let Some(Place {
             party,
+            number: of_party,
             member,
             apart,
         }) = place
@@ -112,9 +113,11 @@ impl Receiving {
                 burst.arrived = burst.arrived.max(latency);
             }
         }
+        let from_send = latency.saturating_sub(header.lag);
+        self.party_times
+            .add(of_party, header.intended, latency, from_send);
         if let Some(times) = &mut state.times {
             times.latency.add(latency, number);
-            let from_send = latency.saturating_sub(header.lag);
             times.from_send.add(from_send, number);
         }
         if let Some(member) = apart {
