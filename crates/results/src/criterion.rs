@@ -6,6 +6,7 @@ use pubgauge_quantities::shown::{decimals, digits};
 
 use crate::figure::{Better, Figure, Unit, figure};
 use crate::model::{CriterionOutcome, Status, Trial};
+use crate::party::SlowestParty;
 use crate::verdict::failed;
 pub use spec::{Comparator, CriterionSpec, Filter};
 
@@ -55,6 +56,8 @@ enum Told {
     Below(f64),
     /// Its value, and the verdict that decides.
     Beside(f64, Status),
+    /// Its value over all subscribers, and of which one it is this or more.
+    OfOne(f64, f64, String),
     /// Why there is none to compare.
     Reason(String),
 }
@@ -67,6 +70,13 @@ impl Bearing {
             Told::AtLeast(value) => format!("{} or more", show(*value)),
             Told::Below(value) => format!("below {}", show(*value)),
             Told::Beside(value, status) => format!("{}, {}", show(*value), status.word()),
+            Told::OfOne(value, one, who) => {
+                format!(
+                    "{} over all, {} or more for {who}",
+                    show(*value),
+                    show(*one)
+                )
+            }
             Told::Reason(reason) => reason.clone(),
         }
     }
@@ -108,7 +118,8 @@ pub fn by_default(pacing_within_ns: u64) -> CriterionSpec {
 /// What a trial says of a criterion. The first of these that applies:
 ///
 /// - The verdict is compared in every trial.
-/// - A valid trial is compared; undecided where it lacks the figure (too few messages for a
+/// - A valid trial is compared; an upper bound on a percentile of latency also with that of the slowest subscriber, where
+///   this is certainly beyond it; undecided where it lacks the figure (too few messages for a
 ///   percentile). A one-way time that clocks of two hosts are known too badly for meets an upper bound that it is below at
 ///   all events.
 /// - A broken trial in which the system [failed] fails an upper bound on latency (also of round trips and
@@ -147,8 +158,17 @@ pub fn bearing(trial: &Trial, criterion: &CriterionSpec) -> Bearing {
         };
         said(met, told)
     };
+    let one = slowest(trial, criterion, window).filter(|one| {
+        matches!(criterion.comparison, Less | AtMost) && !holds(one.at_least_ns as f64)
+    });
     match (status, found) {
-        (Status::Valid, Ok(value)) => compared(value),
+        (Status::Valid, Ok(value)) => match one.filter(|_| holds(value)) {
+            Some(one) => {
+                let who = one.party.to_string();
+                said(Some(false), Told::OfOne(value, one.at_least_ns as f64, who))
+            }
+            None => compared(value),
+        },
         (_, Ok(value)) if asked.unit == Unit::Verdict => compared(value),
         (Status::Valid, Err(Some(few))) => because(format!("not measured: {few}")),
         (Status::Valid, Err(None)) => match (below, trial.one_way) {
@@ -168,6 +188,20 @@ pub fn bearing(trial: &Trial, criterion: &CriterionSpec) -> Bearing {
         }
         _ => beside_verdict(None),
     }
+}
+
+/// The subscriber, or group, that is slowest at the percentile of latency that a criterion asks for, if it asks for one of
+/// the whole trial.
+fn slowest<'a>(
+    trial: &'a Trial,
+    criterion: &CriterionSpec,
+    window: Option<&str>,
+) -> Option<&'a SlowestParty> {
+    let (distribution, percentile) = criterion.figure.split_once('.')?;
+    let of_latency = ["latency_ns", "latency_from_send_ns"].contains(&distribution);
+    let of_all = window.is_none() && criterion.filter.flow.is_none();
+    let parties = trial.parties.as_ref().filter(|_| of_latency && of_all)?;
+    parties.slowest_at(percentile)
 }
 
 fn no_such_figure(name: &str) -> String {

@@ -10,6 +10,7 @@
 //! - [`on_request`]: system calls, and what crossed an interface.
 //! - [`group`]: how members of groups shared messages.
 //! - [`host`]: hosts that workers ran on; [`one_way`]: which one-way times between them can be quoted.
+//! - [`party`]: subscribers and groups, the worst of which are named.
 //! - [`place`]: files below a folder, written whole and through no link.
 //! - [`processors`]: shares of the machine's processors.
 //! - [`recording`]: recordings that claims are judged by, day by day.
@@ -35,6 +36,7 @@ pub mod model;
 pub mod network;
 pub mod on_request;
 pub mod one_way;
+pub mod party;
 pub mod place;
 pub mod processors;
 pub mod recording;

@@ -29,6 +29,7 @@ mod growth;
 mod host;
 mod promises;
 mod overdue;
+mod parties;
 mod series;
 mod silence;
 mod steps;
@@ -102,6 +103,8 @@ fn bursts_wait(flow: &FlowFigures) -> bool {
 struct Judged<'a> {
     /// The flow's name, as the beginning of a sentence.
     of: String,
+    /// Its name, where there are several.
+    flow: Option<&'a str>,
     settings: &'a Settings,
     flat_out: bool,
     /// Its bursts wait for one another: the end of the measurement may cut one off.
@@ -126,6 +129,7 @@ impl Judged<'_> {
         if trial.flows.len() < 2 {
             return vec![Judged {
                 of: String::new(),
+                flow: None,
                 settings: (trial.flows.first())
                     .and_then(|flow| flow.settings.as_ref())
                     .unwrap_or(&trial.settings),
@@ -149,6 +153,7 @@ impl Judged<'_> {
         let flow = |flow: &'_ FlowFigures| format!("flow `{}`: ", flow.name);
         let part = |f| Judged {
             of: flow(f),
+            flow: Some(&f.name),
             settings: f.settings.as_ref().unwrap_or(&trial.settings),
             flat_out: f.flat_out,
             bursts_wait: bursts_wait(f),
@@ -208,8 +213,9 @@ fn lossy(trial: &Trial, client: &client::Load, findings: &mut Findings) {
                 0 => String::new(),
                 n => format!("; {n} messages fell due while their publisher was not connected"),
             };
+            let most = lost_most(trial, &part);
             let text = format!(
-                "{of}{lost} of {expected} expected deliveries were lost ({share}){unconnected}"
+                "{of}{lost} of {expected} expected deliveries were lost ({share}){unconnected}{most}"
             );
             losses.push((text, [("lost", lost), ("expected", expected)]));
         }
@@ -251,6 +257,26 @@ fn lossy(trial: &Trial, client: &client::Load, findings: &mut Findings) {
     }
 }
 
+/// Which subscriber lost most, where they did not lose alike, as the end of a clause; of several flows in that of its own.
+fn lost_most(trial: &Trial, part: &Judged<'_>) -> String {
+    let most = trial.parties.as_ref().and_then(|parties| {
+        let most = parties.lost_most.as_ref()?;
+        if part.flow != most.party.flow.as_deref() {
+            return None;
+        }
+        // More than half as many again as each would have lost if all had lost alike.
+        (2 * most.lost * parties.count > 3 * part.lost).then_some(most)
+    });
+    most.map_or(String::new(), |most| {
+        let (party, own) = (&most.party, most.lost);
+        let share = percent(own, own + most.deliveries);
+        format!(
+            "; {party} lost most: {own} of {} ({share})",
+            own + most.deliveries
+        )
+    })
+}
+
 fn overloaded(
     trial: &Trial,
     client: &client::Load,
@@ -268,6 +294,13 @@ fn overloaded(
     let grew = !behind || queued > thresholds::RISE_SHARE * trial.expected as f64;
     if let Some(growth) = growth.filter(|_| blameless && grew) {
         findings.add(Status::Overloaded, growth.reason());
+    }
+    let alone = growth.is_none();
+    let late = behind || client.publishers_short_of_time();
+    let subscribers = parties::behind(trial).filter(|_| blameless && !late);
+    // Where the queue of all grew, a few subscribers are named whose queue it was.
+    if let Some(behind) = subscribers.filter(|behind| alone || 2 * behind.count < behind.all) {
+        findings.add(Status::Overloaded, behind.reason());
     }
     if trial.under_way > 0 && blameless {
         let (under_way, expected) = (trial.under_way, trial.expected);

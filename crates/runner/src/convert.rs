@@ -23,6 +23,7 @@ use crate::job::{ResolvedSettings, TrialRequest};
 use crate::observe::Observed;
 use crate::on_request::CountedOnRequest;
 use crate::{answers, bursts, groups, series, windows};
+use crate::{bursts, groups, parties, series, windows};
 
 const SECOND: f64 = 1e9;
 
@@ -231,6 +232,7 @@ pub fn trial(
         checks,
         flows: flows(&asked.of_flows, workload, record, driver, per_s),
         groups: groups::of_trial(workload, record),
+        parties: parties::of_trial(workload, record, clocks.one_way.is_none()),
         windows: windows::of_trial(workload, record, observed),
         at_start: series::at_start(record),
         series: series::series(record, observed),

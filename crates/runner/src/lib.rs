@@ -19,6 +19,7 @@ mod logs;
 pub mod network;
 pub mod observe;
 mod on_request;
+mod parties;
 mod processes;
 mod running_system;
 pub mod searching;

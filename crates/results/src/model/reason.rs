@@ -59,6 +59,8 @@ pub enum Rule {
     OutOfOrder,
     /// The queue grew.
     QueueGrew,
+    /// The queue before one subscriber, or one group, of several grew.
+    SubscriberBehind,
     /// Deliveries were still under way at the end of the drain.
     UnderWay,
     /// Messages that were due were not handed over, and the publishers had time.

@@ -14,6 +14,7 @@ use crate::bursts::BurstFigures;
 use crate::distribution::Distribution;
 use crate::group::GroupFigures;
 use crate::host::{OneWay, WorkerHost};
+use crate::party::PartyFigures;
 use crate::search::{LimitShare, SearchStep};
 use crate::sized_host::SizedHost;
 use crate::syscalls::SystemCalls;
@@ -235,6 +236,9 @@ pub struct Trial {
     /// Groups that share messages, with what each member got; empty where no subscribers share.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<GroupFigures>,
+    /// Subscribers and groups that share: the worst of them; absent where there are fewer than two.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parties: Option<PartyFigures>,
     /// Named spans of the measurement, in the order of the study, each with its own figures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub windows: Vec<WindowFigures>,

@@ -186,7 +186,13 @@ impl Load {
         let (limit, share) = (percent(self.running_limit), self.share());
         // In a flat-out trial a publisher is meant to outrun the system: it is the limit only if
         // the system kept up with all that it got.
-        let behind = [Rule::Lost, Rule::Refused, Rule::Unsent, Rule::NothingTaken];
+        let behind = [
+            Rule::Lost,
+            Rule::Refused,
+            Rule::Unsent,
+            Rule::NothingTaken,
+            Rule::SubscriberBehind,
+        ];
         let system_kept_up = growth.is_none()
             && trial.under_way == 0
             && !behind.iter().any(|rule| findings.has(*rule));

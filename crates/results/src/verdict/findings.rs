@@ -20,12 +20,27 @@ impl Rule {
         use Rule::*;
         // One says that the system could have taken more, the other that it could not.
         let took_all = [PublisherFull];
-        let at_its_end = [QueueGrew, UnderWay, Unsent, Refused, Lost, NothingTaken];
+        let at_its_end = [
+            QueueGrew,
+            SubscriberBehind,
+            UnderWay,
+            Unsent,
+            Refused,
+            Lost,
+            NothingTaken,
+        ];
         // One says that the load was carried or not, the other that this is not known.
         let not_known = [TooShort];
-        let known = [QueueGrew, UnderWay, Unsent, Refused];
+        let known = [QueueGrew, SubscriberBehind, UnderWay, Unsent, Refused];
         // One says that the client had time left, the other that it had none.
-        let client_had_time = [Unsent, SystemSilent, QueueGrew, UnderWay, Lost];
+        let client_had_time = [
+            Unsent,
+            SystemSilent,
+            QueueGrew,
+            SubscriberBehind,
+            UnderWay,
+            Lost,
+        ];
         let client_had_none = [ClientStalled, TimeStolen, UnsentByClient, LostByClient];
         let between = |a: &[Rule], b: &[Rule]| {
             a.contains(&self) && b.contains(&other) || a.contains(&other) && b.contains(&self)

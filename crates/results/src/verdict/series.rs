@@ -36,10 +36,7 @@ pub(super) fn carried(trial: &Trial) -> Carried {
     let alone = trial.flows.iter().filter(|f| several && !waits(f));
     let mut all: Vec<Carried> = alone.map(flow).collect();
     if !trial.flows.iter().any(|flow| waits(&flow)) {
-        let mut cycles: Vec<f64> = trial.flows.iter().filter_map(|f| f.cycle_s).collect();
-        cycles.sort_by(f64::total_cmp);
-        cycles.dedup();
-        let cycle = cycles.iter().sum();
+        let cycle = cycle(trial);
         let flat_out = trial.workload.flat_out;
         let course = (&trial.course[..], &trial.course_due[..]);
         let whole = judged(trial, &measured(trial), course, cycle, flat_out);
@@ -58,6 +55,14 @@ pub(super) fn carried(trial: &Trial) -> Carried {
     all.into_iter()
         .max_by(|a, b| rank(a).total_cmp(&rank(b)))
         .unwrap_or(Carried::All)
+}
+
+/// Seconds after which the arrivals of all flows have repeated; 0 where none repeat.
+pub(super) fn cycle(trial: &Trial) -> f64 {
+    let mut cycles: Vec<f64> = trial.flows.iter().filter_map(|f| f.cycle_s).collect();
+    cycles.sort_by(f64::total_cmp);
+    cycles.dedup();
+    cycles.iter().sum()
 }
 
 /// Whether a backlog grew, by its course and by its records.
@@ -140,7 +145,7 @@ fn warmed_up(trial: &Trial) -> f64 {
 
 /// The smallest rise of a latency that counts, ns. Between hosts the clocks may wander within their bounds meanwhile; where
 /// these are not known, no rise counts.
-fn least_rise(trial: &Trial) -> f64 {
+pub(super) fn least_rise(trial: &Trial) -> f64 {
     let wander = |bound: Option<u64>| bound.map_or(f64::INFINITY, |bound| 2.0 * bound as f64);
     let clocks = trial
         .one_way

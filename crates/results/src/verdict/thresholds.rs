@@ -59,6 +59,12 @@ pub const RISE_UNCLEAR: f64 = 0.025;
 pub const END_UNCLEAR: f64 = 0.04;
 /// Share of a single cycle of arrivals in which there was no backlog, from which one cycle is enough.
 pub const RESTED: f64 = 0.15;
+/// Slots of a party's course that are needed to tell by their ranks whether it rises.
+pub const SLOTS_RANKED: usize = 8;
+/// Chance, among all parties, of a rise by ranks that still counts as one.
+pub const RISE_BY_CHANCE: f64 = 0.01;
+/// Share of a flat-out measurement in which buffers fill.
+pub const FILLING: f64 = 0.1;
 /// Messages by which a backlog must grow at least; less growth is chance.
 pub const BACKLOG_FLOOR: f64 = 10.0;
 /// Probability of a slope, by Student's distribution, below which growth of any size counts

@@ -4,6 +4,7 @@ mod acknowledgements;
 mod bursts;
 mod groups;
 mod long;
+mod parties;
 mod planted;
 mod processes;
 mod promises;

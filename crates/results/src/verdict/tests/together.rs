@@ -4,6 +4,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::model::{DecidingFigure, PublisherWindow};
+use crate::model::DecidingFigure;
+use crate::party::{PartyCourse, PartyFigures, PartyName};
 
 #[test]
 fn all_reasons_stand_worst_first() {
@@ -57,6 +59,22 @@ const PLANTS: [Plant; 29] = [
         for (i, second) in t.series.iter_mut().enumerate() {
             second.backlog = 20_000 * i as i64;
         }
+    }),
+    (Rule::SubscriberBehind, |t| {
+        t.parties = Some(PartyFigures {
+            count: 100,
+            slot_s: t.duration_s / 20.0,
+            lowest_ns: vec![Some(MS); 20],
+            rising: vec![PartyCourse {
+                party: PartyName {
+                    name: "sub7".into(),
+                    ..PartyName::default()
+                },
+                deliveries: 1_000,
+                lowest_ns: (0..20).map(|slot| Some(slot * 200 * MS)).collect(),
+            }],
+            ..PartyFigures::default()
+        });
     }),
     (Rule::UnderWay, |t| {
         let some = t.delivered / 10;
