@@ -186,6 +186,10 @@ impl FastddsFleet {
             }
             client.partitions.sort_unstable();
             client.partitions.dedup();
+            if let Err(why) = topic::check_announced(&client.partitions) {
+                self.news.push_back((id, Change::SubscriptionRefused(why)));
+                continue;
+            }
             match &client.reader {
                 Some(reader) => reader.set_partitions(&client.partitions)?,
                 None => {
