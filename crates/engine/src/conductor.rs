@@ -1,5 +1,6 @@
 //! The conductor leads the workers of one trial through its phases and adds up what they saw.
 
+mod again;
 mod checked;
 mod collected;
 mod collecting;
@@ -18,6 +19,7 @@ use std::time::Instant;
 use pubgauge_driver::{Clock, Driver, Failure, Mark, Nanos, Resource, Settings, Target, Traits};
 use pubgauge_workload::{Flow, Until};
 
+use self::again::Again;
 use self::collected::Collected;
 use self::handle::{Inbox, WorkerHandle};
 use self::uniting::Apart;
@@ -159,6 +161,7 @@ struct Conductor<'a> {
     collected: Collected,
     /// Groups with members on several workers.
     apart: Apart,
+    again: Again,
     drain: Drain,
     table: Option<Timetable>,
     phase: Phase,
@@ -185,6 +188,7 @@ impl<'a> Conductor<'a> {
             exhausted: BTreeSet::new(),
             collected: Collected::default(),
             apart: Apart::default(),
+            again: Again::default(),
             drain: Drain::default(),
             table: None,
             phase: Phase::Connect,

@@ -606,6 +606,15 @@ impl Receiving {
         std::mem::take(&mut self.proven_apart)
     }
 
+    /// The streams on which a party here has heard no sentinel: `most` of them, those from `from` on first.
+    pub fn unproven_streams(&self, from: u32, most: usize) -> Vec<u32> {
+        first_from(
+            self.unproven.iter().map(|key| *key as u32).collect(),
+            from,
+            most,
+        )
+    }
+
     /// What each member of a group got.
     pub fn finish_shares(&mut self) -> Vec<MemberRecording> {
         std::mem::take(&mut self.shares)
@@ -712,6 +721,14 @@ impl Receiving {
             }
         }
     }
+}
+
+/// `most` of these streams, each once: those from `from` on first, in ascending order.
+pub(crate) fn first_from(mut streams: Vec<u32>, from: u32, most: usize) -> Vec<u32> {
+    streams.sort_unstable_by_key(|stream| (*stream < from, *stream));
+    streams.dedup();
+    streams.truncate(most);
+    streams
 }
 
 /// A (party, stream) pair in one word.

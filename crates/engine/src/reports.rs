@@ -27,6 +27,11 @@ pub enum Command {
     Peers(Vec<(u32, String)>),
     /// Send a round of sentinels: one on every stream.
     Prove,
+    /// Tell with [`Report::Unproven`] on which streams a party here has heard no sentinel: so many at most, first those from
+    /// this number on: (number, most).
+    TellUnproven(u32, u32),
+    /// Send a sentinel on each of these streams.
+    ProveAgain(Vec<u32>),
     /// Run by this timetable.
     Run(Timetable),
     /// The measurement ends, or ended, at this time: send nothing that is due later.
@@ -55,6 +60,8 @@ pub enum Report {
     Counters(Box<LiveCounters>),
     /// Groups with members on several workers that a sentinel has reached here: (party, stream).
     Proven(Vec<(u32, u32)>),
+    /// Streams on which a party here has heard no sentinel; the answer to [`Command::TellUnproven`].
+    Unproven(Vec<u32>),
     /// What members of such groups got.
     Got(Vec<Got>),
     /// Tokens of a window that come back: (flow, tokens).

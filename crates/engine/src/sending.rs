@@ -175,9 +175,8 @@ pub struct Sending {
     sentinels_due: u64,
     /// The two counts when the first sentinel that closes its stream was to go out.
     before_closing: Option<(u64, u64)>,
-    /// Of a round of sentinels, the publishers with streams that have none yet: (position in `locals`,
-    /// the next topic).
-    round: VecDeque<(u32, u32)>,
+    /// Of a round of sentinels, the topics that have none yet: (position in `locals`, topics).
+    round: VecDeque<(u32, Range<u32>)>,
     /// Flows whose window has been full for long without anything coming back: for how long, ns, and
     /// what was sent of them.
     pub stuck: Vec<(Nanos, Positions)>,

@@ -8,7 +8,8 @@ use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, TryRecvError};
 
 use pubgauge_driver::{
-    ClientId, DriverError, Failure, Fleet, FleetConfig, Nanos, Resource, Traits, shortened,
+    ClientId, DriverError, Failure, Fleet, FleetConfig, Nanos, Resource, Subscription, Traits,
+    shortened,
 };
 use pubgauge_workload::{Arrivals, Flow, Workload};
 use rustc_hash::FxHashMap;
@@ -103,6 +104,8 @@ pub struct Worker {
     phase: Phase,
     clients: Vec<ClientState>,
     client_of: FxHashMap<u32, ClientId>,
+    /// Subscriptions of clients that have more than are asked for at once.
+    to_subscribe: FxHashMap<ClientId, VecDeque<Subscription>>,
     peers: Vec<(u32, String)>,
     addresses: Vec<(u32, String)>,
     begun: usize,
@@ -198,6 +201,7 @@ impl Worker {
             receiving,
             phase: Phase::Waiting,
             client_of: FxHashMap::default(),
+            to_subscribe: FxHashMap::default(),
             peers: Vec::new(),
             addresses: Vec::new(),
             begun: 0,
@@ -336,6 +340,11 @@ impl Worker {
                         self.phase = Phase::Proving;
                     }
                 }
+                Ok(Command::TellUnproven(from, most)) => {
+                    let streams = self.receiving.unproven_streams(from, most as usize);
+                    self.outbox.send(Report::Unproven(streams));
+                }
+                Ok(Command::ProveAgain(streams)) => self.sending.prove_again(&streams),
                 Ok(Command::Run(table)) => {
                     self.table = Some(table);
                     let window = self.assignment.default_window;

@@ -82,6 +82,12 @@ pub struct Behaviour {
     pub refuses: Vec<String>,
     /// Clients for which the client's own process has no file descriptor left, by name.
     pub starves: Vec<String>,
+    /// Topics whose messages are all lost.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub silences: Vec<String>,
+    /// Subscriptions of one client that may be without an answer: one more is refused by the client itself, whose requests
+    /// have no more numbers; 0: no limit.
+    pub subscriptions_at_once: usize,
     /// Delay from the confirmation of a subscription to its effect, nanoseconds (late readiness).
     pub deaf_for_ns: Nanos,
     /// Time that the client takes to hand over one message, nanoseconds; for virtual clocks only.
@@ -230,6 +236,8 @@ impl Default for Behaviour {
             disconnects: Vec::new(),
             refuses: Vec::new(),
             starves: Vec::new(),
+            silences: Vec::new(),
+            subscriptions_at_once: 0,
             deaf_for_ns: 0,
             publish_cost_ns: 0,
             publish_sleep_ns: 0,

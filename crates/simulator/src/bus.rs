@@ -269,6 +269,8 @@ impl Bus {
             }
             let b = &inner.behaviour;
             if dropped || chance(&mut inner.rng, b.loss.max(subscriber.loss)) {
+            let silenced = b.silences.iter().any(|silenced| silenced == topic);
+            if dropped || silenced || chance(&mut inner.rng, b.loss) {
                 inner.note(index, header, now, true);
                 continue;
             }

@@ -223,6 +223,14 @@ impl Fleet for SimulatedFleet {
         client: ClientId,
         subscription: &Subscription,
     ) -> Result<(), DriverError> {
+        let asked =
+            |(of, change): &&(ClientId, Change)| *of == client && *change == Change::Subscribed;
+        let most = self.behaviour.subscriptions_at_once;
+        if most > 0 && self.changes.iter().filter(asked).count() >= most {
+            return Err(DriverError::new(format!(
+                "more than {most} subscriptions of one client without an answer"
+            )));
+        }
         let name = &self.clients[client.0 as usize].name;
         self.bus.subscribe(self.mine, client.0, name, subscription);
         self.changes.push_back((client, Change::Subscribed));

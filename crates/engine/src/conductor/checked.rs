@@ -46,6 +46,10 @@ pub(super) fn check(report: &Report, brief: &Brief) -> Result<(), &'static str> 
             positions.len() <= streams as usize && positions.iter().all(|(s, _)| *s < streams)
         }
         Report::Proven(pairs) => pairs.iter().all(|(party, _)| is_group(*party, brief)),
+        Report::Unproven(streams) => {
+            let count = brief.stream_count();
+            streams.len() <= count as usize && streams.iter().all(|stream| *stream < count)
+        }
         Report::Got(pieces) => pieces.iter().all(|got| is_delivery(got, brief)),
         Report::Recording(recording) => return of_recording(recording, brief),
         Report::Failed(_) | Report::Closing => true,
@@ -259,6 +263,7 @@ pub(super) mod tests {
             Report::Passed(0, 1),
             address(1, 20),
             Report::Stuck(1, vec![(0, [1, 1])]),
+            Report::Unproven(vec![0]),
             of(|_| {}),
             with(member(0, 0)),
         ] {
@@ -278,6 +283,8 @@ pub(super) mod tests {
             address(2, 20),
             address(0, 1 << 20),
             Report::Stuck(1, vec![(1, [1, 1])]),
+            Report::Unproven(vec![1]),
+            Report::Unproven(vec![0, 0]),
             Report::Stuck(1, vec![(0, [1, 1]); 2]),
             of(|recording| recording.flows.push(FlowRecording::default())),
             of(|recording| recording.series.push(Vec::new())),

@@ -4,6 +4,7 @@ use std::sync::atomic::AtomicBool;
 
 use pubgauge_driver::Nanos;
 
+use super::again::Again;
 use super::proving::Rounds;
 use super::{Conductor, Drain, DrainEnd, Observer};
 use crate::reports::Command;
@@ -66,16 +67,18 @@ impl Conductor<'_> {
             }
             let close_after = CLOSE_AFTER.max(2 * silence).min(quiet);
             if let Some(rounds) = &mut closing {
-                if rounds.is_next_due(self.missing_of_a_round(), (self.live.sent, received), now) {
-                    self.tell(None, &Command::Prove);
+                if rounds.is_next_due(self.missing(), (self.live.sent, received), now) {
+                    self.prove_again();
                 }
             } else if self.live.under_way > 0 && silent > close_after {
                 closing = Some(Rounds::begin(now));
+                self.again = Again::default();
                 self.tell(None, &Command::CloseStreams(now));
             }
             if self.pass_time(observer, stop).is_err() {
                 break DrainEnd::CutShort;
             }
+            self.go_on_proving();
         };
         self.drain = Drain {
             ended,

@@ -1,4 +1,4 @@
-//! Proof that every subscriber receives: rounds of sentinels, one on every stream.
+//! Proof that every subscriber receives: rounds of sentinels, the first one on every stream.
 
 use std::sync::atomic::AtomicBool;
 
@@ -19,10 +19,12 @@ const LONGEST_PAUSE: Nanos = 1_000_000_000;
 /// Rounds of sentinels. The next round is due once nothing was sent or received for a pause, and for half of the
 /// time that the round before has moved: with rounds at fixed times, a system that needs longer than that for all
 /// streams would have ever more sentinels in its queues. A slow one may take a round in and deliver none of it for
-/// seconds: the more sentinels are missing, the longer is the pause. One that loses some delivers the others.
+/// seconds: the more sentinels are missing, the longer is the pause, but for one that has delivered some of each round.
 pub(super) struct Rounds {
-    /// How many have gone out after the first.
+    /// How many have gone out after the first, or after the newest of which something came.
     further: u32,
+    /// How many paths were missing at the newest.
+    unproven: u64,
     /// When the round began.
     begun: Nanos,
     /// Messages sent and received when they last moved, and when that was.
@@ -35,21 +37,25 @@ impl Rounds {
     pub(super) fn begin(now: Nanos) -> Rounds {
         Rounds {
             further: 0,
+            unproven: u64::MAX,
             begun: now,
             moved: (0, 0),
             since: now,
         }
     }
 
-    /// Whether the next round is to go out, given how many sentinels of a round are `missing`, and how many messages
-    /// were `sent` and `received` so far.
+    /// Whether the next round is to go out, given how many paths are `unproven`, how many sentinels of the newest round
+    /// are `missing`, and how many messages were `sent` and `received` so far.
     pub(super) fn is_next_due(
         &mut self,
-        missing: u64,
+        (unproven, missing): (u64, u64),
         (sent, received): (u64, u64),
         now: Nanos,
     ) -> bool {
         let silent = self.silent(sent, received, now);
+        if unproven < self.unproven {
+            self.further = 0;
+        }
         let first = FIRST_PAUSE.max(missing * FIRST_PAUSE_FOR_EACH);
         let longest = LONGEST_PAUSE.max(8 * first);
         let pause = first.saturating_mul(1 << self.further.min(16)).min(longest);
@@ -57,6 +63,7 @@ impl Rounds {
         if due {
             (self.begun, self.since) = (now, now);
             self.further += 1;
+            self.unproven = unproven;
         }
         due
     }
@@ -101,22 +108,17 @@ impl Conductor<'_> {
                 if left == 0 || silent > FIRST_PAUSE.max(2 * self.live.silence) {
                     break;
                 }
-            } else if rounds.is_next_due(self.missing_of_a_round(), (self.live.sent, received), now)
-            {
-                self.tell(None, &Command::Prove);
+            } else if rounds.is_next_due(self.missing(), (self.live.sent, received), now) {
+                self.prove_again();
             }
             if now > ready_by {
                 return Err(TrialEnd::NotReady(self.unready(missing, left)));
             }
             self.pass_time(observer, stop)?;
+            self.go_on_proving();
         }
         self.prove_span = self.spec.clock.now() - began;
         Ok(())
-    }
-
-    /// How many sentinels of the last round are missing, at most: a stream that several do not hear counts once.
-    pub(super) fn missing_of_a_round(&self) -> u64 {
-        (self.live.unproven).min(u64::from(self.spec.brief.stream_count()))
     }
 
     /// Why the system was not ready in time: so many paths carried no sentinel, or `left` have not come.
@@ -136,9 +138,12 @@ impl Conductor<'_> {
                  hint: a longer ready-within tells which; fewer topics need fewer sentinels"
             ),
         };
+        let among = self
+            .missing_topic()
+            .map_or(String::new(), |topic| format!(", one of them on {topic:?}"));
         format!(
             "{missing} of the publisher-to-subscriber paths carried no sentinel (a message that only proves that a \
-             subscriber receives) within {within} s: {known}"
+             subscriber receives) within {within} s{among}: {known}"
         )
     }
 }
@@ -150,7 +155,7 @@ mod tests {
     /// Rounds after the first, while a system takes sentinels in and so many are missing.
     fn further_rounds(missing: u64, seconds: u64) -> usize {
         let mut rounds = Rounds::begin(0);
-        let is_due = |ms: &u64| rounds.is_next_due(missing, (20_000, 0), ms * 1_000_000);
+        let is_due = |ms: &u64| rounds.is_next_due((missing, missing), (20_000, 0), ms * 1_000_000);
         (0..seconds * 1000).filter(is_due).count()
     }
 

@@ -80,6 +80,11 @@ impl Apart {
         }
     }
 
+    /// Streams that some of these groups have not heard.
+    pub(super) fn unproven_streams(&self) -> impl Iterator<Item = u32> {
+        self.unproven.iter().map(|(_, stream)| *stream)
+    }
+
     /// Takes in what a worker's members got.
     pub(super) fn take(&mut self, pieces: &[Got]) {
         for got in pieces {

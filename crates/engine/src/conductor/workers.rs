@@ -189,6 +189,7 @@ impl Conductor<'_> {
             Report::Counters(counters) => handle.counters = *counters,
             Report::Passed(..) => {}
             Report::Proven(pairs) => self.apart.proven(&pairs),
+            Report::Unproven(streams) => self.again.take(worker, &streams),
             Report::Got(pieces) => self.apart.take(&pieces),
             Report::BurstSent(flow, tokens) => {
                 if let Some(Some(gate)) = self.burst_gates.get_mut(flow as usize) {

@@ -1,5 +1,7 @@
 //! Sentinels: messages that prove that a stream reaches its parties, and that close it at the end.
 
+use std::ops::Range;
+
 use pubgauge_driver::header::HEADER_LEN;
 use pubgauge_driver::{Fleet, Kind, Nanos, Publish};
 
@@ -12,9 +14,28 @@ impl Sending {
     /// Begins a round: a sentinel on every stream. Where one is still going out, it goes on.
     pub fn begin_round(&mut self) {
         if self.round.is_empty() {
-            let locals = 0..self.locals.len() as u32;
-            self.round.extend(locals.map(|local| (local, 0)));
+            let locals = self.locals.iter().enumerate();
+            self.round
+                .extend(locals.map(|(at, local)| (at as u32, 0..local.topics)));
         }
+    }
+
+    /// Begins a round on those of these streams that are sent here. Where one is still going out, it goes on.
+    pub fn prove_again(&mut self, streams: &[u32]) {
+        if !self.round.is_empty() {
+            return;
+        }
+        let locals = self.locals.iter().enumerate();
+        let mut firsts: Vec<(u32, u32)> = locals
+            .map(|(at, local)| (local.first_stream, at as u32))
+            .collect();
+        firsts.sort_unstable();
+        self.round.extend(streams.iter().filter_map(|stream| {
+            let before = firsts.partition_point(|(first, _)| first <= stream);
+            let (first, at) = *firsts.get(before.checked_sub(1)?)?;
+            let topic = stream - first;
+            (topic < self.locals[at as usize].topics).then_some((at, topic..topic + 1))
+        }));
     }
 
     /// Begins the first of the rounds that close streams.
@@ -31,13 +52,14 @@ impl Sending {
         let brief = self.brief.clone();
         let mut quota = PER_TURN;
         for _ in 0..self.round.len() {
-            let Some((local, mut topic)) = self.round.pop_front() else {
+            let Some((local, of)) = self.round.pop_front() else {
                 break;
             };
-            let (topics, first) = {
-                let state = &self.locals[local as usize];
-                (state.topics, state.first_stream)
-            };
+            let Range {
+                start: mut topic,
+                end: topics,
+            } = of;
+            let first = self.locals[local as usize].first_stream;
             while topic < topics && quota > 0 {
                 let fan_out = brief.audience.fan_out(first + topic);
                 if fan_out > 0 {
@@ -66,7 +88,7 @@ impl Sending {
                 topic += 1;
             }
             if topic < topics {
-                self.round.push_back((local, topic));
+                self.round.push_back((local, topic..topics));
             }
             if quota == 0 {
                 return now;

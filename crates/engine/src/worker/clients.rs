@@ -1,5 +1,7 @@
 //! The clients of a worker: connecting them, what they subscribe to, and what becomes of them.
 
+use std::collections::VecDeque;
+
 use pubgauge_driver::{
     Change, ClientId, ClientSpec, Failure, Nanos, Subscription, Will, is_on_loopback,
 };
@@ -13,6 +15,9 @@ use crate::usage::Reading;
 /// Clients connecting at the same time; brokers' listen queues are often 100 long, and one that
 /// overflows costs a second of SYN retransmission.
 const CONNECTING_AT_ONCE: usize = 64;
+/// Subscriptions of one client that are asked for before the first of them is answered. A driver that numbers its
+/// requests has so many numbers, and an answer is read only between them.
+const SUBSCRIBING_AT_ONCE: usize = 1000;
 /// Clients that share a source address. There are some 28,000 ports to one, but the kernel's search
 /// for a free one gets slow long before they run out: at 15,000 it was a quarter of all the
 /// processor time spent on connecting.
@@ -204,25 +209,25 @@ impl Worker {
                     self.made += 1;
                 }
                 self.connected += 1;
-                let wanted = if session_present {
-                    Vec::new()
+                let mut wanted: VecDeque<Subscription> = if session_present {
+                    VecDeque::new()
                 } else {
-                    self.subscriptions(device)
+                    self.subscriptions(device).into()
                 };
                 self.clients[index] = ClientState::Subscribing(wanted.len() as u32);
-                let ended = |(other, change): &(ClientId, Change)| {
-                    *other == client && matches!(change, Change::Failed(_))
-                };
-                for subscription in &wanted {
-                    match self.fleet.subscribe(client, subscription) {
-                        // The connection has ended already; its own change says why.
-                        Err(_) if later.iter().any(ended) => break,
-                        Err(error) => self.fail(error.into()),
-                        Ok(()) => {}
-                    }
-                }
                 if wanted.is_empty() {
                     self.come_up(client);
+                    return;
+                }
+                let later_ones = wanted.split_off(wanted.len().min(SUBSCRIBING_AT_ONCE));
+                self.to_subscribe.remove(&client);
+                if !later_ones.is_empty() {
+                    self.to_subscribe.insert(client, later_ones);
+                }
+                for subscription in &wanted {
+                    if !self.subscribe(client, subscription, later) {
+                        break;
+                    }
                 }
             }
             Change::Subscribed => {
@@ -230,6 +235,9 @@ impl Worker {
                     *left -= 1;
                     if *left == 0 {
                         self.come_up(client);
+                        self.to_subscribe.remove(&client);
+                    } else if let Some(next) = self.next_subscription(client) {
+                        self.subscribe(client, &next, later);
                     }
                 }
             }
@@ -247,6 +255,7 @@ impl Worker {
                 if matches!(was, ClientState::Up | ClientState::Subscribing(_)) {
                     self.lost += 1;
                 }
+                self.to_subscribe.remove(&client);
                 self.sending.retry(&mut *self.fleet, client);
                 if self.phase == Phase::Connecting {
                     self.fail(failure);
@@ -261,6 +270,31 @@ impl Worker {
                 }
             }
             Change::Closed => {}
+        }
+    }
+
+    /// A subscription of a client that was not asked for yet.
+    fn next_subscription(&mut self, client: ClientId) -> Option<Subscription> {
+        self.to_subscribe.get_mut(&client)?.pop_front()
+    }
+
+    /// Asks for one subscription; false if the client's connection has ended already, as a change among `later` says.
+    fn subscribe(
+        &mut self,
+        client: ClientId,
+        subscription: &Subscription,
+        later: &[(ClientId, Change)],
+    ) -> bool {
+        let ended = |(other, change): &(ClientId, Change)| {
+            *other == client && matches!(change, Change::Failed(_))
+        };
+        match self.fleet.subscribe(client, subscription) {
+            Ok(()) => true,
+            Err(_) if later.iter().any(ended) => false,
+            Err(error) => {
+                self.fail(error.into());
+                true
+            }
         }
     }
 

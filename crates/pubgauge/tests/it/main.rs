@@ -34,4 +34,5 @@ mod tools;
 mod tutorial;
 #[cfg(feature = "upload")]
 mod uploads;
+mod wide;
 mod workers;

@@ -104,7 +104,8 @@ fn sentinels_of_a_system_that_stalls_leave_no_backlog() {
         let run = simulate(w, behaviour, Settings::default(), Clock::virtual_at(SECOND));
         agree(&run);
         let sentinels = run.record.recordings[0].sentinels;
-        assert!((3 * 2000..=4 * 2000).contains(&sentinels), "{sentinels}");
+        // The first round, which nobody heard, and one or two on each stream.
+        assert!((2 * 2000..=4 * 2000).contains(&sentinels), "{sentinels}");
         none_waited(&run);
     }
 }
@@ -128,6 +129,68 @@ fn sentinels_that_are_lost_are_soon_sent_again() {
     assert_eq!(sum.under_way, 0, "{sum:?}");
 }
 
+/// A client whose queue drops what is beyond its length loses the same messages of equal rounds each time.
+#[test]
+fn a_queue_shorter_than_a_round_is_proven_in_parts() {
+    for (topics, queue) in [(1200, 1000), (3000, 1000), (10_000, 1000), (3000, 100)] {
+        let mut w = many_topics(1);
+        w.flows[0].publishers[0].topics = (0..topics).map(|t| format!("t/{t}")).collect();
+        w.phases.ready_within = 10 * SECOND;
+        let behaviour = Behaviour {
+            service_ns: 1000,
+            queue,
+            ..Behaviour::default()
+        };
+        let run = simulate(w, behaviour, Settings::default(), Clock::virtual_at(SECOND));
+        agree(&run);
+        assert_eq!(run.record.sum().lost(), 0, "{topics} topics");
+    }
+}
+
+/// One of 2,000 topics reaches nobody: it is named.
+#[test]
+fn a_topic_that_never_comes_is_named() {
+    let mut w = many_topics(1);
+    w.phases.ready_within = 10 * SECOND;
+    let behaviour = Behaviour {
+        silences: vec!["t/1234".into()],
+        ..Behaviour::default()
+    };
+    let run = simulate(w, behaviour, Settings::default(), Clock::virtual_at(SECOND));
+    let TrialEnd::NotReady(why) = &run.record.outcome else {
+        panic!("{:?}", run.record.outcome)
+    };
+    assert!(why.starts_with("1 of the publisher-to-"), "{why}");
+    assert!(
+        why.contains("within 10 s, one of them on \"t/1234\""),
+        "{why}"
+    );
+}
+
+/// One client with more subscriptions than its requests have numbers.
+#[test]
+fn subscriptions_are_asked_for_as_they_are_answered() {
+    for (topics, at_once) in [
+        (3000, 1500),
+        (4000, 1000),
+        (1000, 1000),
+        (1001, 1000),
+        (1, 1000),
+    ] {
+        let mut w = workload(1, 1, Arrivals::Periodic { per_s: 100.0 });
+        let names: Vec<String> = (0..topics).map(|t| format!("t/{t}")).collect();
+        w.flows[0].publishers[0].topics.clone_from(&names);
+        w.flows[0].subscribers[0].filters = names;
+        let behaviour = Behaviour {
+            subscriptions_at_once: at_once,
+            ..Behaviour::default()
+        };
+        let run = simulate(w, behaviour, Settings::default(), Clock::virtual_at(SECOND));
+        agree(&run);
+        assert_eq!(run.record.sum().lost(), 0, "{topics} subscriptions");
+    }
+}
+
 /// A system that needs 4 s for the sentinels, of which it has 1 s.
 #[test]
 fn a_system_too_slow_to_be_ready_in_time_is_told() {
@@ -146,12 +209,13 @@ fn a_system_too_slow_to_be_ready_in_time_is_told() {
     assert_eq!(run.record.recordings[0].sentinels, 2000);
 }
 
-/// The first round is lost, and the second one heard at 200 ms. Whether the first is only late is not known before
+/// The first round is lost, and the second one heard at 50 ms. Whether the first is only late is not known before
 /// nothing came for 50 ms more.
 #[test]
 fn sentinels_that_have_not_come_in_time_are_told() {
     let mut w = many_topics(1);
-    w.phases.ready_within = 230_000_000;
+    w.flows[0].publishers[0].topics.truncate(500);
+    w.phases.ready_within = 80_000_000;
     let behaviour = Behaviour {
         deaf_for_ns: 40_000_000,
         ..Behaviour::default()
@@ -160,8 +224,8 @@ fn sentinels_that_have_not_come_in_time_are_told() {
     let TrialEnd::NotReady(why) = &run.record.outcome else {
         panic!("{:?}", run.record.outcome)
     };
-    assert!(why.contains("2000 sentinels"), "{why}");
-    assert!(why.contains("had not come within 0.23 s"), "{why}");
+    assert!(why.contains("500 sentinels"), "{why}");
+    assert!(why.contains("had not come within 0.08 s"), "{why}");
 }
 
 #[test]
