@@ -94,15 +94,6 @@ pub enum Better {
     More,
 }
 
-/// Where a figure can be asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asked {
-    /// In criteria and in claims.
-    InCriteria,
-    /// In claims alone.
-    InClaims,
-}
-
 /// A figure of a trial.
 #[derive(Debug)]
 pub struct Figure {
@@ -114,8 +105,6 @@ pub struct Figure {
     pub unit: Unit,
     /// Which direction is better.
     pub better: Better,
-    /// Where it can be asked for.
-    pub asked: Asked,
     /// What it is, in a few words.
     pub says: &'static str,
     /// Whether it holds whatever the verdict, as counts do.
@@ -202,14 +191,14 @@ impl Figure {
         Some((figure, window))
     }
 
-    /// The figures that criteria can ask for.
+    /// The figures that criteria can ask for: those of one trial.
     pub fn of_criteria() -> impl Iterator<Item = &'static Figure> {
         Figure::all()
             .iter()
-            .filter(|figure| figure.asked == Asked::InCriteria)
+            .filter(|figure| figure.is_of_one_trial())
     }
 
-    /// Whether it comes out of a trial by itself.
+    /// Whether it comes out of a trial by itself. Criteria are about such figures, claims about all.
     pub fn is_of_one_trial(&self) -> bool {
         !matches!(self.value, Value::Elsewhere { .. })
     }
@@ -424,7 +413,7 @@ mod tests {
                 "more"
             };
             let windows = if figure.of_windows() { "yes" } else { "" };
-            let asked = if figure.asked == Asked::InCriteria {
+            let asked = if figure.is_of_one_trial() {
                 "criteria, claims"
             } else {
                 "claims"
@@ -469,10 +458,18 @@ mod tests {
     /// Every figure comes out of a trial that has everything, under both of its names.
     #[test]
     fn criteria_ask_for_what_trials_have() {
-        for figure in Figure::of_criteria() {
+        for name in [
+            "connect-time",
+            "ready-time",
+            "largest-member-share",
+            "publishers-blocked",
+            "cpu-per-message",
+            "system-memory-per-connection",
+            "connections.lost",
+        ] {
             assert!(
-                !matches!(figure.value, Value::Elsewhere { .. }),
-                "{figure:?}"
+                Figure::named(name).is_some_and(Figure::is_of_one_trial),
+                "{name}"
             );
         }
         let times = Distribution {

@@ -3,7 +3,7 @@
 use pubgauge_quantities::spelling::did_you_mean;
 use pubgauge_quantities::{Rate, Size, Span};
 use pubgauge_results::criterion::{Comparator, CriterionSpec, Filter};
-use pubgauge_results::figure::{Asked, Figure, Unit};
+use pubgauge_results::figure::{Figure, Unit};
 use pubgauge_results::model::Status;
 
 use crate::file::{CriterionFile, CriterionValue};
@@ -19,7 +19,13 @@ pub(crate) struct Fault {
 pub(crate) fn criterion(file: &CriterionFile) -> Result<CriterionSpec, Fault> {
     let fault = |key, message| Fault { key, message };
     let (name, window) = window::split(&file.figure);
-    let figure = Figure::named(name).filter(|figure| figure.asked == Asked::InCriteria);
+    let figure = Figure::named(name);
+    if figure.is_some_and(|figure| !figure.is_of_one_trial()) {
+        let message = format!(
+            "`{name}` does not come out of one trial: a claim can ask for it (docs/claims.md)"
+        );
+        return Err(fault("figure", message));
+    }
     let figure = figure.ok_or_else(|| {
         let near = did_you_mean(name, Figure::of_criteria().map(|figure| &*figure.name));
         let mut message = format!("`{name}` is not a figure{near}");
@@ -139,7 +145,17 @@ pub(crate) fn unknown(names: &[String]) -> Option<String> {
 fn limit(figure: &Figure, bound: &CriterionValue) -> Result<f64, String> {
     Ok(match (figure.unit, bound) {
         (Unit::Verdict, CriterionValue::Text(text)) => f64::from(verdict(text)? as u8),
-        (Unit::Messages, CriterionValue::Number(number)) => *number,
+        (
+            Unit::Messages
+            | Unit::Count
+            | Unit::Cores
+            | Unit::BytesPerSecond
+            | Unit::MicrosecondsPerMessage,
+            CriterionValue::Number(number),
+        ) => *number,
+        (Unit::MicrosecondsPerMessage, CriterionValue::Text(text)) => {
+            text.parse::<Span>().map_err(|e| e.to_string())?.0 as f64 / 1e3
+        }
         (Unit::Share, CriterionValue::Number(number)) if (0.0..=1.0).contains(number) => *number,
         (Unit::Share, CriterionValue::Text(text)) => text
             .strip_suffix('%')
@@ -170,9 +186,10 @@ fn limit(figure: &Figure, bound: &CriterionValue) -> Result<f64, String> {
                 Unit::Bytes => "a size in quotes, such as \"100MB\"",
                 Unit::Share => "a share from 0 to 1, or a percentage such as \"0.1%\"",
                 Unit::Verdict => "a verdict in quotes, such as \"valid\"",
-                Unit::Count | Unit::Cores | Unit::BytesPerSecond | Unit::MicrosecondsPerMessage => {
-                    "a number"
+                Unit::MicrosecondsPerMessage => {
+                    "a number of microseconds, or a duration in quotes, such as \"50us\""
                 }
+                Unit::Count | Unit::Cores | Unit::BytesPerSecond => "a number",
             };
             return Err(format!("expected {expected}"));
         }
@@ -197,6 +214,50 @@ mod tests {
         criterion(&file).unwrap_or_else(|fault| panic!("{}: {}", fault.key, fault.message))
     }
 
+    /// Each figure of docs/results.md is asked for as its table writes it.
+    #[test]
+    fn every_documented_figure_can_be_asked_for() {
+        let page = include_str!("../../../docs/results.md");
+        let table = page.split("<!-- figures -->").nth(1).expect("the figures");
+        let table = table
+            .split("<!-- end of figures -->")
+            .next()
+            .expect("an end");
+        let mut asked = 0;
+        for row in table.lines().filter(|line| line.starts_with("| `")) {
+            let cells: Vec<&str> = row.split(" | ").collect();
+            let names: Vec<&str> = cells[0].split('`').skip(1).step_by(2).collect();
+            let (unit, in_criteria) = (cells[1], cells[4].starts_with("criteria"));
+            let statistics = match &names[1..] {
+                [] => vec![names[0].to_owned()],
+                of => of.iter().map(|of| format!("{}{of}", names[0])).collect(),
+            };
+            let bound = match unit {
+                "ns" | "s" => CriterionValue::Text("10ms".into()),
+                "1/s" => CriterionValue::Text("10/s".into()),
+                "B" => CriterionValue::Text("10B".into()),
+                "verdict" => CriterionValue::Text("valid".into()),
+                _ => CriterionValue::Number(1.0),
+            };
+            for name in statistics {
+                let file = CriterionFile {
+                    figure: name.clone(),
+                    equals: Some(bound.clone()),
+                    ..CriterionFile::default()
+                };
+                match criterion(&file) {
+                    Ok(_) => assert!(in_criteria, "{name}"),
+                    Err(fault) => {
+                        assert!(!in_criteria, "{name}: {}", fault.message);
+                        assert!(fault.message.contains("claim"), "{}", fault.message);
+                    }
+                }
+                asked += 1;
+            }
+        }
+        assert!(asked > 100, "{asked}");
+    }
+
     #[test]
     fn limits_are_in_base_units() {
         let text = |text: &str| CriterionValue::Text(text.into());
@@ -210,6 +271,8 @@ mod tests {
         assert_eq!(value("system-memory", "below", "1MiB"), 1_048_576.0);
         assert_eq!(value("client-cpu", "below", "500ms"), 0.5);
         assert_eq!(value("loss-share", "below", "0.1%"), 0.001);
+        assert_eq!(value("connect-time", "below", "5s"), 5.0);
+        assert_eq!(value("cpu-per-message", "below", "50us"), 50.0);
         assert_eq!(
             value("verdict", "equals", "lossy"),
             f64::from(Status::Lossy as u8)

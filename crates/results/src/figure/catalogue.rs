@@ -2,12 +2,11 @@
 
 use super::scope::Scope;
 use super::{
-    Asked,
     Better::{self, Less, More},
     Figure, Statistic, Unit, Value,
 };
 use crate::distribution::Distribution;
-use crate::model::Trial;
+use crate::model::{Connections, Trial};
 use crate::{group, on_request, processors};
 
 /// A figure that is not a statistic of a distribution.
@@ -17,7 +16,6 @@ struct Entry {
     recorded: &'static str,
     unit: Unit,
     better: Better,
-    asked: Asked,
     value: Value,
     says: &'static str,
     /// It is a count, or a share of counts: it holds whatever the verdict, because a criterion on loss is about lossy
@@ -40,7 +38,6 @@ const fn entry(
         recorded,
         unit,
         better,
-        asked: Asked::InCriteria,
         value,
         says,
         of_any_trial: false,
@@ -59,13 +56,6 @@ impl Entry {
     const fn promised(self) -> Entry {
         Entry {
             promised: true,
-            ..self
-        }
-    }
-
-    const fn in_claims(self) -> Entry {
-        Entry {
-            asked: Asked::InClaims,
             ..self
         }
     }
@@ -95,7 +85,7 @@ const fn on_request(value: OfTrial) -> Value {
     Value::OnRequest(value)
 }
 
-const ENTRIES: [Entry; 61] = [
+const ENTRIES: [Entry; 70] = [
     entry(
         "published",
         "published",
@@ -259,24 +249,21 @@ const ENTRIES: [Entry; 61] = [
         COST,
         whole(cpu_per_message),
         "processor time of client and system for each first delivery",
-    )
-    .in_claims(),
+    ),
     entry(
         "client-cpu-per-message",
         "client_cpu_per_message",
         COST,
         whole(|t| per_message(t.client_cpu_s.total(), t)),
         "processor time of the client for each first delivery",
-    )
-    .in_claims(),
+    ),
     entry(
         "system-cpu-per-message",
         "system_cpu_per_message",
         COST,
         whole(|t| per_message(t.system_cpu_s?, t)),
         "processor time of the system for each first delivery",
-    )
-    .in_claims(),
+    ),
     entry(
         "duplicated-share",
         "duplicated_share",
@@ -284,7 +271,6 @@ const ENTRIES: [Entry; 61] = [
         of_part(|p| share(p.duplicated, p.delivered)),
         "repeated ones of all deliveries",
     )
-    .in_claims()
     .of_any_trial()
     .promised(),
     entry(
@@ -294,7 +280,6 @@ const ENTRIES: [Entry; 61] = [
         of_part(|p| share(p.reordered, p.delivered)),
         "overtaken ones of all deliveries",
     )
-    .in_claims()
     .of_any_trial(),
     entry(
         "expected",
@@ -303,7 +288,6 @@ const ENTRIES: [Entry; 61] = [
         of_part(|p| Some(p.expected as f64)),
         "deliveries that there should be",
     )
-    .in_claims()
     .of_any_trial(),
     entry(
         "delivered-bytes-rate",
@@ -311,24 +295,21 @@ const ENTRIES: [Entry; 61] = [
         (Unit::BytesPerSecond, More),
         Value::Elsewhere { of_windows: true },
         "payload of first deliveries in a second",
-    )
-    .in_claims(),
+    ),
     entry(
         "system-busiest-thread",
         "system_busiest_thread_cpu",
         (Unit::Cores, Less),
         whole(|t| t.system_busiest_thread_cpu),
         "processors that the system's busiest thread used, mean of the busiest in each interval",
-    )
-    .in_claims(),
+    ),
     entry(
         "publishers-cpu",
         "publishers_cpu",
         (Unit::Cores, Less),
         whole(publishers_cpu),
         "processors that the publishing workers used",
-    )
-    .in_claims(),
+    ),
     // Per message that the system took in the same time, whenever it was due.
     entry(
         "publishers-cpu-per-message",
@@ -336,56 +317,49 @@ const ENTRIES: [Entry; 61] = [
         COST,
         whole(|t| ratio(1e6 * publishers_cpu(t)?, t.published_msgs_per_s)),
         "processor time of the publishing workers for each message that the system took",
-    )
-    .in_claims(),
+    ),
     entry(
         "publishers-library-cpu",
         "publishers_library_cpu",
         (Unit::Cores, Less),
         whole(|t| ratio(t.client_cpu_s.publishers_library?, t.duration_s)),
         "processors that the libraries' own threads used beside the publishing workers'",
-    )
-    .in_claims(),
+    ),
     entry(
         "subscribers-library-cpu",
         "subscribers_library_cpu",
         (Unit::Cores, Less),
         whole(|t| ratio(t.client_cpu_s.subscribers_library?, t.duration_s)),
         "processors that the libraries' own threads used beside the subscribing workers'",
-    )
-    .in_claims(),
+    ),
     entry(
         "publishers-blocked",
         "publishers_blocked",
         SHARE,
         whole(|t| t.publishers_blocked),
         "of the measurement in which the system, or a flow's bound on what is under way, held a publisher back; mean over publishers",
-    )
-    .in_claims(),
+    ),
     entry(
         "publishers-load",
         "publishers_load",
         SHARE,
         whole(|t| observed(t.worker_load.publishers_running)),
         "of the measurement in which the busiest publishing worker ran on a processor",
-    )
-    .in_claims(),
+    ),
     entry(
         "subscribers-load",
         "subscribers_load",
         SHARE,
         whole(|t| observed(t.worker_load.subscribers_running)),
         "of the measurement in which the busiest subscribing worker ran on a processor",
-    )
-    .in_claims(),
+    ),
     entry(
         "subscribers-cpu",
         "subscribers_cpu",
         (Unit::Cores, Less),
         whole(|t| observed(t.client_cpu_s.subscribers / t.duration_s)),
         "processors that the subscribing workers used",
-    )
-    .in_claims(),
+    ),
     entry(
         "publishers-waiting",
         "publishers_waiting",
@@ -395,8 +369,7 @@ const ENTRIES: [Entry; 61] = [
             observed(load.publishers_running).map(|_| load.publishers_waiting)
         }),
         "of the measurement in which the busiest publishing worker was ready and had no processor",
-    )
-    .in_claims(),
+    ),
     entry(
         "subscribers-waiting",
         "subscribers_waiting",
@@ -406,8 +379,7 @@ const ENTRIES: [Entry; 61] = [
             observed(load.subscribers_running).map(|_| load.subscribers_waiting)
         }),
         "of the measurement in which the busiest subscribing worker was ready and had no processor",
-    )
-    .in_claims(),
+    ),
     entry(
         "delivered-latency-from-send",
         "latency_from_send_ns.known_mean",
@@ -418,8 +390,7 @@ const ENTRIES: [Entry; 61] = [
                 .or(t.latency_from_send_ns.known_mean)
         }),
         "from the actual send time to arrival, mean over what was delivered alone",
-    )
-    .in_claims(),
+    ),
     entry(
         "delivered-latency-from-send.p90",
         "latency_from_send_ns.known_p90",
@@ -430,8 +401,7 @@ const ENTRIES: [Entry; 61] = [
             Some(of_all.or(latency.known_p90)? as f64)
         }),
         "from the actual send time to arrival, 90th percentile of what was delivered alone",
-    )
-    .in_claims(),
+    ),
     entry(
         "smallest-member-share",
         "smallest_member_share",
@@ -439,7 +409,6 @@ const ENTRIES: [Entry; 61] = [
         whole(|t| Some(group::extremes(&t.groups)?.0)),
         "of a group's deliveries that the member with the fewest got",
     )
-    .in_claims()
     .of_any_trial(),
     entry(
         "largest-member-share",
@@ -448,72 +417,130 @@ const ENTRIES: [Entry; 61] = [
         whole(|t| Some(group::extremes(&t.groups)?.1)),
         "of a group's deliveries that the member with the most got",
     )
-    .in_claims()
     .of_any_trial(),
+    entry(
+        "connect-time",
+        "connections.connect_s",
+        (Unit::Seconds, Less),
+        whole(|t| begun(t).map(|of| of.connect_s)),
+        "from the first attempt until all were connected and had subscribed",
+    ),
+    entry(
+        "ready-time",
+        "connections.ready_s",
+        (Unit::Seconds, Less),
+        whole(|t| begun(t).map(|of| of.ready_s)),
+        "from then until every subscriber was proven to receive: discovery, routes",
+    ),
+    entry(
+        "connect-cpu",
+        "connections.connect_cpu_s",
+        (Unit::Seconds, Less),
+        whole(|t| begun(t).map(|of| of.connect_cpu_s)),
+        "processor time of the client for connecting",
+    ),
+    entry(
+        "connections-planned",
+        "connections.planned",
+        (Unit::Count, More),
+        whole(|t| Some(t.connections.planned as f64)),
+        "connections that there should be",
+    )
+    .of_any_trial(),
+    entry(
+        "connections-made",
+        "connections.made",
+        (Unit::Count, More),
+        whole(|t| Some(t.connections.made as f64)),
+        "connections that were made, each client's first",
+    )
+    .of_any_trial(),
+    entry(
+        "connections-lost",
+        "connections.lost",
+        (Unit::Count, Less),
+        whole(|t| Some(t.connections.lost as f64)),
+        "connections that ended before the end",
+    )
+    .of_any_trial(),
+    entry(
+        "connections-remade",
+        "connections.remade",
+        (Unit::Count, More),
+        whole(|t| Some(t.connections.remade as f64)),
+        "connections that were made again",
+    )
+    .of_any_trial(),
+    entry(
+        "system-memory-per-connection",
+        "system_rss_bytes_per_connection",
+        (Unit::Bytes, Less),
+        whole(|t| ratio(t.system_rss_bytes? as f64, t.connections.made as f64)),
+        "largest resident memory of the system's processes for each connection",
+    ),
+    entry(
+        "client-memory-per-connection",
+        "client_rss_bytes_per_connection",
+        (Unit::Bytes, Less),
+        whole(|t| ratio(t.client_rss_bytes as f64, t.connections.made as f64)),
+        "largest resident memory of the client for each connection",
+    ),
     entry(
         "client-syscalls-per-message",
         "client_syscalls_per_message",
         CALLS,
         on_request(|t| each(on_request::client(t)?.all, t)),
         "system calls of the client for each first delivery",
-    )
-    .in_claims(),
+    ),
     entry(
         "system-syscalls-per-message",
         "system_syscalls_per_message",
         CALLS,
         on_request(|t| each(on_request::system(t)?.all, t)),
         "system calls of the system for each first delivery",
-    )
-    .in_claims(),
+    ),
     entry(
         "client-send-calls-per-message",
         "client_send_calls_per_message",
         CALLS,
         on_request(|t| each(on_request::client(t)?.sends?, t)),
         "system calls of the client that send, for each first delivery",
-    )
-    .in_claims(),
+    ),
     entry(
         "client-receive-calls-per-message",
         "client_receive_calls_per_message",
         CALLS,
         on_request(|t| each(on_request::client(t)?.receives?, t)),
         "system calls of the client that receive, for each first delivery",
-    )
-    .in_claims(),
+    ),
     entry(
         "system-sync-calls",
         "system_sync_calls",
         CALLS,
         on_request(|t| Some(on_request::system(t)?.syncs as f64)),
         "system calls of the system that sync to disk",
-    )
-    .in_claims(),
+    ),
     entry(
         "system-sync-calls-per-message",
         "system_sync_calls_per_message",
         CALLS,
         on_request(|t| each(on_request::system(t)?.syncs, t)),
         "system calls of the system that sync to disk, for each first delivery",
-    )
-    .in_claims(),
+    ),
     entry(
         "system-heap",
         "system_heap_bytes",
         (Unit::Bytes, Less),
         whole(|t| Some(t.system_heap_bytes? as f64)),
         "largest heap in use after a collection since the system was started, as it says itself",
-    )
-    .in_claims(),
+    ),
     entry(
         "system-memory-limit",
         "system_memory_limit_bytes",
         (Unit::Bytes, More),
         whole(|t| Some(t.system_memory_limit_bytes? as f64)),
         "memory that the system limits itself to, as it says itself: largest heap, watermark",
-    )
-    .in_claims(),
+    ),
     entry(
         "loss-free",
         "loss_free",
@@ -521,7 +548,6 @@ const ENTRIES: [Entry; 61] = [
         of_part(|p| Some(f64::from(u8::from(p.lost? == 0)))),
         "1 where no delivery was lost, else 0; over trials, the share of those that lost none",
     )
-    .in_claims()
     .of_any_trial(),
     entry(
         "system-written-bytes",
@@ -529,8 +555,7 @@ const ENTRIES: [Entry; 61] = [
         (Unit::Bytes, Less),
         whole(|t| Some(t.system_written_bytes? as f64)),
         "bytes that the kernel was to write to disk for the system",
-    )
-    .in_claims(),
+    ),
     entry(
         "interface-bytes-per-payload-byte",
         "interface_bytes_per_payload_byte",
@@ -540,16 +565,14 @@ const ENTRIES: [Entry; 61] = [
             ratio(traffic.bytes as f64, traffic.payload_bytes? as f64)
         }),
         "bytes that crossed the interface for each byte of payload",
-    )
-    .in_claims(),
+    ),
     entry(
         "interface-packets-per-message",
         "interface_packets_per_message",
         CALLS,
         on_request(|t| each(on_request::interface(t)?.packets, t)),
         "packets that crossed the interface for each first delivery",
-    )
-    .in_claims(),
+    ),
     // Negative where payloads cross another interface.
     entry(
         "interface-overhead-per-message",
@@ -563,56 +586,49 @@ const ENTRIES: [Entry; 61] = [
             )
         }),
         "bytes that crossed the interface and are not payload, for each first delivery",
-    )
-    .in_claims(),
+    ),
     entry(
         "recorded-rate",
         "recorded_rate",
         RATE,
         Value::Elsewhere { of_windows: false },
         "of a recording: readings that are sent in a second",
-    )
-    .in_claims(),
+    ),
     entry(
         "kept-share",
         "kept_share",
         (Unit::Share, More),
         Value::Elsewhere { of_windows: false },
         "of a recording: readings that are sent, because they have changed, of all",
-    )
-    .in_claims(),
+    ),
     entry(
         "recorded-size",
         "recorded_size",
         (Unit::Bytes, Less),
         Value::Elsewhere { of_windows: false },
         "of a recording: mean size of the readings that are sent",
-    )
-    .in_claims(),
+    ),
     entry(
         "recorded-value",
         "recorded_value",
         (Unit::Count, More),
         Value::Elsewhere { of_windows: false },
         "of a recording: mean of a column over all readings",
-    )
-    .in_claims(),
+    ),
     entry(
         "limit",
         "limit",
         (Unit::Count, More),
         Value::Elsewhere { of_windows: false },
         "what a search found",
-    )
-    .in_claims(),
+    ),
     entry(
         "sustained",
         "sustained",
         (Unit::Count, More),
         Value::Elsewhere { of_windows: false },
         "largest value of the axis `along` at which all repeats that tell are valid, three at least",
-    )
-    .in_claims(),
+    ),
 ];
 
 /// A distribution of times: its name, its name in `results.json`, where it is, what it says, and whether a system that
@@ -670,9 +686,6 @@ const TIMES: [Times; 6] = [
     ),
 ];
 
-/// The last of [`TIMES`] can be asked for in claims alone.
-const IN_CRITERIA: usize = TIMES.len() - 1;
-
 const STATISTICS: [(&str, &str, Statistic); 8] = [
     ("min", "min", Statistic::Min),
     ("mean", "mean", Statistic::Mean),
@@ -691,31 +704,24 @@ const OF_ECDF: [(&str, &str, OfTrial); 2] = [
 ];
 
 pub(super) fn all() -> Vec<Figure> {
-    let time = |name: String, recorded: String, says, asked, promised, value| Figure {
+    let time = |name: String, recorded: String, says, promised, value| Figure {
         name,
         recorded,
         unit: Unit::Nanoseconds,
         better: Less,
-        asked,
         says,
         of_any_trial: false,
         promised,
         value,
     };
     let mut all = Vec::new();
-    for (nth, (of, recorded, distribution, says, promised)) in TIMES.into_iter().enumerate() {
-        let asked = if nth < IN_CRITERIA {
-            Asked::InCriteria
-        } else {
-            Asked::InClaims
-        };
+    for (of, recorded, distribution, says, promised) in TIMES {
         all.extend(STATISTICS.map(|(name, field, statistic)| {
             let value = Value::Time(distribution, statistic);
             time(
                 format!("{of}.{name}"),
                 format!("{recorded}.{field}"),
                 says,
-                asked,
                 promised,
                 value,
             )
@@ -723,21 +729,13 @@ pub(super) fn all() -> Vec<Figure> {
     }
     let latency = TIMES[0].3;
     all.extend(OF_ECDF.map(|(name, recorded, value)| {
-        time(
-            name.into(),
-            recorded.into(),
-            latency,
-            Asked::InClaims,
-            true,
-            whole(value),
-        )
+        time(name.into(), recorded.into(), latency, true, whole(value))
     }));
     let plain = ENTRIES.into_iter().map(|entry| Figure {
         name: entry.name.into(),
         recorded: entry.recorded.into(),
         unit: entry.unit,
         better: entry.better,
-        asked: entry.asked,
         says: entry.says,
         of_any_trial: entry.of_any_trial,
         promised: entry.promised,
@@ -745,6 +743,11 @@ pub(super) fn all() -> Vec<Figure> {
     });
     all.extend(plain);
     all
+}
+
+/// The connections of a trial in which any was made.
+fn begun(trial: &Trial) -> Option<&Connections> {
+    Some(&trial.connections).filter(|connections| connections.made > 0)
 }
 
 fn ratio(part: f64, whole: f64) -> Option<f64> {
