@@ -3,6 +3,7 @@
 use pubgauge_quantities::shown;
 use pubgauge_results::verdict::crowded;
 
+use crate::lists::names;
 use crate::summary::WorkloadCells;
 
 /// The rows that were measured while other programs left too little of the machine, in one
@@ -16,11 +17,11 @@ pub(crate) fn sentence(workload: &WorkloadCells<'_>) -> Option<String> {
     let rows: Vec<_> = rows.collect();
     let most = rows.iter().map(|(_, others)| *others).reduce(f64::max)?;
     let cores = rows[0].0.trials[0].circumstances.cores;
-    let names = rows.iter().map(|(cell, _)| cell.row.as_str());
+    // A row at several loads is one system.
+    let names = names(rows.iter().map(|(cell, _)| cell.row.as_str()));
     Some(format!(
-        "Other programs kept up to {} of the machine's {cores} processors busy ({}): what was slow may be \
+        "Other programs kept up to {} of the machine's {cores} processors busy ({names}): what was slow may be \
          their doing.",
-        shown::digits(most),
-        names.collect::<Vec<_>>().join(", ")
+        shown::digits(most)
     ))
 }

@@ -33,6 +33,7 @@ mod network;
 mod on_request;
 mod page;
 mod searches;
+mod setup;
 mod shares;
 pub mod studies;
 pub mod summary;

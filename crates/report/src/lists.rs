@@ -11,6 +11,11 @@ pub(crate) fn unique<T: PartialEq>(all: impl IntoIterator<Item = T>) -> Vec<T> {
     found
 }
 
+/// Names in a sentence, each once: `mosquitto, emqx`.
+pub(crate) fn names<'n>(all: impl IntoIterator<Item = &'n str>) -> String {
+    unique(all).join(", ")
+}
+
 /// Each key once, with everything that has it.
 pub(crate) fn grouped<K: PartialEq, V>(all: impl IntoIterator<Item = (K, V)>) -> Vec<(K, Vec<V>)> {
     let mut groups: Vec<(K, Vec<V>)> = Vec::new();

@@ -7,7 +7,7 @@ use pubgauge_results::search::{
 };
 use pubgauge_results::{Results, System, Trial};
 
-use crate::lists::grouped;
+use crate::lists::{grouped, names, unique};
 use crate::naming;
 use crate::summary::{Cell, Summary, WorkloadCells};
 use crate::{answers, workload};
@@ -304,7 +304,7 @@ impl<'a> Sought<'a> {
 /// Whose cost it is where the system works inside the client; empty if none of these does.
 pub(crate) fn cost_words(members: &[&Sought<'_>]) -> String {
     let inside = members.iter().filter(|sought| sought.in_client());
-    let inside: Vec<&str> = inside.map(|sought| sought.row.as_str()).collect();
+    let inside = unique(inside.map(|sought| sought.row.as_str()));
     match &inside[..] {
         [] => String::new(),
         [one] => format!("{one} works inside the client: its cost is the client's processor time."),
@@ -323,7 +323,7 @@ pub(crate) fn notes(members: &[&Sought<'_>]) -> Vec<String> {
     });
     let words = grouped(notes).into_iter();
     words
-        .map(|(note, labels)| format!("{}: {note}", labels.join(", ")))
+        .map(|(note, labels)| format!("{}: {note}", names(labels)))
         .collect()
 }
 

@@ -10,7 +10,7 @@ use crate::columns::{Column, columns};
 use crate::studies::claim_words;
 use crate::summary::{Cell, Doubt, Summary, WorkloadCells};
 use crate::terminal::{plain, wrapped};
-use crate::{brokers, bursts, crowd, hosts, network, on_request, shares, windows, workload};
+use crate::{brokers, bursts, crowd, hosts, network, on_request, setup, shares, windows, workload};
 
 mod comparisons;
 mod searches;
@@ -210,6 +210,8 @@ fn figures(out: &mut String, results: &Results, workload: &WorkloadCells<'_>, wi
         .chain(cells().filter_map(on_request::sentence))
         .chain(cells().filter_map(|cell| network::sentence(results, cell)))
         .chain(cells().filter_map(hosts::sentence))
+        .chain(cells().filter_map(setup::sentence))
+        .chain(cells().filter_map(setup::groups))
         .chain(crowd::sentence(workload));
     for sentence in sentences {
         wrapped(out, " ", &plain(&sentence), width);

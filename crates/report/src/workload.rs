@@ -91,14 +91,15 @@ fn settings_words(workload: &WorkloadCells<'_>) -> Vec<String> {
     words
 }
 
-/// Settings other than the default, and the systems' terms for all of them but those that are said already.
+/// Settings that are not the default everywhere, and the systems' terms for all of them but those that are said already.
 fn asked_words<'t>(
     pairs: impl Iterator<Item = (&'t Settings, &'t [Mapping])> + Clone,
     said: &[String],
 ) -> Vec<String> {
     let asked = Settings::NAMES.iter().filter_map(|name| {
         let values = pairs.clone().map(|(settings, _)| settings.value_of(name));
-        let value = alike(values.filter(|value| value != "default"))?;
+        // `default` stands beside the values of other rows, so that none is taken for that of all.
+        let value = alike(values).filter(|value| value != "default")?;
         match *name {
             "reliability" => Some(value),
             name => Some(format!("{name} = {value}")),

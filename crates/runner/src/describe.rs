@@ -29,7 +29,8 @@ pub fn describe(workload: &Workload, pacing_within: Nanos) -> WorkloadInfo {
         all.dedup();
         all.join(" + ")
     };
-    let mut arrivals = joined(|f| arrival_words(&f.arrivals));
+    let sending = workload.flows.iter().filter(|f| f.publishes());
+    let mut arrivals = added(sending.map(|f| &f.arrivals));
     let scheduled = |f: &Flow| f.publishes() && !f.is_flat_out();
     if pacing_within > 0 && workload.flows.iter().any(scheduled) {
         let ms = number(pacing_within as f64 / 1e6);
@@ -44,6 +45,27 @@ pub fn describe(workload: &Workload, pacing_within: Nanos) -> WorkloadInfo {
         arrivals,
         flat_out: workload.flows.iter().any(Flow::is_flat_out),
     }
+}
+
+/// Most loads of one kind that are told one by one.
+const ONE_BY_ONE: usize = 3;
+
+/// The loads of several flows: `50/s + 50/s`, `20 x 50/s`. What has no rate is told once.
+fn added<'a>(all: impl Iterator<Item = &'a Arrivals>) -> String {
+    let mut kinds: Vec<(String, usize)> = Vec::new();
+    for arrivals in all {
+        let words = arrival_words(arrivals);
+        let has_rate = !matches!(arrivals, Arrivals::FlatOut | Arrivals::Replay(_));
+        match kinds.iter_mut().find(|(known, _)| *known == words) {
+            Some((_, count)) => *count += usize::from(has_rate),
+            None => kinds.push((words, 1)),
+        }
+    }
+    let told = kinds.into_iter().map(|(words, count)| match count {
+        count if count > ONE_BY_ONE => format!("{count} x {words}"),
+        count => vec![words; count].join(" + "),
+    });
+    told.collect::<Vec<_>>().join(" + ")
 }
 
 /// A payload size in words.
@@ -129,6 +151,36 @@ mod tests {
         workload.flows[0].arrivals = Arrivals::FlatOut;
         let told = describe(&workload, 1_000_000);
         assert_eq!((told.arrivals.as_str(), told.flat_out), ("flat out", true));
+    }
+
+    /// As publishers and topics of several flows are, their loads are added up.
+    #[test]
+    fn loads_of_flows_are_all_told() {
+        let rates = |rates: &[f64]| {
+            let mut workload = Workload::fan(1, 1, Arrivals::FlatOut);
+            let flow = workload.flows[0].clone();
+            workload.flows = rates
+                .iter()
+                .map(|per_s| {
+                    let mut flow = flow.clone();
+                    if *per_s > 0.0 {
+                        flow.arrivals = Arrivals::Periodic { per_s: *per_s };
+                    }
+                    flow
+                })
+                .collect();
+            describe(&workload, 0).arrivals
+        };
+        for (all, words) in [
+            (&[50.0, 50.0][..], "50/s + 50/s"),
+            (&[10.0, 10.0, 20.0], "10/s + 10/s + 20/s"),
+            (&[10.0, 20.0, 10.0], "10/s + 10/s + 20/s"),
+            (&[50.0; 20], "20 x 50/s"),
+            (&[0.0, 0.0], "flat out"),
+            (&[0.0, 50.0, 0.0, 50.0], "flat out + 50/s + 50/s"),
+        ] {
+            assert_eq!(rates(all), words);
+        }
     }
 
     #[test]

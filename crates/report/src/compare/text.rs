@@ -6,7 +6,7 @@ use pubgauge_quantities::shown::{self, digits};
 use pubgauge_quantities::stats::MeanInterval;
 
 use super::{Comparison, FigureChange, Row};
-use crate::lists::grouped;
+use crate::lists::{self, grouped};
 
 /// Width of the column of figures.
 const FIRST: usize = 18;
@@ -72,7 +72,7 @@ fn reasons(out: &mut String, rows: &[Row]) {
     let whys = rows.iter();
     let whys = whys.filter_map(|row| Some((row.why.as_deref()?, &*row.figure.name)));
     for (why, names) in grouped(whys) {
-        wrapped(out, &format!("{why} ({})", names.join(", ")));
+        wrapped(out, &format!("{why} ({})", lists::names(names)));
     }
     let of = |row: &Row| {
         Some(format!(

@@ -8,7 +8,7 @@ use super::html::{badge, table};
 use super::{answer, asked};
 use crate::columns::{Column, columns};
 use crate::summary::{Cell, WorkloadCells};
-use crate::{crowd, glossary, hosts, network, on_request, shares, workload};
+use crate::{crowd, glossary, hosts, network, on_request, setup, shares, workload};
 
 /// Number of columns beyond which a table of results is set more closely.
 const MANY: usize = 9;
@@ -55,6 +55,8 @@ fn sentences<'a>(
         .chain(cells().filter_map(on_request::sentence))
         .chain(on_network)
         .chain(cells().filter_map(hosts::sentence))
+        .chain(cells().filter_map(setup::sentence))
+        .chain(cells().filter_map(setup::groups))
         .chain(crowd::sentence(workload))
 }
 

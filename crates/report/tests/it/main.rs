@@ -13,3 +13,4 @@ mod searches;
 mod shares;
 mod studies;
 mod table;
+mod told;

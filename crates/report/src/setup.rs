@@ -1,0 +1,78 @@
+//! How long connecting took and how members of groups shared, where the study is about them.
+
+use pubgauge_quantities::shown;
+use pubgauge_quantities::stats::mean;
+use pubgauge_results::figure::figure;
+use pubgauge_results::group::extremes;
+
+use crate::summary::Cell;
+
+/// Seconds from which connecting, or the proof that all receive, is told.
+const SLOW_S: f64 = 2.0;
+
+/// Connections from which the memory that each takes of the system is told.
+const MANY: u64 = 1000;
+
+/// The share of a group's messages from which one of its members has got all but a few.
+const NEARLY_ALL: f64 = 0.9;
+
+/// What the setting up of a cell's trials took, means over its trials, in one sentence; `None` where nothing of it is
+/// worth a line.
+pub(crate) fn sentence(cell: &Cell<'_>) -> Option<String> {
+    let of = |name: &str| {
+        let values = cell.trials.iter().filter_map(|t| figure(t, None, name));
+        mean(values)
+    };
+    let slow = |name: &str| of(name).filter(|seconds| *seconds >= SLOW_S);
+    let mut said = Vec::new();
+    if let Some(seconds) = slow("connect-time") {
+        said.push(format!(
+            "connecting and subscribing took {}",
+            shown::seconds(seconds)
+        ));
+    }
+    if let Some(seconds) = slow("ready-time") {
+        said.push(format!(
+            "{} passed from then until every subscriber received",
+            shown::seconds(seconds)
+        ));
+    }
+    let many = cell.trials.iter().any(|t| t.connections.made >= MANY);
+    if let Some(bytes) = of("system-memory-per-connection").filter(|_| many) {
+        said.push(format!(
+            "{} of the system's memory for each connection",
+            shown::bytes(bytes as u64)
+        ));
+    }
+    (!said.is_empty()).then(|| format!("{}: {}", cell.label, said.join("; ")))
+}
+
+/// How the members of a cell's groups shared its messages, over all its trials; `None` without groups.
+pub(crate) fn groups(cell: &Cell<'_>) -> Option<String> {
+    let groups = || cell.trials.iter().flat_map(|trial| &trial.groups);
+    let shared = groups().filter(|group| group.deliveries.len() > 1);
+    let each = shared.filter_map(|group| {
+        let (low, high) = extremes(std::slice::from_ref(group))?;
+        Some((group.deliveries.len(), low, high))
+    });
+    let each: Vec<(usize, f64, f64)> = each.collect();
+    let low = each.iter().map(|(_, low, _)| *low).reduce(f64::min)?;
+    let (members, _, high) = each.iter().max_by(|a, b| a.2.total_cmp(&b.2))?;
+    let shares = if *high > NEARLY_ALL {
+        let all = if *high < 1.0 {
+            shown::share(*high)
+        } else {
+            "all".to_owned()
+        };
+        format!(
+            "one of {members} members of a group got {all} of its messages: it is hardly shared"
+        )
+    } else {
+        format!(
+            "members of a group got {} to {} of its messages",
+            shown::share(low),
+            shown::share(*high)
+        )
+    };
+    Some(format!("{}: {shares}", cell.label))
+}
