@@ -2,20 +2,21 @@
 //! `--verbose`.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use pubgauge_campaign::capacity;
 use pubgauge_campaign::capacity::{ClientCounts, brokers};
 use pubgauge_campaign::{ClientOptions, Prepared};
 use pubgauge_driver::{Mapping, Settings};
-use pubgauge_quantities::shown::so_many;
+use pubgauge_quantities::shown::{self, so_many};
 use pubgauge_report::claims::rule_words;
 use pubgauge_report::wrap;
 use pubgauge_runner::describe::{arrival_words, describe, size_words};
 use pubgauge_runner::limits::each_once;
 use pubgauge_search::Axis;
 use pubgauge_study::{Plan, PlannedTrial, Profile, profiles};
-use pubgauge_workload::SECOND;
+use pubgauge_workload::{Audience, SECOND, Volume, Workload};
 use serde::{Serialize, Serializer};
 
 use crate::args::{PlanArgs, Selection};
@@ -208,6 +209,7 @@ fn words(prepared: &Prepared, verbose: bool) -> String {
     out.push_str(&format!("{length}; order and draws from seed {seed}\n"));
     let workloads = each_once(plan.trials.iter().map(workload));
     section(&mut out, "workloads", workloads);
+    section(&mut out, "offered to the system", volumes(plan));
     let networks = each_once(plan.trials.iter().filter_map(|t| t.network.as_deref()));
     if !networks.is_empty() {
         out.push_str("\nnetwork\n");
@@ -291,6 +293,55 @@ fn workload(trial: &PlannedTrial) -> String {
         ));
     }
     text
+}
+
+/// Bytes a second that no machine moves through its memory, several copies of each message being made.
+const OUT_OF_REACH_BYTES: f64 = 100e9;
+/// Messages a second that no system takes or delivers on one machine.
+const OUT_OF_REACH_MESSAGES: f64 = 100e6;
+
+/// What goes into the system and out of it each second, of each workload whose load is known.
+fn volumes(plan: &Plan) -> Vec<String> {
+    // Repeats and systems share a workload.
+    let mut known: Vec<*const Workload> = Vec::new();
+    let mut told = Vec::new();
+    for trial in plan
+        .trials
+        .iter()
+        .filter(|trial| open_load(trial).is_none())
+    {
+        if known.len() >= MOST_VOLUMES || known.contains(&Arc::as_ptr(&trial.workload)) {
+            continue;
+        }
+        known.push(Arc::as_ptr(&trial.workload));
+        told.extend(volume(&trial.workload));
+    }
+    each_once(told)
+}
+
+/// Workloads whose volume is told.
+const MOST_VOLUMES: usize = 20;
+
+fn volume(workload: &Workload) -> Option<String> {
+    let audience = Audience::new(workload).ok()?;
+    let volume = Volume::of(workload, &audience)?;
+    let words = |messages: f64, bytes: f64| {
+        let size = shown::bytes(bytes as u64);
+        format!("{} messages and {size} a second", shown::number(messages))
+    };
+    let most_bytes = volume.bytes_in.max(volume.bytes_out);
+    let most_messages = volume.messages_in.max(volume.messages_out);
+    let doubt = if most_bytes > OUT_OF_REACH_BYTES || most_messages > OUT_OF_REACH_MESSAGES {
+        "; this is more than any one machine carries"
+    } else {
+        ""
+    };
+    Some(format!(
+        "{}: in {}, out {}{doubt}",
+        workload.name,
+        words(volume.messages_in, volume.bytes_in),
+        words(volume.messages_out, volume.bytes_out)
+    ))
 }
 
 /// The value that is not known before the run, and where it comes from.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use pubgauge_claims::Claim;
-use pubgauge_workload::{Until, Workload};
+use pubgauge_workload::{SECOND, Until, Workload};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
@@ -126,6 +126,17 @@ impl Study {
                     .or(file.phases.measure.as_ref());
                 if seeks && measure.is_none() {
                     resolved.phases.measure = Until::Time(search::SHORT);
+                }
+                if !seeks && !loads.contains_key(&index) && resolved.is_silent() {
+                    let seconds = |until: &Until| until.latest() as f64 / SECOND as f64;
+                    let phases = &resolved.phases;
+                    notes.push(format!(
+                        "{}: no message falls due within the measurement of {} s, after {} s of warm-up: nothing would be \
+                         measured; a longer measure or a higher rate has some",
+                        resolved.name,
+                        seconds(&phases.measure),
+                        seconds(&phases.warm_up),
+                    ));
                 }
                 workloads.push((index, crossed, resolved.into()));
             }

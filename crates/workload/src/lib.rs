@@ -16,6 +16,7 @@ pub mod schedule;
 mod tests_support;
 pub mod trace;
 mod units;
+mod volume;
 
 pub use audience::{Audience, AudienceError, Party, StreamInfo};
 pub use brokers::{MOST_BROKERS, PlacementError};
@@ -29,3 +30,4 @@ pub use pubgauge_driver::topic::{self as filter, TopicMatch};
 pub use schedule::{Due, Gate, Schedule, ScheduleError, Shard};
 pub use trace::{Trace, TraceError, TraceSource};
 pub use units::{BURST_SLOT, MAX_SIZE, MIN_SIZE, Nanos, SECOND};
+pub use volume::Volume;

@@ -1,0 +1,171 @@
+//! How much goes into a system and out of it each second, and whether anything falls due at all.
+
+use crate::audience::Audience;
+use crate::model::{Arrivals, Exchange, Flow, Sizes, Workload};
+use crate::schedule::Schedule;
+use crate::units::SECOND;
+
+/// What is offered to a system each second, on average, by the flows with a schedule.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Volume {
+    /// Messages a second into the system.
+    pub messages_in: f64,
+    /// Bytes of payload a second into the system.
+    pub bytes_in: f64,
+    /// Deliveries a second out of it.
+    pub messages_out: f64,
+    /// Bytes of payload a second out of it.
+    pub bytes_out: f64,
+}
+
+impl Volume {
+    /// That of a workload; `None` if a flow is flat out, replays a trace, or waits for the burst before: no rate is known
+    /// before it runs.
+    pub fn of(workload: &Workload, audience: &Audience) -> Option<Volume> {
+        let mut all = Volume::default();
+        for (f, flow) in (0..).zip(&workload.flows) {
+            if flow.publishers.is_empty() {
+                continue;
+            }
+            let (per_s, size) = (mean_rate(flow)?, mean_size(&flow.size)?);
+            // A question comes back as an answer of its size.
+            let ways = match flow.exchange {
+                Exchange::OneWay => 0.0,
+                Exchange::PingPong => per_s,
+            };
+            let deliveries = per_s * mean_fan_out(flow, f, audience) + ways;
+            all.messages_in += per_s + ways;
+            all.bytes_in += (per_s + ways) * size;
+            all.messages_out += deliveries;
+            all.bytes_out += deliveries * size;
+        }
+        Some(all)
+    }
+}
+
+/// Messages a second of a flow while it is active, mean over its bursts and their pauses.
+fn mean_rate(flow: &Flow) -> Option<f64> {
+    match flow.arrivals {
+        Arrivals::Periodic { per_s } | Arrivals::Poisson { per_s } => Some(per_s),
+        Arrivals::OnOff { per_s, on, off } => Some(per_s? * on as f64 / (on + off) as f64),
+        Arrivals::Bursts { messages, every } => {
+            let each = f64::from(messages) * flow.publishers.len() as f64;
+            Some(each * SECOND as f64 / every? as f64)
+        }
+        Arrivals::FlatOut | Arrivals::Replay(_) => None,
+    }
+}
+
+/// Bytes of a message, on average, without the ends that are cut off.
+fn mean_size(sizes: &Sizes) -> Option<f64> {
+    Some(match sizes {
+        Sizes::Fixed { bytes } => f64::from(*bytes),
+        Sizes::List { bytes } => {
+            bytes.iter().map(|b| f64::from(*b)).sum::<f64>() / bytes.len() as f64
+        }
+        Sizes::Uniform { min, max } => (f64::from(*min) + f64::from(*max)) / 2.0,
+        Sizes::Normal { mean, .. } => *mean,
+        Sizes::LogNormal {
+            median, sigma, max, ..
+        } => (median * (sigma * sigma / 2.0).exp()).min(f64::from(*max)),
+        Sizes::Recorded => return None,
+    })
+}
+
+/// Deliveries of a message, mean over the topics of each publisher and over publishers, which take turns.
+fn mean_fan_out(flow: &Flow, number: u32, audience: &Audience) -> f64 {
+    let each = (0..).zip(&flow.publishers).map(|(p, publisher)| {
+        let first = audience.first_stream(number, p);
+        let topics = publisher.topics.len() as u32;
+        let all = (first..first + topics).map(|stream| f64::from(audience.fan_out(stream)));
+        all.sum::<f64>() / f64::from(topics.max(1))
+    });
+    each.sum::<f64>() / flow.publishers.len() as f64
+}
+
+/// Expected messages of a flow below which its schedule is asked whether one of them is due in the measurement.
+const FEW: f64 = 10.0;
+
+impl Workload {
+    /// Whether no message falls due within the measurement, by the schedules of all flows: the warm-up has what is due,
+    /// or it is due later. False where that is not known before it runs.
+    pub fn is_silent(&self) -> bool {
+        let publishing = || self.flows.iter().filter(|flow| !flow.publishers.is_empty());
+        publishing().next().is_some() && publishing().all(|flow| self.is_silent_in(flow))
+    }
+
+    fn is_silent_in(&self, flow: &Flow) -> bool {
+        // Draws differ from worker to worker, so that only even spacing is known.
+        if !matches!(flow.arrivals, Arrivals::Periodic { .. }) {
+            return false;
+        }
+        let (warm_up, measure) = (self.phases.warm_up.latest(), self.phases.measure.latest());
+        let (from, to) = match flow.start_offset.or(flow.active_for.map(|_| 0)) {
+            Some(offset) => (0, measure.saturating_sub(offset)),
+            None => (warm_up, warm_up + measure),
+        };
+        let seconds = to.saturating_sub(from) as f64 / SECOND as f64;
+        if mean_rate(flow).is_some_and(|per_s| per_s * seconds > FEW) {
+            return false;
+        }
+        let everybody: Vec<u32> = (0..flow.publishers.len() as u32).collect();
+        let Ok(mut schedule) = Schedule::try_new(flow, everybody, 0) else {
+            return false;
+        };
+        let next = schedule.find(|due| due.at >= from);
+        next.is_none_or(|due| due.at >= to)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Until;
+
+    fn volume(workload: &Workload) -> Option<Volume> {
+        Volume::of(workload, &Audience::new(workload).unwrap())
+    }
+
+    /// 100 publishers to 100 subscribers, 100/s in all, 200 MB each.
+    #[test]
+    fn messages_and_bytes_are_counted_both_ways() {
+        let mut workload = Workload::fan(100, 100, Arrivals::Periodic { per_s: 100.0 });
+        workload.flows[0].size = Sizes::Fixed { bytes: 200_000_000 };
+        let told = volume(&workload).unwrap();
+        assert_eq!((told.messages_in, told.messages_out), (100.0, 10_000.0));
+        assert_eq!((told.bytes_in, told.bytes_out), (20e9, 2e12));
+        workload.flows[0].arrivals = Arrivals::OnOff {
+            per_s: Some(100.0),
+            on: SECOND,
+            off: 3 * SECOND,
+        };
+        assert_eq!(volume(&workload).unwrap().messages_in, 25.0);
+        workload.flows[0].arrivals = Arrivals::FlatOut;
+        assert_eq!(volume(&workload), None);
+    }
+
+    /// One message every 14.4 minutes over all; the first falls due as the flow begins.
+    #[test]
+    fn a_measurement_without_a_message_is_known() {
+        let rate = |per_s| {
+            let mut workload = Workload::fan(100, 1, Arrivals::Periodic { per_s });
+            workload.phases.warm_up = Until::Time(SECOND);
+            workload.phases.measure = Until::Time(3 * SECOND);
+            workload
+        };
+        let seldom = 100.0 / 86_400.0;
+        assert!(rate(seldom).is_silent());
+        assert!(!rate(1.0).is_silent());
+        assert!(!rate(0.5).is_silent());
+        let mut at_once = rate(seldom);
+        at_once.flows[0].start_offset = Some(0);
+        assert!(!at_once.is_silent());
+        let mut one_of_two = rate(seldom);
+        let quick = rate(10.0).flows[0].clone();
+        one_of_two.flows.push(quick);
+        assert!(!one_of_two.is_silent());
+        let mut listening = rate(seldom);
+        listening.flows[0].publishers.clear();
+        assert!(!listening.is_silent());
+    }
+}
