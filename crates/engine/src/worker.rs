@@ -116,6 +116,8 @@ pub struct Worker {
     /// The end of the measurement, and until when what was due by then may leave.
     stopping: Option<(Nanos, Nanos)>,
     first_connect: Option<Nanos>,
+    /// The first client that was turned away while all were connecting, until that is told, and when it was.
+    refusal: Option<(Option<Failure>, Nanos)>,
     next_connect: Nanos,
     connect_reading: Reading,
     connect_usage: Usage,
@@ -211,6 +213,7 @@ impl Worker {
             stopped: false,
             stopping: None,
             first_connect: None,
+            refusal: None,
             next_connect: 0,
             connect_reading: Reading::default(),
             connect_usage: Usage::default(),
@@ -495,12 +498,16 @@ impl Worker {
     }
 
     fn fail(&mut self, error: Failure) {
+        self.tell_failed(error.clone());
+        self.note(error);
+    }
+
+    fn tell_failed(&self, error: Failure) {
         let told = Failure {
-            why: shortened(error.why.clone()),
-            ..error.clone()
+            why: shortened(error.why),
+            ..error
         };
         self.outbox.send(Report::Failed(told));
-        self.note(error);
     }
 
     fn finish(&mut self, until: Nanos) {

@@ -70,6 +70,10 @@ pub enum NoteOf {
     Spent,
     /// The cost of a delivery varied during the search.
     CostVaried,
+    /// Trials at the same loads, or at such that are far apart, contradict each other.
+    TwoFaces,
+    /// Trials below the limit failed.
+    FailedBelow,
     /// The system was not started anew between trials.
     KeepRunning,
     /// Trials in a row told nothing.

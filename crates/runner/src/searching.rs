@@ -8,6 +8,7 @@ use pubgauge_results::SizedHost;
 use pubgauge_results::criterion::{Comparator, CriterionSpec, bearing};
 use pubgauge_results::figure::{Unit, figure};
 use pubgauge_results::model::{PublisherWindow, Reason, Rule, Status, Trial, Verdict};
+use pubgauge_results::model::{Reason, Rule, Status, Trial, Verdict, WorkerLoad};
 use pubgauge_results::network::full_link;
 use pubgauge_results::search::{
     GaveWay, NoteOf, Purpose, Search, SearchNote, SearchStep, SearchTrial,
@@ -15,7 +16,7 @@ use pubgauge_results::search::{
 use pubgauge_results::verdict::crowded;
 use pubgauge_results::window;
 use pubgauge_search::{
-    Axis, LimitEstimate, LimitedBy, Question, Step, StepOutcome, StepTaken, Wander, found,
+    Axis, Faces, LimitEstimate, LimitedBy, Question, Step, StepOutcome, StepTaken, Wander, found,
 };
 
 /// Seconds that starting, connecting and stopping add to a trial's phases.
@@ -79,6 +80,7 @@ fn seen(axis: Axis, own: &[Told<'_>]) -> Vec<StepTaken> {
         finding: told.finding,
         seconds: seconds(told.trial),
         cost: cost_s(told.trial).filter(|_| axis != Axis::Burst),
+        took: took(axis, told),
     };
     own.iter().map(one).collect()
 }
@@ -213,10 +215,12 @@ fn of_system(
         }
         // A window of the settings holds the client back.
         Status::SettingBound | Status::ClientBound => return (StepOutcome::Client, reasons),
+        // What stayed within although others had the processors stays within without them.
+        Status::ClientBound if !only_others(trial) => return (StepOutcome::Client, reasons),
         Status::Broken => return (StepOutcome::Nothing, reasons),
         // A rate that is known less exactly is where the search begins.
         Status::TooShort if !trial.workload.flat_out => return (StepOutcome::Nothing, reasons),
-        Status::Valid | Status::TooShort | Status::Unsteady => {}
+        Status::Valid | Status::TooShort | Status::Unsteady | Status::ClientBound => {}
     }
     // One copy of the trial for all criteria.
     let measured = as_measured(trial);
@@ -253,6 +257,24 @@ fn turned_away(axis: Axis, trial: &Trial) -> bool {
         && (1..connections.planned).contains(&connections.made)
 }
 
+/// Whether nothing is held against a trial but that other programs had processors that the system waited for.
+fn only_others(trial: &Trial) -> bool {
+    let mut reasons = trial.verdict.reasons.iter();
+    reasons.all(|reason| reason.rule == Rule::OthersBusy)
+}
+
+/// How many of the clients that are searched for were taken, where others of them were turned away.
+fn took(axis: Axis, told: &Told<'_>) -> Option<f64> {
+    let trial = told.trial;
+    let away = told.finding == StepOutcome::Beyond
+        && trial.verdict.status == Status::Broken
+        && turned_away(axis, trial);
+    let connections = trial.connections;
+    let took =
+        told.step.load? - (connections.planned - connections.made.min(connections.planned)) as f64;
+    (away && took >= 1.0).then_some(took)
+}
+
 /// Where there are too few messages for the percentile that a criterion limits: whether the largest value of all is
 /// within that limit. A search that begins with few messages can go on.
 fn all_within(measured: &Trial, criterion: &CriterionSpec) -> bool {
@@ -271,9 +293,14 @@ fn all_within(measured: &Trial, criterion: &CriterionSpec) -> bool {
     })
 }
 
-/// A trial as if its verdict were valid: its figures count, steady or not.
+/// A trial as if its verdict were valid: its figures count, steady or not, whatever other programs did.
 fn as_measured(trial: &Trial) -> Trial {
+    let worker_load = WorkerLoad {
+        machine_others: None,
+        ..trial.worker_load
+    };
     Trial {
+        worker_load,
         verdict: Verdict {
             status: Status::Valid,
             reasons: Vec::new(),
@@ -471,6 +498,51 @@ fn gave_way(told: &Told<'_>, criteria: &[CriterionSpec]) -> GaveWay {
 fn full_window<'a>(told: &Told<'a>) -> Option<&'a PublisherWindow> {
     let bound = told.trial.verdict.has(Rule::WindowFull);
     told.trial.publisher_window.as_ref().filter(|_| bound)
+/// How trials contradict each other.
+fn two_faces(faces: &Faces, own: &[Told<'_>]) -> String {
+    let (failed, within) = (faces.failed, faces.within);
+    let between = deciding(own).filter(|(_, load)| (failed..=within).contains(load));
+    let (all, stayed) = between.fold((0_u32, 0_u32), |(all, stayed), (told, _)| {
+        let one = u32::from(told.finding == StepOutcome::Within);
+        (all + 1, stayed + one)
+    });
+    let carried = match faces.low {
+        Some(low) => format!("It carries {low} in any case, and at times {within}"),
+        None => {
+            format!("It carries {within} at times, and no load was found that it always carries")
+        }
+    };
+    format!(
+        "the system is not the same from trial to trial: of {all} trials at {failed} to {within}, {stayed} stayed within \
+         what was asked for and {} did not. {carried}: no one limit is both",
+        all - stayed
+    )
+}
+
+/// That trials below the lower end of the interval failed.
+fn failed_below(low: f64, own: &[Told<'_>]) -> Option<String> {
+    let failed =
+        deciding(own).filter(|(told, load)| *load < low && told.finding == StepOutcome::Beyond);
+    let mut loads: Vec<f64> = failed.map(|(_, load)| load).collect();
+    loads.sort_by(f64::total_cmp);
+    let below = deciding(own).filter(|(_, load)| *load < low).count();
+    let words: Vec<String> = loads.iter().map(f64::to_string).collect();
+    (!loads.is_empty()).then(|| {
+        format!(
+            "{} of {below} trials below that did not stay within what was asked for: at {}",
+            loads.len(),
+            words.join(", ")
+        )
+    })
+}
+
+/// The trials that decide, with their loads.
+fn deciding<'o, 'a>(own: &'o [Told<'a>]) -> impl Iterator<Item = (&'o Told<'a>, f64)> {
+    let deciding = own.iter().filter(|told| {
+        let told_it = matches!(told.finding, StepOutcome::Within | StepOutcome::Beyond);
+        told_it && told.step.purpose != Purpose::Cost
+    });
+    deciding.filter_map(|told| Some((told, told.step.load?)))
 }
 
 fn notes(
@@ -534,6 +606,11 @@ fn notes(
                 "the search's trials or time were spent before anything could be told".to_owned(),
             ),
         },
+    }
+    if let Some(faces) = found.faces {
+        note(NoteOf::TwoFaces, two_faces(&faces, own));
+    } else if let Some(text) = found.low.and_then(|low| failed_below(low, own)) {
+        note(NoteOf::FailedBelow, text);
     }
     if let Some(Wander { least, most, .. }) = found.wander {
         let so = match found.high {

@@ -14,12 +14,14 @@
 #![forbid(unsafe_code)]
 
 mod axis;
+mod faces;
 mod question;
 mod steps;
 pub mod threshold;
 mod wander;
 
 pub use axis::Axis;
+pub use faces::Faces;
 pub use question::{LimitEstimate, LimitedBy, Question, Step, StepOutcome, StepTaken};
 pub use steps::{found, next};
 pub use wander::Wander;

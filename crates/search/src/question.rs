@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::faces::Faces;
 use crate::wander::Wander;
 
 /// A system that delivers less than this share of a flat-out load has collapsed under it: how much that was tells
@@ -77,6 +78,8 @@ pub struct StepTaken {
     pub seconds: f64,
     /// Processor time of client and system for a message, s, if it is known.
     pub cost: Option<f64>,
+    /// The load that the system took, where the load is a number of clients and it turned the rest of them away.
+    pub took: Option<f64>,
 }
 
 impl StepTaken {
@@ -143,6 +146,8 @@ pub struct LimitEstimate {
     pub long_only: bool,
     /// Whether trials in a row told nothing, so that it was given up.
     pub given_up: bool,
+    /// Where trials contradict each other: some stayed within a load at which, or far below which, others failed.
+    pub faces: Option<Faces>,
     /// How far the pace wandered meanwhile, if it did: an interval holds the limits at the slowest and the fastest.
     pub wander: Option<Wander>,
 }

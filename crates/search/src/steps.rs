@@ -2,6 +2,7 @@
 
 use std::cell::OnceCell;
 
+use crate::faces::{Faces, Outcomes};
 use crate::question::{LimitEstimate, LimitedBy, Question, Step, StepOutcome, StepTaken};
 use crate::threshold::{Posterior, Prior, Spreads};
 use crate::wander::Wander;
@@ -47,6 +48,8 @@ struct Evidence {
     client: bool,
     long: bool,
     achieved: f64,
+    /// As in [`StepTaken`].
+    took: Option<f64>,
 }
 
 fn outcomes<'a>(evidence: impl Iterator<Item = &'a Evidence>) -> Vec<(f64, bool)> {
@@ -156,6 +159,7 @@ impl<'a> View<'a> {
             client,
             long: one.step.is_long(),
             achieved: one.achieved,
+            took: one.took,
         };
         let twice = |last: &Evidence| last.long && !last.within && last.load == evidence.load;
         let failed_again = evidence.long
@@ -220,10 +224,47 @@ impl<'a> View<'a> {
 
     /// The interval, if there are trials on both sides of it.
     fn interval(&self) -> Option<(f64, f64)> {
+        if let Some(Faces { low, high, .. }) = self.faces() {
+            return low.zip(high);
+        }
+        if let Some((low, high, _)) = self.turned_away() {
+            return Some((low, high));
+        }
         self.most_within()?;
         self.least_beyond()?;
         let (low, high) = self.posterior().interval();
         Some((self.below(low * (1.0 - UNSEEN)), self.above(high)))
+    }
+
+    fn outcomes(&self) -> Outcomes {
+        let told = self.deciding().filter(|e| !e.client);
+        Outcomes::new(outcomes(told))
+    }
+
+    /// The two faces of a system, where long trials do not decide alone and it turned nobody away.
+    fn faces(&self) -> Option<Faces> {
+        let counts = !self.long_only && self.turned_away().is_none();
+        self.outcomes().faces().filter(|_| counts)
+    }
+
+    /// Where clients were turned away: the most that were taken, the fewest of which some were turned away, and how many the
+    /// system took of these. No chance is in that.
+    fn turned_away(&self) -> Option<(f64, f64, f64)> {
+        let low = self.most_within()?;
+        let beyond = self.deciding().filter(|e| !e.within && !e.client);
+        let beyond = beyond.min_by(|a, b| a.load.total_cmp(&b.load))?;
+        (low < beyond.load).then_some((low, beyond.load, beyond.took?))
+    }
+
+    /// The next number of clients between the most that were taken and the fewest that were not; `None` where these are
+    /// near enough, and what the system took says no more.
+    fn between(&self) -> Option<Step> {
+        let (low, high, took) = self.turned_away()?;
+        let inside = |load: &f64| low < *load && *load < high;
+        let told = [took, took + 1.0].into_iter().find(inside);
+        let wide = || (high / low > 1.0 + self.question.width).then_some((low + high) / 2.0);
+        let load = self.rounded(told.or_else(wide)?, f64::floor);
+        inside(&load).then(|| self.measure(load))
     }
 
     /// A load that can be asked for: whole, or with four digits.
@@ -249,6 +290,12 @@ impl<'a> View<'a> {
     }
 
     fn narrow(&self, (low, high): (f64, f64)) -> bool {
+        if self.faces().is_some() {
+            return self.doubtful().is_none();
+        }
+        if self.turned_away().is_some() {
+            return self.between().is_none();
+        }
         let width = high / low <= 1.0 + self.question.width;
         let step = self.question.whole && high - low <= 1.0;
         self.deciding().count() >= FEWEST && (width || step)
@@ -333,6 +380,7 @@ impl<'a> View<'a> {
             }
             // What a flat-out trial has shown is near: then less than a factor of four.
             (Some(within), None) => within * self.stride(),
+            (None, Some(_)) if self.took_fewer().is_some() => self.took_fewer()?,
             (None, Some(beyond)) => {
                 // A client that may have been disturbed is not asked for the same load again.
                 let clients = self.evidence.iter().filter(|e| e.client);
@@ -340,6 +388,19 @@ impl<'a> View<'a> {
             }
         };
         Some(self.measure(self.rounded(load, f64::round)))
+    }
+
+    /// A load at which, or near which, trials contradict each other, to be measured once more.
+    fn doubtful(&self) -> Option<Step> {
+        let counts = !self.long_only && self.turned_away().is_none();
+        let load = self
+            .outcomes()
+            .next(self.question.width)
+            .filter(|_| counts)?;
+        let load = self.rounded(load, f64::round);
+        let smallest = self.question.least;
+        let asked = load > smallest || self.faces().is_none_or(|faces| faces.failed > smallest);
+        asked.then(|| self.measure(load))
     }
 
     fn stride(&self) -> f64 {
@@ -351,6 +412,15 @@ impl<'a> View<'a> {
             (true, 3..=4) => 2.0,
             _ => GROWTH,
         }
+    }
+
+    /// How many clients a system took that turned others away, where none were few enough so far.
+    fn took_fewer(&self) -> Option<f64> {
+        let took = self.deciding().filter_map(|e| e.took);
+        let took = took.reduce(f64::min)?;
+        (self.question.least..self.least_beyond()?)
+            .contains(&took)
+            .then_some(took)
     }
 
     /// The next load around the median, above and below it in turn.
@@ -429,6 +499,9 @@ impl<'a> View<'a> {
             Some(step) => return step,
             None => {}
         }
+        if let Some(step) = self.doubtful().or_else(|| self.between()) {
+            return step;
+        }
         let last = self.evidence.last();
         let failed_long = last.is_some_and(|e| e.long && !e.within) && !self.long_only;
         match self.interval() {
@@ -443,7 +516,11 @@ impl<'a> View<'a> {
         let within = self.most_within();
         let beyond = self.least_beyond();
         let interval = self.interval();
-        let high = interval.map(|(_, high)| high).or(beyond);
+        let faces = self.faces();
+        let high = match faces {
+            Some(faces) => faces.high,
+            None => interval.map(|(_, high)| high).or(beyond),
+        };
         // A client that is the bottleneck near the limit may be the limit; so may one that often is, and hardly
         // ever below, even if other trials say that the system is behind.
         let zone = high.unwrap_or(f64::INFINITY) * (1.0 + CLIENT_ZONE);
@@ -456,7 +533,10 @@ impl<'a> View<'a> {
         let disturbed = self.clients.iter().filter(|load| !above(**load)).count();
         let often = clients >= TRIES && 2 * clients >= behind && DISTURBED * disturbed <= below;
         let client = often || self.deciding().any(|e| e.client && e.load <= zone);
-        let low = interval.map(|(low, _)| low).or(within);
+        let low = match faces {
+            Some(faces) => faces.low,
+            None => interval.map(|(low, _)| low).or(within),
+        };
         let least = |load: f64| load <= self.question.least;
         let bound = match (client, interval) {
             (true, _) => LimitedBy::Client,
@@ -478,12 +558,16 @@ impl<'a> View<'a> {
             bound,
             long_only: self.long_only,
             given_up: self.given_up,
+            faces,
             wander,
         }
     }
 
     /// How far the pace wandered near the limit.
     fn wander(&self) -> Option<Wander> {
+        if self.faces().is_some() || self.turned_away().is_some() {
+            return None;
+        }
         let (low, high) = self.interval()?;
         let near = (1.0 - PACE_ZONE) * low..=(1.0 + PACE_ZONE) * high;
         let costs = self.costs_of.iter().filter(|(load, _)| near.contains(load));

@@ -18,6 +18,10 @@ const CONNECTING_AT_ONCE: usize = 64;
 /// Subscriptions of one client that are asked for before the first of them is answered. A driver that numbers its
 /// requests has so many numbers, and an answer is read only between them.
 const SUBSCRIBING_AT_ONCE: usize = 1000;
+/// For how long a worker one of whose clients was turned away waits for the answers that its others get, ns.
+const ALL_ANSWER: Nanos = 1_000_000_000;
+/// The same where it has no others: so long other workers may have theirs.
+const OTHERS_ANSWER: Nanos = 50_000_000;
 /// Clients that share a source address. There are some 28,000 ports to one, but the kernel's search
 /// for a free one gets slow long before they run out: at 15,000 it was a quarter of all the
 /// processor time spent on connecting.
@@ -32,6 +36,9 @@ impl Worker {
             .phases
             .connect_per_s
             .map_or(0, |rate| (1e9 / (rate * share)) as Nanos);
+        if let Some(waits_until) = self.turned_away(now) {
+            return waits_until;
+        }
         if self.first_connect.is_none() {
             self.first_connect = Some(now);
             self.next_connect = now;
@@ -257,8 +264,13 @@ impl Worker {
                 }
                 self.to_subscribe.remove(&client);
                 self.sending.retry(&mut *self.fleet, client);
-                if self.phase == Phase::Connecting {
+                if self.phase == Phase::Connecting && failure.exhausted.is_some() {
                     self.fail(failure);
+                } else if self.phase == Phase::Connecting {
+                    self.connecting = self.connecting.saturating_sub(1);
+                    let now = self.context.clock.now();
+                    (self.refusal).get_or_insert_with(|| (Some(failure.clone()), now));
+                    self.note(failure);
                 } else {
                     self.note(failure);
                 }
@@ -296,6 +308,21 @@ impl Worker {
                 true
             }
         }
+    /// After the system has turned a client away: until when to wait for what becomes of the others that are connecting,
+    /// whose answers may have been read later, and of those of other workers. Then the trial fails.
+    fn turned_away(&mut self, now: Nanos) -> Option<Nanos> {
+        let (untold, since) = self.refusal.as_mut()?;
+        let waits_until = match self.connecting {
+            0 => *since + OTHERS_ANSWER,
+            _ => *since + ALL_ANSWER,
+        };
+        if now < waits_until {
+            return Some(waits_until);
+        }
+        if let Some(failure) = untold.take() {
+            self.tell_failed(failure);
+        }
+        Some(Nanos::MAX)
     }
 
     fn come_up(&mut self, client: ClientId) {

@@ -10,6 +10,7 @@ fn seen(step: Step, finding: StepOutcome) -> StepTaken {
         finding,
         seconds: 5.0,
         cost: None,
+        took: None,
     }
 }
 
