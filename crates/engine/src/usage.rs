@@ -2,17 +2,19 @@
 
 use std::fs;
 use std::io::Read;
+use std::sync::OnceLock;
 
+use pubgauge_driver::clock::monotonic_now;
 use pubgauge_driver::{Clock, Nanos};
 use serde::{Deserialize, Serialize};
 
 use crate::recording::Usage;
 
-/// Processor time of this machine, of all its processors together, ns, in whole clock ticks: since it started, or
-/// between two readings.
+/// Processor time of this machine, of all its processors together, ns, between two readings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MachineTime {
-    /// Used by programs, without interrupts.
+    /// Used by programs: what was neither idle, nor stolen, nor in interrupts. Programs that run for less than a clock
+    /// tick at a time are in it, which the kernel's own counts of ticks may all miss.
     pub used: Nanos,
     /// Given by a hypervisor to other virtual machines while this one had work; 0 on hardware of one's own.
     pub stolen: Nanos,
@@ -21,14 +23,34 @@ pub struct MachineTime {
 }
 
 impl MachineTime {
-    /// The processor time of this machine until now. `None` if it cannot be read.
-    pub fn now() -> Option<MachineTime> {
+    /// Share of all processors' time that a hypervisor gave to other virtual machines, 0 to 1.
+    pub fn stolen_share(&self) -> f64 {
+        self.stolen as f64 / self.all.max(1) as f64
+    }
+}
+
+/// A reading of what this machine's processors have not done for programs since it started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MachineReading {
+    /// When, ns of `CLOCK_MONOTONIC`.
+    at: Nanos,
+    processors: u64,
+    /// Idle, also while a disk was waited for. The kernel measures it from falling asleep to waking up.
+    idle: Nanos,
+    interrupts: Nanos,
+    stolen: Nanos,
+}
+
+impl MachineReading {
+    /// Reads it. `None` if it cannot be read.
+    pub fn now() -> Option<MachineReading> {
         let mut text = [0; 256];
-        MachineTime::parse(first_bytes("/proc/stat", &mut text)?)
+        let text = first_bytes("/proc/stat", &mut text)?;
+        MachineReading::parse(text, monotonic_now(), processors()?)
     }
 
     /// From the text of `/proc/stat` (proc_stat(5)): its first line has the ticks of all processors.
-    fn parse(text: &str) -> Option<MachineTime> {
+    fn parse(text: &str, at: Nanos, processors: u64) -> Option<MachineReading> {
         let ticks = text.lines().next()?.strip_prefix("cpu ")?;
         // The fields `user` to `steal`. Those after them, of guests, are part of `user` and `nice`.
         let ticks: Vec<u64> = ticks
@@ -36,29 +58,46 @@ impl MachineTime {
             .take(8)
             .map(|ticks| ticks.parse().ok())
             .collect::<Option<_>>()?;
-        let [user, nice, system, _idle, _iowait, _irq, _softirq, steal] = ticks[..] else {
+        let [_user, _nice, _system, idle, iowait, irq, softirq, steal] = ticks[..] else {
             return None;
         };
-        Some(MachineTime {
-            used: (user + nice + system) * tick(),
+        // A sandbox that counts nothing writes zeros.
+        (ticks.iter().sum::<u64>() > 0).then(|| MachineReading {
+            at,
+            processors,
+            idle: (idle + iowait) * tick(),
+            interrupts: (irq + softirq) * tick(),
             stolen: steal * tick(),
-            all: ticks.iter().sum::<u64>() * tick(),
         })
     }
 
     /// The time since `earlier`.
-    pub fn since(&self, earlier: &MachineTime) -> MachineTime {
+    pub fn since(&self, earlier: &MachineReading) -> MachineTime {
+        let all = self.processors * self.at.saturating_sub(earlier.at);
+        let stolen = self.stolen.saturating_sub(earlier.stolen);
+        let unused = self.idle.saturating_sub(earlier.idle)
+            + self.interrupts.saturating_sub(earlier.interrupts)
+            + stolen;
         MachineTime {
-            used: self.used.saturating_sub(earlier.used),
-            stolen: self.stolen.saturating_sub(earlier.stolen),
-            all: self.all.saturating_sub(earlier.all),
+            used: all.saturating_sub(unused),
+            stolen,
+            all,
         }
     }
+}
 
-    /// Share of all processors' time that a hypervisor gave to other virtual machines, 0 to 1.
-    pub fn stolen_share(&self) -> f64 {
-        self.stolen as f64 / self.all.max(1) as f64
-    }
+/// The processors that `/proc/stat` adds up.
+fn processors() -> Option<u64> {
+    static PROCESSORS: OnceLock<Option<u64>> = OnceLock::new();
+    *PROCESSORS.get_or_init(|| {
+        let text = fs::read_to_string("/proc/stat").ok()?;
+        let of_one = |line: &&str| {
+            let number = line.strip_prefix("cpu");
+            number.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+        };
+        let count = text.lines().filter(of_one).count() as u64;
+        (count > 0).then_some(count)
+    })
 }
 
 /// Length of a clock tick, ns.
@@ -79,7 +118,7 @@ pub struct Reading {
     helpers: Nanos,
     voluntary: u64,
     involuntary: u64,
-    machine: Option<MachineTime>,
+    machine: Option<MachineReading>,
 }
 
 impl Reading {
@@ -111,7 +150,7 @@ impl Reading {
                 .sum(),
             voluntary: usage.ru_nvcsw as u64,
             involuntary: usage.ru_nivcsw as u64,
-            machine: MachineTime::now(),
+            machine: MachineReading::now(),
         }
     }
 
@@ -190,19 +229,40 @@ mod tests {
 
     use super::*;
 
+    /// Two processors for a second: others used 1.2 of them, in pieces that fall between the ticks, so that the kernel
+    /// counts 0.2 as used.
     #[test]
-    fn the_machines_time_is_that_of_the_first_line() {
-        let text = "cpu  10 2 30 400 5 6 7 80 9 1\ncpu0 1 1 1 1 1 1 1 1 1 1\n";
-        let time = MachineTime::parse(text).unwrap();
-        assert_eq!(time.used, 42 * tick());
-        assert_eq!(time.stolen, 80 * tick());
-        assert_eq!(time.all, 540 * tick());
-        let later = MachineTime::parse("cpu  20 2 30 470 5 6 7 100 9 1\n").unwrap();
-        assert_eq!(later.since(&time).stolen_share(), 0.2);
-        for text in ["", "cpu0 1 2", "cpu  1 2 3 4 5 6 7", "cpu  1 2 3 4 5 6 7 x"] {
-            assert_eq!(MachineTime::parse(text), None, "{text}");
+    fn what_was_used_is_what_was_not_idle() {
+        const S: Nanos = 1_000_000_000;
+        let at = |text: &str, at| MachineReading::parse(text, at, 2).unwrap();
+        let hundredth = tick() / 10_000_000;
+        let ticks = |n: u64| n / hundredth;
+        let from = at(
+            "cpu  10 2 30 400 5 6 7 80 9 1\ncpu0 1 1 1 1 1 1 1 1 1 1\n",
+            7 * S,
+        );
+        let text = format!(
+            "cpu  {} 2 30 {} {} {} 7 {} 9 1\n",
+            10 + ticks(20),
+            400 + ticks(50),
+            5 + ticks(10),
+            6 + ticks(10),
+            80 + ticks(10),
+        );
+        let time = at(&text, 8 * S).since(&from);
+        assert_eq!((time.all, time.used), (2 * S, 6 * S / 5));
+        assert_eq!(time.stolen_share(), 0.05);
+        let zeros = "cpu  0 0 0 0 0 0 0 0 0 0\n";
+        for text in [
+            "",
+            "cpu0 1 2",
+            "cpu  1 2 3 4 5 6 7",
+            "cpu  1 2 3 4 5 6 7 x",
+            zeros,
+        ] {
+            assert_eq!(MachineReading::parse(text, 0, 2), None, "{text}");
         }
-        assert!(MachineTime::now().is_some());
+        assert!(MachineReading::now().is_some());
     }
 
     /// A library's thread that uses 60 ms of a processor while the worker waits for it.

@@ -9,6 +9,8 @@ use pubgauge_results::criterion::{Comparator, CriterionSpec, bearing, by_default
 use pubgauge_results::figure::{Unit, figure};
 use pubgauge_results::verdict::failed;
 use pubgauge_results::{PublisherWindow, Reason, Results, Rule, Status, Trial};
+use pubgauge_results::verdict::{failed, failures_decide};
+use pubgauge_results::{Results, Status, Trial};
 use serde::Serialize;
 
 pub use crate::carries::Carries;
@@ -218,6 +220,8 @@ struct Said {
     figure: String,
     decided_by: String,
     reason: Option<String>,
+    /// It failed, and too many other repeats were disturbed by the machine for that to decide.
+    outvoted: bool,
 }
 
 fn row(cell: &Cell<'_>, specs: &[CriterionSpec]) -> RowAnswer {
@@ -227,6 +231,17 @@ fn row(cell: &Cell<'_>, specs: &[CriterionSpec]) -> RowAnswer {
         .iter()
         .flat_map(|trial| of_trial(trial, specs))
         .collect();
+    let has_failed = |trial: &Trial| {
+        let mut of_repeat = said.iter().filter(|said| said.repeat == trial.repeat);
+        of_repeat.any(|said| said.met == Some(false))
+    };
+    if !failures_decide(&cell.trials, has_failed) {
+        let failures = said.iter_mut().filter(|said| said.met == Some(false));
+        failures.for_each(|said| {
+            said.met = None;
+            said.outvoted = true;
+        });
+    }
     // A failure decides first, then an undecided one, then the one nearest to failing.
     let rank = |said: &Said| (said.met != Some(false), said.met.is_some());
     said.sort_by(|a, b| rank(a).cmp(&rank(b)).then(b.used.total_cmp(&a.used)));
@@ -247,6 +262,9 @@ fn row(cell: &Cell<'_>, specs: &[CriterionSpec]) -> RowAnswer {
             match in_repeats(decisive.met) {
                 some if some < all => words += &format!(" in {some} of {all} repeats"),
                 _ => {}
+            }
+            if said.iter().any(|said| said.outvoted) {
+                words += "; the machine was too busy in other repeats to tell whose doing it was";
             }
             let met = said.iter().find(|said| said.met == Some(true));
             if let Some(met) =
@@ -325,6 +343,7 @@ fn of_trial(trial: &Trial, specs: &[CriterionSpec]) -> Vec<Said> {
             .reasons
             .first()
             .map(|reason| reason.text.clone()),
+        outvoted: false,
     };
     if said.is_empty() && trial.expected > 0 {
         said.push(of_spec(trial, &default_spec(trial)));
@@ -411,6 +430,7 @@ fn of_spec(trial: &Trial, spec: &CriterionSpec) -> Said {
             .first()
             .filter(|_| by_verdict)
             .map(|reason| reason.text.clone()),
+        outvoted: false,
     }
 }
 

@@ -1,9 +1,11 @@
 //! Rows that were measured while other programs used the machine.
 
 use pubgauge_quantities::shown;
+use pubgauge_results::model::{Rule, Status, Trial};
 use pubgauge_results::verdict::crowded;
 
 use crate::lists::names;
+use crate::cell::Doubt;
 use crate::summary::WorkloadCells;
 
 /// The rows that were measured while other programs left too little of the machine, in one
@@ -24,4 +26,38 @@ pub(crate) fn sentence(workload: &WorkloadCells<'_>) -> Option<String> {
          their doing.",
         shown::digits(most)
     ))
+}
+
+/// Whether a trial is not valid because other programs or a hypervisor had the processors: what else is held against it may be
+/// their doing.
+pub(crate) fn decided(trial: &Trial) -> bool {
+    let rules = [Rule::OthersBusy, Rule::TimeStolen];
+    let mut reasons = trial.verdict.reasons.iter();
+    trial.verdict.status == Status::ClientBound
+        && reasons.any(|reason| rules.contains(&reason.rule))
+}
+
+/// The trials that are not valid for that reason, in one sentence; `None` without any.
+pub(crate) fn not_valid<'a>(groups: impl Iterator<Item = &'a Doubt<'a>>) -> Option<String> {
+    let trials: Vec<&Trial> = groups
+        .flat_map(|group| group.trials.iter().copied())
+        .collect();
+    let others = trials
+        .iter()
+        .filter_map(|trial| trial.worker_load.machine_others);
+    let most = others.reduce(f64::max);
+    let used = most.map_or(String::new(), |most| {
+        let cores = trials[0].circumstances.cores;
+        format!(
+            ", which used up to {} of {cores} processors",
+            shown::digits(most)
+        )
+    });
+    (!trials.is_empty()).then(|| {
+        format!(
+            "Not valid (!), not to be quoted: {} whose processors other programs had{used}; each with its reasons on the \
+             page.",
+            shown::so_many(trials.len() as u64, "trial")
+        )
+    })
 }

@@ -273,7 +273,13 @@ fn not_valid(out: &mut String, summary: &Summary<'_>, width: usize) {
         .partition(|(_, _, group)| group.status == Status::HostBound);
     let heading = "Bound by the size of a client host (!): rates are those of such a host, latencies are not quoted:";
     with_reasons(out, heading, &bound, width);
+    let (crowded, doubtful): (Vec<_>, Vec<_>) = (doubtful.into_iter())
+        .partition(|(_, _, group)| group.trials.iter().all(|trial| crowd::decided(trial)));
     with_reasons(out, "Not valid (!), not to be quoted:", &doubtful, width);
+    if let Some(words) = crowd::not_valid(crowded.iter().map(|(_, _, group)| group)) {
+        wrapped(out, "", &words, width);
+        out.push('\n');
+    }
 }
 
 fn with_reasons(

@@ -2,12 +2,15 @@
 
 pub(crate) mod spec;
 
+use std::collections::BTreeSet;
+
 use pubgauge_quantities::shown::{decimals, digits};
 
 use crate::figure::{Better, Figure, Unit, figure};
 use crate::model::{CriterionOutcome, Status, Trial};
 use crate::party::SlowestParty;
 use crate::verdict::failed;
+use crate::verdict::{crowded, failed, failures_decide};
 pub use spec::{Comparator, CriterionSpec, Filter};
 
 impl Filter {
@@ -58,6 +61,8 @@ enum Told {
     Beside(f64, Status),
     /// Its value over all subscribers, and of which one it is this or more.
     OfOne(f64, f64, String),
+    /// Its value, on a machine that other programs kept busy.
+    Crowded(f64),
     /// Why there is none to compare.
     Reason(String),
 }
@@ -77,6 +82,10 @@ impl Bearing {
                     show(*one)
                 )
             }
+            Told::Crowded(value) => format!(
+                "{}, while other programs kept the machine busy",
+                show(*value)
+            ),
             Told::Reason(reason) => reason.clone(),
         }
     }
@@ -121,6 +130,8 @@ pub fn by_default(pacing_within_ns: u64) -> CriterionSpec {
 /// - A valid trial is compared; an upper bound on a percentile of latency also with that of the slowest subscriber, where
 ///   this is certainly beyond it; undecided where it lacks the figure (too few messages for a
 ///   percentile). A one-way time that clocks of two hosts are known too badly for meets an upper bound that it is below at
+/// - A valid trial is compared; undecided where it lacks the figure (too few messages for a
+///   percentile), or misses the limit while other programs kept the machine busy. A one-way time that clocks of two hosts are known too badly for meets an upper bound that it is below at
 ///   all events.
 /// - A broken trial in which the system [failed] fails an upper bound on latency (also of round trips and
 ///   acknowledgements), loss or duplicates, and a lower bound on a rate; any other broken one measured nothing that
@@ -170,6 +181,12 @@ pub fn bearing(trial: &Trial, criterion: &CriterionSpec) -> Bearing {
             None => compared(value),
         },
         (_, Ok(value)) if asked.unit == Unit::Verdict => compared(value),
+        (Status::Valid, Ok(value))
+            if !asked.of_any_trial && !holds(value) && crowded(trial).is_some() =>
+        {
+            said(None, Told::Crowded(value))
+        }
+        (Status::Valid, Ok(value)) => compared(value),
         (Status::Valid, Err(Some(few))) => because(format!("not measured: {few}")),
         (Status::Valid, Err(None)) => match (below, trial.one_way) {
             (Some(most), _) => said(Some(true), Told::Below(most)),
@@ -208,8 +225,8 @@ fn no_such_figure(name: &str) -> String {
     format!("there is no figure named {name:?}")
 }
 
-/// Evaluates a criterion over the trials of a run: not met if a trial fails it, undecided if a
-/// trial is undecided or none applies, met otherwise.
+/// Evaluates a criterion over the trials of a run: not met if a trial fails it (of repeats that the machine disturbed most
+/// must, see [`failures_decide`]), undecided if a trial is undecided or none applies, met otherwise.
 pub fn evaluate(trials: &[Trial], criterion: &CriterionSpec) -> CriterionOutcome {
     let outcome = |met, figures: String| CriterionOutcome {
         criterion: criterion.text.clone(),
@@ -222,7 +239,8 @@ pub fn evaluate(trials: &[Trial], criterion: &CriterionSpec) -> CriterionOutcome
     let matching = trials
         .iter()
         .filter(|trial| criterion.filter.lets_through(trial));
-    let said: Vec<(&Trial, Bearing)> = matching.map(|t| (t, bearing(t, criterion))).collect();
+    let mut said: Vec<(&Trial, Bearing)> = matching.map(|t| (t, bearing(t, criterion))).collect();
+    outvote(&mut said);
     if said.is_empty() {
         return outcome(None, "no trial bears on it".to_owned());
     }
@@ -273,6 +291,28 @@ pub fn evaluate(trials: &[Trial], criterion: &CriterionSpec) -> CriterionOutcome
         n => format!("all {n} trials; closest: "),
     };
     outcome(Some(true), format!("{all}{closest}"))
+}
+
+/// Leaves failures undecided that repeats of the same cell outvote.
+fn outvote(said: &mut [(&Trial, Bearing)]) {
+    let failed = |(trial, bearing): &(&Trial, Bearing)| {
+        (bearing.met == Some(false)).then_some((trial.cell.clone(), trial.id))
+    };
+    let failures: BTreeSet<(String, u32)> = said.iter().filter_map(failed).collect();
+    let has_failed = |trial: &Trial| failures.contains(&(trial.cell.clone(), trial.id));
+    let cells: BTreeSet<String> = failures.iter().map(|(cell, _)| cell.clone()).collect();
+    for cell in cells {
+        let repeats: Vec<&Trial> = said
+            .iter()
+            .map(|(trial, _)| *trial)
+            .filter(|trial| trial.cell == cell)
+            .collect();
+        if !failures_decide(&repeats, has_failed) {
+            let of_cell = said.iter_mut().filter(|(trial, _)| trial.cell == cell);
+            let failed = of_cell.filter(|(_, bearing)| bearing.met == Some(false));
+            failed.for_each(|(_, bearing)| bearing.met = None);
+        }
+    }
 }
 
 /// A value of a figure with its unit: 4.2e6 of `latency.p99` is `4.2 ms`.

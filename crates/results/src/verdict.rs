@@ -30,6 +30,8 @@ mod host;
 mod promises;
 mod overdue;
 mod parties;
+mod others;
+mod repeats;
 mod series;
 mod silence;
 mod steps;
@@ -42,6 +44,7 @@ use crate::model::Rule;
 use carried::Carried;
 use findings::Findings;
 use window::WindowFull;
+pub use repeats::{disturbed, failures_decide};
 
 /// Judges a trial by its figures and its circumstances. The verdict that it has already is ignored.
 pub fn judge(trial: &Trial) -> Verdict {
@@ -55,10 +58,10 @@ pub fn failed(trial: &Trial) -> bool {
     findings(trial).show_failure(trial.duration_s > 0.0)
 }
 
-/// Says, in words, that other programs left client and system too little of the machine, so that slow
-/// figures may be due to them. `None` if they did not.
+/// Says, in words, that other programs had processors that the system needed, so that slow figures may be due to them.
+/// `None` if they had not, or if it is not known what the system used.
 pub fn crowded(trial: &Trial) -> Option<String> {
-    client::crowded(trial).map(|reason| reason.text)
+    others::crowded(trial).map(|reason| reason.text)
 }
 
 fn findings(trial: &Trial) -> Findings {
@@ -88,7 +91,7 @@ fn findings(trial: &Trial) -> Findings {
         promises::quality(trial, &mut findings);
         promises::order(trial, &mut findings);
         client.judge(trial, growth, &mut findings);
-        others(trial, &mut findings);
+        others::judge(trial, &mut findings);
         link(trial, &mut findings);
     }
     findings
@@ -419,14 +422,6 @@ fn silent(trial: &Trial) -> Option<Reason> {
         let limit = thresholds::SILENCE_FACTOR * usual;
         Reason::new(Rule::SystemSilent, text).limited("silence_ns", silence, limit)
     })
-}
-
-/// Where the system is blamed: adds that other programs may have taken its processors.
-fn others(trial: &Trial, findings: &mut Findings) {
-    let blamed = findings.have_any(&[Status::Overloaded, Status::Unsteady]);
-    if let Some(reason) = client::crowded(trial).filter(|_| blamed) {
-        findings.add(Status::Unsteady, reason);
-    }
 }
 
 /// Where the system is blamed: adds that a link of its network was full.

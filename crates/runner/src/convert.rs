@@ -361,6 +361,7 @@ fn worker_load(record: &TrialRecord, observed: &Observed) -> WorkerLoad {
     };
     let machines = record.recordings.iter().filter_map(|r| r.usage.machine);
     let stolen = machines.map(|machine| machine.stolen_share());
+    let waited = observed.processes.system_waiting;
     WorkerLoad {
         publishers_running: busiest(Role::Publishers, |u| u.own_running),
         publishers_waiting: busiest(Role::Publishers, |u| u.own_waiting),
@@ -371,6 +372,8 @@ fn worker_load(record: &TrialRecord, observed: &Observed) -> WorkerLoad {
         machine_stalled: (observed.stalls.all as f64 / measured).min(1.0),
         machine_others: observed.others_cores,
         machine_stolen: (stolen.chain(observed.stolen)).reduce(f64::max),
+        system_waiting: waited.map(|waited| (waited.all as f64 / measured).min(1.0)),
+        system_longest_waiting_ns: waited.map(|waited| waited.longest),
         longest_stall_ns: (record.recordings.iter())
             .map(|r| r.usage.longest_stall)
             .fold(observed.stalls.longest, Nanos::max),

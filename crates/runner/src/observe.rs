@@ -13,7 +13,7 @@ use pubgauge_engine::assignment::Role;
 use pubgauge_engine::conductor::{Observer, Phase};
 use pubgauge_engine::live::Live;
 use pubgauge_engine::times::histogram;
-use pubgauge_engine::usage::MachineTime;
+use pubgauge_engine::usage::MachineReading;
 use pubgauge_results::model::{Broker, ContextSwitches, SeriesRecord};
 use pubgauge_testbed::{
     BusiestThread, NOISE_INTERVAL, NoiseMeter, ProcessSample, ProcessSampler, ThreadSampler,
@@ -38,6 +38,17 @@ pub struct ProcessFigures {
     pub system_written_bytes: Option<u64>,
     /// Each of several brokers; empty where there is one.
     pub brokers: Vec<Broker>,
+    /// For how long the system's thread that waited most was ready and waited for a processor.
+    pub system_waiting: Option<SystemWaiting>,
+}
+
+/// For how long a thread of the system was ready and waited for a processor.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemWaiting {
+    /// The thread that waited most in the measurement, ns.
+    pub all: Nanos,
+    /// The most that a thread waited within one interval of the series, ns: no single wait was longer.
+    pub longest: Nanos,
 }
 
 /// What was seen while a trial ran.
@@ -52,7 +63,7 @@ pub struct Observed {
     /// Stalls of the whole machine during the measurement.
     pub stalls: Stalls,
     /// Processors that other programs than client and system kept busy during the measurement, of those that this process
-    /// may use, on average; `None` where what the system used is not known.
+    /// may use, on average; with the system where that is out of sight. `None` where the machine does not tell.
     pub others_cores: Option<f64>,
     /// Share of this machine's processor time that a hypervisor gave to others during the measurement.
     pub stolen: Option<f64>,
@@ -180,7 +191,6 @@ pub struct Watcher<'a> {
     observed: Observed,
     next_check: Nanos,
     steps: SampleTimes,
-    in_client: bool,
     counter: &'a mut CountersOnRequest,
     /// Processors that this process may use.
     processors: f64,
@@ -203,6 +213,8 @@ struct Measuring {
     last: Sample,
     next: Nanos,
     busiest_ns: u64,
+    /// What a thread of the system waited since the last turn, until it was sampled at the bound of a window.
+    waited_ns: u64,
     /// Busiest thread of each broker.
     each_busiest_ns: Vec<u64>,
 }
@@ -215,7 +227,7 @@ struct Sample {
     client: ProcessSample,
     /// All brokers together; `None` where one is out of sight.
     system: Option<ProcessSample>,
-    machine: Option<MachineTime>,
+    machine: Option<MachineReading>,
     each: Vec<Option<ProcessSample>>,
 }
 
@@ -240,6 +252,8 @@ fn together(each: &[Option<ProcessSample>]) -> Option<ProcessSample> {
         sum.written_bytes = sum.written_bytes.zip(one.written_bytes).map(|(a, b)| a + b);
         sum.processes += one.processes;
         sum.threads += one.threads;
+        sum.longest_waiting_ns = sum.longest_waiting_ns.max(one.longest_waiting_ns);
+        sum.waiting_since_last_ns = sum.waiting_since_last_ns.max(one.waiting_since_last_ns);
         let busier = |thread: &&BusiestThread| {
             sum.busiest
                 .as_ref()
@@ -259,13 +273,10 @@ fn noise_until(end: Nanos, now: Nanos, last_turn: bool) -> Nanos {
 }
 
 /// Processor time that other programs used from one sample to a later one, ns, of the `processors` that this process
-/// may use. `in_client`: the system works inside the client's processes.
-fn others(from: &Sample, to: &Sample, in_client: bool, processors: f64) -> Option<f64> {
-    let system = match (&from.system, &to.system) {
-        (Some(from), Some(to)) => to.cpu_ns.saturating_sub(from.cpu_ns),
-        _ if in_client => 0,
-        _ => return None,
-    };
+/// may use; with that of the system where it is out of sight.
+fn others(from: &Sample, to: &Sample, processors: f64) -> Option<f64> {
+    let systems = from.system.as_ref().zip(to.system.as_ref());
+    let system = systems.map_or(0, |(from, to)| to.cpu_ns.saturating_sub(from.cpu_ns));
     let machine = to.machine?.since(&from.machine?);
     let client = to.client.cpu_ns.saturating_sub(from.client.cpu_ns);
     let others = machine.used.saturating_sub(system + client) as f64;
@@ -276,7 +287,7 @@ fn others(from: &Sample, to: &Sample, in_client: bool, processors: f64) -> Optio
 /// What of the time of `others` was taken from the `processors` that this process may use, ns. Where a quota (a
 /// container's) leaves it fewer than the machine has, others have the rest first. `all` is the time of all processors.
 fn taken(others: f64, all: f64, span: f64, processors: f64) -> f64 {
-    // The times are whole clock ticks: their sum is not exact.
+    // Both clocks are read a moment apart.
     let there = (all / span.max(1.0)).round();
     (others - (there - processors).max(0.0) * span).max(0.0)
 }
@@ -295,14 +306,13 @@ fn switches(from: &ProcessSample, to: &ProcessSample) -> ContextSwitches {
 
 impl<'a> Watcher<'a> {
     /// Observes the trial on `running`, of which `brokers` are several, calling `watch`, in a series of `steps`, with
-    /// `counter` for what else is counted. `in_client`: the system works inside the client's processes.
+    /// `counter` for what else is counted.
     pub fn new(
         running: &'a Instances,
         brokers: Vec<Broker>,
         watch: &'a mut dyn Watch,
         stop: Arc<AtomicBool>,
         steps: SampleTimes,
-        in_client: bool,
         counter: &'a mut CountersOnRequest,
     ) -> Self {
         Watcher {
@@ -325,7 +335,6 @@ impl<'a> Watcher<'a> {
             },
             next_check: 0,
             steps,
-            in_client,
             counter,
             processors: pubgauge_testbed::processors(),
         }
@@ -349,7 +358,7 @@ impl<'a> Watcher<'a> {
             subscribers_ns: of(Role::Subscribers),
             client: self.client.sample(),
             system: together(&each),
-            machine: MachineTime::now(),
+            machine: MachineReading::now(),
             each,
         }
     }
@@ -374,6 +383,7 @@ impl<'a> Watcher<'a> {
             first: last.clone(),
             last,
             busiest_ns: 0,
+            waited_ns: 0,
             each_busiest_ns: vec![0; self.system.len()],
             next: now + self.steps.interval,
         });
@@ -398,6 +408,7 @@ impl<'a> Watcher<'a> {
             };
             // The busiest thread's time since the sample before this one.
             measuring.busiest_ns += all.busiest.as_ref().map_or(0, |b| b.cpu_ns);
+            measuring.waited_ns += all.waiting_since_last_ns;
             for (sum, one) in measuring.each_busiest_ns.iter_mut().zip(&each) {
                 let busiest = one.as_ref().and_then(|one| one.busiest.as_ref());
                 *sum += busiest.map_or(0, |b| b.cpu_ns);
@@ -455,12 +466,16 @@ impl<'a> Watcher<'a> {
             let written = first.written_bytes.zip(system.written_bytes);
             figures.system_written_bytes = written.map(|(from, to)| to.saturating_sub(from));
             measuring.busiest_ns += system.busiest.as_ref().map_or(0, |b| b.cpu_ns);
+            let waiting = figures.system_waiting.get_or_insert_default();
+            waiting.all = system.longest_waiting_ns;
+            let waited = std::mem::take(&mut measuring.waited_ns) + system.waiting_since_last_ns;
+            waiting.longest = waiting.longest.max(waited);
             let span = (sample.at - measuring.first.at).max(1);
             figures.system_busiest_thread_cpu = Some(measuring.busiest_ns as f64 / span as f64);
         }
         let whole = (sample.at - measuring.first.at).max(1) as f64;
         observed.others_cores =
-            others(&measuring.first, &sample, self.in_client, self.processors).map(|ns| ns / whole);
+            others(&measuring.first, &sample, self.processors).map(|ns| ns / whole);
         let machine = sample.machine.zip(measuring.first.machine);
         observed.stolen = machine.map(|(to, from)| to.since(&from).stolen_share());
         for (number, broker) in figures.brokers.iter_mut().enumerate() {

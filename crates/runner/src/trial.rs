@@ -144,7 +144,6 @@ fn measure(
             bounds: bounds(&job.workload.phases),
             length: job.workload.phases.measure.latest(),
         },
-        brokerless,
         &mut counter,
     );
     let counting = running.begin_counting(&spec.settings);

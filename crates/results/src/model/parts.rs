@@ -350,7 +350,8 @@ pub struct WorkerLoad {
     #[serde(default)]
     pub machine_stalled: f64,
     /// Processors that programs other than client and system kept busy, of those that pubgauge may use (a container's
-    /// quota leaves others the rest), on average, 1 = one; absent where the system's own use is not known.
+    /// quota leaves others the rest), on average, 1 = one. Where the system's own use is not known (`system_cpu_s` is
+    /// absent and it does not work inside the client), it is in this figure if it runs on this machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine_others: Option<f64>,
     /// The whole machine: share of all its processors' time that a hypervisor gave to other virtual machines although
@@ -358,6 +359,13 @@ pub struct WorkerLoad {
     /// absent in trials of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine_stolen: Option<f64>,
+    /// The system's thread that waited most: ready, but waiting for a processor; absent where it is out of sight.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system_waiting: Option<f64>,
+    /// The most that a thread of the system waited for a processor within one record of the series, ns: no single wait was
+    /// longer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system_longest_waiting_ns: Option<u64>,
     /// The longest stall of any of these, ns.
     #[serde(default)]
     pub longest_stall_ns: u64,

@@ -5,6 +5,7 @@ use pubgauge_quantities::shown::{self, time};
 use super::findings::Findings;
 use super::growth::Growth;
 use super::host::{self, AtEnd};
+use super::others::crowded;
 use super::thresholds;
 use crate::model::{Reason, Rule, Status, Trial};
 use crate::network::full_link;
@@ -444,27 +445,8 @@ fn stolen(trial: &Trial) -> Option<Reason> {
     })
 }
 
-/// See [`super::crowded`].
-pub(super) fn crowded(trial: &Trial) -> Option<Reason> {
-    let cores = f64::from(trial.circumstances.cores);
-    let others = trial.worker_load.machine_others?;
-    let (client, system) = cores_in_use(trial);
-    let all = others + client + system.unwrap_or(0.0);
-    let full =
-        others >= thresholds::OTHERS_BUSY * cores && all >= thresholds::MACHINE_CROWDED * cores;
-    (full && cores > 0.0).then(|| {
-        let text = format!(
-            "other programs kept {others:.1} of the machine's {cores:.0} processors busy, client and system {:.1}: \
-             what was slow may be their doing",
-            all - others
-        );
-        let limit = thresholds::OTHERS_BUSY * cores;
-        Reason::new(Rule::OthersBusy, text).limited("others_cores", others, limit)
-    })
-}
-
 /// Cores in use by the client and, where it can be seen, by the system.
-fn cores_in_use(trial: &Trial) -> (f64, Option<f64>) {
+pub(super) fn cores_in_use(trial: &Trial) -> (f64, Option<f64>) {
     let duration = trial.duration_s.max(f64::MIN_POSITIVE);
     (
         trial.client_cpu_s.total() / duration,
@@ -489,6 +471,6 @@ fn system_is_the_limit(system_cores: f64, client_cores: f64, cores: u32) -> bool
                 && system_cores + client_cores < thresholds::MACHINE_BUSY * f64::from(cores))
 }
 
-fn percent(share: f64) -> String {
+pub(super) fn percent(share: f64) -> String {
     shown::percent(share, 0)
 }

@@ -68,6 +68,19 @@ impl Findings {
         self.add(Status::ClientBound, reason);
     }
 
+    /// Turns what the system is blamed for into what says nothing of it: what it did not carry, or not steadily.
+    pub(super) fn excuse_system(&mut self) {
+        for (status, _) in &mut self.found {
+            if matches!(
+                status,
+                Status::Overloaded | Status::Unsteady | Status::TooShort
+            ) {
+                *status = Status::ClientBound;
+            }
+        }
+        self.needs_s = None;
+    }
+
     pub(super) fn has(&self, rule: Rule) -> bool {
         self.found.iter().any(|(_, found)| found.rule == rule)
     }

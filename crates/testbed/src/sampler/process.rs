@@ -29,6 +29,10 @@ pub struct ProcessSampler {
     gone_switches: Switches,
     peak_rss_bytes: u64,
     last_cpu_ns: u64,
+    /// The longest waits of threads that have ended, as in [`ProcessSample::longest_waiting_ns`].
+    gone_waiting_ns: u64,
+    /// Whether a sample has been taken.
+    sampled: bool,
     tick_ns: u64,
     /// The largest number of threads whose files stay open between samples.
     most_kept: usize,
@@ -57,6 +61,9 @@ struct Thread {
     /// Whether its files stay open between samples.
     kept: bool,
     cpu_ns: u64,
+    /// For how long it had waited for a processor when it was seen first, and at the last sample, ns.
+    waited_at_first_ns: u64,
+    waited_ns: u64,
     switches: Switches,
 }
 
@@ -85,6 +92,10 @@ pub struct ProcessSample {
     pub threads: u32,
     /// The thread that ran longest since the last sample.
     pub busiest: Option<BusiestThread>,
+    /// For how long the thread that waited most since the first sample was ready and waited for a processor, ns.
+    pub longest_waiting_ns: u64,
+    /// The same of the thread that waited most since the last sample.
+    pub waiting_since_last_ns: u64,
 }
 
 /// The busiest thread between two samples. At one second per second a single-threaded server is at
@@ -120,6 +131,8 @@ impl ProcessSampler {
             gone_switches: Switches::default(),
             peak_rss_bytes: 0,
             last_cpu_ns: 0,
+            gone_waiting_ns: 0,
+            sampled: false,
             tick_ns: tick_ns(),
             most_kept: kept_threads(max_open_files()),
         }
@@ -179,10 +192,13 @@ impl ProcessSampler {
             let written = number_in(io, "write_bytes:");
             sample.written_bytes = sample.written_bytes.zip(written).map(|(a, b)| a + b);
             sample.processes += 1;
-            let most = self.most_kept;
-            process.sample_threads(pid, most, &mut kept, &mut self.gone_switches, &mut sample);
+            let (most, began) = (self.most_kept, self.sampled);
+            let gone = (&mut self.gone_switches, &mut self.gone_waiting_ns);
+            process.sample_threads(pid, (most, &mut kept), began, gone, &mut sample);
         }
+        self.sampled = true;
         self.forget_all_but(&seen);
+        sample.longest_waiting_ns = sample.longest_waiting_ns.max(self.gone_waiting_ns);
         if let Watched::DescendantsOf(_, stat) = &mut self.watched {
             reaped_ns += read_stat(stat).map_or(0, |stat| stat.reaped_ticks) * self.tick_ns;
         }
@@ -235,18 +251,27 @@ impl ProcessSampler {
             self.gone_cpu_ns += process.cpu_ns;
             for thread in process.threads.values() {
                 self.gone_switches.add(thread.switches);
+                self.gone_waiting_ns = self.gone_waiting_ns.max(thread.waited());
             }
         }
     }
 }
 
+impl Thread {
+    /// For how long it has waited for a processor since it was seen first, ns.
+    fn waited(&self) -> u64 {
+        self.waited_ns.saturating_sub(self.waited_at_first_ns)
+    }
+}
+
 impl Process {
+    /// `began`: whether there was a sample before, so that a thread that is not known has begun since.
     fn sample_threads(
         &mut self,
         pid: i32,
-        most_kept: usize,
-        kept: &mut usize,
-        gone: &mut Switches,
+        (most_kept, kept): (usize, &mut usize),
+        began: bool,
+        (gone, gone_waiting_ns): (&mut Switches, &mut u64),
         sample: &mut ProcessSample,
     ) {
         let tids = procfs::threads(pid);
@@ -254,17 +279,22 @@ impl Process {
             let lives = tids.contains(tid);
             if !lives {
                 gone.add(thread.switches);
+                *gone_waiting_ns = thread.waited().max(*gone_waiting_ns);
             }
             lives
         });
         for tid in tids {
+            let mut seen_first = false;
             let thread = self.threads.entry(tid).or_insert_with(|| {
+                seen_first = true;
                 let keep = *kept < most_kept;
                 *kept += usize::from(keep);
                 Thread {
                     files: ThreadFiles::new(pid, tid, keep),
                     kept: keep,
                     cpu_ns: 0,
+                    waited_at_first_ns: 0,
+                    waited_ns: 0,
                     switches: Switches::default(),
                 }
             });
@@ -274,11 +304,19 @@ impl Process {
             }
             sample.voluntary_switches += thread.switches.voluntary;
             sample.involuntary_switches += thread.switches.involuntary;
-            let Some((cpu_ns, _)) = thread.files.run_and_wait() else {
+            let Some((cpu_ns, waited_ns)) = thread.files.run_and_wait() else {
                 continue;
             };
             let ran = cpu_ns.saturating_sub(thread.cpu_ns);
             thread.cpu_ns = cpu_ns;
+            if seen_first && !began {
+                thread.waited_at_first_ns = waited_ns;
+                thread.waited_ns = waited_ns;
+            }
+            let waited = waited_ns.saturating_sub(thread.waited_ns);
+            thread.waited_ns = waited_ns;
+            sample.waiting_since_last_ns = waited.max(sample.waiting_since_last_ns);
+            sample.longest_waiting_ns = thread.waited().max(sample.longest_waiting_ns);
             if sample
                 .busiest
                 .as_ref()

@@ -96,28 +96,92 @@ fn other_programs_are_named_where_they_may_be_to_blame() {
         t.worker_load.machine_others = others;
         judge(&t, &two)
     };
-    let said = |others| {
+    let excused = |others| {
         let verdict = queue(others);
-        assert_eq!(verdict.status, Status::Overloaded);
-        verdict
-            .reasons
-            .iter()
-            .any(|r| r.text.contains("other programs kept"))
+        let named = verdict.reasons.iter().any(|r| r.rule == Rule::OthersBusy);
+        let status = if named {
+            Status::ClientBound
+        } else {
+            Status::Overloaded
+        };
+        assert_eq!(verdict.status, status, "{verdict:?}");
+        named
     };
-    assert!(said(Some(1.6)), "{:?}", queue(Some(1.6)));
+    assert!(excused(Some(1.6)), "{:?}", queue(Some(1.6)));
     // Little use by others, on a machine with room; or the use is not known.
-    assert!(!said(Some(0.4)) && !said(Some(0.6)) && !said(None));
+    assert!(!excused(Some(0.4)) && !excused(Some(0.6)) && !excused(None));
     // A steady trial keeps its verdict.
     let mut t = calm();
     t.worker_load.machine_others = Some(1.9);
     expect(&t, &two, Status::Valid, "");
-    assert!(
-        crowded(&Trial {
-            circumstances: two,
-            ..t
-        })
-        .is_some()
+    t.circumstances = two;
+    assert!(crowded(&t).is_some());
+    // Where the system may be among the others, these cannot be blamed.
+    t.system_cpu_s = None;
+    assert!(crowded(&t).is_none());
+}
+
+/// Others on both processors; the system's thread waited for them for so long in all, and so long in one record.
+#[test]
+fn a_system_that_waits_for_others_is_not_judged() {
+    let two = Circumstances {
+        cores: 2,
+        ..Default::default()
+    };
+    let with = |mut t: Trial, waited: f64, longest_ms: u64| {
+        t.system_cpu_s = Some(0.02 * t.duration_s);
+        t.system_busiest_thread_cpu = Some(0.02);
+        t.worker_load.machine_others = Some(1.8);
+        t.worker_load.system_waiting = Some(waited);
+        t.worker_load.system_longest_waiting_ns = Some(longest_ms * MS);
+        t.client_cpu_s = ClientCpu::default();
+        t
+    };
+    let queue = || {
+        let mut t = flat_out();
+        for (i, second) in t.series.iter_mut().enumerate() {
+            second.backlog = 20_000 * i as i64;
+        }
+        t
+    };
+    let others =
+        "other programs kept 1.8 of the machine's 2 processors busy, and the system waited";
+    expect(&with(queue(), 0.3, 400), &two, Status::ClientBound, others);
+    // It had what it needed, however busy the machine was.
+    expect(&with(queue(), 0.01, 20), &two, Status::Overloaded, "");
+    let slow = |p99_ms: u64| {
+        let mut t = calm();
+        t.latency_ns.p99 = Some(p99_ms * MS);
+        t
+    };
+    // A tail of 109 ms, and waits of a second in twenty.
+    expect(
+        &with(slow(109), 0.06, 70),
+        &two,
+        Status::ClientBound,
+        others,
     );
+    expect(
+        &with(slow(109), 0.02, 60),
+        &two,
+        Status::ClientBound,
+        others,
+    );
+    expect(&with(slow(109), 0.02, 20), &two, Status::Valid, "");
+    expect(&with(slow(109), 0.005, 60), &two, Status::Valid, "");
+    // The client had the processors, not others.
+    let mut by_client = with(slow(109), 0.06, 70);
+    by_client.worker_load.machine_others = Some(0.1);
+    by_client.client_cpu_s.publishers = 1.4 * by_client.duration_s;
+    expect(&by_client, &two, Status::Valid, "");
+    // At the end of a quota of its own it waits too, which is its size and not others.
+    let mut held = with(slow(109), 0.06, 70);
+    held.limits = Some(crate::model::HeldLimits {
+        cores: Some(0.5),
+        cores_by_quota: true,
+        ..crate::model::HeldLimits::default()
+    });
+    expect(&held, &two, Status::Valid, "");
 }
 
 #[test]

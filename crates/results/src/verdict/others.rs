@@ -1,0 +1,114 @@
+//! Whether other programs than client and system had the processors that the system waited for.
+
+use pubgauge_quantities::shown::time;
+
+use super::client::{cores_in_use, percent};
+use super::findings::Findings;
+use super::thresholds;
+use crate::model::{Reason, Rule, Status, Trial};
+
+/// See [`super::crowded`].
+pub(super) fn crowded(trial: &Trial) -> Option<Reason> {
+    let others = others_cores(trial)?;
+    match waited_for_others(trial, others) {
+        Some(waited) => kept_waiting(trial, others, waited),
+        None => nearly_full(trial, others),
+    }
+}
+
+/// Other programs had what client and system needed: where the system is blamed for what it did not carry, or waited
+/// long enough to be slow for that reason alone, the trial says nothing of it.
+pub(super) fn judge(trial: &Trial, findings: &mut Findings) {
+    let Some(reason) = crowded(trial) else {
+        return;
+    };
+    let blamed = findings.have_any(&[Status::Overloaded, Status::Unsteady, Status::TooShort]);
+    if blamed || waits_are_known(trial) {
+        findings.excuse_system();
+        findings.blame_client(reason);
+    }
+}
+
+/// Processors that others kept busy; `None` where the system may be among them.
+fn others_cores(trial: &Trial) -> Option<f64> {
+    let apart = trial.system_cpu_s.is_some() || trial.circumstances.system_in_client;
+    let known = apart && trial.circumstances.cores > 0;
+    trial.worker_load.machine_others.filter(|_| known)
+}
+
+/// Whether the time is known for which the system waited for processors. What it waits at the end of a quota of its own
+/// is in it, and is not told apart.
+fn waits_are_known(trial: &Trial) -> bool {
+    let held = trial.limits.as_ref().is_some_and(|l| l.cores_by_quota);
+    trial.worker_load.system_waiting.is_some() && !held
+}
+
+/// Share of the measurement for which the system's thread that waited most waited for a processor that others had: they
+/// had as much of that time as of what ran beside the thread.
+fn waited_for_others(trial: &Trial, others: f64) -> Option<f64> {
+    let waited = trial
+        .worker_load
+        .system_waiting
+        .filter(|_| waits_are_known(trial))?;
+    let (client, system) = cores_in_use(trial);
+    let thread = trial.system_busiest_thread_cpu.unwrap_or(0.0);
+    let rest = (system.unwrap_or(0.0) - thread).max(0.0);
+    let beside = others + client + rest;
+    Some(if beside > 0.0 {
+        waited * others / beside
+    } else {
+        0.0
+    })
+}
+
+fn kept_waiting(trial: &Trial, others: f64, waited: f64) -> Option<Reason> {
+    let longest = trial.worker_load.system_longest_waiting_ns.unwrap_or(0);
+    let tail = trial.latency_ns.p99.unwrap_or(u64::MAX);
+    let spoils_tail = waited >= thresholds::STALLED_TAIL && longest >= tail / 2;
+    let limit = if waited >= thresholds::STALLED {
+        thresholds::STALLED
+    } else if spoils_tail && !trial.workload.flat_out {
+        thresholds::STALLED_TAIL
+    } else {
+        return None;
+    };
+    let cores = trial.circumstances.cores;
+    let allowed = if limit == thresholds::STALLED {
+        percent(limit)
+    } else {
+        let tail = time(tail as f64);
+        format!(
+            "{} where that may make up the 99th percentile of latency, {tail}",
+            percent(limit)
+        )
+    };
+    let text = format!(
+        "other programs kept {others:.1} of the machine's {cores} processors busy, and the system waited for them {:.1} % of \
+         the time (limit {allowed}), up to {} in one record: what was slow may be their doing",
+        100.0 * waited,
+        time(longest as f64),
+    );
+    let reason = Reason::new(Rule::OthersBusy, text)
+        .limited("waited_for_others_share", waited, limit)
+        .figure("longest_waiting_ns", longest as f64);
+    Some(reason.figure("others_cores", others))
+}
+
+/// Where it is not known for how long the system waited: whether others kept a good part of a machine busy that was almost
+/// full.
+fn nearly_full(trial: &Trial, others: f64) -> Option<Reason> {
+    let cores = f64::from(trial.circumstances.cores);
+    let (client, system) = cores_in_use(trial);
+    let all = others + client + system.unwrap_or(0.0);
+    let full =
+        others >= thresholds::OTHERS_BUSY * cores && all >= thresholds::MACHINE_CROWDED * cores;
+    full.then(|| {
+        let text = format!(
+            "other programs kept {others:.1} of the machine's {cores:.0} processors busy, client and system {:.1}: \
+             what was slow may be their doing",
+            all - others
+        );
+        let limit = thresholds::OTHERS_BUSY * cores;
+        Reason::new(Rule::OthersBusy, text).limited("others_cores", others, limit)
+    })
+}
