@@ -13,7 +13,7 @@ use crate::progress::so_far;
 use crate::stored_json;
 
 /// The checks of a run: its criteria, and whether its trials can be trusted. A trial that cannot is
-/// no failure as long as another one can, unless it is broken.
+/// no failure as long as another repeat of its cell can, unless it is broken.
 pub fn of_run(results: &Results) -> Vec<Check> {
     let criteria = results.study.criteria.iter().map(|criterion| Check {
         group: "criteria".into(),
@@ -27,7 +27,16 @@ pub fn of_run(results: &Results) -> Vec<Check> {
     });
     let status = |trial: &Trial| trial.verdict.status;
     let planned: Vec<&Trial> = results.standing().collect();
-    let trusted = planned.iter().any(|t| status(t) == Status::Valid);
+    let is_valid = |trial: &Trial| status(trial) == Status::Valid;
+    let valid: Vec<&Trial> = (planned.iter().copied())
+        .filter(|trial| is_valid(trial))
+        .collect();
+    // The size of a client host is what a host-bound cell tells.
+    let trusted = |trial: &Trial| {
+        let mut same = valid.iter();
+        same.any(|other| other.cell == trial.cell && other.system.name == trial.system.name)
+            || status(trial) == Status::HostBound && !valid.is_empty()
+    };
     let searches = results.searches.iter().map(|search| Check {
         group: "searches".into(),
         name: format!("{}, {}, {}", search.system, search.workload, search.axis),
@@ -40,7 +49,7 @@ pub fn of_run(results: &Results) -> Vec<Check> {
     let trials = planned.into_iter().map(|trial| Check {
         group: "trials".into(),
         name: format!("{}, repeat {}", trial.cell, trial.repeat),
-        outcome: match (status(trial), trusted) {
+        outcome: match (status(trial), trusted(trial)) {
             (Status::Valid, _) => CheckOutcome::Passed,
             (Status::Broken, _) | (_, false) => CheckOutcome::Undecided,
             _ => CheckOutcome::Aside,

@@ -16,6 +16,7 @@ mod check;
 mod collect;
 mod compare;
 mod completions;
+mod crowd;
 mod drivers;
 mod endpoint;
 mod exit;

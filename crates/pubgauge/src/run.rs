@@ -12,7 +12,7 @@ use crate::folder::Several;
 use crate::invocation::Invocation;
 use crate::page::show;
 use crate::study_run::Ready;
-use crate::{gate, hosts, signals};
+use crate::{crowd, gate, hosts, signals};
 
 /// Runs a study, or all studies of a folder.
 pub fn run(args: &RunArgs) -> Result<i32, Ending> {
@@ -33,12 +33,18 @@ pub fn run(args: &RunArgs) -> Result<i32, Ending> {
     if let Some(hosts) = &hosts {
         pubgauge_campaign::hosts::gather(hosts, &stop, &mut |words| args.output.remark(words))?;
     }
+    if let Some(words) = crowd::before() {
+        args.output.remark(&words);
+    }
     let result = ready.carry_out(args, endpoint.as_ref(), hosts.as_ref(), &stop);
     pubgauge_testbed::stop_everything();
     let done = result?;
     show(&done.results, Some(&done.page), args.output.json);
     let study = args.selection.study.as_deref();
     gate::tell(&args.gate, &name, study, &done.checks)?;
+    if let Some(words) = crowd::after(&done.results) {
+        args.output.remark(&words);
+    }
     if stop.load(Relaxed) {
         tell!(
             "ended by the user; go on with: pubgauge run --resume {}",

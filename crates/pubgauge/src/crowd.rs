@@ -1,0 +1,45 @@
+//! Other programs on the machine: what is said of them before a run and after it.
+
+use std::time::{Duration, Instant};
+
+use pubgauge_engine::usage::MachineReading;
+use pubgauge_results::model::{Results, Status};
+use pubgauge_results::verdict::{disturbed, thresholds};
+
+/// For how long the machine is watched before the first trial.
+const WATCHED: Duration = Duration::from_millis(200);
+
+/// Says what other programs use of the machine now, where that is so much that figures will say little.
+pub fn before() -> Option<String> {
+    let (from, began) = (MachineReading::now()?, Instant::now());
+    std::thread::sleep(WATCHED);
+    let time = MachineReading::now()?.since(&from);
+    let span = began.elapsed().as_nanos() as f64;
+    let (busy, all) = (time.used as f64 / span, (time.all as f64 / span).round());
+    (busy >= thresholds::OTHERS_BUSY * all).then(|| {
+        format!(
+            "others use {busy:.1} of {all} processors now: figures will say little; on a machine that does nothing else they \
+             say more"
+        )
+    })
+}
+
+/// Says how many trials the machine spoilt.
+pub fn after(results: &Results) -> Option<String> {
+    let trials: Vec<_> = results.standing().collect();
+    let spoilt = trials
+        .iter()
+        .filter(|trial| trial.verdict.status == Status::ClientBound && disturbed(trial));
+    let spoilt: Vec<_> = spoilt.collect();
+    let others = spoilt
+        .iter()
+        .filter_map(|trial| trial.worker_load.machine_others);
+    let others = others.reduce(f64::max)?;
+    let cores = trials.first()?.circumstances.cores;
+    Some(format!(
+        "others used up to {others:.1} of {cores} processors: {} of {} trials say nothing about these systems; run again when \
+         the machine is quiet",
+        spoilt.len(),
+        trials.len()
+    ))
+}
