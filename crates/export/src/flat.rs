@@ -16,7 +16,10 @@ pub struct Flat {
 const UNITS: [&str; 3] = ["ns", "s", "bytes"];
 
 /// Parts of a distribution that are counts, not times.
-const COUNTS: [&str; 2] = ["count", "censored"];
+const COUNTS: [&str; 3] = ["count", "censored", "messages"];
+
+/// The part of a distribution that has no columns: where each percentile lies is in `results.json` alone.
+const BOUNDS: &str = "bounds";
 
 impl Flat {
     /// The columns of `T`, without its lists, its maps, and the fields named in `without`, with
@@ -64,7 +67,7 @@ fn walk(
         let field = meant(root, field);
         path.push(name.clone());
         match kind(field) {
-            _ if without.contains(&path.join(".").as_str()) => {}
+            _ if without.contains(&path.join(".").as_str()) || name == BOUNDS => {}
             Some(kind) => {
                 let name = column_name(path);
                 columns.push((Column { name, kind }, path.clone()));

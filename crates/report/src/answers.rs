@@ -375,7 +375,7 @@ fn of_spec(trial: &Trial, spec: &CriterionSpec) -> Said {
     let bearing = bearing(trial, spec);
     let words = figure_words(spec);
     let value = figure(trial, spec.filter.flow.as_deref(), &spec.figure);
-    let value = value.or(bearing.below());
+    let value = bearing.at_most().or(value);
     let (limit, upper) = (
         spec.value,
         !matches!(spec.comparison, Comparator::Greater | Comparator::AtLeast),
@@ -420,6 +420,7 @@ fn of_spec(trial: &Trial, spec: &CriterionSpec) -> Said {
         used,
         figure: match (by_verdict, bearing.met) {
             (true, _) => status.word().to_owned(),
+            (false, None) if value.is_some() => "too few messages".to_owned(),
             (false, None) => "not measured".to_owned(),
             (false, Some(_)) => shown,
         },

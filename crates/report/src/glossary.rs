@@ -74,9 +74,18 @@ pub const FIGURES: [(&str, &str); 20] = [
         "Median latency: half of the deliveries were at most this late.",
     ),
     ("p90", "Nine of ten deliveries were at most this late."),
-    ("p99", "99 of 100 deliveries were at most this late."),
-    ("p99.9", "999 of 1000 deliveries were at most this late."),
-    ("p99.99", "9999 of 10000 deliveries were at most this late."),
+    (
+        "p99",
+        "99 of 100 deliveries were at most this late; shown from 299 messages on.",
+    ),
+    (
+        "p99.9",
+        "999 of 1000 deliveries were at most this late; shown from 2,995 messages on.",
+    ),
+    (
+        "p99.99",
+        "9999 of 10000 deliveries were at most this late; shown from 29,956 messages on.",
+    ),
     (
         "lost",
         "Deliveries that were due and never came, over all repeats.",

@@ -6,11 +6,13 @@ use std::collections::BTreeSet;
 
 use pubgauge_quantities::shown::{decimals, digits};
 
+use crate::distribution::{Bounds, TooFew};
 use crate::figure::{Better, Figure, Unit, figure};
 use crate::model::{CriterionOutcome, Status, Trial};
 use crate::party::SlowestParty;
 use crate::verdict::failed;
 use crate::verdict::{crowded, failed, failures_decide};
+use crate::verdict::{failed, latency_is_upper_bound};
 pub use spec::{Comparator, CriterionSpec, Filter};
 
 impl Filter {
@@ -57,6 +59,10 @@ enum Told {
     AtLeast(f64),
     /// That it is less than this.
     Below(f64),
+    /// That it is this or less, and what of it is the client's is not known.
+    AtMost(f64),
+    /// A percentile that is between these, or above the first, and what it takes to know more.
+    Between(Option<f64>, Option<f64>, Option<TooFew>),
     /// Its value, and the verdict that decides.
     Beside(f64, Status),
     /// Its value over all subscribers, and of which one it is this or more.
@@ -74,6 +80,23 @@ impl Bearing {
             Told::Value(value) => show(*value),
             Told::AtLeast(value) => format!("{} or more", show(*value)),
             Told::Below(value) => format!("below {}", show(*value)),
+            Told::AtMost(value) => {
+                let value = show(*value);
+                format!("at most {value} (the client's own lateness included)")
+            }
+            Told::Between(from, to, few) => {
+                let lies = match (from, to) {
+                    (Some(from), Some(to)) => {
+                        format!("between {} and {}", show(*from), show(*to))
+                    }
+                    (Some(from), None) => format!("{} or more", show(*from)),
+                    (None, Some(to)) => format!("{} or less", show(*to)),
+                    (None, None) => "not measured".to_owned(),
+                };
+                let why = few.map(|few| few.to_string());
+                let why = why.unwrap_or("more messages would tell".into());
+                format!("{lies}: {why}")
+            }
             Told::Beside(value, status) => format!("{}, {}", show(*value), status.word()),
             Told::OfOne(value, one, who) => {
                 format!(
@@ -90,10 +113,10 @@ impl Bearing {
         }
     }
 
-    /// What the figure is below, where no more than that is known of it.
-    pub fn below(&self) -> Option<f64> {
+    /// What the figure is below, or at most, where no more than that is known of it.
+    pub fn at_most(&self) -> Option<f64> {
         match self.told {
-            Told::Below(value) => Some(value),
+            Told::Below(value) | Told::AtMost(value) => Some(value),
             _ => None,
         }
     }
@@ -132,6 +155,8 @@ pub fn by_default(pacing_within_ns: u64) -> CriterionSpec {
 ///   percentile). A one-way time that clocks of two hosts are known too badly for meets an upper bound that it is below at
 /// - A valid trial is compared; undecided where it lacks the figure (too few messages for a
 ///   percentile), or misses the limit while other programs kept the machine busy. A one-way time that clocks of two hosts are known too badly for meets an upper bound that it is below at
+/// - A valid trial is compared, by a percentile's [`Bounds`]: both must be on the same side of the criterion's value.
+///   Undecided where they are not (too few messages), or it lacks the figure. A one-way time that clocks of two hosts are known too badly for meets an upper bound that it is below at
 ///   all events.
 /// - A broken trial in which the system [failed] fails an upper bound on latency (also of round trips and
 ///   acknowledgements), loss or duplicates, and a lower bound on a rate; any other broken one measured nothing that
@@ -140,6 +165,8 @@ pub fn by_default(pacing_within_ns: u64) -> CriterionSpec {
 /// - An overloaded or lossy trial fails such bounds too, whatever it measured.
 /// - A host-bound trial is compared by its rates.
 /// - A client-bound trial meets a lower bound on a rate that it reached nevertheless.
+/// - A client-bound or host-bound trial meets an upper bound on a time that counts from when a message was due, if that
+///   contains the client's lateness and nothing else was amiss ([`latency_is_upper_bound`]).
 /// - All other trials that are not valid are undecided.
 pub fn bearing(trial: &Trial, criterion: &CriterionSpec) -> Bearing {
     use Comparator::{AtLeast, AtMost, Equal, Greater, Less};
@@ -180,6 +207,33 @@ pub fn bearing(trial: &Trial, criterion: &CriterionSpec) -> Bearing {
             }
             None => compared(value),
         },
+    let bounds = asked.bounds(trial, criterion.filter.flow.as_deref(), window);
+    let bounds = bounds.filter(|_| criterion.comparison != Equal);
+    match (status, found) {
+        (Status::Valid, found) if bounds.is_some_and(|bounds| bounds != Bounds::default()) => {
+            let Bounds { at_least, at_most } = bounds.unwrap_or_default();
+            let [at_least, at_most] = [at_least, at_most].map(|end| end.map(|ns| ns as f64));
+            let is_upper = matches!(criterion.comparison, Less | AtMost);
+            let (meets, fails) = if is_upper {
+                (at_most, at_least)
+            } else {
+                (at_least, at_most)
+            };
+            let met = if meets.is_some_and(holds) {
+                Some(true)
+            } else if fails.is_some_and(|end| !holds(end)) {
+                Some(false)
+            } else {
+                None
+            };
+            let told = match (met, found) {
+                (Some(_), Ok(value)) => Told::Value(value),
+                (Some(_), Err(_)) => at_least.map_or(Told::Between(at_least, at_most, None), Told::AtLeast),
+                (None, _) => Told::Between(at_least, at_most, found.err().flatten()),
+            };
+            said(met, told)
+        }
+        (Status::Valid, Ok(value)) => compared(value),
         (_, Ok(value)) if asked.unit == Unit::Verdict => compared(value),
         (Status::Valid, Ok(value))
             if !asked.of_any_trial && !holds(value) && crowded(trial).is_some() =>
@@ -202,6 +256,23 @@ pub fn bearing(trial: &Trial, criterion: &CriterionSpec) -> Bearing {
         (Status::HostBound, Ok(value)) if asked.unit == Unit::PerSecond => compared(value),
         (Status::SettingBound | Status::ClientBound, Ok(value)) if lower && asked.unit == Unit::PerSecond => {
             said(holds(value).then_some(true), Told::AtLeast(value))
+        }
+        (Status::HostBound | Status::ClientBound, found)
+            if asked.has_lateness
+                && matches!(criterion.comparison, Less | AtMost)
+                && latency_is_upper_bound(trial) =>
+        {
+            let most = match bounds {
+                Some(bounds) => bounds.at_most.map(|ns| ns as f64),
+                None => found.ok(),
+            };
+            // Between hosts, clocks may hide some of it.
+            let error = trial.one_way.and_then(|one_way| one_way.bound_ns);
+            let most = most.map(|most| most + error.unwrap_or(0) as f64);
+            match most.filter(|most| holds(*most)) {
+                Some(most) => said(Some(true), Told::AtMost(most)),
+                None => beside_verdict(None),
+            }
         }
         _ => beside_verdict(None),
     }

@@ -6,6 +6,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub(crate) use self::bounds::places;
+pub use self::bounds::{Bounds, PercentileBounds};
+
+mod bounds;
+
 /// The percentiles of a [`Distribution`] by their names in `results.json`, with the quantile of each.
 const PERCENTILES: [(&str, f64); 5] = [
     ("p50", 0.5),
@@ -18,9 +23,9 @@ const PERCENTILES: [(&str, f64); 5] = [
 /// Why a part of a distribution cannot be quoted: how many values it has, and how many it takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooFew {
-    /// Values of the distribution, those that never came included.
+    /// Messages of the distribution, those that never came included.
     pub count: u64,
-    /// Values of which one lies beyond the percentile.
+    /// Messages of which the percentile has an upper bound; see [`Bounds`].
     pub needed: u64,
 }
 
@@ -31,22 +36,22 @@ impl fmt::Display for TooFew {
     }
 }
 
-/// That a percentile of `count` values can be quoted: at least one of them lies beyond its quantile.
+/// That a percentile of `count` messages can be quoted: it is known what it is at most, see [`Bounds`].
 pub(crate) fn enough(count: u64, quantile: f64) -> Result<(), TooFew> {
-    if count as f64 * (1.0 - quantile) >= 1.0 - 1e-9 {
+    let needed = bounds::messages_needed(quantile);
+    if count >= needed {
         return Ok(());
     }
-    Err(TooFew {
-        count,
-        needed: (1.0 / (1.0 - quantile)).round() as u64,
-    })
+    Err(TooFew { count, needed })
 }
 
 /// Whether a part of a distribution, both as in `results.json`, can be quoted: what is no percentile always can.
 pub fn is_quotable(distribution: &Value, part: &str) -> bool {
-    let of = |name| distribution.get(name).and_then(Value::as_u64).unwrap_or(0);
+    let of = |name| distribution.get(name).and_then(Value::as_u64);
+    let values = of("count").unwrap_or(0) + of("censored").unwrap_or(0);
+    let messages = of("messages").unwrap_or(values);
     let mut percentiles = PERCENTILES.iter().filter(|(name, _)| *name == part);
-    percentiles.all(|(_, quantile)| enough(of("count") + of("censored"), *quantile).is_ok())
+    percentiles.all(|(_, quantile)| enough(messages, *quantile).is_ok())
 }
 
 /// A distribution of times in nanoseconds, from an HdrHistogram of three significant digits.
@@ -61,6 +66,10 @@ pub struct Distribution {
     /// Values that are missing of what was due.
     #[serde(default)]
     pub censored: u64,
+    /// Messages of which these are the deliveries, where these are more: deliveries of one message are not independent
+    /// of one another, and tell as much of a percentile as one of them. Absent: each value is of a message of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub messages: Option<u64>,
     /// Smallest.
     pub min: Option<u64>,
     /// Mean.
@@ -83,15 +92,29 @@ pub struct Distribution {
     pub p99_99: Option<u64>,
     /// Largest.
     pub max: Option<u64>,
+    /// Where each of the percentiles lies; absent without a value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bounds: Option<PercentileBounds>,
 }
 
 impl Distribution {
-    /// Checks that a percentile can be quoted: at least one value lies beyond `quantile`.
+    /// Checks that a percentile can be quoted: it is known what it is at most.
     ///
     /// # Errors
-    /// There are too few values.
+    /// There are too few messages.
     pub fn enough(&self, quantile: f64) -> Result<(), TooFew> {
-        enough(self.count + self.censored, quantile)
+        let values = self.count + self.censored;
+        enough(self.messages.unwrap_or(values), quantile)
+    }
+
+    /// Where a percentile lies, for the quantiles of [`Distribution::quotable`] below 1; `None` without a value.
+    pub fn bounds(&self, quantile: f64) -> Option<Bounds> {
+        let Some(all) = &self.bounds else {
+            // Of a distribution that was not made from a histogram the percentiles alone are known.
+            let value = self.quotable(quantile)?;
+            return Some(Bounds::exactly(value));
+        };
+        all.of(quantile)
     }
 
     /// The same counts with other values: what becomes of each time, and of the mean.
@@ -111,6 +134,7 @@ impl Distribution {
             p99_9: self.p99_9.and_then(&time),
             p99_99: self.p99_99.and_then(&time),
             max: self.max.and_then(&time),
+            bounds: self.bounds.map(|all| all.map(&time)),
             ..*self
         }
     }

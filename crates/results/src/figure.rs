@@ -12,7 +12,7 @@ use pubgauge_quantities::shown;
 
 pub use self::catalogue::per_message;
 use self::scope::Scope;
-use crate::distribution::{Distribution, TooFew};
+use crate::distribution::{Bounds, Distribution, TooFew};
 use crate::model::Trial;
 use crate::window::{self, in_window};
 
@@ -112,6 +112,9 @@ pub struct Figure {
     /// Whether a trial in which the system failed does not meet a criterion that bounds it: from above where less is
     /// better (latency, loss), from below where more is (rates).
     pub promised: bool,
+    /// Whether it counts from when a message was due and ends where the client has it, so that whatever the client takes
+    /// itself makes it larger: a client that is late measures an upper bound.
+    pub has_lateness: bool,
     value: Value,
 }
 
@@ -256,6 +259,19 @@ impl Figure {
             Value::OfTrial(value) | Value::OnRequest(value) if whole => value(trial).ok_or(None),
             _ => Err(None),
         }
+    }
+
+    /// Where a percentile of a trial, or of one of its flows, or of a window of either, lies; `None` for all other figures.
+    pub fn bounds(
+        &self,
+        trial: &Trial,
+        flow: Option<&str>,
+        window: Option<&str>,
+    ) -> Option<Bounds> {
+        let Value::Time(distribution, Statistic::Quantile(quantile)) = self.value else {
+            return None;
+        };
+        distribution(&scope_of(trial, flow, window)?)?.bounds(quantile)
     }
 
     /// What a time is at most that is absent because the clocks of two hosts are not known well enough to quote it, ns; `None`
@@ -473,7 +489,7 @@ mod tests {
             );
         }
         let times = Distribution {
-            count: 20_000,
+            count: 30_000,
             min: Some(1),
             mean: Some(2.0),
             p50: Some(2),
@@ -505,7 +521,7 @@ mod tests {
         }
         let few = Trial {
             latency_ns: Distribution {
-                count: 999,
+                count: 2_994,
                 ..times
             },
             ..Trial::default()
@@ -514,8 +530,8 @@ mod tests {
         assert_eq!(
             p999,
             Err(Some(TooFew {
-                count: 999,
-                needed: 1000
+                count: 2_994,
+                needed: 2_995
             }))
         );
     }

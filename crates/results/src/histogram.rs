@@ -17,7 +17,7 @@ use hdrhistogram::serialization::interval_log::{
     IntervalLogIterator, IntervalLogWriterBuilder, LogEntry, LogIteratorError, Tag,
 };
 
-use crate::distribution::{Distribution, enough};
+use crate::distribution::{Bounds, Distribution, PercentileBounds, enough, places};
 
 /// Points that [`ecdf`] returns at most unless told otherwise: enough for a smooth curve on a
 /// screen 400 points wide, few enough for `results.json`.
@@ -68,14 +68,23 @@ impl Distribution {
 
     /// Summarises a histogram of nanoseconds of which `censored` larger values are missing.
     pub fn censored(histogram: &Histogram<u64>, censored: u64) -> Distribution {
+        Distribution::of_messages(histogram, censored, histogram.len() + censored)
+    }
+
+    /// Summarises a histogram of nanoseconds of which `censored` larger values are missing, and which are deliveries of
+    /// `messages`.
+    pub fn of_messages(histogram: &Histogram<u64>, censored: u64, messages: u64) -> Distribution {
         let count = histogram.len();
+        let several = Some(messages).filter(|messages| *messages < count + censored);
         if count == 0 {
             return Distribution {
                 censored,
+                messages: several,
                 ..Distribution::default()
             };
         }
         let all = count + censored;
+        let independent = several.unwrap_or(all);
         let at = |quantile: f64| {
             let rank = ((quantile * all as f64).ceil() as u64).max(1);
             // With no value missing, the histogram's own rounding of the rank is kept.
@@ -87,13 +96,34 @@ impl Distribution {
             known.then(|| histogram.value_at_quantile(own).min(histogram.max()))
         };
         let whole = censored == 0;
+        let bounds = |quantile: f64| {
+            // The place among messages, from the largest, is the same share of all deliveries.
+            let rank = |place: u64, round: fn(f64) -> f64| {
+                let share = (independent - place + 1) as f64 / independent as f64;
+                (round(share * all as f64 - 1e-6) as u64).clamp(1, all)
+            };
+            let value = |rank: u64| {
+                let own = histogram.value_at_quantile(rank as f64 / count as f64);
+                own.min(histogram.max())
+            };
+            let [lower, upper] = places(independent, quantile);
+            // Of one that falls among those missing it is known that it is as large as all that came.
+            let lower = lower.map(|place| rank(place, f64::floor).min(count));
+            let upper = upper.map(|place| rank(place, f64::ceil));
+            Bounds {
+                at_least: lower.map(value),
+                at_most: upper.filter(|rank| *rank <= count).map(value),
+            }
+        };
         Distribution {
             count,
             censored,
+            messages: several,
+            bounds: Some(PercentileBounds::by(bounds)),
             min: Some(histogram.min()),
             mean: whole.then(|| histogram.mean()),
             known_mean: (!whole).then(|| histogram.mean()),
-            known_p90: (!whole && enough(count, 0.9).is_ok())
+            known_p90: (!whole && enough(count.min(independent), 0.9).is_ok())
                 .then(|| histogram.value_at_quantile(0.9).min(histogram.max())),
             p50: at(0.50),
             p90: at(0.90),
@@ -109,19 +139,32 @@ impl Distribution {
         self.map(|time| Some(time / 2), |mean| Some(mean / 2.0))
     }
 
-    /// A percentile that can be quoted, ns: it is known, and at least one value lies beyond.
+    /// A percentile that can be quoted, ns: it is known, and known what it is at most.
     /// `quantile` is 0.5, 0.9, 0.99, 0.999 or 0.9999; 1 is the largest value.
     pub fn quotable(&self, quantile: f64) -> Option<u64> {
-        let value = match quantile {
+        let value = self.percentile(quantile);
+        value.filter(|_| quantile == 1.0 || self.enough(quantile).is_ok())
+    }
+
+    /// A percentile of the messages that there were, ns, whatever it says of others: at least one value lies beyond.
+    /// `quantile` as in [`Distribution::quotable`].
+    pub fn counted(&self, quantile: f64) -> Option<u64> {
+        let values = (self.count + self.censored) as f64;
+        let is_beyond = values * (1.0 - quantile) >= 1.0 - 1e-9;
+        let value = self.percentile(quantile);
+        value.filter(|_| quantile == 1.0 || is_beyond)
+    }
+
+    fn percentile(&self, quantile: f64) -> Option<u64> {
+        match quantile {
             0.5 => self.p50,
             0.9 => self.p90,
             0.99 => self.p99,
             0.999 => self.p99_9,
             0.9999 => self.p99_99,
-            1.0 => return self.max,
+            1.0 => self.max,
             _ => None,
-        };
-        value.filter(|_| self.enough(quantile).is_ok())
+        }
     }
 }
 
@@ -411,7 +454,8 @@ mod tests {
     #[test]
     fn percentiles_without_a_value_beyond_are_not_quotable() {
         let d = Distribution::from_histogram(&histogram(&[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]));
-        assert_eq!((d.quotable(0.9), d.quotable(0.99)), (Some(9), None));
+        assert_eq!((d.counted(0.9), d.counted(0.99)), (Some(9), None));
+        assert_eq!(d.quotable(0.9), None, "all ten may lie below it");
         assert_eq!(d.quotable(1.0), Some(10));
     }
 

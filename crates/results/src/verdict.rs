@@ -60,6 +60,33 @@ pub fn failed(trial: &Trial) -> bool {
 
 /// Says, in words, that other programs had processors that the system needed, so that slow figures may be due to them.
 /// `None` if they had not, or if it is not known what the system used.
+/// Whether latency from when messages were due bounds the system's from above in a trial in which the client, or a
+/// client host, was the limit: no rule says anything else, everything due was sent and came, and no queue grew.
+///
+/// A client that is late sends later, and reads later. No system that takes messages in order delivers one earlier
+/// because it, or another, came later: with a client in time, each would have come no later than it did. Flat out, and
+/// where bursts wait for one another, nothing is due at a time of its own, and a faster client would have sent more.
+pub fn latency_is_upper_bound(trial: &Trial) -> bool {
+    let is_of_client = |status: &Status| matches!(status, Status::ClientBound | Status::HostBound);
+    let found = findings(trial).found;
+    let mut flows = trial.flows.iter();
+    let has_schedule =
+        !trial.workload.flat_out && !flows.any(|flow| flow.flat_out || bursts_wait(flow));
+    let missing = trial.lost
+        + trial.under_way
+        + trial.refused
+        + trial.not_sent
+        + trial.not_connected
+        + trial.latency_ns.censored;
+    !found.is_empty()
+        && found.iter().all(|(status, _)| is_of_client(status))
+        && has_schedule
+        && missing == 0
+        && matches!(series::carried(trial), Carried::All)
+}
+
+/// Says, in words, that other programs left client and system too little of the machine, so that slow
+/// figures may be due to them. `None` if they did not.
 pub fn crowded(trial: &Trial) -> Option<String> {
     others::crowded(trial).map(|reason| reason.text)
 }

@@ -67,5 +67,10 @@ pub(crate) fn distribution<'a>(
         Measure::RoundTrip => beyond(due.questions),
         Measure::Acknowledgement => due.unacknowledged,
     };
-    Distribution::censored(&all, censored)
+    let messages = match measure {
+        // Deliveries of one message are not independent of one another.
+        Measure::Latency | Measure::LatencyFromSend if due.messages > 0 => due.messages,
+        _ => all.len() + censored,
+    };
+    Distribution::of_messages(&all, censored, messages)
 }

@@ -6,7 +6,7 @@ use crate::window::WindowFigures;
 
 fn trial(system: &str, status: Status, p99: u64, lost: u64) -> Trial {
     let latency_ns = Distribution {
-        count: 100,
+        count: 1_000,
         p99: Some(p99),
         ..Default::default()
     };
@@ -137,11 +137,11 @@ fn of_messages(count: u64) -> Trial {
 #[test]
 fn a_percentile_of_too_few_messages_meets_and_fails_nothing() {
     for (part, needed) in [
-        ("p50", 2),
-        ("p90", 10),
-        ("p99", 100),
-        ("p99_9", 1_000),
-        ("p99_99", 10_000),
+        ("p50", 5),
+        ("p90", 29),
+        ("p99", 299),
+        ("p99_9", 2_995),
+        ("p99_99", 29_956),
     ] {
         let name = format!("latency_ns.{part}");
         let limits = [
@@ -154,10 +154,16 @@ fn a_percentile_of_too_few_messages_meets_and_fails_nothing() {
                 limit.filter.flow = flow;
                 let said = |count| evaluate(&[of_messages(count)], &limit);
                 assert_eq!(said(needed).met, Some(*met), "{limit:?}");
+                // Those that came are slow enough to tell a failure all the same; of a median both bounds are missing.
                 let few = said(needed - 1);
-                assert_eq!(few.met, None, "{limit:?}");
+                let fails = (!met && part != "p50").then_some(false);
+                assert_eq!(few.met, fails, "{limit:?}");
                 let why = format!("{} messages are too few, it takes {needed}", needed - 1);
-                assert!(few.figures.contains(&why), "{}", few.figures);
+                assert!(
+                    fails.is_some() || few.figures.contains(&why),
+                    "{}",
+                    few.figures
+                );
             }
         }
         assert_eq!(figure(&of_messages(needed - 1), None, &name), None);
@@ -172,7 +178,7 @@ fn a_percentile_of_too_few_messages_meets_and_fails_nothing() {
     let said = evaluate(&[client], &limit);
     assert!(
         said.figures
-            .contains("3 messages are too few, it takes 10000, client-bound")
+            .contains("3 messages are too few, it takes 29956, client-bound")
     );
     // What is no percentile is a fact of the messages that came.
     for name in ["latency_ns.max", "latency_ns.mean", "latency_ns.min"] {

@@ -686,6 +686,12 @@ const TIMES: [Times; 6] = [
     ),
 ];
 
+/// The last of [`TIMES`] can be asked for in claims alone.
+const IN_CRITERIA: usize = TIMES.len() - 1;
+
+/// Those of [`TIMES`] that count from when a message was due.
+const FROM_DUE: [&str; 3] = ["latency", "round-trip", "half-round-trip"];
+
 const STATISTICS: [(&str, &str, Statistic); 8] = [
     ("min", "min", Statistic::Min),
     ("mean", "mean", Statistic::Mean),
@@ -712,19 +718,24 @@ pub(super) fn all() -> Vec<Figure> {
         says,
         of_any_trial: false,
         promised,
+        has_lateness: false,
         value,
     };
     let mut all = Vec::new();
     for (of, recorded, distribution, says, promised) in TIMES {
         all.extend(STATISTICS.map(|(name, field, statistic)| {
             let value = Value::Time(distribution, statistic);
-            time(
+            let plain = time(
                 format!("{of}.{name}"),
                 format!("{recorded}.{field}"),
                 says,
                 promised,
                 value,
-            )
+            );
+            Figure {
+                has_lateness: FROM_DUE.contains(&of),
+                ..plain
+            }
         }));
     }
     let latency = TIMES[0].3;
@@ -739,6 +750,7 @@ pub(super) fn all() -> Vec<Figure> {
         says: entry.says,
         of_any_trial: entry.of_any_trial,
         promised: entry.promised,
+        has_lateness: false,
         value: entry.value,
     });
     all.extend(plain);

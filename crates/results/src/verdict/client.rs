@@ -319,7 +319,7 @@ impl Load {
         let by_noise = |lag: u64, noise: Option<u64>| noise.unwrap_or(0) >= lag / 2;
         let beyond = |lag: Option<u64>| lag.unwrap_or(0).saturating_sub(asked);
         let (half, median) = (beyond(lag.p50), trial.latency_ns.p50);
-        let (tail, own_tail) = (beyond(lag.quotable(0.99)), from_send.p99);
+        let (tail, own_tail) = (beyond(lag.counted(0.99)), from_send.p99);
         if half > thresholds::LAG_FLOOR_NS
             && median.is_some_and(|p50| half as f64 > thresholds::LAG_SHARE * p50 as f64)
             && (at_fault || by_noise(half, trial.noise_ns.p50))
@@ -356,7 +356,7 @@ impl Load {
 /// messages left within it.
 fn gathered_in_time(trial: &Trial) -> bool {
     let asked = trial.circumstances.pacing_within_ns;
-    let tail = trial.send_lag_ns.quotable(0.99);
+    let tail = trial.send_lag_ns.counted(0.99);
     asked > 0 && !trial.workload.flat_out && tail.is_some_and(|lag| lag <= asked)
 }
 

@@ -30,6 +30,7 @@ fn distribution(count: u64, p50: u64, p99: u64) -> Distribution {
         p99_9: Some(p99 * 2),
         p99_99: Some(p99 * 3),
         max: Some(p99 * 4),
+        ..Distribution::default()
     }
 }
 

@@ -5,6 +5,7 @@ mod bursts;
 mod groups;
 mod long;
 mod parties;
+mod percentiles;
 mod planted;
 mod processes;
 mod promises;
