@@ -36,6 +36,20 @@ pub struct Cell<'a> {
     pub trials: Vec<&'a Trial>,
 }
 
+/// Whether the system took messages that nobody subscribes to, and so had none to deliver.
+pub(crate) fn nobody_subscribes(trial: &Trial) -> bool {
+    trial.expected == 0 && trial.published > 0
+}
+
+/// Messages that a system passed on in a second, deliveries; where nobody subscribes, those that it took.
+pub(crate) fn passed_on(trial: &Trial) -> f64 {
+    if nobody_subscribes(trial) {
+        trial.published_msgs_per_s
+    } else {
+        trial.delivered_msgs_per_s
+    }
+}
+
 impl<'a> Cell<'a> {
     /// The cell of these repeats, of which there is at least one, without a name.
     pub(crate) fn of(trials: Vec<&'a Trial>) -> Cell<'a> {
@@ -105,12 +119,17 @@ impl<'a> Cell<'a> {
         MeanInterval::of(&values?)
     }
 
-    /// Deliveries per second, and how they bound what the system can deliver. `None` where all
+    /// Whether nobody subscribes to what is published in any of its repeats.
+    pub(crate) fn nobody_subscribes(&self) -> bool {
+        self.trials.iter().all(|trial| nobody_subscribes(trial))
+    }
+
+    /// Deliveries per second (messages taken, where nobody subscribes), and how they bound what the system can do. `None` where all
     /// repeats are lossy, unsteady or broken.
     pub fn carried(&self) -> Option<Carried> {
         let rates = |status: Status| -> Vec<f64> {
             let of = self.trials.iter().filter(|t| t.verdict.status == status);
-            of.map(|t| t.delivered_msgs_per_s).collect()
+            of.map(|t| passed_on(t)).collect()
         };
         Bound::ALL.into_iter().find_map(|(status, bound)| {
             let values = rates(status);
@@ -119,6 +138,7 @@ impl<'a> Cell<'a> {
                 bound,
                 estimate,
                 values,
+                nobody_subscribes: self.nobody_subscribes(),
             })
         })
     }
@@ -127,7 +147,7 @@ impl<'a> Cell<'a> {
     /// one repeat represents all.
     pub fn typical(&self) -> &'a Trial {
         let mut quoted = self.quoted();
-        quoted.sort_by(|a, b| a.delivered_msgs_per_s.total_cmp(&b.delivered_msgs_per_s));
+        quoted.sort_by(|a, b| passed_on(a).total_cmp(&passed_on(b)));
         quoted[(quoted.len() - 1) / 2]
     }
 }
@@ -141,12 +161,19 @@ pub struct Carried {
     pub estimate: MeanInterval,
     /// The same of each repeat.
     pub values: Vec<f64>,
+    /// Nobody subscribes: it is the rate that the system took.
+    pub nobody_subscribes: bool,
 }
 
 impl Carried {
-    /// The rate alone: `2.36 M/s or more`.
+    /// The rate alone: `2.36 M/s or more`, `takes 37.6 k/s`.
     pub fn short(&self) -> String {
-        Contest::THROUGHPUT.show_bound_briefly(&self.estimate, self.bound)
+        let rate = Contest::THROUGHPUT.show_bound_briefly(&self.estimate, self.bound);
+        if self.nobody_subscribes {
+            format!("takes {rate}")
+        } else {
+            rate
+        }
     }
 }
 
@@ -154,7 +181,12 @@ impl fmt::Display for Carried {
     /// `907 ±5 k/s`, `2.36 M/s or more (client-bound)`, `97.6 k/s under overload`: a bound has no
     /// interval.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&Contest::THROUGHPUT.show_bound(&self.estimate, self.bound))
+        let rate = Contest::THROUGHPUT.show_bound(&self.estimate, self.bound);
+        if self.nobody_subscribes {
+            write!(f, "takes {rate}; nobody subscribes")
+        } else {
+            f.write_str(&rate)
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use pubgauge_results::{Results, Trial};
 
 use crate::Logs;
 use crate::answers;
+use crate::cell::passed_on;
 use crate::summary::{Bound, Carried, Cell, WorkloadCells};
 use pubgauge_results::figure::per_message;
 
@@ -97,7 +98,7 @@ fn throughput(
     for cell in &workload.cells {
         // A paced client-bound row has no bound: more than the load is not asked for.
         let carried = cell.carried().filter(|_| cell.flat_out());
-        let estimate = cell.estimate(|t| Some(t.delivered_msgs_per_s));
+        let estimate = cell.estimate(|t| Some(passed_on(t)));
         // An estimate that is only a bound has no interval.
         let known = |carried: &Carried| match carried.bound {
             Bound::Exact | Bound::HostBound => carried.estimate,

@@ -3,6 +3,7 @@
 use pubgauge_quantities::shown;
 use pubgauge_results::Trial;
 
+use crate::cell::passed_on;
 use crate::summary::{Cell, WorkloadCells};
 use pubgauge_results::figure::per_message;
 
@@ -76,7 +77,7 @@ impl Column {
 /// All columns, after the name of the row and the verdict.
 const COLUMNS: [Column; 15] = [
     Column::new("delivered", ["deliv.", "msgs/s"], 8, |c| {
-        mean(c, |t| Some(t.delivered_msgs_per_s)).map_or(NONE.into(), shown::rate)
+        mean(c, |t| Some(passed_on(t))).map_or(NONE.into(), shown::rate)
     }),
     Column::new("p50", ["latency", "p50"], 7, |c| latency(c, 0.5)),
     Column::new("p99", ["", "p99"], 7, |c| latency(c, 0.99)),

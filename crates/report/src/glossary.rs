@@ -63,7 +63,7 @@ pub const FIGURES: [(&str, &str); 20] = [
     ),
     (
         "delivered",
-        "Messages that arrived at subscribers per second of the measurement; repeated ones count once.",
+        "Messages that arrived at subscribers per second of the measurement; repeated ones count once. Where nobody subscribes, those that the system took.",
     ),
     (
         "latency",

@@ -24,6 +24,12 @@ impl Contest {
         superlative: "most delivered",
         term: "delivered",
     };
+    /// Messages that systems took in a second, where nobody subscribes to them.
+    pub const TAKEN: Contest = Contest {
+        name: "published-rate",
+        superlative: "most taken (nobody subscribes)",
+        term: "delivered",
+    };
     pub const MEDIAN_LATENCY: Contest = Contest {
         name: "latency.p50",
         superlative: "lowest median latency",

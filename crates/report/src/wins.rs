@@ -16,7 +16,13 @@ impl Contest {
     /// long the queues are; latency when paced, where every system delivers what is offered.
     pub fn of(cells: &[&Cell<'_>]) -> Vec<Contest> {
         if cells.iter().all(|cell| cell.flat_out()) {
-            return vec![Contest::THROUGHPUT, Contest::CPU_PER_MESSAGE];
+            let nobody = cells.iter().all(|cell| cell.nobody_subscribes());
+            let most = if nobody {
+                Contest::TAKEN
+            } else {
+                Contest::THROUGHPUT
+            };
+            return vec![most, Contest::CPU_PER_MESSAGE];
         }
         let round_trips = |trial: &&Trial| trial.round_trip_ns.is_some_and(|d| d.count > 0);
         let any = cells.iter().flat_map(|cell| &cell.trials).any(round_trips);
@@ -68,8 +74,10 @@ pub fn answer(cells: &[&Cell<'_>], contest: Contest) -> ContestResult {
     let mut ceiling = None;
     for cell in cells {
         let (bound, values) = match (contest, cell.carried()) {
-            (Contest::THROUGHPUT, Some(carried)) => (carried.bound, carried.values),
-            (Contest::THROUGHPUT, None) => continue,
+            (Contest::THROUGHPUT | Contest::TAKEN, Some(carried)) => {
+                (carried.bound, carried.values)
+            }
+            (Contest::THROUGHPUT | Contest::TAKEN, None) => continue,
             _ => {
                 // A percentile that falls among lost messages is larger than all that came.
                 let values: Option<Vec<f64>> = cell.valid().map(|t| contest.value(t)).collect();

@@ -414,6 +414,20 @@ fn where_nobody_listens_what_was_taken_counts() {
         rows(vec![one], Vec::new()).remove(0)
     };
     assert_eq!(said(Status::Valid).decided_by, "took all of 1000 messages");
+    // Flat out, and in the column of rates.
+    let mut flat_out = idle.clone();
+    flat_out.workload.flat_out = true;
+    flat_out.published_msgs_per_s = 37_600.0;
+    let taken = rows(vec![flat_out.clone()], Vec::new()).remove(0);
+    assert_eq!(taken.decided_by, "takes 37.6 k/s; nobody subscribes");
+    assert_eq!(taken.figure, "takes 37.6 k/s");
+    let answer = answers(&results(vec![flat_out], Vec::new())).remove(0);
+    assert_eq!(answer.wins[0].what, "most taken (nobody subscribes)");
+    assert!(
+        answer.wins[0].who.contains("37.6 k/s"),
+        "{}",
+        answer.wins[0].who
+    );
     assert_eq!(said(Status::Overloaded).carries, Some(Carries::No));
     assert_eq!(said(Status::ClientBound).carries, Some(Carries::CannotTell));
 }
