@@ -10,9 +10,7 @@ use crate::distribution::{Bounds, TooFew};
 use crate::figure::{Better, Figure, Unit, figure};
 use crate::model::{CriterionOutcome, Status, Trial};
 use crate::party::SlowestParty;
-use crate::verdict::failed;
-use crate::verdict::{crowded, failed, failures_decide};
-use crate::verdict::{failed, latency_is_upper_bound};
+use crate::verdict::{crowded, failed, failures_decide, latency_is_upper_bound};
 pub use spec::{Comparator, CriterionSpec, Filter};
 
 impl Filter {
@@ -199,17 +197,21 @@ pub fn bearing(trial: &Trial, criterion: &CriterionSpec) -> Bearing {
     let one = slowest(trial, criterion, window).filter(|one| {
         matches!(criterion.comparison, Less | AtMost) && !holds(one.at_least_ns as f64)
     });
-    match (status, found) {
-        (Status::Valid, Ok(value)) => match one.filter(|_| holds(value)) {
-            Some(one) => {
-                let who = one.party.to_string();
-                said(Some(false), Told::OfOne(value, one.at_least_ns as f64, who))
-            }
-            None => compared(value),
-        },
     let bounds = asked.bounds(trial, criterion.filter.flow.as_deref(), window);
     let bounds = bounds.filter(|_| criterion.comparison != Equal);
     match (status, found) {
+        (_, Ok(value)) if asked.unit == Unit::Verdict => compared(value),
+        (Status::Valid, Ok(value))
+            if !asked.of_any_trial && !holds(value) && crowded(trial).is_some() =>
+        {
+            said(None, Told::Crowded(value))
+        }
+        (Status::Valid, Ok(value)) if one.is_some_and(|_| holds(value)) => {
+            let (one, who) = one.map_or((value, String::new()), |one| {
+                (one.at_least_ns as f64, one.party.to_string())
+            });
+            said(Some(false), Told::OfOne(value, one, who))
+        }
         (Status::Valid, found) if bounds.is_some_and(|bounds| bounds != Bounds::default()) => {
             let Bounds { at_least, at_most } = bounds.unwrap_or_default();
             let [at_least, at_most] = [at_least, at_most].map(|end| end.map(|ns| ns as f64));
@@ -232,13 +234,6 @@ pub fn bearing(trial: &Trial, criterion: &CriterionSpec) -> Bearing {
                 (None, _) => Told::Between(at_least, at_most, found.err().flatten()),
             };
             said(met, told)
-        }
-        (Status::Valid, Ok(value)) => compared(value),
-        (_, Ok(value)) if asked.unit == Unit::Verdict => compared(value),
-        (Status::Valid, Ok(value))
-            if !asked.of_any_trial && !holds(value) && crowded(trial).is_some() =>
-        {
-            said(None, Told::Crowded(value))
         }
         (Status::Valid, Ok(value)) => compared(value),
         (Status::Valid, Err(Some(few))) => because(format!("not measured: {few}")),

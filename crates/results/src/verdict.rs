@@ -14,10 +14,7 @@ use pubgauge_driver::{OnFull, Reliability, Settings};
 use pubgauge_quantities::shown;
 
 pub use crate::model::Circumstances;
-use crate::model::{
-    FlowFigures, Questions, Reason, Rejection, SeriesRecord, Status, Trial, Verdict,
-};
-use crate::model::{FlowFigures, Questions, Reason, Status, Trial, Verdict};
+use crate::model::{FlowFigures, Questions, Reason, Rejection, Status, Trial, Verdict};
 use crate::network::{FULL, full_link};
 
 mod acknowledgements;
@@ -58,8 +55,6 @@ pub fn failed(trial: &Trial) -> bool {
     findings(trial).show_failure(trial.duration_s > 0.0)
 }
 
-/// Says, in words, that other programs had processors that the system needed, so that slow figures may be due to them.
-/// `None` if they had not, or if it is not known what the system used.
 /// Whether latency from when messages were due bounds the system's from above in a trial in which the client, or a
 /// client host, was the limit: no rule says anything else, everything due was sent and came, and no queue grew.
 ///
@@ -85,8 +80,8 @@ pub fn latency_is_upper_bound(trial: &Trial) -> bool {
         && matches!(series::carried(trial), Carried::All)
 }
 
-/// Says, in words, that other programs left client and system too little of the machine, so that slow
-/// figures may be due to them. `None` if they did not.
+/// Says, in words, that other programs had processors that the system needed, so that slow figures may be due to them.
+/// `None` if they had not, or if it is not known what the system used.
 pub fn crowded(trial: &Trial) -> Option<String> {
     others::crowded(trial).map(|reason| reason.text)
 }

@@ -268,9 +268,8 @@ impl Bus {
                 continue;
             }
             let b = &inner.behaviour;
-            if dropped || chance(&mut inner.rng, b.loss.max(subscriber.loss)) {
             let silenced = b.silences.iter().any(|silenced| silenced == topic);
-            if dropped || silenced || chance(&mut inner.rng, b.loss) {
+            if dropped || silenced || chance(&mut inner.rng, b.loss.max(subscriber.loss)) {
                 inner.note(index, header, now, true);
                 continue;
             }

@@ -308,6 +308,8 @@ impl Worker {
                 true
             }
         }
+    }
+
     /// After the system has turned a client away: until when to wait for what becomes of the others that are connecting,
     /// whose answers may have been read later, and of those of other workers. Then the trial fails.
     fn turned_away(&mut self, now: Nanos) -> Option<Nanos> {
