@@ -507,6 +507,8 @@ fn gave_way(told: &Told<'_>, criteria: &[CriterionSpec]) -> GaveWay {
 fn full_window<'a>(told: &Told<'a>) -> Option<&'a PublisherWindow> {
     let bound = told.trial.verdict.has(Rule::WindowFull);
     told.trial.publisher_window.as_ref().filter(|_| bound)
+}
+
 /// How trials contradict each other.
 fn two_faces(faces: &Faces, own: &[Told<'_>]) -> String {
     let (failed, within) = (faces.failed, faces.within);

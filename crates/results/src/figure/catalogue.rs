@@ -686,9 +686,6 @@ const TIMES: [Times; 6] = [
     ),
 ];
 
-/// The last of [`TIMES`] can be asked for in claims alone.
-const IN_CRITERIA: usize = TIMES.len() - 1;
-
 /// Those of [`TIMES`] that count from when a message was due.
 const FROM_DUE: [&str; 3] = ["latency", "round-trip", "half-round-trip"];
 
