@@ -7,8 +7,8 @@ use pubgauge_quantities::shown;
 use pubgauge_quantities::stats::mean;
 use pubgauge_results::criterion::{Comparator, CriterionSpec, bearing, by_default};
 use pubgauge_results::figure::{Unit, figure};
-use pubgauge_results::{PublisherWindow, Reason, Results, Rule, Status, Trial};
 use pubgauge_results::verdict::{failed, failures_decide};
+use pubgauge_results::{PublisherWindow, Reason, Results, Rule, Status, Trial};
 use serde::Serialize;
 
 pub use crate::carries::Carries;

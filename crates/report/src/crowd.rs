@@ -4,8 +4,8 @@ use pubgauge_quantities::shown;
 use pubgauge_results::model::{Rule, Status, Trial};
 use pubgauge_results::verdict::crowded;
 
-use crate::lists::names;
 use crate::cell::Doubt;
+use crate::lists::names;
 use crate::summary::WorkloadCells;
 
 /// The rows that were measured while other programs left too little of the machine, in one

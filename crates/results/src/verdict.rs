@@ -24,10 +24,10 @@ mod client;
 mod findings;
 mod growth;
 mod host;
-mod promises;
+mod others;
 mod overdue;
 mod parties;
-mod others;
+mod promises;
 mod repeats;
 mod series;
 mod silence;
@@ -40,8 +40,8 @@ mod window;
 use crate::model::Rule;
 use carried::Carried;
 use findings::Findings;
-use window::WindowFull;
 pub use repeats::{disturbed, failures_decide};
+use window::WindowFull;
 
 /// Judges a trial by its figures and its circumstances. The verdict that it has already is ignored.
 pub fn judge(trial: &Trial) -> Verdict {

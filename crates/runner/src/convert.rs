@@ -22,8 +22,7 @@ use crate::hosts::Clocks;
 use crate::job::{ResolvedSettings, TrialRequest};
 use crate::observe::Observed;
 use crate::on_request::CountedOnRequest;
-use crate::{answers, bursts, groups, series, windows};
-use crate::{bursts, groups, parties, series, windows};
+use crate::{answers, bursts, groups, parties, series, windows};
 
 const SECOND: f64 = 1e9;
 

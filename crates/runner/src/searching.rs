@@ -7,8 +7,7 @@ use pubgauge_quantities::shown::bit_rate;
 use pubgauge_results::SizedHost;
 use pubgauge_results::criterion::{Comparator, CriterionSpec, bearing};
 use pubgauge_results::figure::{Unit, figure};
-use pubgauge_results::model::{PublisherWindow, Reason, Rule, Status, Trial, Verdict};
-use pubgauge_results::model::{Reason, Rule, Status, Trial, Verdict, WorkerLoad};
+use pubgauge_results::model::{PublisherWindow, Reason, Rule, Status, Trial, Verdict, WorkerLoad};
 use pubgauge_results::network::full_link;
 use pubgauge_results::search::{
     GaveWay, NoteOf, Purpose, Search, SearchNote, SearchStep, SearchTrial,
@@ -214,7 +213,7 @@ fn of_system(
             return (StepOutcome::Beyond, reasons);
         }
         // A window of the settings holds the client back.
-        Status::SettingBound | Status::ClientBound => return (StepOutcome::Client, reasons),
+        Status::SettingBound => return (StepOutcome::Client, reasons),
         // What stayed within although others had the processors stays within without them.
         Status::ClientBound if !only_others(trial) => return (StepOutcome::Client, reasons),
         Status::Broken => return (StepOutcome::Nothing, reasons),

@@ -44,7 +44,7 @@ mod tests {
         let disturbed = trial(Status::ClientBound, Some(Rule::OthersBusy));
         let decide = |repeats: &[&Trial]| {
             failures_decide(repeats, |trial| {
-                *trial == failed || trial.verdict.status == Status::Lossy
+                std::ptr::eq(trial, &raw const failed) || trial.verdict.status == Status::Lossy
             })
         };
         assert!(decide(&[&failed]) && decide(&[&failed, &good, &good]));

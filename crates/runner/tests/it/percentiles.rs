@@ -45,7 +45,7 @@ fn answers(slow: f64, messages: u64, subscribers: u32, seeds: u64) -> Answers {
             seed,
             ..Behaviour::default()
         };
-        let mut trial = simulate(w, behaviour, Settings::default()).trial;
+        let mut trial = simulate(w, behaviour, Settings::default()).trial.clone();
         // Only the number of messages is in question here.
         trial.verdict.status = Status::Valid;
         let latency = &trial.latency_ns;
@@ -93,7 +93,9 @@ fn a_percentile_of_few_messages_is_seldom_told_wrong() {
 fn deliveries_of_one_message_count_once() {
     let mut w = workload(1, 3, Arrivals::Periodic { per_s: 10.0 });
     w.phases.measure = Until::Time(10 * SECOND);
-    let trial = simulate(w, Behaviour::default(), Settings::default()).trial;
+    let trial = simulate(w, Behaviour::default(), Settings::default())
+        .trial
+        .clone();
     assert_eq!(trial.latency_ns.count, 300);
     assert_eq!(trial.latency_ns.messages, Some(100));
     let says = bearing(&trial, &p99_below(50));
@@ -115,7 +117,7 @@ fn late(sleep: u64, behaviour: Behaviour) -> Trial {
     };
     let mut w = workload(2, 2, Arrivals::Periodic { per_s: 500.0 });
     w.phases.measure = Until::Time(8 * SECOND + 500 * MS);
-    simulate(w, behaviour, Settings::default()).trial
+    simulate(w, behaviour, Settings::default()).trial.clone()
 }
 
 #[test]
@@ -174,7 +176,7 @@ fn a_late_client_proves_nothing_where_more_is_amiss() {
         ..Behaviour::default()
     };
     let w = workload(2, 1, Arrivals::Periodic { per_s: 500.0 });
-    let trial = simulate(w, behaviour, Settings::default()).trial;
+    let trial = simulate(w, behaviour, Settings::default()).trial.clone();
     assert!(trial.not_sent > 0);
     assert_ne!(bearing(&trial, &p99_below(10_000)).met, Some(true));
     // No message is due at a time of its own.
@@ -188,7 +190,7 @@ fn a_late_client_proves_nothing_where_more_is_amiss() {
     let mut w = workload(1, 1, Arrivals::FlatOut);
     w.phases.warm_up = Until::Time(SECOND / 2);
     w.phases.measure = Until::Time(4 * SECOND);
-    let trial = simulate(w, behaviour, Settings::default()).trial;
+    let trial = simulate(w, behaviour, Settings::default()).trial.clone();
     assert_eq!(trial.verdict.status, Status::ClientBound);
     assert_eq!(bearing(&trial, &p99_below(10_000)).met, None);
 }
@@ -197,7 +199,7 @@ fn a_late_client_proves_nothing_where_more_is_amiss() {
 #[test]
 fn gathered_messages_of_a_client_in_time_are_compared_as_they_are() {
     let w = workload(2, 1, Arrivals::Periodic { per_s: 500.0 });
-    let trial = gathered(w, Behaviour::default(), 5 * MS).trial;
+    let trial = gathered(w, Behaviour::default(), 5 * MS).trial.clone();
     assert_eq!(trial.verdict.status, Status::Valid, "{:?}", trial.verdict);
     let says = bearing(&trial, &p99_below(50));
     assert_eq!(says.met, Some(true));

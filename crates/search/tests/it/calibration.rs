@@ -92,6 +92,7 @@ impl Planted {
             cost: self.cost_follows.map(|power| {
                 1e-5 * (load / self.limit).powf(power) * (noise.sample(draws) - speed).exp()
             }),
+            took: None,
         }
     }
 }

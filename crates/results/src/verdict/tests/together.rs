@@ -4,7 +4,6 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::model::{DecidingFigure, PublisherWindow};
-use crate::model::DecidingFigure;
 use crate::party::{PartyCourse, PartyFigures, PartyName};
 
 #[test]
@@ -26,7 +25,7 @@ fn all_reasons_stand_worst_first() {
 /// A change to a trial that makes one rule apply.
 type Plant = (Rule, fn(&mut Trial));
 
-const PLANTS: [Plant; 29] = [
+const PLANTS: [Plant; 30] = [
     (Rule::NotRun, |t| {
         t.circumstances.not_run = Some("late".into())
     }),
