@@ -76,9 +76,12 @@ pub fn t_quantile(confidence: f64, freedom: f64) -> f64 {
 /// The chance that a slope is at least this many of its standard errors where there is no trend. The error from few
 /// points is itself uncertain: eight random points reach five standard errors once in 800 times.
 pub fn chance_beyond(errors: f64, freedom: f64) -> f64 {
-    // An error of 0: the points lie on a line.
+    // An error of 0: the points lie on a line, which rises or is level.
     if errors.is_infinite() {
         return 0.0;
+    }
+    if errors.is_nan() {
+        return 1.0;
     }
     StudentsT::new(0.0, 1.0, freedom).map_or(1.0, |t| t.sf(errors))
 }
