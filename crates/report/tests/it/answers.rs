@@ -607,7 +607,7 @@ fn flat_out_nothing_is_asked_and_the_rate_is_the_answer() {
 fn answers_are_json() {
     let (results, _) = sample::run(2);
     let json = serde_json::to_value(answers(&results)).unwrap();
-    // Mosquitto's second repeat was cut short of processor time.
+    // Mosquitto's second repeat was cut short of processor time, and in time all the same.
     let all: Vec<&str> = json[0]["rows"]
         .as_array()
         .unwrap()
@@ -615,7 +615,7 @@ fn answers_are_json() {
         .map(|row| row["carries"].as_str().unwrap())
         .collect();
     // RabbitMQ's 99th percentile is above the study's 5 ms.
-    assert_eq!(all, ["cannot-tell", "no", "yes", "yes", "yes"]);
+    assert_eq!(all, ["yes", "no", "yes", "yes", "yes"]);
     assert_eq!(json[2]["rows"][0]["carried"]["bound"], "exact");
     assert!(json[2]["rows"][0]["carries"].is_null());
     assert_eq!(json[0]["wins"][0]["what"], "lowest median latency");

@@ -14,7 +14,7 @@ use pubgauge_results::on_request::{InterfaceTraffic, SyscallCounts, SystemCalls}
 use pubgauge_results::recording::{RecordedDay, RecordedHours, RecordingInfo};
 use pubgauge_results::search::{LimitShare, NotMeasured, Search};
 use pubgauge_results::{
-    AxisValue, Distribution, FlowFigures, FlowSeriesRecord, Results, SeriesRecord, Status, System,
+    AxisValue, Connections, Distribution, FlowFigures, FlowSeriesRecord, Results, SeriesRecord, Status, System,
     Trial, Verdict, WorkloadInfo,
 };
 use pubgauge_study::{PlanOptions, Study};
@@ -24,7 +24,7 @@ use rand::{RngExt, SeedableRng};
 /// A trial with `rate` delivered a second, a latency of `ns`, and ten seconds.
 fn trial(system: &str, payload: &str, repeat: u32, rate: f64, ns: u64) -> Trial {
     let latency = Distribution {
-        count: 10_000,
+        count: 30_000,
         min: Some(ns),
         mean: Some(ns as f64),
         p50: Some(ns),
@@ -103,6 +103,15 @@ fn trial(system: &str, payload: &str, repeat: u32, rate: f64, ns: u64) -> Trial 
         system_rss_bytes: Some(1 << 20),
         system_busiest_thread_cpu: Some(0.97),
         publishers_blocked: Some(0.125),
+        client_rss_bytes: 1 << 20,
+        connections: Connections {
+            planned: 10,
+            made: 10,
+            connect_s: 0.5,
+            ready_s: 0.1,
+            connect_cpu_s: 0.1,
+            ..Connections::default()
+        },
         system_heap_bytes: Some(900),
         system_memory_limit_bytes: Some(1000),
         client_cpu_s: ClientCpu {

@@ -209,13 +209,13 @@ fn a_system_too_slow_to_be_ready_in_time_is_told() {
     assert_eq!(run.record.recordings[0].sentinels, 2000);
 }
 
-/// The first round is lost, and the second one heard at 50 ms. Whether the first is only late is not known before
+/// The first round is lost, and the second one is heard after 80 ms. Whether the first is only late is not known before
 /// nothing came for 50 ms more.
 #[test]
 fn sentinels_that_have_not_come_in_time_are_told() {
     let mut w = many_topics(1);
     w.flows[0].publishers[0].topics.truncate(500);
-    w.phases.ready_within = 80_000_000;
+    w.phases.ready_within = 110_000_000;
     let behaviour = Behaviour {
         deaf_for_ns: 40_000_000,
         ..Behaviour::default()
@@ -225,7 +225,7 @@ fn sentinels_that_have_not_come_in_time_are_told() {
         panic!("{:?}", run.record.outcome)
     };
     assert!(why.contains("500 sentinels"), "{why}");
-    assert!(why.contains("had not come within 0.08 s"), "{why}");
+    assert!(why.contains("had not come within 0.11 s"), "{why}");
 }
 
 #[test]
