@@ -33,9 +33,6 @@ pub fn run(args: &RunArgs) -> Result<i32, Ending> {
     if let Some(hosts) = &hosts {
         pubgauge_campaign::hosts::gather(hosts, &stop, &mut |words| args.output.remark(words))?;
     }
-    if let Some(words) = crowd::before() {
-        args.output.remark(&words);
-    }
     let result = ready.carry_out(args, endpoint.as_ref(), hosts.as_ref(), &stop);
     pubgauge_testbed::stop_everything();
     let done = result?;

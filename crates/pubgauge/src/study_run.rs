@@ -23,7 +23,7 @@ use crate::invocation::Invocation;
 use crate::page::write_page;
 use crate::prepare::{prepare, prepare_again};
 use crate::progress::Progress;
-use crate::{calibrate, drivers, gate, signals};
+use crate::{calibrate, crowd, drivers, gate, signals};
 pub use run_folder::default_folder;
 use run_folder::open_folder;
 
@@ -166,6 +166,9 @@ impl Ready {
         let budget_s = self.budget_s.or(folder.results().study.until_decided_s);
         folder.until_decided(budget_s);
         let proposer = proposer.until_decided(budget_s);
+        if let Some(words) = crowd::before() {
+            args.output.remark(&words);
+        }
         let mut progress = progress(args, &proposer, &folder, endpoint);
         let scratch = signals::scratch()
             .map_err(|e| Ending::not_valid(format!("cannot make a private folder: {e}")))?;

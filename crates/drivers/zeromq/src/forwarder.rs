@@ -91,7 +91,7 @@ pub fn run(
         .map_err(|e| cannot("cannot start libzmq", &e))?;
     let open = |kind, address: &str| {
         let socket = context.socket(kind)?;
-        configure(&socket, options)?;
+        configure(&socket, kind, options)?;
         if kind == SocketType::Xpub && options.queue != Queue::Drop {
             socket.set(IntOption::XpubNoDrop, 1)?;
         }

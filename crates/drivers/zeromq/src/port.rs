@@ -107,7 +107,7 @@ impl Port {
             (Role::Receiver, _) => SocketType::Pull,
         };
         let socket = context.socket(kind)?;
-        configure(&socket, options)?;
+        configure(&socket, kind, options)?;
         socket.set(IntOption::ReconnectMs, NEVER_MS)?;
         match (role, options.queue) {
             (Role::Publisher | Role::Subscriber, _) if options.point_to_point => {
@@ -285,9 +285,12 @@ pub(crate) fn allow_ipv6(socket: &Socket, address: &str) -> io::Result<()> {
 }
 
 /// Sets what publishers, subscribers and the forwarder's sockets have in common.
-pub(crate) fn configure(socket: &Socket, options: &Options) -> io::Result<()> {
+pub(crate) fn configure(socket: &Socket, kind: SocketType, options: &Options) -> io::Result<()> {
     let native = &options.native;
-    socket.set(IntOption::SendHwm, options.send_hwm)?;
+    // Such a socket sends nothing but its subscriptions, and drops those beyond its mark (libzmq, xsub.cpp).
+    let sends_subscriptions = matches!(kind, SocketType::Sub | SocketType::Xsub);
+    let send_hwm = if sends_subscriptions { 0 } else { options.send_hwm };
+    socket.set(IntOption::SendHwm, send_hwm)?;
     socket.set(IntOption::ReceiveHwm, options.receive_hwm)?;
     socket.set(IntOption::HandshakeMs, native.handshake_ms)?;
     socket.set(IntOption::HeartbeatMs, options.heartbeat_ms)?;

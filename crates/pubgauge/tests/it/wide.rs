@@ -61,8 +61,8 @@ fn a_zeromq_publisher_has_more_topics_than_its_queue_holds_messages() {
 #[test]
 fn more_topics_than_fast_dds_can_announce_are_told() {
     let place = Place::new();
-    place.write("wide.toml", study(1700));
+    place.write("wide.toml", study(3000));
     place.run(&["run", "wide.toml", "--on", "fastdds", "--out", "run"]);
     let trial = place.trial("run");
-    is_broken(&trial, &["1700 topics", "Fast DDS announces", "about 1"]);
+    is_broken(&trial, &["3000 topics", "Fast DDS announces", "about 2"]);
 }
