@@ -289,7 +289,11 @@ pub(crate) fn configure(socket: &Socket, kind: SocketType, options: &Options) ->
     let native = &options.native;
     // Such a socket sends nothing but its subscriptions, and drops those beyond its mark (libzmq, xsub.cpp).
     let sends_subscriptions = matches!(kind, SocketType::Sub | SocketType::Xsub);
-    let send_hwm = if sends_subscriptions { 0 } else { options.send_hwm };
+    let send_hwm = if sends_subscriptions {
+        0
+    } else {
+        options.send_hwm
+    };
     socket.set(IntOption::SendHwm, send_hwm)?;
     socket.set(IntOption::ReceiveHwm, options.receive_hwm)?;
     socket.set(IntOption::HandshakeMs, native.handshake_ms)?;

@@ -14,8 +14,8 @@ use pubgauge_results::on_request::{InterfaceTraffic, SyscallCounts, SystemCalls}
 use pubgauge_results::recording::{RecordedDay, RecordedHours, RecordingInfo};
 use pubgauge_results::search::{LimitShare, NotMeasured, Search};
 use pubgauge_results::{
-    AxisValue, Connections, Distribution, FlowFigures, FlowSeriesRecord, Results, SeriesRecord, Status, System,
-    Trial, Verdict, WorkloadInfo,
+    AxisValue, Connections, Distribution, FlowFigures, FlowSeriesRecord, Results, SeriesRecord,
+    Status, System, Trial, Verdict, WorkloadInfo,
 };
 use pubgauge_study::{PlanOptions, Study};
 use rand::rngs::StdRng;

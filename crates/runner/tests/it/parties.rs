@@ -44,9 +44,10 @@ struct Case {
 impl Case {
     fn run(&self) -> Trial {
         let per_s = RATE;
-        let arrivals = match self.random {
-            false => Arrivals::Periodic { per_s },
-            true => Arrivals::Poisson { per_s },
+        let arrivals = if self.random {
+            Arrivals::Poisson { per_s }
+        } else {
+            Arrivals::Periodic { per_s }
         };
         let mut workload = Workload::fan(1, self.subscribers, arrivals);
         workload.seed = self.seed;
