@@ -257,13 +257,14 @@ impl<'a> View<'a> {
     }
 
     /// The next number of clients between the most that were taken and the fewest that were not; `None` where these are
-    /// near enough, and what the system took says no more.
+    /// neighbours. A system may have taken more than the client knew of when it was told of the first refusal: from what it
+    /// took the loads go up, ever faster.
     fn between(&self) -> Option<Step> {
         let (low, high, took) = self.turned_away()?;
         let inside = |load: &f64| low < *load && *load < high;
-        let told = [took, took + 1.0].into_iter().find(inside);
-        let wide = || (high / low > 1.0 + self.question.width).then_some((low + high) / 2.0);
-        let load = self.rounded(told.or_else(wide)?, f64::floor);
+        let middle = (low + high) / 2.0;
+        let further = (low >= took).then(|| middle.min(low + (low - took).max(1.0)));
+        let load = self.rounded(further.unwrap_or(took), f64::floor);
         inside(&load).then(|| self.measure(load))
     }
 

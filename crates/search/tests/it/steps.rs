@@ -322,3 +322,51 @@ fn the_smallest_load_is_tried_twice() {
     assert_eq!(next(&question, &all), Step::End);
     assert_eq!(found(&question, &all).bound, LimitedBy::System);
 }
+
+/// A system that takes so many clients and no more is found to the client, also where the client was told of the first
+/// refusal before it knew of all that were taken.
+#[test]
+fn a_system_that_turns_clients_away_is_found_to_the_client() {
+    for takes in [3.0_f64, 59.0, 200.0, 5_000.0] {
+        for unknown in [0.0, 1.0, 2.0, 30.0, 64.0] {
+            let question = Question {
+                flat_out: false,
+                whole: true,
+                start: 16.0,
+                most: 100_000.0,
+                ..Question::default()
+            };
+            let mut all = Vec::new();
+            loop {
+                let step = next(&question, &all);
+                let (load, seconds) = match step {
+                    Step::Short(load) | Step::Cost(load) => (load, 5.0),
+                    Step::Long(load) => (load, 45.0),
+                    Step::FlatOut => panic!("it is not asked for"),
+                    Step::End => break,
+                };
+                let refused = load > takes;
+                let finding = if refused {
+                    StepOutcome::Beyond
+                } else {
+                    StepOutcome::Within
+                };
+                all.push(StepTaken {
+                    seconds,
+                    took: (refused && takes > unknown).then(|| takes - unknown),
+                    ..seen(step, finding)
+                });
+            }
+            let told = takes > unknown;
+            let found = found(&question, &all);
+            let (low, high) = (found.low.unwrap(), found.high.unwrap());
+            assert!(low <= takes && takes < high, "{takes}, {unknown}: {found:?}");
+            assert_eq!(found.bound, LimitedBy::System, "{takes}, {unknown}");
+            if told {
+                assert_eq!((low, high), (takes, takes + 1.0), "{takes}, {unknown}");
+                assert_eq!(found.confirmed, Some(takes));
+                assert!(all.len() <= 24, "{takes}, {unknown}: {}", all.len());
+            }
+        }
+    }
+}
