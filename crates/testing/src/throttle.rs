@@ -1,9 +1,9 @@
-//! A throttle between MQTT clients and a real server: what is planted in a connection is a known rate, a known delay
-//! and a known loss.
+//! A throttle between MQTT clients and a real server: what is planted in a connection is a known rate, a known delay,
+//! a known loss, and a known fault.
 //!
-//! Rates and losses are of PUBLISH packets of MQTT 3.1.1 and 5 without TLS. All throttled clients share the rate of a
-//! direction, first come, first served; within a connection and direction the order is always kept. A loss must not
-//! hit a topic alias that is used later.
+//! Rates, losses and faults are of PUBLISH packets of MQTT 3.1.1 and 5 without TLS. All throttled clients share the rate
+//! of a direction, first come, first served; within a connection and direction the order is kept, but for what a fault
+//! holds back. A loss or a fault must not hit a topic alias that is used later.
 //!
 //! Nothing passes early, by `CLOCK_MONOTONIC`. Threads that get no processor in time pass late what is due, and catch
 //! up at once; the record of every PUBLISH packet shows it ([`Throttle::record`]).
@@ -22,8 +22,9 @@ use pubgauge_driver::{Nanos, clock::monotonic_now};
 use pubgauge_mqtt_codec::{MAX_PACKET_LEN, Packet, Version, decode, packet_len};
 use rustix::net::sockopt::set_socket_recv_buffer_size;
 
-use lane::{Lane, Waiting};
-pub use lane::{Passage, Rules};
+use lane::{Client, Lane, Waiting};
+pub use lane::{Fault, Message, Passage, Rules};
+pub use pubgauge_mqtt_codec::QoS;
 
 /// The kernel's buffer of what clients sent and the throttle has not read, in bytes. TCP over the loopback, whose
 /// segments have up to 64 KiB, stalls below 16 KiB.
@@ -190,21 +191,20 @@ impl Shared {
             read: Vec::new(),
         });
         // A server says nothing before its client does.
-        if let Some(client_id) = sent.client_id() {
+        if let Some(who) = sent.client() {
             if let Some(this) = self.connections.lock().unwrap().get_mut(&order) {
-                this.client_id.clone_from(&client_id);
+                this.client_id.clone_from(&who.id);
             }
             std::thread::scope(|scope| {
-                let answers = || self.relay(Direction::ToClient, &client_id, answered, client);
-                scope.spawn(answers);
-                self.relay(Direction::ToServer, &client_id, sent, server);
+                scope.spawn(|| self.relay(Direction::ToClient, &who, answered, client));
+                self.relay(Direction::ToServer, &who, sent, server);
             });
         }
         self.connections.lock().unwrap().remove(&order);
     }
 
     /// Relays packets in one direction until either side ends. What one read brings goes on together.
-    fn relay(&self, direction: Direction, client_id: &str, mut from: Packets<'_>, to: &TcpStream) {
+    fn relay(&self, direction: Direction, who: &Client, mut from: Packets<'_>, to: &TcpStream) {
         let lane = self.lane(direction);
         let (queue, waiting) = channel();
         let source = from.stream;
@@ -229,16 +229,26 @@ impl Shared {
                 let now = monotonic_now();
                 read_again = now + GRAIN_NS;
                 let mut read_on = now;
-                if let Some((waiting, then)) = lane.admit(client_id, packet, now) {
-                    admitted.push(waiting);
-                    read_on = then;
+                match lane.admit(who, packet, now) {
+                    Some((held, _)) if held.is_held => {
+                        let queue = queue.clone();
+                        // What comes meanwhile overtakes it.
+                        scope.spawn(move || {
+                            self.sleep_until(held.due_ns) && queue.send(vec![held]).is_ok()
+                        });
+                    }
+                    Some((waiting, then)) => {
+                        admitted.push(waiting);
+                        read_on = then;
+                    }
+                    None => {}
                 }
-                let is_held = read_on > now + GRAIN_NS;
-                if !is_held && from.has_packet() {
+                let reads_later = read_on > now + GRAIN_NS;
+                if !reads_later && from.has_packet() {
                     continue;
                 }
                 if queue.send(std::mem::take(&mut admitted)).is_err()
-                    || is_held && !self.sleep_until(read_on)
+                    || reads_later && !self.sleep_until(read_on)
                 {
                     break;
                 }
@@ -299,11 +309,14 @@ struct Packets<'a> {
 }
 
 impl Packets<'_> {
-    /// Waits for the client identifier of the CONNECT that begins the stream; `None` if it ends before.
-    fn client_id(&mut self) -> Option<String> {
+    /// Waits for the CONNECT that begins the stream, and says whose it is; `None` if the stream ends before.
+    fn client(&mut self) -> Option<Client> {
         self.await_packet()?;
         match decode(&self.read, Version::V5, MAX_PACKET_LEN) {
-            Ok(Some((Packet::Connect(connect), _))) => Some(connect.client_id.to_owned()),
+            Ok(Some((Packet::Connect(connect), _))) => Some(Client {
+                id: connect.client_id.to_owned(),
+                version: connect.version,
+            }),
             other => panic!("a client begins with {other:?}, not with an MQTT CONNECT"),
         }
     }

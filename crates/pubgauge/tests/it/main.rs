@@ -22,6 +22,7 @@ mod kubernetes;
 mod long;
 mod namespaces;
 mod pairs;
+mod planted;
 mod profiles;
 mod real_time;
 mod runs;

@@ -3,8 +3,8 @@
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
-use pubgauge_driver::Nanos;
-use pubgauge_mqtt_codec::is_publish;
+use pubgauge_driver::{Nanos, header::HEADER_LEN};
+use pubgauge_mqtt_codec::{MAX_PACKET_LEN, Packet, Publish, QoS, Version, decode, is_publish};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
@@ -24,6 +24,39 @@ pub struct Rules {
     /// How long a packet waits at the most before the throttle stops reading from its sender, which TCP holds back
     /// then, by the kernel's buffers later; to half a millisecond. Absent, the throttle reads everything at once.
     pub longest_wait: Option<Duration>,
+    /// What a server at fault makes of each message of these clients.
+    pub fault: Option<Fault>,
+}
+
+/// Changes a message on its way, or leaves it as it is.
+pub type Fault = fn(&mut Message);
+
+/// A message on its way.
+#[derive(Debug)]
+pub struct Message {
+    /// How many messages with a body had come to these clients together when it came, itself included.
+    pub number: u64,
+    /// It has no body: a sentinel, by which pubgauge sees what has come.
+    pub is_sentinel: bool,
+    pub topic: String,
+    pub payload: Vec<u8>,
+    /// May be lowered to 0.
+    pub qos: QoS,
+    /// How much later it passes than those that come after it.
+    pub later: Duration,
+}
+
+impl Message {
+    /// Whether it is one of each so many messages with a body, the last of them.
+    pub fn is_each(&self, so_many: u64) -> bool {
+        !self.is_sentinel && self.number.is_multiple_of(so_many)
+    }
+}
+
+/// Who is at the end of a connection.
+pub(super) struct Client {
+    pub id: String,
+    pub version: Version,
 }
 
 /// A PUBLISH packet that came to the throttle. Times are those of `CLOCK_MONOTONIC`.
@@ -41,6 +74,8 @@ pub struct Passage {
 pub(super) struct Waiting {
     pub bytes: Vec<u8>,
     pub due_ns: Nanos,
+    /// Others of the connection may overtake it until then.
+    pub is_held: bool,
     /// Its place in the record.
     number: Option<usize>,
 }
@@ -52,6 +87,38 @@ struct State {
     pacer: Pacer,
     draws: StdRng,
     record: Vec<Passage>,
+    /// Messages with a body that came to a rule with a fault.
+    bodies: u64,
+}
+
+impl State {
+    /// The packet of a message after a fault, and how much later it passes.
+    fn faulty(&mut self, fault: Fault, version: Version, bytes: &[u8]) -> (Vec<u8>, Nanos) {
+        let Ok(Some((Packet::Publish(publish), _))) = decode(bytes, version, MAX_PACKET_LEN) else {
+            panic!("not a PUBLISH packet: {bytes:?}");
+        };
+        let is_sentinel = publish.payload.len() <= HEADER_LEN;
+        self.bodies += u64::from(!is_sentinel);
+        let mut message = Message {
+            number: self.bodies,
+            is_sentinel,
+            topic: publish.topic.to_owned(),
+            payload: publish.payload.to_vec(),
+            qos: publish.qos,
+            later: Duration::ZERO,
+        };
+        fault(&mut message);
+        let publish = Publish {
+            topic: &message.topic,
+            payload: &message.payload,
+            qos: message.qos,
+            ..publish
+        };
+        let mut out = Vec::new();
+        let encoded = Packet::Publish(publish).encode(version, &mut out);
+        encoded.expect("a fault that leaves a PUBLISH packet");
+        (out, nanos(message.later))
+    }
 }
 
 impl Lane {
@@ -61,6 +128,7 @@ impl Lane {
             pacer: Pacer::default(),
             draws: StdRng::seed_from_u64(1),
             record: Vec::new(),
+            bodies: 0,
         }))
     }
 
@@ -83,23 +151,28 @@ impl Lane {
     /// Takes in what a client sends or gets, and says when its sender may be read again; `None` if it is dropped.
     pub(super) fn admit(
         &self,
-        client_id: &str,
-        bytes: Vec<u8>,
+        client: &Client,
+        mut bytes: Vec<u8>,
         entered_ns: Nanos,
     ) -> Option<(Waiting, Nanos)> {
         let state = &mut *self.state();
-        let throttled = client_id.starts_with(state.rules.clients);
+        let throttled = client.id.starts_with(state.rules.clients);
         let rules = if throttled {
             state.rules
         } else {
             Rules::default()
         };
         let (mut due_ns, mut number) = (entered_ns + nanos(rules.delay), None);
+        let mut later = 0;
         if is_publish(&bytes) {
             let qos_0 = bytes[0] & 0b110 == 0;
             let passes = !(qos_0 && state.draws.random_bool(rules.loss));
             if let Some(rate) = rules.per_s.filter(|_| passes) {
                 due_ns = state.pacer.due(due_ns, rate);
+            }
+            if let Some(fault) = rules.fault.filter(|_| passes) {
+                (bytes, later) = state.faulty(fault, client.version, &bytes);
+                due_ns += later;
             }
             number = Some(state.record.len());
             state.record.push(Passage {
@@ -112,6 +185,7 @@ impl Lane {
         let waiting = Waiting {
             bytes,
             due_ns,
+            is_held: later > 0,
             number,
         };
         let longest = rules.longest_wait.map_or(Nanos::MAX, nanos);

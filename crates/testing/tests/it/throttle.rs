@@ -285,3 +285,40 @@ fn a_client_whose_server_is_not_there_is_hung_up_on() {
     let mut client = TcpStream::connect(throttle.address()).unwrap();
     assert_eq!(client.read(&mut [0; 9]).unwrap(), 0);
 }
+
+/// Of five messages the third is held back, the fourth changed; what is no longer than a header counts as none.
+#[test]
+fn a_fault_changes_messages_and_lets_others_overtake() {
+    let rules = Rules {
+        fault: Some(|message| {
+            assert_eq!(message.is_sentinel, message.payload.len() <= 16);
+            match message.number {
+                3 => message.later = Duration::from_millis(300),
+                4 => {
+                    (message.qos, message.topic) = (QoS::AtMostOnce, "b".into());
+                    message.payload.pop();
+                }
+                _ => {}
+            }
+        }),
+        ..Rules::default()
+    };
+    let server = Server::behind(Rules::default(), rules);
+    let [mut client, mut served] = server.connect("c");
+    let sentinel = publish(0, QoS::AtLeastOnce, 16);
+    let message = |number| publish(number, QoS::AtLeastOnce, 17);
+    let sent: Vec<u8> = (1..=5).flat_map(message).collect();
+    served.write_all(&[&sentinel[..], &sent].concat()).unwrap();
+    let changed = Publish {
+        topic: "b",
+        payload: &[&4_u64.to_le_bytes()[..], &[0x5a; 8]].concat(),
+        ..Publish::default()
+    };
+    let changed = mqtt_bytes(Version::V311, Packet::Publish(changed));
+    let [one, two, three, five] = [1, 2, 3, 5].map(message);
+    let expected = [sentinel, one, two, changed, five, three].concat();
+    assert_eq!(read_exactly(&mut client, expected.len()), expected);
+    let record = server.throttle.record(ToClient);
+    never_early(&record);
+    assert!(record[3].due_ns.unwrap() >= record[3].entered_ns + 300 * MS);
+}

@@ -202,6 +202,29 @@ fn what_cannot_be_searched_for() {
     says(&["grid.toml"], "cannot vary over the grid too");
 }
 
+/// A server that takes 20 connections, one of them the subscriber's: it has told so, whatever else the machine does.
+#[test]
+fn a_server_that_turns_clients_away_takes_so_many_publishers() {
+    let search = tried_until(
+        || {
+            let broker = Mosquitto::with("allow_anonymous true\nmax_connections 20");
+            let place = Place::new();
+            let address = broker.address();
+            let mut args = short(&address, "run");
+            args.extend(["--axis", "publishers", "--rate", "5/s-each"]);
+            let done = place.start(&args).ends_within(Duration::from_secs(300));
+            done.ran_to_its_end();
+            search(&place, "run")
+        },
+        |search| search["bound"] == "system",
+    );
+    assert_eq!(
+        (&search["low"], &search["high"]),
+        (&19.0.into(), &20.0.into()),
+        "{search}"
+    );
+}
+
 #[test]
 fn a_broker_that_is_gone_gives_no_limit() {
     let place = Place::new();
