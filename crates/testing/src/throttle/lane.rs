@@ -112,6 +112,10 @@ impl State {
             topic: &message.topic,
             payload: &message.payload,
             qos: message.qos,
+            packet_id: match message.qos {
+                QoS::AtMostOnce => 0,
+                _ => publish.packet_id,
+            },
             ..publish
         };
         let mut out = Vec::new();
