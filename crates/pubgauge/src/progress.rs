@@ -13,6 +13,7 @@ use pubgauge_driver::Nanos;
 use pubgauge_engine::conductor::Phase;
 use pubgauge_engine::live::Live;
 use pubgauge_quantities::shown::{self, so_many};
+use pubgauge_report::{nobody_subscribes, passed_on};
 use pubgauge_results::model::{Status, Trial};
 use pubgauge_results::search::{Purpose, Search, StepOutcome};
 use pubgauge_runner::Watch;
@@ -359,11 +360,12 @@ impl Watch for Progress {
 
 /// The result of a trial, in one line.
 fn found(trial: &Trial) -> String {
-    let mut words = vec![format!(
-        "{}, {} delivered",
-        trial.verdict.status.word(),
-        shown::rate(trial.delivered_msgs_per_s)
-    )];
+    let rate = shown::rate(passed_on(trial));
+    let carried = match nobody_subscribes(trial) {
+        true => format!("takes {rate}"),
+        false => format!("{rate} delivered"),
+    };
+    let mut words = vec![trial.verdict.status.word().to_owned(), carried];
     // Latency of a trial that is not valid is not quoted.
     if trial.verdict.status == Status::Valid && !trial.workload.flat_out {
         for (name, quantile) in [("p50", 0.5), ("p99", 0.99)] {

@@ -37,12 +37,12 @@ pub struct Cell<'a> {
 }
 
 /// Whether the system took messages that nobody subscribes to, and so had none to deliver.
-pub(crate) fn nobody_subscribes(trial: &Trial) -> bool {
+pub fn nobody_subscribes(trial: &Trial) -> bool {
     trial.expected == 0 && trial.published > 0
 }
 
 /// Messages that a system passed on in a second, deliveries; where nobody subscribes, those that it took.
-pub(crate) fn passed_on(trial: &Trial) -> f64 {
+pub fn passed_on(trial: &Trial) -> f64 {
     if nobody_subscribes(trial) {
         trial.published_msgs_per_s
     } else {

@@ -48,6 +48,7 @@ use std::collections::BTreeMap;
 use pubgauge_results::histogram::Interval;
 
 pub use answers::answers;
+pub use cell::{nobody_subscribes, passed_on};
 pub use page::{index, page};
 pub use table::table;
 pub use terminal::wrap;
