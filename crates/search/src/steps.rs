@@ -2,7 +2,7 @@
 
 use std::cell::OnceCell;
 
-use crate::faces::{Faces, Outcomes};
+use crate::faces::{Faces, Outcome, Outcomes};
 use crate::question::{LimitEstimate, LimitedBy, Question, Step, StepOutcome, StepTaken};
 use crate::threshold::{Posterior, Prior, Spreads};
 use crate::wander::Wander;
@@ -238,7 +238,12 @@ impl<'a> View<'a> {
 
     fn outcomes(&self) -> Outcomes {
         let told = self.deciding().filter(|e| !e.client);
-        Outcomes::new(outcomes(told))
+        Outcomes::new(told.map(|e| Outcome {
+            load: e.load,
+            within: e.within,
+            achieved: e.achieved,
+            long: e.long,
+        }))
     }
 
     /// The two faces of a system, where long trials do not decide alone and it turned nobody away.

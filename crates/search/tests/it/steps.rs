@@ -360,7 +360,10 @@ fn a_system_that_turns_clients_away_is_found_to_the_client() {
             let told = takes > unknown;
             let found = found(&question, &all);
             let (low, high) = (found.low.unwrap(), found.high.unwrap());
-            assert!(low <= takes && takes < high, "{takes}, {unknown}: {found:?}");
+            assert!(
+                low <= takes && takes < high,
+                "{takes}, {unknown}: {found:?}"
+            );
             assert_eq!(found.bound, LimitedBy::System, "{takes}, {unknown}");
             if told {
                 assert_eq!((low, high), (takes, takes + 1.0), "{takes}, {unknown}");
