@@ -38,8 +38,9 @@ impl Arrived<'_> {
             .collect()
     }
 
-    /// The time that messages take at least, s: that of the tenth of them that waited least. 0 where most were due
-    /// before the first moment, or it is a good part of all that is known.
+    /// The time that messages take at least, s: that of the tenth of them that waited least, in the third of the course
+    /// in which it is shortest, so that a queue that grows meanwhile is no part of it. 0 where most were due before the
+    /// first moment, or it is a good part of all that is known.
     pub fn delay(&self) -> f64 {
         let length = match self.points {
             [first, .., last] => last.0 - first.0,
@@ -48,30 +49,48 @@ impl Arrived<'_> {
         if self.due.len() != self.points.len() {
             return 0.0;
         }
-        // The age of what comes next, and the messages that fell due in that step.
-        let mut ages: Vec<(f64, f64)> = Vec::new();
-        let mut unknown = 0.0;
-        for n in 1..self.points.len() {
-            let weight = self.due[n] - self.due[n - 1];
-            let (t, backlog) = self.points[n];
-            let come = self.due[n] - backlog;
-            if come < self.due[0] {
-                unknown += weight;
-            } else if weight > 0.0 {
-                ages.push(((t - self.due_until(come)).max(0.0), weight));
-            }
-        }
-        ages.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let known: f64 = ages.iter().map(|age| age.1).sum();
-        let mut below = 0.0;
-        let least = ages.iter().find(|age| {
-            below += age.1;
-            below >= thresholds::LEAST_DELAYED * known
+        let (mut ages, unknown) = self.ages();
+        let known: f64 = ages.iter().map(|age| age.deliveries).sum();
+        let third = ages.len().div_ceil(3).max(1);
+        let thirds = ages.chunks_mut(third).filter_map(|third| {
+            third.sort_by(|a, b| a.age.total_cmp(&b.age));
+            let all: f64 = third.iter().map(|age| age.deliveries).sum();
+            let mut below = 0.0;
+            let least = third.iter().find(|age| {
+                below += age.deliveries;
+                below >= thresholds::LEAST_DELAYED * all
+            });
+            // A few messages are an exception.
+            least.filter(|_| all >= thresholds::LEAST_DELAYED * known)
         });
-        let least = least.map_or(0.0, |least| least.0);
+        let least = thirds.map(|least| least.age).fold(f64::INFINITY, f64::min);
         // Such a delay says more of what was due before than of the measurement.
         let is_known = known > unknown && least <= thresholds::DELAY_SHARE * length;
         if is_known { least } else { 0.0 }
+    }
+
+    /// How old was what came last in each step of the course in which something came, as if messages came in the order
+    /// in which they fell due; and how many came of which that is not known, since they were due before the first moment.
+    fn ages(&self) -> (Vec<Came>, f64) {
+        let come = |n: usize| self.due[n] - self.points[n].1;
+        let mut ages = Vec::new();
+        let mut unknown = 0.0;
+        // What was counted as passed over or refused may make it less again.
+        let mut before = come(0);
+        for n in 1..self.points.len() {
+            let deliveries = come(n) - before;
+            if deliveries <= 0.0 {
+                continue;
+            }
+            before = come(n);
+            if come(n) <= self.due[0] {
+                unknown += deliveries;
+            } else {
+                let age = (self.points[n].0 - self.due_since(come(n))).max(0.0);
+                ages.push(Came { age, deliveries });
+            }
+        }
+        (ages, unknown)
     }
 
     /// Deliveries due until a time within the course.
@@ -88,9 +107,9 @@ impl Arrived<'_> {
         self.due[before] + share.clamp(0.0, 1.0) * (self.due[after] - self.due[before])
     }
 
-    /// The last time at which no more than so many deliveries were due.
-    fn due_until(&self, count: f64) -> f64 {
-        let after = self.due.partition_point(|due| *due <= count);
+    /// The first time at which so many deliveries were due.
+    fn due_since(&self, count: f64) -> f64 {
+        let after = self.due.partition_point(|due| *due < count);
         let before = after.saturating_sub(1);
         let after = after.min(self.due.len() - 1);
         let (from, to) = (self.due[before], self.due[after]);
@@ -102,4 +121,10 @@ impl Arrived<'_> {
         let (t, u) = (self.points[before].0, self.points[after].0);
         t + share.clamp(0.0, 1.0) * (u - t)
     }
+}
+
+/// Deliveries of a step of the course, and how old the last of them was, s.
+struct Came {
+    age: f64,
+    deliveries: f64,
 }

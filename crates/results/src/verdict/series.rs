@@ -463,13 +463,28 @@ pub(super) fn latency_unsteady(trial: &Trial) -> Option<Reason> {
     })
 }
 
+/// The end of the last record in which a good part of what came was of the warm-up, s: a queue that stood when the
+/// measurement began. Its latencies are not known, and those of the cycle that it is in would lack the largest.
+fn without_warm_up(trial: &Trial, records: &[(f64, SeriesRecord)]) -> f64 {
+    let mut left = trial.at_start.backlog as f64;
+    let mut start = 0.0;
+    for (_, record) in records {
+        if left <= thresholds::OF_WARM_UP * record.delivered as f64 {
+            break;
+        }
+        left -= record.delivered as f64;
+        start = record.t_s;
+    }
+    start
+}
+
 /// Median latency of the first and of the last quarter in whole cycles of the arrivals (one at least), of arrivals that
 /// repeat: the mean of the records' medians weighted by the deliveries that fall into those cycles. `None` for other
 /// arrivals, and where the measurement has no two cycles.
 fn cycles(trial: &Trial, records: &[(f64, SeriesRecord)]) -> Option<(f64, f64)> {
     let cycles: Option<Vec<f64>> = trial.flows.iter().map(|flow| flow.cycle_s).collect();
     let cycle = cycles?.into_iter().fold(0.0, f64::max);
-    let (start, end) = (0.0, records.last()?.1.t_s);
+    let (start, end) = (without_warm_up(trial, records), records.last()?.1.t_s);
     let quarter = cycle * ((end - start) / 4.0 / cycle).round().max(1.0);
     let later = cycle * ((end - start - quarter) / cycle + 1e-9).floor();
     if cycle <= 0.0 || later < quarter {

@@ -125,6 +125,8 @@ pub const QUEUE_FACTOR: f64 = 2.0;
 pub const QUEUE_SHARE: f64 = 0.10;
 /// The same, up to which a delay that has not grown by [`QUEUE_FACTOR`] is none: no load is known as exactly.
 pub const DRIFT_SHARE: f64 = 0.001;
+/// Share of the deliveries of a record that may be of the warm-up where its latency stands for a part of a cycle.
+pub const OF_WARM_UP: f64 = 0.10;
 /// Change of the rate due from the first to the last quarter, as a share, up to which latencies are of the same load.
 pub const SAME_LOAD: f64 = 0.20;
 /// Share of the deliveries that may come after the measurement's end as single stragglers.
