@@ -267,8 +267,8 @@ fn turned_away(axis: Axis, trial: &Trial) -> bool {
 
 /// Whether nothing is held against a trial but that other programs had processors that the system waited for.
 fn only_others(trial: &Trial) -> bool {
-    let mut reasons = trial.verdict.reasons.iter();
-    reasons.all(|reason| reason.rule == Rule::OthersBusy)
+    let reasons = &trial.verdict.reasons;
+    !reasons.is_empty() && reasons.iter().all(|reason| reason.rule == Rule::OthersBusy)
 }
 
 /// How many of the clients that are searched for were taken, where others of them were turned away.

@@ -46,7 +46,8 @@ impl Seen {
     pub fn of((from, to): (f64, f64), seconds: f64, before: f64) -> Seen {
         let share = (to - from) / seconds;
         let path = (from - share * before).max(0.0);
-        let doubled = thresholds::QUEUE_FACTOR * path;
+        // Whether it grew before it was measured is not known: a good part of the growth has to be seen.
+        let doubled = (thresholds::QUEUE_FACTOR * path).max(thresholds::QUEUE_SEEN * from);
         if to >= doubled || share >= thresholds::QUEUE_SHARE {
             Seen::Queue
         } else if share < thresholds::DRIFT_SHARE {

@@ -121,6 +121,8 @@ pub const DELAY_SHARE: f64 = 0.20;
 /// Factor by which a queue must have lengthened the delay, from what it was when the load began, to be told from a path
 /// that only became slower.
 pub const QUEUE_FACTOR: f64 = 2.0;
+/// The same from the first to the last moment of the measurement: what is told of the time before is assumed.
+pub const QUEUE_SEEN: f64 = 1.5;
 /// Growth of the delay as a share of the time that passed, from which it is a queue whatever it was before.
 pub const QUEUE_SHARE: f64 = 0.10;
 /// The same, up to which a delay that has not grown by [`QUEUE_FACTOR`] is none: no load is known as exactly.
@@ -134,4 +136,4 @@ pub const STRAGGLERS_SHARE: f64 = 0.005;
 /// Change of a flat-out rate within a measurement that makes it two rates, as a share of the larger.
 pub const RATE_CHANGE: f64 = 0.08;
 /// Probability of such a change, where there is none, below which it is told.
-pub const RATE_CHANGE_CHANCE: f64 = 0.005;
+pub const RATE_CHANGE_CHANCE: f64 = 0.002;
