@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::io::Read;
-use std::sync::OnceLock;
 
 use pubgauge_driver::clock::monotonic_now;
 use pubgauge_driver::{Clock, Nanos};
@@ -20,12 +19,14 @@ pub struct MachineTime {
     pub stolen: Nanos,
     /// All, that in which processors were idle included.
     pub all: Nanos,
+    /// The same in whole clock ticks, as the kernel counts what was stolen.
+    pub counted: Nanos,
 }
 
 impl MachineTime {
     /// Share of all processors' time that a hypervisor gave to other virtual machines, 0 to 1.
     pub fn stolen_share(&self) -> f64 {
-        self.stolen as f64 / self.all.max(1) as f64
+        self.stolen as f64 / self.counted.max(1) as f64
     }
 }
 
@@ -39,6 +40,7 @@ pub struct MachineReading {
     idle: Nanos,
     interrupts: Nanos,
     stolen: Nanos,
+    counted: Nanos,
 }
 
 impl MachineReading {
@@ -62,12 +64,14 @@ impl MachineReading {
             return None;
         };
         // A sandbox that counts nothing writes zeros.
-        (ticks.iter().sum::<u64>() > 0).then(|| MachineReading {
+        let counted = ticks.iter().sum::<u64>() * tick();
+        (counted > 0).then(|| MachineReading {
             at,
             processors,
             idle: (idle + iowait) * tick(),
             interrupts: (irq + softirq) * tick(),
             stolen: steal * tick(),
+            counted,
         })
     }
 
@@ -82,22 +86,16 @@ impl MachineReading {
             used: all.saturating_sub(unused),
             stolen,
             all,
+            counted: self.counted.saturating_sub(earlier.counted),
         }
     }
 }
 
-/// The processors that `/proc/stat` adds up.
+/// The processors that are in use by the kernel, whose times it adds up.
 fn processors() -> Option<u64> {
-    static PROCESSORS: OnceLock<Option<u64>> = OnceLock::new();
-    *PROCESSORS.get_or_init(|| {
-        let text = fs::read_to_string("/proc/stat").ok()?;
-        let of_one = |line: &&str| {
-            let number = line.strip_prefix("cpu");
-            number.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
-        };
-        let count = text.lines().filter(of_one).count() as u64;
-        (count > 0).then_some(count)
-    })
+    // SAFETY: the call has no pointers.
+    let count = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
+    u64::try_from(count).ok().filter(|count| *count > 0)
 }
 
 /// Length of a clock tick, ns.
@@ -251,7 +249,7 @@ mod tests {
         );
         let time = at(&text, 8 * S).since(&from);
         assert_eq!((time.all, time.used), (2 * S, 6 * S / 5));
-        assert_eq!(time.stolen_share(), 0.05);
+        assert_eq!(time.stolen_share(), 0.1);
         let zeros = "cpu  0 0 0 0 0 0 0 0 0 0\n";
         for text in [
             "",
