@@ -13,6 +13,7 @@ mod lane;
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
@@ -64,6 +65,7 @@ impl Throttle {
             server,
             lanes: [to_server, to_client].map(Lane::new),
             connections: Mutex::default(),
+            most: AtomicUsize::new(usize::MAX),
             ended: Mutex::new(false),
             wake: Condvar::new(),
         });
@@ -89,6 +91,11 @@ impl Throttle {
     /// Changes the rules for what is read from then on.
     pub fn change(&self, direction: Direction, edit: impl FnOnce(&mut Rules)) {
         self.shared.lane(direction).change(edit);
+    }
+
+    /// From then on it closes every connection beyond so many, as it comes.
+    pub fn takes_at_most(&self, connections: usize) {
+        self.shared.most.store(connections, Ordering::Relaxed);
     }
 
     /// Every PUBLISH packet that has come so far, in the order of coming.
@@ -124,6 +131,8 @@ struct Shared {
     lanes: [Lane; 2],
     /// Open connections, in the order of connecting.
     connections: Mutex<BTreeMap<usize, Connection>>,
+    /// So many at most.
+    most: AtomicUsize,
     ended: Mutex<bool>,
     /// Notified when `ended` becomes true.
     wake: Condvar,
@@ -148,8 +157,10 @@ impl Shared {
                 if *self.ended.lock().unwrap() {
                     break;
                 }
-                // A client whose server is not there finds its connection closed.
-                if let Ok(client) = client
+                // A client whose server is not there finds its connection closed, as one too many does.
+                let open = self.connections.lock().unwrap().len();
+                if open < self.most.load(Ordering::Relaxed)
+                    && let Ok(client) = client
                     && let Ok(server) = TcpStream::connect(self.server)
                 {
                     let sockets = [client, server];
