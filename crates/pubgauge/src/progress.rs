@@ -361,9 +361,10 @@ impl Watch for Progress {
 /// The result of a trial, in one line.
 fn found(trial: &Trial) -> String {
     let rate = shown::rate(passed_on(trial));
-    let carried = match nobody_subscribes(trial) {
-        true => format!("takes {rate}"),
-        false => format!("{rate} delivered"),
+    let carried = if nobody_subscribes(trial) {
+        format!("takes {rate}")
+    } else {
+        format!("{rate} delivered")
     };
     let mut words = vec![trial.verdict.status.word().to_owned(), carried];
     // Latency of a trial that is not valid is not quoted.
