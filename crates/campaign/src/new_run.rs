@@ -31,7 +31,7 @@ pub fn new_run(prepared: &Prepared, invocation: String, calibration: Option<Valu
             started: now().to_string(),
             planned_trials: plan.trials.len() as u32,
             criteria: Vec::new(),
-            criterion_specs: specs(plan),
+            criterion_specs: specs(prepared),
             unsupported: unsupported.collect(),
             capabilities: capabilities::of_plan(prepared),
             recordings: plan.recordings.clone(),

@@ -13,13 +13,14 @@ use pubgauge_results::model::Trial;
 use pubgauge_results::search::{LimitShare, Search, SearchStep};
 use pubgauge_search::Axis;
 use pubgauge_study::{Plan, PlannedTrial};
+use pubgauge_testbed::SystemKind;
 use pubgauge_workload::Workload;
 
 use crate::ClientOptions;
 use crate::Error;
 use crate::pairs::Pairs;
 use crate::undecided::Round;
-use crate::{Prepared, capacity};
+use crate::{Chosen, Prepared, capacity};
 
 /// A trial to run.
 pub struct Proposal {
@@ -70,7 +71,7 @@ impl<'a> Proposer<'a> {
         processes: Option<u32>,
     ) -> Result<Proposer<'a>, Error> {
         let mut proposer = Proposer {
-            criteria: specs(&prepared.plan),
+            criteria: specs(prepared),
             prepared,
             client: client.clone(),
             fits: BTreeMap::new(),
@@ -174,13 +175,15 @@ impl<'a> Proposer<'a> {
     }
 }
 
-/// Criteria of a plan, with the default one for searches that need it.
-pub fn specs(plan: &Plan) -> Vec<CriterionSpec> {
+/// Criteria of a plan, with the default ones for searches that need them.
+pub fn specs(prepared: &Prepared) -> Vec<CriterionSpec> {
+    let plan = &prepared.plan;
     let mut specs = plan.criteria.clone();
     let of_time = |spec: &CriterionSpec| {
         spec.figure.contains("latency") || spec.figure.contains("round_trip")
     };
-    // One for all searches that gather messages, and one for the others.
+    let any_path = (plan.searches()).any(|search| path_ns(search, &prepared.systems) > 0);
+    // One for all searches over a path that gather messages, and one for the others over it.
     let mut defaults: Vec<CriterionSpec> = Vec::new();
     for search in plan.searches() {
         let name = &search.workload.name;
@@ -192,7 +195,8 @@ pub fn specs(plan: &Plan) -> Vec<CriterionSpec> {
         if has || search.seeks() == Some(Axis::Burst) {
             continue;
         }
-        let mut default = default_criterion(search.pacing_within);
+        let path_ns = any_path.then(|| path_ns(search, &prepared.systems));
+        let mut default = default_criterion(search.pacing_within, path_ns);
         // What other systems or settings of the workload are asked for is not asked of this one.
         if own.next().is_some() {
             default.filter.systems = vec![search.system.clone()];
@@ -200,6 +204,7 @@ pub fn specs(plan: &Plan) -> Vec<CriterionSpec> {
         }
         let alike = |d: &CriterionSpec| {
             d.figure == default.figure
+                && d.value == default.value
                 && d.filter.systems == default.filter.systems
                 && d.filter.settings == default.filter.settings
         };
@@ -256,9 +261,16 @@ fn bears(spec: &CriterionSpec, trial: &PlannedTrial) -> bool {
         && (spec.filter.flow.as_ref()).is_none_or(|flow| flows.iter().any(|own| own.name == *flow))
 }
 
-/// The criterion of searches whose study has none of latency, with messages gathered for this span.
-pub fn default_criterion(pacing_within_ns: u64) -> CriterionSpec {
-    let spec = by_default(pacing_within_ns);
+/// The constant delay of the path that messages of a trial take, ns.
+fn path_ns(trial: &PlannedTrial, systems: &BTreeMap<String, Chosen>) -> u64 {
+    let brokerless = (systems.get(&trial.system))
+        .is_some_and(|chosen| chosen.file.kind == SystemKind::Library);
+    (trial.network.as_ref()).map_or(0, |network| network.path_ns(!brokerless))
+}
+
+/// The criterion of searches whose study has none of latency, with messages gathered for this span, over this path.
+pub fn default_criterion(pacing_within_ns: u64, path_ns: Option<u64>) -> CriterionSpec {
+    let spec = by_default(pacing_within_ns, path_ns);
     CriterionSpec {
         text: format!(
             "{} (every search without a criterion on latency)",

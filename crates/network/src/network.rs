@@ -218,6 +218,21 @@ impl Network {
             .flat_map(|role| (1..=self.of(role).hosts).map(move |number| Host { role, number }))
     }
 
+    /// The constant delay of a message from a publisher's host to a subscriber's, which crosses a broker's link twice
+    /// where there is a broker. Jitter and queues are not in it.
+    pub fn path_ns(&self, through_broker: bool) -> Nanos {
+        let delay = |role| match self.of(role) {
+            Hosts { hosts: 0, .. } => 0,
+            there => there.link.delay_ns,
+        };
+        let broker = if through_broker {
+            2 * delay(HostRole::Broker)
+        } else {
+            0
+        };
+        delay(HostRole::Publisher) + broker + delay(HostRole::Subscriber)
+    }
+
     /// The link of a host.
     pub fn link(&self, host: Host) -> &Link {
         &self.of(host.role).link
@@ -232,5 +247,35 @@ impl Link {
             || self.duplicated > 0.0
             || self.reordering.is_some()
             || matches!(self.loss, Some(Loss::Gilbert { .. }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_crosses_the_link_of_a_broker_twice() {
+        let hosts = |hosts, delay_ms: u64| Hosts {
+            hosts,
+            link: Link {
+                delay_ns: delay_ms * 1_000_000,
+                jitter_ns: 1_000,
+                ..Link::default()
+            },
+        };
+        let network = Network {
+            broker: hosts(1, 20),
+            publisher: hosts(2, 50),
+            subscriber: hosts(3, 10),
+        };
+        assert_eq!(network.path_ns(true), 100_000_000);
+        assert_eq!(network.path_ns(false), 60_000_000);
+        let nobody_subscribes = Network {
+            subscriber: hosts(0, 10),
+            ..network
+        };
+        assert_eq!(nobody_subscribes.path_ns(false), 50_000_000);
+        assert_eq!(Network::default().path_ns(true), 0);
     }
 }

@@ -154,8 +154,15 @@ pub(crate) fn demands(specs: &[CriterionSpec], workload: &WorkloadCells<'_>) -> 
     let trials = || workload.cells.iter().map(|cell| cell.trials[0]);
     let bears = |spec: &&CriterionSpec| trials().any(|trial| spec.filter.lets_through(trial));
     let own = specs.iter().filter(bears).cloned();
-    let default = trials().find(|trial| defaulted(trial, specs));
-    own.chain(default.map(default_spec)).collect()
+    let mut all: Vec<CriterionSpec> = own.collect();
+    // Paths of different lengths have different ones.
+    for trial in trials().filter(|trial| defaulted(trial, specs)) {
+        let default = default_spec(trial);
+        if !all.contains(&default) {
+            all.push(default);
+        }
+    }
+    all
 }
 
 /// Whether only the default applies to a trial.
@@ -165,13 +172,18 @@ fn defaulted(trial: &Trial, specs: &[CriterionSpec]) -> bool {
 
 /// What is asked of a trial by default; nothing may be lost and no queue may grow either.
 fn default_spec(trial: &Trial) -> CriterionSpec {
-    by_default(trial.circumstances.pacing_within_ns)
+    let path_ns = trial.network.as_ref().and_then(|on| on.path_ns);
+    by_default(trial.circumstances.pacing_within_ns, path_ns)
 }
 
 /// A criterion in a few words: `readings: p99 <= 100 ms`.
 pub(crate) fn demand(spec: &CriterionSpec) -> String {
-    let value = spec.show(spec.value);
-    let words = format!("{} {} {value}", figure_words(spec), spec.comparison);
+    let words = format!(
+        "{} {} {}",
+        figure_words(spec),
+        spec.comparison,
+        spec.limit()
+    );
     match &spec.filter.systems[..] {
         [] => words,
         systems => format!("{words} ({})", systems.join(", ")),

@@ -21,6 +21,11 @@ pub struct NetworkInfo {
 pub struct NetworkTraffic {
     /// Which of the run's networks it ran on, from 0.
     pub network: u32,
+    /// Constant delay of a message's way from a publisher's host to a subscriber's, ns, as the network was asked for:
+    /// of both their links and, where a broker is between, of its link twice. Jitter and queues are not in it. It is on
+    /// top of what is asked by default. Absent: none of these links has a delay.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path_ns: Option<u64>,
     /// Each host, brokers first. A datagram to a group is sent once, and received by each.
     pub hosts: Vec<HostTraffic>,
     /// Why the counts do not describe the measurement; absent: they do.

@@ -57,6 +57,7 @@ impl TrialNetwork {
 /// Counters at the links of all hosts.
 pub(crate) struct LinkCounters {
     number: u32,
+    path_ns: Option<u64>,
     /// The link of each host, without its counts, and its counter.
     links: Vec<(HostTraffic, InterfaceCounter)>,
     before: Vec<Directions>,
@@ -66,7 +67,8 @@ pub(crate) struct LinkCounters {
 }
 
 impl LinkCounters {
-    pub(crate) fn open(network: &TrialNetwork) -> LinkCounters {
+    /// `brokerless`: no message crosses the link of a broker.
+    pub(crate) fn open(network: &TrialNetwork, brokerless: bool) -> LinkCounters {
         let plan = network.lab.network();
         let opened = network.lab.hosts().iter().map(|own| {
             let traffic = HostTraffic {
@@ -82,6 +84,7 @@ impl LinkCounters {
         };
         LinkCounters {
             number: network.number,
+            path_ns: Some(plan.path_ns(!brokerless)).filter(|ns| *ns > 0),
             links,
             before: Vec::new(),
             crossed: Vec::new(),
@@ -119,6 +122,7 @@ impl LinkCounters {
         let hosts = self.links.into_iter().zip(self.crossed);
         NetworkTraffic {
             network: self.number,
+            path_ns: self.path_ns,
             hosts: hosts
                 .map(|((traffic, _), ways)| HostTraffic {
                     sent_bytes: ways.sent.bytes,

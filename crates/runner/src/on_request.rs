@@ -152,7 +152,7 @@ impl CountersOnRequest {
             calls: asked.system_calls.then(|| [not(), not()]),
             opened: false,
             interface: asked.interface.as_deref().map(Interface::open),
-            links: network.map(LinkCounters::open),
+            links: network.map(|network| LinkCounters::open(network, in_client)),
             hosts,
             in_client,
             read: None,

@@ -60,6 +60,7 @@ pub(crate) fn criterion(file: &CriterionFile) -> Result<CriterionSpec, Fault> {
             workloads: one(&file.workload),
             settings: one(&file.settings),
             flow: file.flow.clone(),
+            path_ns: None,
         },
     })
 }

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 
 use pubgauge_results::model::{AxisValue, Distribution, Status, System, Trial, Verdict};
 use pubgauge_results::search::LimitedBy;
+use pubgauge_simulator::SimulatedDriver;
 use pubgauge_study::{PlanOptions, Study};
+use pubgauge_testbed::SystemFile;
 use pubgauge_workload::Arrivals;
 
 use super::*;
@@ -341,7 +343,7 @@ fn repeats_take_their_turns_at_several_searches() {
 fn by_default_searches_that_gather_messages_count_latency_from_the_send() {
     let gathered = "name = \"gathered\"\nclient = { pacing-within = \"100ms\" }";
     let told = |text: &str| -> Vec<(String, Vec<String>)> {
-        let specs = specs(&prepared(text).plan).into_iter();
+        let specs = specs(&prepared(text)).into_iter();
         specs
             .map(|spec| (spec.figure, spec.filter.workloads))
             .collect()
@@ -362,13 +364,49 @@ fn by_default_searches_that_gather_messages_count_latency_from_the_send() {
     );
 }
 
+/// Over each network the default is on top of its path, and a system without a broker crosses no broker's link.
+#[test]
+fn by_default_searches_over_different_paths_have_different_limits() {
+    let alone = &STUDY[..STUDY.find("[[workload]]\nname = \"near\"").unwrap()];
+    let far = "[[workload]]\nname = \"far\"\nflow = [{ payload = \"64B\", rate = \"find\" }]\n\
+               grid = { \"testbed.network.broker.delay\" = [\"0ms\", \"20ms\"] }\n\
+               [workload.testbed.network]\nbroker = { hosts = 1 }\n\
+               publisher = { hosts = 1, delay = \"50ms\" }\nsubscriber = { hosts = 1, delay = \"10ms\" }\n";
+    let mut prepared = prepared(&format!("{alone}{far}"));
+    let told = |prepared: &Prepared| -> Vec<(String, Vec<String>)> {
+        let specs = specs(prepared).into_iter();
+        specs
+            .map(|spec| (spec.limit(), spec.filter.workloads))
+            .collect()
+    };
+    let [near, far] = ["limit", "far"].map(|name| vec![name.to_owned()]);
+    let each = [
+        ("100 ms".to_owned(), near),
+        ("160 ms (100 ms + 60 ms of the path)".to_owned(), far.clone()),
+        ("200 ms (100 ms + 100 ms of the path)".to_owned(), far),
+    ];
+    assert_eq!(told(&prepared), each);
+    let library = || Chosen {
+        file: SystemFile {
+            kind: SystemKind::Library,
+            ..SystemFile::default()
+        },
+        variant: None,
+        driver: Arc::new(SimulatedDriver),
+        tls: None,
+    };
+    let systems = ["a", "b"].map(|name| (name.to_owned(), library()));
+    prepared.systems = BTreeMap::from(systems);
+    assert_eq!(told(&prepared), each[..2]);
+}
+
 /// Criteria say what is within a limit, and are judged for trials beside it alone.
 #[test]
 fn searches_have_criteria_of_their_own() {
     let criteria = "[[criterion]]\nfigure = \"lost\"\nequals = 0\nworkload = \"limit\"\n\
                     [[criterion]]\nfigure = \"lost\"\nequals = 0\n";
     let with = prepared(&format!("{STUDY}{criteria}"));
-    let specs = specs(&with.plan);
+    let specs = specs(&with);
     assert_eq!(specs.len(), 3, "{specs:?}");
     assert_eq!(
         specs[2].filter.workloads,
@@ -382,7 +420,7 @@ fn searches_have_criteria_of_their_own() {
         .next()
         .expect("a part");
     let alone = prepared(&format!("{alone}{criteria}"));
-    let specs = super::specs(&alone.plan);
+    let specs = super::specs(&alone);
     assert!(specs[2].filter.workloads.is_empty());
     assert_eq!(evaluated(&alone.plan, &specs).count(), 0);
 }
@@ -392,15 +430,14 @@ fn searches_have_criteria_of_their_own() {
 fn a_latency_of_one_system_is_not_that_of_the_others() {
     let alone = &STUDY[..STUDY.find("[[workload]]\nname = \"near\"").unwrap()];
     let asked = "[[criterion]]\nfigure = \"latency.p99\"\nat-most = \"20ms\"\nsystem = \"a\"\n";
-    let plan = prepared(&format!("{alone}{asked}")).plan;
-    let specs = specs(&plan);
+    let mut prepared = prepared(&format!("{alone}{asked}"));
+    let specs = specs(&prepared);
     let systems: Vec<_> = specs.iter().map(|spec| &spec.filter.systems[..]).collect();
     assert_eq!(systems, [["a".to_owned()], ["b".to_owned()]]);
     // A criterion that bears on no trial at all is told, as in a study without a search.
-    let mut plan = plan;
-    plan.trials.retain(|trial| trial.system == "b");
-    let specs = super::specs(&plan);
-    let judged: Vec<_> = evaluated(&plan, &specs).collect();
+    prepared.plan.trials.retain(|trial| trial.system == "b");
+    let specs = super::specs(&prepared);
+    let judged: Vec<_> = evaluated(&prepared.plan, &specs).collect();
     assert_eq!(judged, [&specs[0]]);
 }
 

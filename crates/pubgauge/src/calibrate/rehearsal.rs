@@ -154,7 +154,7 @@ fn one(number: u32, of: u32, args: &CalibrateArgs) -> Result<Rehearsed, Ending> 
             ..Behaviour::default()
         }
     };
-    let criteria = [default_criterion(0)];
+    let criteria = [default_criterion(0, None)];
     let found = search(&Question::default(), &criteria, CONFIRM_S, behaves);
     let found = found.map_err(Ending::not_valid)?;
     let deciding = found.trials.iter().filter(|t| t.purpose != Purpose::Cost);

@@ -119,6 +119,42 @@ fn by_default_gathered_messages_are_judged_from_their_send() {
 }
 
 #[test]
+fn the_default_is_on_top_of_each_trials_own_path() {
+    let over = |system: &str, path_ms: Option<u64>, p99_ms: u64| {
+        let mut t = trial(system, Status::Valid, 1000.0, p99_ms * 1_000_000);
+        t.network = Some(network::NetworkTraffic {
+            path_ns: path_ms.map(|ms| ms * 1_000_000),
+            ..Default::default()
+        });
+        t
+    };
+    let far = over("far", Some(100), 101);
+    let both = vec![far.clone(), over("further", Some(120), 221), over("near", None, 101)];
+    let answers = |trials| answers::answers(&results(trials, vec![])).remove(0);
+
+    let answer = answers(vec![far]);
+    assert_eq!(
+        answer.asked.last().unwrap(),
+        "p99 <= 200 ms (100 ms + 100 ms of the path)"
+    );
+    assert_eq!(
+        answer.rows[0].decided_by,
+        "p99 101 ms, 1.98 times below the 200 ms allowed"
+    );
+    let answer = answers(both);
+    assert_eq!(
+        answer.asked[2..],
+        [
+            "p99 <= 200 ms (100 ms + 100 ms of the path)",
+            "p99 <= 220 ms (100 ms + 120 ms of the path)",
+            "p99 <= 100 ms",
+        ]
+    );
+    let carries: Vec<_> = answer.rows.iter().map(|row| row.carries).collect();
+    assert_eq!(carries, [Carries::Yes, Carries::No, Carries::No].map(Some));
+}
+
+#[test]
 fn what_was_not_measured_cannot_be_told() {
     let decided = |t: Trial| {
         let rows = rows(vec![t], vec![]);

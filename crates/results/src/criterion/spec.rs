@@ -73,4 +73,8 @@ pub struct Filter {
     pub settings: Vec<String>,
     /// A flow: its figures are taken instead of the trial's.
     pub flow: Option<String>,
+    /// The constant delay of messages' path over a network, ns (`network.path_ns` of a trial; 0: none): the
+    /// criterion's value contains it. Trials without a network pass.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path_ns: Option<u64>,
 }

@@ -2,6 +2,7 @@ use super::*;
 use crate::model::{
     Connections, CountCheck, Distribution, FlowFigures, System, Verdict, WorkloadInfo,
 };
+use crate::network::NetworkTraffic;
 use crate::window::WindowFigures;
 
 fn trial(system: &str, status: Status, p99: u64, lost: u64) -> Trial {
@@ -365,5 +366,46 @@ fn a_time_that_clocks_hide_is_below_what_they_can_hide() {
     unknown.one_way_within(None);
     for trial in [lost, few, unknown] {
         assert_eq!(says(&trial, Comparator::AtMost, 100e6).0, None);
+    }
+}
+
+#[test]
+fn the_default_is_on_top_of_the_path() {
+    let over = |path_ns, p99_ms: u64| Trial {
+        network: Some(NetworkTraffic {
+            path_ns,
+            ..NetworkTraffic::default()
+        }),
+        ..trial("a", Status::Valid, p99_ms * 1_000_000, 0)
+    };
+    let path_ns = Some(100_000_000);
+    let met = |trial: &Trial, spec: &CriterionSpec| bearing(trial, spec).met;
+    let default = by_default(0, path_ns);
+    assert_eq!(met(&over(path_ns, 101), &default), Some(true));
+    assert_eq!(met(&over(path_ns, 201), &default), Some(false));
+    assert_eq!(met(&over(None, 101), &by_default(0, None)), Some(false));
+    assert_eq!(
+        [&default, &by_default(100_000_000, path_ns), &by_default(0, None)].map(|spec| &*spec.text),
+        [
+            "latency p99 <= 200 ms (100 ms + 100 ms of the path)",
+            "latency from send p99 <= 200 ms (100 ms + 100 ms of the path)",
+            "latency p99 <= 100 ms",
+        ]
+    );
+
+    // What a study asks for contains the path, whatever that is.
+    let asked = criterion("latency_ns.p99", Comparator::AtMost, 100e6);
+    assert_eq!(met(&over(path_ns, 101), &asked), Some(false));
+
+    // The default over one path says nothing of another.
+    let no_path = by_default(0, Some(0));
+    for (spec, passing) in [
+        (&default, [true, false]),
+        (&no_path, [false, true]),
+        (&asked, [true, true]),
+    ] {
+        let passes = [path_ns, None].map(|path_ns| spec.filter.lets_through(&over(path_ns, 1)));
+        assert_eq!(passes, passing, "{}", spec.text);
+        assert!(spec.filter.lets_through(&trial("a", Status::Broken, 1, 0)));
     }
 }

@@ -90,7 +90,7 @@ impl Case {
     fn wrong(&self, trial: &Trial) -> Option<String> {
         let verdict = &trial.verdict;
         let is = |status| verdict.status == status;
-        let met = bearing(trial, &by_default(0)).met;
+        let met = bearing(trial, &by_default(0, None)).met;
         let yes = met == Some(true);
         // Of fewer than 299 messages a 99th percentile is not known.
         let is_known = trial.latency_ns.enough(0.99).is_ok();
