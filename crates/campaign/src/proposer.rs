@@ -263,8 +263,8 @@ fn bears(spec: &CriterionSpec, trial: &PlannedTrial) -> bool {
 
 /// The constant delay of the path that messages of a trial take, ns.
 fn path_ns(trial: &PlannedTrial, systems: &BTreeMap<String, Chosen>) -> u64 {
-    let brokerless = (systems.get(&trial.system))
-        .is_some_and(|chosen| chosen.file.kind == SystemKind::Library);
+    let brokerless =
+        (systems.get(&trial.system)).is_some_and(|chosen| chosen.file.kind == SystemKind::Library);
     (trial.network.as_ref()).map_or(0, |network| network.path_ns(!brokerless))
 }
 

@@ -382,7 +382,10 @@ fn by_default_searches_over_different_paths_have_different_limits() {
     let [near, far] = ["limit", "far"].map(|name| vec![name.to_owned()]);
     let each = [
         ("100 ms".to_owned(), near),
-        ("160 ms (100 ms + 60 ms of the path)".to_owned(), far.clone()),
+        (
+            "160 ms (100 ms + 60 ms of the path)".to_owned(),
+            far.clone(),
+        ),
         ("200 ms (100 ms + 100 ms of the path)".to_owned(), far),
     ];
     assert_eq!(told(&prepared), each);

@@ -129,7 +129,11 @@ fn the_default_is_on_top_of_each_trials_own_path() {
         t
     };
     let far = over("far", Some(100), 101);
-    let both = vec![far.clone(), over("further", Some(120), 221), over("near", None, 101)];
+    let both = vec![
+        far.clone(),
+        over("further", Some(120), 221),
+        over("near", None, 101),
+    ];
     let answers = |trials| answers::answers(&results(trials, vec![])).remove(0);
 
     let answer = answers(vec![far]);

@@ -385,7 +385,12 @@ fn the_default_is_on_top_of_the_path() {
     assert_eq!(met(&over(path_ns, 201), &default), Some(false));
     assert_eq!(met(&over(None, 101), &by_default(0, None)), Some(false));
     assert_eq!(
-        [&default, &by_default(100_000_000, path_ns), &by_default(0, None)].map(|spec| &*spec.text),
+        [
+            &default,
+            &by_default(100_000_000, path_ns),
+            &by_default(0, None)
+        ]
+        .map(|spec| &*spec.text),
         [
             "latency p99 <= 200 ms (100 ms + 100 ms of the path)",
             "latency from send p99 <= 200 ms (100 ms + 100 ms of the path)",
