@@ -31,13 +31,13 @@ struct Answers {
     yes_by_percentile: u32,
 }
 
-/// A share of all messages takes 200 ms and the others 1 ms, of which so many are measured, four in a second.
+/// A share of all messages takes 200 ms and the others 1 ms, of which so many are measured, 40 in a second.
 fn answers(slow: f64, messages: u64, subscribers: u32, seeds: u64) -> Answers {
     let mut answers = Answers::default();
     for seed in 0..seeds {
-        let mut w = workload(1, subscribers, Arrivals::Periodic { per_s: 4.0 });
+        let mut w = workload(1, subscribers, Arrivals::Periodic { per_s: 40.0 });
         w.phases.warm_up = Until::Time(SECOND);
-        w.phases.measure = Until::Time(messages * SECOND / 4);
+        w.phases.measure = Until::Time(messages * SECOND / 40);
         let behaviour = Behaviour {
             reordering: slow,
             hold_back_ns: 199 * MS,
