@@ -353,7 +353,7 @@ fn a_system_that_turns_clients_away_is_found_to_the_client() {
                 };
                 all.push(StepTaken {
                     seconds,
-                    took: (refused && takes > unknown).then(|| takes - unknown),
+                    took: (refused && takes > unknown).then_some(takes - unknown),
                     ..seen(step, finding)
                 });
             }
