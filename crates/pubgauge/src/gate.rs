@@ -5,7 +5,9 @@ use std::path::Path;
 
 use pubgauge_export::check::{Check, CheckOutcome, github, junit};
 use pubgauge_report::compare::{Comparison, Difference, NotCompared, Row, WhyNot};
+use pubgauge_results::criterion::{bearing, by_default};
 use pubgauge_results::model::{Results, Status, Trial};
+use pubgauge_results::verdict::latency_is_upper_bound;
 
 use crate::args::{Annotations, GateArgs};
 use crate::exit::{CRITERION, Ending, FINE, NOT_VALID, say};
@@ -13,7 +15,8 @@ use crate::progress::so_far;
 use crate::stored_json;
 
 /// The checks of a run: its criteria, and whether its trials can be trusted. A trial that cannot is
-/// no failure as long as another repeat of its cell can, unless it is broken.
+/// no failure as long as another repeat of its cell can, unless it is broken; nor is one of a late client that proves all
+/// the same that what is asked for is met.
 pub fn of_run(results: &Results) -> Vec<Check> {
     let criteria = results.study.criteria.iter().map(|criterion| Check {
         group: "criteria".into(),
@@ -36,6 +39,7 @@ pub fn of_run(results: &Results) -> Vec<Check> {
         let mut same = valid.iter();
         same.any(|other| other.cell == trial.cell && other.system.name == trial.system.name)
             || status(trial) == Status::HostBound && !valid.is_empty()
+            || is_proof(results, trial)
     };
     let searches = results.searches.iter().map(|search| Check {
         group: "searches".into(),
@@ -86,6 +90,21 @@ pub fn of_run(results: &Results) -> Vec<Check> {
     let trials = trials.chain(not_measured).chain(none);
     let all = criteria.chain(searches).chain(trials);
     all.chain(cut_off).collect()
+}
+
+/// Whether the latency of a trial, its client's own lateness included, meets all that is asked of it.
+fn is_proof(results: &Results, trial: &Trial) -> bool {
+    let specs = results.study.criterion_specs.iter();
+    let mut asked: Vec<_> = specs
+        .filter(|spec| spec.filter.lets_through(trial))
+        .cloned()
+        .collect();
+    if asked.is_empty() {
+        let path_ns = trial.network.as_ref().and_then(|on| on.path_ns);
+        asked.push(by_default(trial.circumstances.pacing_within_ns, path_ns));
+    }
+    let is_met = |spec| bearing(trial, spec).met == Some(true);
+    latency_is_upper_bound(trial) && asked.iter().all(is_met)
 }
 
 /// The checks of a comparison, one for each figure. A cell of A without a partner is undecided: what B would show
