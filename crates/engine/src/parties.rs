@@ -41,7 +41,10 @@ impl PartyRecording {
         lower(&mut self.lowest, &other.lowest);
         for (bucket, count) in &other.latencies {
             match self.latencies.binary_search_by_key(bucket, |b| b.0) {
-                Ok(at) => self.latencies[at].1 += count,
+                Ok(at) => {
+                    let known = &mut self.latencies[at].1;
+                    *known = known.saturating_add(*count);
+                }
                 Err(at) => self.latencies.insert(at, (*bucket, *count)),
             }
         }

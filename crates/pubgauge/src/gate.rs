@@ -5,7 +5,7 @@ use std::path::Path;
 
 use pubgauge_export::check::{Check, CheckOutcome, github, junit};
 use pubgauge_report::compare::{Comparison, Difference, NotCompared, Row, WhyNot};
-use pubgauge_results::criterion::{bearing, by_default};
+use pubgauge_results::criterion::{bearing, default_for};
 use pubgauge_results::model::{Results, Status, Trial};
 use pubgauge_results::verdict::latency_is_upper_bound;
 
@@ -100,8 +100,7 @@ fn is_proof(results: &Results, trial: &Trial) -> bool {
         .cloned()
         .collect();
     if asked.is_empty() {
-        let path_ns = trial.network.as_ref().and_then(|on| on.path_ns);
-        asked.push(by_default(trial.circumstances.pacing_within_ns, path_ns));
+        asked.push(default_for(trial));
     }
     let is_met = |spec| bearing(trial, spec).met == Some(true);
     latency_is_upper_bound(trial) && asked.iter().all(is_met)

@@ -392,14 +392,20 @@ impl LinearFit {
     /// from the effective number of points of a first-order autoregressive process.
     pub fn autocorrelation_factor(&self, points: &[(f64, f64)]) -> f64 {
         let residuals: Vec<f64> = points.iter().map(|p| self.residual(p)).collect();
-        let square: f64 = residuals.iter().map(|r| r * r).sum();
-        let pairs: f64 = residuals.windows(2).map(|pair| pair[0] * pair[1]).sum();
-        if square <= 0.0 {
-            return 1.0;
-        }
-        let r = (pairs / square).clamp(0.0, 0.9);
-        ((1.0 + r) / (1.0 - r)).sqrt()
+        autocorrelation_factor(&residuals)
     }
+}
+
+/// The factor by which an error is larger because neighbouring residuals are correlated, from the effective number of
+/// points of a first-order autoregressive process.
+pub fn autocorrelation_factor(residuals: &[f64]) -> f64 {
+    let square: f64 = residuals.iter().map(|r| r * r).sum();
+    let pairs: f64 = residuals.windows(2).map(|pair| pair[0] * pair[1]).sum();
+    if square <= 0.0 {
+        return 1.0;
+    }
+    let r = (pairs / square).clamp(0.0, 0.9);
+    ((1.0 + r) / (1.0 - r)).sqrt()
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use pubgauge_quantities::shown;
 use pubgauge_quantities::stats::mean;
-use pubgauge_results::criterion::{Comparator, CriterionSpec, bearing, by_default};
+use pubgauge_results::criterion::{Comparator, CriterionSpec, bearing, default_for};
 use pubgauge_results::figure::{Unit, figure};
 use pubgauge_results::verdict::{failed, failures_decide};
 use pubgauge_results::{PublisherWindow, Reason, Results, Rule, Status, Trial};
@@ -157,7 +157,7 @@ pub(crate) fn demands(specs: &[CriterionSpec], workload: &WorkloadCells<'_>) -> 
     let mut all: Vec<CriterionSpec> = own.collect();
     // Paths of different lengths have different ones.
     for trial in trials().filter(|trial| defaulted(trial, specs)) {
-        let default = default_spec(trial);
+        let default = default_for(trial);
         if !all.contains(&default) {
             all.push(default);
         }
@@ -168,12 +168,6 @@ pub(crate) fn demands(specs: &[CriterionSpec], workload: &WorkloadCells<'_>) -> 
 /// Whether only the default applies to a trial.
 fn defaulted(trial: &Trial, specs: &[CriterionSpec]) -> bool {
     !trial.workload.flat_out && !specs.iter().any(|spec| spec.filter.lets_through(trial))
-}
-
-/// What is asked of a trial by default; nothing may be lost and no queue may grow either.
-fn default_spec(trial: &Trial) -> CriterionSpec {
-    let path_ns = trial.network.as_ref().and_then(|on| on.path_ns);
-    by_default(trial.circumstances.pacing_within_ns, path_ns)
 }
 
 /// A criterion in a few words: `readings: p99 <= 100 ms`.
@@ -356,7 +350,7 @@ fn of_trial(trial: &Trial, specs: &[CriterionSpec]) -> Vec<Said> {
         outvoted: false,
     };
     if said.is_empty() && trial.expected > 0 {
-        said.push(of_spec(trial, &default_spec(trial)));
+        said.push(of_spec(trial, &default_for(trial)));
     } else if said.is_empty() {
         // Without subscribers there is no latency to judge.
         said.push(match status {

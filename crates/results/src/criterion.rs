@@ -168,17 +168,20 @@ pub fn by_default(pacing_within_ns: u64, path_ns: Option<u64>) -> CriterionSpec 
     }
 }
 
+/// [`by_default`] of a trial: of how its messages were gathered, and the path that they took.
+pub fn default_for(trial: &Trial) -> CriterionSpec {
+    let path_ns = trial.network.as_ref().and_then(|on| on.path_ns);
+    by_default(trial.circumstances.pacing_within_ns, path_ns)
+}
+
 /// What a trial says of a criterion. The first of these that applies:
 ///
 /// - The verdict is compared in every trial.
-/// - A valid trial is compared; an upper bound on a percentile of latency also with that of the slowest subscriber, where
-///   this is certainly beyond it; undecided where it lacks the figure (too few messages for a
-///   percentile). A one-way time that clocks of two hosts are known too badly for meets an upper bound that it is below at
-/// - A valid trial is compared; undecided where it lacks the figure (too few messages for a
-///   percentile), or misses the limit while other programs kept the machine busy. A one-way time that clocks of two hosts are known too badly for meets an upper bound that it is below at
 /// - A valid trial is compared, by a percentile's [`Bounds`]: both must be on the same side of the criterion's value.
-///   Undecided where they are not (too few messages), or it lacks the figure. A one-way time that clocks of two hosts are known too badly for meets an upper bound that it is below at
-///   all events.
+///   Undecided where they are not (too few messages), where it lacks the figure, or where it misses the limit while other
+///   programs kept the machine busy. An upper bound on a percentile of latency is also compared with that of the slowest
+///   subscriber, where this is certainly beyond it. A one-way time that clocks of two hosts are known too badly for meets
+///   an upper bound that it is below at all events.
 /// - A broken trial in which the system [failed] fails an upper bound on latency (also of round trips and
 ///   acknowledgements), loss or duplicates, and a lower bound on a rate; any other broken one measured nothing that
 ///   can be compared, and is undecided.

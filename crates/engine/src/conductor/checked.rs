@@ -14,6 +14,8 @@ const MOST_TOKENS: u64 = 1 << 24;
 const MOST_TEXT: usize = 64 << 10;
 /// Most threads of a worker.
 const MOST_THREADS: usize = 100_000;
+/// Deliveries to one party, at the most: ten million a second for a year.
+const MOST_DELIVERIES: u64 = 1 << 48;
 
 /// Checks the indices and the lengths of a report of the trial of `brief`.
 ///
@@ -123,11 +125,13 @@ fn of_recording(recording: &Recording, brief: &Brief) -> Result<(), &'static str
     }
 }
 
+/// Whether a trial can have these parties, and numbers of which the sums over all workers are numbers too.
 fn are_parties(of: &PartiesRecording, brief: &Brief) -> bool {
     let parties = &brief.audience.parties;
     let is_party = |party: &PartyRecording| {
         let known = parties.get(party.party as usize);
         known.is_some_and(|known| known.members.first() == Some(&party.first))
+            && party.unique.max(party.passed_over) <= MOST_DELIVERIES
             && party.lowest.len() <= parties::SLOTS
             && party.latencies.len() <= parties::BUCKETS
             && party
@@ -229,6 +233,14 @@ pub(super) mod tests {
             recording.members.push(member);
             Report::Recording(Box::new(recording))
         };
+        let party = |change: fn(&mut PartyRecording)| {
+            let mut party = PartyRecording::default();
+            change(&mut party);
+            let mut recording = recording();
+            recording.parties.count = 1;
+            recording.parties.of.push(party);
+            Report::Recording(Box::new(recording))
+        };
         let mut in_group = Workload::fan(1, 1, Arrivals::Periodic { per_s: 10.0 });
         in_group.flows[0].subscribers[0].group = Some("team".into());
         let grouped = Brief::new(in_group).unwrap();
@@ -266,6 +278,7 @@ pub(super) mod tests {
             Report::Unproven(vec![0]),
             of(|_| {}),
             with(member(0, 0)),
+            party(|_| {}),
         ] {
             assert_eq!(check(&fine, &brief), Ok(()), "{fine:?}");
         }
@@ -300,6 +313,13 @@ pub(super) mod tests {
             with(member(1, 0)),
             with(member(0, 1)),
             with(member(0, u32::MAX)),
+            party(|party| party.party = 1),
+            party(|party| party.first = (0, 1)),
+            party(|party| party.unique = u64::MAX),
+            party(|party| party.passed_over = u64::MAX),
+            party(|party| party.lowest = vec![None; parties::SLOTS + 1]),
+            party(|party| party.latencies = vec![(parties::BUCKETS as u32, 1)]),
+            of(|recording| recording.parties.count = 2),
         ] {
             assert!(check(&wrong, &brief).is_err(), "{wrong:?}");
         }

@@ -83,7 +83,9 @@ fn one_behind<'a>(
     } else {
         0.0
     };
+    // No more than the courses have, whatever a stranger's file says of their length.
     let slots = (trial.duration_s / slot + 1e-9).ceil() as usize;
+    let slots = slots.min(parties.lowest_ns.len());
     let skipped = (filled / slot).ceil() as usize;
     let beyond = |number: usize| {
         let at = |course: &[Option<u64>]| course.get(number).copied().flatten();
@@ -94,7 +96,7 @@ fn one_behind<'a>(
     let cycle = (series::cycle(trial) / slot).ceil().max(1.0) as usize;
     let count = excess.len();
     let span = cycle.max(count / 3);
-    if span == 0 || count < 3 * span {
+    if span == 0 || count / 3 < span {
         return None;
     }
     let lowest = |from: usize| {
@@ -156,6 +158,32 @@ fn is_no_chance(course: &[Option<f64>], cycle: usize, parties: u64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Slots of no length, or so short that there would be a thousand million of them.
+    #[test]
+    fn slots_that_a_file_makes_up_take_no_memory() {
+        let course = || vec![Some(1_000_000); 32];
+        for slot_s in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e-300, 1e-9] {
+            for flat_out in [false, true] {
+                let mut trial = Trial {
+                    duration_s: 60.0,
+                    parties: Some(PartyFigures {
+                        count: u64::MAX,
+                        slot_s,
+                        lowest_ns: course(),
+                        rising: vec![PartyCourse {
+                            lowest_ns: course(),
+                            ..PartyCourse::default()
+                        }],
+                        ..PartyFigures::default()
+                    }),
+                    ..Trial::default()
+                };
+                trial.workload.flat_out = flat_out;
+                assert!(behind(&trial).is_none(), "{slot_s}");
+            }
+        }
+    }
 
     #[test]
     fn a_rise_of_few_slots_among_many_parties_may_be_chance() {

@@ -1,6 +1,6 @@
 //! Rates that are not one: a capacity that falls or rises within a measurement flat out.
 
-use pubgauge_quantities::stats::{LinearFit, chance_beyond};
+use pubgauge_quantities::stats::{LinearFit, autocorrelation_factor, chance_beyond};
 
 use super::thresholds;
 
@@ -47,7 +47,7 @@ fn step(rates: &[(f64, f64)]) -> Option<Change> {
         let square: f64 = residuals.iter().map(|r| r * r).sum();
         let freedom = (n - 3) as f64;
         let halves = 1.0 / left.len() as f64 + 1.0 / right.len() as f64;
-        let error = (square / freedom * halves).sqrt() * correlated(&residuals);
+        let error = (square / freedom * halves).sqrt() * autocorrelation_factor(&residuals);
         let errors = (from - to).abs() / error;
         let change = Change {
             at: Some(rates[k].0),
@@ -78,17 +78,6 @@ fn trend(rates: &[(f64, f64)]) -> Option<Change> {
 
 fn mean(rates: &[(f64, f64)]) -> f64 {
     rates.iter().map(|rate| rate.1).sum::<f64>() / rates.len() as f64
-}
-
-/// The factor by which an error is larger because neighbouring records are correlated.
-fn correlated(residuals: &[f64]) -> f64 {
-    let square: f64 = residuals.iter().map(|r| r * r).sum();
-    let pairs: f64 = residuals.windows(2).map(|pair| pair[0] * pair[1]).sum();
-    if square <= 0.0 {
-        return 1.0;
-    }
-    let r = (pairs / square).clamp(0.0, 0.9);
-    ((1.0 + r) / (1.0 - r)).sqrt()
 }
 
 #[cfg(test)]

@@ -7,7 +7,6 @@
 //! ```
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pubgauge_driver::{Clock, Mark, Reliability, Settings};
 use pubgauge_results::criterion::{bearing, by_default};
@@ -15,6 +14,8 @@ use pubgauge_results::model::{Rule, Status, Trial};
 use pubgauge_runner::simulated::{START, SimulatedClient, on};
 use pubgauge_simulator::{Behaviour, Bus};
 use pubgauge_workload::{Arrivals, SECOND, Until, Workload};
+
+use crate::planted;
 
 const MS: u64 = 1_000_000;
 /// Messages a second, each of which goes to every subscriber.
@@ -114,22 +115,8 @@ impl Case {
 }
 
 fn wrong_of(cases: &[Case]) -> Vec<String> {
-    let next = AtomicUsize::new(0);
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let work = || {
-        let mut wrong = Vec::new();
-        while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
-            wrong.extend(case.wrong(&case.run()));
-        }
-        wrong
-    };
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        let done = threads
-            .into_iter()
-            .map(|thread| thread.join().expect("a thread"));
-        done.flatten().collect()
-    })
+    let wrong = planted::of_each(cases, |case| case.wrong(&case.run()));
+    wrong.into_iter().flatten().collect()
 }
 
 #[test]
@@ -167,6 +154,35 @@ fn one_of_a_hundred_that_takes_15_of_20_a_second_is_overload_and_named() {
         let rose = figure("last_latency_ns").zip(figure("first_latency_ns"));
         let rose = rose.map_or(0.0, |(last, first)| (last - first) / 1e9);
         assert!((3.9..4.9).contains(&rose), "{rose} s: {reason}");
+    }
+}
+
+/// Half of them, and all but one: the sum shows that too.
+#[test]
+fn several_that_fall_behind_are_overload() {
+    for behind in [2, 10, 19] {
+        let behaviour = Behaviour {
+            delay_sigma: 0.5,
+            slow_subscribers: (0..behind)
+                .map(|n| (format!("sub{n}"), (1e9 / (0.75 * RATE)) as u64))
+                .collect(),
+            ..Behaviour::default()
+        };
+        let mut workload = Workload::fan(1, 20, Arrivals::Periodic { per_s: RATE });
+        workload.phases.warm_up = Until::Time(SECOND);
+        workload.phases.measure = Until::Time(20 * SECOND);
+        workload.phases.drain_within = 60 * SECOND;
+        let run = planted::simulate(workload, behaviour, Settings::default());
+        let verdict = &run.trial.verdict;
+        assert_eq!(verdict.status, Status::Overloaded, "{verdict:?}");
+        let named = (verdict.reasons.iter()).find(|r| r.rule == Rule::SubscriberBehind);
+        let count = named.map(|reason| {
+            let mut figures = reason.figures.iter();
+            figures.find(|f| f.figure == "behind").map(|f| f.value)
+        });
+        // Where most are behind, the queue of all is told instead.
+        let told = (behind < 10).then_some(Some(f64::from(behind)));
+        assert_eq!(count, told, "{behind}: {verdict:?}");
     }
 }
 

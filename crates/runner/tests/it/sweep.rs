@@ -14,13 +14,14 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pubgauge_driver::{Clock, Mark, Settings};
 use pubgauge_results::model::{Status, Trial};
 use pubgauge_runner::simulated::{START, SimulatedClient, on};
 use pubgauge_simulator::{Behaviour, Bus, Pauses};
 use pubgauge_workload::{Arrivals, SECOND, Until, Workload};
+
+use crate::planted;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
@@ -230,23 +231,11 @@ fn counted(found: &VerdictCounts, status: Status) -> u32 {
     found.get(&status).copied().unwrap_or(0)
 }
 
-/// Runs every case, on all processors.
 fn sweep(cases: &[Case]) -> Vec<(Case, Truth, Trial)> {
-    let next = AtomicUsize::new(0);
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let work = || {
-        let mut done = Vec::new();
-        while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let planted = case.plant();
-            let trial = trial(&planted);
-            done.push((*case, truth(case, &planted, &trial), trial));
-        }
-        done
-    };
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        let done = threads.into_iter().map(|t| t.join().expect("a thread"));
-        done.flatten().collect()
+    planted::of_each(cases, |case| {
+        let planted = case.plant();
+        let trial = trial(&planted);
+        (*case, truth(case, &planted, &trial), trial)
     })
 }
 

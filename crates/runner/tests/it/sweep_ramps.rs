@@ -13,13 +13,14 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pubgauge_driver::{Clock, Mark, Settings};
 use pubgauge_results::model::{Status, Trial};
 use pubgauge_runner::simulated::{START, SimulatedClient, on};
 use pubgauge_simulator::{Behaviour, Bus};
 use pubgauge_workload::{Arrivals, Device, Replay, SECOND, TraceSource, Until, Workload};
+
+use crate::planted;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, LogNormal};
@@ -390,26 +391,14 @@ fn trial(case: &Case, folder: &Path) -> Trial {
     run.expect("a sound workload").trial
 }
 
-/// Runs every case, on all processors.
 fn sweep(cases: &[Case], folder: &Path) -> Vec<(Case, Trial)> {
-    let next = AtomicUsize::new(0);
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let work = || {
-        let mut done = Vec::new();
-        while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let mut trial = trial(case, folder);
-            // What is not needed any more is dropped, to save memory.
-            trial.series.clear();
-            trial.course.clear();
-            trial.flows.clear();
-            done.push((*case, trial));
-        }
-        done
-    };
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        let done = threads.into_iter().map(|t| t.join().expect("a thread"));
-        done.flatten().collect()
+    planted::of_each(cases, |case| {
+        let mut trial = trial(case, folder);
+        // What is not needed any more is dropped, to save memory.
+        trial.series.clear();
+        trial.course.clear();
+        trial.flows.clear();
+        (*case, trial)
     })
 }
 

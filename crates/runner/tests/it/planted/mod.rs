@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use proptest::prelude::*;
 use pubgauge_driver::{Clock, Kind, Mark, Settings};
@@ -21,6 +22,24 @@ pub fn workload(publishers: u32, subscribers: u32, arrivals: Arrivals) -> Worklo
     workload.phases.warm_up = Until::Time(2 * SECOND);
     workload.phases.measure = Until::Time(10 * SECOND);
     workload
+}
+
+/// What `run` makes of each case, on all processors, in no order.
+pub fn of_each<C: Sync, R: Send>(cases: &[C], run: impl Fn(&C) -> R + Sync) -> Vec<R> {
+    let next = AtomicUsize::new(0);
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let work = || {
+        let mut done = Vec::new();
+        while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
+            done.push(run(case));
+        }
+        done
+    };
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        let done = threads.into_iter().map(|t| t.join().expect("a thread"));
+        done.flatten().collect()
+    })
 }
 
 /// A trial, and what really happened in it.
