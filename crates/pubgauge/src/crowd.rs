@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use pubgauge_engine::usage::MachineReading;
-use pubgauge_results::model::{Results, Status};
-use pubgauge_results::verdict::{disturbed, thresholds};
+use pubgauge_results::model::Results;
+use pubgauge_results::verdict::{spoilt_by_others, thresholds};
 
 /// For how long the machine is watched before the first trial.
 const WATCHED: Duration = Duration::from_millis(200);
@@ -24,12 +24,10 @@ pub fn before() -> Option<String> {
     })
 }
 
-/// Says how many trials the machine spoilt.
+/// Says how many trials other programs spoilt.
 pub fn after(results: &Results) -> Option<String> {
     let trials: Vec<_> = results.standing().collect();
-    let spoilt = trials
-        .iter()
-        .filter(|trial| trial.verdict.status == Status::ClientBound && disturbed(trial));
+    let spoilt = trials.iter().filter(|trial| spoilt_by_others(trial));
     let spoilt: Vec<_> = spoilt.collect();
     let others = spoilt
         .iter()

@@ -7,7 +7,7 @@ use pubgauge_export::check::{Check, CheckOutcome, github, junit};
 use pubgauge_report::compare::{Comparison, Difference, NotCompared, Row, WhyNot};
 use pubgauge_results::criterion::{bearing, default_for};
 use pubgauge_results::model::{Results, Status, Trial};
-use pubgauge_results::verdict::latency_is_upper_bound;
+use pubgauge_results::verdict::{latency_is_upper_bound, spoilt_by_others};
 
 use crate::args::{Annotations, GateArgs};
 use crate::exit::{CRITERION, Ending, FINE, NOT_VALID, say};
@@ -15,8 +15,8 @@ use crate::progress::so_far;
 use crate::stored_json;
 
 /// The checks of a run: its criteria, and whether its trials can be trusted. A trial that cannot is
-/// no failure as long as another repeat of its cell can, unless it is broken; nor is one of a late client that proves all
-/// the same that what is asked for is met.
+/// no failure as long as another one can, unless it is broken, or other programs spoilt it and all other repeats of its
+/// cell; nor is one of a late client that proves all the same that what is asked for is met.
 pub fn of_run(results: &Results) -> Vec<Check> {
     let criteria = results.study.criteria.iter().map(|criterion| Check {
         group: "criteria".into(),
@@ -34,12 +34,12 @@ pub fn of_run(results: &Results) -> Vec<Check> {
     let valid: Vec<&Trial> = (planned.iter().copied())
         .filter(|trial| is_valid(trial))
         .collect();
-    // The size of a client host is what a host-bound cell tells.
     let trusted = |trial: &Trial| {
         let mut same = valid.iter();
-        same.any(|other| other.cell == trial.cell && other.system.name == trial.system.name)
-            || status(trial) == Status::HostBound && !valid.is_empty()
-            || is_proof(results, trial)
+        let is_spoilt = spoilt_by_others(trial)
+            && !same
+                .any(|other| other.cell == trial.cell && other.system.name == trial.system.name);
+        !is_spoilt && !valid.is_empty() || is_proof(results, trial)
     };
     let searches = results.searches.iter().map(|search| Check {
         group: "searches".into(),
@@ -224,7 +224,7 @@ pub fn write(gate: &GateArgs, name: &str, checks: &[Check]) -> Result<(), Ending
 
 #[cfg(test)]
 mod tests {
-    use pubgauge_results::model::StudyInfo;
+    use pubgauge_results::model::{Reason, Rule, StudyInfo};
 
     use super::*;
 
@@ -244,5 +244,40 @@ mod tests {
                 .any(|check| check.group == "run" && check.outcome == CheckOutcome::Undecided)
         };
         assert!(is_undecided(true) && !is_undecided(false));
+    }
+
+    fn trial(cell: &str, status: Status, rule: Option<Rule>) -> Trial {
+        let mut trial = Trial {
+            cell: cell.into(),
+            ..Trial::default()
+        };
+        trial.verdict.status = status;
+        let reasons = rule.map(|rule| Reason::new(rule, ""));
+        trial.verdict.reasons.extend(reasons);
+        trial
+    }
+
+    /// Whether a run with these trials is undecided.
+    fn is_undecided(trials: &[&Trial]) -> bool {
+        let results = Results {
+            trials: trials.iter().map(|trial| (*trial).clone()).collect(),
+            ..Results::default()
+        };
+        let checks = of_run(&results);
+        checks
+            .iter()
+            .any(|check| check.outcome == CheckOutcome::Undecided)
+    }
+
+    #[test]
+    fn a_cell_that_others_spoilt_is_undecided_and_one_that_the_client_limits_is_not() {
+        let valid = trial("a", Status::Valid, None);
+        let limited = trial("b", Status::ClientBound, Some(Rule::MachineFull));
+        let spoilt = trial("b", Status::ClientBound, Some(Rule::OthersBusy));
+        let again = trial("b", Status::Valid, None);
+        assert!(!is_undecided(&[&valid]) && !is_undecided(&[&valid, &limited]));
+        assert!(is_undecided(&[&limited]));
+        assert!(is_undecided(&[&valid, &spoilt]));
+        assert!(!is_undecided(&[&valid, &spoilt, &again]));
     }
 }

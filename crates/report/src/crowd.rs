@@ -1,7 +1,7 @@
 //! Rows that were measured while other programs used the machine.
 
 use pubgauge_quantities::shown;
-use pubgauge_results::model::{Rule, Status, Trial};
+use pubgauge_results::model::Trial;
 use pubgauge_results::verdict::crowded;
 
 use crate::cell::Doubt;
@@ -28,16 +28,7 @@ pub(crate) fn sentence(workload: &WorkloadCells<'_>) -> Option<String> {
     ))
 }
 
-/// Whether a trial is not valid because other programs or a hypervisor had the processors: what else is held against it may be
-/// their doing.
-pub(crate) fn decided(trial: &Trial) -> bool {
-    let rules = [Rule::OthersBusy, Rule::TimeStolen];
-    let mut reasons = trial.verdict.reasons.iter();
-    trial.verdict.status == Status::ClientBound
-        && reasons.any(|reason| rules.contains(&reason.rule))
-}
-
-/// The trials that are not valid for that reason, in one sentence; `None` without any.
+/// The trials that are not valid because others had the processors, in one sentence; `None` without any.
 pub(crate) fn not_valid<'a>(groups: impl Iterator<Item = &'a Doubt<'a>>) -> Option<String> {
     let trials: Vec<&Trial> = groups
         .flat_map(|group| group.trials.iter().copied())

@@ -3,6 +3,7 @@
 
 use std::fmt::Write as _;
 
+use pubgauge_results::verdict::spoilt_by_others;
 use pubgauge_results::{Results, Status};
 
 use crate::answers::{self, RowAnswer, Win, WorkloadAnswer};
@@ -274,7 +275,7 @@ fn not_valid(out: &mut String, summary: &Summary<'_>, width: usize) {
     let heading = "Bound by the size of a client host (!): rates are those of such a host, latencies are not quoted:";
     with_reasons(out, heading, &bound, width);
     let (crowded, doubtful): (Vec<_>, Vec<_>) = (doubtful.into_iter())
-        .partition(|(_, _, group)| group.trials.iter().all(|trial| crowd::decided(trial)));
+        .partition(|(_, _, group)| group.trials.iter().all(|trial| spoilt_by_others(trial)));
     with_reasons(out, "Not valid (!), not to be quoted:", &doubtful, width);
     if let Some(words) = crowd::not_valid(crowded.iter().map(|(_, _, group)| group)) {
         wrapped(out, "", &words, width);

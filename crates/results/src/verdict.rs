@@ -40,7 +40,7 @@ mod window;
 use crate::model::Rule;
 use carried::Carried;
 use findings::Findings;
-pub use repeats::{disturbed, failures_decide};
+pub use repeats::{failures_decide, spoilt_by_others};
 use window::WindowFull;
 
 /// Judges a trial by its figures and its circumstances. The verdict that it has already is ignored.

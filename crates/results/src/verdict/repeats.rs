@@ -4,11 +4,20 @@ use super::crowded;
 use crate::model::{Rule, Status, Trial};
 
 /// Whether other programs, a hypervisor or too small a machine took processor time that the trial needed.
-pub fn disturbed(trial: &Trial) -> bool {
+fn disturbed(trial: &Trial) -> bool {
     use Rule::{ClientStalled, MachineFull, OthersBusy, TimeStolen};
     let rules = [ClientStalled, MachineFull, OthersBusy, TimeStolen];
     let reasons = &trial.verdict.reasons;
     reasons.iter().any(|reason| rules.contains(&reason.rule)) || crowded(trial).is_some()
+}
+
+/// Whether a trial is client-bound because other programs or a hypervisor had the processors: what else is held against
+/// it may be their doing.
+pub fn spoilt_by_others(trial: &Trial) -> bool {
+    let rules = [Rule::OthersBusy, Rule::TimeStolen];
+    let mut reasons = trial.verdict.reasons.iter();
+    trial.verdict.status == Status::ClientBound
+        && (reasons.any(|reason| rules.contains(&reason.rule)) || crowded(trial).is_some())
 }
 
 /// Whether repeats of a cell that did not do what was asked show that the system cannot: `failed` of all `repeats`. Where
