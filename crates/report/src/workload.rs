@@ -65,25 +65,45 @@ pub(crate) fn words_without(workload: &WorkloadCells<'_>, sought: Option<Axis>) 
 }
 
 /// The settings that all systems of a workload were asked for, the systems' terms for them, and the name of
-/// the settings; then the same for each flow with settings of its own.
+/// the settings; then the same for each flow with settings of its own. Where all flows have their own, the first are
+/// those that they have in common.
 fn settings_words(workload: &WorkloadCells<'_>) -> Vec<String> {
     let trials = || workload.cells.iter().map(|cell| cell.trials[0]);
-    let mut words = asked_words(trials().map(|t| (&t.settings, &t.mappings[..])), &[]);
-    let names = alike(
-        trials()
-            .map(|t| t.settings_name.clone())
-            .filter(|name| !name.is_empty()),
-    );
     let own = || {
         trials()
             .flat_map(|t| &t.flows)
             .filter(|flow| flow.settings.is_some())
     };
     let flows = unique(own().map(|flow| flow.name.as_str()));
-    let flows = flows.into_iter().map(|name| {
+    let of_flow = |name: &str| {
         let of_flow = own().filter(|flow| flow.name == name);
         let pairs = of_flow.filter_map(|flow| Some((flow.settings.as_ref()?, &flow.mappings[..])));
-        format!("{name}: {}", asked_words(pairs, &words).join(" "))
+        asked_words(pairs)
+    };
+    let flows: Vec<_> = flows
+        .into_iter()
+        .map(|name| (name, of_flow(name)))
+        .collect();
+    let of_trial = |trial: &&Trial| {
+        trial.flows.is_empty() || trial.flows.iter().any(|flow| flow.settings.is_none())
+    };
+    let common = || trials().filter(of_trial);
+    let mut words = asked_words(common().map(|t| (&t.settings, &t.mappings[..])));
+    if let ([(_, first), others @ ..], None) = (&flows[..], common().next()) {
+        let have = |word: &&String| others.iter().all(|(_, words)| words.contains(word));
+        words.extend(first.iter().filter(have).cloned());
+    }
+    let names = alike(
+        common()
+            .map(|t| t.settings_name.clone())
+            .filter(|name| !name.is_empty()),
+    );
+    let flows = flows.into_iter().filter_map(|(name, own)| {
+        let own: Vec<String> = own
+            .into_iter()
+            .filter(|word| !words.contains(word))
+            .collect();
+        (!own.is_empty()).then(|| format!("{name}: {}", own.join(" ")))
     });
     let flows: Vec<String> = flows.collect();
     words.extend(names.map(|names| format!("settings {names}")));
@@ -91,10 +111,9 @@ fn settings_words(workload: &WorkloadCells<'_>) -> Vec<String> {
     words
 }
 
-/// Settings that are not the default everywhere, and the systems' terms for all of them but those that are said already.
+/// Settings that are not the default everywhere, and the systems' terms for all of them.
 fn asked_words<'t>(
     pairs: impl Iterator<Item = (&'t Settings, &'t [Mapping])> + Clone,
-    said: &[String],
 ) -> Vec<String> {
     let asked = Settings::NAMES.iter().filter_map(|name| {
         let values = pairs.clone().map(|(settings, _)| settings.value_of(name));
@@ -110,9 +129,7 @@ fn asked_words<'t>(
         let of = rows().filter(|row| row.setting == *name);
         alike(of.filter_map(|row| row.term.clone()))
     });
-    asked
-        .chain(terms.filter(|term| !said.contains(term)))
-        .collect()
+    asked.chain(terms).collect()
 }
 
 /// The different words, each once, joined; `None` if there are none.

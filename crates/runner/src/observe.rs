@@ -580,12 +580,14 @@ mod tests {
     fn a_stall_is_as_long_as_it_was() {
         let mut stalls = Stalls::default();
         let ms = 1_000_000;
-        for late in [0, 0, 50] {
+        for late in [0, 0, 50 * ms] {
             // The samples of one stall.
-            (0..=late).rev().for_each(|late| stalls.add(late * ms));
+            let samples = (0..=late).rev().step_by(NOISE_INTERVAL as usize);
+            samples.for_each(|late| stalls.add(late));
         }
         assert_eq!(stalls.longest, 50 * ms);
-        assert!(stalls.all.abs_diff(50 * ms) <= 2 * ms, "{}", stalls.all);
+        let within = 2 * NOISE_INTERVAL;
+        assert!(stalls.all.abs_diff(50 * ms) <= within, "{}", stalls.all);
     }
 
     /// Ten turns of which each is 3 ms old when the meter is read, because the system was sampled first. Before, the samples
@@ -616,8 +618,9 @@ mod tests {
         let began = 7_000 * ms;
         // It stands still from 600 ms on, of a measurement of 1 s, for 5 s.
         let span = began..began + 1_000 * ms;
-        let before = vec![0; 600];
-        let after: Vec<Nanos> = (0..5_000).rev().map(|late| late * ms).collect();
+        let before = vec![0; (600 * ms / NOISE_INTERVAL) as usize];
+        let after = (0..5_000 * ms / NOISE_INTERVAL).rev();
+        let after: Vec<Nanos> = after.map(|late| late * NOISE_INTERVAL).collect();
         for woken in [Vec::new(), after] {
             let mut observed = Observed::nothing();
             let now = began + 6_000 * ms;
@@ -625,10 +628,12 @@ mod tests {
             assert_eq!(observed.stalls.all, 0);
             let longest = observed.take_noise(&woken, &span, now, true);
             let stalls = observed.stalls;
-            assert!(stalls.all.abs_diff(400 * ms) <= 2 * ms, "{stalls:?}");
-            assert!(stalls.longest.abs_diff(400 * ms) <= 2 * ms, "{stalls:?}");
-            assert!(longest >= 4_999 * ms, "{longest}");
-            assert!(observed.noise.max() >= 4_999 * ms);
+            let within = 2 * NOISE_INTERVAL;
+            assert!(stalls.all.abs_diff(400 * ms) <= within, "{stalls:?}");
+            assert!(stalls.longest.abs_diff(400 * ms) <= within, "{stalls:?}");
+            let least = 5_000 * ms - NOISE_INTERVAL;
+            assert!(longest >= least, "{longest}");
+            assert!(observed.noise.max() >= least);
         }
     }
 
@@ -638,8 +643,10 @@ mod tests {
         let ms = 1_000_000;
         let span = 0..1_000 * ms;
         let mut observed = Observed::nothing();
-        observed.take_noise(&vec![50_000; 995], &span, 1_003 * ms, true);
+        let samples = 1_000 * ms / NOISE_INTERVAL - 2;
+        let seen = vec![50_000; samples as usize];
+        observed.take_noise(&seen, &span, 1_003 * ms, true);
         assert_eq!(observed.stalls.all, 0);
-        assert_eq!(observed.noise.len(), 995);
+        assert_eq!(observed.noise.len(), samples);
     }
 }

@@ -5,6 +5,7 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 use pubgauge_driver::Nanos;
+use pubgauge_workload::Until;
 
 use super::checked::check;
 use super::handle::WorkerHandle;
@@ -16,6 +17,9 @@ use crate::reports::{Command, Positions, Report, Sent};
 
 /// How long the conductor waits for reports before it looks at the time again.
 const GLANCE: Duration = Duration::from_millis(2);
+/// The same while the workers run by the clock alone: nothing then depends on when the conductor looks, and each look
+/// takes processor time from client and system.
+const STEADY_GLANCE: Duration = Duration::from_millis(10);
 /// A worker that has reported nothing for this long hangs.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(10);
 /// Between two looks at the inbox no more than this counts as silence: a conductor that slept longer
@@ -90,9 +94,25 @@ impl Conductor<'_> {
         }
     }
 
+    /// How long it waits for reports now.
+    fn glance(&self) -> Duration {
+        let phases = &self.spec.brief.workload.phases;
+        let until = match self.phase {
+            Phase::WarmUp => phases.warm_up,
+            Phase::Measure => phases.measure,
+            Phase::Connect | Phase::Prove | Phase::Drain | Phase::Close => return GLANCE,
+        };
+        // Workers on other hosts are heard as their links are asked.
+        if matches!(until, Until::Time(_)) && self.spec.place.is_here() {
+            STEADY_GLANCE
+        } else {
+            GLANCE
+        }
+    }
+
     fn hear(&mut self) {
         let inline = self.spec.place.is_inline();
-        let mut wait = GLANCE;
+        let mut wait = self.glance();
         if inline {
             self.workers
                 .iter_mut()

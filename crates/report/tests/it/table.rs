@@ -234,6 +234,43 @@ fn the_header_names_qos_version_and_settings() {
 }
 
 #[test]
+fn the_header_has_no_setting_that_no_flow_has() {
+    let (mut results, _) = sample::run(1);
+    let row = |setting: &str, term: &str| Mapping {
+        setting: setting.into(),
+        value: "default".into(),
+        native: "in many words".into(),
+        term: Some(term.into()),
+    };
+    for trial in &mut results.trials {
+        trial.settings_name = "default".into();
+        trial.mappings = vec![row("reliability", "QoS 0"), row("session", "MQTT 5")];
+        for (n, flow) in trial.flows.iter_mut().enumerate() {
+            flow.settings = Some(Settings {
+                reliability: (n > 0).then_some(Reliability::AtLeastOnce),
+                ..Settings::default()
+            });
+            let qos = ["QoS 0", "QoS 1"][n.min(1)];
+            flow.mappings = vec![row("reliability", qos), row("session", "MQTT 5")];
+        }
+    }
+    let head = |results: &Results| table(results, 140).lines().next().unwrap().to_owned();
+    let words = head(&results);
+    assert!(
+        words.ends_with("10/s each, MQTT 5, alarms: QoS 0, readings: at-least-once QoS 1)"),
+        "{words}"
+    );
+    for trial in &mut results.trials {
+        trial.flows.remove(0);
+    }
+    let words = head(&results);
+    assert!(
+        words.ends_with("10/s each, at-least-once, QoS 1, MQTT 5)"),
+        "{words}"
+    );
+}
+
+#[test]
 fn hostile_names_stay_in_their_cells() {
     let text = table(&sample::hostile().0, 80);
     assert!(

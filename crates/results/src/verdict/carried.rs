@@ -90,7 +90,9 @@ impl Course {
         let rise = lows.last() - lows.first();
         let step = (thresholds::RISE_SHARE * due * span).max(thresholds::RISE_FLOOR);
         let between = due * (length - span);
-        if rise >= thresholds::BACKLOG_FLOOR && lows.keep_rising(step) {
+        // A few messages are no queue, whatever was under way at first.
+        let queue = rise.min(seen.last());
+        if queue >= thresholds::BACKLOG_FLOOR && lows.keep_rising(step) {
             let seconds = length - span;
             let delay = |backlog: f64| (backlog.max(0.0) + self.under_way()) / due;
             let from = delay(lows.first());
@@ -100,7 +102,7 @@ impl Course {
                 Seen::Nothing => Carried::All,
             };
         }
-        if rise > (thresholds::RISE_UNCLEAR * between).max(thresholds::RISE_FLOOR) {
+        if rise > (thresholds::RISE_UNCLEAR * between).max(thresholds::RISE_NOTHING) {
             let why = format!(
                 "the backlog was {:.0} messages at its lowest in the first {span:.2} s and {:.0} in the last, but \
                  did not grow all the time",
@@ -217,7 +219,7 @@ impl Course {
 }
 
 /// Seconds in three digits; what would do is rounded up.
-fn seconds(s: f64) -> String {
+pub(super) fn seconds(s: f64) -> String {
     let places = (2 - s.max(1e-9).log10().floor() as i32).clamp(0, 3);
     let unit = 10f64.powi(places);
     let up = (s * unit - 1e-6).ceil() / unit;

@@ -4,10 +4,11 @@
 
 use pubgauge_quantities::stats::{LinearFit, chance_beyond};
 
-use super::carried::{Carried, Course};
+use super::carried::{self, Carried, Course};
 use super::growth::{Growth, Kind, Seen};
 use super::silence::silence;
-use super::{bursts_wait, steps, thresholds};
+use super::steps::{self, Change, Changed};
+use super::{bursts_wait, thresholds};
 use crate::model::{FlowFigures, FlowSeriesRecord, Reason, Rule, SeriesRecord, Trial};
 
 /// Whether the system carried what it was offered, over all flows and flow by flow. Messages that are in buffers
@@ -46,6 +47,7 @@ pub(super) fn carried(trial: &Trial) -> Carried {
             whole => whole,
         });
     }
+    all.extend(rate_unclear(trial));
     // The worst of them; of what is too short, what needs longest.
     let rank = |carried: &Carried| match carried {
         Carried::Not(_) => f64::INFINITY,
@@ -373,9 +375,9 @@ pub(super) fn rate_unsteady(trial: &Trial) -> Option<Reason> {
         return Some(reason.limited("halves_differ_share", differ, limit.max(chance)));
     }
     if trial.workload.flat_out
-        && let Some(reason) = rate_changed(&records)
+        && let Changed::Yes(change) = steps::changed(&rates(&records))
     {
-        return Some(reason);
+        return Some(rate_changed(&change));
     }
     if short {
         return None;
@@ -402,30 +404,47 @@ pub(super) fn rate_unsteady(trial: &Trial) -> Option<Reason> {
     })
 }
 
-/// Why a flat-out rate is that of two systems, if it is.
-fn rate_changed(records: &[(f64, SeriesRecord)]) -> Option<Reason> {
+/// The rate of each record, per second, and its end, s.
+fn rates(records: &[(f64, SeriesRecord)]) -> Vec<(f64, f64)> {
     let rate =
         |(length, second): &(f64, SeriesRecord)| (second.t_s, second.delivered as f64 / length);
-    let rates: Vec<(f64, f64)> = records.iter().map(rate).collect();
-    let change = steps::change(&rates)?;
-    let (from, to) = (change.from, change.to);
-    let when = match change.at {
-        Some(at) => format!(
-            "{from:.0} msgs/s were delivered until about {at:.1} s, and {to:.0} msgs/s from then on"
-        ),
-        None => {
-            format!("the delivery rate went from {from:.0} to {to:.0} msgs/s in a straight line")
-        }
-    };
+    records.iter().map(rate).collect()
+}
+
+/// Why a flat-out rate is that of two systems.
+fn rate_changed(change: &Change) -> Reason {
     let text = format!(
-        "{when}: {:.0} % apart, more than it varies from record to record (limit {:.0} %)",
+        "{change}: {:.0} % apart, more than it varies from record to record (limit {:.0} %)",
         change.share() * 100.0,
         thresholds::RATE_CHANGE * 100.0
     );
     let reason = Reason::new(Rule::RateWanders, text)
-        .figure("first_msgs_per_s", from)
-        .figure("last_msgs_per_s", to);
-    Some(reason.limited("change_share", change.share(), thresholds::RATE_CHANGE))
+        .figure("first_msgs_per_s", change.from)
+        .figure("last_msgs_per_s", change.to);
+    reason.limited("change_share", change.share(), thresholds::RATE_CHANGE)
+}
+
+/// A flat-out rate of which so few records do not tell whether it is that of two systems, where it is not known to be
+/// unsteady anyway.
+fn rate_unclear(trial: &Trial) -> Option<Carried> {
+    if !trial.workload.flat_out || trial.circumstances.rate_varies_by_design {
+        return None;
+    }
+    let records = measured(trial);
+    let Changed::Unclear(change) = steps::changed(&rates(&records)) else {
+        return None;
+    };
+    let length = records.last().map_or(0.0, |(_, record)| record.t_s);
+    // A record lasts a second at most.
+    let needs_s = thresholds::RATE_CHANGE_RECORDS as f64;
+    let why = format!(
+        "{} of measurement are too short to tell whether the rate is one: {change}, which may be chance in {} \
+         records; {} or more would do",
+        carried::seconds(length),
+        records.len(),
+        carried::seconds(needs_s)
+    );
+    (rate_unsteady(trial).is_none()).then_some(Carried::Unknown { needs_s, why })
 }
 
 /// Why latency is not steady, if it is not. Needs [`thresholds::SHORT_S`] seconds.

@@ -54,6 +54,8 @@ pub const RISE_FLOOR: f64 = 3.0;
 /// Rise of the lowest backlog over the measurement, as a share of the deliveries due meanwhile, up to which what
 /// was offered was carried, however it rose.
 pub const RISE_UNCLEAR: f64 = 0.025;
+/// The same in messages.
+pub const RISE_NOTHING: f64 = 2.0;
 /// Backlog at the end beyond all that was seen before, as a share of the deliveries due, from which the
 /// measurement ended too early.
 pub const END_UNCLEAR: f64 = 0.04;
@@ -137,3 +139,9 @@ pub const STRAGGLERS_SHARE: f64 = 0.005;
 pub const RATE_CHANGE: f64 = 0.08;
 /// Probability of such a change, where there is none, below which it is told.
 pub const RATE_CHANGE_CHANCE: f64 = 0.002;
+/// Records from which chance is known well enough for that.
+pub const RATE_CHANGE_RECORDS: usize = 30;
+/// The same probability where there are fewer records.
+pub const RATE_CHANGE_CHANCE_OF_FEW: f64 = 0.0002;
+/// Probability up to which fewer records do not tell whether there is such a change.
+pub const RATE_CHANGE_DOUBT: f64 = 0.05;
