@@ -234,6 +234,6 @@ impl Loop {
             filters,
         };
         // On a full disk the older file stays; the same brokers are found by their names.
-        let _ = known.write(&folder.sessions());
+        let _ = known.write(folder.own());
     }
 }
