@@ -16,7 +16,7 @@ use serde::Serialize;
 use crate::Error;
 use crate::Message;
 use crate::config::Config;
-use crate::folder::Folder;
+use crate::folder::{self, Folder};
 use crate::gather::Gather;
 use crate::known::Known;
 use crate::names::{LookUp, Names};
@@ -132,10 +132,12 @@ impl Collector {
             watch: self.watch.clone(),
             waker: waker.clone(),
         };
+        let known = match &self.folder {
+            Some(folder) => Known::read(folder.own())
+                .map_err(|error| folder::unusable(folder.own().shown(), &error))?,
+            None => Known::default(),
+        };
         let (storage, in_flight) = self.storage(&shared)?;
-        let folder = self.folder.as_ref();
-        let known = folder.map(|folder| Known::read(&folder.sessions()));
-        let known = known.unwrap_or_default();
         let names = names(&self.config, &self.look_up, &waker);
         let asked = asked(&self.config, &self.name, &known.filters, in_flight);
         let now = Instant::now();

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
+use pubgauge_place::{OpenFolder, is_refused};
 
 pub use self::memory::{Made, in_memory};
 pub(crate) use self::ndjson::Line;
@@ -22,10 +23,10 @@ use self::open::Open;
 pub use self::parquet::{read_columns, read_columns_of};
 use crate::columns::{Columns, Undecoded};
 use crate::config::Form;
-use crate::folder::{Folder, sync_folder};
+use crate::folder::Folder;
 use crate::log::Closed;
 use crate::log::scan::Scan;
-use crate::log::segment::Header;
+use crate::log::segment::{self, Header};
 use crate::manifest::{Entry, FileEntry};
 
 /// Columns and partitions that all finished files have, which no other column may be called.
@@ -86,7 +87,9 @@ pub fn finish(
     columns: &Columns,
     abandon: &AtomicBool,
 ) -> io::Result<Finished> {
-    let bytes = Bytes::from(std::fs::read(&closed.path)?);
+    let log = folder.log();
+    let segment = closed.path.file_name().unwrap_or_default();
+    let bytes = Bytes::from(log.read(segment, segment::MOST)?);
     let (header, _) = Header::read(&bytes, closed.first_seq);
     let mut finished = Finished::default();
     let mut open: Option<Open<'_>> = None;
@@ -125,8 +128,8 @@ pub fn finish(
     }
     let entries: Vec<Entry> = finished.files.iter().cloned().map(Entry::File).collect();
     folder.list(&entries)?;
-    std::fs::remove_file(&closed.path)?;
-    sync_folder(&folder.log())?;
+    log.remove_file(segment)?;
+    log.sync()?;
     Ok(finished)
 }
 
@@ -147,45 +150,86 @@ fn file_name(collector: &str, (first, last): (u64, u64), form: Form) -> String {
 /// If the data folder cannot be read.
 pub fn remove_partial(folder: &Folder) -> io::Result<()> {
     let ours = format!(".{}-", folder.name);
-    for path in partition_files(&folder.data)? {
-        let name = path
-            .file_name()
-            .and_then(|name| name.to_str())
-            .unwrap_or_default();
-        if name.starts_with(&ours) && name.ends_with(".tmp") {
-            std::fs::remove_file(path)?;
+    let refused = each_partition(folder.top(), &mut |partition| {
+        for name in partition.names()? {
+            let text = name.to_str().unwrap_or_default();
+            if text.starts_with(&ours) && text.ends_with(".tmp") {
+                partition.remove_file(&name)?;
+            }
         }
-    }
-    Ok(())
+        Ok(())
+    })?;
+    refused
+        .into_iter()
+        .next()
+        .map_or(Ok(()), |(_, why)| Err(why))
 }
 
 /// All files in the partitions of a data folder, in order.
 ///
 /// # Errors
-/// If a folder cannot be read.
+/// If a folder cannot be read, or a link stands in its place.
 pub fn partition_files(data: &Path) -> io::Result<Vec<PathBuf>> {
-    let within = |folder: &Path, prefix: &str| -> io::Result<Vec<PathBuf>> {
-        let mut paths = Vec::new();
-        for entry in std::fs::read_dir(folder)? {
-            let path = entry?.path();
-            let name = path
-                .file_name()
-                .and_then(|name| name.to_str())
-                .unwrap_or_default();
-            if name.starts_with(prefix) {
-                paths.push(path);
-            }
-        }
-        paths.sort();
-        Ok(paths)
-    };
+    let (files, refused) = files_and_refused(&OpenFolder::open(data)?)?;
+    match refused.into_iter().next() {
+        Some((_, why)) => Err(why),
+        None => Ok(files),
+    }
+}
+
+/// What stands in place of a folder of a partition and is none: its path, and what it is.
+pub(crate) type NoPartition = (PathBuf, io::Error);
+
+/// All files in the partitions of a data folder, in order, and what stands in place of partitions.
+///
+/// # Errors
+/// If a folder cannot be read.
+pub(crate) fn files_and_refused(top: &OpenFolder) -> io::Result<(Vec<PathBuf>, Vec<NoPartition>)> {
     let mut files = Vec::new();
-    for date in within(data, "date=")? {
-        for hour in within(&date, "hour=")? {
-            files.extend(within(&hour, "")?);
+    let refused = each_partition(top, &mut |partition| {
+        let names = partition.names()?.into_iter();
+        files.extend(names.map(|name| partition.shown().join(name)));
+        Ok(())
+    })?;
+    Ok((files, refused))
+}
+
+/// Gives each partition to `take`, in order; returns what stands in place of one.
+fn each_partition(
+    top: &OpenFolder,
+    take: &mut dyn FnMut(&OpenFolder) -> io::Result<()>,
+) -> io::Result<Vec<NoPartition>> {
+    let mut refused = Vec::new();
+    each_within(top, "date=", &mut refused, &mut |date, refused| {
+        each_within(date, "hour=", refused, &mut |hour, _| take(hour))
+    })?;
+    Ok(refused)
+}
+
+/// Takes the folders within one partition or all of them, one after the other.
+type TakeFolder<'a> = dyn FnMut(&OpenFolder, &mut Vec<NoPartition>) -> io::Result<()> + 'a;
+
+fn each_within(
+    folder: &OpenFolder,
+    prefix: &str,
+    refused: &mut Vec<NoPartition>,
+    take: &mut TakeFolder<'_>,
+) -> io::Result<()> {
+    for name in folder.names()? {
+        if !name.to_str().unwrap_or_default().starts_with(prefix) {
+            continue;
+        }
+        match folder.inside(&name) {
+            Ok(one) => take(&one, refused)?,
+            // Removed meanwhile, since it was empty.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) if is_refused(&error) => {
+                refused.push((folder.shown().join(name), error));
+            }
+            Err(error) => return Err(error),
         }
     }
-    Ok(files)
+    Ok(())
 }
 
 /// The collector, the first and the last number, and the form that a finished file's name says.

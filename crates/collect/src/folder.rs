@@ -8,11 +8,12 @@
 //! DIR/collectors/NAME/lock                              held by the collector that runs
 //! ```
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use pubgauge_place::{OpenFolder, is_refused};
 use rustix::fs::{FlockOperation, flock};
 
 use crate::Error;
@@ -21,13 +22,22 @@ use crate::manifest::{self, Entry};
 /// The folder in a data folder that holds all collectors' own.
 pub const COLLECTORS: &str = "collectors";
 
-/// Paths of one collector, which nobody else works with while this lives.
+/// The folder of a collector's segments, in its own.
+pub const LOG: &str = "log";
+
+/// The file of a collector's sessions, in its own folder.
+pub const SESSIONS: &str = "sessions.json";
+
+/// Folders of one collector, which nobody else works with while this lives.
 #[derive(Debug)]
 pub struct Folder {
-    /// The data folder.
+    /// The data folder's path.
     pub data: PathBuf,
     /// The collector's name.
     pub name: String,
+    top: OpenFolder,
+    own: OpenFolder,
+    log: Arc<OpenFolder>,
     /// Held while the list of files or a partition's folder is changed, by one of several threads.
     changing: Mutex<()>,
     _lock: File,
@@ -38,11 +48,13 @@ impl Folder {
     /// folder has, or a new name.
     ///
     /// # Errors
-    /// A folder that cannot be made, several collectors to choose from, one that runs.
+    /// A folder that cannot be made, several collectors to choose from, one that runs; links, pipes and devices where
+    /// folders and files are to be.
     pub fn open(data: &Path, name: Option<&str>) -> Result<Folder, Error> {
+        let top = OpenFolder::made(data).map_err(|error| unusable(data, &error))?;
         let name = match name {
             Some(name) => name.to_owned(),
-            None => match &names(data)?[..] {
+            None => match &names_in(&top)?[..] {
                 [] => fresh_name(),
                 [one] => one.clone(),
                 several => {
@@ -53,45 +65,50 @@ impl Folder {
                 }
             },
         };
-        let own = data.join(COLLECTORS).join(&name);
-        let log = own.join("log");
-        std::fs::create_dir_all(&log).map_err(|error| unusable(&log, &error))?;
-        let path = own.join("lock");
-        let lock = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&path);
-        let lock = lock.map_err(|error| unusable(&path, &error))?;
+        let within = |folder: &OpenFolder, name: &str| {
+            let made = folder.below(name);
+            made.map_err(|error| unusable(folder.shown(), &error))
+        };
+        let collectors = within(&top, COLLECTORS)?;
+        let own = within(&collectors, &name)?;
+        let log = within(&own, LOG)?;
+        let lock = own.lock_file(LOCK);
+        let lock = lock.map_err(|error| unusable(own.shown(), &error))?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(|_| {
             Error::input(
                 format!("the collector {name:?} of {} runs already", data.display()),
                 "two collectors that share a folder need names of their own",
             )
         })?;
-        for folder in [&log, &own, &data.join(COLLECTORS), data] {
-            sync_folder(folder).map_err(|error| unusable(folder, &error))?;
+        for folder in [&log, &own, &collectors, &top] {
+            folder
+                .sync()
+                .map_err(|error| unusable(folder.shown(), &error))?;
         }
         Ok(Folder {
             data: data.to_owned(),
             name,
+            top,
+            own,
+            log: Arc::new(log),
             changing: Mutex::default(),
             _lock: lock,
         })
     }
 
-    fn own(&self) -> PathBuf {
-        self.data.join(COLLECTORS).join(&self.name)
+    /// The data folder.
+    pub fn top(&self) -> &OpenFolder {
+        &self.top
+    }
+
+    /// The collector's own folder.
+    pub fn own(&self) -> &OpenFolder {
+        &self.own
     }
 
     /// The folder of the segments.
-    pub fn log(&self) -> PathBuf {
-        self.own().join("log")
-    }
-
-    /// The list of finished files.
-    pub fn manifest(&self) -> PathBuf {
-        self.own().join("files.ndjson")
+    pub fn log(&self) -> Arc<OpenFolder> {
+        self.log.clone()
     }
 
     /// Keeps other threads from changing the list of files and folders of partitions.
@@ -105,68 +122,92 @@ impl Folder {
     /// If it cannot be written.
     pub fn list(&self, entries: &[Entry]) -> io::Result<()> {
         let _held = self.hold();
-        manifest::append(&self.manifest(), entries)
+        manifest::append(&self.own, entries)
+    }
+
+    /// Opens a finished file.
+    ///
+    /// # Errors
+    /// If it is not there, or is no regular file, or lies behind a link.
+    pub fn file(&self, place: [&str; 3]) -> io::Result<File> {
+        file_of(&self.top, place)
     }
 
     /// Removes a finished file, and the folders of partitions that are empty then.
     ///
     /// # Errors
-    /// If it cannot be removed.
-    pub fn remove_file(&self, below: &str) -> io::Result<()> {
+    /// If it cannot be removed, or lies behind a link.
+    pub fn remove_file(&self, [date, hour, name]: [&str; 3]) -> io::Result<()> {
         let _held = self.hold();
-        let path = self.data.join(below);
-        std::fs::remove_file(&path)?;
-        for folder in path
-            .ancestors()
-            .skip(1)
-            .take_while(|folder| *folder != self.data)
-        {
-            if std::fs::remove_dir(folder).is_err() {
-                // Others are in it.
-                return sync_folder(folder);
-            }
+        let of_date = self.top.inside(date)?;
+        let of_hour = of_date.inside(hour)?;
+        of_hour.remove_file(name)?;
+        if of_date.remove_empty(hour).is_err() {
+            // Others are in it.
+            return of_hour.sync();
         }
-        sync_folder(&self.data)
-    }
-
-    /// The brokers at which the collector has a session.
-    pub fn sessions(&self) -> PathBuf {
-        self.own().join("sessions.json")
+        if self.top.remove_empty(date).is_err() {
+            return of_date.sync();
+        }
+        self.top.sync()
     }
 }
 
-fn unusable(path: &Path, error: &io::Error) -> Error {
-    Error::input(
-        format!("{}: {error}", path.display()),
-        "the data folder must be one that this user can write to",
-    )
+/// Opens a finished file of a data folder: of its folders' names and its own.
+///
+/// # Errors
+/// If it is not there, or is no regular file, or lies behind a link.
+pub(crate) fn file_of(top: &OpenFolder, [date, hour, name]: [&str; 3]) -> io::Result<File> {
+    top.inside(date)?.inside(hour)?.file(name)
+}
+
+/// The file that a collector holds while it works.
+const LOCK: &str = "lock";
+
+/// The error of a data folder that cannot be worked with.
+pub(crate) fn unusable(path: &Path, error: &io::Error) -> Error {
+    let hint = if is_refused(error) {
+        "somebody else may have put it there: remove it, or name another data folder"
+    } else {
+        "the data folder must be one that this user can write to"
+    };
+    Error::input(format!("{}: {error}", path.display()), hint)
 }
 
 /// Whether a collector of this name may hold its folder at present.
 pub fn is_running(data: &Path, name: &str) -> bool {
-    let lock = data.join(COLLECTORS).join(name).join("lock");
-    let open = File::open(lock);
+    let open =
+        OpenFolder::open(data).and_then(|top| top.inside(COLLECTORS)?.inside(name)?.file(LOCK));
     open.is_ok_and(|lock| flock(&lock, FlockOperation::NonBlockingLockShared).is_err())
 }
 
 /// Names of the collectors that have worked in a data folder.
 ///
 /// # Errors
-/// If it cannot be read. One that is not there has none.
+/// If it cannot be read, or a link stands in place of a collector's folder. One that is not there has none.
 pub fn names(data: &Path) -> Result<Vec<String>, Error> {
-    let folder = data.join(COLLECTORS);
-    let entries = match std::fs::read_dir(&folder) {
+    match OpenFolder::open(data) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(unusable(data, &error)),
+        Ok(top) => names_in(&top),
+    }
+}
+
+fn names_in(top: &OpenFolder) -> Result<Vec<String>, Error> {
+    let all = match top.inside(COLLECTORS) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        other => other.map_err(|error| unusable(&folder, &error))?,
+        other => other.map_err(|error| unusable(top.shown(), &error))?,
     };
+    let found = all.names().map_err(|error| unusable(all.shown(), &error))?;
     let mut names = Vec::new();
-    for entry in entries {
-        let entry = entry.map_err(|error| unusable(&folder, &error))?;
-        if entry.path().is_dir() {
-            names.extend(entry.file_name().into_string());
+    for name in found.into_iter().filter_map(|name| name.into_string().ok()) {
+        match all.inside(&name) {
+            Ok(_) => names.push(name),
+            // A file that lies there is none.
+            Err(error) if is_refused(&error) && all.file(&name).is_ok() => {}
+            Err(error) => return Err(unusable(all.shown(), &error)),
         }
     }
-    names.sort();
     Ok(names)
 }
 
@@ -199,32 +240,6 @@ pub fn is_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= 64 && name.chars().all(fits) && !name.starts_with('.')
 }
 
-/// Puts the entries of a folder on disk: files made, renamed or removed in it.
-///
-/// # Errors
-/// If the folder cannot be opened or synced.
-pub fn sync_folder(folder: &Path) -> io::Result<()> {
-    File::open(folder)?.sync_all()
-}
-
-/// Writes a whole file or none: to another name, synced, renamed, and the folder synced.
-///
-/// # Errors
-/// If it cannot be written; the other name is removed.
-pub fn replace(path: &Path, fill: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
-    let mut partial = path.as_os_str().to_owned();
-    partial.push(".tmp");
-    let partial = PathBuf::from(partial);
-    let filled = File::create(&partial)
-        .and_then(|mut file| fill(&mut file).and_then(|()| file.sync_all()))
-        .and_then(|()| std::fs::rename(&partial, path));
-    if filled.is_err() {
-        let _ = std::fs::remove_file(&partial);
-    }
-    filled?;
-    path.parent().map_or(Ok(()), sync_folder)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -251,18 +266,5 @@ mod tests {
             several.contains("several") && several.contains(&name),
             "{several}"
         );
-    }
-
-    #[test]
-    fn a_file_is_replaced_as_a_whole() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("file");
-        std::fs::write(&path, "old").unwrap();
-        let failed = replace(&path, |_| Err(io::Error::other("no")));
-        assert!(failed.is_err());
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), "old");
-        replace(&path, |file| io::Write::write_all(file, b"new")).unwrap();
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), "new");
-        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 }

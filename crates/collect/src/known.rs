@@ -2,11 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::Path;
 
+use pubgauge_place::{OpenFolder, is_refused};
 use serde::{Deserialize, Serialize};
 
-use crate::folder::replace;
+use crate::folder::SESSIONS;
+
+/// Most bytes of the file that are read: 100,000 brokers.
+const MOST: u64 = 16 << 20;
 
 /// Brokers with a session, by address, and what the sessions are subscribed to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,17 +28,26 @@ pub struct Seen {
 }
 
 impl Known {
-    /// What the file holds; nothing if there is none, or it cannot be read.
-    pub fn read(path: &Path) -> Known {
-        let text = std::fs::read(path).unwrap_or_default();
-        serde_json::from_slice(&text).unwrap_or_default()
+    /// What the file in a collector's own folder holds; nothing if there is none, or it is damaged.
+    ///
+    /// # Errors
+    /// If it is a link, a device or a pipe, or longer than such a file can be.
+    pub fn read(own: &OpenFolder) -> io::Result<Known> {
+        match own.read(SESSIONS, MOST) {
+            Ok(text) => Ok(serde_json::from_slice(&text).unwrap_or_default()),
+            Err(error) if is_refused(&error) => Err(error),
+            Err(_) => Ok(Known::default()),
+        }
     }
 
     /// Writes the file.
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn write(&self, path: &Path) -> io::Result<()> {
-        replace(path, |file| Ok(serde_json::to_writer_pretty(file, self)?))
+    pub fn write(&self, own: &OpenFolder) -> io::Result<()> {
+        own.fill(SESSIONS, |file| {
+            Ok(serde_json::to_writer_pretty(file, self)?)
+        })?;
+        own.sync()
     }
 }

@@ -3,11 +3,14 @@
 pub mod scan;
 pub mod segment;
 
+use std::fs::File;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rustix::fs::statvfs;
+use pubgauge_place::{OpenFolder, content};
+use rustix::fs::fstatvfs;
 
 use crate::config::Form;
 use scan::{Gap, Scan, Scanned};
@@ -49,7 +52,7 @@ pub struct Recovered {
 /// The log of a collector.
 #[derive(Debug)]
 pub struct Log {
-    folder: PathBuf,
+    folder: Arc<OpenFolder>,
     mark: u32,
     form: Form,
     limits: Limits,
@@ -66,9 +69,9 @@ impl Log {
     /// were synced before it was made.
     ///
     /// # Errors
-    /// If the folder or the last segment cannot be read or written.
+    /// If the folder or the last segment cannot be read or written, or a link, a device or a pipe is in place of a segment.
     pub fn open(
-        folder: &Path,
+        folder: &Arc<OpenFolder>,
         form: Form,
         limits: Limits,
         at_least: u64,
@@ -79,26 +82,27 @@ impl Log {
             ..Recovered::default()
         };
         let mut empty = Vec::new();
-        for (nth, (first_seq, path)) in segments.iter().enumerate() {
+        for (nth, (first_seq, name)) in segments.iter().enumerate() {
+            let file = folder.file_to_change(name)?;
             let next = segments.get(nth + 1);
             let next_seq = match next {
                 Some((next_seq, _)) => *next_seq,
-                None => recover_last(path, *first_seq, &mut recovered)?,
+                None => recover_last(&file, *first_seq, &mut recovered)?,
             };
             if next_seq > *first_seq {
-                let (path, first_seq) = (path.clone(), *first_seq);
+                let (path, first_seq) = (folder.shown().join(name), *first_seq);
                 recovered.closed.push(Closed {
                     path,
                     first_seq,
                     next_seq,
                 });
             } else {
-                empty.push(path);
+                empty.push(name);
             }
             recovered.next_seq = recovered.next_seq.max(next_seq);
         }
         let mut log = Log {
-            folder: folder.to_owned(),
+            folder: folder.clone(),
             mark: crate::folder::random() as u32,
             form,
             limits,
@@ -112,9 +116,10 @@ impl Log {
             Err(error) if error.kind() == io::ErrorKind::StorageFull => {}
             begun => drop(begun?),
         }
-        let present = log.segment.as_ref().map(|segment| &segment.path);
-        for path in empty.into_iter().filter(|path| Some(*path) != present) {
-            std::fs::remove_file(path)?;
+        let present = log.segment.as_ref().and_then(|one| one.path.file_name());
+        let is_present = |name: &String| present == Some(name.as_ref());
+        for name in empty.into_iter().filter(|name| !is_present(name)) {
+            folder.remove_file(name)?;
         }
         Ok((log, recovered))
     }
@@ -166,7 +171,7 @@ impl Log {
     }
 
     fn room(&self, more: u64) -> io::Result<()> {
-        let about = statvfs(&self.folder)?;
+        let about = fstatvfs(&*self.folder)?;
         let free = about.f_bavail * about.f_frsize;
         if free < self.limits.reserve_bytes + more {
             let kept = self.limits.reserve_bytes;
@@ -231,12 +236,11 @@ impl Log {
 }
 
 /// Reads the last segment, cuts off what is no message at its end, and returns the number of the next message.
-fn recover_last(path: &Path, first_seq: u64, recovered: &mut Recovered) -> io::Result<u64> {
-    let bytes = std::fs::read(path)?;
+fn recover_last(file: &File, first_seq: u64, recovered: &mut Recovered) -> io::Result<u64> {
+    let bytes = content(file, segment::MOST)?;
     let (_, scanned) = scan(&bytes, first_seq);
     if scanned.end < bytes.len() && bytes.len() > HEADER_LEN {
         recovered.cut_bytes = (bytes.len() - scanned.end) as u64;
-        let file = std::fs::OpenOptions::new().write(true).open(path)?;
         file.set_len(scanned.end as u64)?;
         file.sync_all()?;
     }

@@ -1,14 +1,23 @@
 //! The list of a collector's finished files, one JSON object in a line.
 
 use std::collections::BTreeMap;
-use std::fs::OpenOptions;
-use std::io::{self, Write};
-use std::path::Path;
+use std::fs::File;
+use std::io::{self, Seek, SeekFrom, Write};
 
+use pubgauge_place::{OpenFolder, content};
 use serde::{Deserialize, Serialize};
 
-use crate::folder::sync_folder;
+use crate::files::name_parts;
 use crate::store::Place;
+
+/// Name of the list in a collector's own folder.
+pub const LIST: &str = "files.ndjson";
+
+/// Most bytes of a list that are read: 4,000,000 finished files.
+const MOST: u64 = 1 << 30;
+
+/// Most bytes of a finished file that are read: what the largest segment can become as NDJSON.
+const MOST_OF_FILE: u64 = 8 << 30;
 
 /// A line of the list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,6 +49,41 @@ pub struct FileEntry {
 }
 
 impl FileEntry {
+    /// The names of the folders down to the file, and its own, which lead nowhere else than into a partition.
+    ///
+    /// # Errors
+    /// That the path is none of a finished file, in words that follow it.
+    pub fn place(&self) -> Result<[&str; 3], String> {
+        let mut parts = self.path.split('/');
+        let fits = |part: &str, start: &str| part.starts_with(start) && !part.contains('\0');
+        match (parts.next(), parts.next(), parts.next(), parts.next()) {
+            (Some(date), Some(hour), Some(name), None)
+                if fits(date, "date=")
+                    && fits(hour, "hour=")
+                    && !fits(name, ".")
+                    && !name.contains('\0')
+                    && name_parts(name).is_some() =>
+            {
+                Ok([date, hour, name])
+            }
+            _ => Err("is listed, and is no path of a finished file within the data folder".into()),
+        }
+    }
+
+    /// As [`FileEntry::place`], of a file of this collector.
+    ///
+    /// # Errors
+    /// As there, and if it is another collector's.
+    pub fn place_of(&self, collector: &str) -> Result<[&str; 3], String> {
+        let place = self.place()?;
+        match name_parts(place[2]) {
+            Some((of, ..)) if of == collector => Ok(place),
+            _ => Err(format!(
+                "is listed, and is no file of the collector {collector}"
+            )),
+        }
+    }
+
     /// Whether a file's content is as it was written.
     ///
     /// # Errors
@@ -61,6 +105,14 @@ impl FileEntry {
         }
         Ok(())
     }
+}
+
+/// The content of a finished file.
+///
+/// # Errors
+/// If it cannot be read, or is longer than any that a collector makes.
+pub fn content_of(file: &File) -> io::Result<Vec<u8>> {
+    content(file, MOST_OF_FILE)
 }
 
 /// Where a finished file is, instead of in the data folder.
@@ -91,12 +143,13 @@ pub fn files(entries: &[Entry]) -> BTreeMap<&str, (&FileEntry, Option<&Uploaded>
     files
 }
 
-/// The entries of a list, and the lines that are none. A last line without its end is neither: it was being written.
+/// The entries of the list in a collector's own folder, and the lines that are none. A last line without its end is
+/// neither: it was being written.
 ///
 /// # Errors
-/// If the file cannot be read. One that is not there is empty.
-pub fn read(path: &Path) -> io::Result<(Vec<Entry>, Vec<usize>)> {
-    let bytes = match std::fs::read(path) {
+/// If the file cannot be read, is a link, a device or a pipe. One that is not there is empty.
+pub fn read(own: &OpenFolder) -> io::Result<(Vec<Entry>, Vec<usize>)> {
+    let bytes = match own.read(LIST, MOST) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
         other => other?,
     };
@@ -111,34 +164,35 @@ pub fn read(path: &Path) -> io::Result<(Vec<Entry>, Vec<usize>)> {
     Ok((entries, wrong))
 }
 
-/// Appends entries, and returns when they are on disk. A last line without its end is cut off first.
+/// Appends entries to the list in a collector's own folder, and returns when they are on disk. A last line without its
+/// end is cut off first.
 ///
 /// # Errors
 /// If they cannot be written.
-pub fn append(path: &Path, entries: &[Entry]) -> io::Result<()> {
+pub fn append(own: &OpenFolder, entries: &[Entry]) -> io::Result<()> {
     let mut lines = Vec::new();
     for entry in entries {
         serde_json::to_writer(&mut lines, entry)?;
         lines.push(b'\n');
     }
-    let is_new = !path.exists();
+    let (mut file, is_new) = match own.file_to_change(LIST) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => (own.create(LIST)?, true),
+        other => (other?, false),
+    };
     let old = if is_new {
         Vec::new()
     } else {
-        std::fs::read(path)?
+        content(&file, MOST)?
     };
     let whole = old
         .iter()
         .rposition(|byte| *byte == b'\n')
         .map_or(0, |end| end + 1);
-    let mut file = OpenOptions::new().create(true).append(true).open(path)?;
     file.set_len(whole as u64)?;
+    file.seek(SeekFrom::Start(whole as u64))?;
     file.write_all(&lines)?;
     file.sync_data()?;
-    match path.parent() {
-        Some(folder) if is_new => sync_folder(folder),
-        _ => Ok(()),
-    }
+    if is_new { own.sync() } else { Ok(()) }
 }
 
 /// Number of the message after all that the entries speak of.
@@ -169,35 +223,70 @@ mod tests {
     #[test]
     fn a_list_cut_at_every_byte_goes_on() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("files.ndjson");
-        assert_eq!(read(&path).unwrap(), (vec![], vec![]));
+        let path = folder.path().join(LIST);
+        let own = OpenFolder::open(folder.path()).unwrap();
+        assert_eq!(read(&own).unwrap(), (vec![], vec![]));
         let gap = Entry::NotStored { first: 4, last: 5 };
-        append(&path, &[file(1, 3), gap.clone()]).unwrap();
+        append(&own, &[file(1, 3), gap.clone()]).unwrap();
         let whole = std::fs::read(&path).unwrap();
         let ends: Vec<usize> = (0..whole.len())
             .filter(|at| whole[*at] == b'\n')
             .map(|at| at + 1)
             .collect();
-        assert_eq!(next_seq(&read(&path).unwrap().0), 6);
+        assert_eq!(next_seq(&read(&own).unwrap().0), 6);
         for cut in 0..=whole.len() {
             std::fs::write(&path, &whole[..cut]).unwrap();
-            append(&path, &[file(6, 9)]).unwrap();
+            append(&own, &[file(6, 9)]).unwrap();
             let kept = ends.iter().filter(|end| **end <= cut).count();
             let mut expected = vec![file(1, 3), gap.clone()];
             expected.truncate(kept);
             expected.push(file(6, 9));
-            assert_eq!(read(&path).unwrap(), (expected, vec![]), "cut at {cut}");
+            assert_eq!(read(&own).unwrap(), (expected, vec![]), "cut at {cut}");
         }
     }
 
     #[test]
     fn a_line_that_is_no_entry_is_told() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("files.ndjson");
-        append(&path, &[file(1, 3), file(4, 5)]).unwrap();
+        let path = folder.path().join(LIST);
+        let own = OpenFolder::open(folder.path()).unwrap();
+        append(&own, &[file(1, 3), file(4, 5)]).unwrap();
         let mut bytes = std::fs::read(&path).unwrap();
         bytes[0] ^= 1;
         std::fs::write(&path, bytes).unwrap();
-        assert_eq!(read(&path).unwrap(), (vec![file(4, 5)], vec![1]));
+        assert_eq!(read(&own).unwrap(), (vec![file(4, 5)], vec![1]));
+    }
+
+    #[test]
+    fn a_path_of_the_list_leads_into_a_partition_alone() {
+        let of = |path: &str| FileEntry {
+            path: path.into(),
+            bytes: 0,
+            crc32: 0,
+            first: 1,
+            last: 2,
+            messages: 2,
+        };
+        let good = of("date=2026-11-26/hour=07/c-0000000000000001-0000000000000002.parquet");
+        assert_eq!(good.place().unwrap()[1], "hour=07");
+        assert!(good.place_of("c").is_ok() && good.place_of("d").is_err());
+        let name = "c-0000000000000001-0000000000000002.parquet";
+        for wrong in [
+            String::new(),
+            "/etc/passwd".into(),
+            format!("/date=x/hour=y/{name}"),
+            format!("date=x/hour=y/../{name}"),
+            format!("../date=x/hour=y/{name}"),
+            format!("date=x/../{name}"),
+            format!("date=x//{name}"),
+            format!("date=x/hour=y/{name}/"),
+            format!("date=x/hour=y/z/{name}"),
+            format!("collectors/c/{name}"),
+            "date=x/hour=y/..".into(),
+            "date=x/hour=y/.c-1-2.parquet".into(),
+            format!("date=x\0/hour=y/{name}"),
+        ] {
+            assert!(of(&wrong).place().is_err(), "{wrong}");
+        }
     }
 }

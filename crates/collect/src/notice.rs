@@ -64,6 +64,8 @@ pub enum Notice {
     AddressFound { name: String, broker: String },
     /// A broker's name does not stand for this address any more.
     AddressGone { name: String, broker: String },
+    /// A broker's name does not stand for this address any more, and the password does not go there.
+    AddressHeld { name: String, broker: String },
     /// An address that is gone was not reached for as long as its session lasts.
     AddressGivenUp { name: String, broker: String },
     /// A broker is not in the configuration any more.
@@ -132,6 +134,7 @@ impl Notice {
             | Notice::LowerQos { .. }
             | Notice::ShorterSession { .. }
             | Notice::AddressGone { .. }
+            | Notice::AddressHeld { .. }
             | Notice::BrokerLeft { .. }
             | Notice::NameNotFound { .. }
             | Notice::Stalled { .. }
@@ -226,6 +229,10 @@ impl fmt::Display for Notice {
             Notice::AddressGone { name, broker } => write!(
                 f,
                 "{name}: {broker} is no address of it any more; it may hold messages, so it is still tried"
+            ),
+            Notice::AddressHeld { name, broker } => write!(
+                f,
+                "{name}: {broker} is no address of it now; it may hold messages, and is not tried: the password goes to an address that the name stands for, or where TLS proves the name\n  hint: with mqtts:// and without `tls.insecure` it is tried"
             ),
             Notice::AddressGivenUp { name, broker } => write!(
                 f,

@@ -26,6 +26,10 @@ pub struct Peer {
     pub link: Option<Link>,
     /// Its name does not stand for it any more.
     pub gone: bool,
+    /// Its name stood for it when it was looked up last, by this start of the collector.
+    pub named: bool,
+    /// It is not connected, because no password goes there now.
+    pub held: bool,
     /// When its subscriptions last stood, s since 1970.
     pub connected_s: u64,
     retry: Duration,
@@ -44,6 +48,8 @@ impl Peer {
             session,
             link: None,
             gone: false,
+            named: true,
+            held: false,
             connected_s: 0,
             retry: RETRY.0,
             again_at: now,
@@ -66,7 +72,7 @@ impl Peer {
 
     /// Whether it is time to connect.
     pub fn is_due(&self, now: Instant) -> bool {
-        self.link.is_none() && now >= self.again_at
+        self.link.is_none() && !self.held && now >= self.again_at
     }
 
     /// The connection failed; how long until it is tried again.
@@ -79,11 +85,12 @@ impl Peer {
     }
 
     /// When something is due: a connection, a ping, or the end of waiting.
-    pub fn next_due(&self) -> Instant {
+    pub fn next_due(&self) -> Option<Instant> {
         match (&self.link, self.session.state) {
-            (None, _) => self.again_at,
-            (Some(_), State::Up) => self.pinged_at + self.half_keep_alive(),
-            (Some(_), _) => self.begun_at + GREETING,
+            (None, _) if self.held => None,
+            (None, _) => Some(self.again_at),
+            (Some(_), State::Up) => Some(self.pinged_at + self.half_keep_alive()),
+            (Some(_), _) => Some(self.begun_at + GREETING),
         }
     }
 

@@ -6,11 +6,14 @@ mod finisher;
 mod keeper;
 mod uploader;
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
+
+use pubgauge_place::is_refused;
 
 use crate::Error;
 use crate::config::Config;
@@ -74,11 +77,15 @@ impl Storage {
         let failed = |what: &str| {
             let place = folder.data.display().to_string();
             let what = what.to_owned();
-            move |error: std::io::Error| Error::failed(format!("{place}: {what}: {error}"))
+            move |error: std::io::Error| {
+                if is_refused(&error) {
+                    return folder::unusable(Path::new(&place), &error);
+                }
+                Error::failed(format!("{place}: {what}: {error}"))
+            }
         };
         files::remove_partial(folder).map_err(failed("cannot be read"))?;
-        let (entries, _) =
-            manifest::read(&folder.manifest()).map_err(failed("the list of files"))?;
+        let (entries, _) = manifest::read(folder.own()).map_err(failed("the list of files"))?;
         let at_least = first_free(folder, &entries).map_err(failed("cannot be read"))?;
         let opened = Log::open(&folder.log(), config.form, config.limits, at_least);
         let (log, recovered) = opened.map_err(failed("the log cannot be taken"))?;

@@ -28,6 +28,29 @@ pub struct Place {
     pub region: Option<String>,
 }
 
+impl Place {
+    /// Whether what is said of this place, which the user names, holds for another, which a file names: bucket, prefix
+    /// and endpoint are the same. The region stands in the host's name of a cloud, so that it is the same, too, or no
+    /// more than a name.
+    pub fn covers(&self, other: &Place) -> bool {
+        let bucket = |place: &Place| place.url.trim_end_matches('/').to_owned();
+        let endpoint = |place: &Place| {
+            let endpoint = place.endpoint.as_deref();
+            endpoint.map(|one| one.trim_end_matches('/').to_owned())
+        };
+        let is_name = |region: &str| {
+            let fits = |c: char| c.is_ascii_alphanumeric() || c == '-';
+            region.len() <= 40 && region.chars().all(fits)
+        };
+        let is_region = match (&self.region, &other.region) {
+            (Some(named), Some(region)) => named == region,
+            (None, Some(region)) => is_name(region),
+            (_, None) => true,
+        };
+        bucket(self) == bucket(other) && endpoint(self) == endpoint(other) && is_region
+    }
+}
+
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.url.trim_end_matches('/'))
@@ -139,6 +162,44 @@ impl Credentials {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_place_is_named_by_bucket_prefix_and_endpoint() {
+        let place = |url: &str, endpoint: Option<&str>, region: Option<&str>| Place {
+            url: url.into(),
+            endpoint: endpoint.map(Into::into),
+            region: region.map(Into::into),
+        };
+        let mine = place("s3://fleet/raw", Some("https://store.mine"), None);
+        for same in [
+            mine.clone(),
+            place("s3://fleet/raw/", Some("https://store.mine/"), None),
+            place(
+                "s3://fleet/raw",
+                Some("https://store.mine"),
+                Some("eu-central-1"),
+            ),
+        ] {
+            assert!(mine.covers(&same), "{same:?}");
+        }
+        for other in [
+            place("s3://fleet/raw", None, None),
+            place("s3://fleet/raw", Some("https://store.theirs"), None),
+            place("s3://fleet/raw", Some("http://store.mine"), None),
+            place("s3://fleet/raw/more", Some("https://store.mine"), None),
+            place("s3://theirs/raw", Some("https://store.mine"), None),
+            // It would become a host's name.
+            place(
+                "s3://fleet/raw",
+                Some("https://store.mine"),
+                Some("x.theirs/?"),
+            ),
+        ] {
+            assert!(!mine.covers(&other), "{other:?}");
+        }
+        let there = place("s3://fleet/raw", None, Some("eu-west-1"));
+        assert!(!there.covers(&place("s3://fleet/raw", None, Some("us-east-1"))));
+    }
 
     #[test]
     fn a_file_of_credentials_is_read_and_a_wrong_line_is_told_without_its_content() {

@@ -8,14 +8,16 @@ mod segments;
 mod streams;
 
 use std::collections::BTreeSet;
+use std::io;
 use std::path::{Path, PathBuf};
 
+use pubgauge_place::{OpenFolder, is_refused};
+
 use crate::Error;
-use crate::files::{name_parts, partition_files};
-use crate::folder::{self, COLLECTORS};
-use crate::manifest::{self, Entry, Uploaded};
+use crate::files::{files_and_refused, name_parts};
+use crate::folder::{self, COLLECTORS, LOG};
+use crate::manifest::{self, Entry, LIST, Uploaded};
 use crate::message::Message;
-use crate::store::Credentials;
 pub use elsewhere::Look;
 use elsewhere::{Elsewhere, Seen};
 pub use found::{Fault, NotSeen, Verified};
@@ -47,8 +49,8 @@ impl<'a> Counted<'a> {
     }
 }
 
-/// Reads a data folder. A collector may work in it meanwhile. Files that were moved to a store are asked for there,
-/// with what the environment has of credentials.
+/// Reads a data folder. A collector may work in it meanwhile. Files that were moved to a store are not looked at: that
+/// takes a store that the user names ([`verify_with`]).
 ///
 /// # Errors
 /// If there is none, or a folder cannot be read.
@@ -61,11 +63,7 @@ pub fn verify(data: &Path) -> Result<Verified, Error> {
 /// # Errors
 /// As [`verify`].
 pub fn verify_each(data: &Path, take: &mut dyn FnMut(&Counted<'_>)) -> Result<Verified, Error> {
-    let look = Look {
-        credentials: Credentials::of_environment(),
-        fetch: false,
-    };
-    verify_with(data, look, take)
+    verify_with(data, Look::default(), take)
 }
 
 /// As [`verify_each`], and files that were moved to a store are looked at as `look` says.
@@ -77,15 +75,23 @@ pub fn verify_with(
     look: Look,
     take: &mut dyn FnMut(&Counted<'_>),
 ) -> Result<Verified, Error> {
-    if !data.join(COLLECTORS).is_dir() {
-        return Err(Error::input(
+    let no_folder = || {
+        Error::input(
             format!("{} is no data folder of a collector", data.display()),
             format!("expected the folder of `to`, or of --to: it has a folder `{COLLECTORS}`"),
-        ));
-    }
+        )
+    };
+    let top = OpenFolder::open(data).map_err(|_| no_folder())?;
+    let collectors = match top.inside(COLLECTORS) {
+        Err(error) if is_refused(&error) => return Err(folder::unusable(data, &error)),
+        inside => inside.map_err(|_| no_folder())?,
+    };
     let unreadable = |error: std::io::Error| Error::failed(format!("{}: {error}", data.display()));
-    let paths = partition_files(data).map_err(unreadable)?;
+    let (paths, refused) = files_and_refused(&top).map_err(unreadable)?;
     let mut verified = Verified::default();
+    for (path, why) in refused {
+        verified.fault(below(data, &path), format!("is not read: {why}"));
+    }
     let mut counts = Counts {
         by_qos: [0; 3],
         marked_duplicate: 0,
@@ -102,7 +108,7 @@ pub fn verify_with(
             owned: &mut owned,
             elsewhere: &mut elsewhere,
         };
-        collector(data, &name, &paths, &mut reading)?;
+        collector((&top, &collectors), &name, &paths, &mut reading)?;
     }
     verified.not_seen = elsewhere.not_seen();
     for path in &paths {
@@ -140,7 +146,7 @@ struct Reading<'a, 'b> {
 }
 
 fn collector(
-    data: &Path,
+    (top, collectors): (&OpenFolder, &OpenFolder),
     name: &str,
     paths: &[PathBuf],
     reading: &mut Reading<'_, '_>,
@@ -151,15 +157,38 @@ fn collector(
         owned,
         elsewhere,
     } = reading;
-    let own = data.join(COLLECTORS).join(name);
-    let unreadable = |error: std::io::Error| Error::failed(format!("{}: {error}", own.display()));
+    let data = top.shown();
+    let shown = collectors.shown().join(name);
+    let unreadable = |error: io::Error| Error::failed(format!("{}: {error}", shown.display()));
+    let own = collectors.inside(name).map_err(unreadable)?;
     // Opened before the list is read: what leaves the log meanwhile is in the list.
-    let segments = segments::open(&own.join("log")).map_err(unreadable)?;
+    let segments = match own.inside(LOG) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        Err(error) if is_refused(&error) => {
+            verified.fault(below(data, &shown), format!("is not read: {error}"));
+            Vec::new()
+        }
+        log => {
+            let (segments, refused) = log
+                .and_then(|log| segments::open(&log))
+                .map_err(unreadable)?;
+            for (path, what) in refused {
+                verified.fault(below(data, &path), what);
+            }
+            segments
+        }
+    };
     if segments.is_empty() {
         verified.fault(name, "its log is missing");
     }
-    let list = own.join("files.ndjson");
-    let (entries, wrong) = manifest::read(&list).map_err(unreadable)?;
+    let list = shown.join(LIST);
+    let (entries, wrong) = match manifest::read(&own) {
+        Err(error) if is_refused(&error) => {
+            verified.fault(below(data, &list), format!("is not read: {error}"));
+            Default::default()
+        }
+        read => read.map_err(unreadable)?,
+    };
     for line in wrong {
         verified.fault(below(data, &list), format!("line {line} is no entry"));
     }
@@ -171,10 +200,10 @@ fn collector(
     }
     for (file, uploaded) in manifest::files(&entries).into_values() {
         owned.insert(data.join(&file.path));
-        let seen = match file::content(data, file) {
+        let seen = match file::content(top, file) {
             Err(what) => Seen::Wrong(what),
             Ok(Some(bytes)) => Seen::Content(bytes),
-            Ok(None) => match uploaded.cloned().or_else(|| moved_since(&list, &file.path)) {
+            Ok(None) => match uploaded.cloned().or_else(|| moved_since(&own, &file.path)) {
                 Some(uploaded) => elsewhere.look(file, &uploaded),
                 None => Seen::Wrong("is missing".into()),
             },
@@ -261,8 +290,8 @@ fn collector(
 }
 
 /// Where a file went that a collector at work has moved since the list was read.
-fn moved_since(list: &Path, path: &str) -> Option<Uploaded> {
-    let (entries, _) = manifest::read(list).ok()?;
+fn moved_since(own: &OpenFolder, path: &str) -> Option<Uploaded> {
+    let (entries, _) = manifest::read(own).ok()?;
     manifest::files(&entries).get(path)?.1.cloned()
 }
 

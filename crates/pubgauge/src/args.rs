@@ -344,6 +344,14 @@ pub struct RunArgs {
     /// How external systems are logged in to.
     #[command(flatten)]
     pub login: Login,
+    /// An address of the study that the password or the key may go to. Without it they go to no address that --on does
+    /// not name.
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        help_heading = "Systems that run already"
+    )]
+    pub login_at: Vec<String>,
     /// How the client works.
     #[command(flatten)]
     pub client: ClientArgs,

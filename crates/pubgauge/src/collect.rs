@@ -13,11 +13,12 @@ use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
 use pubgauge_collect::config::{self, CollectFile, Fault, Form, Given, Mqtt, TlsFile};
-use pubgauge_collect::store::Credentials;
+use pubgauge_collect::store::{Credentials, Place};
 use pubgauge_collect::verify::Look;
 use pubgauge_collect::{Collector, Config, EndsAfter, Notice, Summary, Watch, names, verify};
 use pubgauge_quantities::Span;
 use pubgauge_quantities::shown::so_many;
+use pubgauge_results::shell::quoted;
 
 use crate::args::{CollectArgs, CollectVerb, FileForm, MqttVersion, Output};
 use crate::exit::{CRITERION, Ending, FINE, NOT_VALID};
@@ -35,15 +36,35 @@ pub fn collect(args: &CollectArgs) -> Result<i32, Ending> {
         Some(CollectVerb::Verify {
             dir,
             fetch,
+            config,
+            upload_to,
+            upload_endpoint,
+            upload_region,
             credentials_file,
             output,
         }) => {
-            let mut credentials = Credentials::of_environment();
-            if let Some(path) = credentials_file {
-                credentials.add_file(path).map_err(Ending::bad_input)?;
+            let mut look = Look {
+                credentials: Credentials::of_environment(),
+                named: Vec::new(),
+                fetch: *fetch,
+            };
+            if let Some(path) = config {
+                let config = config::read(path, &Given::default()).map_err(Ending::bad_input)?;
+                if let Some(upload) = config.upload {
+                    look.credentials = upload.credentials;
+                    look.named.push(upload.place);
+                }
             }
-            let fetch = *fetch;
-            verified(dir, Look { credentials, fetch }, output)
+            look.named.extend(upload_to.iter().map(|url| Place {
+                url: url.clone(),
+                endpoint: upload_endpoint.clone(),
+                region: upload_region.clone(),
+            }));
+            if let Some(path) = credentials_file {
+                let added = look.credentials.add_file(path);
+                added.map_err(Ending::bad_input)?;
+            }
+            verified(dir, look, output)
         }
         None => {
             let log = Log::new(args.log, args.output.quiet);
@@ -213,7 +234,7 @@ fn words(summary: &Summary) -> String {
 
 fn verified(dir: &Path, look: Look, output: &Output) -> Result<i32, Ending> {
     let found = verify::verify_with(dir, look, &mut |_| {})?;
-    output.show(&found, || in_words(&found));
+    output.show(&found, || in_words(dir, &found));
     Ok(match (found.faults.is_empty(), found.not_seen.is_empty()) {
         (false, _) => CRITERION,
         (true, false) => NOT_VALID,
@@ -221,7 +242,21 @@ fn verified(dir: &Path, look: Look, output: &Output) -> Result<i32, Ending> {
     })
 }
 
-fn in_words(found: &verify::Verified) -> String {
+/// The command that names a store.
+fn naming(dir: &Path, place: &Place) -> String {
+    let word = |text: &str| quoted(Path::new(text));
+    let mut command = format!(
+        "pubgauge collect verify {} --upload-to {}",
+        quoted(dir),
+        word(&place.url)
+    );
+    if let Some(endpoint) = &place.endpoint {
+        command += &format!(" --upload-endpoint {}", word(endpoint));
+    }
+    command + ", or --config with the collect file"
+}
+
+fn in_words(dir: &Path, found: &verify::Verified) -> String {
     let [qos_0, qos_1, qos_2] = found.by_qos;
     let mut text = format!(
         "{} of {}: {} in {}, {} in the log\n\
@@ -260,6 +295,9 @@ fn in_words(found: &verify::Verified) -> String {
     for there in &found.not_seen {
         let files = so_many(there.files, "finished file");
         text += &format!("not looked at: {files} in {}: {}\n", there.place, there.why);
+        if let Some(place) = &there.unnamed {
+            text += &format!("  hint: if it is yours: {}\n", naming(dir, place));
+        }
     }
     for fault in &found.faults {
         text += &format!("fault: {} {}\n", fault.place, fault.what);

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf, absolute};
 
 use pubgauge_export::tables::{NAMES, Run};
 use pubgauge_export::{Format, Table, check, openmetrics};
+use pubgauge_place::OpenFolder;
 use pubgauge_results::model::Results;
-use pubgauge_results::place::OpenFolder;
 use pubgauge_results::store;
 use serde::Serialize;
 

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf, absolute};
 use pubgauge_campaign::{AvailableSystems, ClientOptions, Prepared};
 use pubgauge_results::shell::quoted;
 use pubgauge_results::store::{self, INVOCATION_FILE as FILE};
-use pubgauge_study::Plan;
 use serde::{Deserialize, Serialize};
 
 use crate::args::{Login, Selection};
@@ -226,33 +225,6 @@ impl Invocation {
             )))
         }
     }
-
-    /// Checks that no secret goes to an address that this command line does not name: `on` is its `--on`.
-    ///
-    /// # Errors
-    /// If one would.
-    pub fn sends_no_secret(plan: &Plan, on: &[String]) -> Result<(), Ending> {
-        let joined = pubgauge_testbed::join_addresses(on);
-        let named: Vec<String> = joined.iter().map(|address| without_user(address)).collect();
-        let mut systems = plan.trials.iter().map(|trial| &trial.system);
-        let is_unknown =
-            |system: &&String| system.contains("://") && !named.contains(&without_user(system));
-        match systems.find(is_unknown) {
-            Some(address) => Err(repeat(&format!(
-                "the address {address} comes from the folder of the run, and a password or a key goes to none that this command line does not name"
-            ))),
-            None => Ok(()),
-        }
-    }
-}
-
-/// An address without its user.
-fn without_user(address: &str) -> String {
-    let Some((scheme, rest)) = address.split_once("://") else {
-        return address.to_owned();
-    };
-    let place = rest.rsplit_once('@').map_or(rest, |(_, place)| place);
-    format!("{scheme}://{place}")
 }
 
 /// The error where a resumed run needs its whole command.
@@ -260,29 +232,4 @@ pub fn repeat(why: &str) -> Ending {
     Ending::bad_input(format!(
         "{why}\n  hint: repeat the command with which the run began, with --resume for --out"
     ))
-}
-
-#[cfg(test)]
-mod tests {
-    use pubgauge_study::{PlanOptions, Study};
-
-    use super::*;
-
-    #[test]
-    fn a_secret_goes_to_the_addresses_that_are_named_alone() {
-        let strange = "mqtt://strange:1883".to_owned();
-        let options = PlanOptions {
-            on: vec![strange.clone()],
-            ..PlanOptions::default()
-        };
-        let plan = Study::first_look().plan(&options).expect("a plan");
-        let sent = |on: &[&str]| {
-            let on: Vec<String> = on.iter().map(|one| (*one).to_owned()).collect();
-            Invocation::sends_no_secret(&plan, &on).is_ok()
-        };
-        assert!(!sent(&[]));
-        assert!(!sent(&["mqtts://mine"]), "another one is named");
-        assert!(sent(&[&strange]));
-        assert!(sent(&["mqtts://mine", "mqtt://gauge@strange:1883"]));
-    }
 }

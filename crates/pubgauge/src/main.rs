@@ -35,6 +35,7 @@ mod prepare;
 mod progress;
 mod report;
 mod run;
+mod secret;
 mod serve;
 mod signals;
 mod stored_json;

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 
-use pubgauge_results::place::OpenFolder;
+use pubgauge_place::OpenFolder;
 use pubgauge_results::store;
 use serde::de::DeserializeOwned;
 

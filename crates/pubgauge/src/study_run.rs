@@ -23,6 +23,7 @@ use crate::invocation::Invocation;
 use crate::page::write_page;
 use crate::prepare::{prepare, prepare_again};
 use crate::progress::Progress;
+use crate::secret::{self, Origin};
 use crate::{calibrate, crowd, drivers, gate, signals};
 pub use run_folder::default_folder;
 use run_folder::open_folder;
@@ -87,6 +88,7 @@ impl Ready {
             .map_err(Ending::not_valid)?
             .password(password);
         let tls = tls(login)?;
+        let named = [&on[..], &args.login_at].concat();
         let as_begun = args.selection.is_empty_but_for_systems();
         let prepared = match begun {
             Some(begun)
@@ -94,14 +96,18 @@ impl Ready {
             {
                 let prepared = prepare_again(begun, &args.selection.systems, &testbed)?;
                 if has_secret {
-                    Invocation::sends_no_secret(&prepared.plan, on)?;
+                    secret::check(&prepared.plan, &named, Origin::Resumed)?;
                 }
                 prepared
             }
             _ => {
                 let mut selection = args.selection.clone();
                 selection.elsewhere = hosts.is_some();
-                prepare(&selection, &testbed)?
+                let prepared = prepare(&selection, &testbed)?;
+                if has_secret {
+                    secret::check(&prepared.plan, &named, Origin::Study)?;
+                }
+                prepared
             }
         }
         .reached_by(&tls);

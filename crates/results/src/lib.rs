@@ -11,7 +11,6 @@
 //! - [`group`]: how members of groups shared messages.
 //! - [`host`]: hosts that workers ran on; [`one_way`]: which one-way times between them can be quoted.
 //! - [`party`]: subscribers and groups, the worst of which are named.
-//! - [`place`]: files below a folder, written whole and through no link.
 //! - [`processors`]: shares of the machine's processors.
 //! - [`recording`]: recordings that claims are judged by, day by day.
 //! - [`schema`]: the JSON Schema of `results.json`.
@@ -37,7 +36,6 @@ pub mod network;
 pub mod on_request;
 pub mod one_way;
 pub mod party;
-pub mod place;
 pub mod processors;
 pub mod recording;
 pub mod schema;

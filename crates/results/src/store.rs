@@ -23,6 +23,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use pubgauge_place::{OpenFolder, PARTIAL};
 use serde_json::Value;
 
 use crate::claim::ClaimOutcome;
@@ -31,7 +32,6 @@ use crate::difference::first_difference;
 use crate::histogram::{self, Interval};
 use crate::model::{CriterionOutcome, FORMAT, Machine, Results, StudyInfo, Trial};
 use crate::network::NetworkInfo;
-use crate::place::{OpenFolder, PARTIAL};
 use crate::search::{NotMeasured, Search};
 use disk::{LOCK_FILE, MAX_FILE_BYTES, TRIAL_FILE, TRIALS, io_error, lock, read_json};
 pub use disk::{StoreError, read_text};

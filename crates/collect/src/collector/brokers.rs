@@ -51,7 +51,9 @@ impl Loop {
                 self.give_up(at);
                 continue;
             }
+            let held = !self.may_log_in(at);
             let peer = &mut self.peers[at];
+            peer.held = held;
             let kept = if peer.is_due(now) {
                 self.connect(at, now)
             } else {
@@ -80,6 +82,14 @@ impl Loop {
         if is_old {
             self.remember();
         }
+    }
+
+    /// Whether the password may go to a peer's address: its name stands for it now, or TLS proves the name there. An
+    /// address of a file, or one that a name had yesterday, may be anybody's.
+    fn may_log_in(&self, at: usize) -> bool {
+        let (peer, config) = (&self.peers[at], &self.collector.config);
+        let is_proven = config.brokers[peer.endpoint].encryption.is_on() && !config.tls.insecure;
+        peer.named || is_proven || config.password.is_none()
     }
 
     fn connect(&mut self, at: usize, now: Instant) -> Result<(), String> {
@@ -134,6 +144,7 @@ impl Loop {
                 continue;
             };
             let peer = self.add(endpoint, address);
+            peer.named = false;
             peer.session.had_session = true;
             peer.connected_s = seen.connected_s;
         }
@@ -169,8 +180,7 @@ impl Loop {
                 }
             };
             for &address in &addresses {
-                let known = self.peers.iter_mut().find(|peer| peer.address == address);
-                if known.is_none() {
+                if !self.is_known(endpoint, address) {
                     let broker = address.to_string();
                     self.notice(&Notice::AddressFound {
                         name: name.clone(),
@@ -186,6 +196,7 @@ impl Loop {
                 .filter(|peer| peer.endpoint == endpoint)
             {
                 let gone = !addresses.contains(&peer.address);
+                peer.named = !gone;
                 if gone != peer.gone {
                     peer.gone = gone;
                     changed.push((peer.session.broker.clone(), gone));
@@ -196,13 +207,32 @@ impl Loop {
                     .status
                     .broker(&broker, |status| status.gone = gone);
                 let name = name.clone();
-                self.notice(&if gone {
-                    Notice::AddressGone { name, broker }
-                } else {
-                    Notice::AddressFound { name, broker }
+                let of_it = |peer: &Peer| peer.session.broker == broker;
+                let at = self.peers.iter().position(of_it);
+                let is_held = at.is_some_and(|at| !self.may_log_in(at));
+                self.notice(&match (gone, is_held) {
+                    (false, _) => Notice::AddressFound { name, broker },
+                    (true, false) => Notice::AddressGone { name, broker },
+                    (true, true) => Notice::AddressHeld { name, broker },
                 });
             }
         }
+    }
+
+    /// Whether an address has a peer of this endpoint, or of another whose name stood for it, too. One that only the
+    /// sessions' file gave to another name makes room.
+    fn is_known(&mut self, endpoint: usize, address: SocketAddr) -> bool {
+        let found = self.peers.iter().position(|peer| peer.address == address);
+        let Some(at) = found else {
+            return false;
+        };
+        let peer = &self.peers[at];
+        if peer.endpoint == endpoint || peer.named || peer.link.is_some() {
+            return true;
+        }
+        let peer = self.peers.remove(at);
+        self.collector.status.forget(&peer.session.broker);
+        false
     }
 
     /// Writes down where sessions are.
@@ -234,6 +264,6 @@ impl Loop {
             filters,
         };
         // On a full disk the older file stays; the same brokers are found by their names.
-        let _ = known.write(&folder.sessions());
+        let _ = known.write(folder.own());
     }
 }

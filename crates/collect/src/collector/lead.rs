@@ -243,7 +243,7 @@ impl Loop {
     fn sleep(&mut self) -> Result<(), Error> {
         let now = Instant::now();
         let idle = self.tick.is_none() && !self.is_full();
-        let due = self.peers.iter().map(Peer::next_due);
+        let due = self.peers.iter().filter_map(Peer::next_due);
         let tick = self.tick.filter(|_| !self.is_full());
         let gathered = self.gathered_at().filter(|_| !self.storage.is_busy());
         let wake_at = due

@@ -2,15 +2,15 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
+use pubgauge_place::OpenFolder;
 
 use super::writer::Writer;
 use super::{file_name, partition};
 use crate::columns::{Columns, Undecoded};
 use crate::config::Form;
-use crate::folder::{Folder, sync_folder};
+use crate::folder::Folder;
 use crate::manifest::FileEntry;
 use crate::message::Message;
 
@@ -21,7 +21,9 @@ pub struct Open<'a> {
     pub hour: i64,
     /// Folder of the partition, below the data folder.
     partition: String,
-    partial: PathBuf,
+    /// The same, open.
+    place: OpenFolder,
+    partial: String,
     first: u64,
     last: u64,
     messages: u64,
@@ -36,18 +38,24 @@ impl<'a> Open<'a> {
         first: u64,
     ) -> io::Result<Open<'a>> {
         let partition = partition(hour);
-        let place = folder.data.join(&partition);
-        let partial = place.join(format!(".{}-{first:016}.tmp", folder.name));
-        let file = {
+        let partial = format!(".{}-{first:016}.tmp", folder.name);
+        let (place, file) = {
             let _held = folder.hold();
-            make_folders(&folder.data, &place)?;
-            File::create(&partial)?
+            let mut place = None;
+            for name in partition.split('/') {
+                let within = place.as_ref().unwrap_or(folder.top());
+                place = Some(within.below_synced(name)?);
+            }
+            let place = place.ok_or(io::ErrorKind::NotFound)?;
+            let file = place.create(&partial)?;
+            (place, file)
         };
         Ok(Open {
             folder,
             form,
             hour,
             partition,
+            place,
             partial,
             first,
             last: first,
@@ -68,9 +76,8 @@ impl<'a> Open<'a> {
         let (bytes, crc32) = summed.finish()?;
         let (first, last) = (self.first, self.last);
         let name = file_name(&self.folder.name, (first, last), self.form);
-        let place = self.folder.data.join(&self.partition);
-        std::fs::rename(&self.partial, place.join(&name))?;
-        sync_folder(&place)?;
+        self.place.rename(&self.partial, &name)?;
+        self.place.sync()?;
         let path = format!("{}/{name}", self.partition);
         let entry = FileEntry {
             path,
@@ -82,23 +89,6 @@ impl<'a> Open<'a> {
         };
         Ok((entry, undecoded))
     }
-}
-
-/// Makes the folders down to `place` that are missing, each on disk before the next.
-fn make_folders(data: &Path, place: &Path) -> io::Result<()> {
-    if place.is_dir() {
-        return Ok(());
-    }
-    std::fs::create_dir_all(place)?;
-    let mut folder = place;
-    while folder != data {
-        let Some(parent) = folder.parent() else {
-            break;
-        };
-        sync_folder(parent)?;
-        folder = parent;
-    }
-    Ok(())
 }
 
 /// A file with its length and checksum.

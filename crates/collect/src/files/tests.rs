@@ -76,7 +76,7 @@ fn messages_become_parquet_by_hour_and_are_read_again() {
         ]
     );
     assert!(!closed.path.exists(), "the segment is removed");
-    let (entries, wrong) = manifest::read(&folder.manifest()).unwrap();
+    let (entries, wrong) = manifest::read(folder.own()).unwrap();
     let expected: Vec<Entry> = finished.files.iter().cloned().map(Entry::File).collect();
     assert_eq!((entries, wrong), (expected, vec![]));
     for file in &finished.files {

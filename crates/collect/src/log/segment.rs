@@ -4,15 +4,19 @@
 //! "PUBGLOG1" | first number u64 | mark u32 | form u8 | 0 0 0 | CRC-32 u32 of all before
 //! ```
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+
+use pubgauge_place::OpenFolder;
 
 use crate::config::Form;
-use crate::folder::sync_folder;
 
 const MAGIC: &[u8; 8] = b"PUBGLOG1";
+
+/// Most bytes of a segment that are read: the largest one that can be configured, and the largest commit behind it.
+pub const MOST: u64 = 2 << 30;
 
 /// Bytes of a header.
 pub const HEADER_LEN: usize = 28;
@@ -78,18 +82,17 @@ pub fn file_name(first_seq: u64) -> String {
     format!("{first_seq:016}.log")
 }
 
-/// The segments in a folder, with the number that each begins with, in their order.
+/// The names of the segments in a folder, with the number that each begins with, in their order.
 ///
 /// # Errors
 /// If the folder cannot be read.
-pub fn list(folder: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
+pub fn list(folder: &OpenFolder) -> io::Result<Vec<(u64, String)>> {
     let mut segments = Vec::new();
-    for entry in std::fs::read_dir(folder)? {
-        let path = entry?.path();
-        let is_log = path.extension().is_some_and(|extension| extension == "log");
-        let stem = path.file_stem().and_then(|stem| stem.to_str());
-        if let Some(seq) = stem.filter(|_| is_log).and_then(|stem| stem.parse().ok()) {
-            segments.push((seq, path));
+    let names = folder.names()?.into_iter();
+    for name in names.filter_map(|name| name.into_string().ok()) {
+        let stem = name.strip_suffix(".log");
+        if let Some(seq) = stem.and_then(|stem| stem.parse().ok()) {
+            segments.push((seq, name));
         }
     }
     segments.sort();
@@ -110,25 +113,21 @@ impl Segment {
     ///
     /// # Errors
     /// If it cannot be made; nothing is left then.
-    pub fn create(folder: &Path, header: Header) -> io::Result<Segment> {
-        let path = folder.join(file_name(header.first_seq));
-        let file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .open(&path)?;
+    pub fn create(folder: &OpenFolder, header: Header) -> io::Result<Segment> {
+        let name = file_name(header.first_seq);
+        let file = folder.create(&name)?;
         let made = (&file)
             .write_all(&header.encode())
             .and_then(|()| file.sync_all())
-            .and_then(|()| sync_folder(folder));
+            .and_then(|()| folder.sync());
         match made {
             Ok(()) => Ok(Segment {
                 file,
-                path,
+                path: folder.shown().join(name),
                 durable: HEADER_LEN as u64,
             }),
             Err(error) => {
-                let _ = std::fs::remove_file(&path);
+                let _ = folder.remove_file(&name);
                 Err(error)
             }
         }
@@ -199,7 +198,7 @@ mod tests {
         ] {
             std::fs::write(folder.path().join(name), "").unwrap();
         }
-        let seqs: Vec<u64> = list(folder.path())
+        let seqs: Vec<u64> = list(&OpenFolder::open(folder.path()).unwrap())
             .unwrap()
             .into_iter()
             .map(|(seq, _)| seq)
@@ -215,7 +214,8 @@ mod tests {
             mark: 1,
             form: Form::Parquet,
         };
-        let mut segment = Segment::create(folder.path(), header).unwrap();
+        let mut segment =
+            Segment::create(&OpenFolder::open(folder.path()).unwrap(), header).unwrap();
         assert!(segment.is_empty());
         segment.append(b"abc").unwrap();
         std::fs::OpenOptions::new()

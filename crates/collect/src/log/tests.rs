@@ -1,6 +1,7 @@
 use super::*;
 use crate::message::Message;
 use pubgauge_mqtt_codec::QoS;
+use std::path::Path;
 
 const LIMITS: Limits = Limits {
     segment_bytes: 400,
@@ -34,7 +35,8 @@ fn put(log: &mut Log, seqs: std::ops::Range<u64>) {
 }
 
 fn open(folder: &Path) -> (Log, Recovered) {
-    Log::open(folder, Form::Parquet, LIMITS, 1).unwrap()
+    let folder = Arc::new(OpenFolder::open(folder).unwrap());
+    Log::open(&folder, Form::Parquet, LIMITS, 1).unwrap()
 }
 
 /// The numbers of all messages that recovery hands on.
@@ -121,4 +123,39 @@ fn too_little_room_is_told_and_what_was_stored_stays() {
     log.commit(&two, 4..6, 7).unwrap();
     drop(log);
     assert_eq!(stored(&open(folder.path()).1), (1..6).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_link_or_a_pipe_in_place_of_a_segment_is_refused_by_its_name() {
+    let all = tempfile::tempdir().unwrap();
+    let (folder, theirs) = (all.path().join("log"), all.path().join("theirs"));
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::write(&theirs, vec![7; 100]).unwrap();
+    let place = Arc::new(OpenFolder::open(&folder).unwrap());
+    let segment = folder.join(segment::file_name(1));
+    let plants: [&dyn Fn(); 3] = [
+        &|| std::os::unix::fs::symlink(&theirs, &segment).unwrap(),
+        &|| std::os::unix::fs::symlink("/dev/zero", &segment).unwrap(),
+        &|| pipe(&segment),
+    ];
+    for plant in plants {
+        plant();
+        let error = Log::open(&place, Form::Parquet, LIMITS, 1).unwrap_err();
+        assert!(
+            error.to_string().contains(&segment::file_name(1)),
+            "{error}"
+        );
+        std::fs::remove_file(&segment).unwrap();
+    }
+    // The log ends with a hole that is longer than a segment can be.
+    let file = std::fs::File::create(&segment).unwrap();
+    file.set_len(1 << 40).unwrap();
+    let error = Log::open(&place, Form::Parquet, LIMITS, 1).unwrap_err();
+    assert!(error.to_string().contains("1099511627776 bytes"), "{error}");
+    assert_eq!(std::fs::read(&theirs).unwrap(), [7; 100]);
+}
+
+fn pipe(path: &Path) {
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
 }

@@ -25,7 +25,7 @@ pub(super) struct Finisher {
 
 impl Finisher {
     pub(super) fn run(self, closed: &Receiver<Closed>) {
-        let torn = manifest::read(&self.folder.manifest());
+        let torn = manifest::read(self.folder.own());
         let torn = torn.map_or_else(|_| Vec::new(), |(entries, _)| entries);
         for segment in closed {
             self.finish(&segment, &torn);

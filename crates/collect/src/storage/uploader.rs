@@ -8,6 +8,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use pubgauge_place::is_refused;
 
 use super::{STORE_AGAIN, Shared};
 use crate::config::Upload;
@@ -46,13 +47,28 @@ impl Uploader {
         abandon: Arc<AtomicBool>,
     ) -> io::Result<Uploader> {
         let mut waiting = VecDeque::new();
-        for (path, (file, uploaded)) in manifest::files(entries) {
-            if !folder.data.join(path).exists() {
-                continue;
-            }
-            match uploaded {
-                Some(_) => folder.remove_file(path)?,
-                None => waiting.push_back(file.clone()),
+        for (file, uploaded) in manifest::files(entries).into_values() {
+            let refused = |what: String| {
+                (shared.watch)(&Notice::DamagedFile {
+                    path: file.path.clone(),
+                    what,
+                });
+            };
+            let place = match file.place_of(&folder.name) {
+                Ok(place) => place,
+                Err(what) => {
+                    refused(what);
+                    continue;
+                }
+            };
+            match folder.file(place) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => refused(format!("is not moved: {error}")),
+                // What the list says of another store is no reason to remove it.
+                Ok(_) if uploaded.is_some_and(|one| one.to == upload.place) => {
+                    folder.remove_file(place)?;
+                }
+                Ok(_) => waiting.push_back(file.clone()),
             }
         }
         shared.status.waiting_files.add(waiting.len() as u64);
@@ -144,18 +160,34 @@ impl Uploader {
             what: format!("{}: {what}", path.display()),
             is_missing: false,
         };
-        let bytes = match std::fs::read(&path) {
-            Ok(bytes) => Bytes::from(bytes),
-            // Somebody has moved it away; verification says so.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            Err(error) => return Err(here(error.to_string())),
-        };
-        if let Err(what) = file.check(&bytes) {
-            // It stays here, where verification finds it: what is in the store is as it was written.
+        // It stays here, where verification finds it: what is in the store is as it was written.
+        let stays = |what: String| {
             (self.shared.watch)(&Notice::DamagedFile {
                 path: file.path.clone(),
                 what,
             });
+        };
+        let place = match file.place_of(&self.folder.name) {
+            Ok(place) => place,
+            Err(what) => {
+                stays(what);
+                return Ok(());
+            }
+        };
+        let read = self.folder.file(place);
+        let read = read.and_then(|file| manifest::content_of(&file));
+        let bytes = match read {
+            Ok(bytes) => Bytes::from(bytes),
+            // Somebody has moved it away; verification says so.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) if is_refused(&error) => {
+                stays(format!("is not moved: {error}"));
+                return Ok(());
+            }
+            Err(error) => return Err(here(error.to_string())),
+        };
+        if let Err(what) = file.check(&bytes) {
+            stays(what);
             return Ok(());
         }
         let store = match self.store.take() {
@@ -175,18 +207,18 @@ impl Uploader {
                 is_missing: false,
             });
         }
-        self.list(file, put.e_tag)
+        self.list(file, place, put.e_tag)
             .map_err(|error| here(error.to_string()))
     }
 
-    fn list(&self, file: &FileEntry, e_tag: Option<String>) -> io::Result<()> {
+    fn list(&self, file: &FileEntry, place: [&str; 3], e_tag: Option<String>) -> io::Result<()> {
         let uploaded = Uploaded {
             path: file.path.clone(),
             to: self.upload.place.clone(),
             e_tag,
         };
         self.folder.list(&[Entry::Uploaded(uploaded)])?;
-        self.folder.remove_file(&file.path)?;
+        self.folder.remove_file(place)?;
         let Shared { status, watch, .. } = &self.shared;
         status.uploaded_files.add(1);
         status.uploaded_bytes.add(file.bytes);
@@ -197,3 +229,6 @@ impl Uploader {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

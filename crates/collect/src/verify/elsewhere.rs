@@ -16,6 +16,9 @@ const REQUEST: Duration = Duration::from_secs(900);
 #[derive(Clone, Debug, Default)]
 pub struct Look {
     pub credentials: Credentials,
+    /// The stores that the user names, by their addresses and prefixes. Credentials go to no other, whatever the list of
+    /// files says.
+    pub named: Vec<Place>,
     /// Their content is fetched and read, instead of asking for length and tag alone.
     pub fetch: bool,
 }
@@ -43,15 +46,31 @@ impl Elsewhere {
     }
 
     pub fn look(&mut self, file: &FileEntry, uploaded: &Uploaded) -> Seen {
-        let Look { credentials, fetch } = &self.look;
+        let Look {
+            credentials,
+            named,
+            fetch,
+        } = &self.look;
         let not_seen = |failure: Failure| NotSeen {
             place: uploaded.to.to_string(),
             files: 0,
             why: failure.what,
+            unnamed: None,
+        };
+        let unnamed = || NotSeen {
+            place: uploaded.to.to_string(),
+            files: 0,
+            why: "the list of files names this store, you have not, and credentials go to no other"
+                .into(),
+            unnamed: Some(Box::new(uploaded.to.clone())),
         };
         let place = self.stores.entry(uploaded.to.clone());
-        let place = place
-            .or_insert_with(|| Store::open(&uploaded.to, credentials, REQUEST).map_err(not_seen));
+        let place = place.or_insert_with(|| {
+            if !named.iter().any(|named| named.covers(&uploaded.to)) {
+                return Err(unnamed());
+            }
+            Store::open(&uploaded.to, credentials, REQUEST).map_err(not_seen)
+        });
         let seen = match place {
             Ok(store) => seen(store, file, uploaded, *fetch),
             Err(there) => {

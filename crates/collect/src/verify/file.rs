@@ -1,21 +1,22 @@
 //! One finished file, read again.
 
-use std::path::Path;
-
 use bytes::Bytes;
 use parquet::data_type::AsBytes;
+use pubgauge_place::OpenFolder;
 
 use super::Counted;
 use crate::config::Form;
 use crate::files::{Line, name_parts, read_columns_of};
-use crate::manifest::FileEntry;
+use crate::folder::file_of;
+use crate::manifest::{self, FileEntry};
 
 /// The content of a file of the data folder, if it is there.
 ///
 /// # Errors
-/// Why it cannot be read.
-pub fn content(data: &Path, entry: &FileEntry) -> Result<Option<Bytes>, String> {
-    match std::fs::read(data.join(&entry.path)) {
+/// Why it cannot be read, or is not.
+pub fn content(data: &OpenFolder, entry: &FileEntry) -> Result<Option<Bytes>, String> {
+    let file = file_of(data, entry.place()?);
+    match file.and_then(|file| manifest::content_of(&file)) {
         Ok(bytes) => Ok(Some(bytes.into())),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(format!("cannot be read: {error}")),

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::StreamCounts;
+use crate::store::Place;
 
 /// Something that is not as it was written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -48,6 +49,9 @@ pub struct NotSeen {
     pub place: String,
     pub files: u64,
     pub why: String,
+    /// The store as the list of files names it, if it was not asked because the user does not name it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unnamed: Option<Box<Place>>,
 }
 
 impl Verified {

@@ -1,8 +1,10 @@
 //! The segments of a log, read again.
 
 use std::fs::File;
-use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::PathBuf;
+
+use pubgauge_place::{OpenFolder, content, is_refused};
 
 use crate::log::scan::Scan;
 use crate::log::segment::{self, Header};
@@ -22,16 +24,20 @@ pub struct SegmentRead {
     pub faults: Vec<String>,
 }
 
-pub fn open(folder: &Path) -> io::Result<Vec<OpenSegment>> {
-    let segments = match segment::list(folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-        other => other?,
-    };
-    let mut open = Vec::new();
-    for (first_seq, path) in segments {
-        match File::open(&path) {
+/// A segment that is none, and why it is not read.
+pub type NoSegment = (PathBuf, String);
+
+/// Opens all segments of a log; those that are links, devices or pipes are told beside the others.
+pub fn open(folder: &OpenFolder) -> io::Result<(Vec<OpenSegment>, Vec<NoSegment>)> {
+    let (mut open, mut refused) = (Vec::new(), Vec::new());
+    for (first_seq, name) in segment::list(folder)? {
+        let path = folder.shown().join(&name);
+        match folder.file(&name) {
             // A collector that runs has made it into files meanwhile.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) if is_refused(&error) => {
+                refused.push((path, format!("is not read: {error}")));
+            }
             file => open.push(OpenSegment {
                 first_seq,
                 path,
@@ -39,7 +45,7 @@ pub fn open(folder: &Path) -> io::Result<Vec<OpenSegment>> {
             }),
         }
     }
-    Ok(open)
+    Ok((open, refused))
 }
 
 impl OpenSegment {
@@ -50,8 +56,16 @@ impl OpenSegment {
         until: Option<u64>,
         take: &mut dyn FnMut(&Message<'_>),
     ) -> io::Result<SegmentRead> {
-        let mut bytes = Vec::new();
-        (&self.file).read_to_end(&mut bytes)?;
+        let bytes = match content(&self.file, segment::MOST) {
+            Err(error) if is_refused(&error) => {
+                return Ok(SegmentRead {
+                    next_seq: self.first_seq,
+                    unfinished_bytes: 0,
+                    faults: vec![format!("is not read: {error}")],
+                });
+            }
+            bytes => bytes?,
+        };
         let mut faults = Vec::new();
         let (header, whole) = Header::read(&bytes, self.first_seq);
         if !whole && bytes.len() >= segment::HEADER_LEN {

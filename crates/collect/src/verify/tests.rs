@@ -1,8 +1,9 @@
 use super::*;
 use crate::config::Form;
-use crate::files;
+use crate::files::{self, partition_files};
 use crate::folder::Folder;
 use crate::log::{Limits, Log, segment};
+use crate::store::Place;
 use pubgauge_mqtt_codec::QoS;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -71,12 +72,8 @@ fn what_is_whole_has_no_fault_and_every_message_is_counted() {
 fn contents(data: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut paths = partition_files(data).unwrap();
     let log = data.join("collectors/c/log");
-    paths.extend(
-        segment::list(&log)
-            .unwrap()
-            .into_iter()
-            .map(|(_, path)| path),
-    );
+    let segments = segment::list(&OpenFolder::open(&log).unwrap()).unwrap();
+    paths.extend(segments.into_iter().map(|(_, name)| log.join(name)));
     paths
         .into_iter()
         .map(|path| (path.clone(), std::fs::read(path).unwrap()))
@@ -146,9 +143,11 @@ fn a_tail_that_was_being_written_is_no_fault_but_is_told() {
 fn a_file_whose_segment_is_still_there_is_no_fault() {
     let data = tempfile::tempdir().unwrap();
     let folder = filled(data.path());
-    let (first_seq, path) = segment::list(&folder.log()).unwrap().remove(0);
+    let (first_seq, name) = segment::list(&folder.log()).unwrap().remove(0);
+    let path = folder.log().shown().join(name);
     let kept = std::fs::read(&path).unwrap();
-    let list = std::fs::read(folder.manifest()).unwrap();
+    let list_of = folder.own().shown().join(LIST);
+    let list = std::fs::read(&list_of).unwrap();
     let closed = crate::log::Closed {
         path: path.clone(),
         first_seq,
@@ -158,7 +157,7 @@ fn a_file_whose_segment_is_still_there_is_no_fault() {
     files::finish(&folder, &closed, &columns, &AtomicBool::new(false)).unwrap();
     // Killed after the files were renamed: neither is the list written, nor the segment removed.
     std::fs::write(&path, kept).unwrap();
-    std::fs::write(folder.manifest(), list).unwrap();
+    std::fs::write(&list_of, list).unwrap();
     let found = verify(data.path()).unwrap();
     assert_eq!(found.faults, []);
     assert_eq!(found.messages + found.messages_in_log, 55);
@@ -174,7 +173,7 @@ fn numbers_that_never_reached_the_disk_are_explained() {
     let what = "messages 56 to 59 are missing".to_owned();
     assert_eq!(verify(data.path()).unwrap().faults, [Fault { place, what }]);
     manifest::append(
-        &folder.manifest(),
+        folder.own(),
         &[Entry::NotStored {
             first: 56,
             last: 59,
@@ -182,6 +181,42 @@ fn numbers_that_never_reached_the_disk_are_explained() {
     )
     .unwrap();
     assert_eq!(verify(data.path()).unwrap().faults, []);
+}
+
+#[test]
+fn a_store_that_the_list_alone_names_is_not_asked() {
+    let data = tempfile::tempdir().unwrap();
+    let folder = filled(data.path());
+    let (entries, _) = manifest::read(folder.own()).unwrap();
+    let (path, _) = manifest::files(&entries).into_iter().next().unwrap();
+    let there = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    there.set_nonblocking(true).unwrap();
+    let to = Place {
+        url: "s3://fleet/raw".into(),
+        endpoint: Some(format!("http://{}", there.local_addr().unwrap())),
+        region: None,
+    };
+    let uploaded = Uploaded {
+        path: path.to_owned(),
+        to: to.clone(),
+        e_tag: None,
+    };
+    manifest::append(folder.own(), &[Entry::Uploaded(uploaded)]).unwrap();
+    std::fs::remove_file(data.path().join(path)).unwrap();
+    let mine = Place {
+        endpoint: None,
+        ..to.clone()
+    };
+    for named in [vec![], vec![mine]] {
+        let look = Look {
+            named,
+            ..Look::default()
+        };
+        let found = verify_with(data.path(), look, &mut |_| {}).unwrap();
+        assert_eq!(found.faults, []);
+        assert_eq!(found.not_seen[0].unnamed.as_deref(), Some(&to));
+        assert!(there.accept().is_err(), "somebody came");
+    }
 }
 
 #[test]

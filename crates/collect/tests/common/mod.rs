@@ -73,6 +73,45 @@ impl Broker {
     }
 }
 
+/// A port of the loopback address that hears whoever comes, keeps all that is sent, and answers nothing.
+pub struct Listener {
+    pub address: std::net::SocketAddr,
+    heard: Arc<Mutex<Vec<Vec<u8>>>>,
+}
+
+impl Listener {
+    pub fn start() -> Listener {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let heard = Arc::<Mutex<Vec<Vec<u8>>>>::default();
+        let keep = heard.clone();
+        std::thread::spawn(move || {
+            for mut stream in listener.incoming().map_while(Result::ok) {
+                let mut bytes = vec![0; 65536];
+                let got = std::io::Read::read(&mut stream, &mut bytes).unwrap_or(0);
+                bytes.truncate(got);
+                keep.lock().unwrap().push(bytes);
+            }
+        });
+        Listener { address, heard }
+    }
+
+    /// What each connection has sent first; nothing of one that sent nothing.
+    pub fn heard(&self) -> Vec<Vec<u8>> {
+        self.heard.lock().unwrap().clone()
+    }
+
+    /// How many connections have sent this.
+    pub fn heard_of(&self, text: &str) -> usize {
+        let has = |bytes: &&Vec<u8>| {
+            bytes
+                .windows(text.len())
+                .any(|part| part == text.as_bytes())
+        };
+        self.heard().iter().filter(has).count()
+    }
+}
+
 /// A publisher of numbered messages.
 pub struct Publisher {
     bench: Rig,
@@ -285,14 +324,24 @@ pub fn numbers_there(objects: &BTreeMap<String, Vec<u8>>) -> BTreeMap<u64, u32> 
     numbers
 }
 
-/// Looks at files that were moved with the credentials beside a data folder, if there are some.
+/// Looks at files that were moved with the credentials beside a data folder, if there are some, and in the store of the
+/// collect file there.
 pub fn look(data: &Path, fetch: bool) -> verify::Look {
     let mut credentials = Credentials::default();
     let file = data.with_extension("env");
     if file.exists() {
         credentials.add_file(&file).unwrap();
     }
-    verify::Look { credentials, fetch }
+    let file = data.with_extension("toml");
+    let config = file
+        .exists()
+        .then(|| pubgauge_collect::config::read(&file, &Given::default()).unwrap());
+    let upload = config.and_then(|config| config.upload);
+    verify::Look {
+        credentials,
+        named: upload.map(|upload| upload.place).into_iter().collect(),
+        fetch,
+    }
 }
 
 /// Whether a message whose payload begins so is in the log or in a finished file.

@@ -132,3 +132,92 @@ fn how_long_a_broker_was_connected_is_written_down_meanwhile() {
     });
     collecting.end();
 }
+
+/// What nobody but the user's broker may hear.
+const SECRET: &str = "Wq7-of-the-user";
+
+fn with_password(data: &std::path::Path, rest: &str) -> pubgauge_collect::Config {
+    let mut config = config(data, &["mqtt://ann@fleet.example".into()], rest);
+    config.password = Some(pubgauge_driver::Secret::new(SECRET));
+    config
+}
+
+fn is_held(notice: &Notice) -> bool {
+    matches!(notice, Notice::AddressHeld { .. })
+}
+
+#[test]
+fn a_planted_address_of_a_session_gets_no_password() {
+    let (stranger, own) = (Listener::start(), Listener::start());
+    let place = tempfile::tempdir().unwrap();
+    let data = place.path().join("data");
+    let collector = data.join("collectors/c");
+    std::fs::create_dir_all(&collector).unwrap();
+    let name = "mqtt://fleet.example";
+    let planted = format!(
+        r#"{{"brokers": {{"{}": {{"name": "{name}", "connected_s": 99999999999}}}}, "filters": []}}"#,
+        stranger.address
+    );
+    std::fs::write(collector.join("sessions.json"), planted).unwrap();
+    let (_, look_up) = name_service(&[own.address.to_string()]);
+    let config = with_password(&data, "topics = [\"t/#\"]\nname = \"c\"");
+    let collecting = Collecting::with(config, look_up, EndsAfter::default());
+    let broker = stranger.address.to_string();
+    let told = collecting.told("the planted address is named", is_held);
+    let name = name.to_owned();
+    assert_eq!(told, Notice::AddressHeld { name, broker });
+    // It would have been tried as often.
+    until("the user's own is tried", || own.heard_of(SECRET) >= 3);
+    collecting.end();
+    assert_eq!(stranger.heard(), [] as [Vec<u8>; 0]);
+}
+
+#[test]
+fn an_address_that_a_name_had_before_gets_no_password_any_more() {
+    let (before, now) = (Listener::start(), Listener::start());
+    let place = tempfile::tempdir().unwrap();
+    let data = place.path().join("data");
+    let rest = "topics = [\"t/#\"]\n[session]\nresolve-every = \"1s\"";
+    let (known, look_up) = name_service(&[before.address.to_string()]);
+    let collecting = Collecting::with(with_password(&data, rest), look_up, EndsAfter::default());
+    until("it is tried", || before.heard_of(SECRET) >= 1);
+    known.lock().unwrap()[0] = now.address;
+    collecting.told("the old address is named", is_held);
+    let heard = before.heard().len();
+    until("the new one is tried", || now.heard_of(SECRET) >= 4);
+    collecting.end();
+    // One may have been under way.
+    assert!(before.heard().len() <= heard + 1);
+}
+
+#[test]
+fn a_session_under_another_name_does_not_keep_a_broker_from_its_own() {
+    let own = Listener::start();
+    let place = tempfile::tempdir().unwrap();
+    let data = place.path().join("data");
+    let collector = data.join("collectors/c");
+    std::fs::create_dir_all(&collector).unwrap();
+    let planted = format!(
+        r#"{{"brokers": {{"{}": {{"name": "mqtt://other.example", "connected_s": 1}}}}, "filters": []}}"#,
+        own.address
+    );
+    std::fs::write(collector.join("sessions.json"), planted).unwrap();
+    let here = own.address;
+    let look_up: names::LookUp = Arc::new(move |endpoint| {
+        Ok(if endpoint.host == "fleet.example" {
+            vec![here]
+        } else {
+            Vec::new()
+        })
+    });
+    let brokers = [
+        "mqtt://eve@other.example".into(),
+        "mqtt://ann@fleet.example".into(),
+    ];
+    let mut config = config(&data, &brokers, "topics = [\"t/#\"]\nname = \"c\"");
+    config.password = Some(pubgauge_driver::Secret::new(SECRET));
+    let collecting = Collecting::with(config, look_up, EndsAfter::default());
+    until("it is logged in to as ann", || own.heard_of("ann") >= 1);
+    collecting.end();
+    assert_eq!(own.heard_of("eve"), 0);
+}

@@ -12,5 +12,6 @@ mod hostile;
 #[cfg(feature = "kafka")]
 mod kafka;
 mod reload;
+mod strangers;
 #[cfg(feature = "upload")]
 mod upload;

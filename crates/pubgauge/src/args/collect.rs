@@ -81,6 +81,19 @@ pub enum CollectVerb {
         /// alone.
         #[arg(long)]
         fetch: bool,
+        /// The collect file, whose `[upload]` names the store that files were moved to, and what opens it. Credentials
+        /// go to no store that is named neither there nor by --upload-to.
+        #[arg(long, value_name = "FILE")]
+        config: Option<PathBuf>,
+        /// A store that files were moved to, s3://BUCKET/PREFIX and the like, as `upload.to` of a collect file.
+        #[arg(long, value_name = "ADDRESS")]
+        upload_to: Vec<String>,
+        /// Address of that store, where it is not the cloud's own, as `upload.endpoint` of a collect file.
+        #[arg(long, value_name = "URL", requires = "upload_to")]
+        upload_endpoint: Option<String>,
+        /// Region of the bucket, as `upload.region` of a collect file; the one that the list of files tells if absent.
+        #[arg(long, value_name = "REGION", requires = "upload_to")]
+        upload_region: Option<String>,
         /// File with the credentials of object storage, one NAME=VALUE in a line (else the environment).
         #[arg(long, value_name = "FILE")]
         credentials_file: Option<PathBuf>,

@@ -5,6 +5,7 @@ use crate::common;
 
 use std::net::TcpListener;
 
+use common::heard::Heard;
 use common::*;
 
 /// A system whose version is asked for by a command that leaves a mark.
@@ -134,6 +135,57 @@ fn a_secret_goes_to_no_address_of_a_strangers_folder() {
     command.env("PUBGAUGE_PASSWORD", "of the user");
     place.finish(command);
     assert!(broker.accept().is_ok(), "somebody came");
+}
+
+/// A study of a stranger, over a broker at an address.
+fn study_at(place: &Place, address: &str) {
+    place.write(
+        "study.toml",
+        format!(
+            "name = \"s\"\nsystems = [\"{address}\"]\n[phases]\nwarm-up = \"50ms\"\nmeasure = \"100ms\"\n\
+             [[workload]]\nname = \"w\"\n[[workload.flow]]\npayload = \"64B\"\nrate = \"100/s\"\n"
+        ),
+    );
+}
+
+#[test]
+fn a_password_goes_to_no_address_that_a_study_alone_names() {
+    const SECRET: &str = "Vd3-of-the-user";
+    let (place, stranger) = (Place::new(), Heard::start());
+    let address = format!("mqtt://user@{}", stranger.address);
+    study_at(&place, &address);
+    std::fs::create_dir(place.at("studies")).unwrap();
+    std::fs::copy(place.at("study.toml"), place.at("studies/one.toml")).unwrap();
+    place.write("password", format!("{SECRET}\n"));
+    let run = |args: &[&str]| {
+        let mut command = place.command(args);
+        command.env("PUBGAUGE_PASSWORD", SECRET);
+        place.finish(command)
+    };
+    for line in [
+        "run study.toml --out run",
+        "find study.toml --out run",
+        "run studies --out run",
+        "run study.toml --out run --login-at mqtt://user@localhost:1",
+    ] {
+        run(&argv(line))
+            .exits(3)
+            .says("comes from the study")
+            .says(&format!("pubgauge {line} --login-at {address}"));
+    }
+    let from_file = argv("run study.toml --out run --password-file password");
+    place.run(&from_file).exits(3).says("comes from the study");
+    assert_eq!(stranger.heard(), "");
+    // Without a secret it is spoken to, and with a yes, it gets it.
+    place.run(&argv("run study.toml --out without"));
+    let without = stranger.heard();
+    assert!(!without.is_empty() && !without.contains(SECRET));
+    for (nth, more) in ["--login-at", "--on"].into_iter().enumerate() {
+        let before = stranger.heard().matches(SECRET).count();
+        let out = format!("named-{nth}");
+        run(&["run", "study.toml", "--out", &out, more, &address]);
+        assert!(stranger.heard().matches(SECRET).count() > before, "{more}");
+    }
 }
 
 #[test]

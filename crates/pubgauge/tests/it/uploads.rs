@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use pubgauge_testing::object_store::{Answer, KEY, ObjectStore};
 
+use crate::common::heard::Heard;
 use crate::common::servers::Mosquitto;
 use crate::common::*;
 
@@ -31,7 +32,7 @@ fn files_are_moved_and_verified_with_an_exit_code_for_each_outcome() {
         done.err.contains(".parquet: moved to s3://fleet/raw"),
         "{done:?}"
     );
-    let verify = ["collect", "verify", "data", "--credentials-file", "s3.env"];
+    let verify = ["collect", "verify", "data", "--config", "collect.toml"];
     let told = place.run(&verify).exits(0);
     let words = "20 messages in 1 finished file elsewhere, by what the store tells of them\n";
     assert!(told.out.contains(words), "{told:?}");
@@ -74,4 +75,69 @@ fn files_are_moved_and_verified_with_an_exit_code_for_each_outcome() {
         ])
         .exits(3);
     assert!(wrong.err.contains("line 1 of wrong.env"), "{wrong:?}");
+}
+
+/// A data folder whose list says that a file is in a store, as anybody can write one.
+fn list_of_a_stranger(place: &Place, upload: &str) {
+    let file = "date=2026-11-26/hour=07/c-0000000000000001-0000000000000002.parquet";
+    std::fs::create_dir_all(place.at("data/collectors/c/log")).unwrap();
+    place.write("data/collectors/c/log/0000000000000003.log", "");
+    place.write(
+        "data/collectors/c/files.ndjson",
+        format!(
+            "{{\"file\":{{\"path\":\"{file}\",\"bytes\":9,\"crc32\":1,\"first\":1,\"last\":2,\"messages\":2}}}}\n\
+             {{\"uploaded\":{{\"path\":\"{file}\",\"to\":{upload},\"e_tag\":null}}}}\n"
+        ),
+    );
+}
+
+#[test]
+fn credentials_go_to_no_store_that_a_strangers_list_names() {
+    let stranger = Heard::start();
+    let endpoint = format!("http://{}", stranger.address);
+    let all: [(&str, &str, &[(&str, &str)]); 3] = [
+        (
+            "s3://fleet/raw",
+            "AWS",
+            &[
+                ("AWS_ACCESS_KEY_ID", "key-of-the-user"),
+                ("AWS_SECRET_ACCESS_KEY", "secret-of-the-user"),
+                ("AWS_SESSION_TOKEN", "token-of-the-user"),
+            ],
+        ),
+        ("gs://fleet/raw", "GOOGLE", &[]),
+        (
+            "az://fleet/raw",
+            "AZURE",
+            &[
+                ("AZURE_STORAGE_ACCOUNT_NAME", "user"),
+                ("AZURE_STORAGE_TOKEN", "bearer-of-the-user"),
+            ],
+        ),
+    ];
+    for (url, kind, variables) in all {
+        let place = Place::new();
+        list_of_a_stranger(
+            &place,
+            &format!(r#"{{"url":"{url}","endpoint":"{endpoint}"}}"#),
+        );
+        for more in [
+            &[][..],
+            &["--fetch"],
+            &["--upload-to", "s3://mine/raw"],
+            &["--upload-to", url],
+        ] {
+            let args = [&["collect", "verify", "data"][..], more].concat();
+            let mut command = place.command(&args);
+            command.envs(variables.iter().copied());
+            let done = place.finish(command).exits(2);
+            let hint = format!("--upload-to '{url}' --upload-endpoint '{endpoint}'");
+            let hint = hint.replace("'", "");
+            assert!(
+                done.out.replace("'", "").contains(&hint),
+                "{kind}: {done:?}"
+            );
+        }
+        assert_eq!(stranger.heard(), "", "{kind}");
+    }
 }

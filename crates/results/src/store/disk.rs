@@ -5,9 +5,10 @@ use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use pubgauge_place::OpenFolder;
+
 use crate::histogram::LogError;
 use crate::model::FORMAT;
-use crate::place::OpenFolder;
 use crate::shell::quoted;
 
 /// Folder of the trials.

@@ -1,6 +1,7 @@
 //! A place of its own for each test, in which pubgauge runs and must leave nothing behind.
 #![allow(dead_code)] // Each test file uses its own part.
 
+pub mod heard;
 pub mod hosts;
 pub mod hypervisor;
 pub mod servers;
