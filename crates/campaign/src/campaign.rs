@@ -175,6 +175,7 @@ struct Measuring<'a> {
 
 impl<'a> Measuring<'a> {
     fn new(campaign: Campaign<'a>, folder: &RunFolder) -> Measuring<'a> {
+        let facts = machine_facts();
         Measuring {
             prepared: campaign.prepared,
             client: campaign.client,
@@ -185,7 +186,8 @@ impl<'a> Measuring<'a> {
                 client: ClientConfig::default(),
                 tls: campaign.tls,
                 stop: campaign.stop.clone(),
-                cores: machine_facts().cores,
+                cores: facts.cores,
+                quota_cores: facts.quota_cores,
                 own_cost: campaign.own_cost,
             },
             kept: Kept::default(),

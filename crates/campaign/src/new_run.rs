@@ -74,6 +74,7 @@ pub fn machine(calibration: Option<Value>) -> Machine {
         os: facts.os,
         cpu_model: facts.cpu_model,
         cores: facts.cores,
+        quota_cores: facts.quota_cores,
         memory_bytes: facts.memory_bytes,
         governor: facts.governor,
         idle_driver: facts.idle_driver,

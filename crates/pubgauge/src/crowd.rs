@@ -1,13 +1,27 @@
-//! Other programs on the machine: what is said of them before a run and after it.
+//! What there is of the machine for a run: a quota, and other programs, before a run and after it.
 
 use std::time::{Duration, Instant};
 
 use pubgauge_engine::usage::MachineReading;
+use pubgauge_quantities::shown;
 use pubgauge_results::model::Results;
+use pubgauge_results::processors;
 use pubgauge_results::verdict::{spoilt_by_others, thresholds};
+use pubgauge_testbed::machine_facts;
 
 /// For how long the machine is watched before the first trial.
 const WATCHED: Duration = Duration::from_millis(200);
+
+/// Says how many of the machine's processors a quota around this process (a container's) leaves, where that is fewer.
+pub fn quota() -> Option<String> {
+    let facts = machine_facts();
+    let quota = processors::quota(facts.cores, facts.quota_cores)?;
+    Some(format!(
+        "this container may use {} of {}",
+        shown::given(quota),
+        shown::so_many(facts.cores.into(), "processor")
+    ))
+}
 
 /// Says what other programs use of the machine now, where that is so much that figures will say little.
 pub fn before() -> Option<String> {
@@ -33,9 +47,9 @@ pub fn after(results: &Results) -> Option<String> {
         .iter()
         .filter_map(|trial| trial.worker_load.machine_others);
     let others = others.reduce(f64::max)?;
-    let cores = trials.first()?.circumstances.cores;
+    let all = shown::given(trials.first()?.circumstances.processors());
     Some(format!(
-        "others used up to {others:.1} of {cores} processors: {} of {} trials say nothing about these systems; run again when \
+        "others used up to {others:.1} of {all} processors: {} of {} trials say nothing about these systems; run again when \
          the machine is quiet",
         spoilt.len(),
         trials.len()

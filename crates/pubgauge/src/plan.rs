@@ -24,7 +24,7 @@ use crate::exit::{Ending, FINE};
 use crate::prepare::prepare;
 use crate::progress::{NOTES, about, lengths, notes};
 use crate::study_run::tls;
-use crate::{drivers, folder};
+use crate::{crowd, drivers, folder};
 
 /// A plan as JSON output.
 #[derive(Serialize)]
@@ -207,6 +207,7 @@ fn words(prepared: &Prepared, verbose: bool) -> String {
     };
     let seed = plan.seed;
     out.push_str(&format!("{length}; order and draws from seed {seed}\n"));
+    out.extend(crowd::quota().map(|words| words + "\n"));
     let workloads = each_once(plan.trials.iter().map(workload));
     section(&mut out, "workloads", workloads);
     section(&mut out, "offered to the system", volumes(plan));

@@ -172,7 +172,7 @@ impl Ready {
         let budget_s = self.budget_s.or(folder.results().study.until_decided_s);
         folder.until_decided(budget_s);
         let proposer = proposer.until_decided(budget_s);
-        if let Some(words) = crowd::before() {
+        for words in crowd::quota().into_iter().chain(crowd::before()) {
             args.output.remark(&words);
         }
         let mut progress = progress(args, &proposer, &folder, endpoint);

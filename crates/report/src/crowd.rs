@@ -18,11 +18,11 @@ pub(crate) fn sentence(workload: &WorkloadCells<'_>) -> Option<String> {
     });
     let rows: Vec<_> = rows.collect();
     let most = rows.iter().map(|(_, others)| *others).reduce(f64::max)?;
-    let cores = rows[0].0.trials[0].circumstances.cores;
+    let all = rows[0].0.trials[0].circumstances.all_processors();
     // A row at several loads is one system.
     let names = names(rows.iter().map(|(cell, _)| cell.row.as_str()));
     Some(format!(
-        "Other programs kept up to {} of the machine's {cores} processors busy ({names}): what was slow may be \
+        "Other programs kept up to {} of {all} busy ({names}): what was slow may be \
          their doing.",
         shown::digits(most)
     ))
@@ -38,10 +38,11 @@ pub(crate) fn not_valid<'a>(groups: impl Iterator<Item = &'a Doubt<'a>>) -> Opti
         .filter_map(|trial| trial.worker_load.machine_others);
     let most = others.reduce(f64::max);
     let used = most.map_or(String::new(), |most| {
-        let cores = trials[0].circumstances.cores;
+        let all = trials[0].circumstances.processors();
         format!(
-            ", which used up to {} of {cores} processors",
-            shown::digits(most)
+            ", which used up to {} of {} processors",
+            shown::digits(most),
+            shown::given(all)
         )
     });
     (!trials.is_empty()).then(|| {

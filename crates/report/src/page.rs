@@ -85,7 +85,7 @@ fn header(results: &Results) -> Markup {
         p class="where" {
             (frame::time(&study.started)) " · " (shown::so_many(trials, "trial"))
             @if trials != planned { " of " (planned) }
-            " · " (shown::so_many(machine.cores.into(), "processor")) ", " (machine.cpu_model)
+            " · " (machine.number_of_processors()) ", " (machine.cpu_model)
             span id="file" {}
         }
     }

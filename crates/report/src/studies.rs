@@ -55,14 +55,10 @@ pub fn outcome(results: &Results, folder: &str) -> StudyOutcome {
 
 /// A machine in words, without its name.
 fn machine(machine: &Machine) -> String {
-    let processors = match machine.cores {
-        1 => "1 processor".to_owned(),
-        n => format!("{n} processors"),
-    };
     // The text behind the version may be anything, a host name too.
     let kernel = machine.kernel.split('-').next().unwrap_or_default();
     let facts = [
-        processors,
+        machine.number_of_processors(),
         machine.cpu_model.clone(),
         format!("{} of memory", shown::bytes(machine.memory_bytes)),
         machine.os.clone(),

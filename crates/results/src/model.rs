@@ -8,6 +8,7 @@ mod trial;
 use std::collections::BTreeMap;
 
 use pubgauge_driver::{Answer, Capability, Unsupported};
+use pubgauge_quantities::shown;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +17,7 @@ use crate::claim::ClaimOutcome;
 use crate::comparison::PairComparison;
 use crate::criterion::spec::CriterionSpec;
 pub use crate::distribution::Distribution;
+use crate::processors;
 use crate::recording::RecordingInfo;
 use crate::search::{NotMeasured, Search};
 use crate::traffic::NetworkInfo;
@@ -99,8 +101,12 @@ pub struct Machine {
     pub os: String,
     /// Processor model.
     pub cpu_model: String,
-    /// Processors available to this process.
+    /// Processors that this process may run on.
     pub cores: u32,
+    /// The tightest quota of processor time of the control groups around this process (a container's), in processors;
+    /// absent: there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quota_cores: Option<f64>,
     /// Main memory in bytes.
     pub memory_bytes: u64,
     /// Frequency governor, where the kernel tells.
@@ -121,8 +127,24 @@ pub struct Machine {
 impl Machine {
     /// Number and model of its processors, in words.
     pub fn processors(&self) -> String {
-        let plural = if self.cores == 1 { "" } else { "s" };
-        format!("{} processor{plural} ({})", self.cores, self.cpu_model)
+        format!("{} ({})", self.number_of_processors(), self.cpu_model)
+    }
+
+    /// Number of its processors, and what a quota leaves of them, in words.
+    pub fn number_of_processors(&self) -> String {
+        let all = shown::so_many(self.cores.into(), "processor");
+        match self.quota() {
+            Some(quota) => format!(
+                "{all}, of which this container may use {}",
+                shown::given(quota)
+            ),
+            None => all,
+        }
+    }
+
+    /// The quota that leaves fewer processors than there are; `None` without any.
+    pub fn quota(&self) -> Option<f64> {
+        processors::quota(self.cores, self.quota_cores)
     }
 }
 

@@ -1,21 +1,47 @@
-//! Shares of the machine's processors that client and system used.
+//! How many processors there are, by the machine or a quota, and which shares of them client and system used.
+
+use pubgauge_quantities::shown;
 
 use crate::model::{HeldLimits, Trial};
+
+/// How many processors client and system have together: those of the machine, or less by a quota around them (a
+/// container's), in processors. `cores` of 0 are not known; 0 if neither is.
+pub fn available(cores: u32, quota: Option<f64>) -> f64 {
+    match quota {
+        Some(quota) if cores == 0 || quota < f64::from(cores) => quota,
+        _ => f64::from(cores),
+    }
+}
+
+/// A quota that leaves fewer processors than `cores`; `None` without any.
+pub fn quota(cores: u32, quota: Option<f64>) -> Option<f64> {
+    quota.filter(|quota| *quota < f64::from(cores))
+}
+
+/// So many processors, in words: `0.2 of a processor`, `1 processor`, `1.5 processors`.
+pub(crate) fn words(processors: f64) -> String {
+    let number = shown::given(processors);
+    match processors {
+        few if few < 1.0 => format!("{number} of a processor"),
+        1.0 => format!("{number} processor"),
+        _ => format!("{number} processors"),
+    }
+}
 
 /// Processor time as shares of what there was, on average over the measurement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shares {
-    /// Of the client, of all processors of the machine, 0 to 1.
+    /// Of the client, of all processors of the machine, or of the quota around it, 0 to 1.
     pub client: f64,
     /// Of the system, of what it could have had: the cores that it is held to, else what client and other programs left
-    /// of the machine. 1: the system had all of it; somewhat above where the clocks were read at different moments.
+    /// of that. 1: the system had all of it; somewhat above where the clocks were read at different moments.
     /// Absent where the system is out of sight.
     pub system: Option<f64>,
 }
 
 /// The shares of a trial; `None` where workers ran on other hosts, whose processors are not known.
 pub fn shares(trial: &Trial) -> Option<Shares> {
-    let machine = f64::from(trial.circumstances.cores);
+    let machine = trial.circumstances.processors();
     if machine == 0.0 || trial.duration_s <= 0.0 || !trial.hosts.is_empty() {
         return None;
     }
@@ -73,6 +99,38 @@ mod tests {
     fn the_system_could_have_had_what_others_left() {
         let (client, system) = (0.25, Some(0.6));
         assert_eq!(shares(&trial()), Some(Shares { client, system }));
+    }
+
+    /// 10 s: of 4 processors a container has 2.
+    #[test]
+    fn a_quota_is_all_that_there_is() {
+        let mut trial = trial();
+        trial.circumstances.quota_cores = Some(2.0);
+        let used = shares(&trial).unwrap();
+        assert_eq!((used.client, used.system), (0.5, Some(3.0)));
+        trial.circumstances.quota_cores = Some(6.0);
+        assert_eq!(shares(&trial).unwrap().client, 0.25, "more than there is");
+    }
+
+    #[test]
+    fn the_smaller_number_of_processors_counts() {
+        assert_eq!(available(2, None), 2.0);
+        assert_eq!(available(2, Some(1.5)), 1.5);
+        assert_eq!(available(2, Some(4.0)), 2.0);
+        assert_eq!((available(0, None), available(0, Some(0.2))), (0.0, 0.2));
+        assert_eq!(
+            (quota(2, Some(1.5)), quota(2, Some(2.0))),
+            (Some(1.5), None)
+        );
+    }
+
+    #[test]
+    fn processors_in_words() {
+        let said = [0.2, 1.0, 1.5].map(words);
+        assert_eq!(
+            said,
+            ["0.2 of a processor", "1 processor", "1.5 processors"]
+        );
     }
 
     #[test]

@@ -28,6 +28,7 @@ mod others;
 mod overdue;
 mod parties;
 mod promises;
+mod quota;
 mod repeats;
 mod series;
 mod silence;

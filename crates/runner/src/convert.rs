@@ -370,6 +370,7 @@ fn worker_load(record: &TrialRecord, observed: &Observed) -> WorkerLoad {
         subscribers_stalled: stalled(Role::Subscribers),
         machine_stalled: (observed.stalls.all as f64 / measured).min(1.0),
         machine_others: observed.others_cores,
+        quota: observed.quota,
         machine_stolen: (stolen.chain(observed.stolen)).reduce(f64::max),
         system_waiting: waited.map(|waited| (waited.all as f64 / measured).min(1.0)),
         system_longest_waiting_ns: waited.map(|waited| waited.longest),

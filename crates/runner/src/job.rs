@@ -146,8 +146,10 @@ pub struct Environment<'a> {
     pub tls: Option<Tls>,
     /// Set when the user wants to end.
     pub stop: Arc<AtomicBool>,
-    /// Processors available.
+    /// Processors that this process may run on.
     pub cores: u32,
+    /// The tightest quota of processor time around this process, in processors; `None` without any.
+    pub quota_cores: Option<f64>,
     /// What pubgauge itself takes for a message, where the machine was calibrated.
     pub own_cost: Option<OwnCost>,
 }

@@ -14,7 +14,8 @@ use pubgauge_engine::conductor::{Observer, Phase};
 use pubgauge_engine::live::Live;
 use pubgauge_engine::times::histogram;
 use pubgauge_engine::usage::MachineReading;
-use pubgauge_results::model::{Broker, ContextSwitches, SeriesRecord};
+use pubgauge_results::model::{Broker, ContextSwitches, QuotaUse, SeriesRecord};
+use pubgauge_testbed::limits::{Quota, Throttling, quotas};
 use pubgauge_testbed::{
     BusiestThread, NOISE_INTERVAL, NoiseMeter, ProcessSample, ProcessSampler, ThreadSampler,
 };
@@ -67,6 +68,9 @@ pub struct Observed {
     pub others_cores: Option<f64>,
     /// Share of this machine's processor time that a hypervisor gave to others during the measurement.
     pub stolen: Option<f64>,
+    /// What a quota of processor time around this process did during the measurement; `None` without any, or where the
+    /// kernel does not tell.
+    pub quota: Option<QuotaUse>,
     /// By each window's bound, in ns from the start of the measurement: the time when the system's
     /// processor time was read (this process's clock), and that processor time, both ns.
     pub system_cpu_at: BTreeMap<Nanos, (Nanos, u64)>,
@@ -126,6 +130,7 @@ impl Observed {
             stalls: Stalls::default(),
             others_cores: None,
             stolen: None,
+            quota: None,
             system_cpu_at: BTreeMap::new(),
             elsewhere: false,
             seconds: Vec::new(),
@@ -194,6 +199,8 @@ pub struct Watcher<'a> {
     counter: &'a mut CountersOnRequest,
     /// Processors that this process may use.
     processors: f64,
+    /// The quotas of processor time around this process, tightest first.
+    quotas: Vec<Quota>,
 }
 
 /// When a measurement is sampled, ns from its start.
@@ -228,6 +235,8 @@ struct Sample {
     /// All brokers together; `None` where one is out of sight.
     system: Option<ProcessSample>,
     machine: Option<MachineReading>,
+    /// What each quota around this process did so far.
+    throttling: Vec<Option<Throttling>>,
     each: Vec<Option<ProcessSample>>,
 }
 
@@ -292,6 +301,30 @@ fn taken(others: f64, all: f64, span: f64, processors: f64) -> f64 {
     (others - (there - processors).max(0.0) * span).max(0.0)
 }
 
+/// What quotas did from one sample to a later one: that which held back longest, the first if none did.
+fn quota_use(quotas: &[Quota], from: &Sample, to: &Sample) -> Option<QuotaUse> {
+    let readings = to.throttling.iter().zip(&from.throttling);
+    let each = quotas
+        .iter()
+        .zip(readings)
+        .filter_map(|(quota, (to, from))| {
+            let told = to.as_ref()?.since(from.as_ref()?);
+            Some(QuotaUse {
+                cores: quota.cores,
+                period_ns: quota.period_ns,
+                periods: told.periods,
+                held_back_periods: told.throttled_periods,
+                held_back_ns: told.throttled_ns,
+            })
+        });
+    each.reduce(
+        |tightest, other| match other.held_back_ns > tightest.held_back_ns {
+            true => other,
+            false => tightest,
+        },
+    )
+}
+
 /// Context switches from one sample of the same processes to a later one.
 fn switches(from: &ProcessSample, to: &ProcessSample) -> ContextSwitches {
     ContextSwitches {
@@ -337,6 +370,7 @@ impl<'a> Watcher<'a> {
             steps,
             counter,
             processors: pubgauge_testbed::processors(),
+            quotas: quotas(),
         }
     }
 
@@ -359,6 +393,7 @@ impl<'a> Watcher<'a> {
             client: self.client.sample(),
             system: together(&each),
             machine: MachineReading::now(),
+            throttling: self.quotas.iter().map(Quota::throttling).collect(),
             each,
         }
     }
@@ -478,6 +513,7 @@ impl<'a> Watcher<'a> {
             others(&measuring.first, &sample, self.processors).map(|ns| ns / whole);
         let machine = sample.machine.zip(measuring.first.machine);
         observed.stolen = machine.map(|(to, from)| to.since(&from).stolen_share());
+        observed.quota = quota_use(&self.quotas, &measuring.first, &sample);
         for (number, broker) in figures.brokers.iter_mut().enumerate() {
             let (Some(first), Some(now)) = (&measuring.first.each[number], &sample.each[number])
             else {

@@ -391,7 +391,7 @@ fn gave_way(told: &Told<'_>, criteria: &[CriterionSpec]) -> GaveWay {
         let cores = limits.cores.filter(|_| limits.cores_by_quota)?;
         Some(cores * f64::from(limits.instances.max(1)))
     });
-    let most = held.unwrap_or(f64::from(trial.circumstances.cores));
+    let most = held.unwrap_or(trial.circumstances.processors());
     let status = trial.verdict.status;
     let lost = |why: String| {
         let share = trial.lost as f64 / trial.expected.max(1) as f64;

@@ -188,6 +188,7 @@ fn measure(
         system_in_client: brokerless,
         order_promised: keeps_order(job),
         cores: environment.cores,
+        quota_cores: environment.quota_cores,
         pacing_within_ns: job.pacing_within,
         poll_when_idle: job.poll_when_idle,
         earlier_trials: running.earlier_trials,

@@ -5,6 +5,8 @@
 //! ([`pubgauge_driver::Resource`]).
 
 mod available;
+mod groups;
+mod quota;
 
 use std::io;
 
@@ -12,9 +14,10 @@ use pubgauge_driver::Resource;
 use pubgauge_quantities::shown;
 use rustix::process::{self, Rlimit, getrlimit, setrlimit};
 
+pub(crate) use available::limit_bytes;
 pub use available::{Available, available};
 pub(crate) use available::{cgroup_paths, ephemeral_ports, groups_around};
-pub(crate) use available::{limit_bytes, quota_cores};
+pub use quota::{Quota, Throttling, quotas};
 
 /// Descriptors of pubgauge itself while a trial runs, beside those of clients and samplers:
 /// standard streams, the run's files, signals, `/proc` and others. 17 to 25 were counted.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use crate::limits::{limit_bytes, max_open_files, quota_cores};
+use crate::limits::{limit_bytes, max_open_files, quotas};
 use crate::procfs::number_in;
 use crate::realtime::usable_cpus;
 
@@ -17,8 +17,10 @@ pub struct MachineFacts {
     pub os: String,
     /// Processor model.
     pub cpu_model: String,
-    /// Processors that this process may use.
+    /// Processors that this process may run on.
     pub cores: u32,
+    /// The tightest quota of processor time of the control groups around this process (a container's), in processors.
+    pub quota_cores: Option<f64>,
     /// Main memory in bytes.
     pub memory_bytes: u64,
     /// Frequency governor; several, separated by commas, where processors differ.
@@ -42,7 +44,8 @@ pub fn machine_facts() -> MachineFacts {
         ),
         os: os_name(&read("/etc/os-release")),
         cpu_model: cpu_model(&read("/proc/cpuinfo")),
-        cores: processors().floor().max(1.0) as u32,
+        cores: usable_cpus().len() as u32,
+        quota_cores: quota_cores(),
         memory_bytes: memory_bytes(&read("/proc/meminfo")),
         governor: governor(),
         idle_driver: idle_driver(),
@@ -56,6 +59,10 @@ pub fn machine_facts() -> MachineFacts {
 pub fn processors() -> f64 {
     let usable = usable_cpus().len() as f64;
     quota_cores().map_or(usable, |quota| quota.min(usable))
+}
+
+fn quota_cores() -> Option<f64> {
+    Some(quotas().first()?.cores)
 }
 
 /// Memory that this process may use, in bytes: the machine's, or less by the limit of a control group (a container's).

@@ -169,6 +169,7 @@ fn trial(broker: &Mosquitto, namespace: &str, seen: &mut Seen) -> Trial {
         tls: None,
         stop: Arc::new(AtomicBool::new(false)),
         cores: 1,
+        quota_cores: None,
         own_cost: None,
     };
     perform(&job, &environment, &Kept::default(), seen).0

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use pubgauge_results::{Results, Trial};
+use pubgauge_quantities::shown;
+use pubgauge_results::{Results, Trial, processors};
 
 use crate::lists::grouped;
 use crate::summary;
@@ -344,7 +345,10 @@ fn remarks(runs: [&Results; 2], systems: &[Vec<String>; 2], sides: &[Vec<&Trial>
         let lengths: Vec<String> = lengths.collect::<BTreeSet<_>>().into_iter().collect();
         let of_run = [
             ("the processor", machine.cpu_model.clone()),
-            ("the number of processors", machine.cores.to_string()),
+            (
+                "the number of processors",
+                shown::given(processors::available(machine.cores, machine.quota_cores)),
+            ),
             ("the kernel", machine.kernel.clone()),
             ("the version of pubgauge", machine.pubgauge_version.clone()),
             ("the length of the measurement", lengths.join(", ")),

@@ -221,7 +221,10 @@ fn facts(results: &Results, machine: &Machine) -> [(&'static str, String); 11] {
         ("pubgauge", machine.pubgauge_version.clone()),
         (
             "processor",
-            format!("{}, {} available", machine.cpu_model, machine.cores),
+            match machine.quota() {
+                Some(_) => format!("{}, {}", machine.cpu_model, machine.number_of_processors()),
+                None => format!("{}, {} available", machine.cpu_model, machine.cores),
+            },
         ),
         ("memory", shown::bytes(machine.memory_bytes)),
         (

@@ -1,6 +1,8 @@
 //! The parts of a trial that are not figures of its traffic: system, client, circumstances, verdict, checks.
 
 use super::reason::{Reason, Rule};
+use crate::processors;
+use pubgauge_quantities::shown;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -50,8 +52,11 @@ pub struct Circumstances {
     pub order_promised: bool,
     /// The arrivals vary by design (bursts, replayed traces): a rate that varies is no fault.
     pub rate_varies_by_design: bool,
-    /// Processors available; 0 if not known.
+    /// Processors that pubgauge may run on; 0 if not known. [`Circumstances::processors`] says how many these are worth.
     pub cores: u32,
+    /// The tightest quota of processor time around pubgauge (a container's), in processors; absent: there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quota_cores: Option<f64>,
     /// How much later than due the study lets scheduled messages leave, ns, so that several leave
     /// in one wake-up (`pacing-within`). 0: each leaves at its own time.
     pub pacing_within_ns: u64,
@@ -63,6 +68,23 @@ pub struct Circumstances {
     /// (`keep-running`). 0: it was started for this one.
     #[serde(skip_serializing_if = "none")]
     pub earlier_trials: u32,
+}
+
+impl Circumstances {
+    /// How many processors the machine has for client and system, or less by a quota around them (a container's); 0 if not
+    /// known.
+    pub fn processors(&self) -> f64 {
+        processors::available(self.cores, self.quota_cores)
+    }
+
+    /// The same in words: `the machine's 4 processors`, `the 1.5 processors that this container may use`.
+    pub fn all_processors(&self) -> String {
+        let number = shown::given(self.processors());
+        match processors::quota(self.cores, self.quota_cores) {
+            Some(_) => format!("the {number} processors that this container may use"),
+            None => format!("the machine's {number} processors"),
+        }
+    }
 }
 
 fn none(count: &u32) -> bool {
@@ -359,6 +381,10 @@ pub struct WorkerLoad {
     /// absent in trials of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine_stolen: Option<f64>,
+    /// What a quota of processor time around pubgauge (a container's) did during the measurement; absent without one, and
+    /// where the kernel does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quota: Option<QuotaUse>,
     /// The system's thread that waited most: ready, but waiting for a processor; absent where it is out of sight.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_waiting: Option<f64>,
@@ -372,6 +398,39 @@ pub struct WorkerLoad {
     /// The longest stall of the machine alone, ns; absent in runs of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine_longest_stall_ns: Option<u64>,
+}
+
+/// A quota of processor time of a control group around pubgauge (a container's), for client and system together where both
+/// are in it, and what it did during the measurement (`cpu.stat`). Of several quotas the one that held back longest, the
+/// tightest if none did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct QuotaUse {
+    /// Processor time of each period, in processors.
+    pub cores: f64,
+    /// Length of a period, ns.
+    pub period_ns: u64,
+    /// Periods in which processes of the group ran.
+    pub periods: u64,
+    /// Those at the end of which processes were held back because the quota was used up.
+    pub held_back_periods: u64,
+    /// For how long they were, ns, added up over processors.
+    pub held_back_ns: u64,
+}
+
+impl QuotaUse {
+    /// Share of a measurement, 0 to 1, for which a thread may have been held back at the most: no thread is for longer
+    /// than all processors together, and none beyond the periods in which any was.
+    pub fn share(&self, duration_s: f64) -> f64 {
+        let in_periods = self.held_back_periods.saturating_mul(self.period_ns);
+        let longest = self.held_back_ns.min(in_periods) as f64;
+        (longest / (1e9 * duration_s.max(f64::MIN_POSITIVE))).min(1.0)
+    }
+
+    /// For how long a thread was held back at a time, at the most, mean over the periods in which any was, ns.
+    pub fn mean_ns(&self) -> u64 {
+        let mean = self.held_back_ns / self.held_back_periods.max(1);
+        mean.min(self.period_ns)
+    }
 }
 
 /// Context switches.

@@ -91,6 +91,8 @@ pub enum Rule {
     LibraryFull,
     /// The machine had no processor time left.
     MachineFull,
+    /// A quota of processor time around client and system (a container's) was used up.
+    QuotaFull,
     /// The client sent late.
     ClientLate,
     /// The client stood still.

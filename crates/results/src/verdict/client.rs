@@ -6,9 +6,11 @@ use super::findings::Findings;
 use super::growth::Growth;
 use super::host::{self, AtEnd};
 use super::others::crowded;
+use super::quota::HeldBack;
 use super::thresholds;
 use crate::model::{Reason, Rule, Status, Trial};
 use crate::network::full_link;
+use crate::processors;
 
 /// Findings from the workers' load.
 pub(super) struct Load {
@@ -25,14 +27,16 @@ pub(super) struct Load {
     publishers_host: Option<AtEnd>,
     /// The same of the other devices.
     subscribers_host: Option<AtEnd>,
-    /// How the client, or the machine, had no time for a good part of the measurement: it stood still, or a hypervisor
-    /// took it.
+    /// How the client, or the machine, had no time for a good part of the measurement: it stood still, a quota was used
+    /// up, or a hypervisor took it.
     pub stalled: Option<String>,
     /// How it stood still for a good part of the measurement: servers may have closed its connections meanwhile.
     pub stopped: Option<String>,
     /// The time that a hypervisor took, where it is enough to count.
     stolen: Option<Reason>,
-    /// The worker, or the machine, that was stalled most, however little.
+    /// A quota around client and system (a container's), where it held them back for as long as counts.
+    quota: Option<HeldBack>,
+    /// The worker, or the machine, that was stalled most, however little; without what such a quota explains.
     still: Option<Still>,
     running_limit: f64,
     /// Processor time, in processors, to which the kernel held each worker process, where that is
@@ -64,7 +68,7 @@ impl Load {
         let never_rested = trial.workload.flat_out
             && (used_up
                 || system_cores.is_some_and(|system_cores| {
-                    system_is_the_limit(system_cores, client_cores, circumstances.cores)
+                    system_is_the_limit(system_cores, client_cores, circumstances.processors())
                 }));
         let system_full = link_full || never_rested;
         // Time spent waiting for a processor is time in which the worker was ready to run; it does
@@ -75,9 +79,23 @@ impl Load {
                     || !system_full && running + waiting >= thresholds::FLAT_OUT_RUNNING)
         };
         let still = stood_still(trial, link_full);
+        let quota = HeldBack::of(trial).filter(|held_back| {
+            let by_quota = |still: &Still| still.counts() && !still.beyond(held_back).counts();
+            held_back.counts(trial) || still.as_ref().is_some_and(by_quota)
+        });
+        let beyond = (still.as_ref()).map(|still| match &quota {
+            Some(quota) => still.beyond(quota),
+            None => still.clone(),
+        });
         let stopped = (still.as_ref())
             .filter(|still| still.share >= thresholds::STALLED)
-            .map(words);
+            .map(|still| match (&quota, &beyond) {
+                (Some(quota), Some(beyond)) if !beyond.counts() => quota.words(),
+                (_, beyond) => words(beyond.as_ref().unwrap_or(still)),
+            });
+        let held_back = (quota.as_ref())
+            .filter(|quota| quota.share >= thresholds::STALLED)
+            .map(HeldBack::words);
         let stolen = stolen(trial);
         let waiting = |role, waited: f64| host::crowded(trial, role).unwrap_or(waited);
         let publishers_waiting = waiting("publisher", load.publishers_waiting);
@@ -94,10 +112,12 @@ impl Load {
             subscribers_waiting,
             publishers_host,
             subscribers_host,
-            stalled: (stopped.clone()).or_else(|| Some(stolen.as_ref()?.text.clone())),
+            stalled: (stopped.clone().or(held_back))
+                .or_else(|| Some(stolen.as_ref()?.text.clone())),
             stopped,
             stolen,
-            still,
+            quota,
+            still: beyond,
             running_limit,
             held,
             system_full,
@@ -114,9 +134,10 @@ impl Load {
         if let Some(reason) = &self.stolen {
             findings.blame_client(reason.clone());
         }
-        // A shorter stall counts, too, if it is long enough to make up the tail of the latencies.
-        let counts = |still: &&Still| self.stopped.is_some() || still.spoils_tail;
-        if let Some(still) = self.still.as_ref().filter(counts) {
+        if let Some(quota) = &self.quota {
+            findings.blame_client(quota.reason(trial));
+        }
+        if let Some(still) = self.still.as_ref().filter(|still| still.counts()) {
             let stalled = words(still);
             let text =
                 format!("{stalled}: what was sent and received late then was the client's doing");
@@ -265,26 +286,32 @@ impl Load {
         };
         let worst = publishers.max(self.subscribers_waiting);
         let beside_a_full_system = self.system_used_its_size && crowded(trial).is_none();
-        if worst <= thresholds::WAITING || beside_a_full_system && is_little(trial, worst) {
+        let by_quota = |quota: &HeldBack| quota.unexplained(worst) <= thresholds::WAITING;
+        if worst <= thresholds::WAITING
+            || self.quota.as_ref().is_some_and(by_quota)
+            || beside_a_full_system && is_little(trial, worst)
+        {
             return;
         }
-        let (client_cores, system_cores) = cores_in_use(trial);
-        let machine = match (self.held, trial.circumstances.cores) {
+        let (cores, quota) = (trial.circumstances.cores, trial.circumstances.quota_cores);
+        let machine = match (self.held, processors::quota(cores, quota)) {
             (Some(cores), _) => {
                 format!("the share of each worker process, {cores} cores, or the machine")
             }
-            (None, 0) => "the machine".to_owned(),
-            (None, cores) => format!("the machine with its {cores} processors"),
+            (None, Some(quota)) => format!(
+                "the machine, of whose {cores} processors this container may use {},",
+                shown::given(quota)
+            ),
+            (None, None) if cores == 0 => "the machine".to_owned(),
+            (None, None) => format!("the machine with its {cores} processors"),
         };
         let [publishing, subscribing] =
             [self.publishers_waiting, self.subscribers_waiting].map(percent);
         let limit = percent(thresholds::WAITING);
-        let unknown = || "an unknown number".to_owned();
-        let system_cores = system_cores.map_or_else(unknown, |cores| format!("{cores:.2}"));
         let text = format!(
             "{machine} was the limit: the busiest workers waited for a processor {publishing} \
-             (publishing) and {subscribing} (subscribing) of the time (limit {limit}); in use were \
-             {client_cores:.2} cores by the client and {system_cores} by the system"
+             (publishing) and {subscribing} (subscribing) of the time (limit {limit}); in use were {}",
+            in_use(trial)
         );
         let limit = thresholds::WAITING;
         let reason = Reason::new(Rule::MachineFull, text)
@@ -369,16 +396,34 @@ fn is_little(trial: &Trial, waiting: f64) -> bool {
 }
 
 /// A stall of a worker or of the whole machine.
+#[derive(Clone)]
 struct Still {
     who: &'static str,
     /// Share of the measurement.
     share: f64,
     longest_ns: u64,
-    /// Whether the tail of the latencies may consist of nothing else.
-    spoils_tail: bool,
+    /// Whether the longest makes up the tail of the latencies.
+    fills_tail: bool,
+    /// Whether what a quota held back is taken off the share.
+    beside_quota: bool,
 }
 
 impl Still {
+    /// What a quota does not explain: whoever it holds back stands still, for no fault of the machine.
+    fn beyond(&self, quota: &HeldBack) -> Still {
+        Still {
+            share: quota.unexplained(self.share),
+            beside_quota: true,
+            ..self.clone()
+        }
+    }
+
+    /// Whether it is long enough to count; a shorter one is if the tail of the latencies may consist of nothing else.
+    fn counts(&self) -> bool {
+        self.share >= thresholds::STALLED
+            || self.share >= thresholds::STALLED_TAIL && self.fills_tail
+    }
+
     /// The share from which it counts.
     fn limit(&self) -> f64 {
         if self.share >= thresholds::STALLED {
@@ -410,7 +455,8 @@ fn stood_still(trial: &Trial, link_full: bool) -> Option<Still> {
         who,
         share,
         longest_ns,
-        spoils_tail: share >= thresholds::STALLED_TAIL && longest_ns >= tail / 2,
+        fills_tail: longest_ns >= tail / 2,
+        beside_quota: false,
     })
 }
 
@@ -423,8 +469,13 @@ fn words(still: &Still) -> String {
             percent(thresholds::STALLED_TAIL)
         )
     };
+    let beside = if still.beside_quota {
+        ", beside what the quota of this container held back"
+    } else {
+        ""
+    };
     format!(
-        "{} stood still for {:.1} % of the measurement (limit {limit}), up to {} at a time",
+        "{} stood still for {:.1} % of the measurement{beside} (limit {limit}), up to {} at a time",
         still.who,
         still.share * 100.0,
         time(still.longest_ns as f64)
@@ -454,6 +505,15 @@ pub(super) fn cores_in_use(trial: &Trial) -> (f64, Option<f64>) {
     )
 }
 
+/// The same in words.
+pub(super) fn in_use(trial: &Trial) -> String {
+    let (client, system) = cores_in_use(trial);
+    let system = system.map_or("an unknown number".to_owned(), |cores| {
+        format!("{cores:.2}")
+    });
+    format!("{client:.2} cores by the client and {system} by the system")
+}
+
 /// Whether a quota holds the system to a size that it used up.
 fn system_used_its_size(trial: &Trial, system_cores: Option<f64>) -> bool {
     let limits = trial.limits.as_ref().filter(|limits| limits.cores_by_quota);
@@ -464,11 +524,10 @@ fn system_used_its_size(trial: &Trial, system_cores: Option<f64>) -> bool {
 
 /// A system with a thread that is never idle is its own limit, unless it has several threads and
 /// the machine had no more processors for them.
-fn system_is_the_limit(system_cores: f64, client_cores: f64, cores: u32) -> bool {
+fn system_is_the_limit(system_cores: f64, client_cores: f64, processors: f64) -> bool {
     system_cores >= thresholds::SYSTEM_BUSY_CORES
         && (system_cores <= thresholds::SINGLE_THREAD_CORES
-            || cores > 0
-                && system_cores + client_cores < thresholds::MACHINE_BUSY * f64::from(cores))
+            || system_cores + client_cores < thresholds::MACHINE_BUSY * processors)
 }
 
 pub(super) fn percent(share: f64) -> String {

@@ -41,7 +41,13 @@ impl Rule {
             UnderWay,
             Lost,
         ];
-        let client_had_none = [ClientStalled, TimeStolen, UnsentByClient, LostByClient];
+        let client_had_none = [
+            ClientStalled,
+            QuotaFull,
+            TimeStolen,
+            UnsentByClient,
+            LostByClient,
+        ];
         let between = |a: &[Rule], b: &[Rule]| {
             a.contains(&self) && b.contains(&other) || a.contains(&other) && b.contains(&self)
         };

@@ -4,7 +4,7 @@ use pubgauge_quantities::shown::time;
 
 use super::client::{cores_in_use, percent};
 use super::findings::Findings;
-use super::thresholds;
+use super::{quota, thresholds};
 use crate::model::{Reason, Rule, Status, Trial};
 
 /// See [`super::crowded`].
@@ -32,7 +32,7 @@ pub(super) fn judge(trial: &Trial, findings: &mut Findings) {
 /// Processors that others kept busy; `None` where the system may be among them.
 fn others_cores(trial: &Trial) -> Option<f64> {
     let apart = trial.system_cpu_s.is_some() || trial.circumstances.system_in_client;
-    let known = apart && trial.circumstances.cores > 0;
+    let known = apart && trial.circumstances.processors() > 0.0;
     trial.worker_load.machine_others.filter(|_| known)
 }
 
@@ -50,6 +50,8 @@ fn waited_for_others(trial: &Trial, others: f64) -> Option<f64> {
         .worker_load
         .system_waiting
         .filter(|_| waits_are_known(trial))?;
+    // Nobody else had what a quota around the system kept it waiting for.
+    let waited = (waited - quota::share(trial)).max(0.0);
     let (client, system) = cores_in_use(trial);
     let thread = trial.system_busiest_thread_cpu.unwrap_or(0.0);
     let rest = (system.unwrap_or(0.0) - thread).max(0.0);
@@ -72,7 +74,7 @@ fn kept_waiting(trial: &Trial, others: f64, waited: f64) -> Option<Reason> {
     } else {
         return None;
     };
-    let cores = trial.circumstances.cores;
+    let all = trial.circumstances.all_processors();
     let allowed = if limit == thresholds::STALLED {
         percent(limit)
     } else {
@@ -83,7 +85,7 @@ fn kept_waiting(trial: &Trial, others: f64, waited: f64) -> Option<Reason> {
         )
     };
     let text = format!(
-        "other programs kept {others:.1} of the machine's {cores} processors busy, and the system waited for them {:.1} % of \
+        "other programs kept {others:.1} of {all} busy, and the system waited for them {:.1} % of \
          the time (limit {allowed}), up to {} in one record: what was slow may be their doing",
         100.0 * waited,
         time(longest as f64),
@@ -97,15 +99,15 @@ fn kept_waiting(trial: &Trial, others: f64, waited: f64) -> Option<Reason> {
 /// Where it is not known for how long the system waited: whether others kept a good part of a machine busy that was almost
 /// full.
 fn nearly_full(trial: &Trial, others: f64) -> Option<Reason> {
-    let cores = f64::from(trial.circumstances.cores);
+    let cores = trial.circumstances.processors();
     let (client, system) = cores_in_use(trial);
     let all = others + client + system.unwrap_or(0.0);
     let full =
         others >= thresholds::OTHERS_BUSY * cores && all >= thresholds::MACHINE_CROWDED * cores;
     full.then(|| {
         let text = format!(
-            "other programs kept {others:.1} of the machine's {cores:.0} processors busy, client and system {:.1}: \
-             what was slow may be their doing",
+            "other programs kept {others:.1} of {} busy, client and system {:.1}: what was slow may be their doing",
+            trial.circumstances.all_processors(),
             all - others
         );
         let limit = thresholds::OTHERS_BUSY * cores;

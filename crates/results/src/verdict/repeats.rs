@@ -3,10 +3,16 @@
 use super::crowded;
 use crate::model::{Rule, Status, Trial};
 
-/// Whether other programs, a hypervisor or too small a machine took processor time that the trial needed.
+/// Whether other programs, a hypervisor, a quota or too small a machine took processor time that the trial needed.
 fn disturbed(trial: &Trial) -> bool {
-    use Rule::{ClientStalled, MachineFull, OthersBusy, TimeStolen};
-    let rules = [ClientStalled, MachineFull, OthersBusy, TimeStolen];
+    use Rule::{ClientStalled, MachineFull, OthersBusy, QuotaFull, TimeStolen};
+    let rules = [
+        ClientStalled,
+        MachineFull,
+        OthersBusy,
+        QuotaFull,
+        TimeStolen,
+    ];
     let reasons = &trial.verdict.reasons;
     reasons.iter().any(|reason| rules.contains(&reason.rule)) || crowded(trial).is_some()
 }

@@ -3,6 +3,7 @@
 mod client;
 mod hosts;
 mod overload;
+mod quota;
 mod steadiness;
 mod together;
 

@@ -62,6 +62,7 @@ fn a_study_without_the_program() {
         tls: None,
         stop: Arc::new(AtomicBool::new(false)),
         cores: 1,
+        quota_cores: None,
         own_cost: None,
     };
     let run = NewRun {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::{self, getrlimit};
 
+use super::groups::groups_here;
 use crate::procfs::number_in;
 
 /// What the client's process and host have left. `u64::MAX` where there is no limit, or none that
@@ -49,7 +50,7 @@ pub(super) fn open_files() -> u64 {
     std::fs::read_dir("/proc/self/fd").map_or(0, |entries| entries.count() as u64)
 }
 
-fn read(path: impl AsRef<Path>) -> Option<String> {
+pub(super) fn read(path: impl AsRef<Path>) -> Option<String> {
     std::fs::read_to_string(path).ok()
 }
 
@@ -90,7 +91,7 @@ fn usable_ports(range: RangeInclusive<u64>, reserved: &str) -> u64 {
 fn memory() -> (u64, &'static str) {
     let host = read("/proc/meminfo").and_then(|text| mem_available(&text));
     let host = (host.unwrap_or(u64::MAX), "MemAvailable of /proc/meminfo");
-    let group = cgroups("memory")
+    let group = groups_here("memory")
         .into_iter()
         .filter_map(|folder| memory_left(&folder))
         .min();
@@ -117,7 +118,7 @@ fn memory_left(folder: &Path) -> Option<u64> {
 
 /// Memory that the control groups around this process leave it, by their limits, in bytes; `None` without any.
 pub(crate) fn limit_bytes() -> Option<u64> {
-    let groups = cgroups("memory");
+    let groups = groups_here("memory");
     groups.iter().filter_map(|folder| limit_of(folder)).min()
 }
 
@@ -132,33 +133,8 @@ fn number_of(folder: &Path, names: [&str; 2]) -> Option<u64> {
     text.trim().parse().ok()
 }
 
-/// Processors that the control groups around this process leave it, by their quotas of processor time; `None` without
-/// any.
-pub(crate) fn quota_cores() -> Option<f64> {
-    let groups = cgroups("cpu");
-    let quotas = groups.iter().filter_map(|folder| quota_of(folder));
-    quotas.min_by(f64::total_cmp)
-}
-
-/// The quota of one group, in processors.
-fn quota_of(folder: &Path) -> Option<f64> {
-    let ns = |text: &str| text.trim().parse::<f64>().ok();
-    let (quota, period) = match read(folder.join("cpu.max")) {
-        // `max` is no limit.
-        Some(text) => {
-            let (quota, period) = text.trim().split_once(' ')?;
-            (ns(quota)?, ns(period)?)
-        }
-        None => (
-            ns(&read(folder.join("cpu.cfs_quota_us"))?)?,
-            ns(&read(folder.join("cpu.cfs_period_us"))?)?,
-        ),
-    };
-    (quota > 0.0 && period > 0.0).then(|| quota / period)
-}
-
 fn threads() -> (u64, &'static str) {
-    let group = cgroups("pids")
+    let group = groups_here("pids")
         .into_iter()
         .filter_map(|folder| {
             let number = |name: &str| read(folder.join(name))?.trim().parse::<u64>().ok();
@@ -205,15 +181,6 @@ fn user_threads_left() -> Option<u64> {
 fn threads_of(status: &str, user: u32) -> Option<u64> {
     let is_own = number_in(status, "Uid:")? == u64::from(user);
     number_in(status, "Threads:").filter(|_| is_own)
-}
-
-/// The folders of this process's cgroup, and of those around it, that limit a resource.
-fn cgroups(controller: &str) -> Vec<PathBuf> {
-    let membership = read("/proc/self/cgroup").unwrap_or_default();
-    let paths = cgroup_paths(&membership, controller, Path::new("/sys/fs/cgroup")).into_iter();
-    paths
-        .flat_map(|(root, own)| groups_around(&root, &own))
-        .collect()
 }
 
 /// The folder of a group in the hierarchy at `root`, and those of the groups around it.
@@ -274,22 +241,6 @@ mod tests {
         assert_eq!(usable_ports(40_000..=40_009, "8080,40003,40008-50000"), 7);
         assert_eq!(usable_ports(40_000..=40_009, "40000-40009"), 0);
         assert_eq!(usable_ports(40_000..=40_008, ""), 8);
-    }
-
-    #[test]
-    fn a_quota_of_processor_time_is_that_of_either_version() {
-        let folder = tempfile::tempdir().unwrap();
-        let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text);
-        assert_eq!(quota_of(folder.path()), None);
-        write("cpu.cfs_quota_us", "-1\n").unwrap();
-        write("cpu.cfs_period_us", "100000\n").unwrap();
-        assert_eq!(quota_of(folder.path()), None, "no limit");
-        write("cpu.cfs_quota_us", "150000\n").unwrap();
-        assert_eq!(quota_of(folder.path()), Some(1.5));
-        write("cpu.max", "max 100000\n").unwrap();
-        assert_eq!(quota_of(folder.path()), None);
-        write("cpu.max", "200000 100000\n").unwrap();
-        assert_eq!(quota_of(folder.path()), Some(2.0));
     }
 
     #[test]

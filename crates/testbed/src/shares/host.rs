@@ -6,6 +6,7 @@ use std::path::Path;
 use super::Share;
 use super::share::Held;
 use super::{Group, Holding, hold};
+use crate::limits::Throttling;
 use crate::realtime::usable_cpus;
 
 /// What all processes of a host get of the machine together, held while this lives: whatever is started on the host
@@ -41,8 +42,7 @@ impl HostShare {
     /// added up over processors; `None` where no quota is held.
     pub fn throttled_ns(&self) -> Option<u64> {
         let mut groups = self.held().groups.iter();
-        groups
-            .find_map(|group| throttled_ns(&std::fs::read_to_string(group.join("cpu.stat")).ok()?))
+        groups.find_map(|group| Some(Throttling::of(group)?.throttled_ns))
     }
 
     /// Its processes; none where no group holds them.
@@ -76,32 +76,5 @@ impl HostShare {
 
     pub(crate) fn holding(&self) -> &Holding {
         &self.holding
-    }
-}
-
-/// Of `cpu.stat` of a group: `throttled_time` in ns (version 1), `throttled_usec` (version 2).
-fn throttled_ns(text: &str) -> Option<u64> {
-    text.lines().find_map(|line| {
-        let (name, value) = line.split_once(' ')?;
-        let value: u64 = value.trim().parse().ok()?;
-        match name {
-            "throttled_time" => Some(value),
-            "throttled_usec" => Some(1_000 * value),
-            _ => None,
-        }
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn both_versions_tell_how_long_processes_were_kept_waiting() {
-        let one = "nr_periods 303\nnr_throttled 299\nthrottled_time 2355266616\n";
-        let two = "usage_usec 7\nnr_periods 3\nnr_throttled 2\nthrottled_usec 2355266\n";
-        assert_eq!(throttled_ns(one), Some(2_355_266_616));
-        assert_eq!(throttled_ns(two), Some(2_355_266_000));
-        assert_eq!(throttled_ns("usage_usec 7\n"), None);
     }
 }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use pubgauge_testbed::limits::Quota;
 use pubgauge_testbed::shares::{HostShare, Share};
 use pubgauge_testbed::{Running, Site, SystemFile, Testbed, procfs};
 
@@ -226,6 +227,16 @@ fn processes_of_a_host_share_what_it_has() {
         std::thread::sleep(Duration::from_millis(10));
     }
     assert!(throttled() > before.1, "four processes for 0.2 of one");
+    let quotas: Vec<Quota> = groups.iter().filter_map(|group| Quota::of(group)).collect();
+    let [quota] = &quotas[..] else {
+        panic!("{quotas:?}");
+    };
+    assert_eq!((quota.cores, quota.period_ns), (0.2, 10_000_000));
+    let told = quota.throttling().expect("a quota");
+    assert!(
+        told.throttled_periods > 0 && told.throttled_periods <= told.periods,
+        "{told:?}"
+    );
     one.stop();
     assert_eq!(host.pids(), other.pids());
     other.stop();

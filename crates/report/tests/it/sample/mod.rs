@@ -204,6 +204,7 @@ fn of(loads: &[Load], repeats: u32, wanted: fn(&Profile) -> bool) -> (Results, L
             os: "Debian GNU/Linux 12".into(),
             cpu_model: "Example CPU 2.5 GHz".into(),
             cores: 4,
+            quota_cores: None,
             memory_bytes: 8 << 30,
             governor: None,
             idle_driver: None,

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::model::{DecidingFigure, PublisherWindow};
+use crate::model::{DecidingFigure, PublisherWindow, QuotaUse};
 use crate::party::{PartyCourse, PartyFigures, PartyName};
 
 #[test]
@@ -25,7 +25,7 @@ fn all_reasons_stand_worst_first() {
 /// A change to a trial that makes one rule apply.
 type Plant = (Rule, fn(&mut Trial));
 
-const PLANTS: [Plant; 30] = [
+const PLANTS: [Plant; 31] = [
     (Rule::NotRun, |t| {
         t.circumstances.not_run = Some("late".into())
     }),
@@ -128,6 +128,16 @@ const PLANTS: [Plant; 30] = [
     (Rule::MachineFull, |t| {
         t.system_cpu_s = Some(0.5);
         t.worker_load.subscribers_waiting = 0.4;
+    }),
+    (Rule::QuotaFull, |t| {
+        let periods = (10.0 * t.duration_s) as u64;
+        t.worker_load.quota = Some(QuotaUse {
+            cores: 0.5,
+            period_ns: 100 * MS,
+            periods,
+            held_back_periods: periods,
+            held_back_ns: periods * 40 * MS,
+        });
     }),
     (Rule::ClientLate, |t| {
         t.send_lag_ns.p50 = Some(150_000);
