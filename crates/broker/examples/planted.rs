@@ -346,14 +346,17 @@ impl Server {
     /// Acknowledges and delivers what is due, and writes it.
     fn serve(&mut self) {
         let now = monotonic_now();
-        while let Some((_, who, packet_id)) = self.acks.pop_front_if(|ack| ack.0 <= now) {
+        let due = self.acks.partition_point(|ack| ack.0 <= now);
+        for (_, who, packet_id) in self.acks.drain(..due) {
             // A client may have gone before its acknowledgement.
             if let Some(client) = self.clients.get_mut(&who) {
                 encode_ack(PacketType::PubAck, packet_id, &mut client.output);
             }
         }
-        while let Some(message) = self.messages.pop_front_if(|message| message.due <= now) {
-            self.deliver(&message);
+        let due = self.messages.partition_point(|message| message.due <= now);
+        let due: Vec<Message> = self.messages.drain(..due).collect();
+        for message in &due {
+            self.deliver(message);
         }
         for client in self.clients.values_mut() {
             client.write(&mut self.truth);
