@@ -281,7 +281,8 @@ fn killed(turns: u64, count: u64, kept: Kept) {
     let place = tempfile::tempdir().unwrap();
     let data = place.path().join("data");
     let mut broker = Broker::start();
-    let file = place.path().join("collect.toml");
+    // Where `common::look` finds the store.
+    let file = data.with_extension("toml");
     std::fs::write(&file, kept.text(&data, &broker.url())).unwrap();
     let mut acknowledged = BTreeSet::new();
     let mut base = 0;

@@ -355,15 +355,17 @@ fn publisher_crash(setup: &mut Setup<'_>) -> Result<(), Violation> {
     pair.out.fleet.abort(client);
     pair.out.poll(50_000_000)?;
     pair.out.seen.changes.clear();
-    let change = pair.out.reconnect(client)?;
-    if let Change::Connected {
-        address: Some(address),
-        ..
-    } = change
-    {
-        // A brokerless publisher may have a new address.
-        let _ = pair.into.fleet.add_peer(ClientId(0), &address);
-    }
+    // A brokerless publisher may have a new address.
+    let address = match pair.out.reconnect(client)? {
+        Change::Connected { address, .. } => address,
+        _ => None,
+    };
+    let tell = |pair: &mut Pair| {
+        if let Some(address) = &address {
+            let _ = pair.into.fleet.add_peer(ClientId(0), address);
+        }
+    };
+    tell(&mut pair);
     let start = pair.out.clock.now();
     while pair.into.seen.delivered.is_empty() {
         // Its peers may be slow to notice that it is back.
@@ -373,6 +375,11 @@ fn publisher_crash(setup: &mut Setup<'_>) -> Result<(), Violation> {
         pair.out.send(client, topic, 0, 64, Kind::Measured)?;
         pair.out.poll(5_000_000)?;
         pair.into.poll(20_000_000)?;
+        // One that notices only now that it was away gives up what it was told meanwhile.
+        let is_loss = |(_, change): (ClientId, Change)| matches!(change, Change::Failed(_));
+        if pair.into.seen.changes.drain(..).any(is_loss) {
+            tell(&mut pair);
+        }
     }
     pair.close()
 }

@@ -160,8 +160,11 @@ impl Reading {
     /// What was used since `earlier`.
     pub fn since(&self, earlier: &Reading) -> Usage {
         let own = self.own.saturating_sub(earlier.own);
+        // A standstill that goes on is told by when it began; once it is over, what the thread ran and waited is known
+        // and taken off.
+        let stood_still = self.stood_still.saturating_sub(earlier.stood_still);
         Usage {
-            span: (self.at - earlier.at).saturating_sub(self.stood_still - earlier.stood_still),
+            span: (self.at - earlier.at).saturating_sub(stood_still),
             running: own + self.helpers.saturating_sub(earlier.helpers),
             own_running: own,
             own_waiting: self.waiting.saturating_sub(earlier.waiting),
@@ -226,6 +229,17 @@ mod tests {
     use std::sync::mpsc::channel;
 
     use super::*;
+
+    #[test]
+    fn a_standstill_that_turns_out_shorter_makes_no_time() {
+        let at = |at, stood_still| Reading {
+            at,
+            stood_still,
+            ..Reading::default()
+        };
+        assert_eq!(at(1_000, 50).since(&at(0, 60)).span, 1_000);
+        assert_eq!(at(1_000, 60).since(&at(0, 50)).span, 990);
+    }
 
     /// Two processors for a second: others used 1.2 of them, in pieces that fall between the ticks, so that the kernel
     /// counts 0.2 as used.

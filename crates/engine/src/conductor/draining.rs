@@ -6,7 +6,7 @@ use pubgauge_driver::Nanos;
 
 use super::again::Again;
 use super::proving::Rounds;
-use super::{Conductor, Drain, DrainEnd, Observer};
+use super::{Conductor, Drain, DrainEnd, Observer, TrialEnd};
 use crate::reports::Command;
 
 /// How long nothing must have come before streams are closed by sentinels, at least.
@@ -75,7 +75,11 @@ impl Conductor<'_> {
                 self.again = Again::default();
                 self.tell(None, &Command::CloseStreams(now));
             }
-            if self.pass_time(observer, stop).is_err() {
+            if let Err(end) = self.pass_time(observer, stop) {
+                // Where a recording is missing for it, this is why.
+                if let TrialEnd::NotReady(why) | TrialEnd::Aborted(why) = end {
+                    self.failure.get_or_insert(why);
+                }
                 break DrainEnd::CutShort;
             }
             self.go_on_proving();

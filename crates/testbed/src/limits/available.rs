@@ -185,7 +185,11 @@ fn threads_of(status: &str, user: u32) -> Option<u64> {
 
 /// The folder of a group in the hierarchy at `root`, and those of the groups around it.
 pub(crate) fn groups_around(root: &Path, own: &str) -> Vec<PathBuf> {
-    let own = root.join(own.trim_start_matches('/'));
+    // Without the slash at the end that nothing, joined, leaves.
+    let own: PathBuf = root
+        .join(own.trim_start_matches('/'))
+        .components()
+        .collect();
     // A container may not see the folders above its own, nor its own under its full name.
     let around = own
         .ancestors()
