@@ -94,20 +94,23 @@ impl Conductor<'_> {
         }
     }
 
-    /// How long it waits for reports now.
+    /// How long it waits for reports now: no longer than to the end of the phase, where that is known.
     fn glance(&self) -> Duration {
         let phases = &self.spec.brief.workload.phases;
-        let until = match self.phase {
-            Phase::WarmUp => phases.warm_up,
-            Phase::Measure => phases.measure,
-            Phase::Connect | Phase::Prove | Phase::Drain | Phase::Close => return GLANCE,
+        let (until, end) = match (self.phase, self.table) {
+            (Phase::WarmUp, Some(table)) => (phases.warm_up, table.measure),
+            (Phase::Measure, Some(table)) => (phases.measure, table.end),
+            _ => return GLANCE,
         };
         // Workers on other hosts are heard as their links are asked.
-        if matches!(until, Until::Time(_)) && self.spec.place.is_here() {
+        let glance = if matches!(until, Until::Time(_)) && self.spec.place.is_here() {
             STEADY_GLANCE
         } else {
             GLANCE
-        }
+        };
+        glance.min(Duration::from_nanos(
+            end.saturating_sub(self.spec.clock.now()),
+        ))
     }
 
     fn hear(&mut self) {

@@ -40,19 +40,26 @@ fn counts_all(topics: u32, system: &str) {
 
 #[test]
 fn an_mqtt_client_has_more_subscriptions_than_numbers_for_its_requests() {
-    for (topics, system) in [
-        (3000, "mosquitto"),
-        (10_000, "mosquitto"),
-        (3000, "reference-broker"),
-    ] {
-        counts_all(topics, system);
+    for system in ["mosquitto", "reference-broker"] {
+        counts_all(3000, system);
     }
 }
 
 #[test]
 fn a_zeromq_publisher_has_more_topics_than_its_queue_holds_messages() {
-    for topics in [1200, 3000, 10_000] {
+    for topics in [1200, 3000] {
         counts_all(topics, "zeromq-direct");
+    }
+}
+
+mod long {
+    use super::counts_all;
+
+    #[test]
+    fn a_client_has_ten_thousand_topics() {
+        for system in ["mosquitto", "zeromq-direct"] {
+            counts_all(10_000, system);
+        }
     }
 }
 
