@@ -298,7 +298,16 @@ impl<'a> Conductor<'a> {
 
         self.enter(Phase::Measure, observer);
         let mut end_told = false;
+        // What is observed begins with the measurement, not a glance later.
+        let mut passed = self.look(observer, stop);
         loop {
+            if let Err(outcome) = passed {
+                table.end = self.spec.clock.now().min(table.end).max(table.measure + 1);
+                self.table = Some(table);
+                self.tell(None, &Command::Stop(table.end));
+                self.drain(observer, stop, SECOND);
+                return Err(outcome);
+            }
             let now = self.spec.clock.now();
             if now >= table.end {
                 break;
@@ -314,13 +323,7 @@ impl<'a> Conductor<'a> {
                 self.table = Some(table);
                 self.tell(None, &Command::Stop(table.end));
             }
-            if let Err(outcome) = self.pass_time(observer, stop) {
-                table.end = self.spec.clock.now().min(table.end).max(table.measure + 1);
-                self.table = Some(table);
-                self.tell(None, &Command::Stop(table.end));
-                self.drain(observer, stop, SECOND);
-                return Err(outcome);
-            }
+            passed = self.pass_time(observer, stop);
         }
         if !end_told {
             self.tell(None, &Command::Stop(table.end));

@@ -116,6 +116,12 @@ fn findings(trial: &Trial) -> Findings {
         client.judge(trial, growth, &mut findings);
         others::judge(trial, &mut findings);
         link(trial, &mut findings);
+        // The rate of a client at its end, or of a system that failed, says nothing more by being one.
+        if findings.found.is_empty()
+            && let Some((needs_s, why)) = series::rate_unclear(trial)
+        {
+            findings.add_too_short(needs_s, why);
+        }
     }
     findings
 }
@@ -365,9 +371,7 @@ fn too_short(client: &client::Load, carried: &Carried, findings: &mut Findings) 
         && client.stalled.is_none()
         && !known
     {
-        let reason = Reason::new(Rule::TooShort, why).figure("needs_s", *needs_s);
-        findings.add(Status::TooShort, reason);
-        findings.needs_s = Some(*needs_s);
+        findings.add_too_short(*needs_s, why);
     }
 }
 

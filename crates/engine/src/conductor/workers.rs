@@ -53,6 +53,15 @@ impl Conductor<'_> {
         stop: &AtomicBool,
     ) -> Result<(), TrialEnd> {
         self.hear();
+        self.look(observer, stop)
+    }
+
+    /// Shows the observer where the trial is, and finds out whether it can go on.
+    pub(super) fn look(
+        &mut self,
+        observer: &mut dyn Observer,
+        stop: &AtomicBool,
+    ) -> Result<(), TrialEnd> {
         if stop.load(Relaxed) {
             return Err(TrialEnd::Interrupted);
         }

@@ -70,6 +70,13 @@ impl Findings {
         self.found.push((status, reason));
     }
 
+    /// Says that the measurement was too short, and would have to last for `needs_s` seconds.
+    pub(super) fn add_too_short(&mut self, needs_s: f64, why: impl Into<String>) {
+        let reason = Reason::new(Rule::TooShort, why).figure("needs_s", needs_s);
+        self.add(Status::TooShort, reason);
+        self.needs_s = Some(needs_s);
+    }
+
     pub(super) fn blame_client(&mut self, reason: Reason) {
         self.add(Status::ClientBound, reason);
     }

@@ -47,7 +47,6 @@ pub(super) fn carried(trial: &Trial) -> Carried {
             whole => whole,
         });
     }
-    all.extend(rate_unclear(trial));
     // The worst of them; of what is too short, what needs longest.
     let rank = |carried: &Carried| match carried {
         Carried::Not(_) => f64::INFINITY,
@@ -424,9 +423,9 @@ fn rate_changed(change: &Change) -> Reason {
     reason.limited("change_share", change.share(), thresholds::RATE_CHANGE)
 }
 
-/// A flat-out rate of which so few records do not tell whether it is that of two systems, where it is not known to be
-/// unsteady anyway.
-fn rate_unclear(trial: &Trial) -> Option<Carried> {
+/// For a flat-out rate of which so few records do not tell whether it is that of two systems: how long a measurement
+/// would have to be, s, and why.
+pub(super) fn rate_unclear(trial: &Trial) -> Option<(f64, String)> {
     if !trial.workload.flat_out || trial.circumstances.rate_varies_by_design {
         return None;
     }
@@ -444,7 +443,7 @@ fn rate_unclear(trial: &Trial) -> Option<Carried> {
         records.len(),
         carried::seconds(needs_s)
     );
-    (rate_unsteady(trial).is_none()).then_some(Carried::Unknown { needs_s, why })
+    Some((needs_s, why))
 }
 
 /// Why latency is not steady, if it is not. Needs [`thresholds::SHORT_S`] seconds.
