@@ -114,8 +114,9 @@ pub const WINDOW_BLOCKED: f64 = 0.5;
 pub const WINDOW_USED: f64 = 0.7;
 /// Median time to an acknowledgement, as a multiple of the shortest one of the trial, up to which nothing waited in the
 /// system. At its end, a system has as much under way as the window allows: the median is longer by what exceeds its
-/// capacity. The rest of the factor is for paths and machines that are not equally fast all the time.
-pub const WINDOW_WAIT: f64 = 2.0;
+/// capacity. The rest of the factor is for paths and machines that are not equally fast all the time, and for sides that
+/// wait for one more turn of the path (Nagle's algorithm, RFC 896, takes it to 2).
+pub const WINDOW_WAIT: f64 = 2.2;
 /// Share of the messages that tells how long messages take at least: they waited least.
 pub const LEAST_DELAYED: f64 = 0.10;
 /// Longest such time, as a share of the measurement, that is taken off a backlog.
