@@ -317,12 +317,14 @@ fn quota_use(quotas: &[Quota], from: &Sample, to: &Sample) -> Option<QuotaUse> {
                 held_back_ns: told.throttled_ns,
             })
         });
-    each.reduce(
-        |tightest, other| match other.held_back_ns > tightest.held_back_ns {
-            true => other,
-            false => tightest,
-        },
-    )
+    // Of those that held back alike, the tightest comes first.
+    each.reduce(|most, other| {
+        if other.held_back_ns > most.held_back_ns {
+            other
+        } else {
+            most
+        }
+    })
 }
 
 /// Context switches from one sample of the same processes to a later one.
