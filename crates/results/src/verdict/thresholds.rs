@@ -145,4 +145,4 @@ pub const RATE_CHANGE_RECORDS: usize = 30;
 /// The same probability where there are fewer records.
 pub const RATE_CHANGE_CHANCE_OF_FEW: f64 = 0.0002;
 /// Probability up to which fewer records do not tell whether there is such a change.
-pub const RATE_CHANGE_DOUBT: f64 = 0.05;
+pub const RATE_CHANGE_DOUBT: f64 = 0.01;
