@@ -192,15 +192,19 @@ fn names_have_room_at_every_width() {
     }
 }
 
-#[test]
-fn the_header_names_qos_version_and_settings() {
-    let (mut results, _) = sample::run(1);
-    let mapping = |setting: &str, term: &str| Mapping {
+/// The row of a setting that is the default, with the system's term for it.
+fn mapping(setting: &str, term: &str) -> Mapping {
+    Mapping {
         setting: setting.into(),
         value: "default".into(),
         native: "in many words".into(),
         term: Some(term.into()),
-    };
+    }
+}
+
+#[test]
+fn the_header_names_qos_version_and_settings() {
+    let (mut results, _) = sample::run(1);
     for trial in &mut results.trials {
         trial.settings_name = "default".into();
         if trial.system.name == "mosquitto" {
@@ -236,22 +240,19 @@ fn the_header_names_qos_version_and_settings() {
 #[test]
 fn the_header_has_no_setting_that_no_flow_has() {
     let (mut results, _) = sample::run(1);
-    let row = |setting: &str, term: &str| Mapping {
-        setting: setting.into(),
-        value: "default".into(),
-        native: "in many words".into(),
-        term: Some(term.into()),
-    };
     for trial in &mut results.trials {
         trial.settings_name = "default".into();
-        trial.mappings = vec![row("reliability", "QoS 0"), row("session", "MQTT 5")];
+        trial.mappings = vec![
+            mapping("reliability", "QoS 0"),
+            mapping("session", "MQTT 5"),
+        ];
         for (n, flow) in trial.flows.iter_mut().enumerate() {
             flow.settings = Some(Settings {
                 reliability: (n > 0).then_some(Reliability::AtLeastOnce),
                 ..Settings::default()
             });
             let qos = ["QoS 0", "QoS 1"][n.min(1)];
-            flow.mappings = vec![row("reliability", qos), row("session", "MQTT 5")];
+            flow.mappings = vec![mapping("reliability", qos), mapping("session", "MQTT 5")];
         }
     }
     let head = |results: &Results| table(results, 140).lines().next().unwrap().to_owned();
