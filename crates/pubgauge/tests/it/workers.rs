@@ -148,7 +148,7 @@ fn a_killed_worker_breaks_its_trial_alone() {
 #[test]
 fn a_worker_that_hangs_breaks_its_trial_alone() {
     let [first, second] = disturbed(|workers| kill(workers[1], libc::SIGSTOP));
-    is_broken(&first, &["worker 1 ", "did not tell what it saw"]);
+    is_broken(&first, &["worker 1 was not heard of for 10 s"]);
     agrees(&second);
 }
 
