@@ -56,6 +56,8 @@ pub struct Summary {
     pub complete: bool,
     /// Finished files that are to be put to a store, which the next start goes on with.
     pub not_uploaded: u64,
+    /// Those of them of whose names the store has other objects, which are not replaced.
+    pub conflicts: u64,
 }
 
 /// Sees messages of a commit, once they are stored.

@@ -139,9 +139,9 @@ fn partition(hour: i64) -> String {
     time.strftime("date=%Y-%m-%d/hour=%H").to_string()
 }
 
-/// Name of the file of these messages of a collector.
-fn file_name(collector: &str, (first, last): (u64, u64), form: Form) -> String {
-    format!("{collector}-{first:016}-{last:016}.{}", form.extension())
+/// Name of the file of these messages; `stem` is what the names of the collector's files begin with.
+fn file_name(stem: &str, (first, last): (u64, u64), form: Form) -> String {
+    format!("{stem}-{first:016}-{last:016}.{}", form.extension())
 }
 
 /// Removes what files that were not finished have left behind.
@@ -232,15 +232,15 @@ fn each_within(
     Ok(())
 }
 
-/// The collector, the first and the last number, and the form that a finished file's name says.
+/// What a finished file's name says: the collector, with the mark of its start, the first and the last number, the form.
 pub fn name_parts(name: &str) -> Option<(&str, u64, u64, Form)> {
-    let (stem, extension) = name.rsplit_once('.')?;
+    let (all, extension) = name.rsplit_once('.')?;
     let form = [Form::Parquet, Form::Ndjson]
         .into_iter()
         .find(|form| form.extension() == extension)?;
-    let (rest, last) = stem.rsplit_once('-')?;
-    let (collector, first) = rest.rsplit_once('-')?;
-    Some((collector, first.parse().ok()?, last.parse().ok()?, form))
+    let (rest, last) = all.rsplit_once('-')?;
+    let (stem, first) = rest.rsplit_once('-')?;
+    Some((stem, first.parse().ok()?, last.parse().ok()?, form))
 }
 
 #[cfg(test)]

@@ -17,7 +17,8 @@ use pubgauge_place::{OpenFolder, is_refused};
 use rustix::fs::{FlockOperation, flock};
 
 use crate::Error;
-use crate::manifest::{self, Entry};
+use crate::log::segment;
+use crate::manifest::{self, Entry, LIST};
 
 /// The folder in a data folder that holds all collectors' own.
 pub const COLLECTORS: &str = "collectors";
@@ -28,6 +29,12 @@ pub const LOG: &str = "log";
 /// The file of a collector's sessions, in its own folder.
 pub const SESSIONS: &str = "sessions.json";
 
+/// The file of a folder's mark, in a collector's own folder.
+const MARK: &str = "mark";
+
+/// Most bytes of that file.
+const MARK_LEN: u64 = 64;
+
 /// Folders of one collector, which nobody else works with while this lives.
 #[derive(Debug)]
 pub struct Folder {
@@ -35,6 +42,8 @@ pub struct Folder {
     pub data: PathBuf,
     /// The collector's name.
     pub name: String,
+    /// The mark of the folder's first start; none where a version without marks has begun it.
+    mark: Option<String>,
     top: OpenFolder,
     own: OpenFolder,
     log: Arc<OpenFolder>,
@@ -85,15 +94,26 @@ impl Folder {
                 .sync()
                 .map_err(|error| unusable(folder.shown(), &error))?;
         }
+        let mark = mark(&own, &log).map_err(|error| unusable(own.shown(), &error))?;
         Ok(Folder {
             data: data.to_owned(),
             name,
+            mark,
             top,
             own,
             log: Arc::new(log),
             changing: Mutex::default(),
             _lock: lock,
         })
+    }
+
+    /// What the names of its files begin with: the collector's name, and the mark of the folder's first start. Numbers of
+    /// messages begin with 1 in each folder, and files of several folders may meet in one store.
+    pub fn stem(&self) -> String {
+        match &self.mark {
+            Some(mark) => format!("{}.{mark}", self.name),
+            None => self.name.clone(),
+        }
     }
 
     /// The data folder.
@@ -159,6 +179,54 @@ impl Folder {
 /// If it is not there, or is no regular file, or lies behind a link.
 pub(crate) fn file_of(top: &OpenFolder, [date, hour, name]: [&str; 3]) -> io::Result<File> {
     top.inside(date)?.inside(hour)?.file(name)
+}
+
+/// The mark of a collector's folder, which is made at its first start. A folder that a version without marks has begun
+/// goes on without one: what that version made is made again under the same names.
+fn mark(own: &OpenFolder, log: &OpenFolder) -> io::Result<Option<String>> {
+    match own.read(MARK, MARK_LEN) {
+        Ok(bytes) => {
+            let text = String::from_utf8_lossy(&bytes);
+            if is_mark(text.trim_end()) {
+                return Ok(Some(text.trim_end().to_owned()));
+            }
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let has_list = own.names()?.iter().any(|name| name == LIST);
+            if has_list || !segment::list(log)?.is_empty() {
+                return Ok(None);
+            }
+        }
+        Err(error) => return Err(error),
+    }
+    let mark = fresh_mark();
+    own.write(MARK, format!("{mark}\n"))?;
+    own.sync()?;
+    Ok(Some(mark))
+}
+
+/// A mark that no other start has: when it was made, and six random digits.
+pub(crate) fn fresh_mark() -> String {
+    let now = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
+    format!("{now}.{:06x}", random() & 0xff_ffff)
+}
+
+/// Whether a text has the form of a mark.
+fn is_mark(text: &str) -> bool {
+    let fits = |(at, byte): (usize, u8)| match at {
+        8 => byte == b'T',
+        15 => byte == b'Z',
+        16 => byte == b'.',
+        0..16 => byte.is_ascii_digit(),
+        _ => byte.is_ascii_hexdigit(),
+    };
+    text.len() == 23 && text.bytes().enumerate().all(fits)
+}
+
+/// Whether the name of a file that begins with `stem` is one of this collector, with a mark or without one.
+pub(crate) fn is_stem_of(stem: &str, collector: &str) -> bool {
+    let rest = stem.strip_prefix(collector);
+    rest.is_some_and(|rest| rest.is_empty() || rest.strip_prefix('.').is_some_and(is_mark))
 }
 
 /// The file that a collector holds while it works.
@@ -243,6 +311,32 @@ pub fn is_name(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_folder_keeps_the_mark_of_its_first_start_and_an_older_one_has_none() {
+        let all = tempfile::tempdir().unwrap();
+        let open = |folder: &str| Folder::open(&all.path().join(folder), Some("c")).unwrap();
+        let stem = open("one").stem();
+        assert!(is_stem_of(&stem, "c") && stem != "c", "{stem}");
+        assert_eq!(open("one").stem(), stem);
+        let other = open("other").stem();
+        assert_ne!(other, stem);
+        assert!(is_stem_of("c", "c"));
+        let cut = &stem[..stem.len() - 1];
+        for wrong in ["d", "cc", "c.", "c.d", cut] {
+            assert!(!is_stem_of(wrong, "c"), "{wrong}");
+        }
+        // What a version without marks has begun.
+        let own = all.path().join("older/collectors/c");
+        std::fs::create_dir_all(own.join("log")).unwrap();
+        std::fs::write(own.join("log").join(segment::file_name(1)), "").unwrap();
+        assert_eq!(open("older").stem(), "c");
+        // A damaged mark is replaced.
+        let mark = all.path().join("one/collectors/c/mark");
+        std::fs::write(&mark, "x").unwrap();
+        let again = open("one").stem();
+        assert!(is_stem_of(&again, "c") && again != stem, "{again}");
+    }
 
     #[test]
     fn a_collector_keeps_its_name_and_its_folder() {

@@ -8,6 +8,7 @@ use pubgauge_place::{OpenFolder, content};
 use serde::{Deserialize, Serialize};
 
 use crate::files::name_parts;
+use crate::folder::is_stem_of;
 use crate::store::Place;
 
 /// Name of the list in a collector's own folder.
@@ -77,7 +78,7 @@ impl FileEntry {
     pub fn place_of(&self, collector: &str) -> Result<[&str; 3], String> {
         let place = self.place()?;
         match name_parts(place[2]) {
-            Some((of, ..)) if of == collector => Ok(place),
+            Some((stem, ..)) if is_stem_of(stem, collector) => Ok(place),
             _ => Err(format!(
                 "is listed, and is no file of the collector {collector}"
             )),

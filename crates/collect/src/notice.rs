@@ -6,6 +6,8 @@ use std::sync::Arc;
 use pubgauge_quantities::shown::so_many;
 use serde::Serialize;
 
+use crate::store::OTHER;
+
 /// Takes notices. They come from several threads.
 pub type Watch = Arc<dyn Fn(&Notice) + Send + Sync>;
 
@@ -93,6 +95,8 @@ pub enum Notice {
         /// `None`: by the next start.
         again_in_ms: Option<u64>,
     },
+    /// A finished file is kept: the store has another object of its name, which is not replaced.
+    Conflict { path: String, to: String },
     /// A finished file is not as it was written, and is not put to the store.
     DamagedFile { path: String, what: String },
     /// It goes on with the configuration as it was read again.
@@ -144,6 +148,7 @@ impl Notice {
             Notice::Damaged { .. }
             | Notice::SessionLost { .. }
             | Notice::AddressGivenUp { .. }
+            | Notice::Conflict { .. }
             | Notice::DamagedFile { .. } => Level::Error,
         }
     }
@@ -283,6 +288,10 @@ impl fmt::Display for Notice {
                     None => f.write_str("by the next start"),
                 }
             }
+            Notice::Conflict { path, to } => write!(
+                f,
+                "{to}/{path}: {OTHER}; the file is kept here\n  hint: another collector may have this name: give each its own, or `upload.to` another prefix"
+            ),
             Notice::DamagedFile { path, what } => write!(
                 f,
                 "{path} {what}, and is kept here\n  hint: check the disk; `pubgauge collect verify` tells what is wrong"

@@ -83,6 +83,8 @@ pub struct Status {
     pub uploaded_bytes: Count,
     /// Times that a store did not take a file.
     pub failed_uploads: Count,
+    /// Finished files of whose names a store has other objects; they are among those that wait.
+    pub conflicts: Count,
     /// Finished files that are to be put to a store.
     pub waiting_files: Count,
     /// Messages cannot be put on disk, or to the store that stands for it.
@@ -115,6 +117,7 @@ impl Default for Status {
             uploaded_files: Count::default(),
             uploaded_bytes: Count::default(),
             failed_uploads: Count::default(),
+            conflicts: Count::default(),
             waiting_files: Count::default(),
             stalled: AtomicBool::new(false),
             oldest: Count::default(),
@@ -191,10 +194,16 @@ impl Status {
         self.map().remove(broker);
     }
 
-    /// Why it is not healthy: messages are not put on disk, or a broker is not connected.
+    /// Why it is not healthy: messages are not put on disk, a broker is not connected, or what was stored is not where it
+    /// should be.
     pub fn ill(&self) -> Option<String> {
         if self.is_stalled() {
             return Some("messages cannot be stored".into());
+        }
+        if self.conflicts.get() > 0 {
+            return Some(
+                "degraded: the store has other objects of the names of finished files".into(),
+            );
         }
         let brokers = self.map();
         if brokers.is_empty() {

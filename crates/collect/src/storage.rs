@@ -292,8 +292,8 @@ fn first_free(folder: &Folder, entries: &[Entry]) -> std::io::Result<u64> {
             .file_name()
             .and_then(|name| name.to_str())
             .unwrap_or_default();
-        if let Some((collector, _, last, _)) = files::name_parts(name)
-            && collector == folder.name
+        if let Some((stem, _, last, _)) = files::name_parts(name)
+            && folder::is_stem_of(stem, &folder.name)
         {
             free = free.max(last + 1);
         }

@@ -57,6 +57,9 @@ impl fmt::Display for Place {
     }
 }
 
+/// Why a file is not put to a store that has another one of its name.
+pub(crate) const OTHER: &str = "the store has another object of this name, which is not replaced";
+
 /// An object, as the store tells of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Object {

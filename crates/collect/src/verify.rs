@@ -269,7 +269,7 @@ fn collector(
             .file_name()
             .and_then(|name| name.to_str())
             .and_then(name_parts);
-        if let Some((_, first, last, _)) = file.filter(|(collector, ..)| *collector == name)
+        if let Some((_, first, last, _)) = file.filter(|(stem, ..)| folder::is_stem_of(stem, name))
             && in_log
                 .iter()
                 .any(|range| range.contains(&first) && range.contains(&last))

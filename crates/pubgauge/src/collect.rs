@@ -132,7 +132,8 @@ fn begin(args: &CollectArgs, log: &Log) -> Result<i32, Ending> {
     })?;
     args.output.show(&summary, || words(&summary));
     let all_heard = !args.once || (summary.out_of_reach == 0 && summary.not_uploaded == 0);
-    Ok(if summary.damaged == 0 && all_heard {
+    let is_whole = summary.damaged == 0 && summary.conflicts == 0;
+    Ok(if is_whole && all_heard {
         FINE
     } else {
         NOT_VALID
@@ -215,6 +216,12 @@ fn words(summary: &Summary) -> String {
         text += &format!(
             "{} not in the store yet: the next start goes on with it\n",
             so_many(summary.not_uploaded, "finished file")
+        );
+    }
+    if summary.conflicts > 0 {
+        text += &format!(
+            "{} kept here: the store has other objects of these names\n",
+            so_many(summary.conflicts, "finished file")
         );
     }
     if summary.out_of_reach > 0 {

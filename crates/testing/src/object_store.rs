@@ -25,6 +25,8 @@ pub enum Answer {
     Holds,
     /// Says that it has stored, and stores half of it.
     Halves,
+    /// As a store does that takes no conditions: 501 where one is asked for.
+    TakesNoConditions,
 }
 
 #[derive(Default)]
@@ -180,6 +182,12 @@ impl Request {
         })
     }
 
+    /// Whether it asks that no object be replaced.
+    fn creates(&self) -> bool {
+        let asks = |(name, value): &(String, String)| name == "if-none-match" && value == "*";
+        self.headers.iter().any(asks)
+    }
+
     fn is_signed(&self) -> bool {
         let signed = |(name, value): &(String, String)| {
             name == "authorization" && value.contains(&format!("Credential={}/", KEY.0))
@@ -239,6 +247,14 @@ fn answer(request: &Request, state: &Mutex<State>) -> Vec<u8> {
     }
     let is_half = state.answer == Answer::Halves;
     match request.method.as_str() {
+        "PUT" if request.creates() && state.answer == Answer::TakesNoConditions => {
+            let body = b"<Error><Code>NotImplemented</Code></Error>";
+            response("501 Not Implemented", &[], body, request)
+        }
+        "PUT" if request.creates() && state.objects.contains_key(&request.path) => {
+            let body = b"<Error><Code>PreconditionFailed</Code></Error>";
+            response("412 Precondition Failed", &[], body, request)
+        }
         "PUT" => {
             let body = request.body.clone();
             let tag = tag(&body);

@@ -46,6 +46,7 @@ impl Loop {
             out_of_reach,
             complete,
             not_uploaded: status.waiting_files.get(),
+            conflicts: status.conflicts.get(),
         }
     }
 

@@ -19,12 +19,12 @@ pub struct Made {
     pub messages: u64,
 }
 
-/// Makes files of the messages of a commit, one for each hour in which some of them came.
+/// Makes files of the messages of a commit, one for each hour in which some of them came. Their names begin with `stem`.
 ///
 /// # Errors
 /// If they cannot be encoded.
 pub fn in_memory(
-    collector: &str,
+    stem: &str,
     (form, columns): (Form, &Columns),
     mark: u32,
     frames: &Bytes,
@@ -41,7 +41,7 @@ pub fn in_memory(
         }
         let (bytes, unfit) = writer.finish()?;
         undecoded.add(unfit);
-        let name = file_name(collector, (first.seq, last), form);
+        let name = file_name(stem, (first.seq, last), form);
         made.push(Made {
             path: format!("{}/{name}", partition(hour)),
             bytes: bytes.into(),

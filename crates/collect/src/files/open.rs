@@ -75,7 +75,7 @@ impl<'a> Open<'a> {
         let (summed, undecoded) = self.writer.finish()?;
         let (bytes, crc32) = summed.finish()?;
         let (first, last) = (self.first, self.last);
-        let name = file_name(&self.folder.name, (first, last), self.form);
+        let name = file_name(&self.folder.stem(), (first, last), self.form);
         self.place.rename(&self.partial, &name)?;
         self.place.sync()?;
         let path = format!("{}/{name}", self.partition);

@@ -68,11 +68,13 @@ fn messages_become_parquet_by_hour_and_are_read_again() {
     let (folder, closed) = segment(data.path(), Form::Parquet, &times);
     let finished = finish_all(&folder, &closed);
     let paths: Vec<&str> = finished.files.iter().map(|file| &*file.path).collect();
+    let stem = folder.stem();
+    assert!(stem.starts_with("c."), "{stem}");
     assert_eq!(
         paths,
         [
-            "date=2026-11-26/hour=07/c-0000000000000001-0000000000000003.parquet",
-            "date=2026-11-26/hour=08/c-0000000000000004-0000000000000005.parquet",
+            format!("date=2026-11-26/hour=07/{stem}-0000000000000001-0000000000000003.parquet"),
+            format!("date=2026-11-26/hour=08/{stem}-0000000000000004-0000000000000005.parquet"),
         ]
     );
     assert!(!closed.path.exists(), "the segment is removed");

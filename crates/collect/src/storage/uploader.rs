@@ -97,10 +97,12 @@ impl Uploader {
                 continue;
             };
             match self.put(&file) {
-                Ok(()) => {
+                Ok(is_kept) => {
                     wait = STORE_AGAIN.0;
                     self.waiting.pop_front();
-                    self.shared.status.waiting_files.subtract(1);
+                    if !is_kept {
+                        self.shared.status.waiting_files.subtract(1);
+                    }
                 }
                 Err(failure) => {
                     self.shared.status.failed_uploads.add(1);
@@ -153,8 +155,8 @@ impl Uploader {
     }
 
     /// Puts a file to the store, lists that, and removes it here. A kill at any moment leaves what the next start
-    /// finishes.
-    fn put(&mut self, file: &FileEntry) -> Result<(), Failure> {
+    /// finishes. Whether it is kept here, since the store has another object of its name.
+    fn put(&mut self, file: &FileEntry) -> Result<bool, Failure> {
         let path = self.folder.data.join(&file.path);
         let here = |what: String| Failure {
             what: format!("{}: {what}", path.display()),
@@ -171,7 +173,7 @@ impl Uploader {
             Ok(place) => place,
             Err(what) => {
                 stays(what);
-                return Ok(());
+                return Ok(false);
             }
         };
         let read = self.folder.file(place);
@@ -179,23 +181,30 @@ impl Uploader {
         let bytes = match read {
             Ok(bytes) => Bytes::from(bytes),
             // Somebody has moved it away; verification says so.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
             Err(error) if is_refused(&error) => {
                 stays(format!("is not moved: {error}"));
-                return Ok(());
+                return Ok(false);
             }
             Err(error) => return Err(here(error.to_string())),
         };
         if let Err(what) = file.check(&bytes) {
             stays(what);
-            return Ok(());
+            return Ok(false);
         }
         let store = match self.store.take() {
             Some(store) => store,
             None => Store::open(&self.upload.place, &self.upload.credentials, REQUEST)?,
         };
         let store = self.store.insert(store);
-        let put = store.put(&file.path, bytes)?;
+        let Some(put) = store.put(&file.path, bytes)? else {
+            self.shared.status.conflicts.add(1);
+            (self.shared.watch)(&Notice::Conflict {
+                path: file.path.clone(),
+                to: self.upload.place.to_string(),
+            });
+            return Ok(true);
+        };
         let there = store.look(&file.path)?;
         if there != put {
             let what = format!(
@@ -208,7 +217,8 @@ impl Uploader {
             });
         }
         self.list(file, place, put.e_tag)
-            .map_err(|error| here(error.to_string()))
+            .map_err(|error| here(error.to_string()))?;
+        Ok(false)
     }
 
     fn list(&self, file: &FileEntry, place: [&str; 3], e_tag: Option<String>) -> io::Result<()> {

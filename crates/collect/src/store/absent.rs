@@ -33,7 +33,11 @@ impl Store {
         })
     }
 
-    pub fn put(&self, _path: &str, _bytes: Bytes) -> Result<Object, Failure> {
+    pub fn put(&self, _path: &str, _bytes: Bytes) -> Result<Option<Object>, Failure> {
+        match *self {}
+    }
+
+    pub fn replace(&self, _path: &str, _bytes: Bytes) -> Result<Object, Failure> {
         match *self {}
     }
 

@@ -8,7 +8,7 @@ use object_store::azure::MicrosoftAzureBuilder;
 use object_store::gcp::GoogleCloudStorageBuilder;
 use object_store::path::Path;
 use object_store::{
-    BackoffConfig, GetOptions, ObjectStore, ObjectStoreScheme, PutOptions, RetryConfig,
+    BackoffConfig, GetOptions, ObjectStore, ObjectStoreScheme, PutMode, PutOptions, RetryConfig,
 };
 use tokio::runtime::Runtime;
 use url::Url;
@@ -99,6 +99,17 @@ fn no_retry() -> RetryConfig {
     }
 }
 
+/// Whether a store says that it takes no conditions.
+fn lacks_conditions(error: &object_store::Error) -> bool {
+    let mut inner: Option<&dyn std::error::Error> = Some(error);
+    let mut says = false;
+    while let Some(error) = inner {
+        says |= error.to_string().contains("501 Not Implemented");
+        inner = error.source();
+    }
+    says || matches!(error, object_store::Error::NotImplemented { .. })
+}
+
 impl Store {
     /// Makes the client of a place. `timeout` bounds each request as a whole.
     ///
@@ -181,23 +192,56 @@ impl Store {
         }
     }
 
+    /// Puts an object as a whole where none is, and returns when the store has confirmed it. One of the same content that
+    /// is there is it. `None` if another one is there, which stays. The store itself sees to that; where it cannot, it is
+    /// looked at first.
+    ///
+    /// # Errors
+    /// Why it may not be there.
+    pub fn put(&self, below: &str, bytes: Bytes) -> Result<Option<Object>, Failure> {
+        match self.put_as(below, &bytes, PutMode::Create) {
+            Ok(object) => Ok(Some(object)),
+            Err(object_store::Error::AlreadyExists { .. }) => self.same(below, &bytes),
+            Err(error) if lacks_conditions(&error) => match self.look(below) {
+                Err(failure) if failure.is_missing => self.replace(below, bytes).map(Some),
+                Err(failure) => Err(failure),
+                Ok(_) => self.same(below, &bytes),
+            },
+            Err(error) => Err(self.failure(below, &error)),
+        }
+    }
+
     /// Puts an object as a whole, in place of one that is there, and returns when the store has confirmed it.
     ///
     /// # Errors
     /// Why it may not be there.
-    pub fn put(&self, below: &str, bytes: Bytes) -> Result<Object, Failure> {
-        let (path, length) = (self.path(below), bytes.len() as u64);
-        let put = self
-            .inner
-            .put_opts(&path, bytes.into(), PutOptions::default());
-        let put = self
-            .runtime
-            .block_on(put)
-            .map_err(|error| self.failure(below, &error))?;
+    pub fn replace(&self, below: &str, bytes: Bytes) -> Result<Object, Failure> {
+        self.put_as(below, &bytes, PutMode::Overwrite)
+            .map_err(|error| self.failure(below, &error))
+    }
+
+    fn put_as(
+        &self,
+        below: &str,
+        bytes: &Bytes,
+        mode: PutMode,
+    ) -> Result<Object, object_store::Error> {
+        let (path, options) = (self.path(below), PutOptions::from(mode));
+        let put = self.inner.put_opts(&path, bytes.clone().into(), options);
+        let put = self.runtime.block_on(put)?;
         Ok(Object {
-            bytes: length,
+            bytes: bytes.len() as u64,
             e_tag: put.e_tag,
         })
+    }
+
+    /// The object that is there, if it has this content.
+    fn same(&self, below: &str, bytes: &Bytes) -> Result<Option<Object>, Failure> {
+        let there = self.look(below)?;
+        if there.bytes != bytes.len() as u64 {
+            return Ok(None);
+        }
+        Ok((self.fetch(below)? == *bytes).then_some(there))
     }
 
     /// What the store tells of an object, without its content.

@@ -56,7 +56,8 @@ fn finished_files_are_moved_and_found_where_they_are() {
     let path = objects.keys().next().unwrap();
     assert!(
         path.starts_with("fleet/raw/date=")
-            && path.ends_with("/c-0000000000000001-0000000000000500.parquet"),
+            && path.contains("/c.")
+            && path.ends_with("-0000000000000001-0000000000000500.parquet"),
         "{path}"
     );
     let left: Vec<_> = std::fs::read_dir(&data)
@@ -151,7 +152,7 @@ fn a_kill_on_either_side_of_the_confirmation_leaves_one_whole_file() {
         (store.puts(), std::fs::read_to_string(&list).unwrap()),
         (1, listed.clone())
     );
-    // Killed before: it is in the store, and not listed so. It is put again in its own place.
+    // Killed before: it is in the store, and not listed so. It is there as it is here.
     std::fs::create_dir_all(here.parent().unwrap()).unwrap();
     std::fs::write(&here, &bytes).unwrap();
     let first = listed.lines().next().unwrap();
@@ -160,10 +161,89 @@ fn a_kill_on_either_side_of_the_confirmation_leaves_one_whole_file() {
     collecting.told("it is moved", is_moved);
     collecting.end();
     assert!(!here.exists());
-    assert_eq!((store.puts(), store.objects().len()), (2, 1));
+    assert_eq!((store.puts(), store.objects().len()), (1, 1));
     assert_eq!(std::fs::read_to_string(&list).unwrap(), listed);
     let found = verified(&data, true);
     assert_eq!((&found.faults[..], found.messages), (&[][..], 500));
+}
+
+#[test]
+fn lives_of_one_name_with_fresh_folders_keep_all_that_was_acknowledged() {
+    let place = tempfile::tempdir().unwrap();
+    let store = ObjectStore::start();
+    let broker = Broker::start();
+    let mut publisher = Publisher::on(&broker, Reliability::AtLeastOnce);
+    let mut sent = BTreeSet::new();
+    for life in 0..4 {
+        let data = place.path().join(format!("data-{life}"));
+        let collecting = Collecting::begin(moved(&data, &broker, &store));
+        collecting.connected(1);
+        sent.extend(publisher.publish("t/a", 100, 50));
+        collecting.stored(100);
+        let summary = collecting.end();
+        assert_eq!((summary.acknowledged, summary.conflicts), (100, 0));
+        assert_eq!(verified(&data, true).faults, []);
+    }
+    let there = numbers_there(&store.objects());
+    assert_eq!(there.into_keys().collect::<BTreeSet<_>>(), sent);
+    assert_eq!(sent.len(), 400);
+}
+
+/// A folder of a version without marks, whose only file has the name of an object that is there.
+fn conflicting(data: &Path, store: &ObjectStore) -> (String, BTreeSet<u64>) {
+    let own = data.join("collectors/c");
+    std::fs::create_dir_all(&own).unwrap();
+    std::fs::write(own.join("files.ndjson"), "").unwrap();
+    let broker = Broker::start();
+    store.answer(Answer::Refuses);
+    let collecting = Collecting::begin(moved(data, &broker, store));
+    collecting.connected(1);
+    let sent = Publisher::on(&broker, Reliability::AtLeastOnce).publish("t/a", 20, 50);
+    collecting.stored(20);
+    assert_eq!(collecting.end().not_uploaded, 1);
+    store.answer(Answer::Works);
+    let path = finished(data)[0].strip_prefix(data).unwrap().to_owned();
+    assert!(
+        path.ends_with("c-0000000000000001-0000000000000020.parquet"),
+        "{path:?}"
+    );
+    (format!("fleet/raw/{}", path.display()), sent)
+}
+
+#[test]
+fn another_object_of_a_files_name_is_told_and_never_replaced() {
+    for answer in [Answer::Works, Answer::TakesNoConditions] {
+        let place = tempfile::tempdir().unwrap();
+        let data = place.path().join("data");
+        let store = ObjectStore::start();
+        let (path, sent) = conflicting(&data, &store);
+        store.change(|objects| drop(objects.insert(path.clone(), b"theirs".to_vec())));
+        store.answer(answer);
+        let broker = Broker::start();
+        let collecting = Collecting::begin(moved(&data, &broker, &store));
+        let told = collecting.told("the conflict", |notice| {
+            matches!(notice, Notice::Conflict { .. })
+        });
+        assert!(told.to_string().contains("is not replaced"), "{told}");
+        // Others go on.
+        collecting.connected(1);
+        Publisher::on(&broker, Reliability::AtLeastOnce).publish("t/b", 10, 50);
+        collecting.stored(10);
+        let ill = collecting.status.ill();
+        assert!(ill.is_some_and(|why| why.contains("other objects")));
+        let summary = collecting.end();
+        assert_eq!((summary.conflicts, summary.not_uploaded), (1, 1));
+        let objects = store.objects();
+        assert_eq!(objects[&path], b"theirs");
+        assert_eq!(objects.len(), 2);
+        let kept = numbers(&data).into_keys().collect::<BTreeSet<_>>();
+        assert_eq!(kept, sent);
+        // Once it is out of the way, the next start goes on with it.
+        store.change(|objects| drop(objects.remove(&path)));
+        let collecting = Collecting::begin(moved(&data, &broker, &store));
+        collecting.told("it is moved", is_moved);
+        assert_eq!(collecting.end().not_uploaded, 0);
+    }
 }
 
 #[test]

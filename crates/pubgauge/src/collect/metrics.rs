@@ -124,6 +124,11 @@ fn text(status: &Status) -> String {
             &status.uploaded_bytes,
         ),
         (
+            "pubgauge_collect_upload_conflicts",
+            "Finished files of whose names the store has other objects.",
+            &status.conflicts,
+        ),
+        (
             "pubgauge_collect_failed_uploads",
             "Times that the store did not take a file.",
             &status.failed_uploads,

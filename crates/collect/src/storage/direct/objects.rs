@@ -13,7 +13,7 @@ use crate::config::{Config, Form, Upload};
 use crate::files::{Made, in_memory};
 use crate::folder::{self, COLLECTORS};
 use crate::notice::Notice;
-use crate::store::{Failure, Store};
+use crate::store::{Failure, OTHER, Store};
 
 /// Longest time that one request may take.
 const REQUEST: Duration = Duration::from_secs(60);
@@ -22,7 +22,7 @@ const REQUEST: Duration = Duration::from_secs(60);
 pub struct Objects {
     store: Store,
     place: String,
-    /// The collector's name, and when it was started: numbers begin with 1 at each start, since nothing is kept here.
+    /// The collector's name, and a mark of this start: numbers begin with 1 at each start, since nothing is kept here.
     start: String,
     form: Form,
     columns: Columns,
@@ -41,15 +41,14 @@ impl Objects {
         name: &str,
     ) -> Result<(Objects, Duration), Failure> {
         let store = Store::open(&upload.place, &upload.credentials, REQUEST)?;
-        let now = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
-        let start = format!("{name}.{now}.{:06x}", folder::random() & 0xff_ffff);
+        let start = format!("{name}.{}", folder::fresh_mark());
         let version = env!("CARGO_PKG_VERSION");
         let about = json!({"collector": name, "start": start, "pubgauge": version}).to_string();
         let path = format!("{COLLECTORS}/{name}/{start}.json");
         // The first request also looks names up and connects.
-        store.put(&path, about.clone().into())?;
+        store.replace(&path, about.clone().into())?;
         let begun = Instant::now();
-        store.put(&path, about.into())?;
+        store.replace(&path, about.into())?;
         let took = begun.elapsed();
         let objects = Objects {
             store,
@@ -78,7 +77,13 @@ impl Sink for Objects {
 
     fn put(&mut self, shared: &Shared) -> Result<(), Failure> {
         while let Some(file) = self.made.front() {
-            self.store.put(&file.path, file.bytes.clone())?;
+            let put = self.store.put(&file.path, file.bytes.clone())?;
+            if put.is_none() {
+                return Err(Failure {
+                    what: format!("{}/{}: {OTHER}", self.place, file.path),
+                    is_missing: false,
+                });
+            }
             let bytes = file.bytes.len() as u64;
             shared.status.uploaded_files.add(1);
             shared.status.uploaded_bytes.add(bytes);
