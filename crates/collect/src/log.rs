@@ -2,6 +2,7 @@
 
 pub mod scan;
 pub mod segment;
+pub mod stored;
 
 use std::fs::File;
 use std::io;
@@ -15,6 +16,7 @@ use rustix::fs::fstatvfs;
 use crate::config::Form;
 use scan::{Gap, Scan, Scanned};
 use segment::{HEADER_LEN, Header, Segment};
+use stored::Stored;
 
 /// When a segment is closed, and how much room the log leaves.
 #[derive(Clone, Copy, Debug)]
@@ -45,8 +47,12 @@ pub struct Recovered {
     pub closed: Vec<Closed>,
     /// Bytes at the end of the last segment that are no whole message, and were cut off.
     pub cut_bytes: u64,
+    /// Whether it was noted how far the log was on disk: nothing of what was cut off was acknowledged then.
+    pub is_noted: bool,
     /// Messages missing in the last segment.
     pub gaps: Vec<Gap>,
+    /// Numbers of messages that were on disk, and are in no file and in no segment that is there.
+    pub missing: Vec<std::ops::Range<u64>>,
 }
 
 /// The log of a collector.
@@ -57,6 +63,8 @@ pub struct Log {
     form: Form,
     limits: Limits,
     segment: Option<Segment>,
+    /// None where it cannot be written.
+    stored: Option<Stored>,
     first_seq: u64,
     /// Number of the next message.
     next_seq: u64,
@@ -76,18 +84,25 @@ impl Log {
         limits: Limits,
         at_least: u64,
     ) -> io::Result<(Log, Recovered)> {
+        let noted = stored::read(folder)?;
         let segments = segment::list(folder)?;
         let mut recovered = Recovered {
             next_seq: at_least,
+            is_noted: noted.is_some(),
             ..Recovered::default()
         };
+        if let Some((first_seq, _)) = segments.first()
+            && *first_seq > at_least
+        {
+            recovered.missing.push(at_least..*first_seq);
+        }
         let mut empty = Vec::new();
         for (nth, (first_seq, name)) in segments.iter().enumerate() {
             let file = folder.file_to_change(name)?;
             let next = segments.get(nth + 1);
             let next_seq = match next {
                 Some((next_seq, _)) => *next_seq,
-                None => recover_last(&file, *first_seq, &mut recovered)?,
+                None => recover_last(&file, *first_seq, noted, &mut recovered)?,
             };
             if next_seq > *first_seq {
                 let (path, first_seq) = (folder.shown().join(name), *first_seq);
@@ -101,12 +116,17 @@ impl Log {
             }
             recovered.next_seq = recovered.next_seq.max(next_seq);
         }
+        if let Some(noted) = noted.filter(|noted| *noted > recovered.next_seq) {
+            recovered.missing.push(recovered.next_seq..noted);
+            recovered.next_seq = noted;
+        }
         let mut log = Log {
             folder: folder.clone(),
             mark: crate::folder::random() as u32,
             form,
             limits,
             segment: None,
+            stored: None,
             first_seq: recovered.next_seq,
             next_seq: recovered.next_seq,
             begun: None,
@@ -116,6 +136,11 @@ impl Log {
             Err(error) if error.kind() == io::ErrorKind::StorageFull => {}
             begun => drop(begun?),
         }
+        // Without it a tail that is gone is not told; with a full disk that is what can be had.
+        log.stored = match Stored::begin(folder, recovered.next_seq) {
+            Err(error) if error.kind() == io::ErrorKind::StorageFull => None,
+            begun => Some(begun?),
+        };
         let present = log.segment.as_ref().and_then(|one| one.path.file_name());
         let is_present = |name: &String| present == Some(name.as_ref());
         for name in empty.into_iter().filter(|name| !is_present(name)) {
@@ -164,6 +189,9 @@ impl Log {
             Ok(()) => {
                 self.begun.get_or_insert_with(|| (Instant::now(), hour));
                 self.next_seq = seqs.end;
+                if let Some(stored) = &mut self.stored {
+                    stored.note(seqs.end);
+                }
                 Ok(())
             }
             Err(error) => Err((error, self.give_up())),
@@ -231,14 +259,31 @@ impl Log {
             (self.segment, self.begun, self.first_seq) = (Some(old), begun, first_seq);
             return Err(error);
         }
+        if let Some(stored) = &self.stored {
+            stored.sync();
+        }
         Ok(Some(closed))
     }
 }
 
-/// Reads the last segment, cuts off what is no message at its end, and returns the number of the next message.
-fn recover_last(file: &File, first_seq: u64, recovered: &mut Recovered) -> io::Result<u64> {
+/// Reads the last segment, cuts off what is no message at its end, and returns the number of the next message. What was
+/// on disk once, as it was `noted`, is not cut off: making the segment into files tells what of it cannot be read.
+fn recover_last(
+    file: &File,
+    first_seq: u64,
+    noted: Option<u64>,
+    recovered: &mut Recovered,
+) -> io::Result<u64> {
     let bytes = content(file, segment::MOST)?;
-    let (_, scanned) = scan(&bytes, first_seq);
+    let (_, mut scanned) = scan(&bytes, first_seq);
+    let noted = noted.unwrap_or_default();
+    for gap in &mut scanned.gaps {
+        gap.damaged |= gap.seqs.start < noted;
+    }
+    if noted > scanned.next_seq {
+        recovered.gaps = scanned.gaps;
+        return Ok(noted);
+    }
     if scanned.end < bytes.len() && bytes.len() > HEADER_LEN {
         recovered.cut_bytes = (bytes.len() - scanned.end) as u64;
         file.set_len(scanned.end as u64)?;

@@ -30,6 +30,8 @@ pub enum Entry {
     Uploaded(Uploaded),
     /// Numbers that no message has: what they were given to never reached the disk, and was not acknowledged.
     NotStored { first: u64, last: u64 },
+    /// Numbers of messages that were on disk, may have been acknowledged, and cannot be read.
+    Lost { first: u64, last: u64 },
 }
 
 /// A finished file.
@@ -138,7 +140,7 @@ pub fn files(entries: &[Entry]) -> BTreeMap<&str, (&FileEntry, Option<&Uploaded>
                     file.1 = Some(uploaded);
                 }
             }
-            Entry::NotStored { .. } => {}
+            Entry::NotStored { .. } | Entry::Lost { .. } => {}
         }
     }
     files
@@ -200,7 +202,7 @@ pub fn append(own: &OpenFolder, entries: &[Entry]) -> io::Result<()> {
 pub fn next_seq(entries: &[Entry]) -> u64 {
     let last = entries.iter().filter_map(|entry| match entry {
         Entry::File(file) => Some(file.last),
-        Entry::NotStored { last, .. } => Some(*last),
+        Entry::NotStored { last, .. } | Entry::Lost { last, .. } => Some(*last),
         Entry::Uploaded(_) => None,
     });
     last.max().unwrap_or(0) + 1

@@ -21,8 +21,14 @@ pub enum Notice {
         folder: String,
         segments: usize,
     },
-    /// The end of the log is no whole message: the collector was stopped while it wrote. It was not acknowledged.
-    TailCut { bytes: u64 },
+    /// The end of the log is no whole message: the collector was stopped while it wrote.
+    TailCut {
+        bytes: u64,
+        /// It was not acknowledged for certain; a version that did not note how far the log was on disk leaves that open.
+        is_noted: bool,
+    },
+    /// Messages that were on disk are in no finished file, and no segment of the log has them.
+    Missing { first: u64, last: u64 },
     /// Messages cannot be read in the log.
     Damaged {
         segment: String,
@@ -146,6 +152,7 @@ impl Notice {
             | Notice::NotUploaded { .. }
             | Notice::NotReloaded { .. } => Level::Warning,
             Notice::Damaged { .. }
+            | Notice::Missing { .. }
             | Notice::SessionLost { .. }
             | Notice::AddressGivenUp { .. }
             | Notice::Conflict { .. }
@@ -169,9 +176,18 @@ impl fmt::Display for Notice {
                     several => write!(f, "; {several} segments of its log become files now"),
                 }
             }
-            Notice::TailCut { bytes } => write!(
+            Notice::TailCut { bytes, is_noted } => write!(
                 f,
-                "{bytes} bytes at the end of the log were no whole message and are cut off; nothing of that was acknowledged"
+                "{bytes} bytes at the end of the log were no whole message and are cut off; {}",
+                if *is_noted {
+                    "nothing of that was acknowledged"
+                } else {
+                    "whether any of that was acknowledged was not noted by the version that wrote it"
+                }
+            ),
+            Notice::Missing { first, last } => write!(
+                f,
+                "messages {first} to {last} were on disk, and are in no finished file and in no segment of the log\n  hint: they may have been acknowledged; was a file of the log removed? check the disk"
             ),
             Notice::Damaged {
                 segment,

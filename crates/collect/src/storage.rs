@@ -109,7 +109,15 @@ impl Storage {
         if recovered.cut_bytes > 0 {
             (shared.watch)(&Notice::TailCut {
                 bytes: recovered.cut_bytes,
+                is_noted: recovered.is_noted,
             });
+        }
+        for missing in recovered.missing {
+            let (first, last) = (missing.start, missing.end - 1);
+            let lost = Entry::Lost { first, last };
+            folder.list(&[lost]).map_err(failed("the list of files"))?;
+            shared.status.damaged.add(last - first + 1);
+            (shared.watch)(&Notice::Missing { first, last });
         }
         let abandon = Arc::<AtomicBool>::default();
         let (finished, uploading) = match &config.upload {

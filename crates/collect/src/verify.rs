@@ -16,6 +16,7 @@ use pubgauge_place::{OpenFolder, is_refused};
 use crate::Error;
 use crate::files::{files_and_refused, name_parts};
 use crate::folder::{self, COLLECTORS, LOG};
+use crate::log::stored;
 use crate::manifest::{self, Entry, LIST, Uploaded};
 use crate::message::Message;
 pub use elsewhere::Look;
@@ -161,7 +162,8 @@ fn collector(
     let shown = collectors.shown().join(name);
     let unreadable = |error: io::Error| Error::failed(format!("{}: {error}", shown.display()));
     let own = collectors.inside(name).map_err(unreadable)?;
-    // Opened before the list is read: what leaves the log meanwhile is in the list.
+    // Read first, and segments opened before the list is read: what leaves the log meanwhile is in the list.
+    let mut noted = None;
     let segments = match own.inside(LOG) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
         Err(error) if is_refused(&error) => {
@@ -169,9 +171,18 @@ fn collector(
             Vec::new()
         }
         log => {
-            let (segments, refused) = log
-                .and_then(|log| segments::open(&log))
-                .map_err(unreadable)?;
+            let log = log.map_err(unreadable)?;
+            noted = match stored::read(&log) {
+                Err(error) if is_refused(&error) => {
+                    verified.fault(
+                        below(data, &log.shown().join(stored::NAME)),
+                        format!("is not read: {error}"),
+                    );
+                    None
+                }
+                noted => noted.map_err(unreadable)?,
+            };
+            let (segments, refused) = segments::open(&log).map_err(unreadable)?;
             for (path, what) in refused {
                 verified.fault(below(data, &path), what);
             }
@@ -193,9 +204,20 @@ fn collector(
         verified.fault(below(data, &list), format!("line {line} is no entry"));
     }
     let mut numbers = Numbers::default();
+    let mut lost = BTreeSet::new();
     for entry in &entries {
-        if let Entry::NotStored { first, last } = entry {
-            numbers.found.push(*first..=*last);
+        match entry {
+            Entry::NotStored { first, last } => numbers.found.push(*first..=*last),
+            Entry::Lost { first, last } if lost.insert((*first, *last)) => {
+                numbers.found.push(*first..=*last);
+                verified.fault(
+                    name,
+                    format!(
+                        "messages {first} to {last} are lost: they were on disk, may have been acknowledged, and cannot be read"
+                    ),
+                );
+            }
+            _ => {}
         }
     }
     for (file, uploaded) in manifest::files(&entries).into_values() {
@@ -255,13 +277,14 @@ fn collector(
                 counts.add(&Counted::of(message));
             }
         };
-        let read = one.read(until, &mut take).map_err(unreadable)?;
+        let read = one.read(until, noted, &mut take).map_err(unreadable)?;
         next = until.unwrap_or(read.next_seq);
         verified.unfinished_bytes += read.unfinished_bytes;
         for what in read.faults {
             verified.fault(below(data, &one.path), what);
         }
     }
+    next = next.max(noted.unwrap_or_default());
     let (in_log, _) = in_log.merged();
     // A file that is made anew from a segment that is there is not in the list yet.
     for path in paths {

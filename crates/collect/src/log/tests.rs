@@ -159,3 +159,87 @@ fn pipe(path: &Path) {
     let mode = rustix::fs::Mode::from_raw_mode(0o600);
     rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
 }
+
+/// What recovery says is gone: of the last segment, by what making it into files will find, and of segments that are gone.
+fn gone(recovered: &Recovered) -> Vec<u64> {
+    let there = stored(recovered);
+    let closed = recovered.closed.iter();
+    let all = closed.flat_map(|closed| closed.first_seq..closed.next_seq);
+    let unread = all.filter(|seq| !there.contains(seq));
+    let missing = recovered.missing.iter().cloned().flatten();
+    let mut gone: Vec<u64> = missing.chain(unread).collect();
+    gone.sort_unstable();
+    gone
+}
+
+#[test]
+fn a_tail_that_was_on_disk_is_told_whatever_became_of_it() {
+    let origin = tempfile::tempdir().unwrap();
+    let (mut log, _) = open(origin.path());
+    put(&mut log, 1..3);
+    put(&mut log, 3..6);
+    let whole = std::fs::read(origin.path().join(segment::file_name(1))).unwrap();
+    let noted = std::fs::read(origin.path().join(stored::NAME)).unwrap();
+    let frame = (whole.len() - HEADER_LEN) / 5;
+    let at = |message: usize| HEADER_LEN + (message - 1) * frame;
+    let mut flipped = whole.clone();
+    flipped[at(5) + 20] ^= 1;
+    let mut torn = whole.clone();
+    torn[at(3) + 20] ^= 1;
+    let mut zeroed = whole.clone();
+    zeroed[at(3)..].fill(0);
+    let mut all_zeroed = whole.clone();
+    all_zeroed[HEADER_LEN..].fill(0);
+    let plants: [(&str, Option<&[u8]>, &[u64]); 8] = [
+        ("whole", Some(&whole), &[]),
+        ("flipped", Some(&flipped), &[5]),
+        ("flipped in the last commit", Some(&torn), &[3]),
+        ("cut by a byte", Some(&whole[..whole.len() - 1]), &[5]),
+        ("cut at a message", Some(&whole[..at(4)]), &[4, 5]),
+        ("zeroed", Some(&zeroed), &[3, 4, 5]),
+        ("all zeroed", Some(&all_zeroed), &[1, 2, 3, 4, 5]),
+        ("removed", None, &[1, 2, 3, 4, 5]),
+    ];
+    for (what, planted, expected) in plants {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join(stored::NAME), &noted).unwrap();
+        if let Some(bytes) = planted {
+            std::fs::write(folder.path().join(segment::file_name(1)), bytes).unwrap();
+        }
+        let (_, recovered) = open(folder.path());
+        assert_eq!(gone(&recovered), expected, "{what}");
+        assert_eq!(recovered.next_seq, 6, "{what}: no number is given twice");
+        assert_eq!(recovered.cut_bytes, 0, "{what}");
+        assert!(recovered.gaps.iter().all(|gap| gap.damaged), "{what}");
+    }
+}
+
+#[test]
+fn a_segment_that_is_gone_in_front_of_others_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut log, _) = open(folder.path());
+    put(&mut log, 1..20);
+    log.rotate().unwrap();
+    put(&mut log, 20..25);
+    drop(log);
+    std::fs::remove_file(folder.path().join(segment::file_name(1))).unwrap();
+    let (_, recovered) = open(folder.path());
+    assert_eq!(recovered.missing, [1..20]);
+    assert_eq!(gone(&recovered), (1..20).collect::<Vec<_>>());
+}
+
+#[test]
+fn what_was_being_written_is_no_loss() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut log, _) = open(folder.path());
+    put(&mut log, 1..3);
+    let more = frames(&log, 3..5);
+    drop(log);
+    let path = folder.path().join(segment::file_name(1));
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes.extend(&more[..more.len() - 1]);
+    std::fs::write(&path, bytes).unwrap();
+    let (_, recovered) = open(folder.path());
+    assert_eq!(gone(&recovered), [0; 0]);
+    assert!(recovered.is_noted && recovered.cut_bytes > 0);
+}

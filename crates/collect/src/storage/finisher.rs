@@ -58,6 +58,8 @@ impl Finisher {
         for &(first, last) in &finished.damaged {
             let known = Entry::NotStored { first, last };
             if !torn.contains(&known) {
+                // Where the list cannot be written, verification finds that they are missing.
+                let _ = self.folder.list(&[Entry::Lost { first, last }]);
                 status.damaged.add(last - first + 1);
                 watch(&Notice::Damaged {
                     segment: name.clone(),

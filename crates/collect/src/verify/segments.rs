@@ -50,10 +50,11 @@ pub fn open(folder: &OpenFolder) -> io::Result<(Vec<OpenSegment>, Vec<NoSegment>
 
 impl OpenSegment {
     /// Gives each of its messages to `take`. `until` is the first number of the next segment; the last one has none,
-    /// and may be being written.
+    /// and may be being written. All messages before the number that was `noted` were on disk once.
     pub fn read(
         &self,
         until: Option<u64>,
+        noted: Option<u64>,
         take: &mut dyn FnMut(&Message<'_>),
     ) -> io::Result<SegmentRead> {
         let bytes = match content(&self.file, segment::MOST) {
@@ -78,18 +79,28 @@ impl OpenSegment {
             }
         }
         let scanned = scan.finish();
+        let noted = noted.unwrap_or_default();
         for gap in scanned
             .gaps
             .iter()
-            .filter(|gap| gap.damaged || until.is_some())
+            .filter(|gap| gap.damaged || until.is_some() || gap.seqs.start < noted)
         {
             faults.push(format!(
                 "bytes {} to {} are damaged",
                 gap.bytes.start, gap.bytes.end
             ));
         }
-        let unfinished = if until.is_none() {
-            bytes.len() - scanned.end
+        let rest = bytes.len() - scanned.end;
+        let was_on_disk = noted > scanned.next_seq;
+        if until.is_none() && was_on_disk && rest > 0 {
+            faults.push(format!(
+                "bytes {} to {} are damaged",
+                scanned.end,
+                bytes.len()
+            ));
+        }
+        let unfinished = if until.is_none() && !was_on_disk {
+            rest
         } else {
             0
         };

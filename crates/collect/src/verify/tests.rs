@@ -132,11 +132,52 @@ fn a_tail_that_was_being_written_is_no_fault_but_is_told() {
     let data = tempfile::tempdir().unwrap();
     let _folder = filled(data.path());
     let (path, bytes) = contents(data.path()).pop().unwrap();
-    std::fs::write(&path, &bytes[..bytes.len() - 3]).unwrap();
+    let begun = &bytes[segment::HEADER_LEN..segment::HEADER_LEN + 150];
+    std::fs::write(&path, [&bytes[..], begun].concat()).unwrap();
     let found = verify(data.path()).unwrap();
     assert_eq!(found.faults, []);
-    assert_eq!(found.messages_in_log, 14);
-    assert!(found.unfinished_bytes > 100, "{}", found.unfinished_bytes);
+    assert_eq!((found.messages_in_log, found.unfinished_bytes), (15, 150));
+}
+
+#[test]
+fn a_tail_that_was_on_disk_is_a_fault_whatever_became_of_it() {
+    let data = tempfile::tempdir().unwrap();
+    let _folder = filled(data.path());
+    let (path, bytes) = contents(data.path()).pop().unwrap();
+    let mut flipped = bytes.clone();
+    flipped[bytes.len() - 3] ^= 1;
+    let mut zeroed = bytes.clone();
+    zeroed[bytes.len() - 10..].fill(0);
+    let missing = |faults: &[Fault]| faults.iter().any(|fault| fault.what.contains("55 to 55"));
+    for planted in [&flipped[..], &zeroed, &bytes[..bytes.len() - 3]] {
+        std::fs::write(&path, planted).unwrap();
+        let found = verify(data.path()).unwrap();
+        assert!(missing(&found.faults), "{:?}", found.faults);
+        assert_eq!((found.messages_in_log, found.unfinished_bytes), (14, 0));
+    }
+    std::fs::remove_file(&path).unwrap();
+    let found = verify(data.path()).unwrap();
+    let of_it = |fault: &Fault| fault.what == "messages 51 to 55 are missing";
+    assert!(found.faults.iter().any(of_it), "{:?}", found.faults);
+}
+
+#[test]
+fn what_is_listed_as_lost_stays_a_fault() {
+    let data = tempfile::tempdir().unwrap();
+    let folder = filled(data.path());
+    let (mut log, _) = Log::open(&folder.log(), Form::Parquet, LIMITS, 60).unwrap();
+    commit(&mut log, 60..62);
+    let lost = Entry::Lost {
+        first: 56,
+        last: 59,
+    };
+    // A start that was killed lists them again.
+    manifest::append(folder.own(), &[lost.clone(), lost]).unwrap();
+    let faults = verify(data.path()).unwrap().faults;
+    assert!(
+        faults.len() == 1 && faults[0].what.contains("messages 56 to 59 are lost"),
+        "{faults:?}"
+    );
 }
 
 #[test]
