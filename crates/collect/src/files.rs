@@ -76,20 +76,37 @@ impl Finished {
     }
 }
 
+/// Why a segment is not made into finished files.
+#[derive(Debug)]
+pub enum Unfinished {
+    /// The segment itself cannot be read.
+    Segment(io::Error),
+    /// A file cannot be written, or it was abandoned.
+    Files(io::Error),
+}
+
+impl From<io::Error> for Unfinished {
+    fn from(error: io::Error) -> Unfinished {
+        Unfinished::Files(error)
+    }
+}
+
 /// Makes a closed segment into finished files, lists them, and removes it. Names follow from the messages alone: after
 /// a kill at any moment the same files are made again, in place of those that are there.
 ///
 /// # Errors
-/// If a file cannot be read or written; the segment then stays. [`io::ErrorKind::Interrupted`] once `abandon` is set.
+/// If the segment cannot be read, or a file cannot be written; the segment then stays. [`io::ErrorKind::Interrupted`] once
+/// `abandon` is set.
 pub fn finish(
     folder: &Folder,
     closed: &Closed,
     columns: &Columns,
     abandon: &AtomicBool,
-) -> io::Result<Finished> {
+) -> Result<Finished, Unfinished> {
     let log = folder.log();
     let segment = closed.path.file_name().unwrap_or_default();
-    let bytes = Bytes::from(log.read(segment, segment::MOST)?);
+    let bytes = log.read(segment, segment::MOST);
+    let bytes = Bytes::from(bytes.map_err(Unfinished::Segment)?);
     let (header, _) = Header::read(&bytes, closed.first_seq);
     let mut finished = Finished::default();
     let mut open: Option<Open<'_>> = None;
@@ -99,7 +116,7 @@ pub fn finish(
             break;
         }
         if abandon.load(Ordering::Relaxed) {
-            return Err(io::ErrorKind::Interrupted.into());
+            return Err(Unfinished::Files(io::ErrorKind::Interrupted.into()));
         }
         if message.seq > expected {
             finished.damaged.push((expected, message.seq - 1));
@@ -129,7 +146,8 @@ pub fn finish(
     let entries: Vec<Entry> = finished.files.iter().cloned().map(Entry::File).collect();
     folder.list(&entries)?;
     log.remove_file(segment)?;
-    log.sync()?;
+    // If it is there again after a power loss, the same files are made again.
+    let _ = log.sync();
     Ok(finished)
 }
 

@@ -198,6 +198,20 @@ impl Log {
         }
     }
 
+    /// Writes the present segment under its name again, if somebody has removed it; its path, if so.
+    ///
+    /// # Errors
+    /// If it cannot be written. Nothing may be stored then: it would be gone with the next start.
+    pub fn restore(&mut self) -> io::Result<Option<PathBuf>> {
+        match self.segment.as_mut().filter(|one| one.is_removed()) {
+            None => Ok(None),
+            Some(segment) => {
+                segment.restore(&self.folder)?;
+                Ok(Some(segment.path.clone()))
+            }
+        }
+    }
+
     fn room(&self, more: u64) -> io::Result<()> {
         let about = fstatvfs(&*self.folder)?;
         let free = about.f_bavail * about.f_frsize;

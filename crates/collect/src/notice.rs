@@ -92,6 +92,17 @@ pub enum Notice {
     },
     /// A segment cannot be made into finished files at present.
     NotFinished { segment: String, why: String },
+    /// A segment cannot be read, and the others go on without it.
+    SetAside {
+        segment: String,
+        /// Its path now; none if it is not there any more, or cannot be renamed.
+        kept_as: Option<String>,
+        first: u64,
+        last: u64,
+        why: String,
+    },
+    /// Somebody has removed the segment that is being written: it is written anew, and nothing of it is lost.
+    SegmentRestored { segment: String },
     /// A finished file is in the store, and removed here.
     Uploaded { path: String, to: String },
     /// Finished files cannot be put to the store at present, and are kept.
@@ -149,10 +160,12 @@ impl Notice {
             | Notice::NameNotFound { .. }
             | Notice::Stalled { .. }
             | Notice::NotFinished { .. }
+            | Notice::SegmentRestored { .. }
             | Notice::NotUploaded { .. }
             | Notice::NotReloaded { .. } => Level::Warning,
             Notice::Damaged { .. }
             | Notice::Missing { .. }
+            | Notice::SetAside { .. }
             | Notice::SessionLost { .. }
             | Notice::AddressGivenUp { .. }
             | Notice::Conflict { .. }
@@ -288,6 +301,26 @@ impl fmt::Display for Notice {
                     "{segment} cannot be made into files and is kept: {why}; it is tried again"
                 )
             }
+            Notice::SetAside {
+                segment,
+                kept_as,
+                first,
+                last,
+                why,
+            } => {
+                write!(
+                    f,
+                    "{segment} cannot be read: {why}; messages {first} to {last} are in no finished file, and the others go on"
+                )?;
+                match kept_as {
+                    Some(path) => write!(f, "\n  it is kept as {path}; check the disk"),
+                    None => f.write_str("\n  hint: who removes or changes files of the log?"),
+                }
+            }
+            Notice::SegmentRestored { segment } => write!(
+                f,
+                "{segment} was removed while it was being written; it is written anew, and nothing of it is lost\n  hint: who removes files of the log?"
+            ),
             Notice::Uploaded { path, to } => write!(f, "{path}: moved to {to}"),
             Notice::NotUploaded {
                 why,

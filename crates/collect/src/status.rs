@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use pubgauge_quantities::shown::so_many;
+
 use crate::columns::Undecoded;
 
 /// A number that only grows, or that is set.
@@ -76,6 +78,8 @@ pub struct Status {
     pub waiting_segments: Count,
     /// Messages that cannot be read in the log.
     pub damaged: Count,
+    /// Segments that cannot be read, and that the others went on without.
+    pub set_aside: Count,
     /// Payloads that are not of the form that they should be of, and those with a value that its column cannot hold.
     pub undecoded: [Count; 2],
     /// Files that were put to a store, and their bytes.
@@ -113,6 +117,7 @@ impl Default for Status {
             file_bytes: Count::default(),
             waiting_segments: Count::default(),
             damaged: Count::default(),
+            set_aside: Count::default(),
             undecoded: Default::default(),
             uploaded_files: Count::default(),
             uploaded_bytes: Count::default(),
@@ -199,6 +204,12 @@ impl Status {
     pub fn ill(&self) -> Option<String> {
         if self.is_stalled() {
             return Some("messages cannot be stored".into());
+        }
+        if self.set_aside.get() > 0 {
+            return Some(format!(
+                "degraded: {} of the log could not be read, with messages that are in no finished file",
+                so_many(self.set_aside.get(), "segment")
+            ));
         }
         if self.conflicts.get() > 0 {
             return Some(

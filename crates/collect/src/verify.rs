@@ -9,6 +9,7 @@ mod streams;
 
 use std::collections::BTreeSet;
 use std::io;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use pubgauge_place::{OpenFolder, is_refused};
@@ -208,15 +209,7 @@ fn collector(
     for entry in &entries {
         match entry {
             Entry::NotStored { first, last } => numbers.found.push(*first..=*last),
-            Entry::Lost { first, last } if lost.insert((*first, *last)) => {
-                numbers.found.push(*first..=*last);
-                verified.fault(
-                    name,
-                    format!(
-                        "messages {first} to {last} are lost: they were on disk, may have been acknowledged, and cannot be read"
-                    ),
-                );
-            }
+            Entry::Lost { first, last } => drop(lost.insert((*first, *last))),
             _ => {}
         }
     }
@@ -300,9 +293,24 @@ fn collector(
             owned.insert(path.clone());
         }
     }
-    let all = Numbers {
+    let mut all = Numbers {
         found: in_files.into_iter().chain(in_log).collect(),
     };
+    // A segment that was set aside may have been repaired, and put back.
+    let is_there = |(first, last): &(u64, u64)| {
+        let holds = |range: &RangeInclusive<u64>| range.contains(first) && range.contains(last);
+        all.found.iter().any(holds)
+    };
+    lost.retain(|range| !is_there(range));
+    for (first, last) in lost {
+        all.found.push(first..=last);
+        verified.fault(
+            name,
+            format!(
+                "messages {first} to {last} are lost: they were on disk, may have been acknowledged, and cannot be read"
+            ),
+        );
+    }
     let mut expected = 1;
     for range in all.merged().0 {
         lacks(name, expected, *range.start(), verified);

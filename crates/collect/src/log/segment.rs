@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
-use pubgauge_place::OpenFolder;
+use pubgauge_place::{OpenFolder, content};
 
 use crate::config::Form;
 
@@ -77,9 +77,17 @@ impl Header {
     }
 }
 
+/// How the name of a segment ends that could not be read, and was set aside.
+pub const ASIDE: &str = ".log.unreadable";
+
 /// Name of the segment that begins with this number.
 pub fn file_name(first_seq: u64) -> String {
     format!("{first_seq:016}.log")
+}
+
+/// Name that a segment which could not be read is given.
+pub fn aside_name(first_seq: u64) -> String {
+    format!("{first_seq:016}{ASIDE}")
 }
 
 /// The names of the segments in a folder, with the number that each begins with, in their order.
@@ -115,7 +123,9 @@ impl Segment {
     /// If it cannot be made; nothing is left then.
     pub fn create(folder: &OpenFolder, header: Header) -> io::Result<Segment> {
         let name = file_name(header.first_seq);
-        let file = folder.create(&name)?;
+        drop(folder.create(&name)?);
+        // To be read as well, if its name goes.
+        let file = folder.file_to_change(&name)?;
         let made = (&file)
             .write_all(&header.encode())
             .and_then(|()| file.sync_all())
@@ -147,6 +157,25 @@ impl Segment {
         self.file.write_all_at(frames, self.durable)?;
         self.file.sync_data()?;
         self.durable += frames.len() as u64;
+        Ok(())
+    }
+
+    /// Whether it has no name any more: somebody has removed it.
+    pub fn is_removed(&self) -> bool {
+        rustix::fs::fstat(&self.file).is_ok_and(|stat| stat.st_nlink == 0)
+    }
+
+    /// Writes it under its name again, with what is on disk for certain, and returns when that is on disk.
+    ///
+    /// # Errors
+    /// If it cannot be read or written.
+    pub fn restore(&mut self, folder: &OpenFolder) -> io::Result<()> {
+        let name = self.path.file_name().unwrap_or_default();
+        let mut bytes = content(&self.file, MOST)?;
+        bytes.truncate(self.durable as usize);
+        folder.write(name, bytes)?;
+        folder.sync()?;
+        self.file = folder.file_to_change(name)?;
         Ok(())
     }
 

@@ -243,3 +243,19 @@ fn what_was_being_written_is_no_loss() {
     assert_eq!(gone(&recovered), [0; 0]);
     assert!(recovered.is_noted && recovered.cut_bytes > 0);
 }
+
+#[test]
+fn a_segment_that_is_removed_while_it_is_written_is_written_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut log, _) = open(folder.path());
+    put(&mut log, 1..4);
+    assert_eq!(log.restore().unwrap(), None);
+    let path = folder.path().join(segment::file_name(1));
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!(log.restore().unwrap(), Some(path));
+    put(&mut log, 4..6);
+    drop(log);
+    let (_, recovered) = open(folder.path());
+    assert_eq!(stored(&recovered), [1, 2, 3, 4, 5]);
+    assert_eq!(gone(&recovered), [0; 0]);
+}

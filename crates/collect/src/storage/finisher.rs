@@ -1,17 +1,24 @@
 //! The thread that makes closed segments into finished files.
 
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, Sender};
 use std::thread;
 
+use pubgauge_place::is_refused;
+
 use super::{AGAIN, Shared};
 use crate::columns::Columns;
-use crate::files;
+use crate::files::{self, Finished, Unfinished};
 use crate::folder::Folder;
 use crate::log::Closed;
+use crate::log::segment::aside_name;
 use crate::manifest::{self, Entry, FileEntry};
 use crate::notice::Notice;
+
+/// How often a segment that cannot be read is tried, before the others go on without it.
+const READS: u32 = 5;
 
 /// The thread that makes closed segments into finished files.
 pub(super) struct Finisher {
@@ -33,28 +40,64 @@ impl Finisher {
     }
 
     fn finish(&self, segment: &Closed, torn: &[Entry]) {
-        let Shared { status, watch, .. } = &self.shared;
-        let name = segment.path.display().to_string();
         let mut told = false;
-        let finished = loop {
+        let mut reads = 0;
+        loop {
             if self.abandon.load(Relaxed) {
                 return;
             }
-            match files::finish(&self.folder, segment, &self.columns, &self.abandon) {
-                Ok(finished) => break finished,
+            let why = match files::finish(&self.folder, segment, &self.columns, &self.abandon) {
+                Ok(finished) => return self.finished(segment, torn, finished),
                 Err(_) if self.abandon.load(Relaxed) => return,
-                Err(error) => {
-                    if !told {
-                        told = true;
-                        watch(&Notice::NotFinished {
-                            segment: name.clone(),
-                            why: error.to_string(),
-                        });
+                Err(Unfinished::Files(error)) => error,
+                Err(Unfinished::Segment(error)) => {
+                    reads += 1;
+                    let stays = error.kind() == io::ErrorKind::NotFound || is_refused(&error);
+                    if stays || reads >= READS {
+                        return self.set_aside(segment, &error);
                     }
-                    thread::sleep(AGAIN);
+                    error
                 }
+            };
+            if !told {
+                told = true;
+                (self.shared.watch)(&Notice::NotFinished {
+                    segment: segment.path.display().to_string(),
+                    why: why.to_string(),
+                });
             }
-        };
+            thread::sleep(AGAIN);
+        }
+    }
+
+    /// Gives a segment that cannot be read another name, so that the others go on, and the next start does, too.
+    fn set_aside(&self, segment: &Closed, why: &io::Error) {
+        let Shared { status, watch, .. } = &self.shared;
+        let (first, last) = (segment.first_seq, segment.next_seq - 1);
+        let log = self.folder.log();
+        let name = segment.path.file_name().unwrap_or_default();
+        let aside = segment.path.with_file_name(aside_name(segment.first_seq));
+        let is_kept = log
+            .rename(name, aside.file_name().unwrap_or_default())
+            .and_then(|()| log.sync())
+            .is_ok();
+        // Where the list cannot be written, verification finds that they are missing.
+        let _ = self.folder.list(&[Entry::Lost { first, last }]);
+        status.damaged.add(last - first + 1);
+        status.set_aside.add(1);
+        status.waiting_segments.subtract(1);
+        watch(&Notice::SetAside {
+            segment: segment.path.display().to_string(),
+            kept_as: is_kept.then(|| aside.display().to_string()),
+            first,
+            last,
+            why: why.to_string(),
+        });
+    }
+
+    fn finished(&self, segment: &Closed, torn: &[Entry], finished: Finished) {
+        let Shared { status, watch, .. } = &self.shared;
+        let name = segment.path.display().to_string();
         for &(first, last) in &finished.damaged {
             let known = Entry::NotStored { first, last };
             if !torn.contains(&known) {
@@ -84,5 +127,135 @@ impl Finisher {
             }
         }
         status.waiting_segments.subtract(1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::Mutex;
+    use std::sync::mpsc::channel;
+    use std::time::Duration;
+
+    use pubgauge_mqtt_codec::QoS;
+
+    use super::*;
+    use crate::config::Form;
+    use crate::log::{Limits, Log};
+    use crate::message::Message;
+    use crate::verify::verify;
+    use crate::waker::Waker;
+
+    const LIMITS: Limits = Limits {
+        segment_bytes: 1 << 20,
+        segment_age: Duration::from_secs(1000),
+        reserve_bytes: 0,
+    };
+
+    /// Two closed segments, of messages 1 to 2 and 3 to 4.
+    fn two_segments(folder: &Folder) -> [Closed; 2] {
+        let (mut log, _) = Log::open(&folder.log(), Form::Parquet, LIMITS, 1).unwrap();
+        [1, 3].map(|first| {
+            let mut frames = Vec::new();
+            for index in 0..2 {
+                let message = Message {
+                    seq: first + u64::from(index),
+                    index,
+                    received_ns: 1,
+                    broker: "b",
+                    topic: "t",
+                    qos: QoS::AtLeastOnce,
+                    retain: false,
+                    dup: false,
+                    properties: &[],
+                    payload: b"a payload",
+                };
+                message.append(log.mark(), &mut frames);
+            }
+            log.commit(&frames, first..first + 2, 0).unwrap();
+            log.rotate().unwrap().unwrap()
+        })
+    }
+
+    #[test]
+    fn a_segment_that_cannot_be_read_is_set_aside_and_the_others_go_on() {
+        let remove = |path: &Path| std::fs::remove_file(path).unwrap();
+        let plants: [(&str, bool, &dyn Fn(&Path)); 4] = [
+            ("removed", false, &remove),
+            ("a folder", true, &|path| {
+                remove(path);
+                std::fs::create_dir(path).unwrap();
+            }),
+            ("a link", true, &|path| {
+                remove(path);
+                std::os::unix::fs::symlink("/dev/zero", path).unwrap();
+            }),
+            ("a hole", true, &|path| {
+                let file = std::fs::File::options().write(true).open(path).unwrap();
+                file.set_len(1 << 40).unwrap();
+            }),
+        ];
+        for (what, is_kept, plant) in plants {
+            let data = tempfile::tempdir().unwrap();
+            let folder = Arc::new(Folder::open(data.path(), Some("c")).unwrap());
+            let closed = two_segments(&folder);
+            plant(&closed[0].path);
+            let told = Arc::<Mutex<Vec<Notice>>>::default();
+            let tell = told.clone();
+            let shared = Shared {
+                status: Arc::default(),
+                watch: Arc::new(move |notice| tell.lock().unwrap().push(notice.clone())),
+                waker: Waker::new().unwrap(),
+            };
+            let (close, to_finish) = channel();
+            for segment in closed {
+                shared.status.waiting_segments.add(1);
+                close.send(segment).unwrap();
+            }
+            drop(close);
+            let finisher = Finisher {
+                shared: shared.clone(),
+                folder: folder.clone(),
+                columns: Columns::default(),
+                finished: None,
+                abandon: Arc::default(),
+            };
+            finisher.run(&to_finish);
+            let status = &shared.status;
+            let counts = [
+                &status.files,
+                &status.file_messages,
+                &status.damaged,
+                &status.set_aside,
+                &status.waiting_segments,
+            ];
+            assert_eq!(counts.map(|count| count.get()), [1, 2, 2, 1, 0], "{what}");
+            let ill = status.ill().unwrap();
+            assert!(ill.starts_with("degraded: 1 segment"), "{what}: {ill}");
+            let told = told.lock().unwrap();
+            let of_it = told.iter().find_map(|notice| match notice {
+                Notice::SetAside {
+                    kept_as,
+                    first: 1,
+                    last: 2,
+                    ..
+                } => Some(kept_as.is_some()),
+                _ => None,
+            });
+            assert_eq!(of_it, Some(is_kept), "{what}: {told:?}");
+            // It stays told, and the next start goes on.
+            let faults = verify(data.path()).unwrap().faults;
+            let is_told = |words: &str| faults.iter().any(|fault| fault.what.contains(words));
+            assert!(is_told("messages 1 to 2 are lost"), "{what}: {faults:?}");
+            assert_eq!(is_told("has set aside"), is_kept, "{what}: {faults:?}");
+            let (entries, _) = manifest::read(folder.own()).unwrap();
+            let next = manifest::next_seq(&entries);
+            let (_, recovered) = Log::open(&folder.log(), Form::Parquet, LIMITS, next).unwrap();
+            assert_eq!(
+                (recovered.next_seq, recovered.missing),
+                (5, vec![]),
+                "{what}"
+            );
+        }
     }
 }

@@ -41,7 +41,26 @@ impl Keeper {
         self.rotate()
     }
 
+    /// Has the present segment written anew, if somebody has removed it.
+    fn restore(&mut self) -> std::io::Result<()> {
+        if let Some(path) = self.log.restore()? {
+            (self.shared.watch)(&Notice::SegmentRestored {
+                segment: path.display().to_string(),
+            });
+        }
+        Ok(())
+    }
+
+    /// Stores a commit; what was written before and is closed by a failure is returned beside the error.
+    fn commit(&mut self, commit: &Commit) -> Result<(), (std::io::Error, Option<Closed>)> {
+        self.restore().map_err(|error| (error, None))?;
+        let Commit { frames, hour, .. } = commit;
+        self.log.commit(frames, commit.seqs(), *hour)
+    }
+
     fn rotate(&mut self) -> bool {
+        // Where that fails, making it into files tells that it is gone.
+        let _ = self.restore();
         // Where no next segment can be made, the present one grows on; a commit then tells why.
         let rotated = self.log.rotate();
         let is_ok = rotated.is_ok();
@@ -59,15 +78,14 @@ impl Keeper {
 
     /// Stores a commit, however long that takes.
     fn keep(&mut self, commit: Commit) {
-        let status = &self.shared.status;
+        let status = self.shared.status.clone();
         let begun = Instant::now();
         let mut stalled = false;
         loop {
             if commit.messages == 0 {
                 break;
             }
-            let Err((error, closed)) = self.log.commit(&commit.frames, commit.seqs(), commit.hour)
-            else {
+            let Err((error, closed)) = self.commit(&commit) else {
                 break;
             };
             self.close(closed);

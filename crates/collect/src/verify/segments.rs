@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use pubgauge_place::{OpenFolder, content, is_refused};
 
 use crate::log::scan::Scan;
-use crate::log::segment::{self, Header};
+use crate::log::segment::{self, ASIDE, Header};
 use crate::message::Message;
 
 /// A segment, which can be read even if it is removed meanwhile.
@@ -27,9 +27,16 @@ pub struct SegmentRead {
 /// A segment that is none, and why it is not read.
 pub type NoSegment = (PathBuf, String);
 
-/// Opens all segments of a log; those that are links, devices or pipes are told beside the others.
+/// Opens all segments of a log; those that are links, devices or pipes, and those that were set aside, are told beside the
+/// others.
 pub fn open(folder: &OpenFolder) -> io::Result<(Vec<OpenSegment>, Vec<NoSegment>)> {
     let (mut open, mut refused) = (Vec::new(), Vec::new());
+    for name in folder.names()? {
+        if name.to_str().is_some_and(|name| name.ends_with(ASIDE)) {
+            let what = "is a segment that a collector could not read, and has set aside";
+            refused.push((folder.shown().join(name), what.to_owned()));
+        }
+    }
     for (first_seq, name) in segment::list(folder)? {
         let path = folder.shown().join(&name);
         match folder.file(&name) {

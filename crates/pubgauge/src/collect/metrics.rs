@@ -93,6 +93,11 @@ fn text(status: &Status) -> String {
             &status.damaged,
         ),
         (
+            "pubgauge_collect_segments_set_aside",
+            "Segments of the log that cannot be read, and that the others went on without.",
+            &status.set_aside,
+        ),
+        (
             "pubgauge_collect_payload_bytes",
             "Bytes of the payloads that were received.",
             &status.payload_bytes,
