@@ -74,6 +74,8 @@ pub enum Unfit {
     Form,
     /// A value is not of its column's type, or is there twice.
     Value,
+    /// Nothing is there for a column, not even null.
+    Missing,
 }
 
 /// A payload's values, one for each column.
@@ -90,6 +92,8 @@ pub struct Undecoded {
     pub form: u64,
     /// Payloads of the form with a value that its column cannot hold.
     pub value: u64,
+    /// Other payloads of the form, with nothing for a column.
+    pub missing: u64,
 }
 
 impl Undecoded {
@@ -99,6 +103,7 @@ impl Undecoded {
             None => {}
             Some(Unfit::Form) => self.form += 1,
             Some(Unfit::Value) => self.value += 1,
+            Some(Unfit::Missing) => self.missing += 1,
         }
     }
 
@@ -106,6 +111,7 @@ impl Undecoded {
     pub fn add(&mut self, other: Undecoded) {
         self.form += other.form;
         self.value += other.value;
+        self.missing += other.missing;
     }
 }
 
@@ -138,10 +144,9 @@ impl Columns {
         for column in &self.columns {
             let found = match &column.source {
                 Source::Pointer(steps) => value::find(tree, steps),
-                Source::Record(_) => Ok(None),
+                Source::Record(_) => Err(Unfit::Missing),
             };
-            let cell =
-                found.and_then(|found| found.map_or(Ok(None), |found| value::cell(found, column)));
+            let cell = found.and_then(|found| value::cell(found.ok_or(Unfit::Missing)?, column));
             decoded.push(cell);
         }
         decoded
@@ -151,8 +156,13 @@ impl Columns {
 impl Decoded {
     /// Adds the next column's value.
     fn push(&mut self, cell: Result<Option<Cell>, Unfit>) {
-        if let Err(unfit) = cell {
-            self.unfit = Some(unfit);
+        // A value that does not fit says more than one that is not there.
+        match cell {
+            Err(Unfit::Missing) => {
+                self.unfit.get_or_insert(Unfit::Missing);
+            }
+            Err(unfit) => self.unfit = Some(unfit),
+            Ok(_) => {}
         }
         self.cells.push(cell.ok().flatten());
     }

@@ -80,8 +80,9 @@ pub struct Status {
     pub damaged: Count,
     /// Segments that cannot be read, and that the others went on without.
     pub set_aside: Count,
-    /// Payloads that are not of the form that they should be of, and those with a value that its column cannot hold.
-    pub undecoded: [Count; 2],
+    /// Payloads that are not of the form that they should be of, those with a value that its column cannot hold, and those
+    /// with nothing for a column.
+    pub undecoded: [Count; 3],
     /// Files that were put to a store, and their bytes.
     pub uploaded_files: Count,
     pub uploaded_bytes: Count,
@@ -158,6 +159,7 @@ impl Status {
     pub(crate) fn count_undecoded(&self, more: Undecoded) {
         self.undecoded[0].add(more.form);
         self.undecoded[1].add(more.value);
+        self.undecoded[2].add(more.missing);
     }
 
     /// Notes when the oldest message was read that is not on disk.

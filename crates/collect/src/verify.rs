@@ -209,7 +209,9 @@ fn collector(
     for entry in &entries {
         match entry {
             Entry::NotStored { first, last } => numbers.found.push(*first..=*last),
-            Entry::Lost { first, last } => drop(lost.insert((*first, *last))),
+            Entry::Lost { first, last } => {
+                lost.insert((*first, *last));
+            }
             _ => {}
         }
     }

@@ -98,12 +98,12 @@ pub fn decode(columns: &Columns, tree: &Value, names: &Names, received_ns: i64) 
     let mut decoded = Decoded::default();
     for column in &columns.columns {
         let Source::Record(name) = &column.source else {
-            decoded.push(Ok(None));
+            decoded.push(Err(Unfit::Missing));
             continue;
         };
         let mut meant = records.iter().filter(|record| record.is_called(name));
         let cell = match (meant.next(), meant.next()) {
-            (None, _) => Ok(None),
+            (None, _) => Err(Unfit::Missing),
             (Some(record), None) => cell(record, column, received_ns),
             // A series, or several devices in one pack: a row has one value.
             (Some(_), Some(_)) => Err(Unfit::Value),
@@ -186,7 +186,7 @@ fn cell(record: &Record<'_>, column: &Column, received_ns: i64) -> Result<Option
         (Some(value), _) => value::cell(value, column),
         // A value of another kind.
         (None, _) if has_other => Err(Unfit::Value),
-        (None, _) => Ok(None),
+        (None, _) => Err(Unfit::Missing),
     }
 }
 

@@ -71,7 +71,7 @@ fn values_stand_in_the_columns_that_point_at_them() {
         decode(&columns, payload),
         Decoded {
             cells: expected,
-            unfit: None
+            unfit: Some(Unfit::Missing)
         }
     );
     assert_eq!(Source::pointer("watts"), None);
@@ -267,10 +267,8 @@ fn records_of_senml_stand_in_columns_by_their_names() {
         Some(Cell::String("north".into())),
         None,
     ];
-    assert_eq!(
-        decode(&columns, PACK.as_bytes()),
-        Decoded { cells, unfit: None }
-    );
+    let unfit = Some(Unfit::Missing);
+    assert_eq!(decode(&columns, PACK.as_bytes()), Decoded { cells, unfit });
 }
 
 #[test]
@@ -359,6 +357,57 @@ fn what_a_row_cannot_hold_of_a_pack_is_told() {
     }
 }
 
+#[test]
+fn what_a_column_does_not_get_is_not_decoded_and_the_payload_stays() {
+    let columns = Columns {
+        keep_raw: false,
+        ..columns(
+            Form::Json,
+            &[
+                ("watts", "/watts", ColumnType::Double),
+                ("serial", "/meter/serial", ColumnType::String),
+            ],
+        )
+    };
+    let kept = |payload: &str| columns.keeps(Some(&decode(&columns, payload.as_bytes())));
+    for (payload, expected) in [
+        (r#"{"watts": 1, "meter": {"serial": "a"}}"#, false),
+        // The device says that there is none.
+        (r#"{"watts": null, "meter": {"serial": "a"}}"#, false),
+        // Renamed, moved, wrapped in an array, a bare value, nothing.
+        (r#"{"power": 1, "meter": {"serial": "a"}}"#, true),
+        (r#"{"watts": 1, "serial": "a"}"#, true),
+        (r#"{"watts": 1, "meter": null}"#, true),
+        (r#"[{"watts": 1, "meter": {"serial": "a"}}]"#, true),
+        (r#"{"watts": [1], "meter": {"serial": "a"}}"#, true),
+        ("17.5", true),
+        ("null", true),
+        ("{}", true),
+        ("[]", true),
+    ] {
+        assert_eq!(kept(payload), expected, "{payload}");
+    }
+    let series = Columns {
+        form: Some(Form::SenmlJson),
+        columns: vec![Column {
+            name: "t".into(),
+            source: Source::Record("t".into()),
+            of: ColumnType::Double,
+            unit: TimeUnit::S,
+        }],
+        ..columns
+    };
+    for (pack, expected) in [
+        (r#"[{"n": "t", "v": 1}]"#, false),
+        (r#"[{"n": "u", "v": 1}]"#, true),
+        (r#"[{"n": "t"}]"#, true),
+        ("[]", true),
+    ] {
+        let decoded = decode(&series, pack.as_bytes());
+        assert_eq!(series.keeps(Some(&decoded)), expected, "{pack}");
+    }
+}
+
 /// Hostile payloads: nesting, lengths and keys that claim more than the bytes have.
 #[test]
 fn hostile_payloads_are_of_no_form() {
@@ -429,7 +478,8 @@ proptest! {
         ciborium::into_writer(&tree, &mut in_cbor).unwrap();
         let json = decode(&columns(Form::Json, &each), tree.to_string().as_bytes());
         prop_assert_eq!(&json, &decode(&columns(Form::Cbor, &each), &in_cbor));
-        let found = tree.pointer(&path).filter(|found| !found.is_null());
+        let there = tree.pointer(&path);
+        let found = there.filter(|found| !found.is_null());
         let text = found.and_then(|found| found.as_str()).map(|text| Cell::String(text.into()));
         prop_assert_eq!(&json.cells[2], &text);
         prop_assert_eq!(&json.cells[3], &found.and_then(|found| found.as_bool()).map(Cell::Boolean));
@@ -441,6 +491,7 @@ proptest! {
         }
         // Nothing is missing without being told.
         let held = json.cells.iter().filter(|cell| cell.is_some()).count();
+        prop_assert_eq!(there.is_none(), json.unfit == Some(Unfit::Missing));
         prop_assert!(found.is_none() == (held == 0 && json.unfit.is_none()) || json.unfit.is_some());
     }
 

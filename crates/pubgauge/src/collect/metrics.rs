@@ -147,9 +147,12 @@ fn text(status: &Status) -> String {
         "pubgauge_collect_undecoded_messages",
         MetricType::Counter,
         "",
-        "Messages whose payload lacks columns: it is not of its form, or a value is not of its column's type.",
+        "Messages whose payload lacks columns: it is not of its form, a value is not of its column's type, or is not there.",
     );
-    for (why, count) in ["form", "value"].into_iter().zip(&status.undecoded) {
+    for (why, count) in ["form", "value", "missing"]
+        .into_iter()
+        .zip(&status.undecoded)
+    {
         text.sample("_total", &[("why", why)], &[], count.get() as f64);
     }
     text.family(
