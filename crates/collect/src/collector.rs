@@ -15,6 +15,7 @@ use serde::Serialize;
 
 use crate::Error;
 use crate::Message;
+use crate::clock::Steps;
 use crate::config::Config;
 use crate::folder::{self, Folder};
 use crate::gather::Gather;
@@ -52,6 +53,8 @@ pub struct Summary {
     pub damaged: u64,
     /// Brokers that were not connected at the end.
     pub out_of_reach: u64,
+    /// Brokers that were never connected.
+    pub never_connected: u64,
     /// Everything is in finished files; if not, the next start goes on with it.
     pub complete: bool,
     /// Finished files that are to be put to a store, which the next start goes on with.
@@ -156,6 +159,7 @@ impl Collector {
             began: now,
             heard_at: now,
             reached_at: now,
+            steps: Steps::default(),
             collector: self,
         };
         lead.recall(&known);

@@ -84,6 +84,8 @@ pub enum Notice {
     Stalled { why: String },
     /// They can again.
     GoesOn { after_ms: u64 },
+    /// The time of day was set, forward if positive.
+    ClockStepped { by_ms: i64 },
     /// A file is finished.
     Finished {
         path: String,
@@ -159,6 +161,7 @@ impl Notice {
             | Notice::BrokerLeft { .. }
             | Notice::NameNotFound { .. }
             | Notice::Stalled { .. }
+            | Notice::ClockStepped { .. }
             | Notice::NotFinished { .. }
             | Notice::SegmentRestored { .. }
             | Notice::NotUploaded { .. }
@@ -288,6 +291,12 @@ impl fmt::Display for Notice {
                     *after_ms as f64 / 1e3
                 )
             }
+            Notice::ClockStepped { by_ms } => write!(
+                f,
+                "the clock was set {:.1} s {}: messages are stored under the new time, and their numbers go on",
+                by_ms.unsigned_abs() as f64 / 1e3,
+                if *by_ms < 0 { "back" } else { "forward" }
+            ),
             Notice::Finished {
                 path,
                 messages,

@@ -78,6 +78,8 @@ pub struct Status {
     pub waiting_segments: Count,
     /// Messages that cannot be read in the log.
     pub damaged: Count,
+    /// 1 while closed segments cannot be made into files, for whatever reason.
+    pub unfinished: Count,
     /// Segments that cannot be read, and that the others went on without.
     pub set_aside: Count,
     /// Payloads that are not of the form that they should be of, those with a value that its column cannot hold, and those
@@ -118,6 +120,7 @@ impl Default for Status {
             file_bytes: Count::default(),
             waiting_segments: Count::default(),
             damaged: Count::default(),
+            unfinished: Count::default(),
             set_aside: Count::default(),
             undecoded: Default::default(),
             uploaded_files: Count::default(),
@@ -206,6 +209,9 @@ impl Status {
     pub fn ill(&self) -> Option<String> {
         if self.is_stalled() {
             return Some("messages cannot be stored".into());
+        }
+        if self.unfinished.get() > 0 {
+            return Some("degraded: the log cannot be made into files".into());
         }
         if self.set_aside.get() > 0 {
             return Some(format!(

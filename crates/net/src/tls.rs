@@ -20,6 +20,7 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore};
 
 use crate::endpoint::Endpoint;
 use crate::socket::{self, Arrived, Io};
+use certificate::Certificate;
 use trust::Trust;
 
 /// Where Linux distributions keep the authorities they trust.
@@ -55,7 +56,18 @@ pub fn configure(tls: &Tls) -> Result<Arc<ClientConfig>, DriverError> {
             let chain = certificates(cert_file, "the client's certificate")?;
             let key = PrivateKeyDer::from_pem_file(key_file)
                 .map_err(|error| unreadable(key_file, "the client's private key", error))?;
+            let certificate = chain.first().and_then(|first| Certificate::read(first));
+            let is_version_1 = certificate.is_some_and(|one| one.version_1);
             builder.with_client_auth_cert(chain, key).map_err(|error| {
+                if is_version_1 {
+                    return DriverError::with_hint(
+                        format!(
+                            "{} is a certificate of X.509 version 1, which rustls does not take",
+                            cert_file.display()
+                        ),
+                        "issue it as version 3: `openssl x509 -req` does with an -extfile that has any extension",
+                    );
+                }
                 DriverError::with_hint(
                     format!("the client's certificate cannot be used: {error}"),
                     format!(

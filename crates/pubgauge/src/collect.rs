@@ -132,8 +132,9 @@ fn begin(args: &CollectArgs, log: &Log) -> Result<i32, Ending> {
     })?;
     args.output.show(&summary, || words(&summary));
     let all_heard = !args.once || (summary.out_of_reach == 0 && summary.not_uploaded == 0);
-    let is_whole = summary.damaged == 0 && summary.conflicts == 0;
-    Ok(if is_whole && all_heard {
+    let all_reached = args.time.is_none() || summary.never_connected == 0;
+    let is_whole = summary.damaged == 0 && summary.conflicts == 0 && summary.complete;
+    Ok(if is_whole && all_heard && all_reached {
         FINE
     } else {
         NOT_VALID
@@ -228,6 +229,12 @@ fn words(summary: &Summary) -> String {
         text += &format!(
             "{} not connected at the end: what waits there is not here\n",
             so_many(summary.out_of_reach, "broker")
+        );
+    }
+    if summary.never_connected > 0 {
+        text += &format!(
+            "{} never connected\n",
+            so_many(summary.never_connected, "broker")
         );
     }
     if summary.damaged > 0 {

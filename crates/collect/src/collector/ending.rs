@@ -16,6 +16,7 @@ impl Loop {
         self.notice(&Notice::Ending);
         let until = Instant::now() + self.collector.config.stop_within;
         let out_of_reach = self.out_of_reach() as u64;
+        let never_connected = self.never_reached() as u64;
         self.tick = None;
         while Instant::now() < until && (self.storage.is_busy() || !self.gather.commit().is_empty())
         {
@@ -44,6 +45,7 @@ impl Loop {
             files: status.files.get(),
             damaged: status.damaged.get(),
             out_of_reach,
+            never_connected,
             complete,
             not_uploaded: status.waiting_files.get(),
             conflicts: status.conflicts.get(),

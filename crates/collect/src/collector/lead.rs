@@ -8,7 +8,7 @@ use rustix::io::Errno;
 
 use super::{Collector, EndsAfter};
 use crate::Error;
-use crate::clock::unix_ns;
+use crate::clock::{Steps, unix_ns};
 use crate::files::hour_of;
 use crate::gather::{Acks, Gather};
 use crate::names::Names;
@@ -46,6 +46,7 @@ pub(super) struct Loop {
     pub(super) heard_at: Instant,
     /// When all brokers were connected last; the beginning, if they never were.
     pub(super) reached_at: Instant,
+    pub(super) steps: Steps,
 }
 
 impl Loop {
@@ -59,6 +60,10 @@ impl Loop {
             self.collector.status.turned(now);
             if let Some(config) = self.collector.reloads.take() {
                 self.reload(config);
+            }
+            if let Some(by_ns) = self.steps.look() {
+                let by_ms = by_ns / 1_000_000;
+                self.notice(&Notice::ClockStepped { by_ms });
             }
             self.look_at_names();
             self.keep_connections(now);
@@ -82,9 +87,26 @@ impl Loop {
     /// Brokers that are not connected; a name without an address is one.
     pub(super) fn out_of_reach(&self) -> usize {
         let down = self.peers.iter().filter(|peer| !peer.is_up() && !peer.gone);
+        down.count() + self.nowhere()
+    }
+
+    /// Brokers that were never connected; a name without an address is one.
+    pub(super) fn never_reached(&self) -> usize {
+        let brokers = self.collector.status.brokers();
+        let connections = |peer: &Peer| {
+            let broker = brokers.get(&peer.session.broker);
+            broker.map_or(0, |broker| broker.connections)
+        };
+        let peers = self.peers.iter();
+        let never = peers.filter(|peer| !peer.gone && connections(peer) == 0);
+        never.count() + self.nowhere()
+    }
+
+    /// Names without an address.
+    fn nowhere(&self) -> usize {
         let names = 0..self.collector.config.brokers.len();
         let nowhere = names.filter(|name| self.peers.iter().all(|peer| peer.endpoint != *name));
-        down.count() + nowhere.count()
+        nowhere.count()
     }
 
     fn is_over(&mut self, until: EndsAfter) -> bool {

@@ -123,15 +123,16 @@ impl Segment {
     /// If it cannot be made; nothing is left then.
     pub fn create(folder: &OpenFolder, header: Header) -> io::Result<Segment> {
         let name = file_name(header.first_seq);
-        drop(folder.create(&name)?);
+        folder.create(&name)?;
         // To be read as well, if its name goes.
-        let file = folder.file_to_change(&name)?;
-        let made = (&file)
-            .write_all(&header.encode())
-            .and_then(|()| file.sync_all())
-            .and_then(|()| folder.sync());
+        let made = folder.file_to_change(&name).and_then(|file| {
+            (&file).write_all(&header.encode())?;
+            file.sync_all()?;
+            folder.sync()?;
+            Ok(file)
+        });
         match made {
-            Ok(()) => Ok(Segment {
+            Ok(file) => Ok(Segment {
                 file,
                 path: folder.shown().join(name),
                 durable: HEADER_LEN as u64,

@@ -224,7 +224,7 @@ fn a_segment_that_is_gone_in_front_of_others_is_told() {
     drop(log);
     std::fs::remove_file(folder.path().join(segment::file_name(1))).unwrap();
     let (_, recovered) = open(folder.path());
-    assert_eq!(recovered.missing, [1..20]);
+    assert_eq!(recovered.missing.first(), Some(&(1..20)));
     assert_eq!(gone(&recovered), (1..20).collect::<Vec<_>>());
 }
 

@@ -7,6 +7,7 @@ use std::sync::mpsc::{Receiver, Sender};
 use std::thread;
 
 use pubgauge_place::is_refused;
+use rustix::io::Errno;
 
 use super::{AGAIN, Shared};
 use crate::columns::Columns;
@@ -19,6 +20,12 @@ use crate::notice::Notice;
 
 /// How often a segment that cannot be read is tried, before the others go on without it.
 const READS: u32 = 5;
+
+/// Whether a file cannot be read because the system is short of something, whatever the file is.
+fn is_of_system(error: &io::Error) -> bool {
+    let short = [Errno::MFILE, Errno::NFILE, Errno::NOMEM];
+    Errno::from_io_error(error).is_some_and(|errno| short.contains(&errno))
+}
 
 /// The thread that makes closed segments into finished files.
 pub(super) struct Finisher {
@@ -47,9 +54,10 @@ impl Finisher {
                 return;
             }
             let why = match files::finish(&self.folder, segment, &self.columns, &self.abandon) {
-                Ok(finished) => return self.finished(segment, torn, finished),
+                Ok(finished) => return self.tell(segment, torn, finished),
                 Err(_) if self.abandon.load(Relaxed) => return,
                 Err(Unfinished::Files(error)) => error,
+                Err(Unfinished::Segment(error)) if is_of_system(&error) => error,
                 Err(Unfinished::Segment(error)) => {
                     reads += 1;
                     let stays = error.kind() == io::ErrorKind::NotFound || is_refused(&error);
@@ -61,6 +69,7 @@ impl Finisher {
             };
             if !told {
                 told = true;
+                self.shared.status.unfinished.set(1);
                 (self.shared.watch)(&Notice::NotFinished {
                     segment: segment.path.display().to_string(),
                     why: why.to_string(),
@@ -85,6 +94,7 @@ impl Finisher {
         let _ = self.folder.list(&[Entry::Lost { first, last }]);
         status.damaged.add(last - first + 1);
         status.set_aside.add(1);
+        status.unfinished.set(0);
         status.waiting_segments.subtract(1);
         watch(&Notice::SetAside {
             segment: segment.path.display().to_string(),
@@ -95,8 +105,10 @@ impl Finisher {
         });
     }
 
-    fn finished(&self, segment: &Closed, torn: &[Entry], finished: Finished) {
+    /// Tells and counts what a segment became.
+    fn tell(&self, segment: &Closed, torn: &[Entry], finished: Finished) {
         let Shared { status, watch, .. } = &self.shared;
+        status.unfinished.set(0);
         let name = segment.path.display().to_string();
         for &(first, last) in &finished.damaged {
             let known = Entry::NotStored { first, last };
@@ -228,8 +240,10 @@ mod tests {
                 &status.damaged,
                 &status.set_aside,
                 &status.waiting_segments,
+                &status.unfinished,
             ];
-            assert_eq!(counts.map(|count| count.get()), [1, 2, 2, 1, 0], "{what}");
+            let counts = counts.map(|count| count.get());
+            assert_eq!(counts, [1, 2, 2, 1, 0, 0], "{what}");
             let ill = status.ill().unwrap();
             assert!(ill.starts_with("degraded: 1 segment"), "{what}: {ill}");
             let told = told.lock().unwrap();

@@ -180,3 +180,20 @@ fn the_time_of_a_certificate_is_checked() {
         says(result, &["only from 2999-01-01T00:00:00Z on", "clocks"]);
     }
 }
+
+#[test]
+fn a_client_certificate_of_version_1_is_named_as_such() {
+    let folder = tempfile::tempdir().unwrap();
+    let (cert, key) = SelfSigned::Version1.make(folder.path());
+    let tls = Tls {
+        cert_file: Some(cert.clone()),
+        key_file: Some(key),
+        insecure: true,
+        ..Tls::default()
+    };
+    let error = pubgauge_net::tls::configure(&tls).unwrap_err();
+    let expected = format!("{} is a certificate of X.509 version 1", cert.display());
+    assert!(error.what.starts_with(&expected), "{}", error.what);
+    let hint = error.hint.unwrap_or_default();
+    assert!(hint.contains("version 3"), "{hint}");
+}

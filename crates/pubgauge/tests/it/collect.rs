@@ -108,6 +108,26 @@ fn sigterm_ends_it_in_order_and_all_is_in_files() {
 }
 
 #[test]
+fn a_time_that_is_over_with_a_broker_never_connected_is_no_success() {
+    let place = Place::new();
+    let flags = |url: &str, time: &str| {
+        let args = [
+            "collect", "--on", url, "--topic", "m/#", "--to", "data", "--for", time,
+        ];
+        place.run(&[&args[..], &["--messages", "1"]].concat())
+    };
+    // Nobody listens there.
+    let done = flags("mqtt://127.0.0.1:1", "1s").exits(2);
+    assert!(done.out.contains("1 broker never connected\n"), "{done:?}");
+    let broker = Mosquitto::start();
+    let port = broker.port.to_string();
+    let retained = ["-p", &port, "-q", "1", "-r", "-t", "m/1", "-m", "1"];
+    let mut publisher = Command::new("mosquitto_pub");
+    assert!(publisher.args(retained).status().unwrap().success());
+    flags(&url(&broker), "10min").exits(0);
+}
+
+#[test]
 fn events_and_results_are_json_where_that_is_asked_for() {
     let broker = Mosquitto::start();
     let place = Place::new();
