@@ -348,6 +348,9 @@ fn an_abandoned_compaction_keeps_the_segment() {
         &AtomicBool::new(true),
     )
     .unwrap_err();
+    let Unfinished::Files(error) = error else {
+        panic!("{error:?}");
+    };
     assert_eq!(error.kind(), io::ErrorKind::Interrupted);
     assert!(closed.path.exists());
     std::fs::create_dir_all(data.path().join("date=x/hour=y")).unwrap();
