@@ -190,7 +190,9 @@ fn a_tail_that_was_on_disk_is_told_whatever_became_of_it() {
     zeroed[at(3)..].fill(0);
     let mut all_zeroed = whole.clone();
     all_zeroed[HEADER_LEN..].fill(0);
-    let plants: [(&str, Option<&[u8]>, &[u64]); 8] = [
+    // What was done, what is there then, and the numbers that are gone.
+    type Planted<'a> = (&'a str, Option<&'a [u8]>, &'a [u64]);
+    let plants: [Planted<'_>; 8] = [
         ("whole", Some(&whole), &[]),
         ("flipped", Some(&flipped), &[5]),
         ("flipped in the last commit", Some(&torn), &[3]),

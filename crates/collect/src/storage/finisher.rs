@@ -164,6 +164,9 @@ mod tests {
         reserve_bytes: 0,
     };
 
+    /// Does something to a segment.
+    type Plant<'a> = &'a dyn Fn(&Path);
+
     /// Two closed segments, of messages 1 to 2 and 3 to 4.
     fn two_segments(folder: &Folder) -> [Closed; 2] {
         let (mut log, _) = Log::open(&folder.log(), Form::Parquet, LIMITS, 1).unwrap();
@@ -192,7 +195,7 @@ mod tests {
     #[test]
     fn a_segment_that_cannot_be_read_is_set_aside_and_the_others_go_on() {
         let remove = |path: &Path| std::fs::remove_file(path).unwrap();
-        let plants: [(&str, bool, &dyn Fn(&Path)); 4] = [
+        let plants: [(&str, bool, Plant<'_>); 4] = [
             ("removed", false, &remove),
             ("a folder", true, &|path| {
                 remove(path);
