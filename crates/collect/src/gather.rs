@@ -14,6 +14,8 @@ pub struct Acks {
     /// The connection that the messages came on: another one has packet identifiers of its own.
     pub connection: u32,
     pub bytes: Vec<u8>,
+    /// How many of them are of messages that are not stored.
+    pub refused: u64,
 }
 
 /// Messages that go to disk together.
@@ -101,26 +103,36 @@ impl Gather {
 
     /// Adds the acknowledgement of the last message, or of one that was stored before.
     pub fn acknowledge(&mut self, peer: u32, connection: u32, qos: QoS, packet_id: u16) {
+        self.acks(peer, connection, qos, packet_id);
+    }
+
+    /// Adds the acknowledgement of a message that is not stored.
+    pub fn refuse(&mut self, peer: u32, connection: u32, qos: QoS, packet_id: u16) {
+        if let Some(acks) = self.acks(peer, connection, qos, packet_id) {
+            acks.refused += 1;
+        }
+    }
+
+    /// Adds an acknowledgement, and returns where it stands.
+    fn acks(&mut self, peer: u32, connection: u32, qos: QoS, packet_id: u16) -> Option<&mut Acks> {
         let packet = match qos {
-            QoS::AtMostOnce => return,
+            QoS::AtMostOnce => return None,
             QoS::AtLeastOnce => PacketType::PubAck,
             QoS::ExactlyOnce => PacketType::PubRec,
         };
         let acks = &mut self.commit.acks;
-        let same = |acks: &&mut Acks| acks.peer == peer && acks.connection == connection;
-        let bytes = match acks.iter_mut().rev().find(same) {
-            Some(own) => &mut own.bytes,
-            None => {
-                acks.push(Acks {
-                    peer,
-                    connection,
-                    bytes: Vec::new(),
-                });
-                let last = acks.len() - 1;
-                &mut acks[last].bytes
-            }
-        };
-        encode_ack(packet, packet_id, bytes);
+        let same = |acks: &Acks| acks.peer == peer && acks.connection == connection;
+        let at = acks.iter().rposition(same).unwrap_or_else(|| {
+            acks.push(Acks {
+                peer,
+                connection,
+                bytes: Vec::new(),
+                refused: 0,
+            });
+            acks.len() - 1
+        });
+        encode_ack(packet, packet_id, &mut acks[at].bytes);
+        acks.get_mut(at)
     }
 
     /// Takes what was gathered, for the log.

@@ -68,6 +68,16 @@ pub enum Notice {
         filter: String,
         qos: u8,
     },
+    /// A message is larger than is taken: it is acknowledged, and stored nowhere. Told of the first, the tenth, the
+    /// hundredth and so on of a broker.
+    TooLarge {
+        broker: String,
+        topic: String,
+        bytes: usize,
+        largest: usize,
+        /// How many of this broker have been too large so far.
+        so_far: u64,
+    },
     /// A broker's name stands for one more address.
     AddressFound { name: String, broker: String },
     /// A broker's name does not stand for this address any more.
@@ -170,6 +180,7 @@ impl Notice {
             | Notice::Missing { .. }
             | Notice::SetAside { .. }
             | Notice::SessionLost { .. }
+            | Notice::TooLarge { .. }
             | Notice::AddressGivenUp { .. }
             | Notice::Conflict { .. }
             | Notice::DamagedFile { .. } => Level::Error,
@@ -261,6 +272,22 @@ impl fmt::Display for Notice {
                 qos,
             } => {
                 write!(f, "{broker}: delivers {filter} at QoS {qos} at the most")
+            }
+            Notice::TooLarge {
+                broker,
+                topic,
+                bytes,
+                largest,
+                so_far,
+            } => {
+                write!(
+                    f,
+                    "{broker}: a message of {bytes} bytes on {topic} is larger than the {largest} that `session.largest-message` allows: it is acknowledged, and stored nowhere"
+                )?;
+                if *so_far > 1 {
+                    write!(f, "; {so_far} of this broker were, so far")?;
+                }
+                Ok(())
             }
             Notice::AddressFound { name, broker } => write!(f, "{name}: found {broker}"),
             Notice::AddressGone { name, broker } => write!(

@@ -60,6 +60,8 @@ pub struct Status {
     pub received: [Count; 3],
     /// Messages received that the broker marked as perhaps sent before.
     pub marked_duplicate: Count,
+    /// Messages that were larger than is taken, and are stored nowhere.
+    pub too_large: Count,
     /// Bytes of their payloads.
     pub payload_bytes: Count,
     /// Messages in the log.
@@ -110,6 +112,7 @@ impl Default for Status {
             wire: Arc::default(),
             received: Default::default(),
             marked_duplicate: Count::default(),
+            too_large: Count::default(),
             payload_bytes: Count::default(),
             stored: Count::default(),
             acknowledged: Count::default(),

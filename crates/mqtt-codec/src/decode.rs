@@ -1,5 +1,6 @@
 //! From bytes to packets.
 
+use crate::MAX_PACKET_LEN;
 use crate::error::DecodeError;
 use crate::packet::{
     Ack, Auth, ConnAck, Connect, Disconnect, Filters, Packet, PacketType, Publish, QoS, SubAck,
@@ -69,11 +70,56 @@ pub fn decode_publish(
         return Ok(None);
     };
     if first >> 4 != PacketType::Publish as u8 {
-        return Err(
-            DecodeError::protocol("the packet is not a PUBLISH", SECTION_HEADER).with_found(first),
-        );
+        return Err(not_a_publish(first));
     }
     Ok(Some((publish(first, body, version)?, len)))
+}
+
+/// How a PUBLISH begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PublishHead<'a> {
+    pub qos: QoS,
+    /// Empty where an alias stands for it.
+    pub topic: &'a str,
+    /// 0 at QoS 0.
+    pub packet_id: u16,
+    /// Length of the whole packet, bytes.
+    pub len: usize,
+}
+
+/// Reads how the PUBLISH at the start of `buf` begins, for whoever lets the rest of a large one pass;
+/// `None` if more bytes are needed, which are 64 KiB at the most.
+///
+/// # Errors
+/// If the bytes do not begin a PUBLISH.
+pub fn decode_publish_head(buf: &[u8]) -> Result<Option<PublishHead<'_>>, DecodeError> {
+    let Some((first, body_at, len)) = header(buf, MAX_PACKET_LEN)? else {
+        return Ok(None);
+    };
+    if first >> 4 != PacketType::Publish as u8 {
+        return Err(not_a_publish(first));
+    }
+    let body = &buf[body_at..buf.len().min(len)];
+    let Some(topic_len) = body.first_chunk() else {
+        return Ok(None);
+    };
+    let with_id = usize::from(first >> 1 & 3 != 0);
+    let needed = 2 + usize::from(u16::from_be_bytes(*topic_len)) + 2 * with_id;
+    if body.len() < needed && buf.len() < len {
+        return Ok(None);
+    }
+    let (qos, topic, packet_id) = beginning(first, &mut Reader::new(body))?;
+    Ok(Some(PublishHead {
+        qos,
+        topic,
+        packet_id,
+        len,
+    }))
+}
+
+#[cold]
+fn not_a_publish(first: u8) -> DecodeError {
+    DecodeError::protocol("the packet is not a PUBLISH", SECTION_HEADER).with_found(first)
 }
 
 /// First byte, body, and length of a whole packet.
@@ -147,9 +193,9 @@ fn check_first_byte(first: u8) -> Result<(), DecodeError> {
     Ok(())
 }
 
+/// QoS, topic name and packet identifier of a PUBLISH.
 #[inline]
-fn publish(first: u8, body: &[u8], version: Version) -> Result<Publish<'_>, DecodeError> {
-    let mut reader = Reader::new(body);
+fn beginning<'a>(first: u8, reader: &mut Reader<'a>) -> Result<(QoS, &'a str, u16), DecodeError> {
     let name = reader.binary()?;
     let name = std::str::from_utf8(name).map_err(|_| {
         DecodeError::malformed("a topic name is not UTF-8", "5.0 §1.5.4, 3.1.1 §1.5.3")
@@ -159,8 +205,15 @@ fn publish(first: u8, body: &[u8], version: Version) -> Result<Publish<'_>, Deco
     let packet_id = if qos == QoS::AtMostOnce {
         0
     } else {
-        packet_id(&mut reader)?
+        packet_id(reader)?
     };
+    Ok((qos, name, packet_id))
+}
+
+#[inline]
+fn publish(first: u8, body: &[u8], version: Version) -> Result<Publish<'_>, DecodeError> {
+    let mut reader = Reader::new(body);
+    let (qos, name, packet_id) = beginning(first, &mut reader)?;
     let properties = properties(&mut reader, version, Place::of(PacketType::Publish))?;
     if name.is_empty()
         && (version == Version::V311 || properties.find(PropertyId::TopicAlias).is_none())

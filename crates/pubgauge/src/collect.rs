@@ -133,7 +133,10 @@ fn begin(args: &CollectArgs, log: &Log) -> Result<i32, Ending> {
     args.output.show(&summary, || words(&summary));
     let all_heard = !args.once || (summary.out_of_reach == 0 && summary.not_uploaded == 0);
     let all_reached = args.time.is_none() || summary.never_connected == 0;
-    let is_whole = summary.damaged == 0 && summary.conflicts == 0 && summary.complete;
+    let is_whole = summary.damaged == 0
+        && summary.too_large == 0
+        && summary.conflicts == 0
+        && summary.complete;
     Ok(if is_whole && all_heard && all_reached {
         FINE
     } else {
@@ -235,6 +238,12 @@ fn words(summary: &Summary) -> String {
         text += &format!(
             "{} never connected\n",
             so_many(summary.never_connected, "broker")
+        );
+    }
+    if summary.too_large > 0 {
+        text += &format!(
+            "{} larger than session.largest-message, and stored nowhere\n",
+            so_many(summary.too_large, "message")
         );
     }
     if summary.damaged > 0 {

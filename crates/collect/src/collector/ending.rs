@@ -44,6 +44,7 @@ impl Loop {
             acknowledged: status.acknowledged.get(),
             files: status.files.get(),
             damaged: status.damaged.get(),
+            too_large: status.too_large.get(),
             out_of_reach,
             never_connected,
             complete,

@@ -154,6 +154,7 @@ impl Loop {
                 received: [0; 3],
                 marked_duplicate: 0,
                 payload_bytes: 0,
+                too_large: 0,
             };
             let full = |gather: &Gather| gather.commit().frames.len() >= commit_bytes;
             let took = peer.read(&mut taking, full, || (Instant::now(), unix_ns()));
@@ -163,6 +164,7 @@ impl Loop {
             let own: u64 = taking.received.iter().sum();
             status.marked_duplicate.add(taking.marked_duplicate);
             status.payload_bytes.add(taking.payload_bytes);
+            status.too_large.add(taking.too_large);
             messages += own;
             let came_up = !was_up && peer.is_up();
             let has_left = !had_left && peer.session.has_left;
@@ -178,7 +180,7 @@ impl Loop {
                 Ok(left) => more |= left,
                 Err(why) => self.lost(at, why, now),
             }
-            if more {
+            if self.is_full() {
                 // The next one's turn.
                 self.first = at + 1;
                 break;
@@ -258,7 +260,8 @@ impl Loop {
             return self.lost(at, why, Instant::now());
         }
         let status = &self.collector.status;
-        status.acknowledged.add((acks.bytes.len() / ACK_LEN) as u64);
+        let sent = (acks.bytes.len() / ACK_LEN) as u64;
+        status.acknowledged.add(sent - acks.refused);
     }
 
     /// Sleeps until the next thing is due, and takes note of which sockets can go on.

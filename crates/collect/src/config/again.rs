@@ -59,6 +59,8 @@ fn changed(from: &Config, to: &Config) -> impl Iterator<Item = &'static [&'stati
         stop_within: _,
         session_expiry_s: _,
         keep_alive_s: _,
+        largest_message: _,
+        announces_largest: _,
         resolve_every: _,
         commit_every: _,
         commit_bytes: _,

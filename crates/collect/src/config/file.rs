@@ -64,6 +64,12 @@ pub struct SessionFile {
     pub expiry: Option<Span>,
     /// Most time between two packets to the broker; 30s if absent.
     pub keep_alive: Option<Span>,
+    /// Largest message that is taken, with its topic and its properties; 1MiB if absent. A larger one passes by without
+    /// being kept: it is told, counted and acknowledged.
+    pub largest_message: Option<Size>,
+    /// Whether brokers are told the largest message (MQTT 5 alone); false if absent. A broker that knows it discards what
+    /// is larger, and nobody is told: spare the network so where that does not matter.
+    pub announce_largest: Option<bool>,
     /// How often the names of brokers are looked up again; 30s if absent.
     pub resolve_every: Option<Span>,
 }

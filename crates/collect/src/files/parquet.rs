@@ -34,9 +34,9 @@ const SCHEMA: &str = "
     optional binary content_type (UTF8);
     optional binary properties (UTF8);";
 
-/// A row group ends at so many rows, or so many bytes of payload.
+/// A row group ends at so many rows, or where the messages of one buffer do: it holds slices of it, and the buffer goes
+/// with it.
 const GROUP_ROWS: usize = 256 << 10;
-const GROUP_BYTES: usize = 64 << 20;
 
 fn schema(columns: &Columns) -> Result<TypePtr> {
     // Where payloads that were decoded are not kept, some rows have none.
@@ -93,7 +93,8 @@ struct Rows {
     content_type: Vec<Option<ByteArray>>,
     properties: Vec<Option<ByteArray>>,
     payload: Vec<Option<ByteArray>>,
-    payload_bytes: usize,
+    /// The buffer of all of them.
+    buffer: Bytes,
     decoded: Vec<bool>,
     /// Cells of each column, in the order of columns.
     cells: Vec<Vec<Option<Cell>>>,
@@ -130,9 +131,15 @@ impl<'a, W: Write + Send> Writer<'a, W> {
         decoded: Option<Decoded>,
     ) -> io::Result<()> {
         let slice = |part: &[u8]| ByteArray::from(bytes.slice_ref(part));
+        if !self.rows.seq.is_empty() && self.rows.buffer.as_ptr() != bytes.as_ptr() {
+            self.group().map_err(io_error)?;
+        }
         let rows = &mut self.rows;
         rows.received_us.push(message.received_ns.div_euclid(1000));
         rows.received_ns.push(message.received_ns);
+        if rows.seq.is_empty() {
+            rows.buffer = bytes.clone();
+        }
         rows.seq.push(message.seq as i64);
         rows.broker.push(slice(message.broker.as_bytes()));
         rows.topic.push(slice(message.topic.as_bytes()));
@@ -150,7 +157,6 @@ impl<'a, W: Write + Send> Writer<'a, W> {
             .push(json.map(|json| ByteArray::from(json.into_bytes())));
         let is_kept = self.columns.keeps(decoded.as_ref());
         rows.payload.push(is_kept.then(|| slice(message.payload)));
-        rows.payload_bytes += message.payload.len();
         if let Some(decoded) = decoded {
             rows.decoded.push(decoded.unfit.is_none());
             rows.cells.resize_with(self.columns.columns.len(), Vec::new);
@@ -158,7 +164,7 @@ impl<'a, W: Write + Send> Writer<'a, W> {
                 cells.push(cell);
             }
         }
-        if rows.seq.len() >= GROUP_ROWS || rows.payload_bytes >= GROUP_BYTES {
+        if rows.seq.len() >= GROUP_ROWS {
             self.group().map_err(io_error)?;
         }
         Ok(())
