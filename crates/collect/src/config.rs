@@ -15,8 +15,8 @@ pub use checked::{Config, Given, TlsFiles, read};
 pub use direct::Direct;
 pub use faults::Fault;
 pub use file::{
-    Acknowledge, CollectFile, ColumnFile, ColumnType, Form, KafkaFile, LogFile, Mqtt, PayloadFile,
-    PayloadForm, SessionFile, TimeUnit, TlsFile, UploadFile,
+    Acknowledge, CollectFile, ColumnFile, ColumnType, Compression, Form, KafkaFile, LogFile, Mqtt,
+    PayloadFile, PayloadForm, SessionFile, TimeUnit, TlsFile, UploadFile,
 };
 pub use kafka::Kafka;
 pub use upload::Upload;

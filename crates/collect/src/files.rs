@@ -1,5 +1,6 @@
 //! Finished files: from a closed segment to Parquet or NDJSON, by date and hour.
 
+mod layout;
 mod memory;
 mod ndjson;
 mod open;
@@ -18,11 +19,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bytes::Bytes;
 use pubgauge_place::{OpenFolder, is_refused};
 
+pub use self::layout::Layout;
 pub use self::memory::{Made, in_memory};
 pub(crate) use self::ndjson::Line;
 use self::open::Open;
 pub use self::parquet::{read_columns, read_columns_of};
-use crate::columns::{Columns, Undecoded};
+use crate::columns::Undecoded;
 use crate::config::Form;
 use crate::folder::Folder;
 use crate::log::Closed;
@@ -101,7 +103,7 @@ impl From<io::Error> for Unfinished {
 pub fn finish(
     folder: &Folder,
     closed: &Closed,
-    columns: &Columns,
+    layout: &Layout,
     abandon: &AtomicBool,
 ) -> Result<Finished, Unfinished> {
     let log = folder.log();
@@ -126,7 +128,7 @@ pub fn finish(
         }
         let file = match &mut open {
             Some(file) => file,
-            none => none.insert(Open::create(folder, (form, columns), hour, message.seq)?),
+            none => none.insert(Open::create(folder, (form, layout), hour, message.seq)?),
         };
         file.put(bytes, message)
     };

@@ -142,7 +142,7 @@ impl Storage {
         let finisher = Finisher {
             shared: shared.clone(),
             folder: folder.clone(),
-            columns: config.columns.clone(),
+            layout: config.layout.clone(),
             finished,
             abandon: abandon.clone(),
         };

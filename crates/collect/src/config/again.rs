@@ -65,12 +65,12 @@ fn changed(from: &Config, to: &Config) -> impl Iterator<Item = &'static [&'stati
         commit_every: _,
         commit_bytes: _,
         limits,
-        columns,
+        layout,
         upload,
         kafka,
     } = from;
     let place_of = |upload: &Upload| (upload.place.clone(), upload.direct);
-    let keys: [(bool, &[&str]); 12] = [
+    let keys: [(bool, &[&str]); 13] = [
         (*data == to.to, &["to"]),
         (*name == to.name, &["name"]),
         (*version == to.version, &["mqtt"]),
@@ -90,7 +90,11 @@ fn changed(from: &Config, to: &Config) -> impl Iterator<Item = &'static [&'stati
                 || limits.segment_bytes != to.limits.segment_bytes,
             &["log", "reserve"],
         ),
-        (*columns == to.columns, &["payload"]),
+        (layout.columns == to.layout.columns, &["payload"]),
+        (
+            layout.compression == to.layout.compression,
+            &["compression"],
+        ),
         (
             upload.as_ref().map(place_of) == to.upload.as_ref().map(place_of),
             &["upload"],

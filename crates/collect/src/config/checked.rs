@@ -16,7 +16,7 @@ use super::faults::{Fault, Faults, HOUR, MS, SECOND};
 use super::file::{CollectFile, Form, Mqtt};
 use super::kafka::Kafka;
 use super::upload::Upload;
-use crate::columns::Columns;
+use crate::files::Layout;
 use crate::folder::is_name;
 use crate::log::Limits;
 
@@ -59,7 +59,7 @@ pub struct Config {
     pub commit_every: Duration,
     pub commit_bytes: usize,
     pub limits: Limits,
-    pub columns: Columns,
+    pub layout: Layout,
     pub upload: Option<Upload>,
     pub kafka: Option<Kafka>,
 }
@@ -225,6 +225,13 @@ impl Config {
             2 * segment_bytes,
             (0, 1 << 40),
         );
+        if written.compression.is_some() && written.form == Some(Form::Ndjson) {
+            faults.add(
+                &["compression"],
+                "only Parquet is compressed",
+                Some("leave it out, or take form = \"parquet\""),
+            );
+        }
         if !faults.0.is_empty() {
             return Err(faults.0);
         }
@@ -261,7 +268,10 @@ impl Config {
                 segment_age,
                 reserve_bytes,
             },
-            columns,
+            layout: Layout {
+                columns,
+                compression: written.compression.unwrap_or_default(),
+            },
             upload,
             kafka,
         })

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use parquet::basic::{Compression, Encoding};
+use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::column::writer::ColumnWriterImpl;
 use parquet::data_type::{
     BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int32Type, Int64Type,
@@ -17,7 +17,9 @@ use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::{ColumnPath, TypePtr};
 
+use super::Layout;
 use crate::columns::{Cell, ColumnType, Columns, Decoded};
+use crate::config;
 use crate::message::Message;
 pub use reader::{read_columns, read_columns_of};
 
@@ -62,11 +64,17 @@ fn schema(columns: &Columns) -> Result<TypePtr> {
     parse_message_type(&(text + " }")).map(Arc::new)
 }
 
-fn properties() -> WriterProperties {
+fn properties(compression: config::Compression) -> WriterProperties {
+    let compression = match compression {
+        config::Compression::Snappy => Compression::SNAPPY,
+        config::Compression::Zstd => Compression::ZSTD(ZstdLevel::try_new(3).unwrap_or_default()),
+        config::Compression::Lz4 => Compression::LZ4_RAW,
+        config::Compression::None => Compression::UNCOMPRESSED,
+    };
     let path = |name: &str| ColumnPath::from(name);
     let mut builder = WriterProperties::builder()
         .set_created_by(concat!("pubgauge ", env!("CARGO_PKG_VERSION")).to_owned())
-        .set_compression(Compression::LZ4_RAW)
+        .set_compression(compression)
         .set_statistics_enabled(EnabledStatistics::Chunk)
         .set_offset_index_disabled(true)
         .set_column_statistics_enabled(path("payload"), EnabledStatistics::None)
@@ -110,9 +118,14 @@ pub struct Writer<'a, W: Write + Send> {
 impl<'a, W: Write + Send> Writer<'a, W> {
     /// # Errors
     /// If `out` cannot be written to.
-    pub fn new(out: W, columns: &'a Columns) -> io::Result<Writer<'a, W>> {
-        let file = schema(columns)
-            .and_then(|schema| SerializedFileWriter::new(out, schema, Arc::new(properties())));
+    pub fn new(out: W, layout: &'a Layout) -> io::Result<Writer<'a, W>> {
+        let Layout {
+            columns,
+            compression,
+        } = layout;
+        let properties = Arc::new(properties(*compression));
+        let file =
+            schema(columns).and_then(|schema| SerializedFileWriter::new(out, schema, properties));
         Ok(Writer {
             file: file.map_err(io_error)?,
             columns,
