@@ -51,8 +51,8 @@ pub struct Summary {
     pub files: u64,
     /// Messages in the log that cannot be read.
     pub damaged: u64,
-    /// Messages that were larger than is taken: they are acknowledged, and stored nowhere.
-    pub too_large: u64,
+    /// Messages that cannot be stored with the others.
+    pub dead_letters: u64,
     /// Brokers that were not connected at the end.
     pub out_of_reach: u64,
     /// Brokers that were never connected.

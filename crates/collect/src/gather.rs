@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use pubgauge_mqtt_codec::{PacketType, Publish, QoS, encode_ack};
 
+use crate::dead::{DeadLetter, DeadLetters};
 use crate::message::{Message, Messages};
 
 /// Acknowledgements for one connection, in order of arrival.
@@ -14,7 +15,7 @@ pub struct Acks {
     /// The connection that the messages came on: another one has packet identifiers of its own.
     pub connection: u32,
     pub bytes: Vec<u8>,
-    /// How many of them are of messages that are not stored.
+    /// How many of them are of dead letters.
     pub refused: u64,
 }
 
@@ -26,6 +27,8 @@ pub struct Commit {
     pub first_seq: u64,
     pub messages: u32,
     pub acks: Vec<Acks>,
+    /// What is acknowledged and not among the messages.
+    pub dead: DeadLetters,
     /// When the first was read.
     pub oldest: Option<Instant>,
     /// The hour in which it is handed over, since 1970.
@@ -51,6 +54,7 @@ impl Commit {
         self.frames.clear();
         self.messages = 0;
         self.acks.clear();
+        self.dead.clear();
         self.oldest = None;
     }
 }
@@ -106,8 +110,16 @@ impl Gather {
         self.acks(peer, connection, qos, packet_id);
     }
 
-    /// Adds the acknowledgement of a message that is not stored.
-    pub fn refuse(&mut self, peer: u32, connection: u32, qos: QoS, packet_id: u16) {
+    /// Adds a dead letter, and its acknowledgement.
+    pub fn refuse(
+        &mut self,
+        peer: u32,
+        connection: u32,
+        qos: QoS,
+        packet_id: u16,
+        letter: &DeadLetter,
+    ) {
+        self.commit.dead.add(letter);
         if let Some(acks) = self.acks(peer, connection, qos, packet_id) {
             acks.refused += 1;
         }

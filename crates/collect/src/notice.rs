@@ -6,6 +6,7 @@ use std::sync::Arc;
 use pubgauge_quantities::shown::so_many;
 use serde::Serialize;
 
+use crate::dead::Why;
 use crate::store::OTHER;
 
 /// Takes notices. They come from several threads.
@@ -68,14 +69,15 @@ pub enum Notice {
         filter: String,
         qos: u8,
     },
-    /// A message is larger than is taken: it is acknowledged, and stored nowhere. Told of the first, the tenth, the
-    /// hundredth and so on of a broker.
-    TooLarge {
+    /// A message cannot be stored with the others: it is acknowledged, and listed among the dead letters where there is a
+    /// data folder. Told of the first, the tenth, the hundredth and so on of a broker.
+    DeadLetter {
         broker: String,
         topic: String,
         bytes: usize,
-        largest: usize,
-        /// How many of this broker have been too large so far.
+        why: Why,
+        words: String,
+        /// How many of this broker there are so far.
         so_far: u64,
     },
     /// A broker's name stands for one more address.
@@ -180,7 +182,7 @@ impl Notice {
             | Notice::Missing { .. }
             | Notice::SetAside { .. }
             | Notice::SessionLost { .. }
-            | Notice::TooLarge { .. }
+            | Notice::DeadLetter { .. }
             | Notice::AddressGivenUp { .. }
             | Notice::Conflict { .. }
             | Notice::DamagedFile { .. } => Level::Error,
@@ -273,19 +275,20 @@ impl fmt::Display for Notice {
             } => {
                 write!(f, "{broker}: delivers {filter} at QoS {qos} at the most")
             }
-            Notice::TooLarge {
+            Notice::DeadLetter {
                 broker,
                 topic,
                 bytes,
-                largest,
+                words,
                 so_far,
+                ..
             } => {
                 write!(
                     f,
-                    "{broker}: a message of {bytes} bytes on {topic} is larger than the {largest} that `session.largest-message` allows: it is acknowledged, and stored nowhere"
+                    "{broker}: a message of {bytes} bytes on {topic} is a dead letter: {words}; it is acknowledged, and not among the others"
                 )?;
                 if *so_far > 1 {
-                    write!(f, "; {so_far} of this broker were, so far")?;
+                    write!(f, "; {so_far} of this broker so far")?;
                 }
                 Ok(())
             }

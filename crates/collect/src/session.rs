@@ -16,6 +16,7 @@ use pubgauge_mqtt_codec::{
 };
 use pubgauge_net::tls;
 
+use crate::dead::Why;
 use crate::gather::Gather;
 use crate::notice::Notice;
 use bounds::{Credit, MAX_CONTROL, Passing};
@@ -84,8 +85,8 @@ pub struct Session {
     credit: Credit,
     /// A message that is too large, of which not all has come.
     passing: Option<Passing>,
-    /// Messages that were too large, over all connections.
-    too_large: u64,
+    /// Dead letters, over all connections.
+    dead: u64,
 }
 
 /// What a session works with while it takes in bytes.
@@ -100,8 +101,8 @@ pub struct Taking<'a> {
     pub received: [u64; 3],
     pub marked_duplicate: u64,
     pub payload_bytes: u64,
-    /// Messages that were too large, and are not stored.
-    pub too_large: u64,
+    /// Dead letters, by why they are.
+    pub dead: [u64; Why::ALL.len()],
 }
 
 impl Session {
@@ -122,7 +123,7 @@ impl Session {
             unreleased: BTreeMap::new(),
             credit: Credit::default(),
             passing: None,
-            too_large: 0,
+            dead: 0,
         }
     }
 
@@ -187,7 +188,7 @@ impl Session {
                             return Ok(at);
                         }
                     }
-                    Err(error) => return Err(self.breach(&error)),
+                    Err(error) => at += self.refuse_malformed(rest, &error, taking)?,
                 }
                 continue;
             }

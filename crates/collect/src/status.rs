@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use pubgauge_quantities::shown::so_many;
 
 use crate::columns::Undecoded;
+use crate::dead::Why;
 
 /// A number that only grows, or that is set.
 #[derive(Debug, Default)]
@@ -60,8 +61,8 @@ pub struct Status {
     pub received: [Count; 3],
     /// Messages received that the broker marked as perhaps sent before.
     pub marked_duplicate: Count,
-    /// Messages that were larger than is taken, and are stored nowhere.
-    pub too_large: Count,
+    /// Dead letters, by why they are.
+    pub dead: [Count; Why::ALL.len()],
     /// Bytes of their payloads.
     pub payload_bytes: Count,
     /// Messages in the log.
@@ -112,7 +113,7 @@ impl Default for Status {
             wire: Arc::default(),
             received: Default::default(),
             marked_duplicate: Count::default(),
-            too_large: Count::default(),
+            dead: Default::default(),
             payload_bytes: Count::default(),
             stored: Count::default(),
             acknowledged: Count::default(),

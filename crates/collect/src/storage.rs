@@ -152,6 +152,7 @@ impl Storage {
         let (tell_done, done) = channel();
         let keeper = Keeper {
             shared: shared.clone(),
+            folder: folder.clone(),
             log,
             close,
             done: tell_done,

@@ -79,19 +79,19 @@ pub fn decode_publish(
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PublishHead<'a> {
     pub qos: QoS,
-    /// Empty where an alias stands for it.
-    pub topic: &'a str,
+    /// As it came: empty where an alias stands for it, and perhaps not UTF-8.
+    pub topic: &'a [u8],
     /// 0 at QoS 0.
     pub packet_id: u16,
     /// Length of the whole packet, bytes.
     pub len: usize,
 }
 
-/// Reads how the PUBLISH at the start of `buf` begins, for whoever lets the rest of a large one pass;
-/// `None` if more bytes are needed, which are 64 KiB at the most.
+/// Reads how the PUBLISH at the start of `buf` begins, for whoever acknowledges one that it does not
+/// take; `None` if more bytes are needed, which are 64 KiB at the most.
 ///
 /// # Errors
-/// If the bytes do not begin a PUBLISH.
+/// If the bytes do not begin a PUBLISH, or it has no packet identifier where it needs one.
 pub fn decode_publish_head(buf: &[u8]) -> Result<Option<PublishHead<'_>>, DecodeError> {
     let Some((first, body_at, len)) = header(buf, MAX_PACKET_LEN)? else {
         return Ok(None);
@@ -108,7 +108,13 @@ pub fn decode_publish_head(buf: &[u8]) -> Result<Option<PublishHead<'_>>, Decode
     if body.len() < needed && buf.len() < len {
         return Ok(None);
     }
-    let (qos, topic, packet_id) = beginning(first, &mut Reader::new(body))?;
+    let mut reader = Reader::new(body);
+    let topic = reader.binary()?;
+    let qos = QoS::from_bits(first >> 1 & 3).unwrap_or_default(); // 3 was refused above.
+    let packet_id = match qos {
+        QoS::AtMostOnce => 0,
+        _ => packet_id(&mut reader)?,
+    };
     Ok(Some(PublishHead {
         qos,
         topic,
@@ -193,9 +199,9 @@ fn check_first_byte(first: u8) -> Result<(), DecodeError> {
     Ok(())
 }
 
-/// QoS, topic name and packet identifier of a PUBLISH.
 #[inline]
-fn beginning<'a>(first: u8, reader: &mut Reader<'a>) -> Result<(QoS, &'a str, u16), DecodeError> {
+fn publish(first: u8, body: &[u8], version: Version) -> Result<Publish<'_>, DecodeError> {
+    let mut reader = Reader::new(body);
     let name = reader.binary()?;
     let name = std::str::from_utf8(name).map_err(|_| {
         DecodeError::malformed("a topic name is not UTF-8", "5.0 §1.5.4, 3.1.1 §1.5.3")
@@ -205,15 +211,8 @@ fn beginning<'a>(first: u8, reader: &mut Reader<'a>) -> Result<(QoS, &'a str, u1
     let packet_id = if qos == QoS::AtMostOnce {
         0
     } else {
-        packet_id(reader)?
+        packet_id(&mut reader)?
     };
-    Ok((qos, name, packet_id))
-}
-
-#[inline]
-fn publish(first: u8, body: &[u8], version: Version) -> Result<Publish<'_>, DecodeError> {
-    let mut reader = Reader::new(body);
-    let (qos, name, packet_id) = beginning(first, &mut reader)?;
     let properties = properties(&mut reader, version, Place::of(PacketType::Publish))?;
     if name.is_empty()
         && (version == Version::V311 || properties.find(PropertyId::TopicAlias).is_none())

@@ -134,7 +134,7 @@ fn begin(args: &CollectArgs, log: &Log) -> Result<i32, Ending> {
     let all_heard = !args.once || (summary.out_of_reach == 0 && summary.not_uploaded == 0);
     let all_reached = args.time.is_none() || summary.never_connected == 0;
     let is_whole = summary.damaged == 0
-        && summary.too_large == 0
+        && summary.dead_letters == 0
         && summary.conflicts == 0
         && summary.complete;
     Ok(if is_whole && all_heard && all_reached {
@@ -240,10 +240,10 @@ fn words(summary: &Summary) -> String {
             so_many(summary.never_connected, "broker")
         );
     }
-    if summary.too_large > 0 {
+    if summary.dead_letters > 0 {
         text += &format!(
-            "{} larger than session.largest-message, and stored nowhere\n",
-            so_many(summary.too_large, "message")
+            "{}: messages that are not among the others\n",
+            so_many(summary.dead_letters, "dead letter")
         );
     }
     if summary.damaged > 0 {

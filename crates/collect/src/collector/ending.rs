@@ -9,6 +9,7 @@ use super::Summary;
 use super::lead::{LONGEST, Loop};
 use crate::clock::unix_s;
 use crate::notice::Notice;
+use crate::status::Count;
 
 impl Loop {
     /// Stores what was gathered, acknowledges it, and leaves the brokers, which keep the sessions.
@@ -44,7 +45,7 @@ impl Loop {
             acknowledged: status.acknowledged.get(),
             files: status.files.get(),
             damaged: status.damaged.get(),
-            too_large: status.too_large.get(),
+            dead_letters: status.dead.iter().map(Count::get).sum(),
             out_of_reach,
             never_connected,
             complete,

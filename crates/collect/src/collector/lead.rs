@@ -9,6 +9,7 @@ use rustix::io::Errno;
 use super::{Collector, EndsAfter};
 use crate::Error;
 use crate::clock::{Steps, unix_ns};
+use crate::dead::Why;
 use crate::files::hour_of;
 use crate::gather::{Acks, Gather};
 use crate::names::Names;
@@ -154,7 +155,7 @@ impl Loop {
                 received: [0; 3],
                 marked_duplicate: 0,
                 payload_bytes: 0,
-                too_large: 0,
+                dead: [0; Why::ALL.len()],
             };
             let full = |gather: &Gather| gather.commit().frames.len() >= commit_bytes;
             let took = peer.read(&mut taking, full, || (Instant::now(), unix_ns()));
@@ -164,7 +165,9 @@ impl Loop {
             let own: u64 = taking.received.iter().sum();
             status.marked_duplicate.add(taking.marked_duplicate);
             status.payload_bytes.add(taking.payload_bytes);
-            status.too_large.add(taking.too_large);
+            for (count, dead) in status.dead.iter().zip(taking.dead) {
+                count.add(dead);
+            }
             messages += own;
             let came_up = !was_up && peer.is_up();
             let has_left = !had_left && peer.session.has_left;

@@ -1,8 +1,9 @@
 //! What a broker may send: messages up to a size, and control packets that something asked for.
 
-use pubgauge_mqtt_codec::{QoS, decode_publish_head};
+use pubgauge_mqtt_codec::{DecodeError, PublishHead, QoS, decode_publish_head};
 
 use super::{Session, Taking};
+use crate::dead::{DeadLetter, Why};
 use crate::notice::Notice;
 
 /// Longest control packet, bytes: an answer to the SUBSCRIBE of a million filters.
@@ -43,11 +44,11 @@ pub(super) struct Passing {
     left: usize,
     qos: QoS,
     packet_id: u16,
+    letter: DeadLetter,
 }
 
 impl Session {
-    /// A message that is too large begins in `bytes`: it is told, and is not to be kept. `false` if more bytes are needed
-    /// to tell.
+    /// A message that is too large begins in `bytes`: it is not to be kept. `false` if more bytes are needed to tell.
     ///
     /// # Errors
     /// If no message begins there.
@@ -55,48 +56,99 @@ impl Session {
     pub(super) fn begin_passing(
         &mut self,
         bytes: &[u8],
-        taking: &mut Taking<'_>,
+        taking: &Taking<'_>,
     ) -> Result<bool, String> {
         let Some(head) = decode_publish_head(bytes).map_err(|error| self.breach(&error))? else {
             return Ok(false);
         };
-        taking.too_large += 1;
-        self.too_large += 1;
-        if 10u64.pow(self.too_large.ilog10()) == self.too_large {
-            taking.notices.push(Notice::TooLarge {
-                broker: self.broker.clone(),
-                topic: head.topic.to_owned(),
-                bytes: head.len,
-                largest: taking.asked.largest_message,
-                so_far: self.too_large,
-            });
-        }
+        let largest = taking.asked.largest_message;
+        let words =
+            format!("larger than the {largest} bytes that `session.largest-message` allows");
         self.passing = Some(Passing {
             left: head.len,
             qos: head.qos,
             packet_id: head.packet_id,
+            letter: self.letter(&head, Why::TooLarge, words, taking),
         });
         Ok(true)
     }
 
-    /// Lets a message that is too large pass by; how many of the bytes are of it. Once it is over it is acknowledged:
-    /// else the broker would send it again and again, and nothing behind it.
+    /// Lets a message that is too large pass by; how many of the bytes are of it.
     pub(super) fn pass(&mut self, bytes: usize, taking: &mut Taking<'_>) -> usize {
         let Some(passing) = &mut self.passing else {
             return 0;
         };
         let len = passing.left.min(bytes);
         passing.left -= len;
-        if passing.left == 0 {
-            let &mut Passing { qos, packet_id, .. } = passing;
-            self.passing = None;
-            if qos == QoS::ExactlyOnce {
-                self.credit.ask();
-            }
-            taking
-                .gather
-                .refuse(self.peer, self.connection, qos, packet_id);
+        if passing.left == 0
+            && let Some(passing) = self.passing.take()
+        {
+            self.refuse(passing.qos, passing.packet_id, passing.letter, taking);
         }
         len
+    }
+
+    /// A whole packet at the start of `bytes` is no message, for the reason that `error` has: it becomes a dead letter,
+    /// if it can be acknowledged, and so would come again. Its length.
+    ///
+    /// # Errors
+    /// If it cannot: the connection cannot go on.
+    #[cold]
+    pub(super) fn refuse_malformed(
+        &mut self,
+        bytes: &[u8],
+        error: &DecodeError,
+        taking: &mut Taking<'_>,
+    ) -> Result<usize, String> {
+        match decode_publish_head(bytes) {
+            Ok(Some(head)) if head.qos != QoS::AtMostOnce && head.len <= bytes.len() => {
+                let letter = self.letter(&head, Why::Malformed, error.to_string(), taking);
+                let letter = letter.with_packet(&bytes[..head.len]);
+                self.refuse(head.qos, head.packet_id, letter, taking);
+                Ok(head.len)
+            }
+            _ => Err(self.breach(error)),
+        }
+    }
+
+    fn letter(
+        &self,
+        head: &PublishHead<'_>,
+        why: Why,
+        words: String,
+        taking: &Taking<'_>,
+    ) -> DeadLetter {
+        DeadLetter {
+            received_ns: taking.at.1,
+            broker: self.broker.clone(),
+            topic: String::from_utf8_lossy(head.topic).into_owned(),
+            qos: head.qos as u8,
+            bytes: head.len,
+            why,
+            words,
+            packet_base64: None,
+        }
+    }
+
+    fn refuse(&mut self, qos: QoS, packet_id: u16, letter: DeadLetter, taking: &mut Taking<'_>) {
+        if qos == QoS::ExactlyOnce {
+            self.credit.ask();
+        }
+        taking.dead[letter.why as usize] += 1;
+        self.dead += 1;
+        taking
+            .gather
+            .refuse(self.peer, self.connection, qos, packet_id, &letter);
+        // Of many the first, the tenth, the hundredth and so on.
+        if 10u64.pow(self.dead.ilog10()) == self.dead {
+            taking.notices.push(Notice::DeadLetter {
+                broker: letter.broker,
+                topic: letter.topic,
+                bytes: letter.bytes,
+                why: letter.why,
+                words: letter.words,
+                so_far: self.dead,
+            });
+        }
     }
 }

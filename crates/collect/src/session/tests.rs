@@ -50,7 +50,7 @@ impl Rig {
             received: [0; 3],
             marked_duplicate: 0,
             payload_bytes: 0,
-            too_large: 0,
+            dead: [0; 2],
         };
         self.session.receive(bytes, &mut taking)
     }

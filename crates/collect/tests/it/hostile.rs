@@ -152,7 +152,7 @@ fn a_message_that_is_too_large_is_told_and_those_around_it_are_stored() {
     let data = place.path().join("data");
     for (version, lives) in [("5", 1), ("3.1.1", 2)] {
         let rest = format!(
-            "topics = [\"t/#\"]\nmqtt = {version:?}\n[session]\nlargest-message = \"64KiB\""
+            "name = \"c\"\ntopics = [\"t/#\"]\nmqtt = {version:?}\n[session]\nlargest-message = \"64KiB\""
         );
         let collecting = Collecting::begin(config(&data, &[broker.url()], &rest));
         collecting.connected(1);
@@ -162,15 +162,18 @@ fn a_message_that_is_too_large_is_told_and_those_around_it_are_stored() {
         publisher.publish("t/small", 10, 50);
         publisher.publish("t/fits", 1, 60_000);
         collecting.stored(21);
-        let of = |notice: &Notice| matches!(notice, Notice::TooLarge { topic, .. } if topic == "t/large");
+        let of = |notice: &Notice| matches!(notice, Notice::DeadLetter { topic, .. } if topic == "t/large");
         let told = collecting.told("a large message", of).to_string();
         assert!(told.contains("session.largest-message"), "{told}");
         let summary = collecting.end();
         assert_eq!(
-            (summary.too_large, summary.messages, summary.acknowledged),
+            (summary.dead_letters, summary.messages, summary.acknowledged),
             (3, 21, 21)
         );
         assert_eq!(stored(&data).len(), 21 * lives);
+        let letters = data.join("collectors/c").join(pubgauge_collect::dead::FILE);
+        let letters = std::fs::read_to_string(letters).unwrap();
+        assert_eq!(letters.lines().count(), 3 * lives);
     }
     all_is_well(&data);
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::StatusCode;
+use pubgauge_collect::dead::Why;
 use pubgauge_collect::{BrokerStatus, Status};
 use pubgauge_export::openmetrics::{MEDIA_TYPE, MetricType, Text};
 
@@ -99,11 +100,6 @@ fn text(status: &Status) -> String {
             &status.set_aside,
         ),
         (
-            "pubgauge_collect_too_large_messages",
-            "Messages larger than session.largest-message: acknowledged, and stored nowhere.",
-            &status.too_large,
-        ),
-        (
             "pubgauge_collect_payload_bytes",
             "Bytes of the payloads that were received.",
             &status.payload_bytes,
@@ -160,6 +156,15 @@ fn text(status: &Status) -> String {
         .zip(&status.undecoded)
     {
         text.sample("_total", &[("why", why)], &[], count.get() as f64);
+    }
+    text.family(
+        "pubgauge_collect_dead_letters",
+        MetricType::Counter,
+        "",
+        "Messages that cannot be stored with the others, by why.",
+    );
+    for (why, count) in Why::ALL.into_iter().zip(&status.dead) {
+        text.sample("_total", &[("why", why.name())], &[], count.get() as f64);
     }
     text.family(
         "pubgauge_collect_commit_seconds",

@@ -60,7 +60,7 @@ fn a_message_that_is_too_large_passes_by_and_what_follows_is_stored() {
                 assert_eq!(sent, acks);
                 assert!(matches!(
                     &bench.notices[..],
-                    [Notice::TooLarge { topic, bytes: 50_000, largest: LARGEST, so_far: 1, .. }]
+                    [Notice::DeadLetter { topic, bytes: 50_000, why: Why::TooLarge, so_far: 1, .. }]
                         if topic == "a/b"
                 ));
             }
@@ -78,7 +78,7 @@ fn of_many_messages_that_are_too_large_few_are_told() {
         bench.receive(&one).unwrap();
     }
     let told = bench.notices.iter().map(|notice| match notice {
-        Notice::TooLarge { so_far, .. } => *so_far,
+        Notice::DeadLetter { so_far, .. } => *so_far,
         other => panic!("{other}"),
     });
     assert_eq!(told.collect::<Vec<_>>(), [1, 10, 100, 1000]);
@@ -145,4 +145,28 @@ fn control_packets_that_something_asked_for_come_without_end() {
         bench.receive(&[0xd0, 0]).unwrap();
         bench.out.clear();
     }
+}
+
+#[test]
+fn a_message_whose_topic_is_no_text_is_a_dead_letter_and_those_behind_it_are_stored() {
+    let mut bench = Rig::new(Version::V311);
+    bench.up(0);
+    // PUBLISH to a topic of one byte, at each QoS that is acknowledged.
+    let bad = |first: u8| [first, 6, 0, 1, 0xff, 0, 8, b'x'];
+    for (first, ack) in [(0x32, [0x40, 2, 0, 8]), (0x34, [0x50, 2, 0, 8])] {
+        let bytes = [bad(first), publish(7, false)].concat();
+        assert_eq!(bench.receive(&bytes), Ok(16));
+        let commit = bench.gather.take(0);
+        assert_eq!(commit.messages, 1);
+        assert_eq!(commit.acks[0].bytes[..4], ack);
+        assert_eq!(commit.acks[0].refused, 1);
+        bench.receive(&[0x62, 2, 0, 7]).unwrap();
+    }
+    assert!(matches!(
+        &bench.notices[..],
+        [Notice::DeadLetter { words, why: Why::Malformed, .. }] if words.contains("UTF-8")
+    ));
+    // What would not come again is a broken protocol.
+    let why = bench.receive(&[0x30, 4, 0, 1, 0xff, b'x']).unwrap_err();
+    assert!(why.contains("UTF-8"), "{why}");
 }
