@@ -14,6 +14,8 @@ pub struct Acks {
     /// The connection that the messages came on: another one has packet identifiers of its own.
     pub connection: u32,
     pub bytes: Vec<u8>,
+    /// How many of them are of messages of the collector's own.
+    pub own: u64,
 }
 
 /// Messages that go to disk together.
@@ -115,12 +117,24 @@ impl Gather {
                     peer,
                     connection,
                     bytes: Vec::new(),
+                    own: 0,
                 });
                 let last = acks.len() - 1;
                 &mut acks[last].bytes
             }
         };
         encode_ack(packet, packet_id, bytes);
+    }
+
+    /// Adds the acknowledgement of a message of the collector's own, which is not stored, in its place among the others.
+    pub fn acknowledge_own(&mut self, peer: u32, connection: u32, publish: &Publish<'_>) {
+        self.acknowledge(peer, connection, publish.qos, publish.packet_id);
+        let same = |acks: &&mut Acks| acks.peer == peer && acks.connection == connection;
+        if publish.qos != QoS::AtMostOnce
+            && let Some(acks) = self.commit.acks.iter_mut().rev().find(same)
+        {
+            acks.own += 1;
+        }
     }
 
     /// Takes what was gathered, for the log.

@@ -68,6 +68,17 @@ pub enum Notice {
         filter: String,
         qos: u8,
     },
+    /// A broker has acknowledged messages of the collector's own and has lost them: of others' it has lost some, too.
+    CanariesLost {
+        broker: String,
+        count: u64,
+        /// Their numbers, in words.
+        numbers: String,
+    },
+    /// A broker does not deliver a message of the collector's own.
+    CanaryOverdue { broker: String },
+    /// A broker does not take messages of the collector's own.
+    CanaryRefused { broker: String, why: String },
     /// A broker's name stands for one more address.
     AddressFound { name: String, broker: String },
     /// A broker's name does not stand for this address any more.
@@ -155,6 +166,8 @@ impl Notice {
             Notice::Failed { .. }
             | Notice::SubscriptionRefused { .. }
             | Notice::LowerQos { .. }
+            | Notice::CanaryOverdue { .. }
+            | Notice::CanaryRefused { .. }
             | Notice::ShorterSession { .. }
             | Notice::AddressGone { .. }
             | Notice::AddressHeld { .. }
@@ -170,6 +183,7 @@ impl Notice {
             | Notice::Missing { .. }
             | Notice::SetAside { .. }
             | Notice::SessionLost { .. }
+            | Notice::CanariesLost { .. }
             | Notice::AddressGivenUp { .. }
             | Notice::Conflict { .. }
             | Notice::DamagedFile { .. } => Level::Error,
@@ -262,6 +276,23 @@ impl fmt::Display for Notice {
             } => {
                 write!(f, "{broker}: delivers {filter} at QoS {qos} at the most")
             }
+            Notice::CanariesLost {
+                broker,
+                count,
+                numbers,
+            } => write!(
+                f,
+                "{broker}: the broker has acknowledged and lost {} of the collector's own ({numbers}): of what others published at that time it has lost some, too\n  hint: was it killed, does it write what it has acknowledged to its disk, or is its queue too small?",
+                so_many(*count, "message")
+            ),
+            Notice::CanaryOverdue { broker } => write!(
+                f,
+                "{broker}: the broker does not deliver the collector's own messages within a minute\n  hint: has it a long queue for this collector, or does it not know the subscription any more?"
+            ),
+            Notice::CanaryRefused { broker, why } => write!(
+                f,
+                "{broker}: does not take the collector's own messages: {why}\n  hint: this user must be allowed to publish to the topic of `canary`"
+            ),
             Notice::AddressFound { name, broker } => write!(f, "{name}: found {broker}"),
             Notice::AddressGone { name, broker } => write!(
                 f,

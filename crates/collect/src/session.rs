@@ -1,6 +1,7 @@
 //! What a collector does with the packets of one broker. No sockets here: bytes come in as a slice, and what is to be
 //! sent is appended to the output buffer.
 
+mod canary;
 mod in_flight;
 mod refused;
 mod subscribing;
@@ -17,6 +18,7 @@ use pubgauge_net::tls;
 
 use crate::gather::Gather;
 use crate::notice::Notice;
+pub use canary::{Canaries, Canary};
 pub use in_flight::InFlight;
 
 /// What all sessions of a collector ask for.
@@ -72,6 +74,8 @@ pub struct Session {
     round: u16,
     /// The filters of that one.
     awaited: Vec<String>,
+    /// Messages of its own through the broker, if they are asked for.
+    pub canary: Option<Canary>,
     /// QoS 2 messages that were stored and not released, with the checksums of their topics and payloads.
     unreleased: BTreeMap<u16, u32>,
 }
@@ -105,6 +109,7 @@ impl Session {
             keep_alive_s: 0,
             round: 0,
             awaited: Vec::new(),
+            canary: None,
             unreleased: BTreeMap::new(),
         }
     }
@@ -193,6 +198,12 @@ impl Session {
                 self.breach(&"a PUBLISH with a topic alias that was not allowed (5.0 §3.3.2.3.4)")
             );
         }
+        let is_canary = |canary: &mut Canary| canary.takes(publish, taking.at.0);
+        if self.canary.as_mut().is_some_and(is_canary) {
+            let (peer, connection) = (self.peer, self.connection);
+            taking.gather.acknowledge_own(peer, connection, publish);
+            return Ok(());
+        }
         let again = publish.qos == QoS::ExactlyOnce && self.came_before(publish);
         if !again {
             taking.gather.message(publish, &self.broker, taking.at);
@@ -236,6 +247,12 @@ impl Session {
             (_, Packet::PubRel(ack)) => {
                 self.unreleased.remove(&ack.packet_id);
                 encode_ack(PacketType::PubComp, ack.packet_id, taking.out);
+                Ok(())
+            }
+            (_, Packet::PubAck(ack))
+                if (self.canary.as_mut())
+                    .is_some_and(|canary| canary.acknowledged(ack.packet_id, ack.reason)) =>
+            {
                 Ok(())
             }
             (_, Packet::PingResp) => Ok(()),

@@ -67,6 +67,7 @@ impl Loop {
             }
             self.look_at_names();
             self.keep_connections(now);
+            self.look_at_canaries(now, false);
             self.take_stored();
             if self.storage.has_failed() {
                 return Err(Error {
@@ -258,7 +259,8 @@ impl Loop {
             return self.lost(at, why, Instant::now());
         }
         let status = &self.collector.status;
-        status.acknowledged.add((acks.bytes.len() / ACK_LEN) as u64);
+        let count = (acks.bytes.len() / ACK_LEN) as u64;
+        status.acknowledged.add(count - acks.own);
     }
 
     /// Sleeps until the next thing is due, and takes note of which sockets can go on.
