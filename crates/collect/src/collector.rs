@@ -52,6 +52,8 @@ pub struct Summary {
     pub files: u64,
     /// Messages in the log that cannot be read.
     pub damaged: u64,
+    /// Messages that cannot be stored with the others.
+    pub dead_letters: u64,
     /// Brokers that were not connected at the end.
     pub out_of_reach: u64,
     /// Brokers that were never connected.
@@ -235,6 +237,8 @@ fn asked(
         filters,
         expiry_s: config.session_expiry_s,
         keep_alive_s: config.keep_alive_s,
+        largest_message: config.largest_message,
+        announces_largest: config.announces_largest,
         password: config.password.clone(),
         in_flight,
     }

@@ -1,5 +1,6 @@
 //! Finished files: from a closed segment to Parquet or NDJSON, by date and hour.
 
+mod layout;
 mod memory;
 mod ndjson;
 mod open;
@@ -11,23 +12,25 @@ mod writer;
 pub(crate) use self::properties::of as properties_of;
 
 use std::io;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use pubgauge_place::{OpenFolder, is_refused};
 
+pub use self::layout::Layout;
 pub use self::memory::{Made, in_memory};
 pub(crate) use self::ndjson::Line;
 use self::open::Open;
 pub use self::parquet::{read_columns, read_columns_of};
-use crate::columns::{Columns, Undecoded};
+use crate::columns::Undecoded;
 use crate::config::Form;
 use crate::folder::Folder;
 use crate::log::Closed;
-use crate::log::scan::Scan;
-use crate::log::segment::{self, Header};
+use crate::log::windows::SegmentReader;
 use crate::manifest::{Entry, FileEntry};
+use crate::message::Message;
 
 /// Columns and partitions that all finished files have, which no other column may be called.
 pub const OWN_COLUMNS: [&str; 16] = [
@@ -100,23 +103,20 @@ impl From<io::Error> for Unfinished {
 pub fn finish(
     folder: &Folder,
     closed: &Closed,
-    columns: &Columns,
+    layout: &Layout,
     abandon: &AtomicBool,
 ) -> Result<Finished, Unfinished> {
     let log = folder.log();
     let segment = closed.path.file_name().unwrap_or_default();
-    let bytes = log.read(segment, segment::MOST);
-    let bytes = Bytes::from(bytes.map_err(Unfinished::Segment)?);
-    let (header, _) = Header::read(&bytes, closed.first_seq);
+    let file = log.file(segment).map_err(Unfinished::Segment)?;
+    let reader = SegmentReader::open(&file, closed.first_seq).map_err(Unfinished::Segment)?;
+    let form = reader.header.form;
     let mut finished = Finished::default();
     let mut open: Option<Open<'_>> = None;
     let mut expected = closed.first_seq;
-    for message in Scan::new(&bytes, header.mark, closed.first_seq) {
-        if message.seq >= closed.next_seq {
-            break;
-        }
+    let mut put = |bytes: &Bytes, message: &Message<'_>| -> io::Result<()> {
         if abandon.load(Ordering::Relaxed) {
-            return Err(Unfinished::Files(io::ErrorKind::Interrupted.into()));
+            return Err(io::ErrorKind::Interrupted.into());
         }
         if message.seq > expected {
             finished.damaged.push((expected, message.seq - 1));
@@ -128,15 +128,27 @@ pub fn finish(
         }
         let file = match &mut open {
             Some(file) => file,
-            none => none.insert(Open::create(
-                folder,
-                (header.form, columns),
-                hour,
-                message.seq,
-            )?),
+            none => none.insert(Open::create(folder, (form, layout), hour, message.seq)?),
         };
-        file.put(&bytes, &message)?;
+        file.put(bytes, message)
+    };
+    let mut failed = None;
+    let read = reader.read(|bytes, message| {
+        if message.seq >= closed.next_seq {
+            return ControlFlow::Break(());
+        }
+        match put(bytes, message) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => {
+                failed = Some(error);
+                ControlFlow::Break(())
+            }
+        }
+    });
+    if let Some(error) = failed {
+        return Err(Unfinished::Files(error));
     }
+    read.map_err(Unfinished::Segment)?;
     if let Some(done) = open {
         finished.close(done)?;
     }

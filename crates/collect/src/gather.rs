@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use pubgauge_mqtt_codec::{PacketType, Publish, QoS, encode_ack};
 
+use crate::dead::{DeadLetter, DeadLetters};
 use crate::message::{Message, Messages};
 
 /// Acknowledgements for one connection, in order of arrival.
@@ -14,8 +15,8 @@ pub struct Acks {
     /// The connection that the messages came on: another one has packet identifiers of its own.
     pub connection: u32,
     pub bytes: Vec<u8>,
-    /// How many of them are of messages of the collector's own.
-    pub own: u64,
+    /// How many of them are of messages that are not stored with the others: dead letters, and the collector's own.
+    pub beside: u64,
 }
 
 /// Messages that go to disk together.
@@ -26,6 +27,8 @@ pub struct Commit {
     pub first_seq: u64,
     pub messages: u32,
     pub acks: Vec<Acks>,
+    /// What is acknowledged and not among the messages.
+    pub dead: DeadLetters,
     /// When the first was read.
     pub oldest: Option<Instant>,
     /// The hour in which it is handed over, since 1970.
@@ -51,6 +54,7 @@ impl Commit {
         self.frames.clear();
         self.messages = 0;
         self.acks.clear();
+        self.dead.clear();
         self.oldest = None;
     }
 }
@@ -103,38 +107,52 @@ impl Gather {
 
     /// Adds the acknowledgement of the last message, or of one that was stored before.
     pub fn acknowledge(&mut self, peer: u32, connection: u32, qos: QoS, packet_id: u16) {
-        let packet = match qos {
-            QoS::AtMostOnce => return,
-            QoS::AtLeastOnce => PacketType::PubAck,
-            QoS::ExactlyOnce => PacketType::PubRec,
-        };
-        let acks = &mut self.commit.acks;
-        let same = |acks: &&mut Acks| acks.peer == peer && acks.connection == connection;
-        let bytes = match acks.iter_mut().rev().find(same) {
-            Some(own) => &mut own.bytes,
-            None => {
-                acks.push(Acks {
-                    peer,
-                    connection,
-                    bytes: Vec::new(),
-                    own: 0,
-                });
-                let last = acks.len() - 1;
-                &mut acks[last].bytes
-            }
-        };
-        encode_ack(packet, packet_id, bytes);
+        self.acks(peer, connection, qos, packet_id);
+    }
+
+    /// Adds a dead letter, and its acknowledgement.
+    pub fn refuse(
+        &mut self,
+        peer: u32,
+        connection: u32,
+        qos: QoS,
+        packet_id: u16,
+        letter: &DeadLetter,
+    ) {
+        self.commit.dead.add(letter);
+        if let Some(acks) = self.acks(peer, connection, qos, packet_id) {
+            acks.beside += 1;
+        }
     }
 
     /// Adds the acknowledgement of a message of the collector's own, which is not stored, in its place among the others.
     pub fn acknowledge_own(&mut self, peer: u32, connection: u32, publish: &Publish<'_>) {
-        self.acknowledge(peer, connection, publish.qos, publish.packet_id);
-        let same = |acks: &&mut Acks| acks.peer == peer && acks.connection == connection;
-        if publish.qos != QoS::AtMostOnce
-            && let Some(acks) = self.commit.acks.iter_mut().rev().find(same)
-        {
-            acks.own += 1;
+        let acks = self.acks(peer, connection, publish.qos, publish.packet_id);
+        if let Some(acks) = acks {
+            acks.beside += 1;
         }
+    }
+
+    /// Adds an acknowledgement, and returns where it stands.
+    fn acks(&mut self, peer: u32, connection: u32, qos: QoS, packet_id: u16) -> Option<&mut Acks> {
+        let packet = match qos {
+            QoS::AtMostOnce => return None,
+            QoS::AtLeastOnce => PacketType::PubAck,
+            QoS::ExactlyOnce => PacketType::PubRec,
+        };
+        let acks = &mut self.commit.acks;
+        let same = |acks: &Acks| acks.peer == peer && acks.connection == connection;
+        let at = acks.iter().rposition(same).unwrap_or_else(|| {
+            acks.push(Acks {
+                peer,
+                connection,
+                bytes: Vec::new(),
+                beside: 0,
+            });
+            acks.len() - 1
+        });
+        encode_ack(packet, packet_id, &mut acks[at].bytes);
+        acks.get_mut(at)
     }
 
     /// Takes what was gathered, for the log.

@@ -11,6 +11,7 @@ mod clock;
 mod collector;
 pub mod columns;
 pub mod config;
+pub mod dead;
 mod error;
 pub mod files;
 pub mod folder;

@@ -80,6 +80,11 @@ impl Link {
         &mut self.out.bytes
     }
 
+    /// Bytes that the socket has not taken yet.
+    pub fn unsent(&self) -> usize {
+        self.out.pending().len()
+    }
+
     /// Whether something is left to write.
     pub fn wants_write(&self) -> bool {
         !self.connecting

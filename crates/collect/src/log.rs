@@ -3,20 +3,23 @@
 pub mod scan;
 pub mod segment;
 pub mod stored;
+pub mod windows;
 
 use std::fs::File;
 use std::io;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use pubgauge_place::{OpenFolder, content};
+use pubgauge_place::OpenFolder;
 use rustix::fs::fstatvfs;
 
 use crate::config::Form;
-use scan::{Gap, Scan, Scanned};
+use scan::Gap;
 use segment::{HEADER_LEN, Header, Segment};
 use stored::Stored;
+use windows::SegmentReader;
 
 /// When a segment is closed, and how much room the log leaves.
 #[derive(Clone, Copy, Debug)]
@@ -288,8 +291,8 @@ fn recover_last(
     noted: Option<u64>,
     recovered: &mut Recovered,
 ) -> io::Result<u64> {
-    let bytes = content(file, segment::MOST)?;
-    let (_, mut scanned) = scan(&bytes, first_seq);
+    let reader = SegmentReader::open(file, first_seq)?;
+    let mut scanned = reader.read(|_, _| ControlFlow::Continue(()))?;
     let noted = noted.unwrap_or_default();
     for gap in &mut scanned.gaps {
         gap.damaged |= gap.seqs.start < noted;
@@ -298,21 +301,13 @@ fn recover_last(
         recovered.gaps = scanned.gaps;
         return Ok(noted);
     }
-    if scanned.end < bytes.len() && bytes.len() > HEADER_LEN {
-        recovered.cut_bytes = (bytes.len() - scanned.end) as u64;
-        file.set_len(scanned.end as u64)?;
+    if scanned.end < reader.len && reader.len > HEADER_LEN as u64 {
+        recovered.cut_bytes = reader.len - scanned.end;
+        file.set_len(scanned.end)?;
         file.sync_all()?;
     }
     recovered.gaps = scanned.gaps;
     Ok(scanned.next_seq)
-}
-
-/// Scans a whole segment: its header, whether that is whole, and what stands in it.
-pub fn scan(bytes: &[u8], first_seq: u64) -> (Header, Scanned) {
-    let (header, _) = Header::read(bytes, first_seq);
-    let mut scan = Scan::new(bytes, header.mark, first_seq);
-    scan.by_ref().for_each(drop);
-    (header, scan.finish())
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@
 use pubgauge_mqtt_codec::{Publish, QoS};
 
 /// Bytes in front of a frame's body.
-const HEAD: usize = 12;
+pub const HEAD: usize = 12;
 
 /// Bytes of a body in front of its texts.
 const FIXED: usize = 28;
@@ -93,21 +93,25 @@ impl<'a> Message<'a> {
         out[at + 4..at + 8].copy_from_slice(&checksum.to_le_bytes());
     }
 
+    /// Length of the frame that seems to begin at the start of `bytes`, if the mark and a length stand there.
+    pub fn frame_len(mark: u32, bytes: &[u8]) -> Option<usize> {
+        let (&found, rest) = bytes.split_first_chunk()?;
+        let (_checksum, rest) = rest.split_first_chunk::<4>()?;
+        let len = u32::from_le_bytes(*rest.first_chunk()?) as usize;
+        let is_frame = u32::from_le_bytes(found) == mark && (FIXED..=MAX_BODY).contains(&len);
+        is_frame.then_some(HEAD + len)
+    }
+
     /// Reads the frame at the start of `bytes`: the message, and the length of its frame. `None` if no whole frame
     /// with a right checksum stands there.
     pub fn read(mark: u32, bytes: &'a [u8]) -> Option<(Message<'a>, usize)> {
-        let head = bytes.get(..HEAD)?;
-        let word =
-            |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
-        let (checksum, len) = (word(4), word(8) as usize);
-        if word(0) != mark || !(FIXED..=MAX_BODY).contains(&len) {
+        let len = Message::frame_len(mark, bytes)?;
+        let frame = bytes.get(..len)?;
+        let checksum = u32::from_le_bytes(*frame[4..].first_chunk()?);
+        if crc32fast::hash(&frame[8..]) != checksum {
             return None;
         }
-        let covered = bytes.get(8..HEAD + len)?;
-        if crc32fast::hash(covered) != checksum {
-            return None;
-        }
-        Some((Message::body(&covered[4..])?, HEAD + len))
+        Some((Message::body(&frame[HEAD..])?, len))
     }
 
     fn body(bytes: &'a [u8]) -> Option<Message<'a>> {

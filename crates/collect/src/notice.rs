@@ -6,6 +6,7 @@ use std::sync::Arc;
 use pubgauge_quantities::shown::so_many;
 use serde::Serialize;
 
+use crate::dead::Why;
 use crate::store::OTHER;
 
 /// Takes notices. They come from several threads.
@@ -79,6 +80,17 @@ pub enum Notice {
     CanaryOverdue { broker: String },
     /// A broker does not take messages of the collector's own.
     CanaryRefused { broker: String, why: String },
+    /// A message cannot be stored with the others: it is acknowledged, and listed among the dead letters where there is a
+    /// data folder. Told of the first, the tenth, the hundredth and so on of a broker.
+    DeadLetter {
+        broker: String,
+        topic: String,
+        bytes: usize,
+        why: Why,
+        words: String,
+        /// How many of this broker there are so far.
+        so_far: u64,
+    },
     /// A broker's name stands for one more address.
     AddressFound { name: String, broker: String },
     /// A broker's name does not stand for this address any more.
@@ -184,6 +196,7 @@ impl Notice {
             | Notice::SetAside { .. }
             | Notice::SessionLost { .. }
             | Notice::CanariesLost { .. }
+            | Notice::DeadLetter { .. }
             | Notice::AddressGivenUp { .. }
             | Notice::Conflict { .. }
             | Notice::DamagedFile { .. } => Level::Error,
@@ -293,6 +306,23 @@ impl fmt::Display for Notice {
                 f,
                 "{broker}: does not take the collector's own messages: {why}\n  hint: this user must be allowed to publish to the topic of `canary`"
             ),
+            Notice::DeadLetter {
+                broker,
+                topic,
+                bytes,
+                words,
+                so_far,
+                ..
+            } => {
+                write!(
+                    f,
+                    "{broker}: a message of {bytes} bytes on {topic} is a dead letter: {words}; it is acknowledged, and not among the others"
+                )?;
+                if *so_far > 1 {
+                    write!(f, "; {so_far} of this broker so far")?;
+                }
+                Ok(())
+            }
             Notice::AddressFound { name, broker } => write!(f, "{name}: found {broker}"),
             Notice::AddressGone { name, broker } => write!(
                 f,

@@ -17,6 +17,12 @@ const RETRY: (Duration, Duration) = (Duration::from_millis(100), Duration::from_
 /// Longest time from the beginning of a connection until its subscriptions stand.
 const GREETING: Duration = Duration::from_secs(10);
 
+/// Bytes that are read from a broker before the others have their turn.
+const TURN: usize = 1 << 20;
+
+/// Bytes that a broker may leave unread: acknowledgements of all messages that it may have in flight, twice.
+const UNREAD: usize = 512 << 10;
+
 /// A broker at one address.
 pub struct Peer {
     /// Number of its endpoint in the configuration.
@@ -109,10 +115,10 @@ impl Peer {
     /// If the broker is silent.
     pub fn keep_alive(&mut self, now: Instant, reads: bool) -> Result<(), String> {
         let half = self.half_keep_alive();
-        let shown = &self.session.shown;
         let Some(link) = &mut self.link else {
             return Ok(());
         };
+        let shown = &self.session.shown;
         if !reads {
             (self.heard_at, self.begun_at) = (now, now);
         }
@@ -150,7 +156,7 @@ impl Peer {
         link.flush()
     }
 
-    /// Reads what is there, until `enough` holds of what was gathered. Whether more may be waiting.
+    /// Reads what is there, until its turn is over or `enough` holds of what was gathered. Whether more may be waiting.
     ///
     /// # Errors
     /// Why the connection cannot go on. What was gathered before stays.
@@ -161,12 +167,15 @@ impl Peer {
         clock: impl Fn() -> (Instant, i64),
     ) -> Result<bool, String> {
         let mut more = false;
+        let mut read = 0;
         while let Some(link) = self.link.as_mut().filter(|link| !link.connecting) {
             let before = link.input.len();
             let arrived = link.read()?;
             taking.at = clock();
             // The beginning of a packet may have been there before.
-            if link.input.len() > before {
+            let came = link.input.len() - before;
+            read += came;
+            if came > 0 {
                 self.heard_at = taking.at.0;
             }
             let input = std::mem::take(&mut link.input);
@@ -176,10 +185,16 @@ impl Peer {
             // Answers that need not wait for the disk.
             link.out().append(taking.out);
             link.flush()?;
+            if link.unsent() > UNREAD {
+                let shown = &self.session.shown;
+                return Err(format!(
+                    "{shown}: the broker sends, and reads none of the acknowledgements\n  hint: is it an MQTT server?"
+                ));
+            }
             match arrived {
                 Arrived::Ended => return Err(self.closed()),
                 Arrived::Drained => break,
-                Arrived::More if enough(taking.gather) => {
+                Arrived::More if read >= TURN || enough(taking.gather) => {
                     more = true;
                     break;
                 }

@@ -1,6 +1,7 @@
 //! What a collector does with the packets of one broker. No sockets here: bytes come in as a slice, and what is to be
 //! sent is appended to the output buffer.
 
+mod bounds;
 mod canary;
 mod in_flight;
 mod refused;
@@ -11,13 +12,15 @@ use std::time::Instant;
 
 use pubgauge_driver::Secret;
 use pubgauge_mqtt_codec::{
-    Connect, Disconnect, MAX_PACKET_LEN, Packet, PacketType, PropertiesBuf, Property, Publish, QoS,
+    Connect, Disconnect, Packet, PacketType, PropertiesBuf, Property, Publish, QoS, ReasonCode,
     Version, decode, decode_publish, encode_ack, encode_pingreq, is_publish,
 };
 use pubgauge_net::tls;
 
+use crate::dead::Why;
 use crate::gather::Gather;
 use crate::notice::Notice;
+use bounds::{Credit, MAX_CONTROL, Passing};
 pub use canary::{Canaries, Canary};
 pub use in_flight::InFlight;
 
@@ -33,6 +36,10 @@ pub struct Asked {
     pub dropped_filters: Vec<String>,
     pub expiry_s: u32,
     pub keep_alive_s: u16,
+    /// Largest packet of a message that is taken, bytes.
+    pub largest_message: usize,
+    /// Whether brokers are told so, which then discard what is larger (5.0 §3.1.2.11.4).
+    pub announces_largest: bool,
     pub password: Option<Secret>,
     /// What a broker must allow, if messages are acknowledged once they are uploaded.
     pub in_flight: Option<InFlight>,
@@ -78,6 +85,12 @@ pub struct Session {
     pub canary: Option<Canary>,
     /// QoS 2 messages that were stored and not released, with the checksums of their topics and payloads.
     unreleased: BTreeMap<u16, u32>,
+    /// Control packets that the broker may send on the present connection.
+    credit: Credit,
+    /// A message that is too large, of which not all has come.
+    passing: Option<Passing>,
+    /// Dead letters, over all connections.
+    dead: u64,
 }
 
 /// What a session works with while it takes in bytes.
@@ -92,6 +105,8 @@ pub struct Taking<'a> {
     pub received: [u64; 3],
     pub marked_duplicate: u64,
     pub payload_bytes: u64,
+    /// Dead letters, by why they are.
+    pub dead: [u64; Why::ALL.len()],
 }
 
 impl Session {
@@ -111,6 +126,9 @@ impl Session {
             awaited: Vec::new(),
             canary: None,
             unreleased: BTreeMap::new(),
+            credit: Credit::default(),
+            passing: None,
+            dead: 0,
         }
     }
 
@@ -122,6 +140,7 @@ impl Session {
         self.state = State::Greeting;
         self.connection += 1;
         self.round = 0;
+        (self.credit, self.passing) = (Credit::default(), None);
         self.keep_alive_s = asked.keep_alive_s;
         let mut properties = PropertiesBuf::default();
         if asked.version == Version::V5 {
@@ -129,6 +148,10 @@ impl Session {
             let _ = properties.push(Property::SessionExpiryInterval(asked.expiry_s));
             if asked.in_flight.is_some() {
                 let _ = properties.push(Property::ReceiveMaximum(u16::MAX));
+            }
+            if asked.announces_largest {
+                let largest = u32::try_from(asked.largest_message).unwrap_or(u32::MAX);
+                let _ = properties.push(Property::MaximumPacketSize(largest));
             }
         }
         let connect = Connect {
@@ -156,19 +179,25 @@ impl Session {
         let version = taking.asked.version;
         let mut at = 0;
         loop {
+            at += self.pass(bytes.len() - at, taking);
             let rest = &bytes[at..];
             if self.state != State::Greeting && is_publish(rest) {
-                match decode_publish(rest, version, MAX_PACKET_LEN) {
+                match decode_publish(rest, version, taking.asked.largest_message) {
                     Ok(Some((publish, len))) => {
                         self.message(&publish, taking)?;
                         at += len;
                     }
                     Ok(None) => return Ok(at),
-                    Err(error) => return Err(self.breach(&error)),
+                    Err(error) if error.reason == ReasonCode::PACKET_TOO_LARGE => {
+                        if !self.begin_passing(rest, taking)? {
+                            return Ok(at);
+                        }
+                    }
+                    Err(error) => at += self.refuse_malformed(rest, &error, taking)?,
                 }
                 continue;
             }
-            match decode(rest, version, MAX_PACKET_LEN) {
+            match decode(rest, version, MAX_CONTROL) {
                 Ok(Some((packet, len))) => {
                     self.control(packet, taking)?;
                     at += len;
@@ -205,6 +234,10 @@ impl Session {
             return Ok(());
         }
         let again = publish.qos == QoS::ExactlyOnce && self.came_before(publish);
+        if publish.qos == QoS::ExactlyOnce {
+            // Its PUBREL.
+            self.credit.ask();
+        }
         if !again {
             taking.gather.message(publish, &self.broker, taking.at);
             taking.received[publish.qos as usize] += 1;
@@ -228,6 +261,12 @@ impl Session {
     }
 
     fn control(&mut self, packet: Packet<'_>, taking: &mut Taking<'_>) -> Result<(), String> {
+        if !self.credit.spend() {
+            return Err(self.breach(&format_args!(
+                "more control packets than anything asked for, the last of them {}",
+                packet.packet_type().name()
+            )));
+        }
         match (self.state, packet) {
             (State::Greeting, Packet::ConnAck(connack)) => self.accepted(&connack, taking),
             (State::Greeting, Packet::Disconnect(end)) | (_, Packet::Disconnect(end))
@@ -263,8 +302,31 @@ impl Session {
         }
     }
 
+    /// Appends the next message of the collector's own, if it is due.
+    ///
+    /// # Errors
+    /// If something in it is longer than the protocol allows.
+    pub fn send_canary(
+        &mut self,
+        now: Instant,
+        asked: &Asked,
+        out: &mut Vec<u8>,
+    ) -> Result<(), String> {
+        let Some(canary) = &mut self.canary else {
+            return Ok(());
+        };
+        let before = out.len();
+        let sent = canary.send(now, asked.version, out);
+        if out.len() > before {
+            // Its PUBACK.
+            self.credit.ask();
+        }
+        sent.map_err(|error| format!("{}: the canary cannot be encoded: {error}", self.shown))
+    }
+
     /// Appends a PINGREQ.
-    pub fn ping(&self, out: &mut Vec<u8>) {
+    pub fn ping(&mut self, out: &mut Vec<u8>) {
+        self.credit.ask();
         encode_pingreq(out);
     }
 

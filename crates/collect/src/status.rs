@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use pubgauge_quantities::shown::so_many;
 
 use crate::columns::Undecoded;
+use crate::dead::Why;
 pub use crate::session::Canaries;
 
 /// A number that only grows, or that is set.
@@ -66,6 +67,8 @@ pub struct Status {
     pub received: [Count; 3],
     /// Messages received that the broker marked as perhaps sent before.
     pub marked_duplicate: Count,
+    /// Dead letters, by why they are.
+    pub dead: [Count; Why::ALL.len()],
     /// Bytes of their payloads.
     pub payload_bytes: Count,
     /// Messages in the log.
@@ -118,6 +121,7 @@ impl Default for Status {
             wire: Arc::default(),
             received: Default::default(),
             marked_duplicate: Count::default(),
+            dead: Default::default(),
             payload_bytes: Count::default(),
             stored: Count::default(),
             acknowledged: Count::default(),

@@ -142,7 +142,7 @@ impl Storage {
         let finisher = Finisher {
             shared: shared.clone(),
             folder: folder.clone(),
-            columns: config.columns.clone(),
+            layout: config.layout.clone(),
             finished,
             abandon: abandon.clone(),
         };
@@ -152,6 +152,7 @@ impl Storage {
         let (tell_done, done) = channel();
         let keeper = Keeper {
             shared: shared.clone(),
+            folder: folder.clone(),
             log,
             close,
             done: tell_done,

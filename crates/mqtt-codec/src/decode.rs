@@ -1,5 +1,6 @@
 //! From bytes to packets.
 
+use crate::MAX_PACKET_LEN;
 use crate::error::DecodeError;
 use crate::packet::{
     Ack, Auth, ConnAck, Connect, Disconnect, Filters, Packet, PacketType, Publish, QoS, SubAck,
@@ -69,11 +70,62 @@ pub fn decode_publish(
         return Ok(None);
     };
     if first >> 4 != PacketType::Publish as u8 {
-        return Err(
-            DecodeError::protocol("the packet is not a PUBLISH", SECTION_HEADER).with_found(first),
-        );
+        return Err(not_a_publish(first));
     }
     Ok(Some((publish(first, body, version)?, len)))
+}
+
+/// How a PUBLISH begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PublishHead<'a> {
+    pub qos: QoS,
+    /// As it came: empty where an alias stands for it, and perhaps not UTF-8.
+    pub topic: &'a [u8],
+    /// 0 at QoS 0.
+    pub packet_id: u16,
+    /// Length of the whole packet, bytes.
+    pub len: usize,
+}
+
+/// Reads how the PUBLISH at the start of `buf` begins, for whoever acknowledges one that it does not
+/// take; `None` if more bytes are needed, which are 64 KiB at the most.
+///
+/// # Errors
+/// If the bytes do not begin a PUBLISH, or it has no packet identifier where it needs one.
+pub fn decode_publish_head(buf: &[u8]) -> Result<Option<PublishHead<'_>>, DecodeError> {
+    let Some((first, body_at, len)) = header(buf, MAX_PACKET_LEN)? else {
+        return Ok(None);
+    };
+    if first >> 4 != PacketType::Publish as u8 {
+        return Err(not_a_publish(first));
+    }
+    let body = &buf[body_at..buf.len().min(len)];
+    let Some(topic_len) = body.first_chunk() else {
+        return Ok(None);
+    };
+    let with_id = usize::from(first >> 1 & 3 != 0);
+    let needed = 2 + usize::from(u16::from_be_bytes(*topic_len)) + 2 * with_id;
+    if body.len() < needed && buf.len() < len {
+        return Ok(None);
+    }
+    let mut reader = Reader::new(body);
+    let topic = reader.binary()?;
+    let qos = QoS::from_bits(first >> 1 & 3).unwrap_or_default(); // 3 was refused above.
+    let packet_id = match qos {
+        QoS::AtMostOnce => 0,
+        _ => packet_id(&mut reader)?,
+    };
+    Ok(Some(PublishHead {
+        qos,
+        topic,
+        packet_id,
+        len,
+    }))
+}
+
+#[cold]
+fn not_a_publish(first: u8) -> DecodeError {
+    DecodeError::protocol("the packet is not a PUBLISH", SECTION_HEADER).with_found(first)
 }
 
 /// First byte, body, and length of a whole packet.

@@ -36,7 +36,9 @@ mod template;
 pub mod topic;
 mod wire;
 
-pub use decode::{decode, decode_publish, is_publish, packet_len};
+pub use decode::{
+    PublishHead, decode, decode_publish, decode_publish_head, is_publish, packet_len,
+};
 pub use encode::{encode_ack, encode_pingreq, encode_pingresp};
 pub use error::{DecodeError, EncodeError};
 pub use packet::{

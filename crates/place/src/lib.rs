@@ -315,16 +315,25 @@ impl AsFd for OpenFolder {
     }
 }
 
-/// The content of a regular file of at most `most` bytes. Holes in it are read as zeros, and take no memory.
+/// The length of a file of at most `most` bytes.
 ///
 /// # Errors
 /// An error of the file system. [`Refused`] if it is longer.
-pub fn content(file: &File, most: u64) -> io::Result<Vec<u8>> {
+pub fn len_within(file: &File, most: u64) -> io::Result<u64> {
     let len = file.metadata()?.len();
     if len > most {
         let what = format!("has {len} bytes, and no more than {most} are read");
         return Err(Refused::new(OsStr::new("a file"), &what).into());
     }
+    Ok(len)
+}
+
+/// The content of a regular file of at most `most` bytes. Holes in it are read as zeros, and take no memory.
+///
+/// # Errors
+/// An error of the file system. [`Refused`] if it is longer.
+pub fn content(file: &File, most: u64) -> io::Result<Vec<u8>> {
+    let len = len_within(file, most)?;
     // Pages of zeros that nothing is written to are not there until then.
     let mut bytes = vec![0; len as usize];
     let mut at = 0;

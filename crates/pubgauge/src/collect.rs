@@ -137,6 +137,7 @@ fn begin(args: &CollectArgs, log: &Log) -> Result<i32, Ending> {
     let all_heard = !args.once || (summary.out_of_reach == 0 && summary.not_uploaded == 0);
     let all_reached = args.time.is_none() || summary.never_connected == 0;
     let is_whole = summary.damaged == 0
+        && summary.dead_letters == 0
         && summary.conflicts == 0
         && summary.canaries_lost == 0
         && summary.complete;
@@ -247,6 +248,12 @@ fn words(summary: &Summary) -> String {
         text += &format!(
             "{} of the collector's own acknowledged and lost by brokers: of others' they have lost some, too\n",
             so_many(summary.canaries_lost, "message")
+        );
+    }
+    if summary.dead_letters > 0 {
+        text += &format!(
+            "{}: messages that are not among the others\n",
+            so_many(summary.dead_letters, "dead letter")
         );
     }
     if summary.damaged > 0 {

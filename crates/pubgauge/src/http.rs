@@ -1,28 +1,36 @@
-//! A few pages over HTTP, for scrapers and health checks.
+//! A few pages over HTTP, for scrapers and health checks, on a thread of their own.
 //!
-//! One thread answers, ten answers a second at most. A connection that says nothing keeps no other waiting, and is closed
-//! after two seconds, or sooner where there are many.
+//! A connection has one answer. One that says nothing keeps no other waiting, and is closed after two seconds, or sooner
+//! where there are many.
 
 use std::collections::VecDeque;
-use std::io::{ErrorKind, Read, Write};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
-use std::os::fd::AsFd;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::convert::Infallible;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, ToSocketAddrs};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use hyper::header::CONTENT_TYPE;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::runtime::Runtime;
+use tokio::sync::oneshot;
+use tokio::task::{AbortHandle, yield_now};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use crate::exit::Ending;
 
 /// Longest time that one connection may take.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Most connections that have not asked yet; a new one takes the place of the oldest.
+/// Most connections at a time; a new one takes the place of the oldest.
 const MOST_WAITING: usize = 64;
-/// Time between two answers, at least.
-const PAUSE: Duration = Duration::from_millis(100);
-/// Longest request that is read, bytes.
+/// How long to wait when the system gives no more descriptors.
+const AGAIN: Duration = Duration::from_millis(100);
+/// Longest head of a request that is read, bytes.
 pub const MAX_REQUEST: usize = 8 << 10;
 
 /// Plain text.
@@ -31,8 +39,7 @@ pub const PLAIN: &str = "text/plain; charset=utf-8";
 /// An answer.
 #[derive(Clone, Debug)]
 pub struct Page {
-    /// Status line after the version.
-    pub status: &'static str,
+    pub status: StatusCode,
     pub media_type: &'static str,
     pub body: String,
 }
@@ -40,20 +47,39 @@ pub struct Page {
 /// The answer to a GET of a path.
 pub type Answer = Box<dyn FnMut(&str) -> Page + Send>;
 
+/// How much of the machine a server may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effort {
+    /// Answers at once.
+    AtOnce,
+    /// Answers ten times a second at most, and only when a processor is idle (SCHED_IDLE): something is measured beside
+    /// it.
+    WhenIdle,
+}
+
+impl Effort {
+    /// Time between two answers, at least.
+    fn pause(self) -> Duration {
+        match self {
+            Effort::AtOnce => Duration::ZERO,
+            Effort::WhenIdle => Duration::from_millis(100),
+        }
+    }
+}
+
 /// A listening server; dropping it closes it.
 pub struct Http {
     address: SocketAddr,
-    over: Arc<AtomicBool>,
+    over: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Http {
-    /// Listens at `text`, which `flag` gave: a port, or HOST:PORT; without a host, at the loopback address. With
-    /// `when_idle` it runs only when a processor is idle (SCHED_IDLE).
+    /// Listens at `text`, which `flag` gave: a port, or HOST:PORT; without a host, at the loopback address.
     ///
     /// # Errors
     /// If it is not an address, or cannot be listened on.
-    pub fn open(flag: &str, text: &str, when_idle: bool, answer: Answer) -> Result<Http, Ending> {
+    pub fn open(flag: &str, text: &str, effort: Effort, answer: Answer) -> Result<Http, Ending> {
         let wrong = |why: &str, hint: &str| {
             Ending::bad_input(format!("{flag} {text}: {why}\n  hint: {hint}"))
         };
@@ -63,26 +89,32 @@ impl Http {
             let hint = "name a free port; 0 takes any";
             wrong(&format!("cannot listen there: {e}"), hint)
         };
-        let listener = TcpListener::bind(address).map_err(refused)?;
-        let address = listener.local_addr().map_err(refused)?;
-        let over = Arc::<AtomicBool>::default();
-        let server = Server {
-            over: over.clone(),
-            answer,
-        };
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(refused)?;
+        let (listener, address) = listen(&runtime, address).map_err(refused)?;
+        let (over, is_over) = oneshot::channel();
         let thread = std::thread::Builder::new()
             .name("metrics".into())
             .spawn(move || {
-                if when_idle {
+                if effort == Effort::WhenIdle {
                     // Where the system does not allow it, only the limit on answers applies.
                     let _ = pubgauge_testbed::only_when_idle();
                 }
-                server.serve(&listener);
+                let server = Arc::new(Server {
+                    turn: tokio::sync::Mutex::new(Instant::now()),
+                    pause: effort.pause(),
+                    answer: Mutex::new(answer),
+                });
+                runtime.spawn(server.serve(listener));
+                // Its end is that of the runtime, and of all connections with it.
+                let _ = runtime.block_on(is_over);
             })
             .map_err(refused)?;
         Ok(Http {
             address,
-            over,
+            over: Some(over),
             thread: Some(thread),
         })
     }
@@ -95,13 +127,23 @@ impl Http {
 
 impl Drop for Http {
     fn drop(&mut self) {
-        self.over.store(true, Relaxed);
-        // Wakes the thread, so that it sees the flag.
-        let _ = TcpStream::connect_timeout(&self.address, Duration::from_millis(100));
+        // The thread ends by it.
+        drop(self.over.take());
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
     }
+}
+
+fn listen(
+    runtime: &Runtime,
+    address: SocketAddr,
+) -> std::io::Result<(tokio::net::TcpListener, SocketAddr)> {
+    let listener = TcpListener::bind(address)?;
+    listener.set_nonblocking(true)?;
+    let address = listener.local_addr()?;
+    let _inside = runtime.enter();
+    Ok((tokio::net::TcpListener::from_std(listener)?, address))
 }
 
 /// An address as it is typed.
@@ -114,130 +156,80 @@ fn address(text: &str) -> Option<SocketAddr> {
 }
 
 struct Server {
-    over: Arc<AtomicBool>,
-    answer: Answer,
+    /// When the next answer may be given.
+    turn: tokio::sync::Mutex<Instant>,
+    pause: Duration,
+    answer: Mutex<Answer>,
 }
 
 impl Server {
-    fn serve(mut self, listener: &TcpListener) {
-        // Otherwise it would wait for the next connection with those that have asked meanwhile.
-        let _ = listener.set_nonblocking(true);
-        let mut waiting: VecDeque<Client> = VecDeque::new();
-        while !self.over.load(Relaxed) {
-            until_one_speaks(listener, &waiting);
-            for _ in 0..MOST_WAITING {
-                let Ok((stream, _)) = listener.accept() else {
-                    break;
-                };
-                if waiting.len() == MOST_WAITING {
-                    waiting.pop_front();
-                }
-                waiting.extend(Client::new(stream));
+    /// Takes connections until its runtime ends.
+    async fn serve(self: Arc<Server>, listener: tokio::net::TcpListener) {
+        let mut open: VecDeque<AbortHandle> = VecDeque::new();
+        loop {
+            let Ok((stream, _)) = listener.accept().await else {
+                sleep(AGAIN).await;
+                continue;
+            };
+            open.retain(|connection| !connection.is_finished());
+            if open.len() == MOST_WAITING
+                && let Some(oldest) = open.pop_front()
+            {
+                oldest.abort();
             }
-            let now = Instant::now();
-            waiting.retain_mut(|client| client.read() && (client.asks() || now < client.until));
-            let asks = waiting.iter().position(Client::asks);
-            if let Some(client) = asks.and_then(|at| waiting.remove(at)) {
-                // A scraper that disconnects is no error.
-                let _ = self.answer(client);
-            }
-            std::thread::sleep(PAUSE);
+            let connection = tokio::spawn(timeout(PATIENCE, self.clone().connection(stream)));
+            open.push_back(connection.abort_handle());
+            // Whoever has asked already is answered before others take its place.
+            yield_now().await;
         }
     }
 
-    fn answer(&mut self, client: Client) -> std::io::Result<()> {
-        let Client {
-            mut stream,
-            request,
-            until,
-        } = client;
-        stream.set_nonblocking(false)?;
-        let line = request.split(|byte| *byte == b'\r').next().unwrap_or(&[]);
-        let request = String::from_utf8_lossy(line);
-        let mut words = request.split(' ');
-        let (method, path) = (words.next().unwrap_or(""), words.next().unwrap_or(""));
-        let path = path.split('?').next().unwrap_or("");
-        let page = match method {
-            "GET" | "HEAD" => (self.answer)(path),
+    async fn connection(self: Arc<Server>, stream: tokio::net::TcpStream) {
+        let service = service_fn(|request| self.respond(request));
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(PATIENCE)
+            .max_buf_size(MAX_REQUEST)
+            .keep_alive(false)
+            .title_case_headers(true)
+            .serve_connection(TokioIo::new(stream), service);
+        // A scraper that disconnects is no error.
+        let _ = connection.await;
+    }
+
+    async fn respond(
+        &self,
+        request: Request<Incoming>,
+    ) -> Result<Response<Full<Bytes>>, Infallible> {
+        {
+            let mut turn = self.turn.lock().await;
+            sleep_until(*turn).await;
+            *turn = Instant::now() + self.pause;
+        }
+        let page = match *request.method() {
+            Method::GET | Method::HEAD => {
+                let mut answer = self.answer.lock().unwrap_or_else(PoisonError::into_inner);
+                answer(request.uri().path())
+            }
             _ => Page {
-                status: "405 Method Not Allowed",
+                status: StatusCode::METHOD_NOT_ALLOWED,
                 media_type: PLAIN,
                 body: "GET alone\n".to_owned(),
             },
         };
-        let head = format!(
-            "HTTP/1.1 {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
-            page.status,
-            page.media_type,
-            page.body.len()
-        );
-        let left = until.saturating_duration_since(Instant::now());
-        stream.set_write_timeout(Some(left.max(Duration::from_millis(1))))?;
-        stream.write_all(head.as_bytes())?;
-        if method != "HEAD" {
-            stream.write_all(page.body.as_bytes())?;
-        }
-        stream.flush()
+        let mut response = Response::new(Full::from(page.body));
+        *response.status_mut() = page.status;
+        let media_type = hyper::header::HeaderValue::from_static(page.media_type);
+        response.headers_mut().insert(CONTENT_TYPE, media_type);
+        Ok(response)
     }
-}
-
-/// A connection that has not been answered.
-struct Client {
-    stream: TcpStream,
-    /// What it has said.
-    request: Vec<u8>,
-    until: Instant,
-}
-
-impl Client {
-    fn new(stream: TcpStream) -> Option<Client> {
-        stream.set_nonblocking(true).ok()?;
-        Some(Client {
-            stream,
-            request: Vec::new(),
-            until: Instant::now() + PATIENCE,
-        })
-    }
-
-    /// Reads what has come; `false` if nothing more will, or too much has.
-    fn read(&mut self) -> bool {
-        let mut part = [0; 1024];
-        while !self.asks() && self.request.len() <= MAX_REQUEST {
-            match self.stream.read(&mut part) {
-                Ok(0) => return false,
-                Ok(n) => self.request.extend(&part[..n]),
-                Err(error) => return error.kind() == ErrorKind::WouldBlock,
-            }
-        }
-        self.asks()
-    }
-
-    /// Whether the head of its request is complete.
-    fn asks(&self) -> bool {
-        self.request.windows(4).any(|end| end == b"\r\n\r\n")
-    }
-}
-
-/// Waits until somebody connects or says something, or the first has waited long enough.
-fn until_one_speaks(listener: &TcpListener, waiting: &VecDeque<Client>) {
-    if waiting.iter().any(Client::asks) {
-        return;
-    }
-    let streams = waiting.iter().map(|client| client.stream.as_fd());
-    let all = std::iter::once(listener.as_fd()).chain(streams);
-    let mut all: Vec<PollFd<'_>> = all
-        .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
-        .collect();
-    let left = waiting
-        .front()
-        .map(|first| first.until.saturating_duration_since(Instant::now()));
-    let left = left.and_then(|left| Timespec::try_from(left).ok());
-    // A signal or an error only means that it looks once more.
-    let _ = poll(&mut all, left.as_ref());
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::{ErrorKind, Read, Write};
+    use std::net::TcpStream;
+
     use super::*;
 
     fn connect(http: &Http) -> TcpStream {
@@ -268,14 +260,16 @@ mod tests {
     #[test]
     fn silent_clients_keep_nobody_waiting() {
         let page = |path: &str| Page {
-            status: "200 OK",
+            status: StatusCode::OK,
             media_type: PLAIN,
             body: path.to_owned(),
         };
-        let http = Http::open("--listen", "0", false, Box::new(page)).unwrap();
+        let http = Http::open("--listen", "0", Effort::AtOnce, Box::new(page)).unwrap();
         let silent: Vec<TcpStream> = (0..100).map(|_| connect(&http)).collect();
         let mut stream = connect(&http);
-        stream.write_all(b"GET /path HTTP/1.1\r\n\r\n").unwrap();
+        stream
+            .write_all(b"GET /path HTTP/1.1\r\nHost: x\r\n\r\n")
+            .unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
@@ -285,5 +279,43 @@ mod tests {
         last.set_nonblocking(true).unwrap();
         let read = (&*last).read(&mut [0]).unwrap_err();
         assert_eq!(read.kind(), ErrorKind::WouldBlock);
+    }
+
+    /// Scrapers that ask as fast as they are answered, and others that say nothing: whoever asks among them is answered.
+    #[test]
+    fn a_flood_of_requests_keeps_nobody_from_an_answer() {
+        let page = |path: &str| Page {
+            status: StatusCode::OK,
+            media_type: PLAIN,
+            body: path.repeat(10_000),
+        };
+        let http = Http::open("--listen", "0", Effort::AtOnce, Box::new(page)).unwrap();
+        let address = http.address();
+        let over = std::sync::atomic::AtomicBool::new(false);
+        let is_over = || over.load(std::sync::atomic::Ordering::Relaxed);
+        std::thread::scope(|scope| {
+            for asks in [true, true, true, false] {
+                scope.spawn(move || {
+                    while !is_over() {
+                        let Ok(mut stream) = TcpStream::connect(address) else {
+                            continue;
+                        };
+                        if asks {
+                            let _ = stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+                            let _ = stream.read_to_end(&mut Vec::new());
+                        }
+                    }
+                });
+            }
+            for _ in 0..50 {
+                let mut stream = connect(&http);
+                let request = b"GET /l HTTP/1.1\r\nHost: x\r\n\r\n";
+                stream.write_all(request).unwrap();
+                let mut answer = String::new();
+                stream.read_to_string(&mut answer).unwrap();
+                assert!(answer.ends_with("/l/l"), "{} bytes", answer.len());
+            }
+            over.store(true, std::sync::atomic::Ordering::Relaxed);
+        });
     }
 }

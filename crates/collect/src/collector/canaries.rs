@@ -16,14 +16,13 @@ impl Loop {
         for at in 0..self.peers.len() {
             let peer = &mut self.peers[at];
             let is_up = peer.is_up();
+            if let Some(link) = peer.link.as_mut().filter(|_| is_up && !is_end) {
+                let sent = peer.session.send_canary(now, &self.asked, link.out());
+                failed.extend(sent.and_then(|()| link.flush()).err().map(|why| (at, why)));
+            }
             let Some(canary) = &mut peer.session.canary else {
                 continue;
             };
-            if let Some(link) = peer.link.as_mut().filter(|_| is_up && !is_end) {
-                let sent = canary.send(now, self.asked.version, link.out());
-                let sent = sent.map_err(|error| format!("the canary cannot be encoded: {error}"));
-                failed.extend(sent.and_then(|()| link.flush()).err().map(|why| (at, why)));
-            }
             let refused = canary.refused();
             let lost = canary.lost(now, is_end);
             let Some((counts, before)) = canary.news(now, is_up) else {

@@ -9,6 +9,7 @@ use super::Summary;
 use super::lead::{LONGEST, Loop};
 use crate::clock::unix_s;
 use crate::notice::Notice;
+use crate::status::Count;
 
 impl Loop {
     /// Stores what was gathered, acknowledges it, and leaves the brokers, which keep the sessions.
@@ -45,6 +46,7 @@ impl Loop {
             acknowledged: status.acknowledged.get(),
             files: status.files.get(),
             damaged: status.damaged.get(),
+            dead_letters: status.dead.iter().map(Count::get).sum(),
             out_of_reach,
             never_connected,
             canaries_lost: status.canaries_lost.get(),

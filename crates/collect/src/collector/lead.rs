@@ -9,6 +9,7 @@ use rustix::io::Errno;
 use super::{Collector, EndsAfter};
 use crate::Error;
 use crate::clock::{Steps, unix_ns};
+use crate::dead::Why;
 use crate::files::hour_of;
 use crate::gather::{Acks, Gather};
 use crate::names::Names;
@@ -155,6 +156,7 @@ impl Loop {
                 received: [0; 3],
                 marked_duplicate: 0,
                 payload_bytes: 0,
+                dead: [0; Why::ALL.len()],
             };
             let full = |gather: &Gather| gather.commit().frames.len() >= commit_bytes;
             let took = peer.read(&mut taking, full, || (Instant::now(), unix_ns()));
@@ -164,6 +166,9 @@ impl Loop {
             let own: u64 = taking.received.iter().sum();
             status.marked_duplicate.add(taking.marked_duplicate);
             status.payload_bytes.add(taking.payload_bytes);
+            for (count, dead) in status.dead.iter().zip(taking.dead) {
+                count.add(dead);
+            }
             messages += own;
             let came_up = !was_up && peer.is_up();
             let has_left = !had_left && peer.session.has_left;
@@ -179,7 +184,7 @@ impl Loop {
                 Ok(left) => more |= left,
                 Err(why) => self.lost(at, why, now),
             }
-            if more {
+            if self.is_full() {
                 // The next one's turn.
                 self.first = at + 1;
                 break;
@@ -259,8 +264,8 @@ impl Loop {
             return self.lost(at, why, Instant::now());
         }
         let status = &self.collector.status;
-        let count = (acks.bytes.len() / ACK_LEN) as u64;
-        status.acknowledged.add(count - acks.own);
+        let sent = (acks.bytes.len() / ACK_LEN) as u64;
+        status.acknowledged.add(sent - acks.beside);
     }
 
     /// Sleeps until the next thing is due, and takes note of which sockets can go on.

@@ -61,16 +61,18 @@ fn changed(from: &Config, to: &Config) -> impl Iterator<Item = &'static [&'stati
         stop_within: _,
         session_expiry_s: _,
         keep_alive_s: _,
+        largest_message: _,
+        announces_largest: _,
         resolve_every: _,
         commit_every: _,
         commit_bytes: _,
         limits,
-        columns,
+        layout,
         upload,
         kafka,
     } = from;
     let place_of = |upload: &Upload| (upload.place.clone(), upload.direct);
-    let keys: [(bool, &[&str]); 13] = [
+    let keys: [(bool, &[&str]); 14] = [
         (*data == to.to, &["to"]),
         (*name == to.name, &["name"]),
         (*version == to.version, &["mqtt"]),
@@ -91,7 +93,11 @@ fn changed(from: &Config, to: &Config) -> impl Iterator<Item = &'static [&'stati
                 || limits.segment_bytes != to.limits.segment_bytes,
             &["log", "reserve"],
         ),
-        (*columns == to.columns, &["payload"]),
+        (layout.columns == to.layout.columns, &["payload"]),
+        (
+            layout.compression == to.layout.compression,
+            &["compression"],
+        ),
         (
             upload.as_ref().map(place_of) == to.upload.as_ref().map(place_of),
             &["upload"],

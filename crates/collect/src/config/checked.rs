@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use pubgauge_driver::Secret;
-use pubgauge_mqtt_codec::{QoS, Version};
+use pubgauge_mqtt_codec::{MAX_PACKET_LEN, QoS, Version};
 use pubgauge_net::endpoint::Endpoint;
 use pubgauge_study::{Noun, Problem, StrictFile, StudyError};
 
@@ -17,7 +17,7 @@ use super::faults::{Fault, Faults, HOUR, MS, SECOND};
 use super::file::{CollectFile, Form, Mqtt};
 use super::kafka::Kafka;
 use super::upload::Upload;
-use crate::columns::Columns;
+use crate::files::Layout;
 use crate::folder::is_name;
 use crate::log::Limits;
 
@@ -54,11 +54,15 @@ pub struct Config {
     pub stop_within: Duration,
     pub session_expiry_s: u32,
     pub keep_alive_s: u16,
+    /// Largest packet of a message that is taken, bytes.
+    pub largest_message: usize,
+    /// Whether brokers are told so.
+    pub announces_largest: bool,
     pub resolve_every: Duration,
     pub commit_every: Duration,
     pub commit_bytes: usize,
     pub limits: Limits,
-    pub columns: Columns,
+    pub layout: Layout,
     pub upload: Option<Upload>,
     pub kafka: Option<Kafka>,
 }
@@ -176,6 +180,19 @@ impl Config {
             30 * SECOND,
             (SECOND, 24 * HOUR),
         );
+        let largest_message = faults.size(
+            &["session", "largest-message"],
+            session.largest_message,
+            1 << 20,
+            (1 << 10, MAX_PACKET_LEN as u64),
+        );
+        if session.announce_largest == Some(true) && written.mqtt == Some(Mqtt::V311) {
+            faults.add(
+                &["session", "announce-largest"],
+                "MQTT 3.1.1 has no way to tell it",
+                Some("leave it out: what is larger passes by here"),
+            );
+        }
         let commit_every = faults.span(
             &["log", "commit-every"],
             log.commit_every,
@@ -212,6 +229,13 @@ impl Config {
             2 * segment_bytes,
             (0, 1 << 40),
         );
+        if written.compression.is_some() && written.form == Some(Form::Ndjson) {
+            faults.add(
+                &["compression"],
+                "only Parquet is compressed",
+                Some("leave it out, or take form = \"parquet\""),
+            );
+        }
         if !faults.0.is_empty() {
             return Err(faults.0);
         }
@@ -240,6 +264,8 @@ impl Config {
             stop_within,
             session_expiry_s: expiry.as_secs() as u32,
             keep_alive_s: keep_alive.as_secs() as u16,
+            largest_message: largest_message as usize,
+            announces_largest: session.announce_largest.unwrap_or_default(),
             resolve_every,
             commit_every,
             commit_bytes: direct.map_or(commit_bytes as usize, |direct| direct.bytes),
@@ -248,7 +274,10 @@ impl Config {
                 segment_age,
                 reserve_bytes,
             },
-            columns,
+            layout: Layout {
+                columns,
+                compression: written.compression.unwrap_or_default(),
+            },
             upload,
             kafka,
         })

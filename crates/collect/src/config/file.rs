@@ -32,6 +32,8 @@ pub struct CollectFile {
     pub mqtt: Option<Mqtt>,
     /// What finished files are; "parquet" if absent.
     pub form: Option<Form>,
+    /// How Parquet is compressed; "snappy" if absent, which all its readers know.
+    pub compression: Option<Compression>,
     /// File with the password, in one line. Without it, the variable PUBGAUGE_PASSWORD has it.
     pub password_file: Option<PathBuf>,
     /// Where metrics and health are served over HTTP: a port of the loopback address, or HOST:PORT. Nowhere if absent.
@@ -67,6 +69,12 @@ pub struct SessionFile {
     pub expiry: Option<Span>,
     /// Most time between two packets to the broker; 30s if absent.
     pub keep_alive: Option<Span>,
+    /// Largest message that is taken, with its topic and its properties; 1MiB if absent. A larger one passes by without
+    /// being kept: it is told, counted and acknowledged.
+    pub largest_message: Option<Size>,
+    /// Whether brokers are told the largest message (MQTT 5 alone); false if absent. A broker that knows it discards what
+    /// is larger, and nobody is told: spare the network so where that does not matter.
+    pub announce_largest: Option<bool>,
     /// How often the names of brokers are looked up again; 30s if absent.
     pub resolve_every: Option<Span>,
 }
@@ -133,11 +141,26 @@ pub enum Mqtt {
 #[serde(rename_all = "kebab-case")]
 #[repr(u8)]
 pub enum Form {
-    /// Apache Parquet, compressed with LZ4.
+    /// Apache Parquet.
     #[default]
     Parquet = 0,
     /// One JSON object in a line.
     Ndjson = 1,
+}
+
+/// How Parquet is compressed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Compression {
+    /// Snappy, which all readers know.
+    #[default]
+    Snappy,
+    /// Zstandard at level 3: the smallest files.
+    Zstd,
+    /// LZ4 (`LZ4_RAW`), which takes the least time; Spark before 3.5 does not read it.
+    Lz4,
+    /// Not at all.
+    None,
 }
 
 impl Form {

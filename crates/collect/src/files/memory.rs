@@ -5,8 +5,8 @@ use std::io;
 use bytes::Bytes;
 
 use super::writer::Writer;
-use super::{file_name, hour_of, partition};
-use crate::columns::{Columns, Undecoded};
+use super::{Layout, file_name, hour_of, partition};
+use crate::columns::Undecoded;
 use crate::config::Form;
 use crate::message::Messages;
 
@@ -25,7 +25,7 @@ pub struct Made {
 /// If they cannot be encoded.
 pub fn in_memory(
     stem: &str,
-    (form, columns): (Form, &Columns),
+    (form, layout): (Form, &Layout),
     mark: u32,
     frames: &Bytes,
 ) -> io::Result<(Vec<Made>, Undecoded)> {
@@ -33,7 +33,7 @@ pub fn in_memory(
     let mut messages = Messages::new(mark, frames).peekable();
     while let Some(first) = messages.peek().copied() {
         let hour = hour_of(first.received_ns);
-        let mut writer = Writer::new(form, columns, Vec::new())?;
+        let mut writer = Writer::new(form, layout, Vec::new())?;
         let (mut count, mut last) = (0, first.seq);
         while let Some(message) = messages.next_if(|next| hour_of(next.received_ns) == hour) {
             writer.put(frames, &message)?;

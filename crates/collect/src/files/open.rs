@@ -7,8 +7,8 @@ use bytes::Bytes;
 use pubgauge_place::OpenFolder;
 
 use super::writer::Writer;
-use super::{file_name, partition};
-use crate::columns::{Columns, Undecoded};
+use super::{Layout, file_name, partition};
+use crate::columns::Undecoded;
 use crate::config::Form;
 use crate::folder::Folder;
 use crate::manifest::FileEntry;
@@ -33,7 +33,7 @@ pub struct Open<'a> {
 impl<'a> Open<'a> {
     pub fn create(
         folder: &'a Folder,
-        (form, columns): (Form, &'a Columns),
+        (form, layout): (Form, &'a Layout),
         hour: i64,
         first: u64,
     ) -> io::Result<Open<'a>> {
@@ -60,7 +60,7 @@ impl<'a> Open<'a> {
             first,
             last: first,
             messages: 0,
-            writer: Writer::new(form, columns, Summed::new(file))?,
+            writer: Writer::new(form, layout, Summed::new(file))?,
         })
     }
 

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use parquet::basic::{Compression, Encoding};
+use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::column::writer::ColumnWriterImpl;
 use parquet::data_type::{
     BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int32Type, Int64Type,
@@ -17,7 +17,9 @@ use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::{ColumnPath, TypePtr};
 
+use super::Layout;
 use crate::columns::{Cell, ColumnType, Columns, Decoded};
+use crate::config;
 use crate::message::Message;
 pub use reader::{read_columns, read_columns_of};
 
@@ -34,9 +36,9 @@ const SCHEMA: &str = "
     optional binary content_type (UTF8);
     optional binary properties (UTF8);";
 
-/// A row group ends at so many rows, or so many bytes of payload.
+/// A row group ends at so many rows, or where the messages of one buffer do: it holds slices of it, and the buffer goes
+/// with it.
 const GROUP_ROWS: usize = 256 << 10;
-const GROUP_BYTES: usize = 64 << 20;
 
 fn schema(columns: &Columns) -> Result<TypePtr> {
     // Where payloads that were decoded are not kept, some rows have none.
@@ -62,11 +64,17 @@ fn schema(columns: &Columns) -> Result<TypePtr> {
     parse_message_type(&(text + " }")).map(Arc::new)
 }
 
-fn properties() -> WriterProperties {
+fn properties(compression: config::Compression) -> WriterProperties {
+    let compression = match compression {
+        config::Compression::Snappy => Compression::SNAPPY,
+        config::Compression::Zstd => Compression::ZSTD(ZstdLevel::try_new(3).unwrap_or_default()),
+        config::Compression::Lz4 => Compression::LZ4_RAW,
+        config::Compression::None => Compression::UNCOMPRESSED,
+    };
     let path = |name: &str| ColumnPath::from(name);
     let mut builder = WriterProperties::builder()
         .set_created_by(concat!("pubgauge ", env!("CARGO_PKG_VERSION")).to_owned())
-        .set_compression(Compression::LZ4_RAW)
+        .set_compression(compression)
         .set_statistics_enabled(EnabledStatistics::Chunk)
         .set_offset_index_disabled(true)
         .set_column_statistics_enabled(path("payload"), EnabledStatistics::None)
@@ -93,7 +101,8 @@ struct Rows {
     content_type: Vec<Option<ByteArray>>,
     properties: Vec<Option<ByteArray>>,
     payload: Vec<Option<ByteArray>>,
-    payload_bytes: usize,
+    /// The buffer of all of them.
+    buffer: Bytes,
     decoded: Vec<bool>,
     /// Cells of each column, in the order of columns.
     cells: Vec<Vec<Option<Cell>>>,
@@ -109,9 +118,14 @@ pub struct Writer<'a, W: Write + Send> {
 impl<'a, W: Write + Send> Writer<'a, W> {
     /// # Errors
     /// If `out` cannot be written to.
-    pub fn new(out: W, columns: &'a Columns) -> io::Result<Writer<'a, W>> {
-        let file = schema(columns)
-            .and_then(|schema| SerializedFileWriter::new(out, schema, Arc::new(properties())));
+    pub fn new(out: W, layout: &'a Layout) -> io::Result<Writer<'a, W>> {
+        let Layout {
+            columns,
+            compression,
+        } = layout;
+        let properties = Arc::new(properties(*compression));
+        let file =
+            schema(columns).and_then(|schema| SerializedFileWriter::new(out, schema, properties));
         Ok(Writer {
             file: file.map_err(io_error)?,
             columns,
@@ -130,9 +144,15 @@ impl<'a, W: Write + Send> Writer<'a, W> {
         decoded: Option<Decoded>,
     ) -> io::Result<()> {
         let slice = |part: &[u8]| ByteArray::from(bytes.slice_ref(part));
+        if !self.rows.seq.is_empty() && self.rows.buffer.as_ptr() != bytes.as_ptr() {
+            self.group().map_err(io_error)?;
+        }
         let rows = &mut self.rows;
         rows.received_us.push(message.received_ns.div_euclid(1000));
         rows.received_ns.push(message.received_ns);
+        if rows.seq.is_empty() {
+            rows.buffer = bytes.clone();
+        }
         rows.seq.push(message.seq as i64);
         rows.broker.push(slice(message.broker.as_bytes()));
         rows.topic.push(slice(message.topic.as_bytes()));
@@ -150,7 +170,6 @@ impl<'a, W: Write + Send> Writer<'a, W> {
             .push(json.map(|json| ByteArray::from(json.into_bytes())));
         let is_kept = self.columns.keeps(decoded.as_ref());
         rows.payload.push(is_kept.then(|| slice(message.payload)));
-        rows.payload_bytes += message.payload.len();
         if let Some(decoded) = decoded {
             rows.decoded.push(decoded.unfit.is_none());
             rows.cells.resize_with(self.columns.columns.len(), Vec::new);
@@ -158,7 +177,7 @@ impl<'a, W: Write + Send> Writer<'a, W> {
                 cells.push(cell);
             }
         }
-        if rows.seq.len() >= GROUP_ROWS || rows.payload_bytes >= GROUP_BYTES {
+        if rows.seq.len() >= GROUP_ROWS {
             self.group().map_err(io_error)?;
         }
         Ok(())

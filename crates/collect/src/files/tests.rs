@@ -48,8 +48,8 @@ fn segment(data: &Path, form: Form, times: &[i64]) -> (Folder, Closed) {
 }
 
 fn finish_all(folder: &Folder, closed: &Closed) -> Finished {
-    let columns = Columns::default();
-    finish(folder, closed, &columns, &AtomicBool::new(false)).unwrap()
+    let layout = Layout::default();
+    finish(folder, closed, &layout, &AtomicBool::new(false)).unwrap()
 }
 
 /// 2026-11-26 07:00 UTC.
@@ -144,15 +144,15 @@ fn messages_become_lines_of_json() {
 }
 
 /// Columns of payloads such as {"watts": 5}.
-fn watts(keep_raw: bool) -> Columns {
-    use crate::columns::{Column, ColumnType, Source, TimeUnit};
+fn watts(keep_raw: bool) -> Layout {
+    use crate::columns::{Column, ColumnType, Columns, Source, TimeUnit};
     let column = |name: &str, of| Column {
         name: name.into(),
         source: Source::Pointer(vec![name.into()]),
         of,
         unit: TimeUnit::S,
     };
-    Columns {
+    let columns = Columns {
         form: Some(crate::columns::Form::Json),
         keep_raw,
         columns: vec![
@@ -162,6 +162,10 @@ fn watts(keep_raw: bool) -> Columns {
             column("on", ColumnType::Boolean),
             column("at", ColumnType::Timestamp),
         ],
+    };
+    Layout {
+        columns,
+        ..Layout::default()
     }
 }
 
@@ -173,7 +177,7 @@ const PAYLOADS: [&[u8]; 4] = [
 ];
 
 /// The file of messages with these payloads.
-fn decoded_file(form: Form, columns: &Columns) -> Made {
+fn decoded_file(form: Form, layout: &Layout) -> Made {
     let mut frames = Vec::new();
     for (nth, payload) in PAYLOADS.into_iter().enumerate() {
         let message = Message {
@@ -190,7 +194,7 @@ fn decoded_file(form: Form, columns: &Columns) -> Made {
         };
         message.append(7, &mut frames);
     }
-    let (mut made, undecoded) = in_memory("c", (form, columns), 7, &frames.into()).unwrap();
+    let (mut made, undecoded) = in_memory("c", (form, layout), 7, &frames.into()).unwrap();
     let expected = Undecoded {
         form: 1,
         value: 1,
@@ -199,6 +203,70 @@ fn decoded_file(form: Form, columns: &Columns) -> Made {
     assert_eq!(undecoded, expected);
     assert_eq!(made.len(), 1);
     made.remove(0)
+}
+
+#[test]
+fn parquet_is_compressed_as_it_is_asked_for() {
+    use crate::config::Compression;
+    use ::parquet::basic::Compression as Written;
+    use ::parquet::file::reader::{FileReader, SerializedFileReader};
+    for (compression, written) in [
+        (Compression::Snappy, Written::SNAPPY),
+        (Compression::Zstd, Written::ZSTD(Default::default())),
+        (Compression::Lz4, Written::LZ4_RAW),
+        (Compression::None, Written::UNCOMPRESSED),
+    ] {
+        let mut layout = watts(true);
+        layout.compression = compression;
+        let made = decoded_file(Form::Parquet, &layout);
+        let reader = SerializedFileReader::new(made.bytes.clone()).unwrap();
+        for column in reader.metadata().row_group(0).columns() {
+            let is_same =
+                std::mem::discriminant(&column.compression()) == std::mem::discriminant(&written);
+            assert!(is_same, "{compression:?}: {:?}", column.compression());
+        }
+        let mut payloads = Vec::new();
+        read_columns_of(made.bytes, |group| {
+            payloads.extend(group.into_iter().map(|row| row.payload.data().to_vec()))
+        })
+        .unwrap();
+        assert_eq!(payloads, PAYLOADS);
+    }
+}
+
+/// A row group holds slices of one buffer, so that no more than one is in memory.
+#[test]
+fn a_row_group_ends_with_its_buffer() {
+    use ::parquet::file::reader::{FileReader, SerializedFileReader};
+    let layout = Layout::default();
+    let mut writer = writer::Writer::new(Form::Parquet, &layout, Vec::new()).unwrap();
+    for first in [1, 3] {
+        let mut frames = Vec::new();
+        for seq in first..first + 2 {
+            let message = Message {
+                seq,
+                index: 0,
+                received_ns: SEVEN,
+                broker: "b",
+                topic: "t",
+                qos: QoS::AtLeastOnce,
+                retain: false,
+                dup: false,
+                properties: &[],
+                payload: b"payload",
+            };
+            message.append(7, &mut frames);
+        }
+        let frames = bytes::Bytes::from(frames);
+        for message in crate::message::Messages::new(7, &frames) {
+            writer.put(&frames, &message).unwrap();
+        }
+    }
+    let (file, _) = writer.finish().unwrap();
+    let reader = SerializedFileReader::new(bytes::Bytes::from(file)).unwrap();
+    let groups = reader.metadata().row_groups().iter();
+    let rows: Vec<i64> = groups.map(|group| group.num_rows()).collect();
+    assert_eq!(rows, [2, 2]);
 }
 
 #[test]
@@ -341,13 +409,7 @@ fn what_cannot_be_read_is_told_and_the_rest_is_kept() {
 fn an_abandoned_compaction_keeps_the_segment() {
     let data = tempfile::tempdir().unwrap();
     let (folder, closed) = segment(data.path(), Form::Parquet, &[SEVEN; 5]);
-    let error = finish(
-        &folder,
-        &closed,
-        &Columns::default(),
-        &AtomicBool::new(true),
-    )
-    .unwrap_err();
+    let error = finish(&folder, &closed, &Layout::default(), &AtomicBool::new(true)).unwrap_err();
     let Unfinished::Files(error) = error else {
         panic!("{error:?}");
     };

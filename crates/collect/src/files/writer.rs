@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use bytes::Bytes;
 
-use super::{ndjson, parquet};
+use super::{Layout, ndjson, parquet};
 use crate::columns::{Columns, Undecoded};
 use crate::config::Form;
 use crate::message::Message;
@@ -24,13 +24,13 @@ enum Out<'a, W: Write + Send> {
 impl<'a, W: Write + Send> Writer<'a, W> {
     /// # Errors
     /// If `out` cannot be written to.
-    pub fn new(form: Form, columns: &'a Columns, out: W) -> io::Result<Writer<'a, W>> {
+    pub fn new(form: Form, layout: &'a Layout, out: W) -> io::Result<Writer<'a, W>> {
         let out = match form {
-            Form::Parquet => Out::Parquet(Box::new(parquet::Writer::new(out, columns)?)),
+            Form::Parquet => Out::Parquet(Box::new(parquet::Writer::new(out, layout)?)),
             Form::Ndjson => Out::Ndjson(out),
         };
         Ok(Writer {
-            columns,
+            columns: &layout.columns,
             undecoded: Undecoded::default(),
             out,
         })

@@ -8,13 +8,13 @@
 use std::ops::Range;
 
 use super::segment::HEADER_LEN;
-use crate::message::Message;
+use crate::message::{HEAD, Message};
 
 /// Messages that are missing in a segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gap {
     /// Where in the file.
-    pub bytes: Range<usize>,
+    pub bytes: Range<u64>,
     /// Their numbers.
     pub seqs: Range<u64>,
     /// Whether they were on disk once, so that they may have been acknowledged.
@@ -29,56 +29,117 @@ pub struct Scanned {
     /// Number of the message after the last.
     pub next_seq: u64,
     /// Where the last message ends.
-    pub end: usize,
+    pub end: u64,
     /// Messages missing in front of others.
     pub gaps: Vec<Gap>,
 }
 
-/// Reads a segment's messages in turn. Holds a place in the bytes of the file.
+/// Bytes of frames whose checksums are wrong that are read in one segment. Damage takes a small part of that; a segment that
+/// was made up could have every fourth byte begin a long frame.
+const MOST_IN_VAIN: u64 = 2 << 30;
+
+/// Part of a segment.
+#[derive(Clone, Copy, Debug)]
+pub struct Window<'a> {
+    pub bytes: &'a [u8],
+    /// Where it begins in the file.
+    pub at: u64,
+    /// It reaches to the end of the file.
+    pub is_last: bool,
+}
+
+/// What comes next in a window.
 #[derive(Debug)]
-pub struct Scan<'a> {
-    bytes: &'a [u8],
+pub enum Next<'a> {
+    Message(Message<'a>),
+    /// Nothing can be said before at least so many bytes from this place on are there, or the last of the file.
+    More {
+        from: u64,
+        least: usize,
+    },
+    /// There is no further message.
+    End,
+}
+
+/// Where the reading of a segment stands, and what was found so far.
+#[derive(Debug)]
+pub struct Reading {
     mark: u32,
-    at: usize,
+    /// Where in the file the next frame is looked for.
+    at: u64,
     scanned: Scanned,
     /// First number of the commit of the last message.
     commit: u64,
+    in_vain: u64,
 }
 
-impl<'a> Scan<'a> {
-    /// `bytes` is the whole segment; its messages carry `mark`, and begin with `first_seq`.
-    pub fn new(bytes: &'a [u8], mark: u32, first_seq: u64) -> Scan<'a> {
-        Scan {
-            bytes,
+impl Reading {
+    /// From the first message on of a segment of `len` bytes; messages carry `mark`, and begin with `first_seq`.
+    pub fn new(mark: u32, first_seq: u64, len: u64) -> Reading {
+        let begin = len.min(HEADER_LEN as u64);
+        Reading {
             mark,
-            at: HEADER_LEN.min(bytes.len()),
+            at: begin,
             scanned: Scanned {
                 next_seq: first_seq,
-                end: HEADER_LEN.min(bytes.len()),
+                end: begin,
                 ..Scanned::default()
             },
             commit: first_seq,
+            in_vain: 0,
         }
     }
 
-    /// The next frame at or behind the present place whose number fits.
-    fn find_next(&self) -> Option<(usize, Message<'a>, usize)> {
-        let mut at = self.at;
+    /// The next frame whose number fits, in a window that begins at the present place or before it.
+    pub fn next<'a>(&mut self, window: Window<'a>) -> Next<'a> {
+        let mut at = (self.at - window.at) as usize;
         loop {
-            let rest = self.bytes.get(at..)?;
-            if let Some((message, len)) = Message::read(self.mark, rest)
-                && message.seq >= self.scanned.next_seq
-            {
-                return Some((at, message, len));
+            let rest = window.bytes.get(at..).unwrap_or_default();
+            let place = window.at + at as u64;
+            let needed = Message::frame_len(self.mark, rest).unwrap_or(HEAD);
+            if rest.len() < needed && !window.is_last {
+                self.at = place;
+                return Next::More {
+                    from: place,
+                    least: needed,
+                };
+            }
+            if let Some(len) = Message::frame_len(self.mark, rest) {
+                match Message::read(self.mark, rest) {
+                    Some((message, len)) if message.seq >= self.scanned.next_seq => {
+                        self.take(&message, place, len);
+                        return Next::Message(message);
+                    }
+                    Some(_) => {}
+                    None => self.in_vain += len.min(rest.len()) as u64,
+                }
             }
             let mark = self.mark.to_le_bytes();
-            at += 1 + rest.get(1..)?.windows(4).position(|four| four == mark)?;
+            let behind = rest.get(1..).unwrap_or_default();
+            match behind.windows(4).position(|four| four == mark) {
+                Some(_) if self.in_vain > MOST_IN_VAIN => return Next::End,
+                Some(found) => at += 1 + found,
+                None if window.is_last => return Next::End,
+                // The mark may begin in the last bytes.
+                None => at = (window.bytes.len() - 3).max(at + 1),
+            }
         }
     }
 
-    /// Where the last message that was read lies in the bytes.
-    pub fn last(&self) -> usize {
-        self.scanned.end
+    fn take(&mut self, message: &Message<'_>, at: u64, len: usize) {
+        let (end, next) = (self.scanned.end, self.scanned.next_seq);
+        if at != end || message.seq != next {
+            self.scanned.gaps.push(Gap {
+                bytes: end..at,
+                seqs: next..message.seq,
+                damaged: false,
+            });
+        }
+        self.commit = message.commit().max(self.commit);
+        self.at = at + len as u64;
+        self.scanned.messages += 1;
+        self.scanned.next_seq = message.seq + 1;
+        self.scanned.end = self.at;
     }
 
     /// What was found. Call it after the last message.
@@ -88,28 +149,6 @@ impl<'a> Scan<'a> {
             gap.damaged |= gap.seqs.start < self.commit;
         }
         scanned
-    }
-}
-
-impl<'a> Iterator for Scan<'a> {
-    type Item = Message<'a>;
-
-    fn next(&mut self) -> Option<Message<'a>> {
-        let (at, message, len) = self.find_next()?;
-        let next = self.scanned.next_seq;
-        if at != self.at || message.seq != next {
-            self.scanned.gaps.push(Gap {
-                bytes: self.at..at,
-                seqs: next..message.seq,
-                damaged: false,
-            });
-        }
-        self.commit = message.commit().max(self.commit);
-        self.at = at + len;
-        self.scanned.messages += 1;
-        self.scanned.next_seq = message.seq + 1;
-        self.scanned.end = self.at;
-        Some(message)
     }
 }
 
@@ -149,10 +188,27 @@ mod tests {
         (bytes, ends)
     }
 
+    /// Reads `bytes` in windows of so many bytes, and of more where a frame is longer.
+    fn scan_in(bytes: &[u8], size: usize) -> (Vec<u64>, Scanned) {
+        let mut reading = Reading::new(MARK, 1, bytes.len() as u64);
+        let (mut seqs, mut at, mut len) = (Vec::new(), 0, size);
+        loop {
+            let end = bytes.len().min(at + len);
+            let window = Window {
+                bytes: &bytes[at..end],
+                at: at as u64,
+                is_last: end == bytes.len(),
+            };
+            match reading.next(window) {
+                Next::Message(message) => seqs.push(message.seq),
+                Next::More { from, least } => (at, len) = (from as usize, size.max(least)),
+                Next::End => return (seqs, reading.finish()),
+            }
+        }
+    }
+
     fn scan(bytes: &[u8]) -> (Vec<u64>, Scanned) {
-        let mut scan = Scan::new(bytes, MARK, 1);
-        let seqs = scan.by_ref().map(|message| message.seq).collect();
-        (seqs, scan.finish())
+        scan_in(bytes, bytes.len())
     }
 
     #[test]
@@ -163,7 +219,7 @@ mod tests {
             let (seqs, scanned) = scan(&bytes[..cut]);
             assert_eq!(seqs, (1..=whole).collect::<Vec<_>>(), "cut at {cut}");
             assert_eq!(scanned.gaps, [], "cut at {cut}");
-            assert_eq!(scanned.end, ends[whole as usize]);
+            assert_eq!(scanned.end, ends[whole as usize] as u64);
             assert_eq!(scanned.next_seq, whole + 1);
         }
     }
@@ -180,9 +236,9 @@ mod tests {
             assert_eq!(seqs, expected, "bit {bit}");
             if lost == 10 {
                 // Nothing stands behind it: it cannot be told from a tail that was never on disk.
-                assert_eq!(scanned.end, ends[9]);
+                assert_eq!(scanned.end, ends[9] as u64);
             } else {
-                let bytes = ends[lost as usize - 1]..ends[lost as usize];
+                let bytes = ends[lost as usize - 1] as u64..ends[lost as usize] as u64;
                 // The last commit is messages 9 and 10.
                 let damaged = lost < 9;
                 let gap = Gap {
@@ -235,6 +291,9 @@ mod tests {
             prop_assert!(seqs.is_sorted());
             prop_assert_eq!(seqs.len() as u64, scanned.messages);
             prop_assert!(scanned.messages <= u64::from(commits.iter().sum::<u32>()));
+            for size in [1, 13, 100] {
+                prop_assert_eq!(&scan_in(&bytes, size), &(seqs.clone(), scanned.clone()), "windows of {} bytes", size);
+            }
         }
     }
 }

@@ -42,11 +42,15 @@ fn open(folder: &Path) -> (Log, Recovered) {
 /// The numbers of all messages that recovery hands on.
 fn stored(recovered: &Recovered) -> Vec<u64> {
     let each = recovered.closed.iter().map(|closed| {
-        let bytes = std::fs::read(&closed.path).unwrap();
-        let (header, _) = Header::read(&bytes, closed.first_seq);
-        Scan::new(&bytes, header.mark, closed.first_seq)
-            .map(|m| m.seq)
-            .collect::<Vec<_>>()
+        let file = File::open(&closed.path).unwrap();
+        let reader = SegmentReader::open(&file, closed.first_seq).unwrap();
+        let mut seqs = Vec::new();
+        let scanned = reader.read(|_, message| {
+            seqs.push(message.seq);
+            ControlFlow::Continue(())
+        });
+        scanned.unwrap();
+        seqs
     });
     each.flatten().collect()
 }

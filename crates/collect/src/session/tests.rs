@@ -1,6 +1,8 @@
+mod bounds;
+
 use super::*;
 use proptest::prelude::*;
-use pubgauge_mqtt_codec::PropertyId;
+use pubgauge_mqtt_codec::{MAX_PACKET_LEN, PropertyId};
 
 fn asked(version: Version) -> Asked {
     Asked {
@@ -11,6 +13,8 @@ fn asked(version: Version) -> Asked {
         dropped_filters: vec!["old/#".into()],
         expiry_s: 60,
         keep_alive_s: 30,
+        largest_message: 1 << 20,
+        announces_largest: false,
         password: None,
         in_flight: None,
     }
@@ -46,6 +50,7 @@ impl Rig {
             received: [0; 3],
             marked_duplicate: 0,
             payload_bytes: 0,
+            dead: [0; 2],
         };
         self.session.receive(bytes, &mut taking)
     }

@@ -10,8 +10,7 @@ use pubgauge_place::is_refused;
 use rustix::io::Errno;
 
 use super::{AGAIN, Shared};
-use crate::columns::Columns;
-use crate::files::{self, Finished, Unfinished};
+use crate::files::{self, Finished, Layout, Unfinished};
 use crate::folder::Folder;
 use crate::log::Closed;
 use crate::log::segment::aside_name;
@@ -31,7 +30,7 @@ fn is_of_system(error: &io::Error) -> bool {
 pub(super) struct Finisher {
     pub(super) shared: Shared,
     pub(super) folder: Arc<Folder>,
-    pub(super) columns: Columns,
+    pub(super) layout: Layout,
     /// Takes finished files that are to be put to a store.
     pub(super) finished: Option<Sender<FileEntry>>,
     pub(super) abandon: Arc<AtomicBool>,
@@ -53,7 +52,7 @@ impl Finisher {
             if self.abandon.load(Relaxed) {
                 return;
             }
-            let why = match files::finish(&self.folder, segment, &self.columns, &self.abandon) {
+            let why = match files::finish(&self.folder, segment, &self.layout, &self.abandon) {
                 Ok(finished) => return self.tell(segment, torn, finished),
                 Err(_) if self.abandon.load(Relaxed) => return,
                 Err(Unfinished::Files(error)) => error,
@@ -231,7 +230,7 @@ mod tests {
             let finisher = Finisher {
                 shared: shared.clone(),
                 folder: folder.clone(),
-                columns: Columns::default(),
+                layout: Layout::default(),
                 finished: None,
                 abandon: Arc::default(),
             };

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use super::{AGAIN, Shared};
 use crate::clock::unix_ns;
 use crate::files;
+use crate::folder::Folder;
 use crate::gather::Commit;
 use crate::log::{Closed, Log};
 use crate::notice::Notice;
@@ -19,6 +20,7 @@ const LOOK: Duration = Duration::from_millis(250);
 /// The thread that puts commits on disk.
 pub(super) struct Keeper {
     pub(super) shared: Shared,
+    pub(super) folder: Arc<Folder>,
     pub(super) log: Log,
     pub(super) close: Sender<Closed>,
     pub(super) done: Sender<Commit>,
@@ -52,10 +54,18 @@ impl Keeper {
     }
 
     /// Stores a commit; what was written before and is closed by a failure is returned beside the error.
-    fn commit(&mut self, commit: &Commit) -> Result<(), (std::io::Error, Option<Closed>)> {
+    fn commit(&mut self, commit: &mut Commit) -> Result<(), (std::io::Error, Option<Closed>)> {
         self.restore().map_err(|error| (error, None))?;
+        let dead = commit.dead.append(self.folder.own());
+        dead.map_err(|error| (error, None))?;
+        // Once, however often the rest is tried.
+        commit.dead.clear();
+        let seqs = commit.seqs();
         let Commit { frames, hour, .. } = commit;
-        self.log.commit(frames, commit.seqs(), *hour)
+        if commit.messages == 0 {
+            return Ok(());
+        }
+        self.log.commit(frames, seqs, *hour)
     }
 
     fn rotate(&mut self) -> bool {
@@ -77,15 +87,12 @@ impl Keeper {
     }
 
     /// Stores a commit, however long that takes.
-    fn keep(&mut self, commit: Commit) {
+    fn keep(&mut self, mut commit: Commit) {
         let status = self.shared.status.clone();
         let begun = Instant::now();
         let mut stalled = false;
         loop {
-            if commit.messages == 0 {
-                break;
-            }
-            let Err((error, closed)) = self.commit(&commit) else {
+            let Err((error, closed)) = self.commit(&mut commit) else {
                 break;
             };
             self.close(closed);

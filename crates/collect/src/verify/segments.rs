@@ -2,12 +2,13 @@
 
 use std::fs::File;
 use std::io;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-use pubgauge_place::{OpenFolder, content, is_refused};
+use pubgauge_place::{OpenFolder, is_refused};
 
-use crate::log::scan::Scan;
-use crate::log::segment::{self, ASIDE, Header};
+use crate::log::segment::{self, ASIDE};
+use crate::log::windows::SegmentReader;
 use crate::message::Message;
 
 /// A segment, which can be read even if it is removed meanwhile.
@@ -64,7 +65,7 @@ impl OpenSegment {
         noted: Option<u64>,
         take: &mut dyn FnMut(&Message<'_>),
     ) -> io::Result<SegmentRead> {
-        let bytes = match content(&self.file, segment::MOST) {
+        let reader = match SegmentReader::open(&self.file, self.first_seq) {
             Err(error) if is_refused(&error) => {
                 return Ok(SegmentRead {
                     next_seq: self.first_seq,
@@ -72,20 +73,18 @@ impl OpenSegment {
                     faults: vec![format!("is not read: {error}")],
                 });
             }
-            bytes => bytes?,
+            reader => reader?,
         };
         let mut faults = Vec::new();
-        let (header, whole) = Header::read(&bytes, self.first_seq);
-        if !whole && bytes.len() >= segment::HEADER_LEN {
+        if !reader.is_whole && reader.len >= segment::HEADER_LEN as u64 {
             faults.push("its header is damaged".to_owned());
         }
-        let mut scan = Scan::new(&bytes, header.mark, self.first_seq);
-        for message in scan.by_ref() {
+        let scanned = reader.read(|_, message| {
             if until.is_none_or(|until| message.seq < until) {
-                take(&message);
+                take(message);
             }
-        }
-        let scanned = scan.finish();
+            ControlFlow::Continue(())
+        })?;
         let noted = noted.unwrap_or_default();
         for gap in scanned
             .gaps
@@ -97,13 +96,12 @@ impl OpenSegment {
                 gap.bytes.start, gap.bytes.end
             ));
         }
-        let rest = bytes.len() - scanned.end;
+        let rest = reader.len - scanned.end;
         let was_on_disk = noted > scanned.next_seq;
         if until.is_none() && was_on_disk && rest > 0 {
             faults.push(format!(
                 "bytes {} to {} are damaged",
-                scanned.end,
-                bytes.len()
+                scanned.end, reader.len
             ));
         }
         let unfinished = if until.is_none() && !was_on_disk {
@@ -113,7 +111,7 @@ impl OpenSegment {
         };
         Ok(SegmentRead {
             next_seq: scanned.next_seq,
-            unfinished_bytes: unfinished as u64,
+            unfinished_bytes: unfinished,
             faults,
         })
     }

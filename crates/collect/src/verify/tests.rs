@@ -43,8 +43,8 @@ fn filled(data: &Path) -> Folder {
         commit(&mut log, first..first + 12);
         commit(&mut log, first + 12..first + 20);
         let closed = log.rotate().unwrap().unwrap();
-        let columns = crate::columns::Columns::default();
-        files::finish(&folder, &closed, &columns, &AtomicBool::new(false)).unwrap();
+        let layout = crate::files::Layout::default();
+        files::finish(&folder, &closed, &layout, &AtomicBool::new(false)).unwrap();
     }
     let (mut log, _) = Log::open(&folder.log(), Form::Parquet, LIMITS, 41).unwrap();
     commit(&mut log, 41..46);
@@ -194,8 +194,8 @@ fn a_file_whose_segment_is_still_there_is_no_fault() {
         first_seq,
         next_seq: 51,
     };
-    let columns = crate::columns::Columns::default();
-    files::finish(&folder, &closed, &columns, &AtomicBool::new(false)).unwrap();
+    let layout = crate::files::Layout::default();
+    files::finish(&folder, &closed, &layout, &AtomicBool::new(false)).unwrap();
     // Killed after the files were renamed: neither is the list written, nor the segment removed.
     std::fs::write(&path, kept).unwrap();
     std::fs::write(&list_of, list).unwrap();

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use hyper::StatusCode;
+use pubgauge_collect::dead::Why;
 use pubgauge_collect::{BrokerStatus, Status};
 use pubgauge_export::openmetrics::{MEDIA_TYPE, MetricType, Text};
 
 use crate::exit::Ending;
-use crate::http::{Http, PLAIN, Page};
+use crate::http::{Effort, Http, PLAIN, Page};
 
 /// Longest time that the loop may not turn before the collector is said to hang.
 const TURNS_WITHIN: Duration = Duration::from_secs(10);
@@ -19,19 +21,19 @@ const TURNS_WITHIN: Duration = Duration::from_secs(10);
 pub fn serve(address: &str, status: Arc<Status>) -> Result<Http, Ending> {
     let answer = move |path: &str| match path {
         "/metrics" => Page {
-            status: "200 OK",
+            status: StatusCode::OK,
             media_type: MEDIA_TYPE,
             body: text(&status),
         },
         "/health" => found(status.ill(), "collecting\n"),
         "/live" => found(hangs(&status), "at work\n"),
         _ => Page {
-            status: "404 Not Found",
+            status: StatusCode::NOT_FOUND,
             media_type: PLAIN,
             body: "a collector of pubgauge has /metrics, /health and /live\n".into(),
         },
     };
-    Http::open("--listen", address, false, Box::new(answer))
+    Http::open("--listen", address, Effort::AtOnce, Box::new(answer))
 }
 
 fn hangs(status: &Status) -> Option<String> {
@@ -43,8 +45,8 @@ fn hangs(status: &Status) -> Option<String> {
 /// Why it is not as it should be, or that it is.
 fn found(wrong: Option<String>, well: &str) -> Page {
     let (line, body) = match wrong {
-        None => ("200 OK", well.to_owned()),
-        Some(why) => ("503 Service Unavailable", format!("{why}\n")),
+        None => (StatusCode::OK, well.to_owned()),
+        Some(why) => (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")),
     };
     Page {
         status: line,
@@ -154,6 +156,15 @@ fn text(status: &Status) -> String {
         .zip(&status.undecoded)
     {
         text.sample("_total", &[("why", why)], &[], count.get() as f64);
+    }
+    text.family(
+        "pubgauge_collect_dead_letters",
+        MetricType::Counter,
+        "",
+        "Messages that cannot be stored with the others, by why.",
+    );
+    for (why, count) in Why::ALL.into_iter().zip(&status.dead) {
+        text.sample("_total", &[("why", why.name())], &[], count.get() as f64);
     }
     text.family(
         "pubgauge_collect_commit_seconds",

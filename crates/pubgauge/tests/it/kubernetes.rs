@@ -66,7 +66,7 @@ fn a_pod_that_collects_comes_back_to_its_session() {
             let arg = arg.as_str().unwrap();
             arg.replace("/etc/pubgauge/", "")
                 .replace("$(POD_NAME)", "pubgauge-collect-0")
-                .replace("0.0.0.0:9464", "0")
+                .replace("$(POD_IP):9464", "0")
         })
         .collect();
     let publish = |count: &str| {

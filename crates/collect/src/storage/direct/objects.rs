@@ -8,9 +8,8 @@ use serde_json::json;
 
 use super::super::Shared;
 use super::Sink;
-use crate::columns::Columns;
 use crate::config::{Config, Form, Upload};
-use crate::files::{Made, in_memory};
+use crate::files::{Layout, Made, in_memory};
 use crate::folder::{self, COLLECTORS};
 use crate::notice::Notice;
 use crate::store::{Failure, OTHER, Store};
@@ -25,7 +24,7 @@ pub struct Objects {
     /// The collector's name, and a mark of this start: numbers begin with 1 at each start, since nothing is kept here.
     start: String,
     form: Form,
-    columns: Columns,
+    layout: Layout,
     /// Files that are not confirmed yet.
     made: VecDeque<Made>,
 }
@@ -55,7 +54,7 @@ impl Objects {
             place: upload.place.to_string(),
             start,
             form: config.form,
-            columns: config.columns.clone(),
+            layout: config.layout.clone(),
             made: VecDeque::new(),
         };
         Ok((objects, took))
@@ -68,7 +67,7 @@ impl Sink for Objects {
     }
 
     fn take(&mut self, frames: &Bytes, mark: u32, shared: &Shared) -> Result<(), String> {
-        let made = in_memory(&self.start, (self.form, &self.columns), mark, frames);
+        let made = in_memory(&self.start, (self.form, &self.layout), mark, frames);
         let (made, undecoded) = made.map_err(|error| error.to_string())?;
         shared.status.count_undecoded(undecoded);
         self.made = made.into();
