@@ -1,6 +1,7 @@
 //! A collector: one thread that reads from all brokers at the rhythm of the commits and acknowledges what is on disk.
 
 mod brokers;
+mod canaries;
 mod ending;
 mod lead;
 mod reload;
@@ -57,6 +58,8 @@ pub struct Summary {
     pub out_of_reach: u64,
     /// Brokers that were never connected.
     pub never_connected: u64,
+    /// Messages of the collector's own that a broker has acknowledged and lost.
+    pub canaries_lost: u64,
     /// Everything is in finished files; if not, the next start goes on with it.
     pub complete: bool,
     /// Finished files that are to be put to a store, which the next start goes on with.
@@ -218,13 +221,20 @@ fn asked(
     before: &[String],
     in_flight: Option<InFlight>,
 ) -> Asked {
-    let dropped = before.iter().filter(|old| !config.filters.contains(old));
+    let mut filters = config.filters.clone();
+    filters.extend(
+        config
+            .canary
+            .as_ref()
+            .map(|canary| canary.filter_of(client_id, config.group.as_deref())),
+    );
+    let dropped = before.iter().filter(|old| !filters.contains(old));
     Asked {
         client_id: client_id.to_owned(),
         version: config.version,
         qos: config.qos,
-        filters: config.filters.clone(),
         dropped_filters: dropped.cloned().collect(),
+        filters,
         expiry_s: config.session_expiry_s,
         keep_alive_s: config.keep_alive_s,
         largest_message: config.largest_message,

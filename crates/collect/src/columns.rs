@@ -11,6 +11,7 @@ use pubgauge_driver::TopicMatch;
 
 pub use crate::config::{ColumnType, TimeUnit};
 pub use value::Cell;
+pub(crate) use value::find;
 
 /// Longest payload that is decoded; a tree is larger than its bytes by far.
 pub const MAX_BYTES: usize = 1 << 20;
@@ -208,6 +209,11 @@ impl Decoded {
         }
         self.cells.push(cell.ok().flatten());
     }
+}
+
+/// The tree of a payload that is JSON or CBOR, whichever it is.
+pub(crate) fn either_tree(payload: &[u8]) -> Option<Value> {
+    tree(Form::Json, payload).or_else(|| tree(Form::Cbor, payload))
 }
 
 /// The tree of a payload, if the whole of it is one, and it is not too long.

@@ -2,6 +2,7 @@
 
 mod again;
 mod brokers;
+mod canary;
 mod checked;
 mod direct;
 mod faults;
@@ -11,12 +12,13 @@ mod payload;
 mod upload;
 
 pub use again::read_again;
+pub use canary::Canary;
 pub use checked::{Config, Given, TlsFiles, read};
 pub use direct::Direct;
 pub use faults::Fault;
 pub use file::{
-    Acknowledge, CollectFile, ColumnFile, ColumnType, Compression, Form, KafkaFile, LogFile, Mqtt,
-    PayloadFile, PayloadForm, SessionFile, TimeUnit, TlsFile, UploadFile,
+    Acknowledge, CanaryFile, CollectFile, ColumnFile, ColumnType, Compression, Form, KafkaFile,
+    LogFile, Mqtt, PayloadFile, PayloadForm, SessionFile, TimeUnit, TlsFile, UploadFile,
 };
 pub use kafka::Kafka;
 pub use upload::Upload;

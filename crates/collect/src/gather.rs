@@ -15,8 +15,8 @@ pub struct Acks {
     /// The connection that the messages came on: another one has packet identifiers of its own.
     pub connection: u32,
     pub bytes: Vec<u8>,
-    /// How many of them are of dead letters.
-    pub refused: u64,
+    /// How many of them are of messages that are not stored with the others: dead letters, and the collector's own.
+    pub beside: u64,
 }
 
 /// Messages that go to disk together.
@@ -121,7 +121,15 @@ impl Gather {
     ) {
         self.commit.dead.add(letter);
         if let Some(acks) = self.acks(peer, connection, qos, packet_id) {
-            acks.refused += 1;
+            acks.beside += 1;
+        }
+    }
+
+    /// Adds the acknowledgement of a message of the collector's own, which is not stored, in its place among the others.
+    pub fn acknowledge_own(&mut self, peer: u32, connection: u32, publish: &Publish<'_>) {
+        let acks = self.acks(peer, connection, publish.qos, publish.packet_id);
+        if let Some(acks) = acks {
+            acks.beside += 1;
         }
     }
 
@@ -139,7 +147,7 @@ impl Gather {
                 peer,
                 connection,
                 bytes: Vec::new(),
-                refused: 0,
+                beside: 0,
             });
             acks.len() - 1
         });

@@ -69,6 +69,17 @@ pub enum Notice {
         filter: String,
         qos: u8,
     },
+    /// A broker has acknowledged messages of the collector's own and has lost them: of others' it has lost some, too.
+    CanariesLost {
+        broker: String,
+        count: u64,
+        /// Their numbers, in words.
+        numbers: String,
+    },
+    /// A broker does not deliver a message of the collector's own.
+    CanaryOverdue { broker: String },
+    /// A broker does not take messages of the collector's own.
+    CanaryRefused { broker: String, why: String },
     /// A message cannot be stored with the others: it is acknowledged, and listed among the dead letters where there is a
     /// data folder. Told of the first, the tenth, the hundredth and so on of a broker.
     DeadLetter {
@@ -167,6 +178,8 @@ impl Notice {
             Notice::Failed { .. }
             | Notice::SubscriptionRefused { .. }
             | Notice::LowerQos { .. }
+            | Notice::CanaryOverdue { .. }
+            | Notice::CanaryRefused { .. }
             | Notice::ShorterSession { .. }
             | Notice::AddressGone { .. }
             | Notice::AddressHeld { .. }
@@ -182,6 +195,7 @@ impl Notice {
             | Notice::Missing { .. }
             | Notice::SetAside { .. }
             | Notice::SessionLost { .. }
+            | Notice::CanariesLost { .. }
             | Notice::DeadLetter { .. }
             | Notice::AddressGivenUp { .. }
             | Notice::Conflict { .. }
@@ -275,6 +289,23 @@ impl fmt::Display for Notice {
             } => {
                 write!(f, "{broker}: delivers {filter} at QoS {qos} at the most")
             }
+            Notice::CanariesLost {
+                broker,
+                count,
+                numbers,
+            } => write!(
+                f,
+                "{broker}: the broker has acknowledged and lost {} of the collector's own ({numbers}): of what others published at that time it has lost some, too\n  hint: was it killed, does it write what it has acknowledged to its disk, or is its queue too small?",
+                so_many(*count, "message")
+            ),
+            Notice::CanaryOverdue { broker } => write!(
+                f,
+                "{broker}: the broker does not deliver the collector's own messages within a minute\n  hint: has it a long queue for this collector, or does it not know the subscription any more?"
+            ),
+            Notice::CanaryRefused { broker, why } => write!(
+                f,
+                "{broker}: does not take the collector's own messages: {why}\n  hint: this user must be allowed to publish to the topic of `canary`"
+            ),
             Notice::DeadLetter {
                 broker,
                 topic,

@@ -2,6 +2,7 @@
 //! sent is appended to the output buffer.
 
 mod bounds;
+mod canary;
 mod in_flight;
 mod refused;
 mod subscribing;
@@ -20,6 +21,7 @@ use crate::dead::Why;
 use crate::gather::Gather;
 use crate::notice::Notice;
 use bounds::{Credit, MAX_CONTROL, Passing};
+pub use canary::{Canaries, Canary};
 pub use in_flight::InFlight;
 
 /// What all sessions of a collector ask for.
@@ -79,6 +81,8 @@ pub struct Session {
     round: u16,
     /// The filters of that one.
     awaited: Vec<String>,
+    /// Messages of its own through the broker, if they are asked for.
+    pub canary: Option<Canary>,
     /// QoS 2 messages that were stored and not released, with the checksums of their topics and payloads.
     unreleased: BTreeMap<u16, u32>,
     /// Control packets that the broker may send on the present connection.
@@ -120,6 +124,7 @@ impl Session {
             keep_alive_s: 0,
             round: 0,
             awaited: Vec::new(),
+            canary: None,
             unreleased: BTreeMap::new(),
             credit: Credit::default(),
             passing: None,
@@ -222,6 +227,12 @@ impl Session {
                 self.breach(&"a PUBLISH with a topic alias that was not allowed (5.0 §3.3.2.3.4)")
             );
         }
+        let is_canary = |canary: &mut Canary| canary.takes(publish, taking.at.0);
+        if self.canary.as_mut().is_some_and(is_canary) {
+            let (peer, connection) = (self.peer, self.connection);
+            taking.gather.acknowledge_own(peer, connection, publish);
+            return Ok(());
+        }
         let again = publish.qos == QoS::ExactlyOnce && self.came_before(publish);
         if publish.qos == QoS::ExactlyOnce {
             // Its PUBREL.
@@ -277,12 +288,40 @@ impl Session {
                 encode_ack(PacketType::PubComp, ack.packet_id, taking.out);
                 Ok(())
             }
+            (_, Packet::PubAck(ack))
+                if (self.canary.as_mut())
+                    .is_some_and(|canary| canary.acknowledged(ack.packet_id, ack.reason)) =>
+            {
+                Ok(())
+            }
             (_, Packet::PingResp) => Ok(()),
             (_, other) => Err(self.breach(&format_args!(
                 "an unexpected {}",
                 other.packet_type().name()
             ))),
         }
+    }
+
+    /// Appends the next message of the collector's own, if it is due.
+    ///
+    /// # Errors
+    /// If something in it is longer than the protocol allows.
+    pub fn send_canary(
+        &mut self,
+        now: Instant,
+        asked: &Asked,
+        out: &mut Vec<u8>,
+    ) -> Result<(), String> {
+        let Some(canary) = &mut self.canary else {
+            return Ok(());
+        };
+        let before = out.len();
+        let sent = canary.send(now, asked.version, out);
+        if out.len() > before {
+            // Its PUBACK.
+            self.credit.ask();
+        }
+        sent.map_err(|error| format!("{}: the canary cannot be encoded: {error}", self.shown))
     }
 
     /// Appends a PINGREQ.

@@ -9,6 +9,7 @@ use pubgauge_quantities::shown::so_many;
 
 use crate::columns::Undecoded;
 use crate::dead::Why;
+pub use crate::session::Canaries;
 
 /// A number that only grows, or that is set.
 #[derive(Debug, Default)]
@@ -43,7 +44,12 @@ pub struct BrokerStatus {
     pub connections: u64,
     /// Messages that came from it.
     pub messages: u64,
+    /// Messages of the collector's own through it, if it sends some.
+    pub canaries: Option<Canaries>,
 }
+
+/// How long a loss of a broker counts as ill health.
+const LOSS_COUNTS: Duration = Duration::from_secs(600);
 
 /// Bytes that went through the connections to all brokers, protocol and encryption included.
 #[derive(Debug, Default)]
@@ -95,6 +101,8 @@ pub struct Status {
     pub failed_uploads: Count,
     /// Finished files of whose names a store has other objects; they are among those that wait.
     pub conflicts: Count,
+    /// Messages of the collector's own that a broker has acknowledged and lost.
+    pub canaries_lost: Count,
     /// Finished files that are to be put to a store.
     pub waiting_files: Count,
     /// Messages cannot be put on disk, or to the store that stands for it.
@@ -131,6 +139,7 @@ impl Default for Status {
             uploaded_bytes: Count::default(),
             failed_uploads: Count::default(),
             conflicts: Count::default(),
+            canaries_lost: Count::default(),
             waiting_files: Count::default(),
             stalled: AtomicBool::new(false),
             oldest: Count::default(),
@@ -237,6 +246,21 @@ impl Status {
             .filter(|(_, broker)| !broker.connected && !broker.gone)
             .map(|(address, _)| address.as_str())
             .collect();
-        (!down.is_empty()).then(|| format!("not connected: {}", down.join(", ")))
+        if !down.is_empty() {
+            return Some(format!("not connected: {}", down.join(", ")));
+        }
+        brokers.iter().find_map(|(address, broker)| {
+            let canaries = broker.canaries.as_ref()?;
+            let is_recent = |at: Instant| at.elapsed() < LOSS_COUNTS;
+            if canaries.lost_at.is_some_and(is_recent) {
+                let lost = so_many(canaries.lost, "message");
+                return Some(format!(
+                    "degraded: {address} has acknowledged and lost {lost} of the collector's own"
+                ));
+            }
+            let words =
+                || format!("degraded: {address} does not deliver the collector's own messages");
+            canaries.is_overdue.then(words)
+        })
     }
 }

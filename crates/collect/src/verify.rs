@@ -3,8 +3,9 @@
 mod elsewhere;
 mod file;
 mod found;
-mod numbers;
+pub(crate) mod numbers;
 mod segments;
+mod sequence;
 mod streams;
 
 use std::collections::BTreeSet;
@@ -24,6 +25,7 @@ pub use elsewhere::Look;
 use elsewhere::{Elsewhere, Seen};
 pub use found::{Fault, NotSeen, Verified};
 use numbers::Numbers;
+pub use sequence::{Gap, Sequences, SequencesFound};
 pub use streams::StreamCounts;
 use streams::Streams;
 
@@ -77,6 +79,50 @@ pub fn verify_with(
     look: Look,
     take: &mut dyn FnMut(&Counted<'_>),
 ) -> Result<Verified, Error> {
+    verify_all(&[data], look, take)
+}
+
+/// As [`verify_with`], of several data folders, as those of a group's members are.
+///
+/// # Errors
+/// As [`verify`].
+pub fn verify_all(
+    folders: &[impl AsRef<Path>],
+    look: Look,
+    take: &mut dyn FnMut(&Counted<'_>),
+) -> Result<Verified, Error> {
+    let mut verified = Verified::default();
+    let mut counts = Counts {
+        by_qos: [0; 3],
+        marked_duplicate: 0,
+        streams: Streams::default(),
+        take,
+    };
+    let mut elsewhere = Elsewhere::new(look);
+    for data in folders {
+        let data = data.as_ref();
+        let before = verified.faults.len();
+        folder_of(data, &mut verified, &mut counts, &mut elsewhere)?;
+        if folders.len() > 1 {
+            for fault in &mut verified.faults[before..] {
+                fault.place = format!("{}: {}", data.display(), fault.place);
+            }
+        }
+    }
+    verified.not_seen = elsewhere.not_seen();
+    verified.by_qos = counts.by_qos;
+    verified.marked_duplicate = counts.marked_duplicate;
+    verified.streams = counts.streams.counts();
+    Ok(verified)
+}
+
+/// Reads one data folder.
+fn folder_of(
+    data: &Path,
+    verified: &mut Verified,
+    counts: &mut Counts<'_>,
+    elsewhere: &mut Elsewhere,
+) -> Result<(), Error> {
     let no_folder = || {
         Error::input(
             format!("{} is no data folder of a collector", data.display()),
@@ -90,29 +136,20 @@ pub fn verify_with(
     };
     let unreadable = |error: std::io::Error| Error::failed(format!("{}: {error}", data.display()));
     let (paths, refused) = files_and_refused(&top).map_err(unreadable)?;
-    let mut verified = Verified::default();
     for (path, why) in refused {
         verified.fault(below(data, &path), format!("is not read: {why}"));
     }
-    let mut counts = Counts {
-        by_qos: [0; 3],
-        marked_duplicate: 0,
-        streams: Streams::default(),
-        take,
-    };
     let mut owned = BTreeSet::new();
-    let mut elsewhere = Elsewhere::new(look);
     for name in folder::names(data)? {
         verified.collectors += 1;
         let mut reading = Reading {
-            verified: &mut verified,
-            counts: &mut counts,
+            verified,
+            counts,
             owned: &mut owned,
-            elsewhere: &mut elsewhere,
+            elsewhere,
         };
         collector((&top, &collectors), &name, &paths, &mut reading)?;
     }
-    verified.not_seen = elsewhere.not_seen();
     for path in &paths {
         let name = path
             .file_name()
@@ -125,10 +162,7 @@ pub fn verify_with(
             );
         }
     }
-    verified.by_qos = counts.by_qos;
-    verified.marked_duplicate = counts.marked_duplicate;
-    verified.streams = counts.streams.counts();
-    Ok(verified)
+    Ok(())
 }
 
 fn below(data: &Path, path: &Path) -> String {

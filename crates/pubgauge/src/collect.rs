@@ -6,7 +6,7 @@ mod metrics;
 mod progress;
 mod service;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Sender, channel};
@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use pubgauge_collect::config::{self, CollectFile, Fault, Form, Given, Mqtt, TlsFile};
 use pubgauge_collect::store::{Credentials, Place};
-use pubgauge_collect::verify::Look;
+use pubgauge_collect::verify::{Look, Sequences, SequencesFound};
 use pubgauge_collect::{Collector, Config, EndsAfter, Notice, Summary, Watch, names, verify};
 use pubgauge_quantities::Span;
 use pubgauge_quantities::shown::so_many;
@@ -35,6 +35,8 @@ pub fn collect(args: &CollectArgs) -> Result<i32, Ending> {
     match &args.verb {
         Some(CollectVerb::Verify {
             dir,
+            sequence,
+            by,
             fetch,
             config,
             upload_to,
@@ -46,7 +48,7 @@ pub fn collect(args: &CollectArgs) -> Result<i32, Ending> {
             let mut look = Look {
                 credentials: Credentials::of_environment(),
                 named: Vec::new(),
-                fetch: *fetch,
+                fetch: *fetch || sequence.is_some(),
             };
             if let Some(path) = config {
                 let config = config::read(path, &Given::default()).map_err(Ending::bad_input)?;
@@ -64,7 +66,8 @@ pub fn collect(args: &CollectArgs) -> Result<i32, Ending> {
                 let added = look.credentials.add_file(path);
                 added.map_err(Ending::bad_input)?;
             }
-            verified(dir, look, output)
+            let sequences = sequence.as_ref().map(|number| Sequences::new(number, by));
+            verified(dir, sequences.transpose()?, look, output)
         }
         None => {
             let log = Log::new(args.log, args.output.quiet);
@@ -136,6 +139,7 @@ fn begin(args: &CollectArgs, log: &Log) -> Result<i32, Ending> {
     let is_whole = summary.damaged == 0
         && summary.dead_letters == 0
         && summary.conflicts == 0
+        && summary.canaries_lost == 0
         && summary.complete;
     Ok(if is_whole && all_heard && all_reached {
         FINE
@@ -240,6 +244,12 @@ fn words(summary: &Summary) -> String {
             so_many(summary.never_connected, "broker")
         );
     }
+    if summary.canaries_lost > 0 {
+        text += &format!(
+            "{} of the collector's own acknowledged and lost by brokers: of others' they have lost some, too\n",
+            so_many(summary.canaries_lost, "message")
+        );
+    }
     if summary.dead_letters > 0 {
         text += &format!(
             "{}: messages that are not among the others\n",
@@ -255,10 +265,24 @@ fn words(summary: &Summary) -> String {
     text
 }
 
-fn verified(dir: &Path, look: Look, output: &Output) -> Result<i32, Ending> {
-    let found = verify::verify_with(dir, look, &mut |_| {})?;
-    output.show(&found, || in_words(dir, &found));
-    Ok(match (found.faults.is_empty(), found.not_seen.is_empty()) {
+fn verified(
+    dirs: &[PathBuf],
+    mut sequences: Option<Sequences>,
+    look: Look,
+    output: &Output,
+) -> Result<i32, Ending> {
+    let mut found = verify::verify_all(dirs, look, &mut |counted| {
+        if let Some(sequences) = &mut sequences {
+            sequences.add(counted);
+        }
+    })?;
+    found.sequence = sequences.map(Sequences::found);
+    output.show(&found, || in_words(dirs, &found));
+    let sequence = found.sequence.as_ref();
+    let is_whole = found.faults.is_empty() && sequence.is_none_or(|found| found.missing == 0);
+    let is_seen = found.not_seen.is_empty()
+        && sequence.is_none_or(|found| found.numbers > 0 || found.unnumbered == 0);
+    Ok(match (is_whole, is_seen) {
         (false, _) => CRITERION,
         (true, false) => NOT_VALID,
         (true, true) => FINE,
@@ -266,11 +290,12 @@ fn verified(dir: &Path, look: Look, output: &Output) -> Result<i32, Ending> {
 }
 
 /// The command that names a store.
-fn naming(dir: &Path, place: &Place) -> String {
+fn naming(dirs: &[PathBuf], place: &Place) -> String {
+    let dirs: Vec<String> = dirs.iter().map(|dir| quoted(dir)).collect();
     let word = |text: &str| quoted(Path::new(text));
     let mut command = format!(
         "pubgauge collect verify {} --upload-to {}",
-        quoted(dir),
+        dirs.join(" "),
         word(&place.url)
     );
     if let Some(endpoint) = &place.endpoint {
@@ -279,7 +304,7 @@ fn naming(dir: &Path, place: &Place) -> String {
     command + ", or --config with the collect file"
 }
 
-fn in_words(dir: &Path, found: &verify::Verified) -> String {
+fn in_words(dirs: &[PathBuf], found: &verify::Verified) -> String {
     let [qos_0, qos_1, qos_2] = found.by_qos;
     let mut text = format!(
         "{} of {}: {} in {}, {} in the log\n\
@@ -319,14 +344,48 @@ fn in_words(dir: &Path, found: &verify::Verified) -> String {
         let files = so_many(there.files, "finished file");
         text += &format!("not looked at: {files} in {}: {}\n", there.place, there.why);
         if let Some(place) = &there.unnamed {
-            text += &format!("  hint: if it is yours: {}\n", naming(dir, place));
+            text += &format!("  hint: if it is yours: {}\n", naming(dirs, place));
         }
+    }
+    if let Some(sequence) = &found.sequence {
+        text += &numbers_in_words(sequence);
     }
     for fault in &found.faults {
         text += &format!("fault: {} {}\n", fault.place, fault.what);
     }
     if found.faults.is_empty() && found.not_seen.is_empty() {
         text += "everything is as it was written\n";
+    }
+    text
+}
+
+/// So many counts with gaps are shown.
+const GAPS: usize = 20;
+
+fn numbers_in_words(found: &SequencesFound) -> String {
+    let mut text = format!(
+        "{} in payloads, of {}: {} missing, {} more than once; {} without a number\n",
+        so_many(found.numbers, "number"),
+        so_many(found.counts, "count"),
+        found.missing,
+        found.copies,
+        so_many(found.unnumbered, "message"),
+    );
+    for gap in found.gaps.iter().take(GAPS) {
+        text += &format!(
+            "  {}: {} missing: {}\n",
+            gap.of,
+            gap.missing,
+            gap.ranges_in_words()
+        );
+    }
+    if found.gaps.len() > GAPS {
+        text += &format!("  and {} more counts\n", found.gaps.len() - GAPS);
+    }
+    if found.missing > 0 {
+        text += "  hint: what a broker has acknowledged to its publisher and lost is missing, and what the publisher has never sent\n";
+    } else if found.numbers == 0 && found.unnumbered > 0 {
+        text += "  hint: no payload is JSON or CBOR with a whole number there\n";
     }
     text
 }

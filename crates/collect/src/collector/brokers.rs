@@ -9,7 +9,7 @@ use crate::known::{Known, Seen};
 use crate::link::Link;
 use crate::notice::Notice;
 use crate::peer::Peer;
-use crate::session::Session;
+use crate::session::{Canary, Session};
 
 impl Loop {
     pub(super) fn came_up(&mut self, at: usize) {
@@ -154,12 +154,15 @@ impl Loop {
         let configured = &self.collector.config.brokers[endpoint];
         let broker = address.to_string();
         self.collector.status.broker(&broker, |_| {});
-        let session = Session::new(
+        let canary = (self.collector.config.canary.as_ref())
+            .map(|asked| Canary::new(asked, &self.collector.name, Instant::now()));
+        let mut session = Session::new(
             self.next_peer,
             broker,
             configured.shown.clone(),
             configured.username.clone(),
         );
+        session.canary = canary;
         self.next_peer += 1;
         let mut peer = Peer::new(endpoint, address, session, Instant::now());
         peer.connected_s = unix_s();

@@ -18,6 +18,7 @@ impl Loop {
         let until = Instant::now() + self.collector.config.stop_within;
         let out_of_reach = self.out_of_reach() as u64;
         let never_connected = self.never_reached() as u64;
+        self.look_at_canaries(Instant::now(), true);
         self.tick = None;
         while Instant::now() < until && (self.storage.is_busy() || !self.gather.commit().is_empty())
         {
@@ -48,6 +49,7 @@ impl Loop {
             dead_letters: status.dead.iter().map(Count::get).sum(),
             out_of_reach,
             never_connected,
+            canaries_lost: status.canaries_lost.get(),
             complete,
             not_uploaded: status.waiting_files.get(),
             conflicts: status.conflicts.get(),

@@ -68,6 +68,7 @@ impl Loop {
             }
             self.look_at_names();
             self.keep_connections(now);
+            self.look_at_canaries(now, false);
             self.take_stored();
             if self.storage.has_failed() {
                 return Err(Error {
@@ -264,7 +265,7 @@ impl Loop {
         }
         let status = &self.collector.status;
         let sent = (acks.bytes.len() / ACK_LEN) as u64;
-        status.acknowledged.add(sent - acks.refused);
+        status.acknowledged.add(sent - acks.beside);
     }
 
     /// Sleeps until the next thing is due, and takes note of which sockets can go on.

@@ -35,18 +35,19 @@ impl Loop {
         }
         let old = std::mem::replace(&mut self.collector.config, config);
         let config = &self.collector.config;
-        let mut before = old.filters.clone();
+        let asked_before = std::mem::take(&mut self.asked.filters);
+        let mut before = asked_before.clone();
         before.append(&mut self.asked.dropped_filters);
         let in_flight = self.asked.in_flight;
         self.asked = asked(config, &self.collector.name, &before, in_flight);
         self.names = names(config, &self.collector.look_up, &self.waker);
-        let added: Vec<String> = config
-            .filters
+        let filters = &self.asked.filters;
+        let added: Vec<String> = filters
             .iter()
-            .filter(|new| old.qos != config.qos || !old.filters.contains(new))
+            .filter(|new| old.qos != config.qos || !asked_before.contains(new))
             .cloned()
             .collect();
-        let changed = !added.is_empty() || old.filters.len() != config.filters.len();
+        let changed = !added.is_empty() || asked_before.len() != filters.len();
         self.keep_peers_of(&old);
         if changed {
             self.ask_again(&added);

@@ -54,6 +54,8 @@ fn changed(from: &Config, to: &Config) -> impl Iterator<Item = &'static [&'stati
         version,
         form,
         password: _,
+        group: _,
+        canary,
         tls: _,
         listen,
         stop_within: _,
@@ -70,12 +72,13 @@ fn changed(from: &Config, to: &Config) -> impl Iterator<Item = &'static [&'stati
         kafka,
     } = from;
     let place_of = |upload: &Upload| (upload.place.clone(), upload.direct);
-    let keys: [(bool, &[&str]); 13] = [
+    let keys: [(bool, &[&str]); 14] = [
         (*data == to.to, &["to"]),
         (*name == to.name, &["name"]),
         (*version == to.version, &["mqtt"]),
         (*form == to.form, &["form"]),
         (*listen == to.listen, &["listen"]),
+        (*canary == to.canary, &["canary"]),
         (
             limits.segment_bytes == to.limits.segment_bytes,
             &["log", "segment"],
@@ -148,7 +151,7 @@ mod tests {
     #[test]
     fn what_cannot_change_is_told_with_its_place_all_at_once() {
         let before = read(BEFORE);
-        let text = "brokers = [\"mqtt://a\"]\ntopics = [\"a/#\"]\nto = \"other\"\nmqtt = \"3.1.1\"\nform = \"ndjson\"\nlisten = \"1\"\n[log]\nsegment = \"64MiB\"\nsegment-age = \"1min\"\n";
+        let text = "brokers = [\"mqtt://a\"]\ntopics = [\"a/#\"]\nto = \"other\"\nmqtt = \"3.1.1\"\nform = \"ndjson\"\nlisten = \"1\"\n[log]\nsegment = \"64MiB\"\nsegment-age = \"1min\"\n[canary]\n";
         let told = reread(text, &before).unwrap_err().problems;
         let places: Vec<_> = told
             .iter()
@@ -166,6 +169,7 @@ mod tests {
                 ("mqtt", Some(4), Some(8)),
                 ("form", Some(5), Some(8)),
                 ("listen", Some(6), Some(10)),
+                ("canary", Some(10), Some(1)),
                 ("log.segment", Some(8), Some(11)),
                 ("log.segment-age", Some(9), Some(15)),
             ]

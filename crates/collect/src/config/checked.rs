@@ -11,6 +11,7 @@ use pubgauge_net::endpoint::Endpoint;
 use pubgauge_study::{Noun, Problem, StrictFile, StudyError};
 
 use super::brokers::{brokers, filters};
+use super::canary::Canary;
 use super::direct::Direct;
 use super::faults::{Fault, Faults, HOUR, MS, SECOND};
 use super::file::{CollectFile, Form, Mqtt};
@@ -45,6 +46,8 @@ pub struct Config {
     pub version: Version,
     pub form: Form,
     pub password: Option<Secret>,
+    pub group: Option<String>,
+    pub canary: Option<Canary>,
     pub tls: TlsFiles,
     /// Where metrics and health are to be served.
     pub listen: Option<String>,
@@ -118,6 +121,7 @@ impl Config {
         let upload = super::upload::of(written, folder, &mut faults);
         let columns = super::payload::of(written, &mut faults);
         let kafka = super::kafka::of(written, &mut faults);
+        let canary = super::canary::of(written, &mut faults);
         let direct = direct(upload.as_ref(), kafka.as_ref());
         let has_folder = written
             .to
@@ -247,6 +251,8 @@ impl Config {
             },
             form: written.form.unwrap_or_default(),
             password,
+            group: written.group.clone(),
+            canary,
             tls: TlsFiles {
                 ca_file: file(&tls.ca),
                 cert_file: file(&tls.cert),

@@ -46,6 +46,9 @@ pub struct CollectFile {
     /// The log in which messages are until they are in finished files.
     #[serde(default)]
     pub log: LogFile,
+    /// A numbered message of the collector's own through each broker, by which losses of the broker are told; none if
+    /// absent. The collector publishes then.
+    pub canary: Option<CanaryFile>,
     /// Certificates, for mqtts.
     #[serde(default)]
     pub tls: TlsFile,
@@ -90,6 +93,17 @@ pub struct LogFile {
     pub segment_age: Option<Span>,
     /// Room on the disk that the log leaves for making finished files; twice the segment if absent.
     pub reserve: Option<Size>,
+}
+
+/// A numbered message of the collector's own through each broker.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct CanaryFile {
+    /// How often one is published; 10s if absent.
+    pub every: Option<Span>,
+    /// Beginning of its topic, which the collector's name follows; "collect-canary" if absent. The collector must be allowed
+    /// to publish and to subscribe there.
+    pub topic: Option<String>,
 }
 
 /// Certificates, as PEM files.

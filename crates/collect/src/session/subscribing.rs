@@ -47,7 +47,7 @@ impl Session {
         self.state = State::Subscribing;
         self.subscribe(&taking.asked.filters, taking.asked, taking.out)?;
         if taking.asked.filters.is_empty() {
-            self.stands(taking.asked);
+            self.stands(taking)?;
         }
         Ok(())
     }
@@ -131,14 +131,22 @@ impl Session {
                 broker: self.broker.clone(),
             });
         }
-        self.stands(asked);
-        Ok(())
+        self.stands(taking)
     }
 
-    fn stands(&mut self, asked: &Asked) {
+    fn stands(&mut self, taking: &mut Taking<'_>) -> Result<(), String> {
+        let asked = taking.asked;
+        let was_up = self.state == State::Up;
         self.state = State::Up;
         self.had_session = true;
         self.has_left |= asked.dropped_filters.is_empty();
+        let Some(canary) = self.canary.as_mut().filter(|_| !was_up) else {
+            return Ok(());
+        };
+        let (now, out) = (taking.at.0, &mut *taking.out);
+        canary
+            .came_up(now, self.was_present, asked.version, out)
+            .map_err(|error| format!("{}: the canary cannot be encoded: {error}", self.shown))
     }
 
     pub(super) fn unsubscribed(&mut self, packet_id: u16) {

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::StreamCounts;
+use super::{SequencesFound, StreamCounts};
 use crate::store::Place;
 
 /// Something that is not as it was written.
@@ -38,6 +38,9 @@ pub struct Verified {
     pub messages_elsewhere: u64,
     /// What messages with pubgauge's header tell, by run.
     pub streams: Vec<StreamCounts>,
+    /// What the numbers in payloads tell, if they were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sequence: Option<SequencesFound>,
     pub faults: Vec<Fault>,
     /// Stores that could not be asked, and how many files are there.
     pub not_seen: Vec<NotSeen>,

@@ -2,14 +2,25 @@
 
 use std::ops::RangeInclusive;
 
+/// So many ranges are shown.
+const SHOWN: usize = 10;
+
 /// Messages of one collector: which numbers were found.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct Numbers {
     /// Ranges that were found, as they came.
     pub found: Vec<RangeInclusive<u64>>,
 }
 
 impl Numbers {
+    /// The ranges of these numbers.
+    pub fn of(numbers: impl IntoIterator<Item = u64>) -> Vec<RangeInclusive<u64>> {
+        let mut all = Numbers::default();
+        numbers.into_iter().for_each(|number| all.add(number));
+        all.merged().0
+    }
+
+    /// Adds the next one.
     pub fn add(&mut self, seq: u64) {
         match self.found.last_mut() {
             Some(last) if *last.end() + 1 == seq => *last = *last.start()..=seq,
@@ -48,5 +59,19 @@ impl Numbers {
             }
         }
         (merged, twice)
+    }
+}
+
+/// Ranges in words: "3 to 5, 9".
+pub fn shown(ranges: &[RangeInclusive<u64>]) -> String {
+    let one = |range: &RangeInclusive<u64>| match (range.start(), range.end()) {
+        (first, last) if first == last => first.to_string(),
+        (first, last) => format!("{first} to {last}"),
+    };
+    let first: Vec<String> = ranges.iter().take(SHOWN).map(one).collect();
+    let text = first.join(", ");
+    match ranges.len().saturating_sub(SHOWN) {
+        0 => text,
+        more => format!("{text} and {more} more ranges"),
     }
 }

@@ -75,8 +75,22 @@ pub enum CollectVerb {
     /// Read everything in a data folder again: checksums, footers, numbers without gaps; count what
     /// messages of pubgauge lack.
     Verify {
-        /// The data folder. A collector may work in it meanwhile.
-        dir: PathBuf,
+        /// The data folder; of a group, those of all its members. Collectors may work in them meanwhile.
+        #[arg(required = true)]
+        dir: Vec<PathBuf>,
+        /// Where each payload (JSON or CBOR) has a number, as a JSON Pointer: /seq. Numbers that are missing between others
+        /// are told: the broker has lost these messages, or their publisher. Files that were moved are fetched.
+        #[arg(long, value_name = "POINTER")]
+        sequence: Option<String>,
+        /// What those numbers count by: `topic`, or a JSON Pointer to what tells one publisher, or one start of it, from
+        /// another. May be given several times.
+        #[arg(
+            long,
+            value_name = "topic|POINTER",
+            default_value = "topic",
+            requires = "sequence"
+        )]
+        by: Vec<String>,
         /// Fetch and read files that were moved to object storage, instead of asking for their length and their tag
         /// alone.
         #[arg(long)]

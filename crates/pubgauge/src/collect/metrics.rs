@@ -205,45 +205,95 @@ fn text(status: &Status) -> String {
     text.finish()
 }
 
-/// A figure of each broker.
-type OfBroker = fn(&BrokerStatus) -> f64;
+/// A figure of each broker, if it has one.
+type OfBroker = fn(&BrokerStatus) -> Option<f64>;
 
 fn brokers(text: &mut Text, status: &Status) {
     let brokers = status.brokers();
-    let figures: [(&str, &'static str, MetricType, &str, OfBroker); 4] = [
+    let figures: [(&str, &'static str, MetricType, &str, OfBroker); 9] = [
         (
             "",
             "pubgauge_collect_broker_connected",
             MetricType::Gauge,
             "1 while the subscriptions at the broker stand.",
-            |broker| f64::from(broker.connected),
+            |broker| Some(f64::from(broker.connected)),
         ),
         (
             "",
             "pubgauge_collect_broker_gone",
             MetricType::Gauge,
             "1 while the broker's name does not stand for it; it may hold messages.",
-            |broker| f64::from(broker.gone),
+            |broker| Some(f64::from(broker.gone)),
         ),
         (
             "_total",
             "pubgauge_collect_broker_connections",
             MetricType::Counter,
             "Connections made to the broker.",
-            |broker| broker.connections as f64,
+            |broker| Some(broker.connections as f64),
         ),
         (
             "_total",
             "pubgauge_collect_broker_messages",
             MetricType::Counter,
             "Messages received from the broker.",
-            |broker| broker.messages as f64,
+            |broker| Some(broker.messages as f64),
+        ),
+        (
+            "_total",
+            "pubgauge_collect_canary_acknowledged_messages",
+            MetricType::Counter,
+            "Messages of the collector's own that the broker has acknowledged.",
+            |broker| Some(broker.canaries.as_ref()?.acknowledged as f64),
+        ),
+        (
+            "_total",
+            "pubgauge_collect_canary_delivered_messages",
+            MetricType::Counter,
+            "Those of them that the broker has delivered.",
+            |broker| Some(broker.canaries.as_ref()?.delivered as f64),
+        ),
+        (
+            "_total",
+            "pubgauge_collect_canary_lost_messages",
+            MetricType::Counter,
+            "Those of them that the broker has lost: it has delivered a later one.",
+            |broker| Some(broker.canaries.as_ref()?.lost as f64),
+        ),
+        (
+            "",
+            "pubgauge_collect_canary_wait_seconds",
+            MetricType::Gauge,
+            "How long the oldest one is under way that the broker has not delivered.",
+            |broker| {
+                let since = broker.canaries.as_ref()?.waits_since;
+                Some(since.map_or(0.0, |since| since.elapsed().as_secs_f64()))
+            },
+        ),
+        (
+            "",
+            "pubgauge_collect_canary_seconds",
+            MetricType::Gauge,
+            "How long the last one that came was under way.",
+            |broker| Some(broker.canaries.as_ref()?.took?.as_secs_f64()),
         ),
     ];
     for (suffix, name, kind, help, of) in figures {
-        text.family(name, kind, "", help);
-        for (address, broker) in &brokers {
-            text.sample(suffix, &[("broker", address)], &[], of(broker));
+        let known = brokers
+            .iter()
+            .filter_map(|(address, broker)| Some((address, of(broker)?)));
+        let mut known = known.peekable();
+        if known.peek().is_none() {
+            continue;
+        }
+        let unit = if name.ends_with("_seconds") {
+            "seconds"
+        } else {
+            ""
+        };
+        text.family(name, kind, unit, help);
+        for (address, figure) in known {
+            text.sample(suffix, &[("broker", address)], &[], figure);
         }
     }
 }

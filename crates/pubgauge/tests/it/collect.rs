@@ -1,5 +1,6 @@
 //! `pubgauge collect`, as it is typed.
 
+mod canary;
 mod reload;
 mod service;
 mod tls;

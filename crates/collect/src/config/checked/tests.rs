@@ -43,6 +43,19 @@ fn only_parquet_is_compressed() {
 }
 
 #[test]
+fn a_canary_is_subscribed_to_as_the_messages_are() {
+    let of = |more: &str| config(&format!("{SMALLEST}{more}")).unwrap();
+    assert_eq!(of("").canary, None);
+    let usual = of("[canary]\n").canary.unwrap();
+    assert_eq!(usual.every, 10 * SECOND);
+    assert_eq!(usual.filter_of("c", None), "collect-canary/c");
+    let own = of("canary = { every = \"100ms\", topic = \"a/b\" }\n");
+    let own = own.canary.unwrap();
+    assert_eq!(own.filter_of("c", Some("g")), "$share/g/a/b/c");
+    assert_eq!(own.topic_of("c"), "a/b/c");
+}
+
+#[test]
 fn each_fault_is_told_with_its_line_and_column() {
     let of = |line: &str| config(&format!("{SMALLEST}{line}\n")).unwrap_err().problems;
     for (line, column, words) in [
@@ -63,6 +76,13 @@ fn each_fault_is_told_with_its_line_and_column() {
         ("tls = { cert = \"c.pem\" }", 7, "needs its private key"),
         ("tls = { ca = \"c\", insecure = true }", 30, "leave out one"),
         ("password-file = \"/nonexistent\"", 17, "cannot be read"),
+        ("canary = { every = \"1ms\" }", 20, "this takes 100ms to 1h"),
+        (
+            "canary = { topic = \"a/#\" }",
+            20,
+            "cannot be the beginning",
+        ),
+        ("canary = { topic = \"$a\" }", 20, "cannot be the beginning"),
         ("payload = { form = \"jsn\" }", 20, "did you mean `json`?"),
         ("payload = { form = \"json\" }", 11, "at least one column"),
         (

@@ -55,7 +55,7 @@ fn a_message_that_is_too_large_passes_by_and_what_follows_is_stored() {
                 let commit = bench.gather.take(0);
                 assert_eq!(commit.messages, 1);
                 let sent: Vec<u8> = commit.acks.iter().flat_map(|a| a.bytes.clone()).collect();
-                let refused: u64 = commit.acks.iter().map(|acks| acks.refused).sum();
+                let refused: u64 = commit.acks.iter().map(|acks| acks.beside).sum();
                 assert_eq!((sent.len() / 4) as u64, refused);
                 assert_eq!(sent, acks);
                 assert!(matches!(
@@ -159,7 +159,7 @@ fn a_message_whose_topic_is_no_text_is_a_dead_letter_and_those_behind_it_are_sto
         let commit = bench.gather.take(0);
         assert_eq!(commit.messages, 1);
         assert_eq!(commit.acks[0].bytes[..4], ack);
-        assert_eq!(commit.acks[0].refused, 1);
+        assert_eq!(commit.acks[0].beside, 1);
         bench.receive(&[0x62, 2, 0, 7]).unwrap();
     }
     assert!(matches!(
