@@ -4,6 +4,7 @@ use std::os::unix::fs::symlink;
 use std::process::Command;
 use std::sync::OnceLock;
 
+use super::links::copied;
 use super::peers::publish_numbers;
 use super::{Dice, files_below, mutated, reads};
 use crate::common::servers::Mosquitto;
