@@ -1,14 +1,16 @@
 #!/bin/sh
-# Builds pubgauge with all drivers, makes target/debian/pubgauge_VERSION_ARCHITECTURE.deb and prints its
+# Builds pubgauge with everything, makes target/debian/pubgauge_VERSION_ARCHITECTURE.deb and prints its
 # path. What has to be installed, `install-deps.sh package` installs (`make deb` does both). cargo-deb is
 # put below target/ if it is not on the PATH.
 set -eu
 cd "$(dirname "$0")/.."
 cargo="${CARGO:-cargo}"
-features=cyclonedds,fastdds
+dds=cyclonedds,fastdds
+# What is shipped moves what it collects to object storage and to Kafka, too.
+features=$dds,upload,kafka
 cargo_deb_version=3.8.0
 
-[ "$(./scripts/features.sh)" = "$features" ] || {
+[ "$(./scripts/features.sh)" = "$dds" ] || {
     echo "the package has the DDS drivers, and their libraries are not all here" >&2
     echo "hint: on Debian, as root: make deb, which installs them" >&2
     exit 1

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Builds pubgauge as one file without any library of the system, for every Linux 5.11 or newer of this machine's
-# architecture, and prints its path. It has all drivers but DDS, whose libraries Debian has as shared ones only. Zig,
+# architecture, and prints its path. It has everything but the drivers of DDS, whose libraries Debian has as shared ones only. Zig,
 # from PyPI, is the C and C++ compiler: libzmq is C++, and Debian's compiler for musl is one for C alone.
 set -eu
 cd "$(dirname "$0")/.."
@@ -15,5 +15,5 @@ if command -v rustup >/dev/null 2>&1; then
     rustup --quiet target add "$target" >&2
 fi
 PATH="$tools/bin:$PATH" CARGO_PROFILE_RELEASE_STRIP=symbols \
-    "$cargo" zigbuild --release --locked -p pubgauge --target "$target" >&2
+    "$cargo" zigbuild --release --locked -p pubgauge --features upload,kafka --target "$target" >&2
 echo "target/$target/release/pubgauge"

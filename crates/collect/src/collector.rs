@@ -96,7 +96,7 @@ impl Collector {
         let folder = config
             .to
             .as_ref()
-            .map(|to| Folder::open(to, name))
+            .map(|to| Folder::open(to, name, config.access))
             .transpose()?;
         let name = match (&folder, name) {
             (Some(folder), _) => folder.name.clone(),

@@ -17,8 +17,8 @@ pub use checked::{Config, Given, TlsFiles, read};
 pub use direct::Direct;
 pub use faults::Fault;
 pub use file::{
-    Acknowledge, CanaryFile, CollectFile, ColumnFile, ColumnType, Compression, Form, KafkaFile,
-    LogFile, Mqtt, PayloadFile, PayloadForm, SessionFile, TimeUnit, TlsFile, UploadFile,
+    AccessFile, Acknowledge, CanaryFile, CollectFile, ColumnFile, ColumnType, Compression, Form,
+    KafkaFile, LogFile, Mqtt, PayloadFile, PayloadForm, SessionFile, TimeUnit, TlsFile, UploadFile,
 };
 pub use kafka::Kafka;
 pub use upload::Upload;

@@ -13,7 +13,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use pubgauge_place::{OpenFolder, is_refused};
+use pubgauge_place::{Access, OpenFolder, is_refused};
 use rustix::fs::{FlockOperation, flock};
 
 use crate::Error;
@@ -59,8 +59,8 @@ impl Folder {
     /// # Errors
     /// A folder that cannot be made, several collectors to choose from, one that runs; links, pipes and devices where
     /// folders and files are to be.
-    pub fn open(data: &Path, name: Option<&str>) -> Result<Folder, Error> {
-        let top = OpenFolder::made(data).map_err(|error| unusable(data, &error))?;
+    pub fn open(data: &Path, name: Option<&str>, access: Access) -> Result<Folder, Error> {
+        let top = OpenFolder::made_for(data, access).map_err(|error| unusable(data, &error))?;
         let name = match name {
             Some(name) => name.to_owned(),
             None => match &names_in(&top)?[..] {
@@ -315,7 +315,9 @@ mod tests {
     #[test]
     fn a_folder_keeps_the_mark_of_its_first_start_and_an_older_one_has_none() {
         let all = tempfile::tempdir().unwrap();
-        let open = |folder: &str| Folder::open(&all.path().join(folder), Some("c")).unwrap();
+        let open = |folder: &str| {
+            Folder::open(&all.path().join(folder), Some("c"), Access::Owner).unwrap()
+        };
         let stem = open("one").stem();
         assert!(is_stem_of(&stem, "c") && stem != "c", "{stem}");
         assert_eq!(open("one").stem(), stem);
@@ -341,21 +343,28 @@ mod tests {
     #[test]
     fn a_collector_keeps_its_name_and_its_folder() {
         let data = tempfile::tempdir().unwrap();
-        let first = Folder::open(data.path(), None).unwrap();
+        let first = Folder::open(data.path(), None, Access::Owner).unwrap();
         assert!(is_name(&first.name), "{}", first.name);
         let name = first.name.clone();
         assert!(is_running(data.path(), &name));
-        let again = Folder::open(data.path(), None).unwrap_err().to_string();
+        let again = Folder::open(data.path(), None, Access::Owner)
+            .unwrap_err()
+            .to_string();
         assert!(
             again.contains("runs already") && again.contains(&name),
             "{again}"
         );
         drop(first);
         assert!(!is_running(data.path(), &name));
-        assert_eq!(Folder::open(data.path(), None).unwrap().name, name);
-        let other = Folder::open(data.path(), Some("other")).unwrap();
+        assert_eq!(
+            Folder::open(data.path(), None, Access::Owner).unwrap().name,
+            name
+        );
+        let other = Folder::open(data.path(), Some("other"), Access::Owner).unwrap();
         assert_eq!(other.name, "other");
-        let several = Folder::open(data.path(), None).unwrap_err().to_string();
+        let several = Folder::open(data.path(), None, Access::Owner)
+            .unwrap_err()
+            .to_string();
         assert!(
             several.contains("several") && several.contains(&name),
             "{several}"

@@ -9,11 +9,11 @@
 mod refused;
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File};
+use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{DirBuilderExt, FileExt};
 use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{
@@ -28,6 +28,37 @@ pub use refused::{Refused, is_refused};
 pub struct OpenFolder {
     folder: File,
     shown: PathBuf,
+    access: Access,
+}
+
+/// Who may use what is made in a folder, and below it. The process's umask takes more away, and adds nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Access {
+    /// The user alone.
+    Owner,
+    /// The user, and the group, which may read.
+    Group,
+    /// Whoever the umask leaves it to.
+    #[default]
+    Umask,
+}
+
+impl Access {
+    fn of_files(self) -> Mode {
+        Mode::from_raw_mode(match self {
+            Access::Owner => 0o600,
+            Access::Group => 0o640,
+            Access::Umask => 0o666,
+        })
+    }
+
+    fn of_folders(self) -> Mode {
+        Mode::from_raw_mode(match self {
+            Access::Owner => 0o700,
+            Access::Group => 0o750,
+            Access::Umask => 0o777,
+        })
+    }
 }
 
 impl OpenFolder {
@@ -46,6 +77,7 @@ impl OpenFolder {
         Ok(OpenFolder {
             folder: folder.into(),
             shown: path.to_owned(),
+            access: Access::default(),
         })
     }
 
@@ -54,8 +86,27 @@ impl OpenFolder {
     /// # Errors
     /// An error of the file system.
     pub fn made(path: &Path) -> io::Result<OpenFolder> {
-        fs::create_dir_all(path)?;
-        OpenFolder::open(path)
+        OpenFolder::made_for(path, Access::default())
+    }
+
+    /// The same; `access` is who may use it, if it is made, and what is made in it.
+    ///
+    /// # Errors
+    /// An error of the file system.
+    pub fn made_for(path: &Path, access: Access) -> io::Result<OpenFolder> {
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent)?;
+        }
+        let made = DirBuilder::new()
+            .mode(access.of_folders().as_raw_mode())
+            .create(path);
+        match made {
+            // If it is none, that is told when it is opened.
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
+        }
+        let folder = OpenFolder::open(path)?;
+        Ok(OpenFolder { access, ..folder })
     }
 
     /// A folder in this one; it is made if there is none.
@@ -88,12 +139,13 @@ impl OpenFolder {
         Ok(OpenFolder {
             folder: folder.into(),
             shown: self.shown.join(name),
+            access: self.access,
         })
     }
 
     /// Makes a folder; whether it was not there.
     fn make(&self, name: &str) -> io::Result<bool> {
-        let mode = Mode::from_raw_mode(0o777);
+        let mode = self.access.of_folders();
         match rustix::fs::mkdirat(&self.folder, one(name.as_ref())?, mode) {
             Ok(()) => Ok(true),
             Err(Errno::EXIST) => Ok(false),
@@ -286,7 +338,7 @@ impl OpenFolder {
         let name = one(name)?;
         let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mode = if flags.contains(OFlags::CREATE) {
-            Mode::from_raw_mode(0o666)
+            self.access.of_files()
         } else {
             Mode::empty()
         };

@@ -68,11 +68,12 @@ fn changed(from: &Config, to: &Config) -> impl Iterator<Item = &'static [&'stati
         commit_bytes: _,
         limits,
         layout,
+        access,
         upload,
         kafka,
     } = from;
     let place_of = |upload: &Upload| (upload.place.clone(), upload.direct);
-    let keys: [(bool, &[&str]); 14] = [
+    let keys: [(bool, &[&str]); 15] = [
         (*data == to.to, &["to"]),
         (*name == to.name, &["name"]),
         (*version == to.version, &["mqtt"]),
@@ -98,6 +99,7 @@ fn changed(from: &Config, to: &Config) -> impl Iterator<Item = &'static [&'stati
             layout.compression == to.layout.compression,
             &["compression"],
         ),
+        (*access == to.access, &["access"]),
         (
             upload.as_ref().map(place_of) == to.upload.as_ref().map(place_of),
             &["upload"],

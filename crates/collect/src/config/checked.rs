@@ -8,13 +8,14 @@ use std::time::Duration;
 use pubgauge_driver::Secret;
 use pubgauge_mqtt_codec::{MAX_PACKET_LEN, QoS, Version};
 use pubgauge_net::endpoint::Endpoint;
+use pubgauge_place::Access;
 use pubgauge_study::{Noun, Problem, StrictFile, StudyError};
 
 use super::brokers::{brokers, filters};
 use super::canary::Canary;
 use super::direct::Direct;
 use super::faults::{Fault, Faults, HOUR, MS, SECOND};
-use super::file::{CollectFile, Form, Mqtt};
+use super::file::{AccessFile, CollectFile, Form, Mqtt};
 use super::kafka::Kafka;
 use super::upload::Upload;
 use crate::files::Layout;
@@ -63,6 +64,8 @@ pub struct Config {
     pub commit_bytes: usize,
     pub limits: Limits,
     pub layout: Layout,
+    /// Who may use the data folder.
+    pub access: Access,
     pub upload: Option<Upload>,
     pub kafka: Option<Kafka>,
 }
@@ -273,6 +276,11 @@ impl Config {
                 segment_bytes,
                 segment_age,
                 reserve_bytes,
+            },
+            access: match written.access.unwrap_or_default() {
+                AccessFile::Owner => Access::Owner,
+                AccessFile::Group => Access::Group,
+                AccessFile::Umask => Access::Umask,
             },
             layout: Layout {
                 columns,

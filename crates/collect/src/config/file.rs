@@ -34,6 +34,8 @@ pub struct CollectFile {
     pub form: Option<Form>,
     /// How Parquet is compressed; "snappy" if absent, which all its readers know.
     pub compression: Option<Compression>,
+    /// Who may read the data folder, on top of the umask: "owner" if absent.
+    pub access: Option<AccessFile>,
     /// File with the password, in one line. Without it, the variable PUBGAUGE_PASSWORD has it.
     pub password_file: Option<PathBuf>,
     /// Where metrics and health are served over HTTP: a port of the loopback address, or HOST:PORT. Nowhere if absent.
@@ -146,6 +148,19 @@ pub enum Form {
     Parquet = 0,
     /// One JSON object in a line.
     Ndjson = 1,
+}
+
+/// Who may read the data folder. What a folder had before stays.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum AccessFile {
+    /// The collector's user alone: files 0600, folders 0700.
+    #[default]
+    Owner,
+    /// Its group, too: files 0640, folders 0750.
+    Group,
+    /// Whoever the umask leaves it to.
+    Umask,
 }
 
 /// How Parquet is compressed.

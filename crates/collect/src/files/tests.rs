@@ -4,6 +4,7 @@ use crate::manifest;
 use crate::message::Message;
 use ::parquet::data_type::AsBytes;
 use pubgauge_mqtt_codec::{PropertiesBuf, Property, QoS};
+use pubgauge_place::Access;
 use std::time::Duration;
 
 const LIMITS: Limits = Limits {
@@ -14,7 +15,7 @@ const LIMITS: Limits = Limits {
 
 /// A collector's folder with a closed segment of messages that were received at these times.
 fn segment(data: &Path, form: Form, times: &[i64]) -> (Folder, Closed) {
-    let folder = Folder::open(data, Some("c")).unwrap();
+    let folder = Folder::open(data, Some("c"), Access::Owner).unwrap();
     let (mut log, _) = Log::open(&folder.log(), form, LIMITS, 1).unwrap();
     let mut properties = PropertiesBuf::default();
     properties

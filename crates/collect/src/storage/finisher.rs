@@ -149,6 +149,7 @@ mod tests {
     use std::time::Duration;
 
     use pubgauge_mqtt_codec::QoS;
+    use pubgauge_place::Access;
 
     use super::*;
     use crate::config::Form;
@@ -211,7 +212,7 @@ mod tests {
         ];
         for (what, is_kept, plant) in plants {
             let data = tempfile::tempdir().unwrap();
-            let folder = Arc::new(Folder::open(data.path(), Some("c")).unwrap());
+            let folder = Arc::new(Folder::open(data.path(), Some("c"), Access::Owner).unwrap());
             let closed = two_segments(&folder);
             plant(&closed[0].path);
             let told = Arc::<Mutex<Vec<Notice>>>::default();

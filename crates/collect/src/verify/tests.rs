@@ -5,6 +5,7 @@ use crate::folder::Folder;
 use crate::log::{Limits, Log, segment};
 use crate::store::Place;
 use pubgauge_mqtt_codec::QoS;
+use pubgauge_place::Access;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -37,7 +38,7 @@ fn commit(log: &mut Log, seqs: std::ops::Range<u64>) {
 
 /// A data folder with finished files of either form, a closed segment that is in no file, and an open one.
 fn filled(data: &Path) -> Folder {
-    let folder = Folder::open(data, Some("c")).unwrap();
+    let folder = Folder::open(data, Some("c"), Access::Owner).unwrap();
     for (form, first) in [(Form::Parquet, 1), (Form::Ndjson, 21)] {
         let (mut log, _) = Log::open(&folder.log(), form, LIMITS, first).unwrap();
         commit(&mut log, first..first + 12);

@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use super::*;
 use crate::store::{Credentials, Place};
 use crate::waker::Waker;
+use pubgauge_place::Access;
 
 fn upload() -> Upload {
     let place = Place {
@@ -32,7 +33,7 @@ fn begun(data: &Path, entries: &[Entry]) -> (Vec<String>, Vec<String>) {
         }),
         waker: Waker::new().unwrap(),
     };
-    let folder = Arc::new(Folder::open(data, Some("c")).unwrap());
+    let folder = Arc::new(Folder::open(data, Some("c"), Access::Owner).unwrap());
     let uploader = Uploader::new(&shared, &folder, &upload(), entries, Arc::default()).unwrap();
     let waiting = uploader.waiting.iter().map(|file| file.path.clone());
     let waiting = waiting.collect();
