@@ -1,4 +1,4 @@
-//! Columns for what payloads say: JSON, CBOR, and SenML in either form.
+//! Columns for what payloads and topics say: JSON, CBOR, and SenML in either form, and levels of topics.
 //!
 //! JSON and CBOR are read into the same tree. A payload that is none, or a value that its column cannot hold as it is,
 //! is told; nothing is rounded, cut or guessed.
@@ -7,6 +7,7 @@ mod senml;
 mod value;
 
 use ciborium::Value;
+use pubgauge_driver::TopicMatch;
 
 pub use crate::config::{ColumnType, TimeUnit};
 pub use value::Cell;
@@ -31,6 +32,8 @@ pub enum Source {
     Pointer(Vec<String>),
     /// The name of a SenML record, with its base name or without.
     Record(String),
+    /// A level of the topic, from 0.
+    TopicLevel(usize),
 }
 
 impl Source {
@@ -56,6 +59,20 @@ pub struct Column {
     pub of: ColumnType,
     /// What numbers count, if it is one of timestamps.
     pub unit: TimeUnit,
+    /// Filter of the topics whose messages have it; all have if absent.
+    pub topics: Option<String>,
+}
+
+impl Column {
+    /// Whether messages of a topic have it.
+    fn applies(&self, topic: &str) -> bool {
+        let filter = self.topics.as_deref();
+        filter.is_none_or(|filter| filter.matches_topic(topic))
+    }
+
+    fn is_of_payload(&self) -> bool {
+        !matches!(self.source, Source::TopicLevel(_))
+    }
 }
 
 /// All columns, which are none by default.
@@ -79,11 +96,13 @@ pub enum Unfit {
     Missing,
 }
 
-/// A payload's values, one for each column.
+/// A message's values, one for each column.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Decoded {
     pub cells: Vec<Option<Cell>>,
     pub unfit: Option<Unfit>,
+    /// A column asks for something of such a payload; of a raw one, for a level of its topic.
+    pub is_asked: bool,
 }
 
 /// Payloads that were not decoded, or not wholly.
@@ -116,54 +135,77 @@ impl Undecoded {
     }
 }
 
+/// A payload, as columns look into it.
+enum Body<'a> {
+    /// No column does, or it is not of the form.
+    None,
+    Tree(&'a Value),
+    Records(Vec<senml::Record<'a>>),
+}
+
 impl Columns {
-    /// The values of a payload that was received at a time; `None` where payloads are raw.
-    pub fn decode(&self, payload: &[u8], received_ns: i64) -> Option<Decoded> {
-        let form = self.form?;
-        let tree = (payload.len() <= MAX_BYTES)
-            .then(|| tree(form, payload))
-            .flatten();
-        let decoded = match (form, tree) {
-            (_, None) => None,
-            (Form::Json | Form::Cbor, Some(tree)) => Some(self.of_tree(&tree)),
-            (Form::SenmlJson, Some(tree)) => senml::decode(self, &tree, &senml::JSON, received_ns),
-            (Form::SenmlCbor, Some(tree)) => senml::decode(self, &tree, &senml::CBOR, received_ns),
+    /// Whether there are none.
+    pub fn is_none(&self) -> bool {
+        self.columns.is_empty()
+    }
+
+    /// The values of a message that was received at a time; `None` where there are no columns.
+    pub fn decode(&self, topic: &str, payload: &[u8], received_ns: i64) -> Option<Decoded> {
+        if self.is_none() {
+            return None;
+        }
+        let applies = |column: &&Column| column.applies(topic);
+        let mut applying = self.columns.iter().filter(applies);
+        let is_asked = applying.any(|column| self.form.is_none() || column.is_of_payload());
+        let form = self.form.filter(|_| is_asked);
+        let tree = form.and_then(|form| tree(form, payload));
+        let body = form.zip(tree.as_ref()).and_then(|(form, tree)| match form {
+            Form::Json | Form::Cbor => Some(Body::Tree(tree)),
+            Form::SenmlJson => senml::records(tree, &senml::JSON).map(Body::Records),
+            Form::SenmlCbor => senml::records(tree, &senml::CBOR).map(Body::Records),
+        });
+        let mut decoded = Decoded {
+            // Counted once, whatever its columns are.
+            unfit: (form.is_some() && body.is_none()).then_some(Unfit::Form),
+            is_asked,
+            ..Decoded::default()
         };
-        Some(decoded.unwrap_or_else(|| Decoded {
-            cells: vec![None; self.columns.len()],
-            unfit: Some(Unfit::Form),
-        }))
+        let body = body.unwrap_or(Body::None);
+        for column in &self.columns {
+            let cell = match (&column.source, &body) {
+                _ if !column.applies(topic) => Ok(None),
+                (Source::TopicLevel(nth), _) => value::level(topic, *nth, column),
+                (Source::Pointer(steps), Body::Tree(tree)) => value::find(tree, steps)
+                    .and_then(|found| value::cell(found.ok_or(Unfit::Missing)?, column)),
+                (Source::Record(name), Body::Records(records)) => {
+                    senml::find(records, name, column, received_ns)
+                }
+                _ => Err(Unfit::Missing),
+            };
+            decoded.push(cell);
+        }
+        Some(decoded)
     }
 
     /// Whether a payload is stored as it came.
     pub fn keeps(&self, decoded: Option<&Decoded>) -> bool {
-        self.keep_raw || decoded.is_none_or(|decoded| decoded.unfit.is_some())
-    }
-
-    fn of_tree(&self, tree: &Value) -> Decoded {
-        let mut decoded = Decoded::default();
-        for column in &self.columns {
-            let found = match &column.source {
-                Source::Pointer(steps) => value::find(tree, steps),
-                Source::Record(_) => Err(Unfit::Missing),
-            };
-            let cell = found.and_then(|found| value::cell(found.ok_or(Unfit::Missing)?, column));
-            decoded.push(cell);
-        }
-        decoded
+        self.keep_raw || decoded.is_none_or(|decoded| !decoded.is_whole())
     }
 }
 
 impl Decoded {
+    /// Whether every column that such a message has found something, and one looked into its payload.
+    pub fn is_whole(&self) -> bool {
+        self.is_asked && self.unfit.is_none()
+    }
+
     /// Adds the next column's value.
     fn push(&mut self, cell: Result<Option<Cell>, Unfit>) {
-        // A value that does not fit says more than one that is not there.
-        match cell {
-            Err(Unfit::Missing) => {
-                self.unfit.get_or_insert(Unfit::Missing);
-            }
-            Err(unfit) => self.unfit = Some(unfit),
-            Ok(_) => {}
+        // A payload of another form says more than a value that does not fit, and that more than one that is not there.
+        match (cell.as_ref().err(), self.unfit) {
+            (Some(unfit), None) => self.unfit = Some(*unfit),
+            (Some(Unfit::Value), Some(Unfit::Missing)) => self.unfit = Some(Unfit::Value),
+            _ => {}
         }
         self.cells.push(cell.ok().flatten());
     }
@@ -174,8 +216,11 @@ pub(crate) fn either_tree(payload: &[u8]) -> Option<Value> {
     tree(Form::Json, payload).or_else(|| tree(Form::Cbor, payload))
 }
 
-/// The tree of a payload, if the whole of it is one.
+/// The tree of a payload, if the whole of it is one, and it is not too long.
 fn tree(form: Form, payload: &[u8]) -> Option<Value> {
+    if payload.len() > MAX_BYTES {
+        return None;
+    }
     match form {
         Form::Json | Form::SenmlJson => serde_json::from_slice(payload).ok(),
         Form::Cbor | Form::SenmlCbor => {

@@ -3,7 +3,7 @@
 use ciborium::Value;
 
 use super::value::{self, Cell};
-use super::{Column, ColumnType, Columns, Decoded, Source, TimeUnit, Unfit};
+use super::{Column, ColumnType, TimeUnit, Unfit};
 
 /// How fields are called in a form.
 pub struct Names {
@@ -71,7 +71,7 @@ const VERSION: i128 = 10;
 const ABSOLUTE_FROM_S: f64 = (1u64 << 28) as f64;
 
 /// A record with the base values worked in (RFC 8428 §4.6).
-struct Record<'a> {
+pub struct Record<'a> {
     base_name: &'a str,
     /// Without the base name.
     own_name: &'a str,
@@ -92,28 +92,28 @@ impl Record<'_> {
     }
 }
 
-/// Values of a SenML pack; `None` where the bytes are not one.
-pub fn decode(columns: &Columns, tree: &Value, names: &Names, received_ns: i64) -> Option<Decoded> {
-    let records = records(tree.as_array()?, names)?;
-    let mut decoded = Decoded::default();
-    for column in &columns.columns {
-        let Source::Record(name) = &column.source else {
-            decoded.push(Err(Unfit::Missing));
-            continue;
-        };
-        let mut meant = records.iter().filter(|record| record.is_called(name));
-        let cell = match (meant.next(), meant.next()) {
-            (None, _) => Err(Unfit::Missing),
-            (Some(record), None) => cell(record, column, received_ns),
-            // A series, or several devices in one pack: a row has one value.
-            (Some(_), Some(_)) => Err(Unfit::Value),
-        };
-        decoded.push(cell);
+/// The cell of the only record that a column means.
+///
+/// # Errors
+/// If none is there, several are, or the column cannot hold its value as it is.
+pub fn find(
+    records: &[Record<'_>],
+    name: &str,
+    column: &Column,
+    received_ns: i64,
+) -> Result<Option<Cell>, Unfit> {
+    let mut meant = records.iter().filter(|record| record.is_called(name));
+    match (meant.next(), meant.next()) {
+        (None, _) => Err(Unfit::Missing),
+        (Some(record), None) => cell(record, column, received_ns),
+        // A series, or several devices in one pack: a row has one value.
+        (Some(_), Some(_)) => Err(Unfit::Value),
     }
-    Some(decoded)
 }
 
-fn records<'a>(pack: &'a [Value], names: &Names) -> Option<Vec<Record<'a>>> {
+/// The records of a SenML pack; `None` where the tree is not one.
+pub fn records<'a>(tree: &'a Value, names: &Names) -> Option<Vec<Record<'a>>> {
+    let pack = tree.as_array()?;
     let mut base = ("", 0.0, None);
     let mut records = Vec::new();
     for record in pack {

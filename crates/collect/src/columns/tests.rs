@@ -1,3 +1,5 @@
+mod topics;
+
 use super::*;
 use proptest::prelude::*;
 
@@ -13,6 +15,7 @@ fn columns(form: Form, each: &[(&str, &str, ColumnType)]) -> Columns {
         },
         of,
         unit: TimeUnit::S,
+        topics: None,
     };
     Columns {
         form: Some(form),
@@ -25,7 +28,7 @@ fn columns(form: Form, each: &[(&str, &str, ColumnType)]) -> Columns {
 const SEVEN_NS: i64 = 1_795_676_400_000_000_000;
 
 fn decode(columns: &Columns, payload: &[u8]) -> Decoded {
-    columns.decode(payload, SEVEN_NS).unwrap()
+    columns.decode("a/b", payload, SEVEN_NS).unwrap()
 }
 
 /// One value, in a column of this type.
@@ -71,7 +74,8 @@ fn values_stand_in_the_columns_that_point_at_them() {
         decode(&columns, payload),
         Decoded {
             cells: expected,
-            unfit: Some(Unfit::Missing)
+            unfit: Some(Unfit::Missing),
+            is_asked: true,
         }
     );
     assert_eq!(Source::pointer("watts"), None);
@@ -162,7 +166,8 @@ fn a_value_that_does_not_fit_leaves_the_others_and_is_told() {
         decoded,
         Decoded {
             cells: vec![None, Some(Cell::Int64(2))],
-            unfit: Some(Unfit::Value)
+            unfit: Some(Unfit::Value),
+            is_asked: true,
         }
     );
     // Which of two is meant nobody can tell.
@@ -171,7 +176,8 @@ fn a_value_that_does_not_fit_leaves_the_others_and_is_told() {
         decoded,
         Decoded {
             cells: vec![None, Some(Cell::Int64(2))],
-            unfit: Some(Unfit::Value)
+            unfit: Some(Unfit::Value),
+            is_asked: true,
         }
     );
 }
@@ -217,7 +223,8 @@ fn cbor_has_the_same_columns_and_its_own_kinds_of_time() {
         decode(&columns, &payload),
         Decoded {
             cells,
-            unfit: Some(Unfit::Value)
+            unfit: Some(Unfit::Value),
+            is_asked: true,
         }
     );
     let mut longer = payload.clone();
@@ -268,7 +275,14 @@ fn records_of_senml_stand_in_columns_by_their_names() {
         None,
     ];
     let unfit = Some(Unfit::Missing);
-    assert_eq!(decode(&columns, PACK.as_bytes()), Decoded { cells, unfit });
+    assert_eq!(
+        decode(&columns, PACK.as_bytes()),
+        Decoded {
+            cells,
+            unfit,
+            is_asked: true
+        }
+    );
 }
 
 #[test]
@@ -298,7 +312,11 @@ fn senml_in_cbor_is_the_same_with_numbers_for_names() {
     ];
     assert_eq!(
         decode(&columns, &cbor(&pack)),
-        Decoded { cells, unfit: None }
+        Decoded {
+            cells,
+            unfit: None,
+            is_asked: true
+        }
     );
 }
 
@@ -394,6 +412,7 @@ fn what_a_column_does_not_get_is_not_decoded_and_the_payload_stays() {
             source: Source::Record("t".into()),
             of: ColumnType::Double,
             unit: TimeUnit::S,
+            topics: None,
         }],
         ..columns
     };

@@ -64,6 +64,26 @@ pub fn entry(
     }
 }
 
+/// The cell of a level of a topic, as text or as a whole number that is written as numbers are.
+///
+/// # Errors
+/// If the topic has fewer levels, or the level is no such number.
+pub fn level(topic: &str, nth: usize, column: &Column) -> Result<Option<Cell>, Unfit> {
+    let level = topic.split('/').nth(nth).ok_or(Unfit::Missing)?;
+    let cell = match column.of {
+        ColumnType::Int64 => {
+            let number: i64 = level.parse().map_err(|_| Unfit::Value)?;
+            // Of 007 and 7, which are two topics, one number would be made.
+            if number.to_string() != level {
+                return Err(Unfit::Value);
+            }
+            Cell::Int64(number)
+        }
+        _ => Cell::String(level.to_owned()),
+    };
+    Ok(Some(cell))
+}
+
 /// The cell of a value, if it is of the column's type; null has none.
 ///
 /// # Errors

@@ -263,6 +263,11 @@ pub struct ColumnFile {
     /// Where the value is: a JSON Pointer (RFC 6901) such as /meter/watts, or the name of a SenML record, with its base
     /// name or without. /NAME, or NAME for SenML, if absent.
     pub path: Option<String>,
+    /// In place of `path`: the level of the topic that is the value, from 1. Raw payloads may have such columns, too.
+    #[schemars(range(min = 1))]
+    pub topic_level: Option<u16>,
+    /// Topic filter: the messages that have the column; all if absent.
+    pub topics: Option<String>,
     /// Type of the column.
     #[serde(rename = "type")]
     pub of: ColumnType,

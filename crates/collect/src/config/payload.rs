@@ -1,5 +1,7 @@
 //! Columns for what payloads say, checked.
 
+use pubgauge_mqtt_codec::topic::check_filter;
+
 use super::faults::Faults;
 use super::file::{CollectFile, ColumnFile, ColumnType, PayloadForm};
 use crate::columns::{Column, Columns, Form, Source};
@@ -16,12 +18,18 @@ pub(super) fn of(written: &CollectFile, faults: &mut Faults) -> Columns {
         PayloadForm::SenmlJson => Some(Form::SenmlJson),
         PayloadForm::SenmlCbor => Some(Form::SenmlCbor),
     };
-    if form.is_none() && (payload.keep.is_some() || !payload.columns.is_empty()) {
-        faults.add(
-            &["payload"],
-            "raw payloads have no columns, and are always kept",
-            Some("say what payloads are: form = \"json\""),
-        );
+    let hint = Some("say what payloads are: form = \"json\"");
+    if form.is_none() && payload.keep.is_some() {
+        faults.add(&["payload", "keep"], "raw payloads are always kept", hint);
+    }
+    if form.is_none()
+        && payload
+            .columns
+            .iter()
+            .any(|column| column.topic_level.is_none())
+    {
+        let what = "columns of raw payloads are levels of their topics (`topic-level`)";
+        faults.add(&["payload"], what, hint);
     }
     if form.is_some() && payload.columns.is_empty() {
         faults.add(
@@ -43,19 +51,27 @@ pub(super) fn of(written: &CollectFile, faults: &mut Faults) -> Columns {
                 None,
             );
         }
+        if let Some(topics) = &column.topics
+            && let Err(why) = filter(topics)
+        {
+            faults.add(&["payload", "columns", &at, "topics"], why, None);
+        }
         match source(column, form) {
             Ok(source) => columns.push(Column {
                 name: column.name.clone(),
                 source,
                 of: column.of,
                 unit: column.unit.unwrap_or_default(),
+                topics: column.topics.clone(),
             }),
-            Err((what, hint)) => faults.add(&["payload", "columns", &at, "path"], what, Some(hint)),
+            Err((key, what, hint)) => {
+                faults.add(&["payload", "columns", &at, key], what, Some(hint));
+            }
         }
     }
     Columns {
         form,
-        keep_raw: payload.keep.unwrap_or(true),
+        keep_raw: form.is_none() || payload.keep.unwrap_or(true),
         columns,
     }
 }
@@ -86,7 +102,37 @@ fn name(name: &str, others: &[Column]) -> Result<(), (String, &'static str)> {
     Ok(())
 }
 
-fn source(column: &ColumnFile, form: Option<Form>) -> Result<Source, (String, &'static str)> {
+fn filter(topics: &str) -> Result<(), String> {
+    if topics.starts_with("$share/") {
+        return Err("expected a topic filter; the group stands in `group`".into());
+    }
+    check_filter(topics).map_err(|error| error.to_string())
+}
+
+/// Where the value of a column is; or the key that says it wrongly, what is wrong, and a hint.
+fn source(
+    column: &ColumnFile,
+    form: Option<Form>,
+) -> Result<Source, (&'static str, String, &'static str)> {
+    if let Some(level) = column.topic_level {
+        let wrong = |what: &str, hint| Err(("topic-level", what.to_owned(), hint));
+        let Some(nth) = usize::from(level).checked_sub(1) else {
+            return wrong("levels of topics count from 1", "in a/b/c, level 1 is a");
+        };
+        if column.path.is_some() {
+            return wrong(
+                "a column is a level of the topic, or a value of the payload",
+                "leave out `path` or `topic-level`",
+            );
+        }
+        if !matches!(column.of, ColumnType::String | ColumnType::Int64) {
+            return wrong(
+                "a level of the topic is text",
+                "take type = \"string\", or \"int64\" for whole numbers",
+            );
+        }
+        return Ok(Source::TopicLevel(nth));
+    }
     if matches!(form, Some(Form::SenmlJson | Form::SenmlCbor)) {
         return Ok(Source::Record(
             column.path.clone().unwrap_or_else(|| column.name.clone()),
@@ -98,6 +144,10 @@ fn source(column: &ColumnFile, form: Option<Form>) -> Result<Source, (String, &'
         .unwrap_or_else(|| format!("/{}", column.name));
     Source::pointer(&path).ok_or_else(|| {
         let hint = "expected names of objects and numbers of elements, each behind a `/`: /meter/watts, /values/0; `~1` stands for `/`, `~0` for `~`";
-        (format!("`{path}` is no JSON Pointer (RFC 6901)"), hint)
+        (
+            "path",
+            format!("`{path}` is no JSON Pointer (RFC 6901)"),
+            hint,
+        )
     })
 }

@@ -66,7 +66,7 @@ pub fn write(
     out: &mut impl Write,
 ) -> io::Result<()> {
     let (content_type, properties) = super::properties::of(message.properties);
-    let is_whole = decoded.as_ref().map(|decoded| decoded.unfit.is_none());
+    let is_whole = decoded.as_ref().map(Decoded::is_whole);
     let is_kept = columns.keeps(decoded.as_ref());
     let text = std::str::from_utf8(message.payload).ok();
     let line = Line {

@@ -42,13 +42,13 @@ const GROUP_ROWS: usize = 256 << 10;
 
 fn schema(columns: &Columns) -> Result<TypePtr> {
     // Where payloads that were decoded are not kept, some rows have none.
-    let payload = if columns.form.is_none() || columns.keep_raw {
+    let payload = if columns.is_none() || columns.keep_raw {
         "required"
     } else {
         "optional"
     };
     let mut text = format!("message message {{{SCHEMA} {payload} binary payload;");
-    if columns.form.is_some() {
+    if !columns.is_none() {
         text += " required boolean decoded;";
     }
     for column in &columns.columns {
@@ -171,7 +171,7 @@ impl<'a, W: Write + Send> Writer<'a, W> {
         let is_kept = self.columns.keeps(decoded.as_ref());
         rows.payload.push(is_kept.then(|| slice(message.payload)));
         if let Some(decoded) = decoded {
-            rows.decoded.push(decoded.unfit.is_none());
+            rows.decoded.push(decoded.is_whole());
             rows.cells.resize_with(self.columns.columns.len(), Vec::new);
             for (cells, cell) in rows.cells.iter_mut().zip(decoded.cells) {
                 cells.push(cell);
@@ -196,13 +196,13 @@ impl<'a, W: Write + Send> Writer<'a, W> {
         put::<BoolType, _>(&mut group, &rows.dup)?;
         put_optional::<ByteArrayType, _>(&mut group, rows.content_type)?;
         put_optional::<ByteArrayType, _>(&mut group, rows.properties)?;
-        if self.columns.form.is_none() || self.columns.keep_raw {
+        if self.columns.is_none() || self.columns.keep_raw {
             let payload: Vec<ByteArray> = rows.payload.into_iter().flatten().collect();
             put::<ByteArrayType, _>(&mut group, &payload)?;
         } else {
             put_optional::<ByteArrayType, _>(&mut group, rows.payload)?;
         }
-        if self.columns.form.is_some() {
+        if !self.columns.is_none() {
             put::<BoolType, _>(&mut group, &rows.decoded)?;
         }
         for (column, cells) in self.columns.columns.iter().zip(rows.cells) {

@@ -151,6 +151,7 @@ fn watts(keep_raw: bool) -> Layout {
         source: Source::Pointer(vec![name.into()]),
         of,
         unit: TimeUnit::S,
+        topics: None,
     };
     let columns = Columns {
         form: Some(crate::columns::Form::Json),

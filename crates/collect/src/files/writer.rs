@@ -41,7 +41,7 @@ impl<'a, W: Write + Send> Writer<'a, W> {
     /// # Errors
     /// If it cannot be written.
     pub fn put(&mut self, bytes: &Bytes, message: &Message<'_>) -> io::Result<()> {
-        let decoded = self.columns.decode(message.payload, message.received_ns);
+        let decoded = (self.columns).decode(message.topic, message.payload, message.received_ns);
         if let Some(decoded) = &decoded {
             self.undecoded.count(decoded.unfit);
         }

@@ -30,6 +30,19 @@ fn a_group_shares_each_filter() {
 }
 
 #[test]
+fn only_parquet_is_compressed() {
+    let form = |form: &str| {
+        config(&format!(
+            "{SMALLEST}form = {form:?}\ncompression = \"zstd\"\n"
+        ))
+    };
+    let layout = form("parquet").unwrap().layout;
+    assert_eq!(layout.compression, crate::config::Compression::Zstd);
+    let told = form("ndjson").unwrap_err().to_string();
+    assert!(told.contains("5:15: only Parquet is compressed"), "{told}");
+}
+
+#[test]
 fn a_canary_is_subscribed_to_as_the_messages_are() {
     let of = |more: &str| config(&format!("{SMALLEST}{more}")).unwrap();
     assert_eq!(of("").canary, None);
@@ -74,8 +87,39 @@ fn each_fault_is_told_with_its_line_and_column() {
         ("payload = { form = \"json\" }", 11, "at least one column"),
         (
             "payload = { keep = false }",
+            20,
+            "raw payloads are always kept",
+        ),
+        (
+            "payload = { columns = [{ name = \"a\", type = \"string\" }] }",
             11,
-            "raw payloads have no columns",
+            "levels of their topics",
+        ),
+        (
+            "payload = { columns = [{ name = \"a\", type = \"string\", topic-level = 0 }] }",
+            69,
+            "count from 1",
+        ),
+        (
+            "payload = { columns = [{ name = \"a\", type = \"double\", topic-level = 1 }] }",
+            69,
+            "a level of the topic is text",
+        ),
+        (
+            "payload = { columns = [{ name = \"a\", type = \"string\", topic-level = 1, path = \"/a\" }] }",
+            69,
+            "or a value of the payload",
+        ),
+        (
+            "payload = { form = \"json\", columns = [{ name = \"a\", type = \"string\", topics = \"a/#/b\" }] }",
+            79,
+            "#",
+        ),
+        ("compression = \"gzip\"", 15, "`gzip` is not possible here"),
+        (
+            "session = { largest-message = \"1B\" }",
+            31,
+            "this takes 1KiB to",
         ),
         (
             "payload = { form = \"json\", columns = [{ name = \"Topic\", path = \"/topic\", type = \"string\" }] }",

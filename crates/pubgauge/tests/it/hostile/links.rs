@@ -73,7 +73,7 @@ fn with_a_run() -> Place {
     place
 }
 
-fn copied(from: &Path, to: &Path) {
+pub fn copied(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in from.read_dir().unwrap().flatten() {
         let (from, to) = (entry.path(), to.join(entry.file_name()));

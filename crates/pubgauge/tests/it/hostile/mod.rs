@@ -1,5 +1,5 @@
 //! A hostile day: for a given time, with a given seed, pubgauge is killed, told to end, given mutated files, folders
-//! full of links, texts that pages and shells obey, servers that misbehave, strangers at its sockets, closed terminals and low limits.
+//! full of links, texts that pages and shells obey, servers that misbehave, brokers and data folders of a collector that somebody has changed, strangers at its sockets, closed terminals and low limits.
 //! `make hostile SECONDS=3600 SEED=7` does so for an hour.
 //!
 //! What must hold each time: it ends within its time with one of its own exit codes, does not panic, prints nothing that
@@ -7,6 +7,7 @@
 //! stays below [`MOST_MEMORY`].
 
 use crate::common;
+mod data;
 mod fsyncs;
 mod links;
 mod peers;
@@ -274,10 +275,11 @@ fn limited(dice: &mut Dice) {
 type Trial = fn(&mut Dice);
 
 /// The kinds in their turns: those that take milliseconds come more often.
-const TURNS: [(&str, Trial); 31] = [
+const TURNS: [(&str, Trial); 35] = [
     KILLED, STUDIES, TRACES, SERVERS, SYSTEMS, RESULTS, STUDIES, TRACES, STRANGERS, SYSTEMS, TOLD,
     STUDIES, TRACES, SERVERS, SYSTEMS, RESULTS, STUDIES, TRACES, FSYNCS, SYSTEMS, TERMINALS,
-    STUDIES, TRACES, SERVERS, SYSTEMS, LIMITS, STRANGERS, LINKS, TEXTS, COMMANDS, TEXTS,
+    STUDIES, TRACES, SERVERS, SYSTEMS, LIMITS, STRANGERS, LINKS, TEXTS, COMMANDS, TEXTS, DATA,
+    BROKERS_OF, DATA, BROKERS_OF,
 ];
 const SERVERS: (&str, Trial) = ("servers", peers::server_misbehaves);
 const STRANGERS: (&str, Trial) = ("strangers", peers::strangers);
@@ -292,6 +294,8 @@ const TERMINALS: (&str, Trial) = ("closed terminals", closed_terminals);
 const LINKS: (&str, Trial) = ("links", links::links);
 const TEXTS: (&str, Trial) = ("texts", texts::in_results);
 const COMMANDS: (&str, Trial) = ("commands", texts::in_system_files);
+const DATA: (&str, Trial) = ("data folders", data::changed);
+const BROKERS_OF: (&str, Trial) = ("collected brokers", peers::broker_misbehaves);
 const LIMITS: (&str, Trial) = ("limits", limited);
 
 fn of_environment(name: &str) -> Option<u64> {
