@@ -4,6 +4,7 @@ mod brokers;
 mod canaries;
 mod ending;
 mod lead;
+mod leaving;
 mod reload;
 
 use std::sync::Arc;
@@ -30,6 +31,18 @@ use crate::waker::Waker;
 use lead::Loop;
 pub use reload::Reloads;
 
+/// How long giving up the sessions may take, where nothing is said.
+const LEAVE_WITHIN: Duration = Duration::from_secs(600);
+
+/// When a collector gives up its sessions, which it keeps otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leave {
+    /// At the end of the collection, within the time of an orderly end.
+    AtEnd,
+    /// At once: nothing is subscribed to.
+    AtOnce,
+}
+
 /// When a collection ends by itself.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EndsAfter {
@@ -39,6 +52,8 @@ pub struct EndsAfter {
     pub time: Option<Duration>,
     /// Once nothing came for so long while all brokers were connected, or one of them was not for 10 s more.
     pub quiet: Option<Duration>,
+    /// The sessions are given up then; `time` bounds that if it is done at once.
+    pub leave: Option<Leave>,
 }
 
 /// What a collection came to.
@@ -58,6 +73,8 @@ pub struct Summary {
     pub out_of_reach: u64,
     /// Brokers that were never connected.
     pub never_connected: u64,
+    /// Brokers that may still have a session, where the sessions were to be given up.
+    pub not_left: u64,
     /// Messages of the collector's own that a broker has acknowledged and lost.
     pub canaries_lost: u64,
     /// Everything is in finished files; if not, the next start goes on with it.
@@ -165,10 +182,20 @@ impl Collector {
             heard_at: now,
             reached_at: now,
             steps: Steps::default(),
+            is_leaving: false,
             collector: self,
         };
         lead.recall(&known);
-        lead.run(until, stop)?;
+        let leaves_at_once = until.leave == Some(Leave::AtOnce);
+        if !leaves_at_once {
+            lead.run(until, stop)?;
+        }
+        match until.leave {
+            None => {}
+            // What has ended the collection does not end this.
+            Some(Leave::AtEnd) => lead.leave(lead.collector.config.stop_within, None)?,
+            Some(Leave::AtOnce) => lead.leave(until.time.unwrap_or(LEAVE_WITHIN), Some(stop))?,
+        }
         Ok(lead.end())
     }
 

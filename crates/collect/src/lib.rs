@@ -31,7 +31,7 @@ pub mod store;
 pub mod verify;
 mod waker;
 
-pub use collector::{Collector, EndsAfter, Reloads, Summary, Tap};
+pub use collector::{Collector, EndsAfter, Leave, Reloads, Summary, Tap};
 pub use config::Config;
 pub use error::Error;
 pub use message::Message;

@@ -145,6 +145,10 @@ pub enum Notice {
     Reloaded,
     /// The configuration that was read again cannot be taken, and nothing changes.
     NotReloaded { why: String },
+    /// The sessions are given up: nothing more is subscribed to, and what they hold is collected.
+    Leaving,
+    /// A broker has dropped the session, of which all was collected.
+    Left { broker: String },
     /// It ends: what was received is stored and acknowledged, and the log becomes files.
     Ending,
 }
@@ -174,6 +178,8 @@ impl Notice {
             | Notice::Finished { .. }
             | Notice::Uploaded { .. }
             | Notice::Reloaded
+            | Notice::Leaving
+            | Notice::Left { .. }
             | Notice::Ending => Level::Info,
             Notice::Failed { .. }
             | Notice::SubscriptionRefused { .. }
@@ -419,6 +425,13 @@ impl fmt::Display for Notice {
             Notice::NotReloaded { why } => {
                 write!(f, "the configuration stays as it was: {why}")
             }
+            Notice::Leaving => {
+                f.write_str("gives up its sessions: what they hold is collected first")
+            }
+            Notice::Left { broker } => write!(
+                f,
+                "{broker}: all of the session was collected, and the broker has dropped it"
+            ),
             Notice::Ending => f.write_str("ends in order"),
         }
     }

@@ -78,7 +78,7 @@ impl Peer {
 
     /// Whether it is time to connect.
     pub fn is_due(&self, now: Instant) -> bool {
-        self.link.is_none() && !self.held && now >= self.again_at
+        self.link.is_none() && !self.held && !self.session.is_gone() && now >= self.again_at
     }
 
     /// The connection failed; how long until it is tried again.
@@ -90,10 +90,16 @@ impl Peer {
         wait
     }
 
+    /// Ends the connection; the next one is made at once.
+    pub fn drop_link(&mut self, now: Instant) {
+        self.link = None;
+        self.again_at = now;
+    }
+
     /// When something is due: a connection, a ping, or the end of waiting.
     pub fn next_due(&self) -> Option<Instant> {
         match (&self.link, self.session.state) {
-            (None, _) if self.held => None,
+            (None, _) if self.held || self.session.is_gone() => None,
             (None, _) => Some(self.again_at),
             (Some(_), State::Up) => Some(self.pinged_at + self.half_keep_alive()),
             (Some(_), _) => Some(self.begun_at + GREETING),

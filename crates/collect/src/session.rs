@@ -4,6 +4,7 @@
 mod bounds;
 mod canary;
 mod in_flight;
+mod leaving;
 mod refused;
 mod subscribing;
 
@@ -23,6 +24,7 @@ use crate::notice::Notice;
 use bounds::{Credit, MAX_CONTROL, Passing};
 pub use canary::{Canaries, Canary};
 pub use in_flight::InFlight;
+pub use leaving::{Leaving, Step};
 
 /// What all sessions of a collector ask for.
 #[derive(Debug)]
@@ -81,6 +83,13 @@ pub struct Session {
     round: u16,
     /// The filters of that one.
     awaited: Vec<String>,
+    /// How far it is on its way out, if it is to be given up.
+    pub leaving: Option<Leaving>,
+    /// A message came since that was looked at last.
+    came: bool,
+    /// Pings that were sent on the present connection, and those that were answered.
+    pings: u64,
+    pongs: u64,
     /// Messages of its own through the broker, if they are asked for.
     pub canary: Option<Canary>,
     /// QoS 2 messages that were stored and not released, with the checksums of their topics and payloads.
@@ -124,6 +133,10 @@ impl Session {
             keep_alive_s: 0,
             round: 0,
             awaited: Vec::new(),
+            leaving: None,
+            came: false,
+            pings: 0,
+            pongs: 0,
             canary: None,
             unreleased: BTreeMap::new(),
             credit: Credit::default(),
@@ -141,11 +154,14 @@ impl Session {
         self.connection += 1;
         self.round = 0;
         (self.credit, self.passing) = (Credit::default(), None);
+        (self.pings, self.pongs) = (0, 0);
         self.keep_alive_s = asked.keep_alive_s;
         let mut properties = PropertiesBuf::default();
         if asked.version == Version::V5 {
             // A number always fits.
-            let _ = properties.push(Property::SessionExpiryInterval(asked.expiry_s));
+            if !self.is_dropping() {
+                let _ = properties.push(Property::SessionExpiryInterval(asked.expiry_s));
+            }
             if asked.in_flight.is_some() {
                 let _ = properties.push(Property::ReceiveMaximum(u16::MAX));
             }
@@ -156,7 +172,7 @@ impl Session {
         }
         let connect = Connect {
             version: asked.version,
-            clean_start: false,
+            clean_start: self.is_dropping(),
             keep_alive_s: asked.keep_alive_s,
             client_id: &asked.client_id,
             will: None,
@@ -227,6 +243,7 @@ impl Session {
                 self.breach(&"a PUBLISH with a topic alias that was not allowed (5.0 §3.3.2.3.4)")
             );
         }
+        self.came = true;
         let is_canary = |canary: &mut Canary| canary.takes(publish, taking.at.0);
         if self.canary.as_mut().is_some_and(is_canary) {
             let (peer, connection) = (self.peer, self.connection);
@@ -294,7 +311,10 @@ impl Session {
             {
                 Ok(())
             }
-            (_, Packet::PingResp) => Ok(()),
+            (_, Packet::PingResp) => {
+                self.pongs += 1;
+                Ok(())
+            }
             (_, other) => Err(self.breach(&format_args!(
                 "an unexpected {}",
                 other.packet_type().name()
@@ -327,6 +347,7 @@ impl Session {
     /// Appends a PINGREQ.
     pub fn ping(&mut self, out: &mut Vec<u8>) {
         self.credit.ask();
+        self.pings += 1;
         encode_pingreq(out);
     }
 

@@ -15,7 +15,9 @@ use std::time::Duration;
 use pubgauge_collect::config::{self, CollectFile, Fault, Form, Given, Mqtt, TlsFile};
 use pubgauge_collect::store::{Credentials, Place};
 use pubgauge_collect::verify::{Look, Sequences, SequencesFound};
-use pubgauge_collect::{Collector, Config, EndsAfter, Notice, Summary, Watch, names, verify};
+use pubgauge_collect::{
+    Collector, Config, EndsAfter, Leave, Notice, Summary, Watch, names, verify,
+};
 use pubgauge_quantities::Span;
 use pubgauge_quantities::shown::so_many;
 use pubgauge_results::shell::quoted;
@@ -69,6 +71,16 @@ pub fn collect(args: &CollectArgs) -> Result<i32, Ending> {
             let sequences = sequence.as_ref().map(|number| Sequences::new(number, by));
             verified(dir, sequences.transpose()?, look, output)
         }
+        Some(CollectVerb::Leave {
+            config,
+            name,
+            time,
+            log,
+            output,
+        }) => {
+            let log = Log::new(*log, output.quiet);
+            leave(config, name.as_ref(), time, &log, output).or_else(|ending| log.failed(ending))
+        }
         None => {
             let log = Log::new(args.log, args.output.quiet);
             begin(args, &log).or_else(|ending| log.failed(ending))
@@ -86,66 +98,121 @@ impl From<pubgauge_collect::Error> for Ending {
     }
 }
 
+/// What a collector is to do.
+struct Work<'a> {
+    given: Given,
+    config: Config,
+    /// The collect file, if it is to be read again on SIGHUP.
+    file: Option<&'a Path>,
+    until: EndsAfter,
+    listen: Option<String>,
+}
+
 fn begin(args: &CollectArgs, log: &Log) -> Result<i32, Ending> {
-    let given = Given {
-        password: pubgauge_testbed::password(None).map_err(Ending::bad_input)?,
-        name: args.name.clone(),
-    };
+    let given = given(args.name.as_ref())?;
     let config = configuration(args, &given)?;
+    let listen = args.listen.clone().or_else(|| config.listen.clone());
     let until = EndsAfter {
         messages: args.messages,
         time: args.time.as_deref().map(time).transpose()?,
         quiet: args.once.then_some(QUIET),
+        leave: args.leave.then_some(Leave::AtEnd),
     };
-    let listen = args.listen.clone().or_else(|| config.listen.clone());
-    let service = Service::new();
-    let again = Arc::<AtomicBool>::default();
-    let on_hangup = args.config.as_ref().map(|_| again.clone());
-    // That it ends is told by a notice.
-    let stop = signals::install_with(|| {}, on_hangup).map_err(Ending::not_valid)?;
-    let watch = watch(log, &service);
-    let collector = Collector::new(config.clone(), names::system(), watch.clone())?;
-    let status = collector.status();
-    let served = listen
-        .map(|address| metrics::serve(&address, status.clone()))
-        .transpose()?;
-    if let Some(http) = &served {
-        log.serving(&http.address().to_string());
-    }
-    let file = args.config.as_deref().map(|path| Again {
-        path,
+    let file = args.config.as_deref();
+    let work = Work {
         given,
         config,
-        asked: &again,
-        reloads: collector.reloads(),
-        watch,
-    });
-    let attendant = &Attendant {
-        status: &status,
-        log,
-        service: &service,
         file,
+        until,
+        listen,
     };
-    let (working, over) = channel();
-    let summary = std::thread::scope(|scope| {
-        scope.spawn(move || attendant.attend(&over));
-        // Dropped at the end, after a panic too.
-        let _working: Sender<()> = working;
-        collector.run(until, &stop)
-    })?;
-    args.output.show(&summary, || words(&summary));
-    let all_heard = !args.once || (summary.out_of_reach == 0 && summary.not_uploaded == 0);
-    let all_reached = args.time.is_none() || summary.never_connected == 0;
-    let is_whole = summary.damaged == 0
-        && summary.dead_letters == 0
-        && summary.conflicts == 0
-        && summary.canaries_lost == 0
-        && summary.complete;
-    Ok(if is_whole && all_heard && all_reached {
-        FINE
-    } else {
-        NOT_VALID
+    work.done(log, &args.output)
+}
+
+/// `pubgauge collect leave`.
+fn leave(
+    path: &Path,
+    name: Option<&String>,
+    within: &str,
+    log: &Log,
+    output: &Output,
+) -> Result<i32, Ending> {
+    let given = given(name)?;
+    let config = config::read(path, &given).map_err(Ending::bad_input)?;
+    let until = EndsAfter {
+        time: Some(time(within)?),
+        leave: Some(Leave::AtOnce),
+        ..EndsAfter::default()
+    };
+    let work = Work {
+        given,
+        config,
+        file: None,
+        until,
+        listen: None,
+    };
+    work.done(log, output)
+}
+
+fn given(name: Option<&String>) -> Result<Given, Ending> {
+    Ok(Given {
+        password: pubgauge_testbed::password(None).map_err(Ending::bad_input)?,
+        name: name.cloned(),
     })
+}
+
+impl Work<'_> {
+    /// Does it, and returns the exit code.
+    fn done(self, log: &Log, output: &Output) -> Result<i32, Ending> {
+        let until = self.until;
+        let service = Service::new();
+        let again = Arc::<AtomicBool>::default();
+        let on_hangup = self.file.map(|_| again.clone());
+        // That it ends is told by a notice.
+        let stop = signals::install_with(|| {}, on_hangup).map_err(Ending::not_valid)?;
+        let watch = watch(log, &service);
+        let collector = Collector::new(self.config.clone(), names::system(), watch.clone())?;
+        let status = collector.status();
+        let served = self
+            .listen
+            .map(|address| metrics::serve(&address, status.clone()))
+            .transpose()?;
+        if let Some(http) = &served {
+            log.serving(&http.address().to_string());
+        }
+        let file = self.file.map(|path| Again {
+            path,
+            given: self.given,
+            config: self.config,
+            asked: &again,
+            reloads: collector.reloads(),
+            watch,
+        });
+        let attendant = &Attendant {
+            status: &status,
+            log,
+            service: &service,
+            file,
+        };
+        let (working, over) = channel();
+        let summary = std::thread::scope(|scope| {
+            scope.spawn(move || attendant.attend(&over));
+            // Dropped at the end, after a panic too.
+            let _working: Sender<()> = working;
+            collector.run(until, &stop)
+        })?;
+        output.show(&summary, || words(&summary));
+        let is_once = until.quiet.is_some();
+        let all_heard = !is_once || (summary.out_of_reach == 0 && summary.not_uploaded == 0);
+        let all_reached = until.time.is_none() || summary.never_connected == 0;
+        let is_whole = summary.damaged == 0
+            && summary.dead_letters == 0
+            && summary.conflicts == 0
+            && summary.canaries_lost == 0
+            && summary.complete;
+        let is_fine = is_whole && all_heard && all_reached && summary.not_left == 0;
+        Ok(if is_fine { FINE } else { NOT_VALID })
+    }
 }
 
 /// Tells notices to whoever is concerned.
@@ -242,6 +309,12 @@ fn words(summary: &Summary) -> String {
         text += &format!(
             "{} never connected\n",
             so_many(summary.never_connected, "broker")
+        );
+    }
+    if summary.not_left > 0 {
+        text += &format!(
+            "the session is not given up at {}: what it holds, and what still goes into it, waits there\n",
+            so_many(summary.not_left, "broker")
         );
     }
     if summary.canaries_lost > 0 {

@@ -168,6 +168,9 @@ impl Loop {
         peer.connected_s = unix_s();
         self.peers.push(peer);
         let last = self.peers.len() - 1;
+        if self.is_leaving {
+            self.begin_leaving(last);
+        }
         &mut self.peers[last]
     }
 

@@ -18,6 +18,11 @@ impl Loop {
         let until = Instant::now() + self.collector.config.stop_within;
         let out_of_reach = self.out_of_reach() as u64;
         let never_connected = self.never_reached() as u64;
+        let not_left = if self.is_leaving {
+            self.not_left() as u64
+        } else {
+            0
+        };
         self.look_at_canaries(Instant::now(), true);
         self.tick = None;
         while Instant::now() < until && (self.storage.is_busy() || !self.gather.commit().is_empty())
@@ -49,6 +54,7 @@ impl Loop {
             dead_letters: status.dead.iter().map(Count::get).sum(),
             out_of_reach,
             never_connected,
+            not_left,
             canaries_lost: status.canaries_lost.get(),
             complete,
             not_uploaded: status.waiting_files.get(),

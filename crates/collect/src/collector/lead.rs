@@ -48,6 +48,8 @@ pub(super) struct Loop {
     /// When all brokers were connected last; the beginning, if they never were.
     pub(super) reached_at: Instant,
     pub(super) steps: Steps,
+    /// The sessions are being given up.
+    pub(super) is_leaving: bool,
 }
 
 impl Loop {
@@ -57,38 +59,46 @@ impl Loop {
 
     pub(super) fn run(&mut self, until: EndsAfter, stop: &AtomicBool) -> Result<(), Error> {
         while !stop.load(Relaxed) && !self.is_over(until) {
-            let now = Instant::now();
-            self.collector.status.turned(now);
-            if let Some(config) = self.collector.reloads.take() {
-                self.reload(config);
-            }
-            if let Some(by_ns) = self.steps.look() {
-                let by_ms = by_ns / 1_000_000;
-                self.notice(&Notice::ClockStepped { by_ms });
-            }
-            self.look_at_names();
-            self.keep_connections(now);
-            self.look_at_canaries(now, false);
-            self.take_stored();
-            if self.storage.has_failed() {
-                return Err(Error {
-                    what: "the thread that stores messages has ended by a panic, which is told above: nothing more is stored or acknowledged".into(),
-                    hint: Some("what was acknowledged is stored: start it again, and report the panic".into()),
-                    is_input: false,
-                });
-            }
-            if self.tick.is_some_and(|tick| now >= tick) && !self.is_full() {
-                self.read_all(now);
-            }
-            self.store();
-            self.sleep()?;
+            self.turn()?;
         }
         Ok(())
     }
 
+    /// One turn: connects, reads, stores, acknowledges, sleeps.
+    pub(super) fn turn(&mut self) -> Result<(), Error> {
+        let now = Instant::now();
+        self.collector.status.turned(now);
+        if let Some(config) = self.collector.reloads.take().filter(|_| !self.is_leaving) {
+            self.reload(config);
+        }
+        if let Some(by_ns) = self.steps.look() {
+            let by_ms = by_ns / 1_000_000;
+            self.notice(&Notice::ClockStepped { by_ms });
+        }
+        self.look_at_names();
+        self.keep_connections(now);
+        self.look_at_canaries(now, self.is_leaving);
+        self.take_stored();
+        if self.storage.has_failed() {
+            return Err(Error {
+                what: "the thread that stores messages has ended by a panic, which is told above: nothing more is stored or acknowledged".into(),
+                hint: Some("what was acknowledged is stored: start it again, and report the panic".into()),
+                is_input: false,
+            });
+        }
+        if self.tick.is_some_and(|tick| now >= tick) && !self.is_full() {
+            self.read_all(now);
+        }
+        self.store();
+        self.sleep()
+    }
+
     /// Brokers that are not connected; a name without an address is one.
     pub(super) fn out_of_reach(&self) -> usize {
-        let down = self.peers.iter().filter(|peer| !peer.is_up() && !peer.gone);
+        let down = self
+            .peers
+            .iter()
+            .filter(|peer| !peer.is_up() && !peer.gone && !peer.session.is_gone());
         down.count() + self.nowhere()
     }
 
@@ -105,7 +115,7 @@ impl Loop {
     }
 
     /// Names without an address.
-    fn nowhere(&self) -> usize {
+    pub(super) fn nowhere(&self) -> usize {
         let names = 0..self.collector.config.brokers.len();
         let nowhere = names.filter(|name| self.peers.iter().all(|peer| peer.endpoint != *name));
         nowhere.count()
@@ -171,6 +181,7 @@ impl Loop {
             }
             messages += own;
             let came_up = !was_up && peer.is_up();
+            let is_gone = peer.session.is_gone() && peer.link.is_some();
             let has_left = !had_left && peer.session.has_left;
             if own > 0 || came_up {
                 status.broker(&peer.session.broker, |broker| broker.messages += own);
@@ -179,6 +190,8 @@ impl Loop {
                 self.came_up(at);
             } else if has_left {
                 self.remember();
+            } else if is_gone {
+                self.left(at);
             }
             match took {
                 Ok(left) => more |= left,

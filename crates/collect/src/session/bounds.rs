@@ -131,6 +131,7 @@ impl Session {
     }
 
     fn refuse(&mut self, qos: QoS, packet_id: u16, letter: DeadLetter, taking: &mut Taking<'_>) {
+        self.came = true;
         if qos == QoS::ExactlyOnce {
             self.credit.ask();
         }

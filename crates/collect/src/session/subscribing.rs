@@ -5,7 +5,7 @@ use pubgauge_mqtt_codec::{
     Subscribe, SubscribeOptions, TopicFiltersBuf, Unsubscribe, Version,
 };
 
-use super::{Asked, Session, State, Taking};
+use super::{Asked, Leaving, Session, State, Taking};
 use crate::notice::Notice;
 
 /// Rounds are counted up to here: packet identifiers have 16 bits, and a round takes two.
@@ -19,6 +19,12 @@ impl Session {
     ) -> Result<(), String> {
         if connack.code != ReasonCode::SUCCESS {
             return Err(self.refused(connack, taking.asked));
+        }
+        if self.is_dropping() {
+            self.leaving = Some(Leaving::Left);
+            self.had_session = false;
+            self.unreleased.clear();
+            return Ok(());
         }
         if let Some(in_flight) = &taking.asked.in_flight {
             in_flight.check(connack, &self.shown)?;

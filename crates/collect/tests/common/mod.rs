@@ -126,12 +126,17 @@ pub struct Publisher {
 impl Publisher {
     /// `reliability` is the QoS to publish with.
     pub fn on(broker: &Broker, reliability: Reliability) -> Publisher {
+        Publisher::at(broker.url(), reliability)
+    }
+
+    /// As [`Publisher::on`], by the broker's address.
+    pub fn at(url: String, reliability: Reliability) -> Publisher {
         let settings = Settings {
             reliability: Some(reliability),
             ..Settings::default()
         };
         let target = Target {
-            endpoints: vec![broker.url()],
+            endpoints: vec![url],
             ..Target::default()
         };
         let mut bench = Rig::open(&MqttDriver, target, settings);

@@ -11,6 +11,7 @@ mod direct;
 mod hostile;
 #[cfg(feature = "kafka")]
 mod kafka;
+mod leaving;
 mod reload;
 mod strangers;
 #[cfg(feature = "upload")]

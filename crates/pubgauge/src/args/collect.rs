@@ -58,6 +58,10 @@ pub struct CollectArgs {
     /// End after this time, for example 10min.
     #[arg(long = "for", value_name = "TIME")]
     pub time: Option<String>,
+    /// At the end, give up the sessions: unsubscribe, collect what they hold, and have the brokers drop them, within
+    /// `stop-within`. For a member of a group that does not come back.
+    #[arg(long)]
+    pub leave: bool,
     /// What standard error gets: words, or a JSON object in each line.
     #[arg(long, value_enum, value_name = "FORM", default_value = "plain")]
     pub log: LogForm,
@@ -69,9 +73,28 @@ pub struct CollectArgs {
     pub output: Output,
 }
 
-/// `pubgauge collect verify`.
+/// `pubgauge collect verify` and `pubgauge collect leave`.
 #[derive(Debug, Subcommand)]
 pub enum CollectVerb {
+    /// Give up the sessions of a collector that has ended and does not come back: collect what they hold, and have the
+    /// brokers drop them. A group can shrink so without a loss.
+    Leave {
+        /// The collect file.
+        #[arg(long, value_name = "FILE")]
+        config: PathBuf,
+        /// Name of the collector, in place of the collect file's.
+        #[arg(long, value_name = "NAME")]
+        name: Option<String>,
+        /// How long it may take.
+        #[arg(long = "for", value_name = "TIME", default_value = "10min")]
+        time: String,
+        /// What standard error gets: words, or a JSON object in each line.
+        #[arg(long, value_enum, value_name = "FORM", default_value = "plain")]
+        log: LogForm,
+        /// What is printed.
+        #[command(flatten)]
+        output: Output,
+    },
     /// Read everything in a data folder again: checksums, footers, numbers without gaps; count what
     /// messages of pubgauge lack.
     Verify {

@@ -1,6 +1,7 @@
 //! `pubgauge collect`, as it is typed.
 
 mod canary;
+mod leave;
 mod reload;
 mod service;
 mod tls;

@@ -7,7 +7,7 @@ use crate::common;
 use common::*;
 
 /// All verbs, as they are typed.
-const VERBS: [&str; 19] = [
+const VERBS: [&str; 20] = [
     "",
     "run",
     "find",
@@ -18,6 +18,7 @@ const VERBS: [&str; 19] = [
     "compare",
     "export",
     "collect",
+    "collect leave",
     "collect verify",
     "calibrate",
     "trace",
