@@ -97,7 +97,15 @@ fn ctrl_c_while_the_broker_hangs() {
 #[test]
 fn ctrl_c_in_the_drain_keeps_no_half_trial() {
     let place = Place::new();
-    let mut args = vec!["run", "--on", "mosquitto", "--rate", "500/s", "--out", "run"];
+    let mut args = vec![
+        "run",
+        "--on",
+        "mosquitto",
+        "--rate",
+        "500/s",
+        "--out",
+        "run",
+    ];
     args.extend(["--duration", "1s", "--warm-up", "200ms"]);
     args.extend([
         "--set",

@@ -9,6 +9,7 @@
 use crate::common;
 mod fsyncs;
 mod links;
+mod load_hosts;
 mod peers;
 mod texts;
 
