@@ -355,7 +355,7 @@ pub(super) mod tests {
     #[test]
     fn what_would_become_more_than_the_trial_has_is_refused() {
         let allowance = Allowance::of(&order());
-        let head = r#"{"Recording":{"worker":0,"role":"Publishers","flows":[],"series":["#;
+        let head = r#"{"Recording":{"worker":0,"role":"publishers","flows":[],"series":["#;
         let lists = [head, &"[],".repeat(1_000_000), "[]]}}"].concat();
         let why = allowance.check(lists.as_bytes()).unwrap_err();
         assert!(

@@ -35,7 +35,7 @@ fn short(flags: &[String]) -> Vec<String> {
 #[test]
 fn a_frame_that_becomes_gigabytes_is_refused() {
     let place = Place::new();
-    let head = r#"{"Recording":{"worker":0,"role":"Publishers","flows":[],"series":["#;
+    let head = r#"{"Recording":{"worker":0,"role":"publishers","flows":[],"series":["#;
     let length = 120_000_000 + head.len();
     let [a, b, c, d] = (length as u32).to_be_bytes();
     let says = format!(
@@ -56,7 +56,7 @@ fn a_frame_that_becomes_gigabytes_is_refused() {
 #[test]
 fn a_frame_of_more_values_than_the_trial_has_is_refused() {
     let place = Place::new();
-    let head = r#"{"Recording":{"worker":0,"role":"Publishers","flows":[],"series":["#;
+    let head = r#"{"Recording":{"worker":0,"role":"publishers","flows":[],"series":["#;
     let length = 1_500_000 + head.len();
     let [a, b, c, d] = (length as u32).to_be_bytes();
     let says = format!(
