@@ -21,7 +21,7 @@ use crate::ledger::Account;
 pub const MOST_MESSAGES: u32 = 1 << 30;
 
 /// Bytes that a worker keeps before it hands them in.
-const MOST_KEPT: usize = 1 << 20;
+pub(crate) const MOST_KEPT: usize = 1 << 20;
 
 /// The groups, as indices into the audience's parties, that have members on several workers.
 pub fn on_several(brief: &Brief, assignments: &[Assignment]) -> Arc<[u32]> {
@@ -201,6 +201,11 @@ impl Gathered {
         let before = got.sequences.len();
         got.push(last, sequence);
         self.bytes += got.sequences.len() - before;
+    }
+
+    /// Bytes of what it has.
+    pub fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// Takes what is to be handed in: everything if `all`, else nothing unless it is much.

@@ -93,7 +93,7 @@ impl Times {
                     measure: self.measure,
                     number,
                     part: part as u32,
-                    values,
+                    values: values.into(),
                 }));
             }
         }
@@ -136,7 +136,7 @@ mod tests {
         let seen: Vec<_> = collected
             .iter()
             .map(|sent| match sent.report {
-                Report::Interval(i) => (i.number, i.part, counts(&i.values)),
+                Report::Interval(i) => (i.number, i.part, counts(&i.values.decoded().unwrap())),
                 other => panic!("{other:?}"),
             })
             .collect();
@@ -165,7 +165,7 @@ mod tests {
         let intervals: Vec<_> = collected
             .iter()
             .map(|sent| match sent.report {
-                Report::Interval(i) => (i.number, i.values.len()),
+                Report::Interval(i) => (i.number, i.values.decoded().unwrap().len()),
                 other => panic!("{other:?}"),
             })
             .collect();

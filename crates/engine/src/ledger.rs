@@ -89,6 +89,20 @@ impl Seen {
         true
     }
 
+    /// Bytes for numbers beyond the first that was not seen.
+    pub fn bytes(&self) -> usize {
+        let words = self.beyond.as_ref().map_or(0, |beyond| beyond.len());
+        words * size_of::<u64>()
+    }
+
+    /// The same once this number is noted.
+    pub fn bytes_with(&self, sequence: u32) -> usize {
+        let words = sequence
+            .checked_sub(self.base)
+            .map_or(0, |offset| offset as usize / 64 + 1);
+        self.bytes().max(words * size_of::<u64>())
+    }
+
     /// Distinct sequence numbers seen.
     pub fn unique(&self) -> u32 {
         self.unique

@@ -3,6 +3,7 @@
 //! A [`Place`] starts workers: in this process ([`Here`]), or other processes. Wherever a worker is, it
 //! gets an [`Order`], then [`Command`]s, and answers with [`Report`]s.
 
+pub(crate) mod allowance;
 pub mod frames;
 pub mod stream;
 

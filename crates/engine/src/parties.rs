@@ -13,7 +13,7 @@ const NOTHING: u32 = u32::MAX;
 /// Parties of a worker of which the distribution is kept: it takes 1.6 KB of each.
 pub const WITH_DISTRIBUTION: usize = 4_096;
 /// Parties beyond these that are handed in for the rise of their latency, and as many for what they lack.
-const NOTABLE: usize = 256;
+pub(crate) const NOTABLE: usize = 256;
 
 /// What one worker's members of a party got. Deliveries that a member on another worker had as well are counted by both.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

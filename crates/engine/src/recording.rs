@@ -284,3 +284,46 @@ pub struct Usage {
     /// What the processors of the worker's machine did; `None` where it cannot be read, and in simulated time.
     pub machine: Option<MachineTime>,
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// Of a worker that saw nothing of one flow.
+    pub(crate) fn recording() -> Recording {
+        Recording {
+            worker: 0,
+            role: Role::Subscribers,
+            broker: 0,
+            host: 0,
+            flows: vec![FlowRecording::default()],
+            series: vec![Vec::new()],
+            bursts: Vec::new(),
+            parts: Vec::new(),
+            members: Vec::new(),
+            parties: PartiesRecording::default(),
+            closed_at: 0,
+            sentinels: 0,
+            traffic: Traffic::default(),
+            foreign: 0,
+            retained: 0,
+            redelivered: 0,
+            silence: 0,
+            gaps: Vec::new(),
+            outages: Vec::new(),
+            usage: Usage::default(),
+            connect_usage: Usage::default(),
+            wire: WireBytes::default(),
+            made: 0,
+            lost: 0,
+            remade: 0,
+            unsettled: 0,
+            rejections: Vec::new(),
+            grants: Vec::new(),
+            fastest_acknowledgement: None,
+            exhausted: BTreeSet::new(),
+            errors: Vec::new(),
+            more_errors: 0,
+        }
+    }
+}

@@ -1,6 +1,7 @@
 //! Histograms of times: one for each interval of the series, sent to the conductor whole.
 
 use hdrhistogram::Histogram;
+use hdrhistogram::serialization::Deserializer;
 use pubgauge_driver::Nanos;
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +28,17 @@ pub enum Measure {
     RoundTrip,
 }
 
+impl Measure {
+    /// All of them.
+    pub const ALL: [Measure; 5] = [
+        Measure::Latency,
+        Measure::LatencyFromSend,
+        Measure::SendLag,
+        Measure::Acknowledgement,
+        Measure::RoundTrip,
+    ];
+}
+
 /// The values of one measure of one flow in one record of the series.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
@@ -38,36 +50,71 @@ pub struct Interval {
     /// The part of the measurement that the messages belong to ([`crate::parts`]).
     #[serde(default)]
     pub part: u32,
-    #[serde(with = "encoded")]
-    pub values: Histogram<u64>,
+    pub values: Values,
+}
+
+/// A histogram; one that came over a link stays encoded until it is read, because it takes 270 KB then.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Values {
+    /// As it was filled.
+    Here(Histogram<u64>),
+    /// HdrHistogram's V2 encoding of one with the bounds of [`histogram`].
+    Encoded(Vec<u8>),
+}
+
+impl Values {
+    /// The histogram.
+    ///
+    /// # Errors
+    /// Why the bytes are none.
+    pub fn decoded(self) -> Result<Histogram<u64>, String> {
+        match self {
+            Values::Here(values) => Ok(values),
+            Values::Encoded(bytes) => {
+                let read = Deserializer::new().deserialize(&mut &bytes[..]);
+                read.map_err(|error| format!("{error:?}"))
+            }
+        }
+    }
+}
+
+impl From<Histogram<u64>> for Values {
+    fn from(values: Histogram<u64>) -> Values {
+        Values::Here(values)
+    }
 }
 
 /// Histograms as HdrHistogram's V2 encoding in base64.
 mod encoded {
     use base64::Engine as _;
     use base64::engine::general_purpose::STANDARD;
-    use hdrhistogram::Histogram;
-    use hdrhistogram::serialization::{Deserializer, Serializer as _, V2Serializer};
-    use serde::{Deserialize, de, ser};
+    use hdrhistogram::serialization::{Serializer as _, V2Serializer};
+    use serde::{Deserialize, Serialize, de, ser};
 
-    pub fn serialize<S: ser::Serializer>(
-        histogram: &Histogram<u64>,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        let mut bytes = Vec::new();
-        let written = V2Serializer::new().serialize(histogram, &mut bytes);
-        written.map_err(|error| ser::Error::custom(format!("{error:?}")))?;
-        serializer.serialize_str(&STANDARD.encode(bytes))
+    use super::Values;
+
+    impl Serialize for Values {
+        fn serialize<S: ser::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            let text = match self {
+                Values::Encoded(bytes) => STANDARD.encode(bytes),
+                Values::Here(histogram) => {
+                    let mut bytes = Vec::new();
+                    let written = V2Serializer::new().serialize(histogram, &mut bytes);
+                    written.map_err(|error| ser::Error::custom(format!("{error:?}")))?;
+                    STANDARD.encode(bytes)
+                }
+            };
+            serializer.serialize_str(&text)
+        }
     }
 
-    pub fn deserialize<'de, D: de::Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<Histogram<u64>, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        let bytes = STANDARD.decode(text).map_err(de::Error::custom)?;
-        check(&bytes).map_err(de::Error::custom)?;
-        let read = Deserializer::new().deserialize(&mut &bytes[..]);
-        read.map_err(|error| de::Error::custom(format!("{error:?}")))
+    impl<'de> Deserialize<'de> for Values {
+        fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Values, D::Error> {
+            let text = String::deserialize(deserializer)?;
+            let bytes = STANDARD.decode(text).map_err(de::Error::custom)?;
+            check(&bytes).map_err(de::Error::custom)?;
+            Ok(Values::Encoded(bytes))
+        }
     }
 
     /// Checks that it is a histogram of the bounds of [`super::histogram`], and whole: the decoder would take memory for
@@ -111,10 +158,13 @@ mod tests {
             measure: Measure::SendLag,
             number: 2,
             part: 1,
-            values,
+            values: values.clone().into(),
         };
         let text = serde_json::to_string(&interval).unwrap();
-        assert_eq!(serde_json::from_str::<Interval>(&text).unwrap(), interval);
+        let again: Interval = serde_json::from_str(&text).unwrap();
+        assert_eq!((again.flow, again.number, again.part), (1, 2, 1));
+        assert_eq!(serde_json::to_string(&again).unwrap(), text);
+        assert_eq!(again.values.decoded().unwrap(), values);
     }
 
     /// What a worker on another host may send instead: 40 bytes that claim gigabytes.

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use serde_json::Value;
 
-use crate::table::Table;
+use crate::table::{RowError, Rows, Table};
 
 /// The forms a table can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub enum Format {
     Csv,
     /// A list of objects, one a line; `null` where there is no value.
     Json,
-    /// Apache Parquet, one row group; null where there is no value.
+    /// Apache Parquet, in row groups of some thousands of rows; null where there is no value.
     Parquet,
 }
 
@@ -24,6 +24,9 @@ pub enum FormatError {
     /// Writing failed.
     #[error(transparent)]
     Io(#[from] io::Error),
+    /// What the rows come from cannot be read.
+    #[error("{0}")]
+    Row(RowError),
     /// The Parquet library refused.
     #[error("cannot be written as Parquet: {0}")]
     Parquet(#[from] parquet::errors::ParquetError),
@@ -39,27 +42,45 @@ impl Format {
         }
     }
 
-    /// Writes a table.
+    /// Writes a table, row by row, and returns how many rows it has.
     ///
     /// # Errors
-    /// If writing fails, or the Parquet library refuses.
-    pub fn write(self, table: &Table, out: &mut (dyn Write + Send)) -> Result<(), FormatError> {
+    /// If a row cannot be made, writing fails, or the Parquet library refuses. What was written then is no whole table.
+    pub fn write(
+        self,
+        table: Table<'_>,
+        out: &mut (dyn Write + Send),
+    ) -> Result<usize, FormatError> {
+        let mut written = 0;
+        let Table {
+            name,
+            columns,
+            rows,
+        } = table;
+        let rows: Rows<'_> = Box::new(rows.inspect(|_| written += 1));
+        let table = Table {
+            name,
+            columns,
+            rows,
+        };
         match self {
             Format::Csv => csv(table, out)?,
             Format::Json => json(table, out)?,
             Format::Parquet => crate::parquet::write(table, out)?,
         }
-        Ok(())
+        Ok(written)
     }
 }
 
-fn csv(table: &Table, out: &mut dyn Write) -> io::Result<()> {
+fn csv(table: Table<'_>, out: &mut dyn Write) -> Result<(), FormatError> {
     let mut csv = csv::Writer::from_writer(out);
-    csv.write_record(table.columns.iter().map(|column| &column.name))?;
-    for row in &table.rows {
-        csv.write_record(row.iter().map(text))?;
+    let written = |done: csv::Result<()>| done.map_err(io::Error::from);
+    written(csv.write_record(table.columns.iter().map(|column| &column.name)))?;
+    for row in table.rows {
+        let row = row.map_err(FormatError::Row)?;
+        written(csv.write_record(row.iter().map(text)))?;
     }
-    csv.flush()
+    Ok(csv.flush()?)
 }
 
 /// What begins a formula in a spreadsheet. Names come from the files and the servers of others.
@@ -77,18 +98,21 @@ fn text(cell: &Value) -> String {
     }
 }
 
-fn json(table: &Table, out: &mut dyn Write) -> io::Result<()> {
+fn json(table: Table<'_>, out: &mut dyn Write) -> Result<(), FormatError> {
+    let names: Vec<Value> = (table.columns.iter())
+        .map(|column| Value::from(column.name.as_str()))
+        .collect();
     out.write_all(b"[")?;
-    for (at, row) in table.rows.iter().enumerate() {
+    for (at, row) in table.rows.enumerate() {
+        let row = row.map_err(FormatError::Row)?;
         out.write_all(if at == 0 { b"\n{" } else { b",\n{" })?;
-        for (nth, (column, cell)) in table.columns.iter().zip(row).enumerate() {
+        for (nth, (name, cell)) in names.iter().zip(row).enumerate() {
             let comma = if nth == 0 { "" } else { ", " };
-            let name = Value::from(column.name.as_str());
             write!(out, "{comma}{name}: {cell}")?;
         }
         out.write_all(b"}")?;
     }
-    out.write_all(b"\n]\n")
+    Ok(out.write_all(b"\n]\n")?)
 }
 
 #[cfg(test)]
@@ -111,10 +135,10 @@ mod tests {
         let table = Table {
             name: "t",
             columns: (0..row.len()).map(column).collect(),
-            rows: vec![row],
+            rows: Box::new(std::iter::once(Ok(row))),
         };
         let mut out = Vec::new();
-        csv(&table, &mut out).unwrap();
+        csv(table, &mut out).unwrap();
         let mut read = csv::Reader::from_reader(&out[..]);
         let cells = read.records().next().unwrap().unwrap();
         let wanted = [

@@ -2,6 +2,7 @@
 //! <https://prometheus.io/docs/specs/om/open_metrics_spec/>
 
 use std::fmt::Write as _;
+use std::io;
 
 use pubgauge_results::model::{AxisValue, Distribution, Results, Status, Trial};
 use pubgauge_results::search::Search;
@@ -67,6 +68,13 @@ impl Text {
         let _ = writeln!(self.text, " {value}");
     }
 
+    /// Passes on what was written so far, so that it is not held.
+    fn pass_on(&mut self, out: &mut dyn io::Write) -> io::Result<()> {
+        out.write_all(self.text.as_bytes())?;
+        self.text.clear();
+        Ok(())
+    }
+
     /// Returns the whole text, with its end mark.
     pub fn finish(mut self) -> String {
         self.text.push_str("# EOF\n");
@@ -81,9 +89,12 @@ fn escaped(text: &str) -> String {
         .replace('\n', "\\n")
 }
 
-/// The figures of a run: a sample for each trial that counts, so that none has the labels of another. Times are in
+/// Writes the figures of a run: a sample for each trial that counts, so that none has the labels of another. Times are in
 /// seconds.
-pub fn of_run(run: &str, results: &Results) -> String {
+///
+/// # Errors
+/// If writing fails.
+pub fn write_run(run: &str, results: &Results, out: &mut dyn io::Write) -> io::Result<()> {
     let mut text = Text::default();
     let trials: Vec<(Named, &Trial)> = results
         .counted()
@@ -104,6 +115,7 @@ pub fn of_run(run: &str, results: &Results) -> String {
         ];
         text.sample("_info", &named.labels(), &more, 1.0);
     }
+    text.pass_on(out)?;
     text.family(
         "pubgauge_verdict",
         MetricType::StateSet,
@@ -117,11 +129,13 @@ pub fn of_run(run: &str, results: &Results) -> String {
             text.sample("", &named.labels(), &more, is);
         }
     }
+    text.pass_on(out)?;
     for (name, help, of) in COUNTS {
         text.family(name, MetricType::Counter, "", help);
         for (named, trial) in &trials {
             text.sample("_total", &named.labels(), &[], of(trial) as f64);
         }
+        text.pass_on(out)?;
     }
     for (name, help, of) in GAUGES {
         let unit = UNITS.into_iter().find(|unit| name.ends_with(*unit));
@@ -131,6 +145,7 @@ pub fn of_run(run: &str, results: &Results) -> String {
                 text.sample("", &named.labels(), &[], value);
             }
         }
+        text.pass_on(out)?;
     }
     for (name, help, of) in TIMES {
         text.family(name, MetricType::Summary, "seconds", help);
@@ -139,9 +154,10 @@ pub fn of_run(run: &str, results: &Results) -> String {
                 summary(&mut text, named, &distribution);
             }
         }
+        text.pass_on(out)?;
     }
     searches(&mut text, run, results);
-    text.finish()
+    out.write_all(text.finish().as_bytes())
 }
 
 /// A metric family: its name, its help text, and the figure.

@@ -1,4 +1,4 @@
-//! A table as Apache Parquet: every column optional, one row group.
+//! A table as Apache Parquet: every column optional, a row group for each half a million cells.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -11,10 +11,18 @@ use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use parquet::schema::types::Type;
 use serde_json::Value;
 
+use crate::format::FormatError;
 use crate::table::{CellType, Column, Table};
 
-pub fn write(table: &Table, out: &mut (dyn Write + Send)) -> Result<()> {
-    let fields = table.columns.iter().map(|c| field(c).map(Arc::new));
+/// Cells of a row group: it is held until it is full.
+const CELLS: usize = 500_000;
+
+pub fn write(
+    table: Table<'_>,
+    out: &mut (dyn Write + Send),
+) -> std::result::Result<(), FormatError> {
+    let columns = &table.columns;
+    let fields = columns.iter().map(|c| field(c).map(Arc::new));
     let schema = Type::group_type_builder(table.name)
         .with_fields(fields.collect::<Result<_>>()?)
         .build()?;
@@ -22,12 +30,34 @@ pub fn write(table: &Table, out: &mut (dyn Write + Send)) -> Result<()> {
         .set_created_by(concat!("pubgauge ", env!("CARGO_PKG_VERSION")).to_owned())
         .build();
     let mut file = SerializedFileWriter::new(out, Arc::new(schema), Arc::new(properties))?;
+    let most = (CELLS / columns.len().max(1)).max(1);
+    let mut rows = table.rows;
+    let mut has_group = false;
+    loop {
+        let group: Vec<Vec<Value>> = (rows.by_ref().take(most))
+            .collect::<std::result::Result<_, _>>()
+            .map_err(FormatError::Row)?;
+        if group.is_empty() && has_group {
+            break;
+        }
+        has_group = true;
+        write_group(columns, &group, &mut file)?;
+    }
+    file.close()?;
+    Ok(())
+}
+
+fn write_group<W: Write + Send>(
+    columns: &[Column],
+    rows: &[Vec<Value>],
+    file: &mut SerializedFileWriter<W>,
+) -> Result<()> {
     let mut group = file.next_row_group()?;
-    for (at, column) in table.columns.iter().enumerate() {
+    for (at, column) in columns.iter().enumerate() {
         let Some(writer) = group.next_column()? else {
             break;
         };
-        let cells = table.rows.iter().map(|row| &row[at]);
+        let cells = rows.iter().map(|row| &row[at]);
         match column.kind {
             CellType::Integer => put::<Int64Type>(writer, cells, Value::as_i64)?,
             CellType::Real => put::<DoubleType>(writer, cells, Value::as_f64)?,
@@ -38,7 +68,6 @@ pub fn write(table: &Table, out: &mut (dyn Write + Send)) -> Result<()> {
         }
     }
     group.close()?;
-    file.close()?;
     Ok(())
 }
 

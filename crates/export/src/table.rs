@@ -1,15 +1,23 @@
 //! What a table is made of.
 
+use std::error::Error;
+
 use serde_json::Value;
 
-#[derive(Clone, Debug, PartialEq)]
-pub struct Table {
+pub struct Table<'a> {
     /// Its name, for example `trials`.
     pub name: &'static str,
     pub columns: Vec<Column>,
-    /// Its rows, each as long as `columns`; null where nothing was measured or is known.
-    pub rows: Vec<Vec<Value>>,
+    /// Its rows.
+    pub rows: Rows<'a>,
 }
+
+/// Rows, each as long as there are columns, with null where nothing was measured or is known. They are made one after the
+/// other: what a table takes does not grow with its length.
+pub type Rows<'a> = Box<dyn Iterator<Item = Result<Vec<Value>, RowError>> + 'a>;
+
+/// Why the rows that follow cannot be made: what they come from cannot be read.
+pub type RowError = Box<dyn Error + Send + Sync>;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {

@@ -6,13 +6,13 @@ use hdrhistogram::Histogram;
 use pubgauge_results::figure::Figure;
 use pubgauge_results::group::extremes;
 use pubgauge_results::histogram::{Interval, clean_tag, merge};
-use pubgauge_results::model::{FlowFigures, Results, SeriesRecord, Trial};
+use pubgauge_results::model::{Distribution, FlowFigures, Results, SeriesRecord, Trial};
 use pubgauge_results::window::WindowFigures;
 use serde_json::Value;
 
 use crate::flat::Flat;
 use crate::openmetrics::axes;
-use crate::table::{CellType, Column, Table};
+use crate::table::{CellType, Column, RowError, Table};
 
 /// The names of the tables, in order.
 pub const NAMES: [&str; 6] = [
@@ -40,6 +40,7 @@ pub const PERCENTILES: [f64; 17] = [
 ];
 
 /// A run, with its name in the rows.
+#[derive(Clone, Copy)]
 pub struct Run<'a> {
     /// Name of its folder.
     pub name: &'a str,
@@ -47,9 +48,12 @@ pub struct Run<'a> {
     pub results: &'a Results,
 }
 
-impl Run<'_> {
+/// What a row has beside the columns that identify trials and axes: its own cells, and the record of the others.
+type Part = (Vec<Value>, Value);
+
+impl<'a> Run<'a> {
     /// A row for each trial, with every single figure of `results.json`.
-    pub fn trials(&self) -> Table {
+    pub fn trials(&self) -> Table<'a> {
         let flat = Flat::of::<Trial>(&[
             "id",
             "cell",
@@ -71,8 +75,8 @@ impl Run<'_> {
             ("largest_member_share", CellType::Real),
         ];
         let counted = Figure::on_request().map(|of| (&*of.recorded, CellType::Real));
-        let mut table = self.table("trials", own.into_iter().chain(counted), &flat);
-        for trial in &self.results.trials {
+        let own = own.into_iter().chain(counted);
+        self.table("trials", own, flat, |trial| {
             let step = trial.search;
             let members = extremes(&trial.groups);
             let own: [Value; 8] = [
@@ -86,63 +90,61 @@ impl Run<'_> {
                 members.map(|(_, largest)| largest).into(),
             ];
             let counted = Figure::on_request().map(|of| of.of(trial, None, None).ok().into());
-            let own = own.into_iter().chain(counted);
-            self.row(&mut table, trial, own, &flat, trial);
-        }
-        table
+            Ok(vec![(
+                own.into_iter().chain(counted).collect(),
+                word(trial),
+            )])
+        })
     }
 
     /// A row for each flow of each trial.
-    pub fn flows(&self) -> Table {
+    pub fn flows(&self) -> Table<'a> {
         let flat = Flat::of::<FlowFigures>(&["name"]);
         let own = [("flow", CellType::Text), ("lost_share", CellType::Real)];
-        let mut table = self.table("flows", own, &flat);
-        for trial in &self.results.trials {
-            for flow in &trial.flows {
-                let own = [flow.name.as_str().into(), share(flow.lost, flow.expected)];
-                self.row(&mut table, trial, own, &flat, flow);
-            }
-        }
-        table
+        self.table("flows", own, flat, |trial| {
+            let part = |flow: &FlowFigures| {
+                let own = vec![flow.name.as_str().into(), share(flow.lost, flow.expected)];
+                (own, word(flow))
+            };
+            Ok(trial.flows.iter().map(part).collect())
+        })
     }
 
     /// A row for each window of each trial, and of each flow where there are several; a row without a
     /// flow is of all flows.
-    pub fn windows(&self) -> Table {
+    pub fn windows(&self) -> Table<'a> {
         let flat = Flat::of::<WindowFigures>(&["name"]);
         let own = [
             ("window", CellType::Text),
             ("flow", CellType::Text),
             ("lost_share", CellType::Real),
         ];
-        let mut table = self.table("windows", own, &flat);
-        for trial in &self.results.trials {
+        self.table("windows", own, flat, |trial| {
             let all = trial.windows.iter().map(|window| (None::<&str>, window));
             let of_flows = trial.flows.iter().flat_map(|flow| {
                 let windows = flow.windows.iter();
                 windows.map(move |window| (Some(flow.name.as_str()), window))
             });
-            for (flow, window) in all.chain(of_flows) {
+            let part = |(flow, window): (Option<&str>, &WindowFigures)| {
                 let lost = window.lost.map(|lost| share(lost, window.expected));
-                let own = [window.name.as_str().into(), flow.into(), lost.into()];
-                self.row(&mut table, trial, own, &flat, window);
-            }
-        }
-        table
+                let own = vec![window.name.as_str().into(), flow.into(), lost.into()];
+                (own, word(window))
+            };
+            Ok(all.chain(of_flows).map(part).collect())
+        })
     }
 
     /// A row for each record of each trial's series.
-    pub fn series(&self) -> Table {
+    pub fn series(&self) -> Table<'a> {
         let flat = Flat::of::<SeriesRecord>(&["t_s"]);
         let own = [
             ("t_s", CellType::Real),
             ("length_s", CellType::Real),
             ("phase", CellType::Text),
         ];
-        let mut table = self.table("series", own, &flat);
-        for trial in &self.results.trials {
+        self.table("series", own, flat, |trial| {
             let mut before = 0.0;
-            for second in &trial.series {
+            let part = |second: &SeriesRecord| {
                 let phase = if second.t_s > trial.duration_s + 1e-6 {
                     "drain"
                 } else {
@@ -150,30 +152,27 @@ impl Run<'_> {
                 };
                 let length = second.t_s - before;
                 before = second.t_s;
-                let own = [second.t_s.into(), length.into(), phase.into()];
-                let mut record = serde_json::to_value(second).unwrap_or_default();
+                let own = vec![second.t_s.into(), length.into(), phase.into()];
+                let mut record = word(second);
                 // A record in which nothing measured came has latencies of 0.
                 for (name, value) in record.as_object_mut().into_iter().flatten() {
                     if name.starts_with("latency_") && value.as_u64() == Some(0) {
                         *value = Value::Null;
                     }
                 }
-                self.row(&mut table, trial, own, &flat, &record);
-            }
-        }
-        table
+                (own, record)
+            };
+            Ok(trial.series.iter().map(part).collect())
+        })
     }
 
     /// A row for each percentile of each measure of each flow, from the histogram logs that `log`
     /// gives for a trial and a name; rows without a flow are all flows together, where there are
-    /// several.
-    ///
-    /// # Errors
-    /// Those of `log`.
-    pub fn percentiles<E>(
+    /// several. An error of `log` is one of the rows.
+    pub fn percentiles<E: Into<RowError>>(
         &self,
-        mut log: impl FnMut(u32, &str) -> Result<Vec<Interval>, E>,
-    ) -> Result<Table, E> {
+        mut log: impl FnMut(u32, &str) -> Result<Vec<Interval>, E> + 'a,
+    ) -> Table<'a> {
         let own = [
             ("flow", CellType::Text),
             ("measure", CellType::Text),
@@ -182,110 +181,89 @@ impl Run<'_> {
             ("count", CellType::Integer),
         ];
         let none = Flat::of::<()>(&[]);
-        let mut table = self.table("percentiles", own, &none);
-        for trial in &self.results.trials {
+        self.table("percentiles", own, none, move |trial| {
+            let mut rows = Vec::new();
             for (name, measure) in LOGS {
-                let intervals = log(trial.id, name)?;
-                let tags: Vec<&str> = intervals.iter().filter_map(|i| i.tag.as_deref()).collect();
-                let flows = trial.flows.iter();
-                let flows: Vec<&FlowFigures> = flows
-                    .filter(|f| tags.contains(&clean_tag(&f.name).as_str()))
-                    .collect();
-                let each = flows.iter().map(|flow| Some(*flow));
-                let all = (flows.len() != 1).then_some(None);
-                for flow in each.chain(all) {
-                    let of = |i: &&Interval| {
-                        flow.is_none_or(|f| i.tag.as_ref() == Some(&clean_tag(&f.name)))
-                    };
-                    let parts = intervals.iter().filter(of).map(|i| &i.histogram);
-                    let Some(values) = merge(parts) else { continue };
-                    let field = format!("{measure}_ns");
-                    let missing = |of: Option<Value>| of?[&field]["censored"].as_u64();
-                    let own = missing(flow.and_then(|flow| serde_json::to_value(flow).ok()));
-                    let all = || missing(serde_json::to_value(trial).ok()).unwrap_or(0);
-                    // Of acknowledgements it is known of all flows together alone.
-                    let censored = match (own, flow) {
-                        (Some(own), _) => own,
-                        (None, Some(_)) if trial.flows.len() > 1 && all() > 0 => continue,
-                        (None, _) => all(),
-                    };
-                    for (percentile, value) in quoted(&values, censored) {
-                        let own = [
-                            flow.map(|f| f.name.as_str()).into(),
-                            measure.into(),
-                            percentile.into(),
-                            value.into(),
-                            values.len().into(),
-                        ];
-                        self.row(&mut table, trial, own, &none, &());
-                    }
-                }
+                let intervals = log(trial.id, name).map_err(Into::into)?;
+                rows.extend(percentiles_of(trial, measure, &intervals));
             }
-        }
-        Ok(table)
+            Ok(rows)
+        })
     }
 
     /// A row for each search for a limit. Loads are in the unit of its `axis`: messages a second,
     /// bytes, or a count.
-    pub fn searches(&self) -> Table {
-        let rows = (0u32..)
-            .zip(&self.results.searches)
-            .map(|(number, search)| {
-                let record = serde_json::to_value(search).unwrap_or_default();
-                let cell = |(name, _, path): &(&str, CellType, &str)| match *name {
-                    "run" => self.name.into(),
-                    "study" => self.results.study.name.as_str().into(),
-                    "search" => number.into(),
-                    "axes" => axes(&search.axes).into(),
-                    "notes" => (search
-                        .notes
-                        .iter()
-                        .map(|note| &*note.text)
-                        .collect::<Vec<_>>())
-                    .join("; ")
-                    .into(),
-                    "trials" => search.trials.len().into(),
-                    _ => record.pointer(path).cloned().unwrap_or_default(),
-                };
-                SEARCHES.iter().map(cell).collect()
-            });
+    pub fn searches(&self) -> Table<'a> {
+        let run = *self;
+        let rows = (0u32..).zip(&run.results.searches);
+        let rows = rows.map(move |(number, search)| {
+            let record = word(search);
+            let cell = |(name, _, path): &(&str, CellType, &str)| match *name {
+                "run" => run.name.into(),
+                "study" => run.results.study.name.as_str().into(),
+                "search" => number.into(),
+                "axes" => axes(&search.axes).into(),
+                "notes" => (search
+                    .notes
+                    .iter()
+                    .map(|note| &*note.text)
+                    .collect::<Vec<_>>())
+                .join("; ")
+                .into(),
+                "trials" => search.trials.len().into(),
+                _ => record.pointer(path).cloned().unwrap_or_default(),
+            };
+            Ok(SEARCHES.iter().map(cell).collect())
+        });
         Table {
             name: "searches",
             columns: (SEARCHES.into_iter())
                 .map(|(name, kind, _)| column((name, kind)))
                 .collect(),
-            rows: rows.collect(),
+            rows: Box::new(rows),
         }
     }
 
-    /// An empty table: the columns that identify trials, then `own`, then the columns of `flat`.
+    /// A table of parts of trials: the columns that identify trials, then `own`, then the columns of `flat`. The rows of
+    /// a trial are made when they are asked for, so that no table is ever held whole.
     fn table(
         &self,
         name: &'static str,
         own: impl IntoIterator<Item = (&'static str, CellType)>,
-        flat: &Flat,
-    ) -> Table {
-        let keys = KEYS.into_iter().map(column);
-        let axes = self.axes().into_iter().map(|name| Column {
+        flat: Flat,
+        mut parts: impl FnMut(&'a Trial) -> Result<Vec<Part>, RowError> + 'a,
+    ) -> Table<'a> {
+        let axes = self.axes();
+        let of_axes = axes.iter().map(|name| Column {
             name: format!("axis_{}", name.replace(['.', '-'], "_")),
             kind: CellType::Text,
         });
+        let keys = KEYS.into_iter().map(column).chain(of_axes);
         let own = own.into_iter().map(column);
+        let columns: Vec<Column> = keys.chain(own).chain(flat.columns()).collect();
+        let (run, width) = (*self, columns.len());
+        let rows = self.results.trials.iter().flat_map(move |trial| {
+            let row = |(own, record): Part| {
+                let row: Vec<Value> = (run.keys(trial, &axes).into_iter().chain(own))
+                    .chain(flat.cells(&record))
+                    .collect();
+                debug_assert_eq!(row.len(), width);
+                Ok(row)
+            };
+            match parts(trial) {
+                Ok(parts) => parts.into_iter().map(row).collect(),
+                Err(error) => vec![Err(error)],
+            }
+        });
         Table {
             name,
-            columns: keys.chain(axes).chain(own).chain(flat.columns()).collect(),
-            rows: Vec::new(),
+            columns,
+            rows: Box::new(rows),
         }
     }
 
-    fn row<R: serde::Serialize>(
-        &self,
-        table: &mut Table,
-        trial: &Trial,
-        own: impl IntoIterator<Item = Value>,
-        flat: &Flat,
-        record: &R,
-    ) {
+    /// What identifies a trial, and its values on the run's axes.
+    fn keys(&self, trial: &Trial, axes: &[&str]) -> Vec<Value> {
         let verdict = trial.verdict.status.word();
         let keys: [Value; KEYS.len()] = [
             self.name.into(),
@@ -299,21 +277,15 @@ impl Run<'_> {
             trial.repeat.into(),
             verdict.into(),
         ];
-        let axes = self.axes();
         let axes = axes.iter().map(|name| {
             let axis = trial.axes.iter().find(|axis| axis.name == *name);
             Value::from(axis.map(|axis| axis.value.as_str()))
         });
-        let record = serde_json::to_value(record).unwrap_or_default();
-        let row: Vec<Value> = (keys.into_iter().chain(axes).chain(own))
-            .chain(flat.cells(&record))
-            .collect();
-        debug_assert_eq!(row.len(), table.columns.len());
-        table.rows.push(row);
+        keys.into_iter().chain(axes).collect()
     }
 
     /// The axes of the run's grid, in the order in which they first appear.
-    fn axes(&self) -> Vec<&str> {
+    fn axes(&self) -> Vec<&'a str> {
         let mut names: Vec<&str> = Vec::new();
         for axis in self.results.trials.iter().flat_map(|trial| &trial.axes) {
             if !names.contains(&axis.name.as_str()) {
@@ -321,6 +293,65 @@ impl Run<'_> {
             }
         }
         names
+    }
+}
+
+/// The percentiles of one measure of a trial, from its log.
+fn percentiles_of(trial: &Trial, measure: &str, intervals: &[Interval]) -> Vec<Part> {
+    let mut rows = Vec::new();
+    let tags: Vec<&str> = intervals.iter().filter_map(|i| i.tag.as_deref()).collect();
+    let flows = trial.flows.iter();
+    let flows: Vec<&FlowFigures> = flows
+        .filter(|f| tags.contains(&clean_tag(&f.name).as_str()))
+        .collect();
+    let each = flows.iter().map(|flow| Some(*flow));
+    let all = (flows.len() != 1).then_some(None);
+    for flow in each.chain(all) {
+        let of = |i: &&Interval| flow.is_none_or(|f| i.tag.as_ref() == Some(&clean_tag(&f.name)));
+        let parts = intervals.iter().filter(of).map(|i| &i.histogram);
+        let Some(values) = merge(parts) else { continue };
+        let own = flow.and_then(|flow| of_flow(flow, measure));
+        let all = of_trial(trial, measure).map_or(0, |of| of.censored);
+        // Of acknowledgements it is known of all flows together alone.
+        let censored = match (own, flow) {
+            (Some(own), _) => own.censored,
+            (None, Some(_)) if trial.flows.len() > 1 && all > 0 => continue,
+            (None, _) => all,
+        };
+        for (percentile, value) in quoted(&values, censored) {
+            let own = vec![
+                flow.map(|f| f.name.as_str()).into(),
+                measure.into(),
+                percentile.into(),
+                value.into(),
+                values.len().into(),
+            ];
+            rows.push((own, Value::Null));
+        }
+    }
+    rows
+}
+
+/// The distribution of a measure of [`LOGS`] over a trial.
+fn of_trial<'t>(trial: &'t Trial, measure: &str) -> Option<&'t Distribution> {
+    match measure {
+        "latency" => Some(&trial.latency_ns),
+        "latency_from_send" => Some(&trial.latency_from_send_ns),
+        "send_lag" => Some(&trial.send_lag_ns),
+        "acknowledgement" => trial.acknowledgement_ns.as_ref(),
+        "round_trip" => trial.round_trip_ns.as_ref(),
+        _ => None,
+    }
+}
+
+/// The same of one flow.
+fn of_flow<'f>(flow: &'f FlowFigures, measure: &str) -> Option<&'f Distribution> {
+    match measure {
+        "latency" => Some(&flow.latency_ns),
+        "latency_from_send" => Some(&flow.latency_from_send_ns),
+        "send_lag" => Some(&flow.send_lag_ns),
+        "round_trip" => flow.round_trip_ns.as_ref(),
+        _ => None,
     }
 }
 
@@ -370,7 +401,7 @@ fn column((name, kind): (&str, CellType)) -> Column {
     }
 }
 
-/// The word for one of several values, as `results.json` writes it.
+/// A value as `results.json` writes it.
 fn word(of: impl serde::Serialize) -> Value {
     serde_json::to_value(of).unwrap_or_default()
 }

@@ -5,11 +5,26 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 use pubgauge_export::check::{Check, CheckOutcome, github, junit};
 use pubgauge_export::tables::Run;
-use pubgauge_export::{Format, Table, openmetrics};
+use pubgauge_export::{Column, Format, Table, openmetrics};
 use pubgauge_results::bursts::BurstFigures;
 use pubgauge_results::histogram::Interval;
 use pubgauge_results::model::*;
 use serde_json::{Value, json};
+
+/// A table, read to its end.
+struct Whole {
+    name: &'static str,
+    columns: Vec<Column>,
+    rows: Vec<Vec<Value>>,
+}
+
+fn whole(table: Table<'_>) -> Whole {
+    Whole {
+        name: table.name,
+        columns: table.columns,
+        rows: table.rows.map(Result::unwrap).collect(),
+    }
+}
 
 fn latency() -> Histogram<u64> {
     let mut values = Histogram::new_with_bounds(1, 3_600_000_000_000, 3).unwrap();
@@ -147,7 +162,7 @@ fn searches_are_columns_of_their_trials_and_a_table() {
         name: "night-1",
         results: &results,
     };
-    let trials = run.trials();
+    let trials = whole(run.trials());
     for column in ["search", "search_purpose", "search_load"] {
         assert_eq!(*get(&trials, 0, column), Value::Null, "{column}");
     }
@@ -156,7 +171,7 @@ fn searches_are_columns_of_their_trials_and_a_table() {
     assert_eq!(*get(&trials, 2, "search_load"), Value::Null);
     assert_eq!(*get(&trials, 3, "search_purpose"), "short");
     assert_eq!(*get(&trials, 3, "search_load"), json!(40e3));
-    let searches = run.searches();
+    let searches = whole(run.searches());
     assert_eq!(searches.rows.len(), 1);
     assert_eq!(*get(&searches, 0, "axes"), "payload=64B");
     assert_eq!(*get(&searches, 0, "low"), json!(39.5e3));
@@ -171,12 +186,12 @@ fn searches_are_columns_of_their_trials_and_a_table() {
         assert!(!written(format, &searches).is_empty());
     }
     let names =
-        |table: &Table| -> Vec<String> { table.columns.iter().map(|c| c.name.clone()).collect() };
+        |table: &Whole| -> Vec<String> { table.columns.iter().map(|c| c.name.clone()).collect() };
     let none = Run {
         name: "none",
         results: &self::results(),
     };
-    assert_eq!(names(&none.searches()), names(&searches));
+    assert_eq!(names(&whole(none.searches())), names(&searches));
 }
 
 #[test]
@@ -192,7 +207,7 @@ fn openmetrics_of_a_search_is_well_formed() {
     assert!(!well_formed(&results()).contains("pubgauge_search"));
 }
 
-fn logs(_: u32, name: &str) -> Result<Vec<Interval>, ()> {
+fn logs(_: u32, name: &str) -> Result<Vec<Interval>, String> {
     let interval = |tag: &str| Interval {
         tag: Some(tag.into()),
         start: Default::default(),
@@ -207,21 +222,21 @@ fn logs(_: u32, name: &str) -> Result<Vec<Interval>, ()> {
     })
 }
 
-fn tables() -> Vec<Table> {
+fn tables() -> Vec<Whole> {
     let results = results();
     let run = Run {
         name: "night-1",
         results: &results,
     };
     vec![
-        run.trials(),
-        run.flows(),
-        run.series(),
-        run.percentiles(logs).unwrap(),
+        whole(run.trials()),
+        whole(run.flows()),
+        whole(run.series()),
+        whole(run.percentiles(logs)),
     ]
 }
 
-fn get<'a>(table: &'a Table, row: usize, column: &str) -> &'a Value {
+fn get<'a>(table: &'a Whole, row: usize, column: &str) -> &'a Value {
     let at = table.columns.iter().position(|c| c.name == column);
     &table.rows[row][at.unwrap_or_else(|| panic!("{}: no {column}", table.name))]
 }
@@ -270,14 +285,20 @@ fn a_row_for_each_observation_with_what_tells_it_apart() {
     assert_eq!(*get(percentiles, 27 + 5, "value_ns"), json!(500_170_751));
 }
 
-fn written(format: Format, table: &Table) -> Vec<u8> {
+fn written(format: Format, table: &Whole) -> Vec<u8> {
     let mut bytes = Vec::new();
+    let rows = table.rows.iter().cloned().map(Ok);
+    let table = Table {
+        name: table.name,
+        columns: table.columns.clone(),
+        rows: Box::new(rows),
+    };
     format.write(table, &mut bytes).unwrap();
     bytes
 }
 
 /// The cells of a table, as texts.
-fn texts(table: &Table) -> Vec<Vec<String>> {
+fn texts(table: &Whole) -> Vec<Vec<String>> {
     let text = |cell: &Value| match cell {
         Value::Null => String::new(),
         Value::String(text) => text.clone(),
@@ -359,8 +380,11 @@ fn a_run_without_trials_has_the_same_columns() {
         results: &results,
     };
     let full = tables();
-    for (empty, full) in [run.trials(), run.flows(), run.series()].iter().zip(&full) {
-        let names = |t: &Table| -> Vec<String> {
+    for (empty, full) in [whole(run.trials()), whole(run.flows()), whole(run.series())]
+        .iter()
+        .zip(&full)
+    {
+        let names = |t: &Whole| -> Vec<String> {
             let names = t.columns.iter().map(|c| c.name.clone());
             names.filter(|name| name != "axis_payload").collect()
         };
@@ -374,7 +398,11 @@ fn a_run_without_trials_has_the_same_columns() {
 /// The text of a run, held against what the grammar of OpenMetrics 1.0 demands, as far as it shows
 /// line by line.
 fn well_formed(results: &Results) -> String {
-    let text = openmetrics::of_run("night-1", results);
+    let text = {
+        let mut bytes = Vec::new();
+        openmetrics::write_run("night-1", results, &mut bytes).unwrap();
+        String::from_utf8(bytes).unwrap()
+    };
     assert!(text.ends_with("\n# EOF\n") && !text.contains("\n\n"));
     let mut family = ("", "");
     let mut seen = Vec::new();
@@ -533,7 +561,7 @@ fn windows_are_rows_of_all_flows_and_of_each() {
         name: "r",
         results: &results,
     };
-    let table = run.windows();
+    let table = whole(run.windows());
     let column = |name: &str| {
         let at = table.columns.iter().position(|c| c.name == name);
         let at = at.unwrap_or_else(|| panic!("no column {name}"));
@@ -569,7 +597,7 @@ fn percentiles_know_what_was_never_acknowledged() {
             length: Default::default(),
             histogram: latency(),
         };
-        Ok::<_, ()>(if name == "acknowledgement" {
+        Ok::<_, String>(if name == "acknowledgement" {
             vec![one]
         } else {
             Vec::new()
@@ -579,7 +607,7 @@ fn percentiles_know_what_was_never_acknowledged() {
         name: "night-1",
         results: &results,
     };
-    let table = run.percentiles(logs).unwrap();
+    let table = whole(run.percentiles(logs));
     // 1000 of 1200 came.
     assert_eq!(
         *get(&table, table.rows.len() - 1, "percentile"),
@@ -596,7 +624,84 @@ fn silence_has_no_latency() {
         name: "night-1",
         results: &results,
     };
-    let series = run.series();
+    let series = whole(run.series());
     assert_eq!(*get(&series, 0, "latency_p50_ns"), Value::Null);
     assert_eq!(*get(&series, 1, "latency_p50_ns"), json!(5));
+}
+
+/// Bytes that a table has been written to so far.
+#[derive(Clone, Default)]
+struct Counted(std::sync::Arc<std::sync::atomic::AtomicUsize>);
+
+impl std::io::Write for Counted {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let add = std::sync::atomic::Ordering::Relaxed;
+        self.0.fetch_add(bytes.len(), add);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A table of thousands of trials is written as it is read: each log once, and what came of the logs before is in the file
+/// by then, but for a buffer or a row group.
+#[test]
+fn a_table_is_written_while_its_logs_are_read() {
+    let mut results = results();
+    let template = results.trials[0].clone();
+    results.trials = (0..2_000)
+        .map(|id| Trial {
+            id,
+            ..template.clone()
+        })
+        .collect();
+    let run = Run {
+        name: "night-1",
+        results: &results,
+    };
+    for (format, of_a_trial, buffered) in [
+        (Format::Csv, 3_000, 8 << 10),
+        (Format::Json, 8_000, 1),
+        // Encoded, 41 rows take little; 31,250 rows are a group.
+        (Format::Parquet, 30, 800),
+    ] {
+        let out = Counted::default();
+        let (before, mut reads) = (out.clone(), 0);
+        let table = run.percentiles(|id, name| {
+            assert_eq!(reads / 5, id, "each log once, in turn");
+            reads += 1;
+            let so_far = before.0.load(std::sync::atomic::Ordering::Relaxed);
+            let least = (id as usize).saturating_sub(buffered) * of_a_trial;
+            let least = if format == Format::Csv {
+                (id as usize * of_a_trial).saturating_sub(buffered)
+            } else {
+                least
+            };
+            assert!(
+                so_far >= least,
+                "{format:?}: {so_far} bytes before trial {id}"
+            );
+            logs(id, name)
+        });
+        let rows = format.write(table, &mut out.clone()).unwrap();
+        assert_eq!(rows, 2_000 * 41);
+    }
+}
+
+/// A log that cannot be read ends its table with what was wrong.
+#[test]
+fn a_damaged_log_is_told() {
+    let results = results();
+    let run = Run {
+        name: "night-1",
+        results: &results,
+    };
+    let table = run.percentiles(|id, _| match id {
+        0 => logs(id, "latency"),
+        _ => Err("line 3 is damaged".to_owned()),
+    });
+    let error = Format::Csv.write(table, &mut Vec::new()).unwrap_err();
+    assert_eq!(error.to_string(), "line 3 is damaged");
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt::{Arguments, Display, Write as _};
-use std::io::{ErrorKind, IsTerminal, Write};
+use std::io::{self, ErrorKind, IsTerminal, Read, Write};
 use std::sync::OnceLock;
 
 use serde::Serialize;
@@ -91,15 +91,83 @@ pub fn print_bytes(bytes: &[u8]) {
     if std::io::stdout().is_terminal() {
         print(&String::from_utf8_lossy(bytes))
     } else {
-        write_out(bytes)
+        write_out(bytes);
     }
 }
 
-fn write_out(bytes: &[u8]) {
+/// The same of a file, which is not held whole unless a terminal shows it.
+///
+/// # Errors
+/// Those of the reader.
+pub fn print_all(from: &mut impl Read) -> io::Result<()> {
+    if std::io::stdout().is_terminal() {
+        let mut bytes = Vec::new();
+        from.read_to_end(&mut bytes)?;
+        print_bytes(&bytes);
+        return Ok(());
+    }
+    let mut piece = vec![0; PIECE];
+    loop {
+        match from.read(&mut piece)? {
+            0 => return Ok(()),
+            length if write_out(&piece[..length]) => {}
+            _ => return Ok(()),
+        }
+    }
+}
+
+/// Bytes that are printed at once.
+const PIECE: usize = 64 << 10;
+
+/// Prints the lines of a text as they are written, which is made [`plain`]: a long one is not held whole.
+pub fn print_lines(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) {
+    let mut lines = Lines::default();
+    // A write that failed is known, and told at the end.
+    let _ = write(&mut lines).and_then(|()| lines.pass_on(lines.0.len()));
+}
+
+/// Lines on their way to standard output.
+#[derive(Default)]
+struct Lines(Vec<u8>);
+
+impl Lines {
+    fn pass_on(&mut self, upto: usize) -> io::Result<()> {
+        let text: Vec<u8> = self.0.drain(..upto).collect();
+        if write_out(plain(&String::from_utf8_lossy(&text)).as_bytes()) {
+            Ok(())
+        } else {
+            Err(ErrorKind::BrokenPipe.into())
+        }
+    }
+}
+
+impl Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.extend_from_slice(bytes);
+        if self.0.len() >= PIECE
+            && let Some(end) = self.0.iter().rposition(|byte| *byte == b'\n')
+        {
+            self.pass_on(end + 1)?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Whether more can be written.
+fn write_out(bytes: &[u8]) -> bool {
     let mut out = std::io::stdout().lock();
     match out.write_all(bytes).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => drop(LOST.set(error)),
-        _ => {}
+        Ok(()) => true,
+        Err(error) => {
+            if error.kind() != ErrorKind::BrokenPipe {
+                drop(LOST.set(error));
+            }
+            false
+        }
     }
 }
 

@@ -1,16 +1,19 @@
 //! `pubgauge export`: the figures of a run in the forms that other programs read.
 
+use std::fmt::Display;
+use std::fs::File;
+use std::io::{self, BufWriter, Seek, Write};
 use std::path::{Path, PathBuf, absolute};
 
 use pubgauge_export::tables::{NAMES, Run};
-use pubgauge_export::{Format, Table, check, openmetrics};
+use pubgauge_export::{Format, FormatError, Table, check, openmetrics};
 use pubgauge_place::OpenFolder;
 use pubgauge_results::model::Results;
 use pubgauge_results::store;
 use serde::Serialize;
 
 use crate::args::{ExportArgs, ExportFormat};
-use crate::exit::{Ending, FINE, print, print_bytes, print_json};
+use crate::exit::{Ending, FINE, print, print_all, print_json};
 use crate::{folder, gate};
 
 /// The files written, as JSON output.
@@ -27,11 +30,40 @@ struct FileJson {
     rows: Option<usize>,
 }
 
-/// A file to be written.
+/// A file to be written. It is made in one without a name: nothing is written where one of several cannot be made, and
+/// none is held in memory.
 struct Content {
     name: String,
     rows: Option<usize>,
-    bytes: Vec<u8>,
+    file: File,
+}
+
+impl Content {
+    /// What `fill` writes, which returns how many rows that has, for a file of this name.
+    fn new(
+        name: String,
+        fill: impl FnOnce(&mut BufWriter<File>) -> Result<Option<usize>, Ending>,
+    ) -> Result<Content, Ending> {
+        let wrong =
+            |e: io::Error| Ending::not_valid(format!("cannot make {name}: no temporary file: {e}"));
+        let mut out = BufWriter::new(tempfile::tempfile().map_err(wrong)?);
+        let rows = fill(&mut out)?;
+        let mut file = out.into_inner().map_err(|e| wrong(e.into_error()))?;
+        file.rewind().map_err(wrong)?;
+        Ok(Content { name, rows, file })
+    }
+
+    /// The same of a text.
+    fn of_text(name: &str, text: &str) -> Result<Content, Ending> {
+        Content::new(name.to_owned(), |out| {
+            let written = out.write_all(text.as_bytes());
+            written.map(|()| None).map_err(|e| not_made(name, &e))
+        })
+    }
+}
+
+fn not_made(name: &str, why: &dyn Display) -> Ending {
+    Ending::not_valid(format!("cannot make {name}: {why}"))
 }
 
 /// The folder in that of a run, unless `--out` names one.
@@ -68,9 +100,9 @@ pub fn export(args: &ExportArgs) -> Result<i32, Ending> {
         }
     };
     if to_stdout {
-        contents
-            .iter()
-            .for_each(|content| print_bytes(&content.bytes));
+        for mut content in contents {
+            print_all(&mut content.file).map_err(|e| not_made(&content.name, &e))?;
+        }
         return Ok(FINE);
     }
     let (out, place) = match &args.out {
@@ -83,10 +115,12 @@ pub fn export(args: &ExportArgs) -> Result<i32, Ending> {
     let place =
         place.map_err(|e| Ending::bad_input(format!("cannot make {}: {e}", out.display())))?;
     let mut files = Vec::new();
-    for content in contents {
+    for mut content in contents {
         let path = out.join(&content.name);
         place
-            .write(&content.name, content.bytes)
+            .fill(&content.name, |file| {
+                io::copy(&mut content.file, file).map(drop)
+            })
             .map_err(|e| Ending::not_valid(format!("cannot write {}: {e}", path.display())))?;
         if !args.output.json {
             let rows = content
@@ -115,11 +149,7 @@ fn tabular(format: ExportFormat) -> Option<Format> {
 /// Results of the claims of a run, or of several, without the curves.
 fn claims(dir: &Path) -> Result<Vec<Content>, Ending> {
     let studies = folder::studies(dir)?.without_pictures();
-    Ok(vec![Content {
-        name: "claims.json".to_owned(),
-        rows: None,
-        bytes: studies.to_json().into_bytes(),
-    }])
+    Ok(vec![Content::of_text("claims.json", &studies.to_json())?])
 }
 
 /// The name of the folder, as rows and samples carry it.
@@ -136,18 +166,20 @@ fn contents(
     tabular: Option<Format>,
 ) -> Result<Vec<Content>, Ending> {
     let Some(format) = tabular else {
-        let (file, text) = match args.format {
+        let content = match args.format {
             ExportFormat::Junit => {
                 let suite = format!("pubgauge {}", results.study.name);
-                ("junit.xml", check::junit(&suite, &gate::of_run(results)))
+                let text = check::junit(&suite, &gate::of_run(results));
+                Content::of_text("junit.xml", &text)
             }
-            _ => ("metrics.txt", openmetrics::of_run(name, results)),
+            _ => Content::new("metrics.txt".to_owned(), |out| {
+                let written = openmetrics::write_run(name, results, out);
+                written
+                    .map(|()| None)
+                    .map_err(|e| not_made("metrics.txt", &e))
+            }),
         };
-        return Ok(vec![Content {
-            name: file.to_owned(),
-            rows: None,
-            bytes: text.into_bytes(),
-        }]);
+        return Ok(vec![content?]);
     };
     let run = Run { name, results };
     let mut contents = Vec::new();
@@ -155,28 +187,24 @@ fn contents(
         if !args.table.is_empty() && !args.table.iter().any(|name| name == wanted) {
             continue;
         }
-        let table = table(&run, wanted, &args.dir)?;
-        let mut bytes = Vec::new();
-        format
-            .write(&table, &mut bytes)
-            .map_err(|e| Ending::not_valid(format!("table {wanted}: {e}")))?;
-        contents.push(Content {
-            name: format!("{wanted}.{}", format.extension()),
-            rows: Some(table.rows.len()),
-            bytes,
-        });
+        let name = format!("{wanted}.{}", format.extension());
+        let table = table(&run, wanted, &args.dir);
+        contents.push(Content::new(name, |out| match format.write(table, out) {
+            Ok(rows) => Ok(Some(rows)),
+            Err(FormatError::Row(why)) => Err(Ending::not_valid(why)),
+            Err(e) => Err(Ending::not_valid(format!("table {wanted}: {e}"))),
+        })?);
     }
     Ok(contents)
 }
 
-fn table(run: &Run<'_>, name: &str, dir: &Path) -> Result<Table, Ending> {
+fn table<'a>(run: &Run<'a>, name: &str, dir: &'a Path) -> Table<'a> {
     match name {
-        "trials" => Ok(run.trials()),
-        "flows" => Ok(run.flows()),
-        "windows" => Ok(run.windows()),
-        "series" => Ok(run.series()),
-        "searches" => Ok(run.searches()),
-        _ => run
-            .percentiles(|trial, log| store::load_log(dir, trial, log).map_err(Ending::not_valid)),
+        "trials" => run.trials(),
+        "flows" => run.flows(),
+        "windows" => run.windows(),
+        "series" => run.series(),
+        "searches" => run.searches(),
+        _ => run.percentiles(|trial, log| store::load_log(dir, trial, log)),
     }
 }

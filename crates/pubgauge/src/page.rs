@@ -2,12 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use pubgauge_report::Logs;
+use std::borrow::Cow;
+
+use pubgauge_report::LatencyLogs;
+use pubgauge_results::histogram::Interval;
 use pubgauge_results::model::Results;
 use pubgauge_results::shell::quoted;
 use pubgauge_results::store;
 
-use crate::exit::{Ending, print};
+use crate::exit::{Ending, print, print_lines};
 use crate::{stored_json, terminal};
 
 /// Name of the page in the folder of a run.
@@ -16,7 +19,7 @@ pub const PAGE_FILE: &str = "report.html";
 /// Prints the results and the path of the page, if there is one.
 pub fn show(results: &Results, page: Option<&Path>, json: bool) {
     if json {
-        print(&store::to_json(results));
+        print_lines(|out| store::write_json(results, out));
     } else {
         let table = pubgauge_report::table(results, width());
         let page = page.map_or(String::new(), |page| format!("page: {}\n", page.display()));
@@ -26,14 +29,8 @@ pub fn show(results: &Results, page: Option<&Path>, json: bool) {
 
 /// Writes the page of a run beside its results.
 pub fn write_page(dir: &Path, results: &Results) -> Result<PathBuf, Ending> {
-    // For a trial without a log the points in results.json are used.
-    let logs: Logs = results
-        .trials
-        .iter()
-        .filter_map(|t| Some((t.id, store::load_log(dir, t.id, "latency").ok()?)))
-        .collect();
     let path = dir.join(PAGE_FILE);
-    let page = pubgauge_report::page(results, &logs);
+    let page = pubgauge_report::page(results, &Stored(dir));
     stored_json::write(&path, page).map_err(|e| {
         Ending::not_valid(format!(
             "{e}\n  hint: the results are complete; make room and run: pubgauge report {}",
@@ -41,6 +38,17 @@ pub fn write_page(dir: &Path, results: &Results) -> Result<PathBuf, Ending> {
         ))
     })?;
     Ok(path)
+}
+
+/// The logs in the folder of a run, each read when it is drawn. For a trial without one the points in results.json are used.
+struct Stored<'a>(&'a Path);
+
+impl LatencyLogs for Stored<'_> {
+    fn of(&self, trial: u32) -> Option<Cow<'_, [Interval]>> {
+        store::load_log(self.0, trial, "latency")
+            .ok()
+            .map(Cow::Owned)
+    }
 }
 
 /// Columns for tables: those of the terminal, limited to 40 to 120; 80 if there is no terminal.

@@ -6,7 +6,7 @@ use pubgauge_quantities::written::amount;
 use pubgauge_results::criterion::CriterionSpec;
 use pubgauge_results::{Results, Trial};
 
-use crate::Logs;
+use crate::LatencyLogs;
 use crate::answers;
 use crate::cell::passed_on;
 use crate::summary::{Bound, Carried, Cell, WorkloadCells};
@@ -26,7 +26,7 @@ pub fn of_workload(
     results: &Results,
     workload: &WorkloadCells<'_>,
     at: usize,
-    logs: &Logs,
+    logs: &dyn LatencyLogs,
 ) -> Vec<Chart> {
     let lines = lines(results, workload);
     let id = |kind: &str| format!("w{}-{kind}", at + 1);

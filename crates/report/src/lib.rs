@@ -43,6 +43,7 @@ mod windows;
 pub mod wins;
 mod workload;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use pubgauge_results::histogram::Interval;
@@ -56,3 +57,16 @@ pub use terminal::wrap;
 /// Latency histograms of the trials, by trial, as `pubgauge_results::store::load_log` reads them
 /// (log `latency`). For trials without one the points in `results.json` are used.
 pub type Logs = BTreeMap<u32, Vec<Interval>>;
+
+/// Where latency histograms come from. Each trial is asked for once: a histogram takes 270 KB, and those of a run are never
+/// held together.
+pub trait LatencyLogs {
+    /// Those of a trial; `None` if it has none.
+    fn of(&self, trial: u32) -> Option<Cow<'_, [Interval]>>;
+}
+
+impl LatencyLogs for Logs {
+    fn of(&self, trial: u32) -> Option<Cow<'_, [Interval]>> {
+        self.get(&trial).map(|of| Cow::Borrowed(&**of))
+    }
+}

@@ -6,7 +6,7 @@ use pubgauge_results::Results;
 use pubgauge_results::model::StudyInfo;
 use serde_json::{Value, json};
 
-use crate::Logs;
+use crate::LatencyLogs;
 use crate::answers;
 use crate::charts;
 use crate::searches::Sought;
@@ -37,7 +37,7 @@ use frame::Document;
 
 /// The page of a run. `logs` make the distribution functions exact over repeats; without them
 /// the points stored in `results.json` are drawn.
-pub fn page(results: &Results, logs: &Logs) -> String {
+pub fn page(results: &Results, logs: &dyn LatencyLogs) -> String {
     let summary = Summary::of(results);
     let each = || summary.workloads.iter().enumerate();
     let searches = crate::searches::of(results, &summary);

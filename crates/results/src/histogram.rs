@@ -379,18 +379,25 @@ const MOST_ENCODED: usize = 40 + 9 * MOST_COUNTS;
 /// in.
 const MOST_DECODED: usize = 2 << 30;
 
+/// Adds a histogram to a sum, which grows as it has to; counts stay exact.
+pub fn add_to(sum: &mut Option<Histogram<u64>>, histogram: &Histogram<u64>) {
+    match sum {
+        Some(sum) => sum
+            .add(histogram)
+            .expect("a histogram that resizes itself takes every value"),
+        none => {
+            none.insert(histogram.clone()).auto(true);
+        }
+    }
+}
+
 /// Adds histograms up; counts stay exact. `None` if there are none.
 pub fn merge<'a>(
     histograms: impl IntoIterator<Item = &'a Histogram<u64>>,
 ) -> Option<Histogram<u64>> {
-    let mut histograms = histograms.into_iter();
-    let mut sum = histograms.next()?.clone();
-    sum.auto(true);
-    for histogram in histograms {
-        sum.add(histogram)
-            .expect("a histogram that resizes itself takes every value");
-    }
-    Some(sum)
+    let mut sum = None;
+    (histograms.into_iter()).for_each(|histogram| add_to(&mut sum, histogram));
+    sum
 }
 
 #[cfg(test)]

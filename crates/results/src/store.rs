@@ -19,11 +19,13 @@
 
 mod disk;
 
+use std::collections::HashMap;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use pubgauge_place::{OpenFolder, PARTIAL};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::claim::ClaimOutcome;
@@ -33,7 +35,7 @@ use crate::histogram::{self, Interval};
 use crate::model::{CriterionOutcome, FORMAT, Machine, Results, StudyInfo, Trial};
 use crate::network::NetworkInfo;
 use crate::search::{NotMeasured, Search};
-use disk::{LOCK_FILE, MAX_FILE_BYTES, TRIAL_FILE, TRIALS, io_error, lock, read_json};
+use disk::{BUFFER, LOCK_FILE, MAX_FILE_BYTES, TRIAL_FILE, TRIALS, io_error, lock, read_json};
 pub use disk::{StoreError, read_text};
 
 /// Name of the file other tools read.
@@ -192,11 +194,9 @@ impl RunFolder {
         }
         // Trials keep the order in which they ran; one that is missing in results.json was the
         // last.
-        let position = |id: u32| {
-            let known = &folder.results.trials;
-            let at = known.iter().position(|trial| trial.id == id);
-            at.unwrap_or(usize::MAX)
-        };
+        let known = folder.results.trials.iter().map(|trial| trial.id);
+        let place: HashMap<u32, usize> = known.zip(0..).collect();
+        let position = |id: u32| place.get(&id).copied().unwrap_or(usize::MAX);
         stored.sort_by_key(|trial| (position(trial.id), trial.id));
         folder.results.trials = stored;
         folder.begin()?;
@@ -325,7 +325,14 @@ impl RunFolder {
     }
 
     fn write_results(&mut self) -> Result<(), StoreError> {
-        self.write(RESULTS_FILE, &to_json(&self.results))?;
+        let write = |file: &mut File| {
+            let mut out = BufWriter::with_capacity(BUFFER, file);
+            write_json(&self.results, &mut out)?;
+            out.flush()
+        };
+        let path = self.root.join(RESULTS_FILE);
+        let written = self.place.fill(RESULTS_FILE, write);
+        written.map_err(io_error("write", &self.root, &path))?;
         let synced = self.place.sync();
         synced.map_err(io_error("sync", &self.root, &self.root))
     }
@@ -368,19 +375,29 @@ pub fn load(dir: &Path) -> Result<Results, StoreError> {
     if !path.exists() {
         return Err(StoreError::NoRun(dir.to_owned()));
     }
-    let value: Value = read_json(&path)?;
-    let found = value
-        .get("format")
-        .and_then(Value::as_str)
-        .unwrap_or("none")
-        .to_owned();
-    if found != FORMAT {
-        return Err(StoreError::Format { path, found });
+    match read_json::<Results>(&path) {
+        Ok(results) if results.format == FORMAT => Ok(results),
+        Ok(Results { format: found, .. }) => Err(StoreError::Format { path, found }),
+        // A file of another format may well be no results of this one: its format is looked for alone.
+        Err(error @ StoreError::Damaged { .. }) => match read_json::<Head>(&path) {
+            Ok(Head { format: found }) if found != FORMAT => {
+                Err(StoreError::Format { path, found })
+            }
+            _ => Err(error),
+        },
+        Err(error) => Err(error),
     }
-    serde_json::from_value(value).map_err(|why| StoreError::Damaged {
-        path,
-        why: why.to_string(),
-    })
+}
+
+/// What every results file begins with.
+#[derive(Deserialize)]
+struct Head {
+    #[serde(default = "no_format")]
+    format: String,
+}
+
+fn no_format() -> String {
+    "none".to_owned()
 }
 
 /// Reads a histogram log of a stored trial, for example `latency`; empty if the trial has none of
@@ -407,11 +424,31 @@ pub fn load_log(dir: &Path, trial: u32, name: &str) -> Result<Vec<Interval>, Sto
     histogram::read_log(&text).map_err(|source| StoreError::Log { path, source })
 }
 
-/// `results.json` as it is written to disk: one line per trial, so that line tools and version
-/// control can work with it.
-pub fn to_json(results: &Results) -> String {
-    fn part(value: &impl serde::Serialize) -> String {
-        serde_json::to_string(value).expect("results are plain data")
+/// Writes `results.json`: one line per trial, so that line tools and version control can work with it.
+///
+/// # Errors
+/// If writing fails.
+pub fn write_json(results: &Results, out: &mut dyn Write) -> io::Result<()> {
+    fn part(out: &mut dyn Write, value: &impl Serialize) -> io::Result<()> {
+        Ok(serde_json::to_writer(out, value)?)
+    }
+    fn member(out: &mut dyn Write, name: &str, value: &impl Serialize) -> io::Result<()> {
+        write!(out, "\"{name}\": ")?;
+        part(out, value)
+    }
+    fn list(out: &mut dyn Write, name: &str, parts: &[impl Serialize]) -> io::Result<()> {
+        write!(out, ",\n\"{name}\": [")?;
+        for (at, one) in parts.iter().enumerate() {
+            out.write_all(if at == 0 { b"\n" } else { b",\n" })?;
+            part(out, one)?;
+        }
+        out.write_all(b"\n]")
+    }
+    fn some(out: &mut dyn Write, name: &str, parts: &[impl Serialize]) -> io::Result<()> {
+        if parts.is_empty() {
+            return Ok(());
+        }
+        list(out, name, parts)
     }
     // Destructured by name: a new field of `Results` does not compile without a line here.
     let Results {
@@ -425,38 +462,19 @@ pub fn to_json(results: &Results) -> String {
         comparisons,
         networks,
     } = results;
-    let mut text = format!(
-        "{{\n\"format\": {},\n\"machine\": {},\n\"study\": {},\n\"trials\": [",
-        part(format),
-        part(machine),
-        part(study)
-    );
-    let list = |text: &mut String, parts: Vec<String>| {
-        for (at, part) in parts.iter().enumerate() {
-            text.push_str(if at == 0 { "\n" } else { ",\n" });
-            text.push_str(part);
-        }
-        text.push_str("\n]");
-    };
-    list(&mut text, trials.iter().map(part).collect());
-    let lists = [
-        ("searches", searches.iter().map(part).collect()),
-        ("not_measured", not_measured.iter().map(part).collect()),
-        ("claims", claims.iter().map(part).collect()),
-        (
-            "comparisons",
-            comparisons.iter().map(part).collect::<Vec<_>>(),
-        ),
-        ("networks", networks.iter().map(part).collect()),
-    ];
-    for (name, parts) in lists {
-        if !parts.is_empty() {
-            text.push_str(&format!(",\n\"{name}\": ["));
-            list(&mut text, parts);
-        }
-    }
-    text.push_str("\n}\n");
-    text
+    out.write_all(b"{\n")?;
+    member(out, "format", format)?;
+    out.write_all(b",\n")?;
+    member(out, "machine", machine)?;
+    out.write_all(b",\n")?;
+    member(out, "study", study)?;
+    list(out, "trials", trials)?;
+    some(out, "searches", searches)?;
+    some(out, "not_measured", not_measured)?;
+    some(out, "claims", claims)?;
+    some(out, "comparisons", comparisons)?;
+    some(out, "networks", networks)?;
+    out.write_all(b"\n}\n")
 }
 
 fn trial_name(id: u32) -> String {

@@ -7,6 +7,7 @@ mod catalog;
 mod command;
 mod counters;
 mod domain;
+mod ends;
 mod external;
 pub mod file;
 mod find;

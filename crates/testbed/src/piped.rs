@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use crate::command::{describe_exit, environment, last_of};
+use crate::command::{describe_exit, environment};
+use crate::ends::Listened;
 use crate::guard::{Bounds, Guard, Report, Spec};
 use crate::instance::lock;
 use crate::realtime::usable_cpus;
@@ -17,11 +18,15 @@ use crate::shares::{self, Held, Holding, HostShare, Share};
 /// How long to wait for the end of a process that has closed its output.
 const ENDING: Duration = Duration::from_secs(5);
 
+/// Characters of its last words that are quoted.
+const LONGEST_WORDS: usize = 500;
+
 /// A process under a guard: it and its descendants end when this is dropped, or when pubgauge ends,
 /// in whatever way.
 pub struct Piped {
     guard: Mutex<Guard>,
-    stderr: Mutex<File>,
+    /// Never a file: a stranger's would fill the disk.
+    stderr: Listened,
     share: Share,
     held: Held,
     /// The guard removes the control groups; this does where the guard was killed.
@@ -67,7 +72,7 @@ impl Piped {
         let file = |end: OwnedFd| File::from(end);
         let (their_input, input) = io::pipe()?;
         let (output, their_output) = io::pipe()?;
-        let stderr = tempfile::tempfile()?;
+        let (stderr, their_stderr) = io::pipe()?;
         let network = confinement
             .namespace
             .map(|name| {
@@ -91,7 +96,7 @@ impl Piped {
             directory: std::env::current_dir()?,
             stdin: Some(file(their_input.into())),
             stdout: file(their_output.into()),
-            stderr: stderr.try_clone()?,
+            stderr: file(their_stderr.into()),
             bounds: Bounds {
                 network,
                 cpus: cpus.unwrap_or(&holding.cpus).clone(),
@@ -102,7 +107,7 @@ impl Piped {
         })?;
         let piped = Piped {
             guard: Mutex::new(guard),
-            stderr: Mutex::new(stderr),
+            stderr: Listened::to(stderr)?,
             share: confinement.host.map_or(confinement.share, HostShare::share),
             held: confinement
                 .host
@@ -142,19 +147,25 @@ impl Piped {
                 None => break "closed its output and lives on".into(),
             }
         };
+        drop(guard);
         match self.last_line() {
             Some(line) => format!("{how}; its last words: {line}"),
             None => how,
         }
     }
 
+    /// What it has said on its standard error: the first and the last 64 KiB, with a line that says how much is left out
+    /// between them.
+    pub fn said(&self) -> String {
+        self.stderr.text()
+    }
+
     fn last_line(&self) -> Option<String> {
-        let mut file = lock(&self.stderr);
-        let text = last_of(&mut file).ok()?;
+        let text = self.said();
         // Lines that begin with `note: ` say how to see more of a panic.
         let mut said = text.lines().filter(|line| !line.starts_with("note: "));
         let last = said.rfind(|line| !line.trim().is_empty())?;
-        Some(last.trim().to_owned())
+        Some(last.trim().chars().take(LONGEST_WORDS).collect())
     }
 }
 

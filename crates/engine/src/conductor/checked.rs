@@ -2,18 +2,17 @@
 
 use crate::assignment::Brief;
 use crate::groups::Got;
+use crate::link::allowance::{MOST_THREADS, most_cuts, most_parts, most_records};
 use crate::parties::{self, PartiesRecording, PartyRecording};
 use crate::recording::{MemberRecording, Recording};
 use crate::reports::Report;
+use crate::times::Measure;
+use pubgauge_workload::Workload;
 
-/// Most records of a series: 1,800 and those of the drain, with room.
-const MOST_RECORDS: usize = 100_000;
 /// Most tokens that come back at once.
 const MOST_TOKENS: u64 = 1 << 24;
 /// Most bytes of an address or of an error.
 const MOST_TEXT: usize = 64 << 10;
-/// Most threads of a worker.
-const MOST_THREADS: usize = 100_000;
 /// Deliveries to one party, at the most: ten million a second for a year.
 const MOST_DELIVERIES: u64 = 1 << 48;
 
@@ -33,7 +32,7 @@ pub(super) fn check(report: &Report, brief: &Brief) -> Result<(), &'static str> 
         }
         Report::Interval(interval) => {
             is_flow(interval.flow)
-                && (interval.number as usize) < MOST_RECORDS
+                && (interval.number as usize) < most_records(workload)
                 && interval.part as usize <= 2 * workload.phases.windows.len()
         }
         Report::Ready(addresses) => {
@@ -64,6 +63,12 @@ pub(super) fn check(report: &Report, brief: &Brief) -> Result<(), &'static str> 
     }
 }
 
+/// Histograms that a worker hands in of one record at the most: one of each measure of each flow, and, in measurements with
+/// windows, of each part. Twice that, because the last record may be handed in once more.
+pub(super) fn most_of_record(workload: &Workload) -> usize {
+    2 * Measure::ALL.len() * workload.flows.len() * most_parts(&workload.phases)
+}
+
 fn is_group(party: u32, brief: &Brief) -> bool {
     let party = brief.audience.parties.get(party as usize);
     party.is_some_and(|party| party.group.is_some())
@@ -92,9 +97,9 @@ fn of_recording(recording: &Recording, brief: &Brief) -> Result<(), &'static str
         recording.parts.len(),
     ];
     let of_parts = |parts: &crate::parts::FlowParts| parts.of.len().max(parts.by.len());
-    let most_parts = 2 * workload.phases.windows.len() + 2;
+    let (most_parts, most_cuts) = (most_parts(&workload.phases), most_cuts(workload));
     if lists.iter().any(|length| *length > flows)
-        || recording.series.iter().any(|of| of.len() > MOST_RECORDS)
+        || recording.series.iter().any(|of| of.len() > most_cuts)
         || recording.parts.iter().map(of_parts).any(|n| n > most_parts)
         || !recording.members.iter().all(is_member)
     {
@@ -146,56 +151,15 @@ fn are_parties(of: &PartiesRecording, brief: &Brief) -> bool {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
-    use std::collections::BTreeSet;
-
-    use pubgauge_driver::WireBytes;
+mod tests {
     use pubgauge_workload::{Arrivals, Workload};
 
     use super::*;
-    use crate::assignment::Role;
     use crate::groups;
     use crate::live::{FlowCounters, LiveCounters};
-    use crate::recording::{FlowRecording, Outage, Traffic, Usage};
+    use crate::recording::tests::recording;
+    use crate::recording::{FlowRecording, Outage};
     use crate::times::{Interval, Measure, histogram};
-
-    /// Of a worker that saw nothing of one flow.
-    pub(in crate::conductor) fn recording() -> Recording {
-        Recording {
-            worker: 0,
-            role: Role::Subscribers,
-            broker: 0,
-            host: 0,
-            flows: vec![FlowRecording::default()],
-            series: vec![Vec::new()],
-            bursts: Vec::new(),
-            parts: Vec::new(),
-            members: Vec::new(),
-            parties: PartiesRecording::default(),
-            closed_at: 0,
-            sentinels: 0,
-            traffic: Traffic::default(),
-            foreign: 0,
-            retained: 0,
-            redelivered: 0,
-            silence: 0,
-            gaps: Vec::new(),
-            outages: Vec::new(),
-            usage: Usage::default(),
-            connect_usage: Usage::default(),
-            wire: WireBytes::default(),
-            made: 0,
-            lost: 0,
-            remade: 0,
-            unsettled: 0,
-            rejections: Vec::new(),
-            grants: Vec::new(),
-            fastest_acknowledgement: None,
-            exhausted: BTreeSet::new(),
-            errors: Vec::new(),
-            more_errors: 0,
-        }
-    }
 
     /// Of a trial of one flow with a publisher and a subscriber, one stream, and no windows.
     #[test]
@@ -208,7 +172,7 @@ pub(super) mod tests {
                 measure: Measure::Latency,
                 number,
                 part,
-                values: histogram(),
+                values: histogram().into(),
             })
         };
         let counters = |flows| {
@@ -270,7 +234,7 @@ pub(super) mod tests {
         }
         let address = |device: u32, length| Report::Ready(vec![(device, "a".repeat(length))]);
         for fine in [
-            interval(0, 99_999, 0),
+            interval(0, 79, 0),
             counters(1),
             Report::Passed(0, 1),
             address(1, 20),
@@ -286,6 +250,7 @@ pub(super) mod tests {
             interval(1, 0, 0),
             interval(u32::MAX, 0, 0),
             interval(0, u32::MAX, 0),
+            interval(0, 100, 0),
             interval(0, 0, 1),
             counters(2),
             Report::Passed(1, 1),

@@ -30,7 +30,10 @@ pub(super) struct Collected {
 
 impl Collected {
     /// Merges one worker's histogram of one record; `windowed`: of a measurement with windows.
-    pub(super) fn take(&mut self, interval: Interval, windowed: bool) {
+    ///
+    /// # Errors
+    /// That it is no histogram.
+    pub(super) fn take(&mut self, interval: Interval, windowed: bool) -> Result<(), String> {
         let Interval {
             flow,
             measure,
@@ -38,6 +41,7 @@ impl Collected {
             part,
             values,
         } = interval;
+        let values = values.decoded()?;
         let whole = self.times.entry((flow, measure)).or_insert_with(histogram);
         // Equal bounds by construction: adding cannot fail.
         let _ = whole.add(&values);
@@ -66,6 +70,7 @@ impl Collected {
                 histogram: encoded,
             });
         }
+        Ok(())
     }
 }
 
@@ -173,9 +178,9 @@ mod tests {
                     measure: Measure::Latency,
                     number,
                     part: 0,
-                    values,
+                    values: values.into(),
                 };
-                collected.take(interval, false);
+                collected.take(interval, false).unwrap();
             }
             // What the test compares with is as large as what must not be kept.
             while expected.len() > 40 {

@@ -23,6 +23,8 @@ pub(super) struct WorkerHandle {
     pub(super) gone: bool,
     pub(super) closing: bool,
     pub(super) recording: Option<Recording>,
+    /// Record by record, histograms that it has handed in.
+    handed_in: Vec<u32>,
 }
 
 impl WorkerHandle {
@@ -37,7 +39,27 @@ impl WorkerHandle {
             gone: false,
             closing: false,
             recording: None,
+            handed_in: Vec::new(),
         }
+    }
+
+    /// Notes a histogram of a record, of which the worker has `most` at the most.
+    ///
+    /// # Errors
+    /// That it has handed in more.
+    pub(super) fn hand_in(&mut self, number: u32, most: usize) -> Result<(), String> {
+        let number = number as usize;
+        if self.handed_in.len() <= number {
+            self.handed_in.resize(number + 1, 0);
+        }
+        let count = &mut self.handed_in[number];
+        *count += 1;
+        if *count as usize <= most {
+            return Ok(());
+        }
+        Err(format!(
+            "it hands in more than {most} histograms of one interval, which is what the trial has"
+        ))
     }
 
     pub(super) fn is_over(&self) -> bool {
@@ -48,5 +70,24 @@ impl WorkerHandle {
         if let Some(link) = &mut self.link {
             link.send(command);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_interval_has_more_histograms_than_the_trial() {
+        let mut handle = WorkerHandle::new(None, Role::Subscribers);
+        for number in [0, 7, 0, 7] {
+            handle.hand_in(number, 2).unwrap();
+        }
+        let why = handle.hand_in(7, 2).unwrap_err();
+        assert!(
+            why.contains("more than 2 histograms of one interval"),
+            "{why}"
+        );
+        handle.hand_in(8, 2).unwrap();
     }
 }

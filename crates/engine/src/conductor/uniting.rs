@@ -56,7 +56,14 @@ pub(super) struct Apart {
     seen: FxHashMap<Account, Seen>,
     /// Deliveries of measured messages, and of those of the warm-up, that members on another worker had.
     again: [u64; 2],
+    /// Bytes of `seen` for numbers that came before those below them.
+    gaps: usize,
 }
+
+/// Bytes that are kept for sequence numbers that came before those below them: a bit for each number.
+const MOST_GAPS: usize = 256 << 20;
+/// Bytes that are kept of what groups got: a billion deliveries, where members get them in turn.
+const MOST_GOT: usize = 1 << 30;
 
 impl Apart {
     pub(super) fn new(brief: &Brief, parties: &[u32]) -> Apart {
@@ -86,15 +93,34 @@ impl Apart {
     }
 
     /// Takes in what a worker's members got.
-    pub(super) fn take(&mut self, pieces: &[Got]) {
+    ///
+    /// # Errors
+    /// That it would take more memory than is kept for all of them: sequence numbers far beyond those that have come, or
+    /// more of them than anybody publishes.
+    pub(super) fn take(&mut self, pieces: &[Got]) -> Result<(), String> {
         for got in pieces {
             let seen = self.seen.entry(got.place.account()).or_default();
             for sequence in got.sequences() {
+                let before = seen.bytes();
+                if self.gaps - before + seen.bytes_with(sequence) > MOST_GAPS {
+                    let most = MOST_GAPS >> 20;
+                    return Err(format!(
+                        "the sequence numbers of what its groups got leave gaps of more than {most} MiB"
+                    ));
+                }
                 let again = u64::from(!seen.note(sequence));
+                self.gaps = self.gaps - before + seen.bytes();
                 self.again[usize::from(!got.place.measured)] += again;
                 self.got.add(got.place, sequence);
             }
+            if self.got.bytes() > MOST_GOT {
+                let most = MOST_GOT >> 20;
+                return Err(format!(
+                    "what groups got takes more than {most} MiB with what it hands in"
+                ));
+            }
         }
+        Ok(())
     }
 
     /// Corrects what workers have counted, each for itself.

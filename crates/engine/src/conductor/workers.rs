@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use pubgauge_driver::Nanos;
 use pubgauge_workload::Until;
 
-use super::checked::check;
+use super::checked::{check, most_of_record};
 use super::handle::WorkerHandle;
 use super::{Conductor, Observer, Phase};
 use crate::assignment::Role;
@@ -168,7 +168,10 @@ impl Conductor<'_> {
                 self.hand_out();
                 continue;
             }
-            self.take(worker, report, &mut given_up);
+            if let Err(why) = self.take(worker, report, &mut given_up) {
+                let named = self.named(worker as usize);
+                self.give_up_on(worker as usize, format!("{named} makes no sense: {why}"));
+            }
         }
         if counted || passed {
             let threads = std::mem::take(&mut self.live.threads);
@@ -201,9 +204,18 @@ impl Conductor<'_> {
         self.fail(why.into());
     }
 
-    fn take(&mut self, worker: u32, report: Report, given_up: &mut Vec<Positions>) {
+    /// Takes in a report.
+    ///
+    /// # Errors
+    /// What the worker cannot have, or has said too often.
+    fn take(
+        &mut self,
+        worker: u32,
+        report: Report,
+        given_up: &mut Vec<Positions>,
+    ) -> Result<(), String> {
         let Some(handle) = self.workers.get_mut(worker as usize) else {
-            return;
+            return Ok(());
         };
         handle.silent = Duration::ZERO;
         match report {
@@ -222,7 +234,7 @@ impl Conductor<'_> {
             Report::Passed(..) => {}
             Report::Proven(pairs) => self.apart.proven(&pairs),
             Report::Unproven(streams) => self.again.take(worker, &streams),
-            Report::Got(pieces) => self.apart.take(&pieces),
+            Report::Got(pieces) => self.apart.take(&pieces)?,
             Report::BurstSent(flow, tokens) => {
                 if let Some(Some(gate)) = self.burst_gates.get_mut(flow as usize) {
                     gate.sent(tokens);
@@ -230,8 +242,10 @@ impl Conductor<'_> {
                 self.next_burst(flow as usize);
             }
             Report::Interval(interval) => {
-                let windowed = !self.spec.brief.workload.phases.windows.is_empty();
-                self.collected.take(interval, windowed);
+                let workload = &self.spec.brief.workload;
+                handle.hand_in(interval.number, most_of_record(workload))?;
+                let windowed = !workload.phases.windows.is_empty();
+                self.collected.take(interval, windowed)?;
             }
             Report::Ready(addresses) => {
                 // A worker is ready once; what it reports again would only add addresses.
@@ -259,6 +273,7 @@ impl Conductor<'_> {
                 }
             }
         }
+        Ok(())
     }
 
     /// Lets the next burst of a flow begin, if the one before is over.

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use pubgauge_driver::{Attempt, Clock, Driver, DriverError, Secret};
 use serde::{Deserialize, Serialize};
 
+use super::allowance::Allowance;
 use super::{Here, Order, PrepareThread, Secrets, VERSION, WorkerLink, frames};
 use crate::assignment::Brief;
 use crate::reports::{Command, Outbox, Report, Sent, Unread};
@@ -16,11 +17,8 @@ use crate::reports::{Command, Outbox, Report, Sent, Unread};
 /// How long a worker that has given its recording may take to end by itself.
 const LAST_MOMENT: Duration = Duration::from_secs(5);
 
-/// The longest report, bytes: a recording with the series of hundreds of flows has some tens of MB.
-const LONGEST_REPORT: usize = 256 << 20;
-
-/// Bytes of a worker's reports that may wait for the conductor when the next one comes: a worker reports less than
-/// 100 kB/s, and the conductor reads what is there before it does anything else.
+/// Bytes of memory that a worker's reports may take which wait for the conductor when the next one comes: a worker reports
+/// less than 100 kB/s, and the conductor reads what is there before it does anything else.
 const MOST_UNREAD: usize = 64 << 20;
 
 /// The longest greeting, bytes.
@@ -90,20 +88,24 @@ pub fn link(
 ) -> Result<Box<dyn WorkerLink>, DriverError> {
     let (sender, commands) = channel();
     let number = order.assignment.worker;
+    let allowance = Allowance::of(&order);
     let tell = move || {
         // Where a worker takes no more commands, the stream of its reports shows it.
         let _ = tell(output, &order, &secrets, &commands);
     };
     let theirs = peer.clone();
     let hear = move || {
-        let why = match hear(input, &outbox) {
-            Ok(()) => theirs.ending(),
+        let gone = match hear(input, &outbox, &allowance) {
+            Ok(()) => format!("worker {number} is gone: {}", theirs.ending()),
             Err(error) => {
                 theirs.kill();
-                error
+                let host = theirs
+                    .host()
+                    .map_or(String::new(), |host| format!(" ({host})"));
+                format!("worker {number}{host} is gone: {error}")
             }
         };
-        outbox.send(Report::Gone(format!("worker {number} is gone: {why}")));
+        outbox.send(Report::Gone(gone));
     };
     let start = |name: &str, run: Box<dyn FnOnce() + Send>| {
         let thread = std::thread::Builder::new().name(format!("{name}-{number}"));
@@ -156,7 +158,7 @@ fn pass_on<T, U: Serialize>(
 }
 
 /// Takes in a worker's reports until the stream ends.
-fn hear(input: impl Read, outbox: &Outbox) -> Result<(), String> {
+fn hear(input: impl Read, outbox: &Outbox, allowance: &Allowance) -> Result<(), String> {
     let mut input = BufReader::new(input);
     let strange = |error: io::Error| {
         format!("what it says makes no sense ({error}): it may be another program or version")
@@ -168,10 +170,14 @@ fn hear(input: impl Read, outbox: &Outbox) -> Result<(), String> {
     };
     greeting.check()?;
     let unread = Unread::default();
-    while let Some(bytes) = frames::read_bytes(&mut input, LONGEST_REPORT).map_err(strange)? {
+    let another = "it may be another program or version";
+    while let Some(bytes) = frames::read_bytes(&mut input, allowance.longest()).map_err(strange)? {
+        let size = allowance
+            .check(&bytes)
+            .map_err(|why| format!("{why}: {another}"))?;
         let held = unread
-            .hold(bytes.len().max(size_of::<Sent>()), MOST_UNREAD)
-            .ok_or_else(|| format!("its reports come faster than they are read, and {} MiB of them wait: it may be another program or version", MOST_UNREAD >> 20))?;
+            .hold(size.max(size_of::<Sent>()), MOST_UNREAD)
+            .ok_or_else(|| format!("its reports come faster than they are read, and {} MiB of them wait: {another}", MOST_UNREAD >> 20))?;
         let report = serde_json::from_slice(&bytes).map_err(|error| strange(error.into()))?;
         if !outbox.pass_on(report, Some(held)) {
             break;
@@ -283,6 +289,7 @@ fn ready(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::link::allowance;
 
     /// A worker that reports without end, and faster than its reports are read, takes no more than its room.
     #[test]
@@ -304,14 +311,16 @@ mod tests {
         };
         let mut greeting = Vec::new();
         frames::write(&mut greeting, &Greeting::own()).unwrap();
+        let allowance = Allowance::of(&allowance::tests::order());
         for one in [Report::Closing, Report::Gone("x".repeat(100_000))] {
             let one = report(one);
-            let most = MOST_UNREAD / one.len().max(size_of::<Sent>());
+            let size = allowance.check(&one[4..]).unwrap();
+            let most = MOST_UNREAD / size.max(size_of::<Sent>());
             for (frames, fits) in [(most, true), (2 * most, false)] {
                 let (sender, unread) = channel();
                 let bytes = (frames * one.len()) as u64;
                 let input = greeting.chain(Endless(one.clone(), 0).take(bytes));
-                let outcome = hear(input, &Outbox::new(0, sender));
+                let outcome = hear(input, &Outbox::new(0, sender), &allowance);
                 assert_eq!(outcome.is_ok(), fits, "{outcome:?}");
                 let count = unread.try_iter().count();
                 assert!((most..most + 3).contains(&count), "{count} of {most}");

@@ -4,7 +4,7 @@ use pubgauge_results::histogram::{self, clean_tag};
 use pubgauge_results::{Distribution, Trial};
 
 use super::chart::{Chart, ChartKind, LimitLine, NOISE, Value, columns, interval, row};
-use crate::Logs;
+use crate::LatencyLogs;
 use crate::lists::unique;
 use crate::summary::{Cell, WorkloadCells};
 
@@ -20,24 +20,41 @@ const PERCENTILES: [(&str, f64); 5] = [
 /// Points of a curve: enough for a smooth one on a screen 1000 points wide.
 const CURVE_POINTS: usize = 150;
 
+/// Points of all curves of a workload.
+const MOST_POINTS: usize = 200_000;
+
+/// Points of a curve at the least.
+const FEWEST_POINTS: usize = 10;
+
 pub(super) fn figures(
     workload: &WorkloadCells<'_>,
-    logs: &Logs,
+    logs: &dyn LatencyLogs,
     id: &dyn Fn(&str) -> String,
     lines: &[(Option<String>, LimitLine)],
 ) -> Vec<Chart> {
-    let mut figures = vec![percentiles(workload, logs, None, id("latency"), lines)];
     let trials = workload.cells.iter().flat_map(|cell| &cell.trials);
     let flows = trials.flat_map(|trial| &trial.flows);
     let flows = unique(flows.map(|flow| flow.name.as_str()));
-    if flows.len() > 1 {
-        for (nth, flow) in flows.iter().enumerate() {
-            let id = id(&format!("flow{}", nth + 1));
-            figures.push(percentiles(workload, logs, Some(flow), id, lines));
-        }
+    let flows = if flows.len() > 1 { flows } else { Vec::new() };
+    let most = points_of_each(quotable(workload).count() * (flows.len() + 2));
+    let curves = |cell| curves(cell, logs, &flows, most);
+    let curves: Vec<Vec<Curve>> = quotable(workload).map(curves).collect();
+    let of = |nth: usize| curves.iter().map(move |of| &*of[nth]);
+    let mut figures = vec![percentiles(workload, of(0), None, id("latency"), lines)];
+    for (nth, flow) in (1..).zip(&flows) {
+        let id = id(&format!("flow{nth}"));
+        figures.push(percentiles(workload, of(nth), Some(flow), id, lines));
     }
-    figures.push(ecdf(workload, logs, id("ecdf")));
+    figures.push(ecdf(workload, of(0), id("ecdf"), most));
     figures
+}
+
+/// Points of a distribution function: (ns, share).
+type Curve = Vec<(f64, f64)>;
+
+/// Points of each curve where a workload has so many: all of them together are no more than a browser draws.
+fn points_of_each(curves: usize) -> usize {
+    (MOST_POINTS / curves.max(1)).clamp(FEWEST_POINTS, CURVE_POINTS)
 }
 
 fn quotable<'w, 'a>(workload: &'w WorkloadCells<'a>) -> impl Iterator<Item = &'w Cell<'a>> {
@@ -54,15 +71,15 @@ fn distribution<'t>(trial: &'t Trial, flow: Option<&str>) -> Option<&'t Distribu
     }
 }
 
-fn percentiles(
+fn percentiles<'c>(
     workload: &WorkloadCells<'_>,
-    logs: &Logs,
+    curves: impl Iterator<Item = &'c [(f64, f64)]>,
     flow: Option<&str>,
     id: String,
     lines: &[(Option<String>, LimitLine)],
 ) -> Chart {
     let mut rows = Vec::new();
-    for cell in quotable(workload) {
+    for (cell, curve) in quotable(workload).zip(curves) {
         for (name, quantile) in PERCENTILES {
             let at = |trial: &Trial| Some(distribution(trial, flow)?.quotable(quantile)? as f64);
             let Some(estimate) = cell.estimate(at) else {
@@ -71,7 +88,7 @@ fn percentiles(
             let figures = [name.into(), quantile.into()].into_iter();
             rows.push(row(cell, figures.chain(interval(Some(estimate)))));
         }
-        for (ns, share) in curve(cell, logs, flow) {
+        for &(ns, share) in curve {
             let figures = ["".into(), share.into(), ns.into(), Value::Null, Value::Null];
             rows.push(row(cell, figures));
         }
@@ -86,7 +103,7 @@ fn percentiles(
             let ns = trial.noise_ns.quotable(quantile);
             rows.extend(ns.map(|ns| noise(name, quantile, ns as f64)));
         }
-        let steps = thin(trial.noise_ecdf.clone());
+        let steps = thin(&trial.noise_ecdf, CURVE_POINTS);
         rows.extend(steps.into_iter().map(|(ns, share)| noise("", share, ns)));
     }
     let title = match flow {
@@ -138,16 +155,21 @@ fn queueing(workload: &WorkloadCells<'_>) -> &'static str {
     }
 }
 
-fn ecdf(workload: &WorkloadCells<'_>, logs: &Logs, id: String) -> Chart {
+fn ecdf<'c>(
+    workload: &WorkloadCells<'_>,
+    curves: impl Iterator<Item = &'c [(f64, f64)]>,
+    id: String,
+    most: usize,
+) -> Chart {
     let mut rows = Vec::new();
-    for cell in quotable(workload) {
-        let points = curve(cell, logs, None).into_iter();
+    for (cell, curve) in quotable(workload).zip(curves) {
+        let points = curve.iter().copied();
         rows.extend(points.map(|(ns, share)| row(cell, [ns.into(), share.into()])));
     }
     if let Some(trial) = noise_trial(workload).filter(|_| !rows.is_empty()) {
         let point =
             |(ns, share): (f64, f64)| vec![NOISE.into(), "".into(), ns.into(), share.into()];
-        rows.extend(thin(trial.noise_ecdf.clone()).into_iter().map(point));
+        rows.extend(thin(&trial.noise_ecdf, CURVE_POINTS).into_iter().map(point));
     }
     Chart {
         id,
@@ -155,8 +177,13 @@ fn ecdf(workload: &WorkloadCells<'_>, logs: &Logs, id: String) -> Chart {
         wide: false,
         title: "Latency distribution".into(),
         description: format!(
-            "Share of deliveries at or below a latency (ECDF), all repeats together.{}",
-            queueing(workload)
+            "Share of deliveries at or below a latency (ECDF), all repeats together.{}{}",
+            queueing(workload),
+            if most < CURVE_POINTS {
+                format!(" Of so many rows each curve has {most} points.")
+            } else {
+                String::new()
+            }
         ),
         columns: columns(["row", "verdict", "latency_ns", "share"]),
         rows,
@@ -165,33 +192,44 @@ fn ecdf(workload: &WorkloadCells<'_>, logs: &Logs, id: String) -> Chart {
     }
 }
 
-/// The distribution function over all quoted repeats: exact from the logs, otherwise the stored
-/// points of the typical repeat. Deliveries that were still under way count as later than all.
-fn curve(cell: &Cell<'_>, logs: &Logs, flow: Option<&str>) -> Vec<(f64, f64)> {
+/// The distribution functions over all quoted repeats, of all flows together and of each of these: exact from the logs,
+/// otherwise the stored points of the typical repeat. Deliveries that were still under way count as later than all.
+fn curves(cell: &Cell<'_>, logs: &dyn LatencyLogs, flows: &[&str], most: usize) -> Vec<Curve> {
     let quoted = cell.quoted();
-    let tag = flow.map(clean_tag);
-    let histograms: Vec<_> = quoted
-        .iter()
-        .filter_map(|trial| logs.get(&trial.id))
-        .flatten()
-        .filter(|interval| tag.is_none() || interval.tag == tag)
-        .map(|interval| &interval.histogram)
-        .collect();
-    let complete = quoted.iter().all(|trial| logs.contains_key(&trial.id));
-    match (histogram::merge(histograms), flow) {
-        (Some(pooled), _) if complete => {
+    let tags: Vec<String> = flows.iter().map(|flow| clean_tag(flow)).collect();
+    let mut sums = vec![None; flows.len() + 1];
+    let mut complete = true;
+    for trial in &quoted {
+        let Some(intervals) = logs.of(trial.id) else {
+            complete = false;
+            continue;
+        };
+        for interval in intervals.iter() {
+            let of = tags
+                .iter()
+                .position(|tag| interval.tag.as_ref() == Some(tag));
+            for which in [Some(0), of.map(|nth| nth + 1)].into_iter().flatten() {
+                histogram::add_to(&mut sums[which], &interval.histogram);
+            }
+        }
+    }
+    let flow = |which: usize| which.checked_sub(1).map(|nth| flows[nth]);
+    let pooled = sums.into_iter().enumerate();
+    let curve = pooled.map(|(which, pooled)| match (pooled, flow(which)) {
+        (Some(pooled), flow) if complete => {
             let all = quoted.iter().filter_map(|trial| distribution(trial, flow));
             let missing: u64 = all.map(|d| d.censored).sum();
             let known = pooled.len() as f64 / (pooled.len() + missing).max(1) as f64;
-            let points = histogram::ecdf(&pooled, CURVE_POINTS).into_iter();
+            let points = histogram::ecdf(&pooled, most).into_iter();
             points
                 .map(|(ns, share)| (ns as f64, rounded(share * known)))
                 .collect()
         }
-        (_, None) => thin(cell.typical().latency_ecdf.clone()),
+        (_, None) => thin(&cell.typical().latency_ecdf, most),
         // Points are stored for all flows together alone.
         (_, Some(_)) => Vec::new(),
-    }
+    });
+    curve.collect()
 }
 
 /// Eight decimals show one message of a hundred million.
@@ -199,13 +237,13 @@ fn rounded(share: f64) -> f64 {
     (share * 1e8).round() / 1e8
 }
 
-/// Fewer points of a stored curve, with the first and the last.
-fn thin(points: Vec<(u64, f64)>) -> Vec<(f64, f64)> {
-    let step = points.len().div_ceil(CURVE_POINTS).max(1);
+/// Fewer points of a stored curve, some `most`, with the first and the last.
+fn thin(points: &[(u64, f64)], most: usize) -> Curve {
+    let step = points.len().div_ceil(most).max(1);
     let last = points.len().saturating_sub(1);
-    let kept = points.into_iter().enumerate();
+    let kept = points.iter().enumerate();
     let kept = kept.filter(|(nth, _)| nth % step == 0 || *nth == last);
-    kept.map(|(_, (ns, share))| (ns as f64, rounded(share)))
+    kept.map(|(_, &(ns, share))| (ns as f64, rounded(share)))
         .collect()
 }
 

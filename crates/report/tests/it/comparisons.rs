@@ -2,7 +2,7 @@
 
 use crate::sample;
 
-use pubgauge_report::{page, table};
+use pubgauge_report::{Logs, page, table};
 use pubgauge_results::Results;
 use pubgauge_results::comparison::{
     ComparedFigure, ComparedSystem, Difference, Ended, PairComparison,
@@ -106,7 +106,7 @@ fn an_ablation_is_a_table_of_changes_and_systems() {
             .max();
         assert!(longest <= Some(width), "{width}: {longest:?}");
     }
-    let page = page(&results, &Default::default());
+    let page = page(&results, &Logs::new());
     let (_, after) = page
         .split_once("<section id=\"compared\">")
         .expect("a section");

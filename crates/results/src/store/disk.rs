@@ -1,7 +1,7 @@
 //! Files of a run on the disk: read within a limit, written and synced, locked; and what may go wrong with them.
 
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io::{self, BufReader, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -19,6 +19,9 @@ pub(super) const TRIAL_FILE: &str = "trial.json";
 pub(super) const LOCK_FILE: &str = ".lock";
 /// Size limit of a file of a run that is read, bytes.
 pub(super) const MAX_FILE_BYTES: u64 = 1 << 30;
+
+/// Bytes that are read from a file at once, or gathered for one.
+pub(super) const BUFFER: usize = 256 << 10;
 
 /// What went wrong with the folder of a run, and what to do about it.
 #[derive(Debug, thiserror::Error)]
@@ -147,41 +150,50 @@ pub(super) fn lock(dir: &Path, place: &OpenFolder) -> Result<File, StoreError> {
     }
 }
 
-/// Reads a file of at most `most` bytes of text.
+/// Opens a file of at most `most` bytes for reading.
 ///
 /// # Errors
-/// If it cannot be read, is longer, or is no regular file: a device may never end, a pipe have no writer.
-pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
+/// If it cannot be opened, is longer, or is no regular file: a device may never end, a pipe have no writer.
+fn open(path: &Path, most: u64) -> io::Result<File> {
     let mut options = File::options();
     let file = options
         .read(true)
         .custom_flags(libc::O_NONBLOCK)
         .open(path)?;
-    if !file.metadata()?.is_file() {
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
         let why = "it is a device, a pipe or a folder, not a file";
         return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
     }
-    let mut text = String::new();
-    if file.take(most + 1).read_to_string(&mut text)? as u64 > most {
+    if metadata.len() > most {
         let why = format!("it is longer than {most} bytes, which is the limit");
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
     }
+    Ok(file)
+}
+
+/// Reads a file of at most `most` bytes of text.
+///
+/// # Errors
+/// If it cannot be read, is longer, or is no regular file.
+pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
+    let mut text = String::new();
+    // One that grows meanwhile is read up to the limit.
+    open(path, most)?.take(most).read_to_string(&mut text)?;
     Ok(text)
 }
 
+/// Reads JSON as it comes from the disk: neither the text nor a tree of its values is held beside what it becomes, which
+/// was 30 bytes for each byte of the text.
 pub(super) fn read_json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, StoreError> {
-    let text = match read_text(path, MAX_FILE_BYTES) {
-        Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-            return Err(StoreError::Damaged {
-                path: path.to_owned(),
-                why: error.to_string(),
-            });
-        }
-        read => read.map_err(io_error("read", path, path))?,
-    };
-    serde_json::from_str(&text).map_err(|why| StoreError::Damaged {
-        path: path.to_owned(),
-        why: why.to_string(),
+    let file = open(path, MAX_FILE_BYTES).map_err(io_error("read", path, path))?;
+    let reader = BufReader::with_capacity(BUFFER, file.take(MAX_FILE_BYTES));
+    serde_json::from_reader(reader).map_err(|why| match why.classify() {
+        serde_json::error::Category::Io => io_error("read", path, path)(why.into()),
+        _ => StoreError::Damaged {
+            path: path.to_owned(),
+            why: why.to_string(),
+        },
     })
 }
 

@@ -8,10 +8,10 @@ use pubgauge_workload::{Arrivals, Window, Workload};
 
 use super::*;
 use crate::assignment::{Assignment, Role};
-use crate::conductor::checked::tests::recording;
 use crate::context::Context;
 use crate::groups::on_several;
 use crate::receiving::Receiving;
+use crate::recording::tests::recording;
 use crate::reports::Outbox;
 use crate::timetable::Timetable;
 
@@ -125,7 +125,7 @@ fn seen(steps: &[Step], workers: &[Vec<u32>]) -> (Sums, Vec<u64>) {
         );
         // Some hand in later than others.
         if number % 7 == 3 * worker as u64 {
-            uniting.take(&receiving.take_gathered(true));
+            uniting.take(&receiving.take_gathered(true)).unwrap();
         }
     }
     clock.advance_to((FIRST + steps.len() as u64) * RECORD);
@@ -133,7 +133,7 @@ fn seen(steps: &[Step], workers: &[Vec<u32>]) -> (Sums, Vec<u64>) {
     let mut recordings: Vec<Recording> = finished
         .map(|(receiving, assignment)| {
             receiving.arrived();
-            uniting.take(&receiving.take_gathered(true));
+            uniting.take(&receiving.take_gathered(true)).unwrap();
             let mut recording = recording();
             recording.worker = assignment.worker;
             recording.parts = vec![FlowParts::default()];
@@ -197,4 +197,30 @@ fn a_message_that_two_workers_got_is_repeated_and_counted_once() {
     let unique: Vec<u64> = sums.series[0].iter().map(|totals| totals.unique).collect();
     let came = FIRST as usize;
     assert_eq!(unique[came - 1..came + 3], [0, 1, 2, 2]);
+}
+
+/// A worker that says of each stream that it got a message a billion later takes 128 MB for each.
+#[test]
+fn numbers_far_beyond_what_came_are_refused() {
+    let far = |stream| {
+        let place = Place {
+            party: 0,
+            member: 0,
+            stream,
+            measured: true,
+            cut: 0,
+            bound: 0,
+            part: 0,
+            burst: None,
+        };
+        Got::new(place, [crate::groups::MOST_MESSAGES - 1])
+    };
+    let mut apart = Apart::default();
+    apart.take(&[far(0)]).unwrap();
+    let why = apart.take(&[far(1), far(2)]).unwrap_err();
+    assert!(why.contains("gaps of more than 256 MiB"), "{why}");
+    assert!(apart.gaps <= MOST_GAPS);
+    // What came before is no gap.
+    apart.take(&[far(0)]).unwrap();
+    assert_eq!(apart.again(), 1);
 }

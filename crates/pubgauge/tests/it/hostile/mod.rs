@@ -10,6 +10,7 @@ use crate::common;
 mod data;
 mod fsyncs;
 mod links;
+mod load_hosts;
 mod peers;
 mod texts;
 
