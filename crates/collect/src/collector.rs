@@ -248,13 +248,10 @@ fn asked(
     before: &[String],
     in_flight: Option<InFlight>,
 ) -> Asked {
+    let canary = config.canary.as_ref();
+    let own_filter = canary.map(|canary| canary.filter_of(client_id, config.group.as_deref()));
     let mut filters = config.filters.clone();
-    filters.extend(
-        config
-            .canary
-            .as_ref()
-            .map(|canary| canary.filter_of(client_id, config.group.as_deref())),
-    );
+    filters.extend(own_filter.clone());
     let dropped = before.iter().filter(|old| !filters.contains(old));
     Asked {
         client_id: client_id.to_owned(),
@@ -262,6 +259,7 @@ fn asked(
         qos: config.qos,
         dropped_filters: dropped.cloned().collect(),
         filters,
+        own_filter,
         expiry_s: config.session_expiry_s,
         keep_alive_s: config.keep_alive_s,
         largest_message: config.largest_message,

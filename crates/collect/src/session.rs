@@ -34,6 +34,8 @@ pub struct Asked {
     pub qos: QoS,
     /// Filters, with the group.
     pub filters: Vec<String>,
+    /// The one of them that is for messages of the collector's own, if it sends some.
+    pub own_filter: Option<String>,
     /// Filters that an earlier configuration subscribed to, and this one does not.
     pub dropped_filters: Vec<String>,
     pub expiry_s: u32,

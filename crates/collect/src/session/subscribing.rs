@@ -107,11 +107,13 @@ impl Session {
             );
         }
         let asked = taking.asked;
-        let mut refused = 0;
+        let is_topic = |filter: &&String| asked.own_filter.as_ref() != Some(*filter);
+        let (mut refused, mut refused_topics) = (0, 0);
         for (filter, &code) in self.awaited.iter().zip(suback.codes) {
             let (broker, filter) = (self.broker.clone(), filter.clone());
             if code >= 0x80 {
                 refused += 1;
+                refused_topics += usize::from(is_topic(&&filter));
                 let why = ReasonCode(code).words().to_owned();
                 taking.notices.push(Notice::SubscriptionRefused {
                     broker,
@@ -126,7 +128,7 @@ impl Session {
                 });
             }
         }
-        if refused == asked.filters.len() {
+        if refused_topics == asked.filters.iter().filter(is_topic).count() {
             return Err(format!(
                 "{}: the broker refused every subscription\n  hint: may this user subscribe to these topics? Does the broker have shared subscriptions?",
                 self.shown

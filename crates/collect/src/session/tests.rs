@@ -10,6 +10,7 @@ fn asked(version: Version) -> Asked {
         version,
         qos: QoS::ExactlyOnce,
         filters: vec!["a/#".into(), "b/#".into()],
+        own_filter: None,
         dropped_filters: vec!["old/#".into()],
         expiry_s: 60,
         keep_alive_s: 30,
@@ -202,6 +203,30 @@ fn refused_and_lower_subscriptions_are_told() {
     );
     assert_eq!(told[1], "h:1: delivers b/# at QoS 1 at the most");
     assert_eq!(bench.session.state, State::Up);
+}
+
+/// A broker that takes nothing but the collector's own messages is none to collect from.
+#[test]
+fn a_filter_of_its_own_does_not_make_up_for_those_that_are_refused() {
+    let refused = [0x90, 5, 0, 1, 0, 0x87, 1];
+    for (own, is_well) in [(None, true), (Some("b/#"), false)] {
+        let mut bench = Rig::new(Version::V5);
+        bench.asked.own_filter = own.map(str::to_owned);
+        bench.session.begin(&bench.asked, &mut bench.out).unwrap();
+        bench.receive(&[0x20, 3, 0, 0, 0]).unwrap();
+        assert_eq!(bench.receive(&refused).is_ok(), is_well, "{own:?}");
+    }
+}
+
+/// While it leaves nothing is asked for, whatever the broker answers.
+#[test]
+fn an_answer_to_no_subscription_is_a_refusal() {
+    let mut bench = Rig::new(Version::V5);
+    bench.asked.own_filter = Some("b/#".into());
+    bench.asked.filters.clear();
+    bench.session.begin(&bench.asked, &mut bench.out).unwrap();
+    bench.receive(&[0x20, 3, 0, 0, 0]).unwrap();
+    assert!(bench.receive(&[0x90, 3, 0, 1, 0]).is_err());
 }
 
 #[test]
