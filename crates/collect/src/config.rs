@@ -18,9 +18,10 @@ pub use direct::Direct;
 pub use faults::Fault;
 pub use file::{
     AccessFile, Acknowledge, CanaryFile, CollectFile, ColumnFile, ColumnType, Compression, Form,
-    KafkaFile, LogFile, Mqtt, PayloadFile, PayloadForm, SessionFile, TimeUnit, TlsFile, UploadFile,
+    KafkaFile, KafkaTlsFile, LogFile, Mechanism, Mqtt, PayloadFile, PayloadForm, SaslFile,
+    SessionFile, TimeUnit, TlsFile, UploadFile,
 };
-pub use kafka::Kafka;
+pub use kafka::{Kafka, Sasl};
 pub use upload::Upload;
 
 /// The JSON Schema of collect files.

@@ -229,5 +229,19 @@ mod tests {
         assert!(reread(&text("fleet"), &before).is_ok());
         let told = reread(&text("other"), &before).unwrap_err().to_string();
         assert!(told.contains("4:1: `kafka` cannot change"), "{told}");
+        // What the file with the password says, under the same name.
+        let password = tempfile::NamedTempFile::new().unwrap();
+        let login = format!(
+            "{}[kafka.sasl]\nuser = \"u\"\npassword-file = {:?}\n",
+            text("fleet"),
+            password.path()
+        );
+        std::fs::write(password.path(), "one").unwrap();
+        let before = read(&login);
+        assert!(reread(&login, &before).is_ok());
+        std::fs::write(password.path(), "two").unwrap();
+        let told = reread(&login, &before).unwrap_err().to_string();
+        assert!(told.contains("`kafka` cannot change"), "{told}");
+        assert!(!told.contains("two"), "{told}");
     }
 }

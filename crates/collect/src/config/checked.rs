@@ -1,7 +1,5 @@
 //! From the file, or from flags, to what a collector works with.
 
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -123,7 +121,7 @@ impl Config {
         let filters = filters(written, &mut faults);
         let upload = super::upload::of(written, folder, &mut faults);
         let columns = super::payload::of(written, &mut faults);
-        let kafka = super::kafka::of(written, &mut faults);
+        let kafka = super::kafka::of(written, folder, &mut faults);
         let canary = super::canary::of(written, &mut faults);
         let direct = direct(upload.as_ref(), kafka.as_ref());
         let has_folder = written
@@ -311,22 +309,7 @@ fn password_of(
     let Some(path) = &written.password_file else {
         return given;
     };
-    let path = folder.join(path);
-    let read = File::open(&path).and_then(|file| {
-        let mut text = String::new();
-        file.take(64 << 10).read_to_string(&mut text).map(|_| text)
-    });
-    match read {
-        Ok(text) => Some(Secret::new(text.trim_end_matches(['\r', '\n']))),
-        Err(error) => {
-            let message = format!(
-                "the password cannot be read from {}: {error}",
-                path.display()
-            );
-            faults.add(&["password-file"], message, None);
-            None
-        }
-    }
+    faults.secret(&["password-file"], &folder.join(path))
 }
 
 #[cfg(test)]

@@ -1,7 +1,11 @@
 //! What is wrong in a configuration, gathered.
 
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
 use std::time::Duration;
 
+use pubgauge_driver::Secret;
 use pubgauge_quantities::{Size, Span};
 
 /// A value that does not do.
@@ -60,6 +64,21 @@ impl Faults {
             );
         }
         size
+    }
+
+    /// A password: the line of a file.
+    pub(super) fn secret(&mut self, steps: &[&str], path: &Path) -> Option<Secret> {
+        let mut text = String::new();
+        let read = File::open(path).and_then(|file| file.take(64 << 10).read_to_string(&mut text));
+        match read {
+            Ok(_) => Some(Secret::new(text.trim_end_matches(['\r', '\n']))),
+            Err(error) => {
+                let path = path.display();
+                let message = format!("the password cannot be read from {path}: {error}");
+                self.add(steps, message, None);
+                None
+            }
+        }
     }
 }
 

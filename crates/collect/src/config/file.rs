@@ -6,6 +6,10 @@ use pubgauge_quantities::{Rate, Size, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+mod kafka;
+
+pub use kafka::{KafkaFile, KafkaTlsFile, Mechanism, SaslFile};
+
 /// What is to be collected, from where, to where.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -210,21 +214,6 @@ pub struct UploadFile {
     /// With "uploaded": messages a second that each broker has to deliver to this collector. A broker whose limit of
     /// unacknowledged messages is too small for it is refused.
     pub rate: Option<Rate>,
-}
-
-/// Kafka, in place of a data folder: a message is acknowledged once all in-sync replicas have it.
-#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct KafkaFile {
-    /// Some of the cluster's brokers: HOST:PORT.
-    #[schemars(length(min = 1))]
-    pub brokers: Vec<String>,
-    /// The topic, which must be there. Messages of one MQTT topic go to one partition of it.
-    pub topic: String,
-    /// How long messages are gathered that are sent together; 10ms if absent.
-    pub every: Option<Span>,
-    /// Bytes of messages that are gathered at the most; 4MiB if absent.
-    pub bytes: Option<Size>,
 }
 
 /// When a message is acknowledged.

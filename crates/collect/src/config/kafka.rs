@@ -1,8 +1,13 @@
 //! Kafka in place of a data folder, checked.
 
+use std::path::{Path, PathBuf};
+
+use pubgauge_driver::Secret;
+
+use super::checked::TlsFiles;
 use super::direct::{Direct, nothing_here};
 use super::faults::{Faults, MS, SECOND};
-use super::file::CollectFile;
+use super::file::{CollectFile, KafkaFile, Mechanism};
 
 /// Kafka in place of a data folder.
 #[derive(Clone, Debug, PartialEq)]
@@ -11,9 +16,27 @@ pub struct Kafka {
     pub brokers: Vec<String>,
     pub topic: String,
     pub direct: Direct,
+    /// Connections are encrypted, and each broker proves its name.
+    pub tls: Option<TlsFiles>,
+    pub sasl: Option<Sasl>,
 }
 
-pub(super) fn of(written: &CollectFile, faults: &mut Faults) -> Option<Kafka> {
+/// How the collector logs in.
+#[derive(Clone, Debug)]
+pub struct Sasl {
+    pub mechanism: Mechanism,
+    pub user: String,
+    pub password: Secret,
+}
+
+impl PartialEq for Sasl {
+    fn eq(&self, other: &Sasl) -> bool {
+        let all = |sasl: &Sasl| (sasl.mechanism, sasl.user.clone());
+        all(self) == all(other) && self.password.reveal() == other.password.reveal()
+    }
+}
+
+pub(super) fn of(written: &CollectFile, folder: &Path, faults: &mut Faults) -> Option<Kafka> {
     let kafka = written.kafka.as_ref()?;
     if cfg!(not(feature = "kafka")) {
         let hint = "build it with the feature `kafka`";
@@ -83,6 +106,8 @@ pub(super) fn of(written: &CollectFile, faults: &mut Faults) -> Option<Kafka> {
         );
     }
     nothing_here(written, "`kafka`", &["kafka"], faults);
+    let tls = tls(kafka, folder, faults);
+    let sasl = sasl(kafka, folder, faults);
     Some(Kafka {
         brokers: kafka.brokers.clone(),
         topic: kafka.topic.clone(),
@@ -91,5 +116,54 @@ pub(super) fn of(written: &CollectFile, faults: &mut Faults) -> Option<Kafka> {
             bytes: bytes as usize,
             per_s: None,
         },
+        tls,
+        sasl,
+    })
+}
+
+fn tls(kafka: &KafkaFile, folder: &Path, faults: &mut Faults) -> Option<TlsFiles> {
+    let tls = kafka.tls.as_ref()?;
+    if tls.cert.is_some() != tls.key.is_some() {
+        faults.add(
+            &["kafka", "tls"],
+            "a certificate needs its private key, and the other way round",
+            Some("give `cert` and `key`, or neither"),
+        );
+    }
+    for (nth, broker) in kafka.brokers.iter().enumerate() {
+        // rskafka takes the name to be proved from in front of the first colon.
+        if broker.starts_with('[') {
+            faults.add(
+                &["kafka", "brokers", &nth.to_string()],
+                format!("`{broker}` cannot be proved by a certificate here"),
+                Some("name the broker, or give its IPv4 address"),
+            );
+        }
+    }
+    let file = |path: &Option<PathBuf>| path.as_ref().map(|path| folder.join(path));
+    Some(TlsFiles {
+        ca_file: file(&tls.ca),
+        cert_file: file(&tls.cert),
+        key_file: file(&tls.key),
+        ..TlsFiles::default()
+    })
+}
+
+fn sasl(kafka: &KafkaFile, folder: &Path, faults: &mut Faults) -> Option<Sasl> {
+    let sasl = kafka.sasl.as_ref()?;
+    let mechanism = sasl.mechanism.unwrap_or_default();
+    if mechanism == Mechanism::Plain && kafka.tls.is_none() {
+        faults.add(
+            &["kafka", "sasl", "mechanism"],
+            "PLAIN sends the password, and nothing hides it or proves who gets it",
+            Some("add [kafka.tls], or take \"SCRAM-SHA-512\""),
+        );
+    }
+    let file = folder.join(&sasl.password_file);
+    let password = faults.secret(&["kafka", "sasl", "password-file"], &file)?;
+    Some(Sasl {
+        mechanism,
+        user: sasl.user.clone(),
+        password,
     })
 }

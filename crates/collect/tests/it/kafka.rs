@@ -6,15 +6,22 @@ use std::process::{Child, Command};
 
 use pubgauge_collect::{Notice, config};
 use pubgauge_driver::Reliability;
+use pubgauge_testing::certificates::Authority;
 use pubgauge_testing::sequence;
 use rskafka::client::ClientBuilder;
 use rskafka::client::partition::UnknownTopicHandling;
 
 use crate::common::*;
 
-/// A broker of Kafka that is its own controller (KRaft), with its folder.
+/// The password of `collector`.
+const PASSWORD: &str = "spring-9-tide";
+
+/// A broker of Kafka that is its own controller (KRaft), with its folder. One address is for anybody; the other, for those
+/// who show a certificate of the authority and log in.
 struct Kafka {
     address: String,
+    secured: String,
+    authority: Authority,
     place: tempfile::TempDir,
     process: Option<Child>,
 }
@@ -65,20 +72,39 @@ fn java(main: &str) -> Command {
 
 impl Kafka {
     fn start() -> Kafka {
-        let ports = [0; 2].map(|_| std::net::TcpListener::bind("127.0.0.1:0").unwrap());
-        let [port, controller] = ports.map(|listener| listener.local_addr().unwrap().port());
+        let authority = Authority::new();
+        authority.both_sides("collector");
+        let pem = ["server.key", "server.pem"].map(|file| authority.file(file));
+        let pem = pem.map(|file| std::fs::read_to_string(file).unwrap());
+        std::fs::write(authority.file("keystore.pem"), pem.concat()).unwrap();
+        let ports = [0; 3].map(|_| std::net::TcpListener::bind("127.0.0.1:0").unwrap());
+        let [port, secured, controller] =
+            ports.map(|listener| listener.local_addr().unwrap().port());
         let place = tempfile::tempdir().unwrap();
         let logs = place.path().join("logs");
         let settings = format!(
-            "process.roles=broker,controller\nnode.id=1\ncontroller.quorum.voters=1@127.0.0.1:{controller}\nlisteners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}\ncontroller.listener.names=CONTROLLER\nlog.dirs={}\nauto.create.topics.enable=false\noffsets.topic.replication.factor=1\n",
+            "process.roles=broker,controller\nnode.id=1\ncontroller.quorum.voters=1@127.0.0.1:{controller}\nlisteners=PLAINTEXT://127.0.0.1:{port},SASL_SSL://127.0.0.1:{secured},CONTROLLER://127.0.0.1:{controller}\ncontroller.listener.names=CONTROLLER\nlog.dirs={}\nauto.create.topics.enable=false\noffsets.topic.replication.factor=1\n",
             logs.display()
         );
+        let security = format!(
+            "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SASL_SSL:SASL_SSL,CONTROLLER:PLAINTEXT\nssl.keystore.type=PEM\nssl.keystore.location={}\nssl.truststore.type=PEM\nssl.truststore.location={}\nlistener.name.sasl_ssl.ssl.client.auth=required\nsasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256,SCRAM-SHA-512\nlistener.name.sasl_ssl.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required user_collector=\"{PASSWORD}\";\n",
+            authority.file("keystore.pem").display(),
+            authority.file("ca.pem").display()
+        );
+        let scram = ["256", "512"].map(|bits| {
+            let module = "org.apache.kafka.common.security.scram.ScramLoginModule required;";
+            format!("listener.name.sasl_ssl.scram-sha-{bits}.sasl.jaas.config={module}\n")
+        });
         let file = place.path().join("server.properties");
-        std::fs::write(&file, settings).unwrap();
+        std::fs::write(&file, settings + &security + &scram.concat()).unwrap();
         let mut format = java("kafka.tools.StorageTool");
         let format = format
             .args(["format", "-t", "MkU3OEVBNTcwNTJENDM2Qg", "-c"])
             .arg(&file);
+        for bits in ["256", "512"] {
+            let user = format!("SCRAM-SHA-{bits}=[name=collector,password={PASSWORD}]");
+            format.args(["--add-scram", &user]);
+        }
         let formatted = format.output().expect("this test needs Java");
         assert!(
             formatted.status.success(),
@@ -87,6 +113,8 @@ impl Kafka {
         );
         let mut kafka = Kafka {
             address: format!("127.0.0.1:{port}"),
+            secured: format!("127.0.0.1:{secured}"),
+            authority,
             place,
             process: None,
         };
@@ -236,7 +264,12 @@ mod long {
             kafka.address
         );
         std::fs::write(&file, text).unwrap();
-        let config = config::read(&file, &config::Given::default()).unwrap();
+        let told = why_it_does_not_begin(&file);
+        assert!(told.ends_with("/fleet: there is no such topic"), "{told}");
+    }
+
+    fn why_it_does_not_begin(file: &Path) -> String {
+        let config = config::read(file, &config::Given::default()).unwrap();
         let collector = pubgauge_collect::Collector::new(
             config,
             pubgauge_collect::names::system(),
@@ -244,12 +277,69 @@ mod long {
         )
         .unwrap();
         let stop = std::sync::atomic::AtomicBool::new(false);
-        let error = collector
-            .run(pubgauge_collect::EndsAfter::default(), &stop)
-            .unwrap_err();
-        assert!(
-            error.what.ends_with("/fleet: there is no such topic"),
-            "{error}"
-        );
+        let ends = pubgauge_collect::EndsAfter::default();
+        let error = collector.run(ends, &stop).unwrap_err();
+        assert!(!format!("{error} {error:?}").contains(PASSWORD), "{error}");
+        error.what
+    }
+
+    #[test]
+    fn with_certificates_and_each_mechanism_messages_are_in_kafka() {
+        let place = tempfile::tempdir().unwrap();
+        let broker = Broker::start();
+        let kafka = Kafka::start();
+        kafka.create("fleet", 1);
+        std::fs::write(place.path().join("password"), format!("{PASSWORD}\n")).unwrap();
+        std::fs::write(place.path().join("wrong"), "neap").unwrap();
+        let stranger = Authority::new();
+        let file = place.path().join("collect.toml");
+        let write = |address: &str, password: &str, mechanism: &str, tls: &str| {
+            let text = format!(
+                "brokers = [{:?}]\ntopics = [\"t/#\"]\nname = \"c\"\n[kafka]\nbrokers = [{address:?}]\ntopic = \"fleet\"\n{tls}\n[kafka.sasl]\nuser = \"collector\"\npassword-file = {password:?}\nmechanism = {mechanism:?}\n",
+                broker.url(),
+            );
+            std::fs::write(&file, text).unwrap();
+        };
+        let ca = |authority: &Authority| {
+            let [pem, key] =
+                ["collector.pem", "collector.key"].map(|one| kafka.authority.file(one));
+            format!(
+                "tls = {{ ca = {:?}, cert = {pem:?}, key = {key:?} }}",
+                authority.file("ca.pem")
+            )
+        };
+        let (ours, theirs) = (ca(&kafka.authority), ca(&stranger));
+        let mut sent = BTreeSet::new();
+        for mechanism in ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] {
+            write(&kafka.secured, "password", mechanism, &ours);
+            let config = config::read(&file, &config::Given::default()).unwrap();
+            assert!(!format!("{config:?}").contains(PASSWORD));
+            let collecting = Collecting::begin(config);
+            collecting.connected(1);
+            let mut publisher = Publisher::on(&broker, Reliability::AtLeastOnce);
+            let topic = format!("t/{mechanism}");
+            let numbers = publisher.publish(&topic, 100, 600);
+            sent.extend(numbers.into_iter().map(|number| (topic.clone(), number)));
+            collecting.stored(100);
+            collecting.end();
+            write(&kafka.secured, "wrong", mechanism, &ours);
+            let told = why_it_does_not_begin(&file);
+            assert!(told.contains("SaslAuthenticationFailed"), "{told}");
+            assert!(!told.contains("neap"), "{told}");
+        }
+        let (plain, scram) = ("PLAIN", "SCRAM-SHA-512");
+        write(&kafka.secured, "password", plain, &theirs);
+        let told = why_it_does_not_begin(&file);
+        assert!(told.contains("certificate"), "{told}");
+        // Without a certificate of its own, and without encryption, it does not get in either.
+        let without = format!("tls = {{ ca = {:?} }}", kafka.authority.file("ca.pem"));
+        for tls in [without.as_str(), ""] {
+            write(&kafka.secured, "password", scram, tls);
+            let told = why_it_does_not_begin(&file);
+            assert!(told.starts_with("kafka://127.0.0.1:"), "{told}");
+        }
+        let stored = stored(&kafka, "fleet", 1);
+        assert_eq!(stored[0].len(), 300);
+        assert_eq!(stored[0].iter().cloned().collect::<BTreeSet<_>>(), sent);
     }
 }

@@ -353,6 +353,30 @@ fn each_fault_of_kafka_is_told_with_its_line() {
             7,
             "no columns",
         ),
+        (
+            "topic = \"fleet\"",
+            "topic = \"fleet\"\ntls = { key = \"k\" }",
+            7,
+            "needs its private key",
+        ),
+        (
+            "\"k:9092\"]",
+            "\"[::1]:9092\"]\ntls = {}",
+            5,
+            "give its IPv4 address",
+        ),
+        (
+            "topic = \"fleet\"",
+            "topic = \"fleet\"\n[kafka.sasl]\nmechanism = \"PLAIN\"\nuser = \"u\"\npassword-file = \"/dev/null\"",
+            8,
+            "PLAIN sends the password",
+        ),
+        (
+            "topic = \"fleet\"",
+            "topic = \"fleet\"\n[kafka.sasl]\nuser = \"u\"\npassword-file = \"not-there\"",
+            9,
+            "the password cannot be read from",
+        ),
     ] {
         let problems = config(&text.replace(old, new)).unwrap_err().problems;
         assert_eq!(problems.len(), 1, "{new}: {problems:?}");

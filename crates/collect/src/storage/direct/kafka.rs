@@ -4,15 +4,16 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use bytes::Bytes;
+use rskafka::BackoffConfig;
 use rskafka::client::partition::{Compression, PartitionClient, UnknownTopicHandling};
-use rskafka::client::{Client, ClientBuilder};
+use rskafka::client::{Client, ClientBuilder, Credentials, SaslConfig};
 use rskafka::record::Record;
 use tokio::runtime::Runtime;
 use tokio::time::timeout;
 
 use super::super::Shared;
 use super::Sink;
-use crate::config;
+use crate::config::{self, Mechanism};
 use crate::message::{Message, Messages};
 use crate::store::Failure;
 
@@ -75,12 +76,36 @@ fn unanswered() -> String {
     format!("no answer within {} s", ANSWER.as_secs())
 }
 
+/// Tries for some seconds, then tells why it was in vain: well before there is said to be no answer.
+fn backoff() -> BackoffConfig {
+    BackoffConfig {
+        max_backoff: Duration::from_secs(2),
+        deadline: Some(Duration::from_secs(5)),
+        ..BackoffConfig::default()
+    }
+}
+
+fn login(sasl: &config::Sasl) -> SaslConfig {
+    let credentials = Credentials::new(sasl.user.clone(), sasl.password.reveal().to_owned());
+    match sasl.mechanism {
+        Mechanism::Plain => SaslConfig::Plain(credentials),
+        Mechanism::ScramSha256 => SaslConfig::ScramSha256(credentials),
+        Mechanism::ScramSha512 => SaslConfig::ScramSha512(credentials),
+    }
+}
+
 async fn connect(kafka: &config::Kafka, name: &str) -> Result<Vec<PartitionClient>, String> {
-    let client = ClientBuilder::new(kafka.brokers.clone())
+    let mut builder = ClientBuilder::new(kafka.brokers.clone())
         .client_id(name)
-        .build()
-        .await;
-    let client: Client = client.map_err(|error| error.to_string())?;
+        .backoff_config(backoff());
+    if let Some(tls) = &kafka.tls {
+        let tls = pubgauge_net::tls::configure(tls).map_err(|error| error.to_string())?;
+        builder = builder.tls_config(tls);
+    }
+    if let Some(sasl) = &kafka.sasl {
+        builder = builder.sasl_config(login(sasl));
+    }
+    let client: Client = builder.build().await.map_err(|error| error.to_string())?;
     let topics = client
         .list_topics()
         .await
