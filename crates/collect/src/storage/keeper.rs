@@ -91,10 +91,7 @@ impl Keeper {
         let status = self.shared.status.clone();
         let begun = Instant::now();
         let mut stalled = false;
-        loop {
-            let Err((error, closed)) = self.commit(&mut commit) else {
-                break;
-            };
+        while let Err((error, closed)) = self.commit(&mut commit) {
             self.close(closed);
             if !stalled {
                 stalled = true;
