@@ -16,7 +16,7 @@ fuzz_target!(|data: &[u8]| {
             let _ = page(&results, &Logs::default());
             let run = Run { name: "fuzz", results: &results };
             for table in [run.trials(), run.flows(), run.windows(), run.series(), run.searches()] {
-                let _ = Format::Csv.write(&table, &mut std::io::sink());
+                let _ = Format::Csv.write(table, &mut std::io::sink());
             }
         }
         Err(error) => assert!(!error.to_string().is_empty()),
