@@ -140,6 +140,25 @@ impl<'a> Message<'a> {
     }
 }
 
+#[cfg(test)]
+impl<'a> Message<'a> {
+    /// One for tests, which is about its number and its payload alone: QoS 1, first of its commit.
+    pub(crate) fn numbered(seq: u64, payload: &'a [u8]) -> Message<'a> {
+        Message {
+            seq,
+            index: 0,
+            received_ns: 1,
+            broker: "b",
+            topic: "t",
+            qos: QoS::AtLeastOnce,
+            retain: false,
+            dup: false,
+            properties: &[],
+            payload,
+        }
+    }
+}
+
 /// The messages of frames, one behind the other.
 #[derive(Debug)]
 pub struct Messages<'a> {

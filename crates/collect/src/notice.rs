@@ -81,14 +81,14 @@ pub enum Notice {
     /// A broker does not take messages of the collector's own.
     CanaryRefused { broker: String, why: String },
     /// A message cannot be stored with the others: it is acknowledged, and listed among the dead letters where there is a
-    /// data folder. Told of the first, the tenth, the hundredth and so on of a broker.
+    /// data folder. Told of the first, the tenth, the hundredth and so on of a broker and a reason.
     DeadLetter {
         broker: String,
         topic: String,
         bytes: usize,
         why: Why,
         words: String,
-        /// How many of this broker there are so far.
+        /// How many there are so far of this broker, for this reason.
         so_far: u64,
     },
     /// A broker's name stands for one more address.
@@ -325,7 +325,7 @@ impl fmt::Display for Notice {
                     "{broker}: a message of {bytes} bytes on {topic} is a dead letter: {words}; it is acknowledged, and not among the others"
                 )?;
                 if *so_far > 1 {
-                    write!(f, "; {so_far} of this broker so far")?;
+                    write!(f, "; {so_far} of this broker so far are")?;
                 }
                 Ok(())
             }

@@ -100,8 +100,8 @@ pub struct Session {
     credit: Credit,
     /// A message that is too large, of which not all has come.
     passing: Option<Passing>,
-    /// Dead letters, over all connections.
-    dead: u64,
+    /// Dead letters over all connections, by why they are.
+    dead: [u64; Why::ALL.len()],
 }
 
 /// What a session works with while it takes in bytes.
@@ -143,7 +143,7 @@ impl Session {
             unreleased: BTreeMap::new(),
             credit: Credit::default(),
             passing: None,
-            dead: 0,
+            dead: [0; Why::ALL.len()],
         }
     }
 

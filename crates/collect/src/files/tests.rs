@@ -183,16 +183,9 @@ fn decoded_file(form: Form, layout: &Layout) -> Made {
     let mut frames = Vec::new();
     for (nth, payload) in PAYLOADS.into_iter().enumerate() {
         let message = Message {
-            seq: nth as u64 + 1,
             index: nth as u32,
             received_ns: SEVEN,
-            broker: "b",
-            topic: "t",
-            qos: QoS::AtLeastOnce,
-            retain: false,
-            dup: false,
-            properties: &[],
-            payload,
+            ..Message::numbered(nth as u64 + 1, payload)
         };
         message.append(7, &mut frames);
     }
@@ -246,16 +239,8 @@ fn a_row_group_ends_with_its_buffer() {
         let mut frames = Vec::new();
         for seq in first..first + 2 {
             let message = Message {
-                seq,
-                index: 0,
                 received_ns: SEVEN,
-                broker: "b",
-                topic: "t",
-                qos: QoS::AtLeastOnce,
-                retain: false,
-                dup: false,
-                properties: &[],
-                payload: b"payload",
+                ..Message::numbered(seq, b"payload")
             };
             message.append(7, &mut frames);
         }

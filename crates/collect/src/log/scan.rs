@@ -169,16 +169,8 @@ mod tests {
             for index in 0..commit {
                 let payload = vec![seq as u8; (seq as usize * 7) % 50];
                 Message {
-                    seq,
                     index,
-                    received_ns: 1,
-                    broker: "b",
-                    topic: "t",
-                    qos: QoS::AtLeastOnce,
-                    retain: false,
-                    dup: false,
-                    properties: &[],
-                    payload: &payload,
+                    ..Message::numbered(seq, &payload)
                 }
                 .append(MARK, &mut bytes);
                 ends.push(bytes.len());

@@ -1,6 +1,5 @@
 use super::*;
 use crate::message::Message;
-use pubgauge_mqtt_codec::QoS;
 use std::path::Path;
 
 const LIMITS: Limits = Limits {
@@ -13,16 +12,8 @@ fn frames(log: &Log, seqs: std::ops::Range<u64>) -> Vec<u8> {
     let mut frames = Vec::new();
     for (index, seq) in seqs.enumerate() {
         let message = Message {
-            seq,
             index: index as u32,
-            received_ns: 1,
-            broker: "b",
-            topic: "t",
-            qos: QoS::AtLeastOnce,
-            retain: false,
-            dup: false,
-            properties: &[],
-            payload: b"a payload",
+            ..Message::numbered(seq, b"a payload")
         };
         message.append(log.mark(), &mut frames);
     }

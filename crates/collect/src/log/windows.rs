@@ -110,7 +110,6 @@ fn read_at(file: &File, at: u64, bytes: usize) -> io::Result<Bytes> {
 
 #[cfg(test)]
 mod tests {
-    use pubgauge_mqtt_codec::QoS;
     use pubgauge_place::OpenFolder;
 
     use super::*;
@@ -130,19 +129,8 @@ mod tests {
         let mut frames = Vec::new();
         let payload = |seq: u64| vec![seq as u8; seq as usize * 37 % 900];
         for seq in 1..=50 {
-            let message = Message {
-                seq,
-                index: 0,
-                received_ns: 1,
-                broker: "b",
-                topic: "t",
-                qos: QoS::AtLeastOnce,
-                retain: false,
-                dup: false,
-                properties: &[],
-                payload: &payload(seq),
-            };
-            message.append(header.mark, &mut frames);
+            let payload = payload(seq);
+            Message::numbered(seq, &payload).append(header.mark, &mut frames);
         }
         segment.append(&frames).unwrap();
         let file = std::fs::File::open(&segment.path).unwrap();

@@ -136,19 +136,21 @@ impl Session {
             self.credit.ask();
         }
         taking.dead[letter.why as usize] += 1;
-        self.dead += 1;
+        let so_far = &mut self.dead[letter.why as usize];
+        *so_far += 1;
+        let so_far = *so_far;
         taking
             .gather
             .refuse(self.peer, self.connection, qos, packet_id, &letter);
-        // Of many the first, the tenth, the hundredth and so on.
-        if 10u64.pow(self.dead.ilog10()) == self.dead {
+        // Of many of a kind the first, the tenth, the hundredth and so on.
+        if 10u64.pow(so_far.ilog10()) == so_far {
             taking.notices.push(Notice::DeadLetter {
                 broker: letter.broker,
                 topic: letter.topic,
                 bytes: letter.bytes,
                 why: letter.why,
                 words: letter.words,
-                so_far: self.dead,
+                so_far,
             });
         }
     }

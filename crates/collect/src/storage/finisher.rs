@@ -143,13 +143,11 @@ impl Finisher {
 
 #[cfg(test)]
 mod tests {
+    use pubgauge_place::Access;
     use std::path::Path;
     use std::sync::Mutex;
     use std::sync::mpsc::channel;
     use std::time::Duration;
-
-    use pubgauge_mqtt_codec::QoS;
-    use pubgauge_place::Access;
 
     use super::*;
     use crate::config::Form;
@@ -174,16 +172,8 @@ mod tests {
             let mut frames = Vec::new();
             for index in 0..2 {
                 let message = Message {
-                    seq: first + u64::from(index),
                     index,
-                    received_ns: 1,
-                    broker: "b",
-                    topic: "t",
-                    qos: QoS::AtLeastOnce,
-                    retain: false,
-                    dup: false,
-                    properties: &[],
-                    payload: b"a payload",
+                    ..Message::numbered(first + u64::from(index), b"a payload")
                 };
                 message.append(log.mark(), &mut frames);
             }

@@ -64,15 +64,7 @@ fn sigterm_ends_it_in_order_and_all_is_in_files() {
     let mut collector = place.start(&["collect", "--config", "collect.toml"]);
     collector.until_said("connected, with a new session");
     publish(&broker, "m/1", 50);
-    let said = collector.said_so_far();
-    let address = said
-        .split("http://")
-        .nth(1)
-        .unwrap()
-        .split('/')
-        .next()
-        .unwrap()
-        .to_owned();
+    let address = listens_at(&collector.said_so_far()).unwrap();
     collector.until("50 messages", || {
         get(&address, "/metrics").contains("pubgauge_collect_acknowledged_messages_total 50\n")
     });

@@ -237,9 +237,7 @@ fn live_figures_are_there_while_it_runs_and_gone_afterwards() {
     args.extend(["--listen", "0"]);
     let mut run = place.start(&args);
     run.until_said("/metrics");
-    let said = run.said_so_far();
-    let address = said.split("http://").nth(1).unwrap();
-    let address = address.split('/').next().unwrap().to_owned();
+    let address = listens_at(&run.said_so_far()).unwrap();
     let ask = || {
         let mut stream = TcpStream::connect(&address).unwrap();
         stream

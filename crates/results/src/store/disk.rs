@@ -166,10 +166,14 @@ fn open(path: &Path, most: u64) -> io::Result<File> {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
     }
     if metadata.len() > most {
-        let why = format!("it is longer than {most} bytes, which is the limit");
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
+        return Err(too_long(most));
     }
     Ok(file)
+}
+
+fn too_long(most: u64) -> io::Error {
+    let why = format!("it is longer than {most} bytes, which is the limit");
+    io::Error::new(io::ErrorKind::FileTooLarge, why)
 }
 
 /// Reads a file of at most `most` bytes of text.
@@ -178,8 +182,11 @@ fn open(path: &Path, most: u64) -> io::Result<File> {
 /// If it cannot be read, is longer, or is no regular file.
 pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
     let mut text = String::new();
-    // One that grows meanwhile is read up to the limit.
-    open(path, most)?.take(most).read_to_string(&mut text)?;
+    // It may grow meanwhile, and a file of the kernel's has no length.
+    let read = open(path, most)?.take(most + 1).read_to_string(&mut text)?;
+    if read as u64 > most {
+        return Err(too_long(most));
+    }
     Ok(text)
 }
 

@@ -82,6 +82,16 @@ fn of_many_messages_that_are_too_large_few_are_told() {
         other => panic!("{other}"),
     });
     assert_eq!(told.collect::<Vec<_>>(), [1, 10, 100, 1000]);
+    // Another reason is told for itself.
+    bench.receive(&[0x32, 6, 0, 1, 0xff, 0, 8, b'x']).unwrap();
+    assert!(matches!(
+        bench.notices.last(),
+        Some(Notice::DeadLetter {
+            why: Why::Malformed,
+            so_far: 1,
+            ..
+        })
+    ));
 }
 
 #[test]

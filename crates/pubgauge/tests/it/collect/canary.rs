@@ -69,9 +69,7 @@ fn what_a_killed_broker_had_acknowledged_and_lost_is_told() {
     place.write("collect.toml", config);
     let mut collector = place.start(&["collect", "--config", "collect.toml"]);
     collector.until_said("connected, with a new session");
-    let said = collector.said_so_far();
-    let address = said.split("http://").nth(1).unwrap();
-    let address = address.split('/').next().unwrap().to_owned();
+    let address = listens_at(&collector.said_so_far()).unwrap();
     collector.until("a canary", || figure(&address, DELIVERED) > 0);
     assert!(get(&address, "/health").starts_with("HTTP/1.1 200"));
     // It writes the session to its disk.

@@ -109,14 +109,7 @@ fn a_loop_that_hangs_gives_no_sign_of_life() {
         let read = said.read(&mut bytes).unwrap();
         text += std::str::from_utf8(&bytes[..read]).unwrap();
     }
-    let address = text
-        .split("http://")
-        .nth(1)
-        .unwrap()
-        .split('/')
-        .next()
-        .unwrap()
-        .to_owned();
+    let address = listens_at(&text).unwrap();
     manager.until("WATCHDOG=1");
     near.write_all(&[b'.'; ROOM as usize]).unwrap();
     drop(broker);

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-pub use started::Started;
+pub use started::{Started, listens_at};
 
 /// Longest time that one run of pubgauge may take in a test. Only a run that hangs needs it.
 const PATIENCE: Duration = Duration::from_secs(120);

@@ -13,10 +13,15 @@ fn said_in(place: &Place) -> String {
     String::from_utf8_lossy(&said).into_owned()
 }
 
+/// Where a pubgauge that said this answers over HTTP; `None` before it has said so.
+pub fn listens_at(said: &str) -> Option<String> {
+    let address = said.split("http://").nth(1)?.split('/').next()?;
+    Some(address.to_owned())
+}
+
 /// A live figure of the run that was started last, with `--listen 0`; `None` while no trial runs.
 fn live(place: &Place, name: &str) -> Option<f64> {
-    let said = said_in(place);
-    let address = said.split("http://").nth(1)?.split('/').next()?;
+    let address = listens_at(&said_in(place))?;
     let mut stream = TcpStream::connect(address).ok()?;
     stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").ok()?;
     let mut answer = String::new();
