@@ -5,6 +5,7 @@ mod canaries;
 mod ending;
 mod lead;
 mod leaving;
+mod pace;
 mod reload;
 
 use std::sync::Arc;
@@ -29,6 +30,7 @@ use crate::status::Status;
 use crate::storage::{Shared, Storage};
 use crate::waker::Waker;
 use lead::Loop;
+use pace::Pace;
 pub use reload::Reloads;
 
 /// How long giving up the sessions may take, where nothing is said.
@@ -177,6 +179,7 @@ impl Collector {
             peers: Vec::new(),
             next_peer: 0,
             tick: None,
+            pace: Pace::new(),
             first: 0,
             began: now,
             heard_at: now,

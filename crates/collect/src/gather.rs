@@ -1,6 +1,6 @@
 //! Messages that were read and are not handed to the log yet, and what is to be acknowledged with them.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use pubgauge_mqtt_codec::{PacketType, Publish, QoS, encode_ack};
 
@@ -33,6 +33,8 @@ pub struct Commit {
     pub oldest: Option<Instant>,
     /// The hour in which it is handed over, since 1970.
     pub hour: i64,
+    /// Processor time that storing it took.
+    pub processor: Duration,
 }
 
 impl Commit {

@@ -2,7 +2,7 @@
 //!
 //! - `latency`: a collector on one processor gets 50,000 messages a second at QoS 1 from a server that paces them; time from when
 //!   each was due until its acknowledgement came;
-//! - `cost`: messages for each second of processor time at given rates, beside peers that get the same from the same server,
+//! - `cost`: messages for each second of processor time at given rates, and time from due to acknowledged, beside peers that get the same from the same server,
 //!   with everything up to finished files. `PUBGAUGE_COLLECT_PEERS=NAME=PROGRAM,...` names them: a program gets
 //!   the port, the QoS and a folder, and stays in the foreground (`peers/` has some);
 //! - `restart`: a log of 1 GB in one segment, left by a collector that was killed: time until it collects again;
@@ -22,7 +22,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use common::{Broker, Publisher, finished, text};
-use feed::{Feed, PAYLOAD};
+use feed::{Fed, Feed, PAYLOAD};
 use pubgauge_collect::config::{Given, read};
 use pubgauge_collect::{Collector, EndsAfter, Notice, names};
 use pubgauge_driver::Reliability;
@@ -39,7 +39,7 @@ const FED: Duration = Duration::from_secs(8);
 const SETTLES: Duration = Duration::from_secs(3);
 
 /// Rates of the cost, msg/s, and their QoS.
-const RATES: [(u8, u32); 3] = [(1, 10_000), (1, 20_000), (0, 20_000)];
+const RATES: [(u8, u32); 4] = [(1, 10_000), (1, 20_000), (1, 50_000), (0, 20_000)];
 
 fn main() {
     let arguments = arguments();
@@ -171,9 +171,28 @@ impl Drop for Peer {
     }
 }
 
-/// Messages for each second of processor time, k; of a peer, or of ours. `Err`: it did not take the rate, but so many
-/// messages a second.
-fn per_cpu_s(peer: Option<&str>, qos: u8, rate: u32) -> Result<f64, u64> {
+/// What it costs to take a rate.
+struct Cost {
+    /// Messages for each second of processor time, k.
+    per_cpu_s: f64,
+    fed: Fed,
+}
+
+impl Cost {
+    /// As a line has it; at QoS 0 nothing is acknowledged.
+    fn text(&self, qos: u8) -> String {
+        let latency = format!(
+            ", due to acknowledged p50 {:.1} ms, p99 {:.1} ms",
+            self.fed.quantile_ms(0.5),
+            self.fed.quantile_ms(0.99)
+        );
+        let latency = if qos == 0 { String::new() } else { latency };
+        format!("{:.0} k{latency}", self.per_cpu_s)
+    }
+}
+
+/// The cost of a peer, or of ours. `Err`: it did not take the rate, but so many messages a second.
+fn cost_of(peer: Option<&str>, qos: u8, rate: u32) -> Result<Cost, u64> {
     let place = tempfile::tempdir().expect("a folder");
     let feed = Feed::listen();
     let serving = {
@@ -205,7 +224,10 @@ fn per_cpu_s(peer: Option<&str>, qos: u8, rate: u32) -> Result<f64, u64> {
     drop(kept);
     match fed.per_s() {
         took_per_s if took_per_s * 10 < u64::from(rate) * 9 => Err(took_per_s),
-        _ => Ok(fed.messages as f64 / took / 1e3),
+        _ => Ok(Cost {
+            per_cpu_s: fed.messages as f64 / took / 1e3,
+            fed,
+        }),
     }
 }
 
@@ -214,12 +236,24 @@ fn cost() {
     let named = named.split(',').filter_map(|one| one.split_once('='));
     let peers: Vec<(&str, &str)> = named.collect();
     for (qos, rate) in RATES {
-        let ours = per_cpu_s(None, qos, rate).expect("it takes the rate");
-        let mut line =
-            format!("cost: QoS {qos}, {rate} msg/s: {ours:.0} k msg per processor second");
+        let ours = match cost_of(None, qos, rate) {
+            Ok(ours) => ours,
+            Err(took) => {
+                println!("cost: QoS {qos}, {rate} msg/s: no more than {took} msg/s are taken here");
+                continue;
+            }
+        };
+        let mut line = format!(
+            "cost: QoS {qos}, {rate} msg/s: messages per processor second {}",
+            ours.text(qos)
+        );
         for (name, program) in &peers {
-            line += &match per_cpu_s(Some(program), qos, rate) {
-                Ok(theirs) => format!("; {name} {theirs:.0} k, ratio {:.1}", ours / theirs),
+            line += &match cost_of(Some(program), qos, rate) {
+                Ok(theirs) => format!(
+                    "; {name} {}, ratio {:.1}",
+                    theirs.text(qos),
+                    ours.per_cpu_s / theirs.per_cpu_s
+                ),
                 Err(took) => format!("; {name} takes no more than {took} msg/s, no ratio"),
             };
         }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
+use super::pace::Pace;
 use super::{Collector, EndsAfter};
 use crate::Error;
 use crate::clock::{Steps, unix_ns};
@@ -40,6 +41,7 @@ pub(super) struct Loop {
     pub(super) next_peer: u32,
     /// When sockets are read next; `None` while nothing comes, and any byte begins it anew.
     pub(super) tick: Option<Instant>,
+    pub(super) pace: Pace,
     /// The peer that is read first.
     pub(super) first: usize,
     pub(super) began: Instant,
@@ -212,8 +214,10 @@ impl Loop {
         self.tick = match (messages, more) {
             (_, true) => Some(now),
             (0, false) => None,
+            // Sooner, once what was read is on disk.
             _ => Some(now + commit_every),
         };
+        self.pace.note_reading(now);
         self.note_oldest();
     }
 
@@ -252,8 +256,11 @@ impl Loop {
             for acks in &commit.acks {
                 self.acknowledge(acks);
             }
+            self.pace.note_commit(commit.processor);
             self.gather.give_back(commit);
             self.note_oldest();
+            let next = self.next_reading(Instant::now());
+            self.tick = self.tick.map(|tick| tick.min(next));
         }
     }
 
@@ -279,6 +286,13 @@ impl Loop {
         let status = &self.collector.status;
         let sent = (acks.bytes.len() / ACK_LEN) as u64;
         status.acknowledged.add(sent - acks.beside);
+    }
+
+    fn next_reading(&self, now: Instant) -> Instant {
+        let config = &self.collector.config;
+        // Each object has to be worth its request: gathering ends by time, not by when the store is idle.
+        let waits = self.storage.is_busy() || config.direct().is_some();
+        self.pace.next_reading(now, waits, config.commit_every)
     }
 
     /// Sleeps until the next thing is due, and takes note of which sockets can go on.
@@ -347,12 +361,10 @@ impl Loop {
         let news = PollFlags::IN | PollFlags::HUP | PollFlags::ERR;
         if self.tick.is_none() && flags.intersects(news) {
             // Before the subscriptions stand, each answer is waited for.
-            let wait = if peer.is_up() {
-                self.collector.config.commit_every
-            } else {
-                Duration::ZERO
+            self.tick = match peer.is_up() {
+                true => Some(self.next_reading(now)),
+                false => Some(now),
             };
-            self.tick = Some(now + wait);
         }
     }
 }

@@ -6,6 +6,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::time::{ClockId, clock_gettime};
+
 use super::{AGAIN, Shared};
 use crate::clock::unix_ns;
 use crate::files;
@@ -89,7 +91,7 @@ impl Keeper {
     /// Stores a commit, however long that takes.
     fn keep(&mut self, mut commit: Commit) {
         let status = self.shared.status.clone();
-        let begun = Instant::now();
+        let (begun, processor) = (Instant::now(), thread_time());
         let mut stalled = false;
         while let Err((error, closed)) = self.commit(&mut commit) {
             self.close(closed);
@@ -115,8 +117,15 @@ impl Keeper {
         status.commits.add(1);
         status.commit_ns.add(took.as_nanos() as u64);
         status.stored.add(u64::from(commit.messages));
+        commit.processor = thread_time().saturating_sub(processor);
         // The loop may have ended.
         let _ = self.done.send(commit);
         self.shared.waker.wake();
     }
+}
+
+/// Processor time of this thread.
+fn thread_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
