@@ -249,7 +249,7 @@ fn power_losses() {
     until("the first session", || collector.told("connected") == 1);
     let mut publisher = Publisher::on(&broker, Reliability::AtLeastOnce);
     let mut acknowledged = BTreeSet::new();
-    for turn in 0..20 {
+    for turn in 0..25 {
         acknowledged.extend(publisher.publish("t/a", 1000, 500));
         std::thread::sleep(Duration::from_micros(drawn(turn, 20_000)));
         collector.pause();

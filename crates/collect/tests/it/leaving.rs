@@ -48,8 +48,9 @@ fn has_new_session(notice: &Notice) -> bool {
     )
 }
 
-#[test]
-fn a_group_grows_and_shrinks_under_load_and_loses_nothing() {
+/// In turn a member comes and goes, so often.
+#[track_caller]
+fn grows_and_shrinks(times: u32) {
     for (version, qos) in [("5", 1), ("5", 2), ("3.1.1", 1)] {
         let broker = Broker::start();
         let place = tempfile::tempdir().unwrap();
@@ -72,7 +73,7 @@ fn a_group_grows_and_shrinks_under_load_and_loses_nothing() {
                 }
                 sent
             });
-            for _ in 0..3 {
+            for _ in 0..times {
                 let comes = member(place.path(), "comes", &broker.url(), &rest, AT_END);
                 comes.told("a session of its own", has_new_session);
                 comes.stored(200);
@@ -92,6 +93,18 @@ fn a_group_grows_and_shrinks_under_load_and_loses_nothing() {
         });
         stays.end();
         assert_eq!(all_numbers(place.path(), &["stays", "comes"]), sent);
+    }
+}
+
+#[test]
+fn a_group_grows_and_shrinks_under_load_and_loses_nothing() {
+    grows_and_shrinks(3);
+}
+
+mod long {
+    #[test]
+    fn a_group_grows_and_shrinks_20_times_under_load_and_loses_nothing() {
+        super::grows_and_shrinks(20);
     }
 }
 

@@ -174,7 +174,7 @@ fn lives_of_one_name_with_fresh_folders_keep_all_that_was_acknowledged() {
     let broker = Broker::start();
     let mut publisher = Publisher::on(&broker, Reliability::AtLeastOnce);
     let mut sent = BTreeSet::new();
-    for life in 0..4 {
+    for life in 0..10 {
         let data = place.path().join(format!("data-{life}"));
         let collecting = Collecting::begin(moved(&data, &broker, &store));
         collecting.connected(1);
@@ -186,7 +186,7 @@ fn lives_of_one_name_with_fresh_folders_keep_all_that_was_acknowledged() {
     }
     let there = numbers_there(&store.objects());
     assert_eq!(there.into_keys().collect::<BTreeSet<_>>(), sent);
-    assert_eq!(sent.len(), 400);
+    assert_eq!(sent.len(), 1000);
 }
 
 /// A folder of a version without marks, whose only file has the name of an object that is there.

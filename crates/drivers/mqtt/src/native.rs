@@ -30,8 +30,8 @@ pub(crate) struct Native {
     pub retain_handling: Option<u8>,
     /// No Local in SUBSCRIBE, except in shared subscriptions.
     pub no_local: Option<bool>,
-    /// Subscribers are collectors (`pubgauge collect`), whose sessions outlive a connection by 1 s: a message is delivered
-    /// once it is on disk.
+    /// Subscribers are collectors (`pubgauge collect`): a message is delivered once it is on disk. Their sessions outlive a
+    /// connection by 1 s; durable ones are given up at the end.
     pub collect: Option<bool>,
     #[serde(flatten)]
     pub socket: SocketOptions,

@@ -182,7 +182,6 @@ fn collectors_have_their_own_sessions() {
     let alone = native(json!({ "collect": true }));
     assert!(MqttDriver.resolve(&alone, &target).is_ok());
     let asks = Settings {
-        session: Some(Session::Durable),
         last_value: Some(true),
         ..native(json!({
             "collect": true, "version": "3.1.1", "receive-maximum": 20, "no-local": true,
@@ -194,7 +193,6 @@ fn collectors_have_their_own_sessions() {
         .map(|(n, _)| n)
         .collect();
     for name in [
-        "session",
         "last-value",
         "native.mqtt.collect",
         "native.mqtt.receive-maximum",
@@ -205,6 +203,14 @@ fn collectors_have_their_own_sessions() {
             names.iter().any(|refused| refused == name),
             "{name}: {names:?}"
         );
+    }
+    // Durable sessions are given up at the end, in either version.
+    for version in ["3.1.1", "5"] {
+        let durable = Settings {
+            session: Some(Session::Durable),
+            ..native(json!({ "collect": true, "version": version }))
+        };
+        assert!(MqttDriver.resolve(&durable, &target).is_ok(), "{version}");
     }
     // Off, it is as if it were not there.
     let off = native(json!({ "collect": false, "receive-maximum": 20 }));

@@ -4,13 +4,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::Sender;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
-use pubgauge_collect::{Collector, Config, EndsAfter, Notice, Reloads, Wire, folder, names};
+use pubgauge_collect::{
+    Collector, Config, EndsAfter, Leave, Notice, Reloads, Tap, Wire, folder, names,
+};
 use pubgauge_driver::{Change, ClientId, ClientSpec, DriverError, Subscription, WireBytes};
 
 use super::failure;
 use super::setup::Setup;
 use super::told::{Batch, Told, What};
+
+/// How long a session may take to be given up.
+const LEAVE_WITHIN: Duration = Duration::from_secs(5);
 
 /// A client that is a collector.
 pub(super) struct Collecting {
@@ -18,6 +24,8 @@ pub(super) struct Collecting {
     /// Counts its collectors.
     pub run: u32,
     config: Config,
+    /// Its session outlives the trial unless it is given up.
+    is_durable: bool,
     /// It is to begin.
     wanted: bool,
     connected: bool,
@@ -34,6 +42,8 @@ struct Running {
     wire: Arc<Wire>,
     reloads: Reloads,
     stop: Arc<AtomicBool>,
+    /// Whether it gives its session up at its end.
+    leaves: Arc<AtomicBool>,
     thread: JoinHandle<()>,
 }
 
@@ -51,6 +61,7 @@ impl Collecting {
             id,
             run: 0,
             config: setup.config(&spec.name, spec.endpoint)?,
+            is_durable: setup.is_durable(),
             wanted: true,
             connected: false,
             more: false,
@@ -111,25 +122,27 @@ impl Collecting {
         };
         let collector = Collector::new(self.config.clone(), names::system(), Arc::new(watch))
             .map_err(failed)?
-            .with_tap(Box::new(move |messages| {
-                let batch = Batch::of(messages);
-                if !batch.is_empty() {
-                    deliver(What::Stored(batch));
-                }
-            }));
+            .with_tap(tap(deliver.clone()));
         let status = collector.status();
         let reloads = collector.reloads();
         let stop = Arc::<AtomicBool>::default();
-        let flag = stop.clone();
+        let leaves = Arc::<AtomicBool>::default();
+        let (flag, flag_leaves) = (stop.clone(), leaves.clone());
+        let config = self.config.clone();
         let thread = std::thread::spawn(move || {
             let outcome = collector.run(EndsAfter::default(), &flag);
-            let outcome = outcome.map(drop).map_err(|error| error.to_string());
+            let outcome = outcome.and_then(|_| match flag_leaves.load(Relaxed) {
+                true => give_session_up(config, deliver),
+                false => Ok(()),
+            });
+            let outcome = outcome.map_err(|error| error.to_string());
             say(What::Ended(outcome));
         });
         Ok(Running {
             wire: status.wire.clone(),
             reloads,
             stop,
+            leaves,
             thread,
         })
     }
@@ -182,6 +195,7 @@ impl Collecting {
             return false;
         };
         self.leaving = true;
+        running.leaves.store(self.is_durable, Relaxed);
         running.stop.store(true, Relaxed);
         true
     }
@@ -223,4 +237,29 @@ impl Collecting {
         }
         bytes
     }
+}
+
+/// Reports what is stored.
+fn tap(deliver: impl Fn(What) + Send + 'static) -> Tap {
+    Box::new(move |messages| {
+        let batch = Batch::of(messages);
+        if !batch.is_empty() {
+            deliver(What::Stored(batch));
+        }
+    })
+}
+
+/// Collects what the session holds, and has the broker drop it.
+fn give_session_up(
+    config: Config,
+    deliver: impl Fn(What) + Send + 'static,
+) -> Result<(), pubgauge_collect::Error> {
+    let until = EndsAfter {
+        leave: Some(Leave::AtOnce),
+        time: Some(LEAVE_WITHIN),
+        ..EndsAfter::default()
+    };
+    let collector = Collector::new(config, names::system(), Arc::new(|_| {}))?;
+    let collector = collector.with_tap(tap(deliver));
+    collector.run(until, &AtomicBool::new(false)).map(drop)
 }

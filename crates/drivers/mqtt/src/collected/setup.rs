@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use pubgauge_collect::Config;
-use pubgauge_collect::config::{CollectFile, LogFile, SessionFile};
+use pubgauge_collect::config::{CollectFile, LogFile, Mqtt, SessionFile};
 use pubgauge_driver::{DriverError, Resolution, Settings, Target, spelt};
 use pubgauge_mqtt_codec::{QoS, Version};
 use pubgauge_quantities::{Size, Span};
@@ -18,6 +18,9 @@ pub(super) struct Setup {
     target: Target,
     qos: QoS,
     keep_alive_s: u16,
+    version: Version,
+    /// How long sessions outlive a connection, s, where they are durable. They are given up at the end then.
+    durable_s: Option<u32>,
     /// Data folders are made here.
     pub(super) folder: PathBuf,
 }
@@ -29,7 +32,14 @@ impl Setup {
             target,
             qos: options.subscribe_qos,
             keep_alive_s: options.keep_alive_s,
+            version: options.version,
+            durable_s: options.durable.then_some(options.session_expiry_s),
         }
+    }
+
+    /// Whether sessions outlive the trial unless they are given up.
+    pub(super) fn is_durable(&self) -> bool {
+        self.durable_s.is_some()
     }
 
     /// Removes what was collected.
@@ -42,6 +52,11 @@ impl Setup {
     pub(super) fn config(&self, name: &str, endpoint: usize) -> Result<Config, DriverError> {
         let url = self.target.endpoints.get(endpoint);
         let keep_alive_s = u64::from(self.keep_alive_s);
+        let expiry_s = u64::from(self.durable_s.unwrap_or(1));
+        let (mqtt, expiry) = match self.version {
+            Version::V5 => (Mqtt::V5, Some(Span(expiry_s * SECOND))),
+            Version::V311 => (Mqtt::V311, None),
+        };
         let written = CollectFile {
             brokers: url.into_iter().cloned().collect(),
             // At least one is wanted; it is taken out again.
@@ -49,9 +64,10 @@ impl Setup {
             to: Some(self.folder.join(name)),
             name: Some(name.to_owned()),
             qos: Some(self.qos as u8),
+            mqtt: Some(mqtt),
             stop_within: Some(Span(2 * SECOND)),
             session: SessionFile {
-                expiry: Some(Span(SECOND)),
+                expiry,
                 keep_alive: (keep_alive_s > 0).then_some(Span(keep_alive_s * SECOND)),
                 ..SessionFile::default()
             },
@@ -82,12 +98,9 @@ impl Options {
     /// Refuses what subscribers that are collectors do not have.
     pub(crate) fn refuse_for_collectors(&self, s: &Settings, native: &Native, t: &mut Resolution) {
         let own = "collectors have their own; leave it out";
-        if self.version != Version::V5 {
-            let reason = "the sessions of collectors end by themselves under MQTT 5 alone; use native.mqtt.version = \"5\"";
+        if self.version != Version::V5 && !self.durable {
+            let reason = "the sessions of collectors end by themselves under MQTT 5 alone; use native.mqtt.version = \"5\", or session = \"durable\"";
             t.refuse("native.mqtt.collect", "true", reason);
-        }
-        if self.durable {
-            t.refuse("session", "durable", own);
         }
         if self.retain {
             let reason = "collectors take a last value for a new message";

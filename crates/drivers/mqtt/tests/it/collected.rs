@@ -6,7 +6,10 @@ use common::*;
 use pubgauge_driver::*;
 
 fn collecting(broker: &Mosquitto, scratch: &tempfile::TempDir) -> Rig {
-    let mut settings = reliable("5", Reliability::AtLeastOnce);
+    collecting_with(reliable("5", Reliability::AtLeastOnce), broker, scratch)
+}
+
+fn collecting_with(mut settings: Settings, broker: &Mosquitto, scratch: &tempfile::TempDir) -> Rig {
     native(&mut settings, "collect", true.into());
     let target = Target {
         scratch: scratch.path().to_owned(),
@@ -97,4 +100,32 @@ fn a_collector_whose_broker_is_gone_fails_and_comes_back() {
     let why = rig.fleet.connect(&neither).unwrap_err().to_string();
     assert!(why.contains("a collector does not publish"), "{why}");
     rig.fleet.close(clock::monotonic_now() + 10 * SECOND);
+}
+
+#[test]
+fn a_durable_session_outlives_a_failure_and_is_given_up_at_the_end() {
+    for version in ["5", "3.1.1"] {
+        let broker = Mosquitto::start();
+        let scratch = tempfile::tempdir().unwrap();
+        let settings = durable(version, Reliability::AtLeastOnce);
+        let mut rig = collecting_with(settings, &broker, &scratch);
+        let one = rig.named_subscriber("one");
+        rig.subscribe(one, "t");
+        let publisher = rig.named_publisher("p");
+        let topic = rig.fleet.advertise(publisher, "t").unwrap();
+        rig.publish(publisher, topic, 0, 64);
+        rig.until("delivered", |seen| seen.delivered == 1);
+        let connected_again = |rig: &mut Rig| {
+            let before = rig.seen.connected.len();
+            rig.fleet.reconnect(one).unwrap();
+            rig.until("connected again", |seen| seen.connected.len() > before);
+            rig.seen.connected[before]
+        };
+        rig.fleet.abort(one);
+        assert_eq!(connected_again(&mut rig), (one.0, true), "{version}");
+        rig.disconnect(one);
+        rig.until("closed", |seen| seen.closed.contains(&one.0));
+        assert_eq!(connected_again(&mut rig), (one.0, false), "{version}");
+        rig.fleet.close(clock::monotonic_now() + 10 * SECOND);
+    }
 }
