@@ -154,7 +154,7 @@ pub fn judge(proposer: &Proposer<'_>, folder: &mut RunFolder) -> Result<(), Erro
     let criteria = evaluated(proposer.plan(), &proposer.criteria);
     let criteria = criteria.map(|spec| evaluate(&measured, spec)).collect();
     let whole = proposer.whole_rounds(folder.results());
-    let judged = pubgauge_report::claims::judge(&whole, &proposer.plan().claims);
+    let judged = pubgauge_conclusions::claims::judge(&whole, &proposer.plan().claims);
     drop(whole);
     folder.judged(judged);
     folder.finish(criteria).map_err(Error::not_valid)

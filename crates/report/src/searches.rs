@@ -1,5 +1,6 @@
 //! Searches for a limit as they are shown: their names, and their results in few words.
 
+use pubgauge_quantities::lists::{grouped, names, unique};
 use pubgauge_quantities::shown;
 use pubgauge_quantities::stats::mean;
 use pubgauge_results::search::{
@@ -7,7 +8,6 @@ use pubgauge_results::search::{
 };
 use pubgauge_results::{Results, System, Trial};
 
-use crate::lists::{grouped, names, unique};
 use crate::naming;
 use crate::summary::{Cell, Summary, WorkloadCells};
 use crate::{answers, workload};

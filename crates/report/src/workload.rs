@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use pubgauge_driver::{Mapping, Settings};
+use pubgauge_quantities::lists::unique;
 use pubgauge_results::Trial;
 
-use crate::lists::unique;
 use crate::shares;
 use pubgauge_results::search::Axis;
 

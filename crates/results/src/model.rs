@@ -73,6 +73,13 @@ impl Results {
     pub fn standing(&self) -> impl Iterator<Item = &Trial> {
         self.counted().filter(|trial| trial.search.is_none())
     }
+
+    /// Whether a trial is shown with its search, and not among the rows that are compared. A search that is not in the
+    /// results (yet) hides no trial.
+    pub fn is_of_search(&self, trial: &Trial) -> bool {
+        let search = trial.search.map(|step| step.search as usize);
+        search.is_some_and(|search| search < self.searches.len())
+    }
 }
 
 /// An empty run.

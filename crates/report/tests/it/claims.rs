@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use pubgauge_conclusions::claims::judge;
 use pubgauge_driver::Answer;
-use pubgauge_report::claims::judge;
 use pubgauge_results::claim::{ClaimOutcome, ClaimVerdict};
 use pubgauge_results::figure::Figure;
 use pubgauge_results::group::GroupFigures;

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use pubgauge_claims::Claim;
+use pubgauge_conclusions::claims::judge;
 use pubgauge_driver::{Nanos, Settings};
-use pubgauge_report::claims::judge;
 use pubgauge_results::claim::ClaimVerdict;
 use pubgauge_results::claim::ClaimVerdict::{DoesNotHold, Holds};
 use pubgauge_results::{AxisValue, Results, Status, Trial};

@@ -235,6 +235,7 @@ fn cell_of_search(search: &Search) -> CellKey {
     )
 }
 
+/// The rule of a claim as a sentence.
 pub fn rule_words(claim: &Claim) -> String {
     words(claim, &show)
 }
@@ -267,7 +268,7 @@ fn thousands(value: f64) -> String {
 }
 
 /// The unit of a figure, as the end of a column's name; empty for a count or a quotient.
-pub(crate) fn unit(name: &str) -> &'static str {
+pub fn unit(name: &str) -> &'static str {
     plain(name).map_or("", |figure| figure.unit.suffix())
 }
 

@@ -1,7 +1,7 @@
 //! Rounds over synthetic trials whose truth is planted: how often equals are told apart, how often a difference
 //! is found, and that the decision keeps to its bounds.
 
-use pubgauge_report::compare::{CellOf, ComparisonRule, conclude, next};
+use pubgauge_conclusions::compare::{CellOf, ComparisonRule, conclude, next};
 use pubgauge_results::comparison::{Difference, Ended, PairComparison};
 use pubgauge_results::{Status, Trial};
 use rand::rngs::StdRng;
