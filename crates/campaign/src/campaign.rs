@@ -7,13 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use pubgauge_driver::Tls;
+use pubgauge_figures::comparison::PairComparison;
+use pubgauge_figures::model::Trial;
+use pubgauge_figures::search::{NotMeasured, Search};
+use pubgauge_figures::{Results, on_request};
 use pubgauge_hosts::Hosts;
-use pubgauge_results::Results;
-use pubgauge_results::comparison::PairComparison;
 use pubgauge_results::criterion::evaluate;
-use pubgauge_results::model::Trial;
-use pubgauge_results::on_request;
-use pubgauge_results::search::{NotMeasured, Search};
 use pubgauge_results::store::{RunFolder, TrialFiles};
 use pubgauge_runner::searching::settling_s;
 use pubgauge_runner::{

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pubgauge_driver::Unsupported;
+use pubgauge_figures::network::NetworkInfo;
 use pubgauge_lab::{Backends, Lab, LabError};
 use pubgauge_network::{Host, HostRole, Network};
 use pubgauge_quantities::lists::unique;
-use pubgauge_results::network::NetworkInfo;
 use pubgauge_runner::network::TrialNetwork;
 use pubgauge_study::PlannedTrial;
 use pubgauge_testbed::SystemKind;

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use pubgauge_driver::{Driver, Mapping, Settings, Tls, Unsupported};
+use pubgauge_figures::model::AxisValue;
 use pubgauge_quantities::lists::unique;
-use pubgauge_results::model::AxisValue;
 use pubgauge_runner::ResolvedSettings;
 use pubgauge_study::{Plan, PlannedTrial};
 use pubgauge_testbed::{SystemFile, Testbed};

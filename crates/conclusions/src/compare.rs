@@ -15,14 +15,14 @@ mod figure;
 mod pairing;
 mod rounds;
 
+pub use pubgauge_figures::comparison::Difference;
+use pubgauge_figures::{Status, Trial};
 use pubgauge_quantities::stats::{CONFIDENCE, Estimate, MOST_REPEATS, MeanInterval};
-pub use pubgauge_results::comparison::Difference;
-use pubgauge_results::{Status, Trial};
 use serde::Serialize;
 
 pub use figure::{NamedFigure, comparable, figures_of};
 pub use pairing::{Choice, NotCompared, Nothing, Pair, Pairing, WhyNot, pair};
-pub use pubgauge_results::figure::{Better, Unit};
+pub use pubgauge_figures::figure::{Better, Unit};
 pub use rounds::{CellOf, ComparisonRule, conclude, next, spoilt};
 
 /// How much a figure changed from A to B, with its interval.

@@ -5,9 +5,10 @@ use std::path::Path;
 
 use pubgauge_conclusions::compare::{Comparison, Difference, NotCompared, Row, WhyNot};
 use pubgauge_export::check::{Check, CheckOutcome, github, junit};
+use pubgauge_figures::criterion::default_for;
+use pubgauge_figures::model::{Results, Status, Trial};
 use pubgauge_report::compare::change;
-use pubgauge_results::criterion::{bearing, default_for};
-use pubgauge_results::model::{Results, Status, Trial};
+use pubgauge_results::criterion::bearing;
 use pubgauge_results::verdict::{latency_is_upper_bound, spoilt_by_others};
 
 use crate::args::{Annotations, GateArgs};
@@ -225,7 +226,7 @@ pub fn write(gate: &GateArgs, name: &str, checks: &[Check]) -> Result<(), Ending
 
 #[cfg(test)]
 mod tests {
-    use pubgauge_results::model::{Reason, Rule, StudyInfo};
+    use pubgauge_figures::model::{Reason, Rule, StudyInfo};
 
     use super::*;
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use pubgauge_conclusions::claims::judge;
-use pubgauge_results::model::Results;
+use pubgauge_figures::model::Results;
 use pubgauge_results::store::{self, RunFolder};
 use pubgauge_study::Study;
 

@@ -1,9 +1,9 @@
 //! Bursts of messages back to back: how many arrived whole, and how fast they were handed over.
 
+use pubgauge_figures::bursts::BurstFigures;
 use pubgauge_quantities::lists::unique;
 use pubgauge_quantities::shown;
 use pubgauge_quantities::stats::mean;
-use pubgauge_results::bursts::BurstFigures;
 
 use crate::summary::Cell;
 

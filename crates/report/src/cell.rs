@@ -2,9 +2,9 @@
 
 use std::fmt;
 
+use pubgauge_figures::{Status, Trial};
 use pubgauge_quantities::lists::grouped;
 use pubgauge_quantities::stats::MeanInterval;
-use pubgauge_results::{Status, Trial};
 
 use crate::metric::{Bound, Contest};
 

@@ -1,8 +1,8 @@
 //! Rows that were measured while other programs used the machine.
 
+use pubgauge_figures::model::Trial;
 use pubgauge_quantities::lists::names;
 use pubgauge_quantities::shown;
-use pubgauge_results::model::Trial;
 use pubgauge_results::verdict::crowded;
 
 use crate::cell::Doubt;

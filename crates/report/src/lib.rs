@@ -43,7 +43,7 @@ mod workload;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use pubgauge_results::histogram::Interval;
+use pubgauge_figures::histogram::Interval;
 
 pub use answers::answers;
 pub use cell::{nobody_subscribes, passed_on};

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use pubgauge_figures::Trial;
 use pubgauge_quantities::lists::unique;
 use pubgauge_quantities::written::{amount, spaced};
-use pubgauge_results::Trial;
 
 use crate::cell::Cell;
 

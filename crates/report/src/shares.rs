@@ -1,8 +1,8 @@
 //! Loads that are shares of limits: the limit, and the load itself.
 
+use pubgauge_figures::search::{Axis, LimitShare};
 use pubgauge_quantities::lists::unique;
 use pubgauge_quantities::shown;
-use pubgauge_results::search::{Axis, LimitShare};
 
 use crate::summary::{Cell, WorkloadCells};
 

@@ -1,7 +1,7 @@
 //! Trials grouped by workload and cell.
 
+use pubgauge_figures::{Results, Trial};
 use pubgauge_quantities::lists::grouped;
-use pubgauge_results::{Results, Trial};
 
 use crate::cell::is_reference;
 pub use crate::cell::{Carried, Cell, Doubt, REFERENCE_NAMES};

@@ -1,8 +1,8 @@
 //! Held shares of the machine: for each instance of the system and each worker process, and the
 //! processors of the client.
 
+use pubgauge_figures::model::HeldLimits;
 use pubgauge_quantities::lists::unique;
-use pubgauge_results::model::HeldLimits;
 use pubgauge_testbed::shares::{Held, Share, apart};
 use pubgauge_testbed::{SystemFile, SystemKind, usable_cpus};
 

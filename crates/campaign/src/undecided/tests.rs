@@ -6,9 +6,9 @@ use std::sync::OnceLock;
 
 use pubgauge_conclusions::claims::judge;
 use pubgauge_driver::Settings;
-use pubgauge_results::StudyInfo;
-use pubgauge_results::claim::ClaimVerdict::{self, CannotTell, DoesNotHold, Holds};
-use pubgauge_results::model::{Reason, Rule, Status};
+use pubgauge_figures::StudyInfo;
+use pubgauge_figures::claim::ClaimVerdict::{self, CannotTell, DoesNotHold, Holds};
+use pubgauge_figures::model::{Reason, Rule, Status};
 use pubgauge_runner::simulated::simulate;
 use pubgauge_simulator::Behaviour;
 use pubgauge_study::{PlanOptions, Study};

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
+use pubgauge_figures::{Results, Trial, processors};
 use pubgauge_quantities::lists::grouped;
 use pubgauge_quantities::shown;
-use pubgauge_results::{Results, Trial, processors};
 
 /// The part of a run that is one side.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

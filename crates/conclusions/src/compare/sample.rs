@@ -1,6 +1,6 @@
 //! Runs of two systems whose figures are drawn.
 
-use pubgauge_results::model::{ClientCpu, Distribution, Results, System, WorkloadInfo};
+use pubgauge_figures::model::{ClientCpu, Distribution, Results, System, WorkloadInfo};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
@@ -56,7 +56,7 @@ pub fn trial(
             name: "fleet".into(),
             ..WorkloadInfo::default()
         },
-        verdict: pubgauge_results::Verdict {
+        verdict: pubgauge_figures::Verdict {
             status: Status::Valid,
             reasons: Vec::new(),
             needs_s: None,

@@ -1,6 +1,6 @@
 use std::sync::LazyLock;
 
-use pubgauge_results::model::{AxisValue, Results};
+use pubgauge_figures::model::{AxisValue, Results};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 
@@ -229,7 +229,7 @@ fn losses_are_compared_where_they_happened() {
 /// The mean of three logarithms that are equal may be rounded to another number: that is no spread.
 #[test]
 fn three_equal_counts_tell_nothing() {
-    use pubgauge_results::on_request::{SyscallCounts, SystemCalls};
+    use pubgauge_figures::on_request::{SyscallCounts, SystemCalls};
     let side = |name: &str, syncs: u64| {
         let mut trials = run(6, 3, QUIET, QUIET).trials;
         trials.retain(|t| t.system.name == name);
@@ -292,7 +292,7 @@ fn equal_repeats_are_told_apart_once_there_are_enough() {
 /// Repeats for undecided claims come after the rounds that were asked for, and not of every cell.
 #[test]
 fn a_run_with_more_repeats_of_some_cells_is_complete() {
-    use pubgauge_results::comparison::Ended;
+    use pubgauge_figures::comparison::Ended;
 
     let mut trials = run(1, 5, QUIET, QUIET).trials;
     for t in &mut trials {
@@ -323,7 +323,7 @@ fn a_run_with_more_repeats_of_some_cells_is_complete() {
 /// A trial that a hypervisor slowed shows nothing of the system, whatever its verdict.
 #[test]
 fn what_a_hypervisor_slowed_is_spoilt() {
-    use pubgauge_results::model::{Reason, Rule};
+    use pubgauge_figures::model::{Reason, Rule};
 
     let mut slowed = run(1, 2, QUIET, QUIET).trials.remove(0);
     for status in [Status::Overloaded, Status::Lossy, Status::Valid] {
@@ -397,7 +397,7 @@ fn cells_find_their_partners() {
 /// Trials of a search differ in load: they are no repeats of a cell.
 #[test]
 fn trials_of_searches_are_not_compared() {
-    use pubgauge_results::search::{LimitedBy, Purpose, Search, SearchStep};
+    use pubgauge_figures::search::{LimitedBy, Purpose, Search, SearchStep};
 
     let mut both = run(1, 2, QUIET, QUIET);
     let [a, b] = [of_system("a"), of_system("b")];
@@ -415,7 +415,7 @@ fn trials_of_searches_are_not_compared() {
         settings: String::new(),
         workload: "w".into(),
         axes: Vec::new(),
-        axis: pubgauge_results::search::Axis::Rate,
+        axis: pubgauge_figures::search::Axis::Rate,
         low: None,
         high: None,
         confirmed: None,
@@ -469,7 +469,7 @@ fn of_a_round_the_last_trial_counts() {
 
 #[test]
 fn speeds_of_counted_trials_are_compared_with_those_of_counted_ones_alone() {
-    use pubgauge_results::on_request::SystemCalls;
+    use pubgauge_figures::on_request::SystemCalls;
     let figures =
         ["latency.p50", "delivered-rate", "loss-share"].map(|n| NamedFigure::named(n).unwrap());
     let rows = |which: &[&str]| {
@@ -524,7 +524,7 @@ fn shares_of_the_client_are_of_valid_trials_alone() {
 /// A figure that is 0 in some repeats has no relative change, and only shares have percentage points.
 #[test]
 fn a_count_that_is_0_in_some_repeats_has_no_change() {
-    use pubgauge_results::on_request::{SyscallCounts, SystemCalls};
+    use pubgauge_figures::on_request::{SyscallCounts, SystemCalls};
     let mut both = run(1, 40, QUIET, SLOWER);
     for trial in &mut both.trials {
         trial.lost = u64::from(trial.repeat % 2) * 10;

@@ -1,7 +1,7 @@
 //! The figure that decides a claim: that of each side over the claim's axis, with intervals.
 
 use pubgauge_conclusions::claims::unit;
-use pubgauge_results::claim::{ClaimOutcome, ClaimPicture};
+use pubgauge_figures::claim::{ClaimOutcome, ClaimPicture};
 
 use super::chart::{Chart, ChartKind, Value, columns};
 

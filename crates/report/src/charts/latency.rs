@@ -1,8 +1,8 @@
 //! Latency: percentiles, all flows together and flow by flow, and the distribution function.
 
+use pubgauge_figures::histogram::{self, clean_tag};
+use pubgauge_figures::{Distribution, Trial};
 use pubgauge_quantities::lists::unique;
-use pubgauge_results::histogram::{self, clean_tag};
-use pubgauge_results::{Distribution, Trial};
 
 use super::chart::{Chart, ChartKind, LimitLine, NOISE, Value, columns, interval, row};
 use crate::LatencyLogs;

@@ -1,5 +1,5 @@
 use pubgauge_conclusions::compare::{Choice, comparable, compare, pair};
-use pubgauge_results::{Status, Trial};
+use pubgauge_figures::{Status, Trial};
 
 use super::*;
 use sample::{QUIET, SLOWER, of_system, run, systems};

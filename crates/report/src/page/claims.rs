@@ -1,9 +1,9 @@
 //! Claims about the systems, and their outcomes: on the page of a study, and on that of several.
 
 use maud::{Markup, html};
+use pubgauge_figures::Results;
+use pubgauge_figures::claim::{ClaimOutcome, ClaimVerdict};
 use pubgauge_quantities::lists::unique;
-use pubgauge_results::Results;
-use pubgauge_results::claim::{ClaimOutcome, ClaimVerdict};
 use serde_json::{Value, json};
 
 use super::chart::one_chart;

@@ -3,17 +3,17 @@
 use std::fmt::Write as _;
 
 use maud::{Markup, html};
+use pubgauge_figures::model::Machine;
+use pubgauge_figures::{Results, Status, Trial};
 use pubgauge_quantities::lists::unique;
 use pubgauge_quantities::shown;
-use pubgauge_results::model::Machine;
-use pubgauge_results::{Results, Status, Trial};
 
 use super::content::Page;
 use super::html::{badge, badge_of, system_of, table};
 use crate::answers::Carries;
 use crate::columns::columns;
 use crate::summary::{Cell, Doubt, WorkloadCells};
-use crate::{glossary, searches, summary};
+use crate::{glossary, searches};
 
 /// The largest number of groups of doubtful repeats with which they are unfolded.
 const OPEN_DOUBTS: usize = 6;

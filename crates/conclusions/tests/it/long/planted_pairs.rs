@@ -2,8 +2,8 @@
 //! is found, and that the decision keeps to its bounds.
 
 use pubgauge_conclusions::compare::{CellOf, ComparisonRule, conclude, next};
-use pubgauge_results::comparison::{Difference, Ended, PairComparison};
-use pubgauge_results::{Status, Trial};
+use pubgauge_figures::comparison::{Difference, Ended, PairComparison};
+use pubgauge_figures::{Status, Trial};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
