@@ -11,7 +11,7 @@ TEST_FEATURES = pubgauge/cyclonedds,pubgauge/fastdds,pubgauge-driver-cyclonedds/
 ALL_FEATURES = $(TEST_FEATURES),pubgauge/upload,pubgauge/kafka
 BENCH_FEATURES = $(TEST_FEATURES),pubgauge-driver-fastdds/bench-plain,pubgauge-driver-zeromq/bench-c
 
-.PHONY: run build demo-all test test-all systems test-fast lint lint-code lint-without-dds check-docs check-fuzz check-dependencies check-msrv bench hostile fuzz deps deb static package-test clean
+.PHONY: run build demo-all test test-all systems test-fast lint lint-code lint-without-dds check-docs check-fuzz check-dependencies check-msrv ratchet bench hostile fuzz deps deb static package-test clean
 
 # The first look: builds, then measures the systems found here that start at once.
 run: build
@@ -46,7 +46,7 @@ systems:
 test-fast:
 	$(CARGO) test --workspace --locked --lib --bins
 
-lint: lint-code lint-without-dds check-docs check-fuzz check-dependencies check-msrv
+lint: lint-code lint-without-dds check-docs check-fuzz check-dependencies check-msrv ratchet
 
 lint-code:
 	$(CARGO) fmt --all -- --check
@@ -85,6 +85,12 @@ check-msrv:
 
 check-fuzz:
 	$(CARGO) check --quiet --manifest-path fuzz/Cargo.toml --target-dir target/fuzz
+
+# What makes the code dear to change (lines, circles of files, arrows between crates, long functions) does not grow unseen:
+# scripts/ratchet.toml.
+ratchet:
+	python3 -B scripts/ratchet_test.py
+	python3 -B scripts/ratchet.py
 
 # Costs per message, as ratios against a peer in the same run. RabbitMQ's PerfTest comes with Maven.
 bench: deps

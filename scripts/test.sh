@@ -24,8 +24,8 @@ group() { # NAME COMMAND...
 
 group build tests --no-run
 [ -z "$failed" ] || exit 1
-lints="lint-code"
-[ "$what" = gate ] || lints="lint-code lint-without-dds check-docs check-fuzz check-dependencies check-msrv"
+lints="lint-code ratchet"
+[ "$what" = gate ] || lints="lint-code lint-without-dds check-docs check-fuzz check-dependencies check-msrv ratchet"
 for lint in $lints; do
     group "$lint" make -s "$lint" CARGO="$CARGO"
 done

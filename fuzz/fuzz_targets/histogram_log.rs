@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use pubgauge_results::histogram;
+use pubgauge_figures::histogram;
 
 fuzz_target!(|text: &str| {
     if let Err(error) = histogram::read_log(text) {

@@ -7,13 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use pubgauge_driver::Tls;
+use pubgauge_figures::comparison::PairComparison;
+use pubgauge_figures::model::Trial;
+use pubgauge_figures::search::{NotMeasured, Search};
+use pubgauge_figures::{Results, on_request};
 use pubgauge_hosts::Hosts;
-use pubgauge_results::Results;
-use pubgauge_results::comparison::PairComparison;
 use pubgauge_results::criterion::evaluate;
-use pubgauge_results::model::Trial;
-use pubgauge_results::on_request;
-use pubgauge_results::search::{NotMeasured, Search};
 use pubgauge_results::store::{RunFolder, TrialFiles};
 use pubgauge_runner::searching::settling_s;
 use pubgauge_runner::{
@@ -154,7 +153,7 @@ pub fn judge(proposer: &Proposer<'_>, folder: &mut RunFolder) -> Result<(), Erro
     let criteria = evaluated(proposer.plan(), &proposer.criteria);
     let criteria = criteria.map(|spec| evaluate(&measured, spec)).collect();
     let whole = proposer.whole_rounds(folder.results());
-    let judged = pubgauge_report::claims::judge(&whole, &proposer.plan().claims);
+    let judged = pubgauge_conclusions::claims::judge(&whole, &proposer.plan().claims);
     drop(whole);
     folder.judged(judged);
     folder.finish(criteria).map_err(Error::not_valid)

@@ -1,7 +1,7 @@
 //! What systems can do: by their drivers, and by what was measured to be broken.
 
 use pubgauge_driver::{Answer, Capability, Driver, Support, Target};
-use pubgauge_results::model::{CapabilityAnswer, SystemCapabilities};
+use pubgauge_figures::model::{CapabilityAnswer, SystemCapabilities};
 use pubgauge_testbed::SystemFile;
 
 use crate::Prepared;

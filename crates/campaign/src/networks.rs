@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pubgauge_driver::Unsupported;
+use pubgauge_figures::network::NetworkInfo;
 use pubgauge_lab::{Backends, Lab, LabError};
 use pubgauge_network::{Host, HostRole, Network};
-use pubgauge_results::network::NetworkInfo;
-use pubgauge_runner::limits::each_once;
+use pubgauge_quantities::lists::unique;
 use pubgauge_runner::network::TrialNetwork;
 use pubgauge_study::PlannedTrial;
 use pubgauge_testbed::SystemKind;
@@ -72,7 +72,7 @@ fn of_roles(network: &Network, trial: &PlannedTrial) -> Option<String> {
 /// Bad input: what a network needs and this machine or user does not have, and what to do.
 pub fn check<'a>(trials: impl IntoIterator<Item = &'a PlannedTrial>) -> Result<(), Error> {
     let trials = trials.into_iter();
-    for network in each_once(trials.filter_map(|trial| trial.network.as_deref())) {
+    for network in unique(trials.filter_map(|trial| trial.network.as_deref())) {
         drop(Lab::up(network).map_err(refusal)?);
     }
     Ok(())

@@ -1,6 +1,6 @@
 //! What is known of a run before its first trial.
 
-use pubgauge_results::model::{Machine, StudyInfo, UnsupportedCell};
+use pubgauge_figures::model::{Machine, StudyInfo, UnsupportedCell};
 use pubgauge_results::store::NewRun;
 use pubgauge_runner::trial::now;
 use pubgauge_study::{Plan, without_claims};

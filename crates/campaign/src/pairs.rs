@@ -1,11 +1,13 @@
 //! The comparisons of a run: those that its plan asks for, in the report's form, and their progress.
 
+use pubgauge_conclusions::compare::{
+    CellOf, ComparisonRule, NamedFigure, comparable, conclude, next,
+};
+use pubgauge_figures::comparison::{Ended, PairComparison};
+use pubgauge_figures::figure::Figure;
+use pubgauge_figures::model::Trial;
 use pubgauge_quantities::shown::so_many;
-use pubgauge_report::compare::{CellOf, ComparisonRule, NamedFigure, comparable, conclude, next};
-use pubgauge_report::wrap;
-use pubgauge_results::comparison::{Ended, PairComparison};
-use pubgauge_results::figure::Figure;
-use pubgauge_results::model::Trial;
+use pubgauge_quantities::text::wrap;
 use pubgauge_runner::searching;
 use pubgauge_study::Plan;
 use pubgauge_workload::SECOND;

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use pubgauge_driver::{Settings, Subscription, Topology, Unsupported};
 use pubgauge_hosts::Hosts;
+use pubgauge_quantities::lists::unique;
 use pubgauge_quantities::shown::so_many;
 use pubgauge_runner::convert::one_line;
-use pubgauge_runner::limits::each_once;
 use pubgauge_search::Axis;
 use pubgauge_study::{Plan, PlanOptions, PlannedTrial, Study, UnsupportedTrial};
 use pubgauge_testbed::shares::foresee;
@@ -38,7 +38,7 @@ pub fn prepare(
 ) -> Result<Prepared, Error> {
     let mut plan = given.study.plan(&options).map_err(Error::bad_input)?;
     let mut systems = BTreeMap::new();
-    for name in each_once(plan.trials.iter().map(|trial| &trial.system)) {
+    for name in unique(plan.trials.iter().map(|trial| &trial.system)) {
         systems.insert(name.clone(), here.choose(name)?);
     }
     take_fitting_variants(&mut plan, &mut systems, here)?;
@@ -121,7 +121,7 @@ impl Prepared {
 /// What is searched for, and when a search ends.
 fn searched(plan: &Plan) -> Option<String> {
     let search = plan.search.as_ref()?;
-    let names = each_once(plan.searches().map(|trial| {
+    let names = unique(plan.searches().map(|trial| {
         let axis = trial.seeks().map_or("load", Axis::name);
         match plan.plain().next() {
             Some(_) => format!("{axis} of {}", trial.workload.name),
@@ -215,7 +215,7 @@ fn limits(plan: &Plan) -> Vec<String> {
         }
         notes
     });
-    each_once(notes)
+    unique(notes)
 }
 
 /// Moves the trials that a system cannot run to the unsupported ones.

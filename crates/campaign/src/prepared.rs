@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use pubgauge_driver::{Driver, Mapping, Settings, Tls, Unsupported};
-use pubgauge_results::model::AxisValue;
+use pubgauge_figures::model::AxisValue;
+use pubgauge_quantities::lists::unique;
 use pubgauge_runner::ResolvedSettings;
-use pubgauge_runner::limits::each_once;
 use pubgauge_study::{Plan, PlannedTrial};
 use pubgauge_testbed::{SystemFile, Testbed};
 use serde::{Deserialize, Serialize};
@@ -47,7 +47,7 @@ impl Prepared {
             let of_tls = mappings.filter(|mapping| mapping.setting == "tls");
             of_tls.map(move |mapping| format!("{}: {}", trial.system, mapping.native))
         });
-        each_once(notes)
+        unique(notes)
     }
 
     /// What a trial's settings become on its system, wishes that were not granted included.

@@ -8,9 +8,9 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pubgauge_results::criterion::{CriterionSpec, by_default};
-use pubgauge_results::model::Trial;
-use pubgauge_results::search::{LimitShare, Search, SearchStep};
+use pubgauge_figures::criterion::{CriterionSpec, by_default};
+use pubgauge_figures::model::Trial;
+use pubgauge_figures::search::{LimitShare, Search, SearchStep};
 use pubgauge_search::Axis;
 use pubgauge_study::{Plan, PlannedTrial};
 use pubgauge_testbed::SystemKind;

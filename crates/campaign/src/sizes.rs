@@ -3,7 +3,7 @@
 use pubgauge_driver::Unsupported;
 use pubgauge_network::{HostRole, HostSizes};
 use pubgauge_quantities::Share;
-use pubgauge_runner::limits::each_once;
+use pubgauge_quantities::lists::unique;
 use pubgauge_study::{Plan, PlannedTrial};
 use pubgauge_testbed::{SystemKind, memory, processors};
 
@@ -52,7 +52,7 @@ pub fn check(plan: &Plan) -> Result<(), Error> {
         cores: Some(processors()),
         memory_bytes: Some(memory()),
     };
-    for (hosts, workload) in each_once(plan.trials.iter().filter_map(|trial| {
+    for (hosts, workload) in unique(plan.trials.iter().filter_map(|trial| {
         let hosts = trial.hosts.as_deref()?;
         Some((hosts.clone(), trial.workload.name.clone()))
     })) {

@@ -7,11 +7,11 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
+use pubgauge_conclusions::claims::{Open, open};
+use pubgauge_figures::Results;
+use pubgauge_figures::model::Trial;
 use pubgauge_quantities::shown::so_many;
 use pubgauge_quantities::stats::MOST_REPEATS;
-use pubgauge_report::claims::{Open, open};
-use pubgauge_results::Results;
-use pubgauge_results::model::Trial;
 use pubgauge_runner::searching;
 use rand::SeedableRng;
 use rand::rngs::StdRng;

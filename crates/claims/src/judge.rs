@@ -10,11 +10,11 @@ mod points;
 mod run;
 mod sustained;
 
+use pubgauge_figures::rule::{Claim, ClaimRule, Filter, Needs, Part};
 use pubgauge_quantities::shown;
 use pubgauge_quantities::stats::{one_of, wilson};
 
 use crate::decide::{Finding, Outcome, Ways};
-use crate::rule::{Claim, ClaimRule, Filter, Needs, Part};
 use crate::several::{agree, all, in_part, least, named};
 use choice::{Choice, choice_name};
 pub(crate) use choice::{combinations, filters_of};

@@ -1,7 +1,6 @@
 //! Whether what a paper says holds for measured cells: repeats in, an outcome out.
 //!
-//! - [`rule`]: what a claim says, as plain data: figure, sides, axis, judge.
-//! - [`mod@sentence`]: the same as a sentence.
+//! - [`mod@sentence`]: the rule of a claim as a sentence.
 //! - [`mod@judge`]: the judgement of a claim by a run.
 //! - [`mod@open`]: which cells must be repeated for a claim that cannot be told.
 //! - [`decide`]: whether a quantity lies in a range, or those of a curve do together.
@@ -17,7 +16,6 @@ pub mod curve;
 pub mod decide;
 pub mod judge;
 pub mod open;
-pub mod rule;
 pub mod sentence;
 pub mod several;
 
@@ -27,8 +25,4 @@ pub use judge::{
     judge, pictures,
 };
 pub use open::{Open, open};
-pub use rule::{
-    Bounds, Claim, ClaimRule, Count, Filter, Group, Judge, LOSS_FREE, Needs, Part, Points,
-    SUSTAINED, Side, Steps,
-};
 pub use sentence::words;

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use pubgauge_figures::rule::Claim;
+
 use crate::decide::{Finding, Outcome, Tells, Ways};
 use crate::judge::{CellKey, Run, all_needed, combinations, filters_of, judge};
-use crate::rule::Claim;
 
 /// A claim that repeats would decide.
 #[derive(Clone, Debug, PartialEq, Eq)]

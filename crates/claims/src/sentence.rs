@@ -2,7 +2,7 @@
 
 use pubgauge_quantities::shown::{decimals, number};
 
-use crate::rule::{
+use pubgauge_figures::rule::{
     Bounds, Claim, ClaimRule, Count, Filter, Judge, LOSS_FREE, Part, Points, SUSTAINED, Steps,
 };
 
@@ -76,7 +76,7 @@ fn percent(share: f64) -> String {
     format!("{} %", number(100.0 * share))
 }
 
-fn names(sides: &[crate::rule::Side], with: &str) -> String {
+fn names(sides: &[pubgauge_figures::rule::Side], with: &str) -> String {
     let names: Vec<&str> = sides.iter().map(|side| side.name.as_str()).collect();
     names.join(with)
 }

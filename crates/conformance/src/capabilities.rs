@@ -2,18 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use super::lifecycle::Lifecycle;
 use super::pair::Pair;
 use super::proof::Proof;
 use super::rig::{Heard, numbers};
 use super::setup::Setup;
 use super::violation::Violation;
 use super::{limits, retention};
-use pubgauge_driver::Driver;
 use pubgauge_driver::capability::{Capability, Filtering};
 use pubgauge_driver::header::Kind;
 use pubgauge_driver::seam::{ClientId, ClientSpec, Publish, Target};
 use pubgauge_driver::settings::{MessagingPattern, OnFull, Reliability, Settings};
+use pubgauge_driver::{Driver, Lifecycle};
 
 /// Tries a capability that a system claims. `server` lets the check end the system's server, which
 /// durability needs.

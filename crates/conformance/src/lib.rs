@@ -6,7 +6,6 @@
 
 mod capabilities;
 mod checks;
-mod lifecycle;
 mod limits;
 mod pair;
 mod promises;
@@ -17,14 +16,12 @@ mod setup;
 mod violation;
 
 pub use capabilities::prove;
-pub use lifecycle::{Lifecycle, ServerEnd};
 pub use proof::Proof;
 pub use violation::Violation;
 
-use checks::Check;
-use pubgauge_driver::Driver;
 use pubgauge_driver::seam::Target;
 use pubgauge_driver::settings::Settings;
+use pubgauge_driver::{Check, Driver, Lifecycle};
 use setup::Setup;
 
 /// A check that a system is known to fail, and why.
@@ -74,12 +71,6 @@ pub enum Conformity {
     Failed(String),
 }
 
-/// The names of all checks; the last two need a server that may be stopped and killed.
-pub fn check_names() -> impl Iterator<Item = &'static str> {
-    let checks = checks::ALL.iter().chain(&checks::OF_A_SERVER);
-    checks.map(|(name, _)| *name)
-}
-
 /// Runs all checks that need no [`Lifecycle`]. `target` has the address of the running system.
 /// Folders such as `scratch` are made and removed by the caller.
 pub fn check(
@@ -112,10 +103,11 @@ fn run<'a>(
 ) -> Vec<(&'static str, Conformity)> {
     let mut setup = Setup::new(driver, target, settings.clone());
     let mut outcomes = Vec::new();
-    let judge = |setup: &mut Setup<'_>, (name, check): (&'static str, Check)| {
+    let judge = |setup: &mut Setup<'_>, check: Check| {
         setup.next();
+        let name = check.name();
         let exception = exceptions.iter().find(|e| e.check == name);
-        let outcome = match (check(setup), exception) {
+        let outcome = match (checks::run(check, setup), exception) {
             (Ok(()), None) => Conformity::Passed,
             (Ok(()), Some(exception)) if exception.sometimes => Conformity::Passed,
             (Err(why), Some(exception)) => {
@@ -129,7 +121,9 @@ fn run<'a>(
         };
         (name, outcome)
     };
-    for check in checks::ALL {
+    let (of_a_server, of_all): (Vec<Check>, Vec<Check>) =
+        Check::ALL.iter().partition(|check| check.needs_lifecycle());
+    for check in of_all {
         outcomes.push(judge(&mut setup, check));
         if ended(server.as_deref_mut(), &mut outcomes) {
             return outcomes;
@@ -137,7 +131,7 @@ fn run<'a>(
     }
     if let Some(server) = server {
         setup.server = Some(server);
-        for check in checks::OF_A_SERVER {
+        for check in of_a_server {
             outcomes.push(judge(&mut setup, check));
             if ended(setup.server.as_deref_mut(), &mut outcomes) {
                 break;

@@ -1,16 +1,15 @@
 //! Checks of what a system keeps for clients that are away or late: sessions, last values, messages
 //! that survive an end of the server, messages that expire, and messages that overtake a backlog.
 
-use super::lifecycle::ServerEnd;
 use super::pair::Pair;
 use super::proof::Proof;
 use super::rig::{Heard, numbers};
 use super::setup::Setup;
 use super::violation::Violation;
-use pubgauge_driver::Nanos;
 use pubgauge_driver::header::Kind;
 use pubgauge_driver::seam::{Change, ClientId, ClientSpec, Publish};
 use pubgauge_driver::settings::{Durability, Reliability, Settings};
+use pubgauge_driver::{Nanos, ServerEnd};
 
 pub(super) fn durable(setup: &mut Setup<'_>, durability: Durability) -> Result<(), Violation> {
     match (setup.with_session(), durability) {

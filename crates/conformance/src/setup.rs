@@ -2,14 +2,13 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::lifecycle::Lifecycle;
 use super::pair::Pair;
 use super::rig::{LARGEST, Rig};
 use super::violation::Violation;
-use pubgauge_driver::Driver;
 use pubgauge_driver::clock::Clock;
 use pubgauge_driver::seam::{Change, ClientId, ClientSpec, FleetConfig, Target};
 use pubgauge_driver::settings::{Reliability, Session, Settings};
+use pubgauge_driver::{Driver, Lifecycle};
 
 /// A driver and a running system, under one set of settings.
 pub(super) struct Setup<'a> {

@@ -7,6 +7,7 @@
 
 mod address;
 pub mod capability;
+mod check;
 pub mod clock;
 pub mod dds_domain;
 mod driver;
@@ -14,6 +15,7 @@ mod drivers;
 pub mod footprint;
 mod grant;
 pub mod header;
+mod lifecycle;
 mod native;
 pub mod payload;
 mod resolution;
@@ -26,12 +28,14 @@ pub mod topic;
 
 pub use address::{Encryption, Scheme, addresses, is_on_loopback};
 pub use capability::{Answer, Capability, Filtering, Support, Topology, UnknownCapability};
+pub use check::Check;
 pub use clock::{Clock, Course, Nanos, NoCourse, monotonic_now};
 pub use driver::Driver;
 pub use drivers::Drivers;
 pub use footprint::{Crowd, Footprint, Ports};
 pub use grant::Grant;
 pub use header::{Header, Kind, Mark};
+pub use lifecycle::{Lifecycle, ServerEnd};
 pub use native::NativeSettings;
 pub use payload::{Filler, Payload};
 pub use resolution::{Cannot, Resolution, Resolved, accepted, becomes, cannot, spelt};

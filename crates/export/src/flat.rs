@@ -1,7 +1,7 @@
 //! Columns of nested records, from their JSON Schema: a new figure in results becomes a column
 //! without a change here, and a figure that no trial of a run has keeps its column and type.
 
-use pubgauge_results::distribution::is_quotable;
+use pubgauge_figures::distribution::is_quotable;
 use schemars::JsonSchema;
 use serde_json::Value;
 
@@ -127,7 +127,7 @@ fn column_name(path: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pubgauge_results::model::Trial;
+    use pubgauge_figures::model::Trial;
 
     #[test]
     fn names_end_in_their_unit() {

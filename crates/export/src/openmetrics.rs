@@ -4,8 +4,8 @@
 use std::fmt::Write as _;
 use std::io;
 
-use pubgauge_results::model::{AxisValue, Distribution, Results, Status, Trial};
-use pubgauge_results::search::Search;
+use pubgauge_figures::model::{AxisValue, Distribution, Results, Status, Trial};
+use pubgauge_figures::search::Search;
 
 pub const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 

@@ -3,11 +3,11 @@
 //! and those of several runs concatenated.
 
 use hdrhistogram::Histogram;
-use pubgauge_results::figure::Figure;
-use pubgauge_results::group::extremes;
-use pubgauge_results::histogram::{Interval, clean_tag, merge};
-use pubgauge_results::model::{Distribution, FlowFigures, Results, SeriesRecord, Trial};
-use pubgauge_results::window::WindowFigures;
+use pubgauge_figures::figure::Figure;
+use pubgauge_figures::group::extremes;
+use pubgauge_figures::histogram::{Interval, clean_tag, merge};
+use pubgauge_figures::model::{Distribution, FlowFigures, Results, SeriesRecord, Trial};
+use pubgauge_figures::window::WindowFigures;
 use serde_json::Value;
 
 use crate::flat::Flat;

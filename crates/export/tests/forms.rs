@@ -6,9 +6,9 @@ use parquet::record::Field;
 use pubgauge_export::check::{Check, CheckOutcome, github, junit};
 use pubgauge_export::tables::Run;
 use pubgauge_export::{Column, Format, Table, openmetrics};
-use pubgauge_results::bursts::BurstFigures;
-use pubgauge_results::histogram::Interval;
-use pubgauge_results::model::*;
+use pubgauge_figures::bursts::BurstFigures;
+use pubgauge_figures::histogram::Interval;
+use pubgauge_figures::model::*;
 use serde_json::{Value, json};
 
 /// A table, read to its end.
@@ -66,8 +66,8 @@ fn trial(id: u32, system: &str, payload: &str, status: Status) -> Trial {
         system_cpu_s: (system != "far").then_some(0.25),
         verdict: Verdict {
             status,
-            reasons: vec![pubgauge_results::Reason::new(
-                pubgauge_results::Rule::Lost,
+            reasons: vec![pubgauge_figures::Reason::new(
+                pubgauge_figures::Rule::Lost,
                 "a \"reason\", with\na line",
             )],
             needs_s: None,
@@ -99,7 +99,7 @@ fn results() -> Results {
 
 /// The same with a search of two trials of one load.
 fn with_a_search() -> Results {
-    use pubgauge_results::search::*;
+    use pubgauge_figures::search::*;
 
     let mut results = results();
     let loads = [
@@ -122,7 +122,7 @@ fn with_a_search() -> Results {
         settings: "default".into(),
         workload: "fleet".into(),
         axes: results.trials[0].axes.clone(),
-        axis: pubgauge_results::search::Axis::Rate,
+        axis: pubgauge_figures::search::Axis::Rate,
         low: Some(39.5e3),
         high: None,
         confirmed: Some(39.5e3),
@@ -135,8 +135,8 @@ fn with_a_search() -> Results {
         }),
         notes: ["one", "two"]
             .map(|text| {
-                pubgauge_results::search::SearchNote::new(
-                    pubgauge_results::search::NoteOf::Client,
+                pubgauge_figures::search::SearchNote::new(
+                    pubgauge_figures::search::NoteOf::Client,
                     text,
                 )
             })
@@ -545,7 +545,7 @@ fn annotations_are_one_line_each() {
 #[test]
 fn windows_are_rows_of_all_flows_and_of_each() {
     let mut results = results();
-    let window = |lost| pubgauge_results::window::WindowFigures {
+    let window = |lost| pubgauge_figures::window::WindowFigures {
         name: "during".into(),
         from_s: 30.0,
         to_s: 40.0,

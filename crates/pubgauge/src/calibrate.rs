@@ -15,7 +15,7 @@ use pubgauge_driver_mqtt::MqttDriver;
 use pubgauge_engine::assignment::{Brief, Role};
 use pubgauge_engine::conductor::{Nobody, TrialEnd, TrialRecord, TrialSpec, run};
 use pubgauge_engine::times::{Measure, histogram};
-use pubgauge_results::model::Distribution;
+use pubgauge_figures::model::Distribution;
 use pubgauge_results::verdict::thresholds;
 use pubgauge_runner::OwnCost;
 use pubgauge_runner::simulated::with_behaviour;

@@ -7,13 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use pubgauge_campaign::capabilities::answer;
 use pubgauge_campaign::{Chosen, SystemsHere};
-use pubgauge_conformance::{
-    self as conformance, Conformity, Exception, Lifecycle, Proof, Violation,
-};
+use pubgauge_conformance::{self as conformance, Conformity, Exception, Proof, Violation};
 use pubgauge_driver::{
-    Answer, Capability, Driver, Reliability, Settings, Support, Target, Topology,
+    Answer, Capability, Driver, Lifecycle, Reliability, Settings, Support, Target, Topology,
 };
-use pubgauge_report::wrap;
+use pubgauge_quantities::text::wrap;
 use pubgauge_testbed::{Catalog, Deviation, SystemFile, SystemKind, Testbed};
 use serde::Serialize;
 

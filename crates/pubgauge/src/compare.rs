@@ -1,9 +1,10 @@
 //! `pubgauge compare`: two runs, or two systems or settings of one.
 
 use pubgauge_campaign::pairs::figures;
+use pubgauge_conclusions::compare::{self, Choice, Comparison, Difference, FigureChange, Pairing};
 use pubgauge_quantities::stats::MeanInterval;
-use pubgauge_report::compare::{self, Choice, Comparison, Difference, FigureChange, Pairing};
-use pubgauge_report::wrap;
+use pubgauge_quantities::text::wrap;
+use pubgauge_report::compare::text;
 use pubgauge_results::store;
 use serde::Serialize;
 
@@ -128,7 +129,7 @@ fn json<'a>(comparison: &'a Comparison, pairing: &'a Pairing<'_>) -> ComparisonJ
 }
 
 fn words(comparison: &Comparison, pairing: &Pairing<'_>) -> String {
-    let mut out = compare::text(comparison);
+    let mut out = text(comparison);
     for remark in &pairing.remarks {
         out.push_str(&wrap(&format!("note: {remark}"), 0));
     }

@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use pubgauge_engine::usage::MachineReading;
+use pubgauge_figures::model::Results;
+use pubgauge_figures::processors;
 use pubgauge_quantities::shown;
-use pubgauge_results::model::Results;
-use pubgauge_results::processors;
 use pubgauge_results::verdict::{spoilt_by_others, thresholds};
 use pubgauge_testbed::machine_facts;
 

@@ -13,7 +13,7 @@ use hyper::StatusCode;
 use pubgauge_engine::conductor::Phase;
 use pubgauge_engine::live::{LatencyLive, Live};
 use pubgauge_export::openmetrics::{MEDIA_TYPE, MetricType, Text};
-use pubgauge_results::model::Status;
+use pubgauge_figures::model::Status;
 
 use crate::calibrate::thread_cpu;
 use crate::exit::Ending;

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf, absolute};
 
 use pubgauge_export::tables::{NAMES, Run};
 use pubgauge_export::{Format, FormatError, Table, check, openmetrics};
+use pubgauge_figures::model::Results;
 use pubgauge_place::OpenFolder;
-use pubgauge_results::model::Results;
 use pubgauge_results::store;
 use serde::Serialize;
 

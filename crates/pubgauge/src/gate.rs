@@ -3,10 +3,12 @@
 
 use std::path::Path;
 
+use pubgauge_conclusions::compare::{Comparison, Difference, NotCompared, Row, WhyNot};
 use pubgauge_export::check::{Check, CheckOutcome, github, junit};
-use pubgauge_report::compare::{Comparison, Difference, NotCompared, Row, WhyNot};
-use pubgauge_results::criterion::{bearing, default_for};
-use pubgauge_results::model::{Results, Status, Trial};
+use pubgauge_figures::criterion::default_for;
+use pubgauge_figures::model::{Results, Status, Trial};
+use pubgauge_report::compare::change;
+use pubgauge_results::criterion::bearing;
 use pubgauge_results::verdict::{latency_is_upper_bound, spoilt_by_others};
 
 use crate::args::{Annotations, GateArgs};
@@ -135,20 +137,20 @@ pub fn of_comparison(comparison: &Comparison, not_compared: &[NotCompared]) -> V
 }
 
 fn words(row: &Row) -> String {
-    let change = match (row.a, row.b) {
+    let changed = match (row.a, row.b) {
         (Some(a), Some(b)) => {
             format!(
                 "{} to {}, {}",
                 row.figure.known.unit.show(a.mean),
                 row.figure.known.unit.show(b.mean),
-                row.shown()
+                change(row)
             )
         }
         _ => "no figures".to_owned(),
     };
     match &row.why {
-        Some(why) => format!("{}: {change}; {why}", row.verdict),
-        None => format!("{}: {change}", row.verdict),
+        Some(why) => format!("{}: {changed}; {why}", row.verdict),
+        None => format!("{}: {changed}", row.verdict),
     }
 }
 
@@ -224,7 +226,7 @@ pub fn write(gate: &GateArgs, name: &str, checks: &[Check]) -> Result<(), Ending
 
 #[cfg(test)]
 mod tests {
-    use pubgauge_results::model::{Reason, Rule, StudyInfo};
+    use pubgauge_figures::model::{Reason, Rule, StudyInfo};
 
     use super::*;
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use pubgauge_report::wrap;
+use pubgauge_quantities::text::wrap;
 use pubgauge_testbed::install::{At, InstallPlan, NoPlan, sound};
 use pubgauge_testbed::{Catalog, SystemFile};
 use serde::Serialize;

@@ -3,8 +3,8 @@
 use pubgauge_campaign::capabilities::of_system;
 use pubgauge_campaign::split;
 use pubgauge_driver::{Capability, Support};
-use pubgauge_report::wrap;
-use pubgauge_results::model::{CapabilityAnswer, SystemCapabilities};
+use pubgauge_figures::model::{CapabilityAnswer, SystemCapabilities};
+use pubgauge_quantities::text::wrap;
 use pubgauge_testbed::{Catalog, SystemFile};
 
 use crate::drivers;

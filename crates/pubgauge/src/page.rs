@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use std::borrow::Cow;
 
+use pubgauge_figures::histogram::Interval;
+use pubgauge_figures::model::Results;
 use pubgauge_report::LatencyLogs;
-use pubgauge_results::histogram::Interval;
-use pubgauge_results::model::Results;
 use pubgauge_results::shell::quoted;
 use pubgauge_results::store;
 

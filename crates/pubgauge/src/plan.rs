@@ -8,12 +8,12 @@ use std::time::Duration;
 use pubgauge_campaign::capacity;
 use pubgauge_campaign::capacity::{ClientCounts, brokers};
 use pubgauge_campaign::{ClientOptions, Prepared};
+use pubgauge_conclusions::claims::rule_words;
 use pubgauge_driver::{Mapping, Settings};
+use pubgauge_quantities::lists::unique;
 use pubgauge_quantities::shown::{self, so_many};
-use pubgauge_report::claims::rule_words;
-use pubgauge_report::wrap;
+use pubgauge_quantities::text::wrap;
 use pubgauge_runner::describe::{arrival_words, describe, size_words};
-use pubgauge_runner::limits::each_once;
 use pubgauge_search::Axis;
 use pubgauge_study::{Plan, PlannedTrial, Profile, profiles};
 use pubgauge_workload::{Audience, SECOND, Volume, Workload};
@@ -208,10 +208,10 @@ fn words(prepared: &Prepared, verbose: bool) -> String {
     let seed = plan.seed;
     out.push_str(&format!("{length}; order and draws from seed {seed}\n"));
     out.extend(crowd::quota().map(|words| words + "\n"));
-    let workloads = each_once(plan.trials.iter().map(workload));
+    let workloads = unique(plan.trials.iter().map(workload));
     section(&mut out, "workloads", workloads);
     section(&mut out, "offered to the system", volumes(plan));
-    let networks = each_once(plan.trials.iter().filter_map(|t| t.network.as_deref()));
+    let networks = unique(plan.trials.iter().filter_map(|t| t.network.as_deref()));
     if !networks.is_empty() {
         out.push_str("\nnetwork\n");
     }
@@ -219,7 +219,7 @@ fn words(prepared: &Prepared, verbose: bool) -> String {
         let words = pubgauge_campaign::networks::words(network);
         out.extend(words.lines().map(|line| format!("  {line}\n")));
     }
-    let sizes = each_once(plan.trials.iter().filter_map(|t| t.hosts.as_deref()));
+    let sizes = unique(plan.trials.iter().filter_map(|t| t.hosts.as_deref()));
     let sizes = sizes.iter().filter(|sizes| !sizes.are_free());
     let sizes = sizes.map(|sizes| sizes.describe().join(", "));
     section(&mut out, "hosts of given sizes", sizes.collect());
@@ -317,7 +317,7 @@ fn volumes(plan: &Plan) -> Vec<String> {
         known.push(Arc::as_ptr(&trial.workload));
         told.extend(volume(&trial.workload));
     }
-    each_once(told)
+    unique(told)
 }
 
 /// Workloads whose volume is told.

@@ -12,10 +12,10 @@ use pubgauge_campaign::{Note, pairs};
 use pubgauge_driver::Nanos;
 use pubgauge_engine::conductor::Phase;
 use pubgauge_engine::live::Live;
+use pubgauge_figures::model::{Status, Trial};
+use pubgauge_figures::search::{Purpose, Search, StepOutcome};
 use pubgauge_quantities::shown::{self, so_many};
 use pubgauge_report::{nobody_subscribes, passed_on};
-use pubgauge_results::model::{Status, Trial};
-use pubgauge_results::search::{Purpose, Search, StepOutcome};
 use pubgauge_runner::Watch;
 use pubgauge_study::{Plan, PlannedTrial};
 

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use pubgauge_report::claims::judge;
-use pubgauge_results::model::Results;
+use pubgauge_conclusions::claims::judge;
+use pubgauge_figures::model::Results;
 use pubgauge_results::store::{self, RunFolder};
 use pubgauge_study::Study;
 

@@ -1,6 +1,6 @@
 //! `pubgauge systems`: what is known, what is found here, and how to get the rest.
 
-use pubgauge_report::wrap;
+use pubgauge_quantities::text::wrap;
 use pubgauge_testbed::{Catalog, Listing};
 
 use crate::args::SystemsArgs;

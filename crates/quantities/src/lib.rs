@@ -5,14 +5,17 @@
 //! - [`shown`]: numbers with units for readers: measured ones in three digits, given ones in full.
 //! - [`stats`]: estimates over repeats with their intervals, quantiles, lines.
 //! - [`spelling`]: the name that was meant by a wrong one.
+//! - [`lists`]: lists without repeats; [`text`]: lines of limited width.
 
 #![forbid(unsafe_code)]
 
+pub mod lists;
 mod quoted;
 mod share;
 pub mod shown;
 pub mod spelling;
 pub mod stats;
+pub mod text;
 mod units;
 pub mod written;
 

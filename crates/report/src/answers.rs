@@ -3,12 +3,13 @@
 
 use std::collections::BTreeSet;
 
+use pubgauge_figures::criterion::{Comparator, CriterionSpec, default_for};
+use pubgauge_figures::figure::{Unit, figure};
+use pubgauge_figures::{PublisherWindow, Reason, Results, Rule, Status, Trial};
 use pubgauge_quantities::shown;
 use pubgauge_quantities::stats::mean;
-use pubgauge_results::criterion::{Comparator, CriterionSpec, bearing, default_for};
-use pubgauge_results::figure::{Unit, figure};
+use pubgauge_results::criterion::bearing;
 use pubgauge_results::verdict::{failed, failures_decide};
-use pubgauge_results::{PublisherWindow, Reason, Results, Rule, Status, Trial};
 use serde::Serialize;
 
 pub use crate::carries::Carries;
@@ -474,7 +475,7 @@ fn headroom(cell: &Cell<'_>) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use pubgauge_results::criterion::Filter;
+    use pubgauge_figures::criterion::Filter;
 
     use super::*;
 

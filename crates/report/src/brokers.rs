@@ -1,7 +1,7 @@
 //! Several brokers side by side: how evenly they were used.
 
+use pubgauge_figures::model::Broker;
 use pubgauge_quantities::shown;
-use pubgauge_results::model::Broker;
 
 use crate::summary::Cell;
 

@@ -1,10 +1,10 @@
 //! Bursts of messages back to back: how many arrived whole, and how fast they were handed over.
 
+use pubgauge_figures::bursts::BurstFigures;
+use pubgauge_quantities::lists::unique;
 use pubgauge_quantities::shown;
 use pubgauge_quantities::stats::mean;
-use pubgauge_results::bursts::BurstFigures;
 
-use crate::lists::unique;
 use crate::summary::Cell;
 
 /// A sentence on the bursts of a cell over all its trials, for each flow that sends bursts.

@@ -2,10 +2,10 @@
 
 use std::fmt;
 
+use pubgauge_figures::{Status, Trial};
+use pubgauge_quantities::lists::grouped;
 use pubgauge_quantities::stats::MeanInterval;
-use pubgauge_results::{Status, Trial};
 
-use crate::lists::grouped;
 use crate::metric::{Bound, Contest};
 
 /// Names under which the reference broker runs. It is no product: it never wins; the others are

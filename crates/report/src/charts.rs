@@ -1,16 +1,16 @@
 //! The data of every figure as a plain table: chart, CSV file and readable table all come from
 //! the same rows, so that they cannot disagree.
 
+use pubgauge_figures::criterion::CriterionSpec;
+use pubgauge_figures::figure::per_message;
+use pubgauge_figures::{Results, Trial};
 use pubgauge_quantities::stats::MeanInterval;
 use pubgauge_quantities::written::amount;
-use pubgauge_results::criterion::CriterionSpec;
-use pubgauge_results::{Results, Trial};
 
 use crate::LatencyLogs;
 use crate::answers;
 use crate::cell::passed_on;
 use crate::summary::{Bound, Carried, Cell, WorkloadCells};
-use pubgauge_results::figure::per_message;
 
 mod chart;
 pub(crate) mod claims;

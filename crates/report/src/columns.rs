@@ -1,11 +1,11 @@
 //! The columns of the table of results, for terminal and page alike.
 
+use pubgauge_figures::Trial;
+use pubgauge_figures::figure::per_message;
 use pubgauge_quantities::shown;
-use pubgauge_results::Trial;
 
 use crate::cell::passed_on;
 use crate::summary::{Cell, WorkloadCells};
-use pubgauge_results::figure::per_message;
 
 pub(crate) struct Column {
     /// Its name, explained in [`crate::glossary::FIGURES`].

@@ -1,12 +1,13 @@
 //! Comparisons that a study asked for, as tables with a change in each cell.
 
-use pubgauge_results::Results;
-use pubgauge_results::comparison::{
+use pubgauge_conclusions::compare::FigureChange;
+use pubgauge_figures::Results;
+use pubgauge_figures::comparison::{
     ComparedFigure, ComparedSystem, Difference, Ended, PairComparison,
 };
+use pubgauge_quantities::lists::{grouped, unique};
 
-use crate::compare::{FigureChange, parts};
-use crate::lists::{grouped, unique};
+use crate::compare::parts;
 
 /// A table of changes.
 pub(crate) struct Board {

@@ -1,11 +1,11 @@
 //! Rows that were measured while other programs used the machine.
 
+use pubgauge_figures::model::Trial;
+use pubgauge_quantities::lists::names;
 use pubgauge_quantities::shown;
-use pubgauge_results::model::Trial;
 use pubgauge_results::verdict::crowded;
 
 use crate::cell::Doubt;
-use crate::lists::names;
 use crate::summary::WorkloadCells;
 
 /// The rows that were measured while other programs left too little of the machine, in one

@@ -1,7 +1,7 @@
 //! A one-line explanation of every term that a reader may not know: shown on hover, and printed in
 //! full on paper.
 
-use pubgauge_results::Status;
+use pubgauge_figures::Status;
 
 use crate::carries::Carries;
 

@@ -1,8 +1,8 @@
 //! Hosts that workers ran on, and the error of one-way times between them.
 
+use pubgauge_figures::Trial;
+use pubgauge_figures::host::WorkerHost;
 use pubgauge_quantities::shown;
-use pubgauge_results::Trial;
-use pubgauge_results::host::WorkerHost;
 
 use crate::summary::Cell;
 

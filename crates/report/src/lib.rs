@@ -1,11 +1,10 @@
-//! Reports on the results of a run: comparisons, the table for the terminal, and the page.
+//! Reports on the results of a run: the table for the terminal, the text of a comparison, and the page.
 //!
 //! Pure: text in, text out; nothing here reads files, prints or reads a clock.
 //!
 //! - [`summary`]: trials grouped by workload and cell; [`naming`]: the names of their rows.
-//! - [`compare`]: two runs, systems or settings: effect, interval and verdict for each figure.
+//! - [`compare`]: a comparison as text.
 //! - [`answers()`]: which rows carry their load, and who [wins] at what.
-//! - [`claims`]: whether what a study claims holds for what a run measured.
 //! - [`glossary`]: one line for each verdict and figure.
 //! - [`table()`]: the result table of the terminal.
 //! - [`charts`]: the data of every chart as plain tables, from which drawing, CSV and the
@@ -19,14 +18,12 @@ mod bursts;
 mod carries;
 mod cell;
 pub mod charts;
-pub mod claims;
 mod columns;
 pub mod compare;
 mod comparisons;
 mod crowd;
 pub mod glossary;
 mod hosts;
-mod lists;
 mod metric;
 pub mod naming;
 mod network;
@@ -46,13 +43,12 @@ mod workload;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use pubgauge_results::histogram::Interval;
+use pubgauge_figures::histogram::Interval;
 
 pub use answers::answers;
 pub use cell::{nobody_subscribes, passed_on};
 pub use page::{index, page};
 pub use table::table;
-pub use terminal::wrap;
 
 /// Latency histograms of the trials, by trial, as `pubgauge_results::store::load_log` reads them
 /// (log `latency`). For trials without one the points in `results.json` are used.

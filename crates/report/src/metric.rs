@@ -1,8 +1,8 @@
 //! The figures in which systems are compared, and how a figure bounds what a system can do.
 
+use pubgauge_figures::figure::{Figure, Unit};
+use pubgauge_figures::{Status, Trial};
 use pubgauge_quantities::stats::MeanInterval;
-use pubgauge_results::figure::{Figure, Unit};
-use pubgauge_results::{Status, Trial};
 use serde::Serialize;
 
 use crate::glossary;

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use pubgauge_figures::Trial;
+use pubgauge_quantities::lists::unique;
 use pubgauge_quantities::written::{amount, spaced};
-use pubgauge_results::Trial;
 
 use crate::cell::Cell;
-use crate::lists::unique;
 
 /// One combination of values of the varied load (payload, rate, devices). Rows are compared within.
 #[derive(Clone, Debug, Default, PartialEq)]

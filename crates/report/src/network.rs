@@ -1,11 +1,11 @@
 //! Networks of a run in words: their links, baselines of these, and the traffic of systems.
 
+use pubgauge_figures::network::{self, NetworkInfo, NetworkTraffic, fullest_link};
+use pubgauge_figures::{Results, Trial};
 use pubgauge_network::{Baseline, Throughput};
 use pubgauge_quantities::shown;
 use pubgauge_quantities::stats::mean;
 use pubgauge_quantities::written::amount;
-use pubgauge_results::network::{self, NetworkInfo, NetworkTraffic, fullest_link};
-use pubgauge_results::{Results, Trial};
 
 use crate::summary::Cell;
 

@@ -1,8 +1,8 @@
 //! Figures that were counted on request.
 
+use pubgauge_figures::figure::figure;
 use pubgauge_quantities::shown;
 use pubgauge_quantities::stats::mean;
-use pubgauge_results::figure::figure;
 
 use crate::summary::Cell;
 

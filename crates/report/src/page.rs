@@ -1,9 +1,9 @@
 //! The page: one HTML file that needs no other file, and no scripts for its text and tables.
 
 use maud::{Markup, html};
+use pubgauge_figures::Results;
+use pubgauge_figures::model::StudyInfo;
 use pubgauge_quantities::shown;
-use pubgauge_results::Results;
-use pubgauge_results::model::StudyInfo;
 use serde_json::{Value, json};
 
 use crate::LatencyLogs;

@@ -1,17 +1,17 @@
 //! Searches for a limit as they are shown: their names, and their results in few words.
 
-use pubgauge_quantities::shown;
-use pubgauge_quantities::stats::mean;
-use pubgauge_results::search::{
+use pubgauge_figures::figure::per_message;
+use pubgauge_figures::search::{
     Axis, GaveWay, LimitedBy, NoteOf, Purpose, Search, SearchTrial, StepOutcome,
 };
-use pubgauge_results::{Results, System, Trial};
+use pubgauge_figures::{Results, System, Trial};
+use pubgauge_quantities::lists::{grouped, names, unique};
+use pubgauge_quantities::shown;
+use pubgauge_quantities::stats::mean;
 
-use crate::lists::{grouped, names, unique};
 use crate::naming;
 use crate::summary::{Cell, Summary, WorkloadCells};
 use crate::{answers, workload};
-use pubgauge_results::figure::per_message;
 
 /// The text in place of the confirmed load where no long trial stayed within what was asked.
 const NOT_CONFIRMED: &str = "not confirmed";

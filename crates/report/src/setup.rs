@@ -1,9 +1,9 @@
 //! How long connecting took and how members of groups shared, where the study is about them.
 
+use pubgauge_figures::figure::figure;
+use pubgauge_figures::group::extremes;
 use pubgauge_quantities::shown;
 use pubgauge_quantities::stats::mean;
-use pubgauge_results::figure::figure;
-use pubgauge_results::group::extremes;
 
 use crate::summary::Cell;
 

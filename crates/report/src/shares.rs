@@ -1,9 +1,9 @@
 //! Loads that are shares of limits: the limit, and the load itself.
 
+use pubgauge_figures::search::{Axis, LimitShare};
+use pubgauge_quantities::lists::unique;
 use pubgauge_quantities::shown;
-use pubgauge_results::search::{Axis, LimitShare};
 
-use crate::lists::unique;
 use crate::summary::{Cell, WorkloadCells};
 
 /// The axis of a workload's load that is a share of a limit, and the share in words.

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use pubgauge_figures::claim::ClaimOutcome;
+use pubgauge_figures::model::Machine;
+use pubgauge_figures::studies::{FORMAT, OutcomeCounts, Studies, StudyOutcome};
+use pubgauge_figures::{Results, Trial};
 use pubgauge_quantities::shown;
-use pubgauge_results::claim::ClaimOutcome;
-use pubgauge_results::model::Machine;
-use pubgauge_results::studies::{FORMAT, OutcomeCounts, Studies, StudyOutcome};
-use pubgauge_results::{Results, Trial};
 
 use crate::answers::answers;
 use crate::summary::Summary;

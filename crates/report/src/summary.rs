@@ -1,10 +1,10 @@
 //! Trials grouped by workload and cell.
 
-use pubgauge_results::{Results, Trial};
+use pubgauge_figures::{Results, Trial};
+use pubgauge_quantities::lists::grouped;
 
 use crate::cell::is_reference;
 pub use crate::cell::{Carried, Cell, Doubt, REFERENCE_NAMES};
-use crate::lists::grouped;
 pub use crate::metric::Bound;
 use crate::naming::{self, GridPoint};
 
@@ -68,7 +68,7 @@ impl<'a> Summary<'a> {
             }
         };
         let compared = results.counted();
-        let compared = compared.filter(|trial| !is_of_search(results, trial));
+        let compared = compared.filter(|trial| !results.is_of_search(trial));
         let by_name = grouped(compared.map(|trial| (&trial.workload.name, trial)));
         let workloads = by_name.into_iter().map(workload).collect();
         Summary { workloads, systems }
@@ -92,11 +92,4 @@ impl<'a> Summary<'a> {
         let place = self.systems.iter().position(|name| name == system);
         place.unwrap_or_default()
     }
-}
-
-/// Whether a trial is shown with its search, and not among the rows that are compared. A search
-/// that is not in the results (yet) hides no trial.
-pub(crate) fn is_of_search(results: &Results, trial: &Trial) -> bool {
-    let search = trial.search.map(|step| step.search as usize);
-    search.is_some_and(|search| search < results.searches.len())
 }

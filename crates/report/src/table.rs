@@ -3,8 +3,8 @@
 
 use std::fmt::Write as _;
 
+use pubgauge_figures::{Results, Status};
 use pubgauge_results::verdict::spoilt_by_others;
-use pubgauge_results::{Results, Status};
 
 use crate::answers::{self, RowAnswer, Win, WorkloadAnswer};
 use crate::columns::{Column, columns};

@@ -1,8 +1,8 @@
 //! Named spans of the measurement: a line for each in the terminal, a table and shaded spans on the page.
 
+use pubgauge_figures::Trial;
+use pubgauge_figures::window::{WindowFigures, in_window};
 use pubgauge_quantities::shown;
-use pubgauge_results::Trial;
-use pubgauge_results::window::{WindowFigures, in_window};
 
 use crate::summary::Cell;
 
@@ -75,7 +75,7 @@ fn words(cell: &Cell<'_>, flow: Option<&str>, name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use pubgauge_results::{Distribution, FlowFigures, Results, Status};
+    use pubgauge_figures::{Distribution, FlowFigures, Results, Status};
 
     use super::*;
     use crate::summary::Summary;

@@ -2,10 +2,10 @@
 
 use std::fmt;
 
+use pubgauge_figures::Trial;
+use pubgauge_figures::figure::Better;
 use pubgauge_quantities::shown;
 use pubgauge_quantities::stats::{self, MeanInterval, Ratio};
-use pubgauge_results::Trial;
-use pubgauge_results::figure::Better;
 
 use crate::cell::Cell;
 use crate::metric::Bound;

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use pubgauge_driver::{Mapping, Settings};
-use pubgauge_results::Trial;
+use pubgauge_figures::Trial;
+use pubgauge_figures::search::Axis;
+use pubgauge_quantities::lists::unique;
 
-use crate::lists::unique;
 use crate::shares;
-use pubgauge_results::search::Axis;
 
 use crate::summary::WorkloadCells;
 

@@ -5,9 +5,9 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
+use pubgauge_figures::histogram::Interval;
+use pubgauge_figures::model::{AxisValue, Distribution, Results, SeriesRecord, Trial};
 use pubgauge_report::{LatencyLogs, page};
-use pubgauge_results::histogram::Interval;
-use pubgauge_results::model::{AxisValue, Distribution, Results, SeriesRecord, Trial};
 use pubgauge_testing::allocator::Told;
 
 thread_local! {

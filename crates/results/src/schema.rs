@@ -2,8 +2,8 @@
 
 use schemars::JsonSchema;
 
-use crate::model::Results;
-use crate::studies::Studies;
+use pubgauge_figures::model::Results;
+use pubgauge_figures::studies::Studies;
 
 /// The schema as it stands in `schema/results.schema.json`, pretty-printed with a final newline.
 pub fn results_schema() -> String {

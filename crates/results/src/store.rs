@@ -24,19 +24,21 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use pubgauge_figures::model::{CriterionOutcome, FORMAT, Machine, Results, StudyInfo, Trial};
 use pubgauge_place::{OpenFolder, PARTIAL};
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::claim::ClaimOutcome;
-use crate::comparison::PairComparison;
+use pubgauge_figures::search::{NotMeasured, Search};
+
 use crate::difference::first_difference;
-use crate::histogram::{self, Interval};
-use crate::model::{CriterionOutcome, FORMAT, Machine, Results, StudyInfo, Trial};
-use crate::network::NetworkInfo;
-use crate::search::{NotMeasured, Search};
+use serde::{Deserialize, Serialize};
+
 use disk::{BUFFER, LOCK_FILE, MAX_FILE_BYTES, TRIAL_FILE, TRIALS, io_error, lock, read_json};
 pub use disk::{StoreError, read_text};
+use pubgauge_figures::claim::ClaimOutcome;
+use pubgauge_figures::comparison::PairComparison;
+use pubgauge_figures::histogram::{self, Interval};
+use pubgauge_figures::network::NetworkInfo;
 
 /// Name of the file other tools read.
 pub const RESULTS_FILE: &str = "results.json";

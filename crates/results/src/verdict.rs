@@ -13,9 +13,11 @@
 use pubgauge_driver::{OnFull, Reliability, Settings};
 use pubgauge_quantities::shown;
 
-pub use crate::model::Circumstances;
-use crate::model::{FlowFigures, Questions, Reason, Rejection, Status, Trial, Verdict};
-use crate::network::{FULL, full_link};
+pub use pubgauge_figures::model::Circumstances;
+use pubgauge_figures::model::{
+    FlowFigures, Questions, Reason, Rejection, Rule, Status, Trial, Verdict,
+};
+use pubgauge_figures::network::{FULL, full_link};
 
 mod acknowledgements;
 mod broken;
@@ -38,7 +40,6 @@ mod tests;
 pub mod thresholds;
 mod window;
 
-use crate::model::Rule;
 use carried::Carried;
 use findings::Findings;
 pub use repeats::{failures_decide, spoilt_by_others};

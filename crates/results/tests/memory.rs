@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::io::{BufWriter, Write};
 
-use pubgauge_results::model::{Results, SeriesRecord, Trial};
+use pubgauge_figures::model::{Results, SeriesRecord, Trial};
 use pubgauge_results::store::{RESULTS_FILE, load, write_json};
 use pubgauge_testing::allocator::Told;
 

@@ -2,7 +2,7 @@
 
 use pubgauge_driver::{Driver, Grant, Mapping};
 use pubgauge_engine::conductor::TrialRecord;
-use pubgauge_results::model::{PublisherWindow, Rejection};
+use pubgauge_figures::model::{PublisherWindow, Rejection};
 
 /// Rejected messages of a flow, or of all, by code, the most frequent first; named by the driver, if that is known.
 pub fn rejections(

@@ -1,8 +1,8 @@
 //! Figures of bursts of messages back to back.
 
 use pubgauge_engine::bursts::BurstRecording;
+use pubgauge_figures::bursts::BurstFigures;
 use pubgauge_quantities::stats::median;
-use pubgauge_results::bursts::BurstFigures;
 use pubgauge_workload::{Arrivals, Flow};
 
 /// The figures of the bursts of a flow; `None` if it sends none.

@@ -7,8 +7,8 @@ use pubgauge_engine::assignment::Role;
 use pubgauge_engine::conductor::{DrainEnd, TrialEnd, TrialRecord};
 use pubgauge_engine::recording::{FlowRecording, Recording, Usage};
 use pubgauge_engine::times::Measure;
-use pubgauge_results::histogram::{ECDF_POINTS, ecdf};
-use pubgauge_results::model::{
+use pubgauge_figures::histogram::{ECDF_POINTS, ecdf};
+use pubgauge_figures::model::{
     Circumstances, ClientCpu, Connections, ContextSwitches, CountCheck, Distribution, Drain,
     FlowFigures, HeldLimits, OddCounts, PhaseCounts, Questions, System, Trial, Verdict, WorkerLoad,
 };

@@ -3,7 +3,7 @@
 use pubgauge_engine::assignment::Brief;
 use pubgauge_engine::conductor::{TrialEnd, TrialRecord};
 use pubgauge_engine::recording::{FlowRecording, Recording, Traffic};
-use pubgauge_results::model::CountCheck;
+use pubgauge_figures::model::CountCheck;
 use pubgauge_testbed::{SystemCount, SystemCounts};
 
 /// The counts of all clients of a system, or of those of one of its brokers.

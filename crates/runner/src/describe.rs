@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use pubgauge_driver::Nanos;
+use pubgauge_figures::model::WorkloadInfo;
 use pubgauge_quantities::shown::number;
-use pubgauge_results::model::WorkloadInfo;
 use pubgauge_workload::{Arrivals, Flow, Sizes, Workload};
 
 const SECOND: f64 = 1e9;

@@ -3,7 +3,7 @@
 use hdrhistogram::Histogram;
 use pubgauge_engine::recording::FlowRecording;
 use pubgauge_engine::times::{Measure, histogram};
-use pubgauge_results::model::Distribution;
+use pubgauge_figures::model::Distribution;
 use pubgauge_workload::{Exchange, Flow};
 
 /// A rate over so many seconds; 0 where there were none.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use pubgauge_engine::conductor::TrialRecord;
 use pubgauge_engine::recording::MemberRecording;
-use pubgauge_results::group::GroupFigures;
+use pubgauge_figures::group::GroupFigures;
 use pubgauge_workload::Workload;
 
 /// The groups of a trial, in the order of their first members.

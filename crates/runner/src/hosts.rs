@@ -8,8 +8,8 @@ use pubgauge_driver::{Attempt, Course, DriverError, Nanos};
 use pubgauge_engine::assignment::{Assignment, Role};
 use pubgauge_engine::link::stream::{Peer, link};
 use pubgauge_engine::link::{Order, Outbox, Place, Secrets, WorkerLink};
+use pubgauge_figures::host::{HostClock, WorkerHost};
 use pubgauge_hosts::{Companion, Hosts};
-use pubgauge_results::host::{HostClock, WorkerHost};
 use pubgauge_testbed::{NetworkHost, Piped};
 
 use crate::lock;

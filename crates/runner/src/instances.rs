@@ -3,8 +3,8 @@
 use pubgauge_driver::{Mark, Settings, Target};
 use pubgauge_engine::assignment::Brief;
 use pubgauge_engine::conductor::TrialRecord;
+use pubgauge_figures::model::{Broker, CountCheck, HeldLimits};
 use pubgauge_network::HostRole;
-use pubgauge_results::model::{Broker, CountCheck, HeldLimits};
 use pubgauge_testbed::shares::{Held, Share};
 use pubgauge_testbed::{
     Counting, OwnMemory, Running, Site, Stopped, SystemCount, SystemCounts, SystemFile, SystemKind,

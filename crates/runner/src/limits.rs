@@ -1,7 +1,8 @@
 //! Held shares of the machine: for each instance of the system and each worker process, and the
 //! processors of the client.
 
-use pubgauge_results::model::HeldLimits;
+use pubgauge_figures::model::HeldLimits;
+use pubgauge_quantities::lists::unique;
 use pubgauge_testbed::shares::{Held, Share, apart};
 use pubgauge_testbed::{SystemFile, SystemKind, usable_cpus};
 
@@ -106,10 +107,10 @@ pub(crate) fn on_all(share: &Share, held: &[&Held]) -> Option<HeldLimits> {
     // Workers may be on different processors.
     let how = |how: fn(&Held) -> Option<&String>| {
         let all: Option<Vec<&String>> = held.iter().map(|held| how(held)).collect();
-        let all = each_once(all.unwrap_or_default().into_iter().cloned());
+        let all = unique(all.unwrap_or_default().into_iter().cloned());
         (!all.is_empty()).then(|| all.join("; "))
     };
-    let not_held = each_once(held.iter().flat_map(|held| held.not_held.clone()));
+    let not_held = unique(held.iter().flat_map(|held| held.not_held.clone()));
     (!share.is_none()).then(|| HeldLimits {
         instances: held.len() as u32,
         cores: share.cores,
@@ -136,17 +137,6 @@ pub(crate) fn on_hosts(sizes: &[Share], held: &[&Held]) -> Option<HeldLimits> {
         instances: 1,
         ..on_all(&all, held)?
     })
-}
-
-/// Things without repetitions, in their order.
-pub fn each_once<T: PartialEq>(things: impl IntoIterator<Item = T>) -> Vec<T> {
-    let mut seen = Vec::new();
-    for thing in things {
-        if !seen.contains(&thing) {
-            seen.push(thing);
-        }
-    }
-    seen
 }
 
 #[cfg(test)]

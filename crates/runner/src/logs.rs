@@ -6,7 +6,7 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 use pubgauge_engine::conductor::TrialRecord;
 use pubgauge_engine::times::{Measure, histogram};
-use pubgauge_results::histogram::{Interval, write_log};
+use pubgauge_figures::histogram::{Interval, write_log};
 use pubgauge_workload::Workload;
 
 /// The histograms of a trial as logs: one per measure, one interval per flow and step of the series. `of` names the

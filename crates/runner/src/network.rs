@@ -3,13 +3,14 @@
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use crate::sizes::host_role;
 use pubgauge_driver::OnNetwork;
 use pubgauge_engine::assignment::Assignment;
+use pubgauge_figures::network::{HostTraffic, NetworkTraffic};
 use pubgauge_lab::{INTERFACE, Lab, LabError};
 use pubgauge_network::{Host, HostRole};
-use pubgauge_results::network::{HostTraffic, NetworkTraffic};
 use pubgauge_testbed::{Directions, InterfaceCounter, NetworkHost};
+
+use crate::sizes::host_role;
 
 /// A network that is up, as trials use it.
 #[derive(Clone)]

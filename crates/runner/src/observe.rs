@@ -14,7 +14,7 @@ use pubgauge_engine::conductor::{Observer, Phase};
 use pubgauge_engine::live::Live;
 use pubgauge_engine::times::histogram;
 use pubgauge_engine::usage::MachineReading;
-use pubgauge_results::model::{Broker, ContextSwitches, QuotaUse, SeriesRecord};
+use pubgauge_figures::model::{Broker, ContextSwitches, QuotaUse, SeriesRecord};
 use pubgauge_testbed::limits::{Quota, Throttling, quotas};
 use pubgauge_testbed::{
     BusiestThread, NOISE_INTERVAL, NoiseMeter, ProcessSample, ProcessSampler, ThreadSampler,

@@ -8,9 +8,9 @@ use pubgauge_driver::clock::monotonic_now;
 use pubgauge_engine::conductor::TrialRecord;
 use pubgauge_engine::live::Live;
 use pubgauge_engine::recording::Recording;
-use pubgauge_results::SizedHost;
-use pubgauge_results::network::NetworkTraffic;
-use pubgauge_results::on_request::{InterfaceTraffic, SyscallCounts, SystemCalls};
+use pubgauge_figures::SizedHost;
+use pubgauge_figures::network::NetworkTraffic;
+use pubgauge_figures::on_request::{InterfaceTraffic, SyscallCounts, SystemCalls};
 use pubgauge_testbed::{Crossed, InterfaceCounter, SyscallCounter, Syscalls, procfs};
 use pubgauge_workload::{Exchange, Sizes, Workload};
 

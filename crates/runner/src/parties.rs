@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use pubgauge_engine::conductor::TrialRecord;
 use pubgauge_engine::parties::{PartyRecording, bucket_from, lower};
-use pubgauge_results::party::{PartyCourse, PartyFigures, PartyLoss, PartyName, SlowestParty};
+use pubgauge_figures::party::{PartyCourse, PartyFigures, PartyLoss, PartyName, SlowestParty};
 use pubgauge_workload::Workload;
 
 /// Courses that are kept.

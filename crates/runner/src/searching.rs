@@ -3,17 +3,17 @@
 
 mod bursts;
 
-use pubgauge_quantities::shown::bit_rate;
-use pubgauge_results::SizedHost;
-use pubgauge_results::criterion::{Comparator, CriterionSpec, bearing};
-use pubgauge_results::figure::{Unit, figure};
-use pubgauge_results::model::{PublisherWindow, Reason, Rule, Status, Trial, Verdict, WorkerLoad};
-use pubgauge_results::network::full_link;
-use pubgauge_results::search::{
+use pubgauge_figures::criterion::{Comparator, CriterionSpec};
+use pubgauge_figures::figure::{Unit, figure};
+use pubgauge_figures::model::{PublisherWindow, Reason, Rule, Status, Trial, Verdict, WorkerLoad};
+use pubgauge_figures::network::full_link;
+use pubgauge_figures::search::{
     GaveWay, NoteOf, Purpose, Search, SearchNote, SearchStep, SearchTrial,
 };
+use pubgauge_figures::{SizedHost, window};
+use pubgauge_quantities::shown::bit_rate;
+use pubgauge_results::criterion::bearing;
 use pubgauge_results::verdict::crowded;
-use pubgauge_results::window;
 use pubgauge_search::{
     Axis, Faces, LimitEstimate, LimitedBy, Question, Step, StepOutcome, StepTaken, Wander, found,
 };

@@ -5,7 +5,7 @@ use pubgauge_engine::assignment::Role;
 use pubgauge_engine::conductor::{DrainEnd, IntervalLatency, Moment, TrialRecord};
 use pubgauge_engine::recording::FlowRecording;
 use pubgauge_engine::series::Totals;
-use pubgauge_results::model::{AtStart, FlowSeriesRecord, SeriesRecord};
+use pubgauge_figures::model::{AtStart, FlowSeriesRecord, SeriesRecord};
 
 use crate::observe::Observed;
 

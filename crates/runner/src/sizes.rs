@@ -8,8 +8,8 @@ use pubgauge_driver::clock::monotonic_now;
 use pubgauge_engine::assignment::Role;
 use pubgauge_engine::conductor::TrialRecord;
 use pubgauge_engine::recording::Recording;
+use pubgauge_figures::SizedHost;
 use pubgauge_network::{Host, HostRole, HostSizes};
-use pubgauge_results::SizedHost;
 use pubgauge_testbed::shares::HostShare;
 use pubgauge_testbed::{ProcessSampler, usable_cpus};
 

@@ -11,7 +11,7 @@ use pubgauge_engine::conductor::{TrialEnd, TrialRecord, TrialSpec, run};
 use pubgauge_engine::link::Place;
 use pubgauge_engine::parts::bounds;
 use pubgauge_engine::timetable::interval_of;
-use pubgauge_results::model::{Circumstances, HeldLimits, Trial};
+use pubgauge_figures::model::{Circumstances, HeldLimits, Trial};
 use pubgauge_results::store::TrialFiles;
 use pubgauge_testbed::{IdlePolling, OwnMemory, Stopped, SystemFile, SystemKind};
 use pubgauge_workload::{Arrivals, Workload};

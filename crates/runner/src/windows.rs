@@ -6,8 +6,8 @@ use pubgauge_engine::parts::{PartRecording, WindowRecord};
 use pubgauge_engine::recording::FlowRecording;
 use pubgauge_engine::series::Totals;
 use pubgauge_engine::times::Measure;
-use pubgauge_results::Distribution;
-use pubgauge_results::window::WindowFigures;
+use pubgauge_figures::Distribution;
+use pubgauge_figures::window::WindowFigures;
 use pubgauge_workload::{Exchange, Workload};
 
 use crate::distribution::{Due, distribution, per_second};

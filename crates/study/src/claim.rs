@@ -4,10 +4,10 @@ mod figures;
 mod judges;
 mod sides;
 
-use pubgauge_claims::{
+use pubgauge_figures::figure::Figure;
+use pubgauge_figures::rule::{
     Claim, ClaimRule, Filter, Group, Judge, LOSS_FREE, Needs, Part, Points, SUSTAINED, Side,
 };
-use pubgauge_results::figure::Figure;
 
 use self::figures::check_figure;
 use self::figures::percent;

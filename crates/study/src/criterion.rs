@@ -1,10 +1,10 @@
 //! Criteria as written in a study, in the names and units of `results.json`.
 
+use pubgauge_figures::criterion::{Comparator, CriterionSpec, Filter};
+use pubgauge_figures::figure::{Figure, Unit};
+use pubgauge_figures::model::Status;
 use pubgauge_quantities::spelling::did_you_mean;
 use pubgauge_quantities::{Rate, Size, Span};
-use pubgauge_results::criterion::{Comparator, CriterionSpec, Filter};
-use pubgauge_results::figure::{Figure, Unit};
-use pubgauge_results::model::Status;
 
 use crate::file::{CriterionFile, CriterionValue};
 use crate::window;

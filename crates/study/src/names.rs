@@ -2,9 +2,9 @@
 
 use std::borrow::Borrow;
 
-use pubgauge_claims::{Claim, Part};
+use pubgauge_figures::criterion::CriterionSpec;
+use pubgauge_figures::rule::{Claim, Part};
 use pubgauge_quantities::spelling::did_you_mean;
-use pubgauge_results::criterion::CriterionSpec;
 
 use crate::claim::{Fault, claim};
 use crate::criterion::{self, criterion};

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use pubgauge_claims::Claim;
+use pubgauge_figures::rule::Claim;
 use pubgauge_workload::{SECOND, Until, Workload};
 use rand::SeedableRng;
 use rand::rngs::StdRng;

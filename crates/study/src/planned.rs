@@ -2,19 +2,19 @@
 
 use std::sync::Arc;
 
-use pubgauge_claims::Claim;
 use pubgauge_driver::{Settings, Unsupported};
+use pubgauge_figures::criterion::CriterionSpec;
+use pubgauge_figures::recording::RecordingInfo;
+use pubgauge_figures::rule::Claim;
 use pubgauge_network::{HostSizes, Network};
 use pubgauge_quantities::Share;
-use pubgauge_results::criterion::CriterionSpec;
-use pubgauge_results::recording::RecordingInfo;
+use pubgauge_search::Axis;
 use pubgauge_workload::{SECOND, Trace, Until, Workload};
 
 use crate::compare::ComparePlan;
 use crate::load::{OpenLoad, ShareOfLimit};
 use crate::problem::StudyError;
 use crate::search::SearchPlan;
-use pubgauge_search::Axis;
 
 /// Most trials of a study.
 pub(crate) const MAX_TRIALS: usize = 100_000;

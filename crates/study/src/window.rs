@@ -1,7 +1,7 @@
 //! Named spans of the measurement, and checks of them.
 
+use pubgauge_figures::figure::Figure;
 use pubgauge_quantities::Span;
-use pubgauge_results::figure::Figure;
 use pubgauge_workload::{Phases, Until};
 
 use crate::clash::{Clash, Clashes};

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicI32;
 use std::time::{Duration, Instant};
 
-use pubgauge_conformance::{Lifecycle, ServerEnd};
-use pubgauge_driver::Target;
+use pubgauge_driver::{Lifecycle, ServerEnd, Target};
 use tempfile::TempDir;
 
 use crate::domain::Domain;

@@ -2,8 +2,8 @@
 
 use std::ops::{Deref, DerefMut};
 
-use pubgauge_conformance::{self as conformance, Conformity, Exception, Lifecycle};
-use pubgauge_driver::{Driver, Drivers, Settings, Target};
+use pubgauge_conformance::{self as conformance, Conformity, Exception};
+use pubgauge_driver::{Driver, Drivers, Lifecycle, Settings, Target};
 use pubgauge_testbed::{Catalog, Running, SystemFile, Testbed};
 use tempfile::TempDir;
 

@@ -1,7 +1,7 @@
 //! Searches of a plan: their next step, their results, and the loads that are shares of them.
 
-use pubgauge_results::model::Trial;
-use pubgauge_results::search::{LimitShare, LimitedBy, NotMeasured, NoteOf, Search, SearchNote};
+use pubgauge_figures::model::Trial;
+use pubgauge_figures::search::{LimitShare, LimitedBy, NotMeasured, NoteOf, Search, SearchNote};
 use pubgauge_runner::searching::{self, stored_step};
 use pubgauge_search::Axis;
 use pubgauge_search::{Question, Step};

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use pubgauge_results::model::{AxisValue, Distribution, Status, System, Trial, Verdict};
-use pubgauge_results::search::LimitedBy;
+use pubgauge_figures::model::{AxisValue, Distribution, Status, System, Trial, Verdict};
+use pubgauge_figures::search::LimitedBy;
 use pubgauge_simulator::SimulatedDriver;
 use pubgauge_study::{PlanOptions, Study};
 use pubgauge_testbed::SystemFile;
@@ -89,7 +89,7 @@ fn made(proposal: &Proposal, truth: Truth) -> Trial {
             .collect(),
         search: proposal.search,
         limit_share: proposal.limit_share.clone(),
-        workload: pubgauge_results::model::WorkloadInfo {
+        workload: pubgauge_figures::model::WorkloadInfo {
             name: trial.workload.name.clone(),
             ..Default::default()
         },

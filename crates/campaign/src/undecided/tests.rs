@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use pubgauge_conclusions::claims::judge;
 use pubgauge_driver::Settings;
-use pubgauge_report::claims::judge;
-use pubgauge_results::StudyInfo;
-use pubgauge_results::claim::ClaimVerdict::{self, CannotTell, DoesNotHold, Holds};
-use pubgauge_results::model::{Reason, Rule, Status};
+use pubgauge_figures::StudyInfo;
+use pubgauge_figures::claim::ClaimVerdict::{self, CannotTell, DoesNotHold, Holds};
+use pubgauge_figures::model::{Reason, Rule, Status};
 use pubgauge_runner::simulated::simulate;
 use pubgauge_simulator::Behaviour;
 use pubgauge_study::{PlanOptions, Study};

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use pubgauge_figures::rule::{ClaimRule, Count, Filter, Judge, SUSTAINED, range};
 use pubgauge_quantities::shown;
 use pubgauge_quantities::stats::{Estimate, Lacks};
 use pubgauge_quantities::written::amount;
@@ -10,7 +11,6 @@ use super::run::{CellKey, Figures, Observation, Run};
 use super::sustained::sustained;
 use crate::curve::{FEWEST, growth, spread_of_steps, spread_of_windows, too_few, variation};
 use crate::decide::{Finding, Lack, Outcome, Show, Ways, inside};
-use crate::rule::{ClaimRule, Count, Filter, Judge, SUSTAINED, range};
 
 /// What is known of one point of one side.
 #[derive(Clone, Debug)]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::rule::{Claim, ClaimRule, Filter, Part, Side};
+use pubgauge_figures::rule::{Claim, ClaimRule, Filter, Part, Side};
 
 /// The number of the alternative of each side.
 pub(crate) type Choice = BTreeMap<String, usize>;

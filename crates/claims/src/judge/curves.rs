@@ -1,5 +1,6 @@
 //! Rules along an axis: from cells to the judges of curves.
 
+use pubgauge_figures::rule::{Bounds, Steps};
 use pubgauge_quantities::stats::{Estimate, isotonic};
 use pubgauge_quantities::written::amount;
 
@@ -7,7 +8,6 @@ use super::cells::{Measured, Point, Series, estimate, within};
 use super::judging::{Judged, Judging, Line, log_range};
 use crate::curve::{self, shown_ratio};
 use crate::decide::{Estimated, Lack, Ways, inside, joint};
-use crate::rule::{Bounds, Steps};
 
 impl Judging<'_> {
     /// The trend over the axis; no step may be decided back. `up` is 1 for rises, -1 for falls.

@@ -1,5 +1,6 @@
 //! Judging one rule: its sides along the axis, and which judge looks at them.
 
+use pubgauge_figures::rule::{Bounds, ClaimRule, Filter, Judge, Points, Side};
 use pubgauge_quantities::stats::Estimate;
 
 use super::cells::{self, Series};
@@ -7,7 +8,6 @@ use super::choice::Choice;
 use super::run::Run;
 use super::{gap, looks};
 use crate::decide::{Finding, Lack, Ways};
-use crate::rule::{Bounds, ClaimRule, Filter, Judge, Points, Side};
 use crate::several::{all, any};
 
 /// One side, or the ratio or difference of two, along the axis.

@@ -1,12 +1,12 @@
 //! What a claim is about as curves: the figure of each side over the axis.
 
+use pubgauge_figures::rule::{Claim, ClaimRule, Filter};
 use pubgauge_quantities::stats::Estimate;
 use pubgauge_quantities::written::amount;
 
 use super::cells::{Measured, Series, points};
 use super::{lacking, lacks};
 use crate::curve::FEWEST;
-use crate::rule::{Claim, ClaimRule, Filter};
 
 use super::Run;
 

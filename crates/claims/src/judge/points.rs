@@ -1,5 +1,6 @@
 //! Judges that look at one point of an axis at a time, or at all points together.
 
+use pubgauge_figures::rule::{Bounds, Judge, LOSS_FREE, Points};
 use pubgauge_quantities::shown;
 use pubgauge_quantities::stats::Estimate;
 
@@ -8,7 +9,6 @@ use super::judging::{Judging, Line, log_range};
 use super::sustained::share;
 use crate::curve::shown_ratio;
 use crate::decide::{Estimated, Finding, Lack, Tells, Ways, joint};
-use crate::rule::{Bounds, Judge, LOSS_FREE, Points};
 
 impl Judging<'_> {
     /// The points of all lines, each told by itself: one that fails needs no more confidence than one that holds.

@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use pubgauge_figures::rule::{ClaimRule, Filter, admits};
+
 use crate::curve::too_few;
 use crate::decide::Lack;
-use crate::rule::{ClaimRule, Filter, admits};
 
 /// What a run measured.
 pub struct Run<'a> {

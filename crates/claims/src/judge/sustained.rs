@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use pubgauge_figures::rule::{ClaimRule, Filter};
 use pubgauge_quantities::stats::Estimate;
 use pubgauge_quantities::written::amount;
 
@@ -9,7 +10,6 @@ use super::cells::{Measured, is_of_system};
 use super::run::{Observation, Run};
 use crate::curve::{FEWEST, too_few};
 use crate::decide::Lack;
-use crate::rule::{ClaimRule, Filter};
 
 /// Between which values of its axis a system gives way: at the largest that it sustains or above, and below the smallest
 /// that it does not. It sustains a value where three repeats at least count, and none is overloaded, lossy or broken; it

@@ -4,7 +4,7 @@ use crate::planted;
 
 use planted::{World, above, claim, found, null, rule};
 use pubgauge_claims::Outcome::{CannotTell, DoesNotHold, Holds};
-use pubgauge_claims::{Bounds, ClaimRule, Judge, Steps};
+use pubgauge_figures::rule::{Bounds, ClaimRule, Judge, Steps};
 
 const N: u32 = 5;
 

@@ -5,7 +5,7 @@ use crate::planted;
 
 use planted::{World, above, claim, found, null, rule, side};
 use pubgauge_claims::Outcome::{CannotTell, Depends, DoesNotHold, Holds};
-use pubgauge_claims::{
+use pubgauge_figures::rule::{
     Bounds, Claim, ClaimRule, Filter, Group, Judge, Needs, Part, Points, Side, Steps,
 };
 

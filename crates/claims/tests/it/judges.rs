@@ -4,9 +4,10 @@
 use crate::planted;
 
 use planted::{World, above, claim, found, null, rule, seldom, tally};
+use pubgauge_claims::Finding;
 use pubgauge_claims::Outcome::{CannotTell, DoesNotHold, Holds};
 use pubgauge_claims::several::all;
-use pubgauge_claims::{Bounds, Claim, ClaimRule, Count, Finding, Judge, Points, Steps};
+use pubgauge_figures::rule::{Bounds, Claim, ClaimRule, Count, Judge, Points, Steps};
 
 const SIZES: [&str; 5] = ["32B", "64B", "128B", "256B", "512B"];
 const ALL: [&str; 9] = [

@@ -7,7 +7,7 @@ use pubgauge_claims::Outcome::{
     CannotTell, Depends, DoesNotHold, Holds, InPart, StandInDoesNotHold, StandInHolds,
     StandInInPart,
 };
-use pubgauge_claims::{Claim, ClaimRule, Judge, Points, Side};
+use pubgauge_figures::rule::{Claim, ClaimRule, Judge, Points, Side};
 
 const SIZES: [&str; 4] = ["64B", "1KiB", "4KiB", "16KiB"];
 const N: u32 = 6;

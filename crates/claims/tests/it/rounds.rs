@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::planted;
 
 use planted::{World, above, cell, claim, rule};
-use pubgauge_claims::{CellKey, Claim, ClaimRule, Finding, Outcome, open};
+use pubgauge_claims::{CellKey, Finding, Outcome, open};
+use pubgauge_figures::rule::{Claim, ClaimRule};
 
 const SIZES: [&str; 2] = ["64B", "1KiB"];
 const FIRST: u32 = 5;

@@ -4,7 +4,7 @@ use crate::planted;
 
 use planted::{World, above, claim, found, null, rule};
 use pubgauge_claims::Outcome::{CannotTell, DoesNotHold, Holds};
-use pubgauge_claims::{Bounds, Claim, ClaimRule, Judge, LOSS_FREE, Points, SUSTAINED};
+use pubgauge_figures::rule::{Bounds, Claim, ClaimRule, Judge, LOSS_FREE, Points, SUSTAINED};
 
 const STEPS: [&str; 5] = ["2", "4", "8", "12", "16"];
 

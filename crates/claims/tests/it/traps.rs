@@ -6,7 +6,7 @@ use crate::planted;
 use planted::{World, above, claim, rule, side};
 use proptest::prelude::*;
 use pubgauge_claims::Outcome::{CannotTell, Depends, DoesNotHold, Holds, InPart, NotApplicable};
-use pubgauge_claims::{Bounds, ClaimRule, Count, Judge, Needs, Points, Steps};
+use pubgauge_figures::rule::{Bounds, ClaimRule, Count, Judge, Needs, Points, Steps};
 
 fn two(truth: f64, repeats: u32) -> World {
     let mut world = World::new(7);

@@ -4,7 +4,8 @@ use crate::planted;
 
 use planted::{World, above, cell, claim, found, null, rule, tally};
 use pubgauge_claims::Outcome::{CannotTell, DoesNotHold, Holds, InPart, NotApplicable};
-use pubgauge_claims::{Bounds, Claim, ClaimRule, Filter, Judge, Needs, Steps, open};
+use pubgauge_claims::open;
+use pubgauge_figures::rule::{Bounds, Claim, ClaimRule, Filter, Judge, Needs, Steps};
 
 fn one(rule: ClaimRule) -> Claim {
     claim(vec![rule])

@@ -4,12 +4,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
-use pubgauge_conformance::{Lifecycle, ServerEnd, check_with_kill, failures, prove};
+use pubgauge_conformance::{check_with_kill, failures, prove};
 use pubgauge_driver::seam::DriverError;
 use pubgauge_driver::{
     Acknowledgement, Capability, Change, ClientId, ClientSpec, Clock, Delivery, Driver, Events,
-    Fleet, FleetConfig, Mapping, Mark, Nanos, Payload, Publish, Reliability, Settings,
-    Subscription, Target, TopicId, Traits, Unsupported, WireBytes,
+    Fleet, FleetConfig, Lifecycle, Mapping, Mark, Nanos, Payload, Publish, Reliability, ServerEnd,
+    Settings, Subscription, Target, TopicId, Traits, Unsupported, WireBytes,
 };
 use pubgauge_simulator::{Behaviour, Bus, SimulatedDriver};
 

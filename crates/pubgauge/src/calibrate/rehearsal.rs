@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
 use pubgauge_campaign::default_criterion;
+use pubgauge_figures::search::{LimitedBy, Purpose};
 use pubgauge_quantities::shown::count;
-use pubgauge_results::search::{LimitedBy, Purpose};
 use pubgauge_runner::simulated::search;
 use pubgauge_search::Question;
 use pubgauge_simulator::Behaviour;

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use pubgauge_export::check::Check;
+use pubgauge_figures::studies::{Studies, StudyOutcome};
 use pubgauge_report::studies::{of, outcome, table};
 use pubgauge_results::shell::quoted;
 use pubgauge_results::store::{self, RESULTS_FILE, StoreError};
-use pubgauge_results::studies::{Studies, StudyOutcome};
 
 use super::list::{StudyList, write};
 use crate::args::ReportArgs;

@@ -3,8 +3,8 @@
 use crate::common;
 
 use common::{Place, repository};
+use pubgauge_figures::studies::Studies;
 use pubgauge_report::studies::markdown;
-use pubgauge_results::studies::Studies;
 use serde_json::Value;
 
 /// The same run, judged by rules that were written after it: the opposite of one that held. Nothing else changes, and

@@ -18,7 +18,7 @@ use pubgauge_driver_mqtt::MqttDriver;
 use pubgauge_engine::assignment::Workers;
 use pubgauge_engine::conductor::Phase;
 use pubgauge_engine::live::Live;
-use pubgauge_results::model::{Status, Trial};
+use pubgauge_figures::model::{Status, Trial};
 use pubgauge_runner::{
     ClientConfig, Environment, Job, Kept, Processes, TrialRequest, Watch, perform,
 };

@@ -1,9 +1,9 @@
 //! The figure that decides a claim: that of each side over the claim's axis, with intervals.
 
-use pubgauge_results::claim::{ClaimOutcome, ClaimPicture};
+use pubgauge_conclusions::claims::unit;
+use pubgauge_figures::claim::{ClaimOutcome, ClaimPicture};
 
 use super::chart::{Chart, ChartKind, Value, columns};
-use crate::claims::unit;
 
 /// The figures of a claim, one for each part that has an axis. Their ids begin with `id`.
 pub(crate) fn of_claim(claim: &ClaimOutcome, id: &str) -> Vec<Chart> {

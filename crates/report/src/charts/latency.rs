@@ -1,11 +1,11 @@
 //! Latency: percentiles, all flows together and flow by flow, and the distribution function.
 
-use pubgauge_results::histogram::{self, clean_tag};
-use pubgauge_results::{Distribution, Trial};
+use pubgauge_figures::histogram::{self, clean_tag};
+use pubgauge_figures::{Distribution, Trial};
+use pubgauge_quantities::lists::unique;
 
 use super::chart::{Chart, ChartKind, LimitLine, NOISE, Value, columns, interval, row};
 use crate::LatencyLogs;
-use crate::lists::unique;
 use crate::summary::{Cell, WorkloadCells};
 
 /// Percentiles of latency: name and quantile.

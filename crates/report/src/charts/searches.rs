@@ -1,7 +1,7 @@
 //! Figures of a search for a limit: the achieved part of each load, and its latency.
 
-use pubgauge_results::Results;
-use pubgauge_results::search::Axis;
+use pubgauge_figures::Results;
+use pubgauge_figures::search::Axis;
 
 use super::chart::{Chart, ChartKind, LimitLine, Value, columns};
 use super::{lines, lines_of};

@@ -1,6 +1,6 @@
 //! Figures of the series.
 
-use pubgauge_results::SeriesRecord;
+use pubgauge_figures::SeriesRecord;
 
 use super::chart::{Chart, ChartKind, ChartMark, Value, columns, row};
 use crate::summary::WorkloadCells;

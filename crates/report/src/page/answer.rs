@@ -2,6 +2,7 @@
 
 use maud::{Markup, html};
 
+use pubgauge_quantities::lists::{grouped, unique};
 use pubgauge_quantities::shown;
 
 use super::asked::demands;
@@ -10,7 +11,6 @@ use super::html::{some, table};
 use super::searches;
 use crate::answers::{Carries, RowAnswer, WorkloadAnswer};
 use crate::glossary;
-use crate::lists::{grouped, unique};
 use crate::naming::GridPoint;
 use crate::summary::WorkloadCells;
 

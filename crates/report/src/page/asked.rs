@@ -1,7 +1,7 @@
 //! What was asked of a load.
 
 use maud::{Markup, html};
-use pubgauge_results::Results;
+use pubgauge_figures::Results;
 
 use crate::answers::{self, WorkloadAnswer};
 

@@ -1,15 +1,15 @@
 //! Claims about the systems, and their outcomes: on the page of a study, and on that of several.
 
 use maud::{Markup, html};
-use pubgauge_results::Results;
-use pubgauge_results::claim::{ClaimOutcome, ClaimVerdict};
+use pubgauge_figures::Results;
+use pubgauge_figures::claim::{ClaimOutcome, ClaimVerdict};
+use pubgauge_quantities::lists::unique;
 use serde_json::{Value, json};
 
 use super::chart::one_chart;
 use super::html::{badge_of, text};
 use crate::charts::Chart;
 use crate::charts::claims::of_claim;
-use crate::lists::unique;
 
 /// A claim and its figures.
 pub(super) struct Shown<'a> {

@@ -1,8 +1,8 @@
 //! Comparisons that the study asked for, on the page.
 
 use maud::{Markup, html};
-use pubgauge_results::Results;
-use pubgauge_results::comparison::Difference;
+use pubgauge_figures::Results;
+use pubgauge_figures::comparison::Difference;
 
 use super::html::{badge_of, notes, row, table, text};
 use crate::comparisons::{Board, Told, boards, legend};

@@ -1,6 +1,6 @@
 //! The content of the page.
 
-use pubgauge_results::Results;
+use pubgauge_figures::Results;
 
 use crate::answers::WorkloadAnswer;
 use crate::charts::Chart;

@@ -3,24 +3,24 @@
 use std::fmt::Write as _;
 
 use maud::{Markup, html};
+use pubgauge_figures::model::Machine;
+use pubgauge_figures::{Results, Status, Trial};
+use pubgauge_quantities::lists::unique;
 use pubgauge_quantities::shown;
-use pubgauge_results::model::Machine;
-use pubgauge_results::{Results, Status, Trial};
 
 use super::content::Page;
 use super::html::{badge, badge_of, system_of, table};
 use crate::answers::Carries;
 use crate::columns::columns;
-use crate::lists::unique;
 use crate::summary::{Cell, Doubt, WorkloadCells};
-use crate::{glossary, searches, summary};
+use crate::{glossary, searches};
 
 /// The largest number of groups of doubtful repeats with which they are unfolded.
 const OPEN_DOUBTS: usize = 6;
 
 /// The trials that are not valid, and why.
 pub(super) fn doubts(page: &Page<'_>) -> Markup {
-    let compared = |t: &&Trial| !summary::is_of_search(page.results, t);
+    let compared = |t: &&Trial| !page.results.is_of_search(t);
     let trials = || page.results.trials.iter().filter(compared);
     let with = |status| trials().filter(|t| t.verdict.status == status).count();
     let (valid, all) = (with(Status::Valid), trials().count());

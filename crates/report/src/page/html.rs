@@ -1,7 +1,7 @@
 //! Pieces of HTML that all sections share: tables, badges, remarks.
 
 use maud::{Markup, html};
-use pubgauge_results::{Status, Trial};
+use pubgauge_figures::{Status, Trial};
 
 use crate::glossary;
 

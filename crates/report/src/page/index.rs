@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use maud::{Markup, html};
-use pubgauge_results::studies::{OutcomeCounts, Studies, StudyOutcome};
+use pubgauge_figures::studies::{OutcomeCounts, Studies, StudyOutcome};
 
 use super::claims::{Shown, anchor, article, data, shown};
 use super::frame::{self, Document};

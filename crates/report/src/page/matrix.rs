@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 use pubgauge_driver::{Capability, Support};
-use pubgauge_results::model::{Results, SystemCapabilities};
+use pubgauge_figures::model::{Results, SystemCapabilities};
 
 use super::html::table;
 

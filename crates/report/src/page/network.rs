@@ -1,10 +1,10 @@
 //! The networks that trials ran on: a drawing, baselines of their links, and the trials' traffic.
 
 use maud::{Markup, html};
+use pubgauge_figures::Results;
+use pubgauge_figures::network::{HostTraffic, NetworkInfo};
 use pubgauge_network::{Host, HostRole, Link, Network, Throughput};
 use pubgauge_quantities::shown;
-use pubgauge_results::Results;
-use pubgauge_results::network::{HostTraffic, NetworkInfo};
 
 use super::html::{row, system_of, table, text};
 use super::per_trial::{or_none, time};

@@ -1,8 +1,8 @@
 //! Tables with a row for each trial, or for a part of it.
 
 use maud::{Markup, html};
+use pubgauge_figures::{Distribution, Trial};
 use pubgauge_quantities::shown;
-use pubgauge_results::{Distribution, Trial};
 
 use super::html::{badge, system_of, table};
 use crate::summary::{Cell, WorkloadCells};

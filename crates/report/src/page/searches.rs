@@ -1,8 +1,8 @@
 //! Searches for a limit: all in one table, and each with its curves and trials.
 
 use maud::{Markup, html};
+use pubgauge_figures::search::StepOutcome;
 use pubgauge_quantities::shown;
-use pubgauge_results::search::StepOutcome;
 
 use super::asked::asked;
 use super::chart::one_chart;

@@ -2,17 +2,17 @@
 //! everything else is computed from these.
 
 use maud::{Markup, html};
+use pubgauge_figures::bursts::BurstFigures;
+use pubgauge_figures::model::Broker;
+use pubgauge_figures::{FlowFigures, SizedHost, Trial};
 use pubgauge_network::HostRole;
 use pubgauge_quantities::Share;
+use pubgauge_quantities::lists::unique;
 use pubgauge_quantities::shown;
-use pubgauge_results::bursts::BurstFigures;
-use pubgauge_results::model::Broker;
-use pubgauge_results::{FlowFigures, SizedHost, Trial};
 
 use super::content::Page;
 use super::per_trial::{Column, at, optional, or_none, per_trial, time, trials};
 use super::windows;
-use crate::lists::unique;
 use crate::summary::WorkloadCells;
 
 const OF_TRIALS: [Column<Trial>; 40] = [

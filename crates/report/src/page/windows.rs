@@ -1,9 +1,9 @@
 //! The windows of every trial, with all their figures.
 
 use maud::{Markup, html};
+use pubgauge_figures::window::WindowFigures;
+use pubgauge_figures::{FlowFigures, Trial};
 use pubgauge_quantities::shown;
-use pubgauge_results::window::WindowFigures;
-use pubgauge_results::{FlowFigures, Trial};
 
 use super::per_trial::{Column, at, optional, or_none, per_trial, trials};
 use crate::summary::WorkloadCells;

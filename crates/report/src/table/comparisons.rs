@@ -1,6 +1,6 @@
 //! The tables of comparisons: a change in each cell, its interval below it.
 
-use pubgauge_results::Results;
+use pubgauge_figures::Results;
 
 use crate::comparisons::{Board, Told, boards, legend};
 use crate::terminal::{plain, wrapped};

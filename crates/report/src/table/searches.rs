@@ -1,7 +1,7 @@
 //! The table of searches for a limit: a row for each.
 
+use pubgauge_figures::Results;
 use pubgauge_quantities::shown;
-use pubgauge_results::Results;
 
 use super::question;
 use crate::searches::{self, Sought};

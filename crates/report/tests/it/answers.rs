@@ -2,12 +2,12 @@
 
 use crate::sample;
 
+use pubgauge_figures::criterion::{Comparator, CriterionSpec, Filter};
+use pubgauge_figures::*;
 use pubgauge_report::answers;
 use pubgauge_report::answers::{Carries, RowAnswer};
 use pubgauge_report::summary::{Bound, Cell, Summary};
 use pubgauge_report::wins::{Contest, ContestResult, answer};
-use pubgauge_results::criterion::{Comparator, CriterionSpec, Filter};
-use pubgauge_results::*;
 
 /// A trial with a rate and a p99, as flat out or paced as wanted.
 fn trial(system: &str, status: Status, rate: f64, p99: u64) -> Trial {

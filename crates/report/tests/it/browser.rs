@@ -4,10 +4,10 @@ use crate::chromium;
 use crate::sample;
 
 use chromium::{Browser, SAVED, saved};
+use pubgauge_figures::{Results, Status};
 use pubgauge_report::charts::{self, Chart, Value as Entry};
 use pubgauge_report::summary::Summary;
 use pubgauge_report::{Logs, page};
-use pubgauge_results::{Results, Status};
 use serde_json::{Value, json};
 
 fn figures_of(results: &Results, logs: &Logs) -> Vec<Chart> {
@@ -404,14 +404,14 @@ fn limits_of_systems_stand_in_the_page() {
     assert!(!page(&results, &logs).contains("each instance had"));
     let name = results.trials[0].system.name.clone();
     for trial in results.trials.iter_mut().filter(|t| t.system.name == name) {
-        trial.limits = Some(pubgauge_results::model::HeldLimits {
+        trial.limits = Some(pubgauge_figures::model::HeldLimits {
             cores: Some(0.5),
             cores_by: Some("a quota".into()),
             memory_bytes: Some(64 << 20),
             not_held: vec!["64 MiB of memory: <why>".into()],
             ..Default::default()
         });
-        trial.client_limits = Some(pubgauge_results::model::HeldLimits {
+        trial.client_limits = Some(pubgauge_figures::model::HeldLimits {
             cores: Some(1.0),
             ..Default::default()
         });
@@ -473,7 +473,7 @@ fn empty_trials_are_drawn() {
             trial.workload.clone(),
             trial.cell.clone(),
         );
-        *trial = pubgauge_results::Trial {
+        *trial = pubgauge_figures::Trial {
             id: trial.id,
             system,
             workload,

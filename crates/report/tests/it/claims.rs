@@ -2,18 +2,18 @@
 
 use std::path::Path;
 
+use pubgauge_conclusions::claims::judge;
 use pubgauge_driver::Answer;
-use pubgauge_report::claims::judge;
-use pubgauge_results::claim::{ClaimOutcome, ClaimVerdict};
-use pubgauge_results::figure::Figure;
-use pubgauge_results::group::GroupFigures;
-use pubgauge_results::model::{
+use pubgauge_figures::claim::{ClaimOutcome, ClaimVerdict};
+use pubgauge_figures::figure::Figure;
+use pubgauge_figures::group::GroupFigures;
+use pubgauge_figures::model::{
     CapabilityAnswer, Circumstances, ClientCpu, Reason, Rule, SystemCapabilities, WorkerLoad,
 };
-use pubgauge_results::on_request::{InterfaceTraffic, SyscallCounts, SystemCalls};
-use pubgauge_results::recording::{RecordedDay, RecordedHours, RecordingInfo};
-use pubgauge_results::search::{LimitShare, NotMeasured, Search};
-use pubgauge_results::{
+use pubgauge_figures::on_request::{InterfaceTraffic, SyscallCounts, SystemCalls};
+use pubgauge_figures::recording::{RecordedDay, RecordedHours, RecordingInfo};
+use pubgauge_figures::search::{LimitShare, NotMeasured, Search};
+use pubgauge_figures::{
     AxisValue, Connections, Distribution, FlowFigures, FlowSeriesRecord, Results, SeriesRecord,
     Status, System, Trial, Verdict, WorkloadInfo,
 };
@@ -690,7 +690,7 @@ fn shares_of_limits() {
     let share = |at_least| LimitShare {
         of: "limit".into(),
         share: 0.9,
-        axis: pubgauge_results::search::Axis::Rate,
+        axis: pubgauge_figures::search::Axis::Rate,
         end: 1200.0,
         load: 1080.0,
         at_least,

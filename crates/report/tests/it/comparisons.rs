@@ -2,11 +2,11 @@
 
 use crate::sample;
 
-use pubgauge_report::{Logs, page, table};
-use pubgauge_results::Results;
-use pubgauge_results::comparison::{
+use pubgauge_figures::Results;
+use pubgauge_figures::comparison::{
     ComparedFigure, ComparedSystem, Difference, Ended, PairComparison,
 };
+use pubgauge_report::{Logs, page, table};
 
 fn figure(name: &str, change: Option<(f64, f64, f64)>, verdict: Difference) -> ComparedFigure {
     ComparedFigure {

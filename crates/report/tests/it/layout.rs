@@ -5,8 +5,8 @@ use crate::chromium;
 use crate::sample;
 
 use chromium::Browser;
+use pubgauge_figures::{Results, Status};
 use pubgauge_report::{Logs, index, page};
-use pubgauge_results::{Results, Status};
 use serde_json::{Value, json};
 
 /// Words that a page must not show: numbers that are none.

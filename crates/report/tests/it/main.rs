@@ -6,7 +6,6 @@ mod chromium;
 mod claims;
 mod comparisons;
 mod layout;
-mod long;
 mod papers;
 mod sample;
 mod searches;

@@ -3,8 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
+use pubgauge_figures::studies::Studies;
 use pubgauge_report::studies::markdown;
-use pubgauge_results::studies::Studies;
 
 /// docs/papers.md names the file between these: `<!-- claims of studies/papers/results-2core.json -->`.
 const BEGIN: &str = "<!-- claims of ";

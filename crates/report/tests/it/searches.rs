@@ -4,8 +4,8 @@ use crate::chromium;
 use crate::sample;
 
 use chromium::{Browser, SAVED, saved};
+use pubgauge_figures::search::{NoteOf, SearchNote};
 use pubgauge_report::{Logs, page};
-use pubgauge_results::search::{NoteOf, SearchNote};
 use serde_json::{Value, json};
 
 /// Each search has its curves, with a mark of its own shape for each trial, and its table.
@@ -35,7 +35,7 @@ fn searches_are_drawn_and_told() {
     assert_eq!(limits[2][1], "none: 1 msg/s was too much");
     assert_eq!(limits[2][2], "–");
     for (number, search) in (1..).zip(&results.searches) {
-        let word = |trial: &pubgauge_results::search::SearchTrial| json!(trial.finding);
+        let word = |trial: &pubgauge_figures::search::SearchTrial| json!(trial.finding);
         let mut told: Vec<Value> = search.trials.iter().map(word).collect();
         let shown = browser.eval(&format!(
             "[...document.querySelectorAll('#s{number} .tried tbody tr')].map((tr) => tr.children[1].textContent)"
@@ -103,7 +103,7 @@ fn searches_are_drawn_and_told() {
 #[test]
 fn every_kind_of_search_is_drawn() {
     let hostile = "</script><img src=x onerror=\"window.broken=1\">";
-    for axis in pubgauge_results::search::Axis::ALL {
+    for axis in pubgauge_figures::search::Axis::ALL {
         let (mut results, _) = sample::searches::run();
         for search in &mut results.searches {
             search.axis = axis;

@@ -2,9 +2,9 @@
 
 use crate::sample;
 
+use pubgauge_figures::Results;
+use pubgauge_figures::search::{LimitShare, NotMeasured};
 use pubgauge_report::{Logs, page, table};
-use pubgauge_results::Results;
-use pubgauge_results::search::{LimitShare, NotMeasured};
 
 /// Two rates each in the sample's own words, as shares of what `limit` carries.
 fn results() -> (Results, Logs) {
@@ -26,7 +26,7 @@ fn results() -> (Results, Logs) {
         trial.limit_share = Some(LimitShare {
             of: "limit".into(),
             share,
-            axis: pubgauge_results::search::Axis::Rate,
+            axis: pubgauge_figures::search::Axis::Rate,
             end: 12_340.0,
             load: share * 12_340.0,
             at_least: trial.system.name == "mosquitto",

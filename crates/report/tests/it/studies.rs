@@ -4,9 +4,9 @@ use crate::chromium;
 use crate::sample;
 
 use chromium::{Browser, SAVED, saved};
+use pubgauge_figures::claim::{ClaimCurve, ClaimPicture, ClaimPoint, ClaimVerdict};
 use pubgauge_report::studies::{markdown, of, outcome, table, title};
 use pubgauge_report::{Logs, index, page};
-use pubgauge_results::claim::{ClaimCurve, ClaimPicture, ClaimPoint, ClaimVerdict};
 use sample::claims::{claim, picture, results, three};
 use serde_json::json;
 

@@ -4,12 +4,12 @@ use crate::sample;
 
 use proptest::prelude::*;
 use pubgauge_driver::{Mapping, Reliability, Settings};
+use pubgauge_figures::model::Broker;
+use pubgauge_figures::search::{Axis, LimitedBy, Search};
+use pubgauge_figures::{Reason, Results, Rule, Status};
 use pubgauge_report::summary::{Cell, Summary};
 use pubgauge_report::wins::{Contest, ContestResult, answer};
 use pubgauge_report::{page, table};
-use pubgauge_results::model::Broker;
-use pubgauge_results::search::{Axis, LimitedBy, Search};
-use pubgauge_results::{Reason, Results, Rule, Status};
 
 fn answer_of(results: &Results, workload: &str, contest: Contest) -> ContestResult {
     let summary = Summary::of(results);
@@ -117,7 +117,7 @@ fn searches_are_named_by_what_differs() {
     };
     more(&|search| search.workload = "commands".into());
     more(&|search| {
-        search.axes = vec![pubgauge_results::AxisValue {
+        search.axes = vec![pubgauge_figures::AxisValue {
             name: "settings.reliability".into(),
             value: "at-least-once".into(),
         }];
@@ -497,7 +497,7 @@ fn other_programs_on_the_machine_are_told_of() {
 
 #[test]
 fn what_was_counted_is_told_of() {
-    use pubgauge_results::on_request::{InterfaceTraffic, SyscallCounts, SystemCalls};
+    use pubgauge_figures::on_request::{InterfaceTraffic, SyscallCounts, SystemCalls};
     let (mut results, logs) = sample::run(1);
     let said = "system calls were counted, which slows them";
     assert!(!table(&results, 200).contains(said));

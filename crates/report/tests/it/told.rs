@@ -3,11 +3,11 @@
 
 use crate::sample;
 
+use pubgauge_figures::group::GroupFigures;
 use pubgauge_report::{page, table};
-use pubgauge_results::group::GroupFigures;
 
 /// The table without its line breaks.
-fn text(results: &pubgauge_results::Results) -> String {
+fn text(results: &pubgauge_figures::Results) -> String {
     let words = table(results, 200);
     words.split_whitespace().collect::<Vec<_>>().join(" ")
 }

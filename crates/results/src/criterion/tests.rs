@@ -1,9 +1,11 @@
-use super::*;
-use crate::model::{
+use pubgauge_figures::criterion::{Filter, by_default};
+use pubgauge_figures::model::{
     Connections, CountCheck, Distribution, FlowFigures, System, Verdict, WorkloadInfo,
 };
-use crate::network::NetworkTraffic;
-use crate::window::WindowFigures;
+use pubgauge_figures::network::NetworkTraffic;
+use pubgauge_figures::window::WindowFigures;
+
+use super::*;
 
 fn trial(system: &str, status: Status, p99: u64, lost: u64) -> Trial {
     let latency_ns = Distribution {
@@ -95,7 +97,7 @@ fn comparisons() {
 fn trials_are_named_by_what_was_varied() {
     let mut one = trial("a", Status::Valid, 5_000, 0);
     one.settings_name = "safe".into();
-    one.axes = vec![crate::model::AxisValue {
+    one.axes = vec![pubgauge_figures::model::AxisValue {
         name: "workload.fleet.flow.payload".into(),
         value: "1KiB".into(),
     }];
@@ -413,4 +415,45 @@ fn the_default_is_on_top_of_the_path() {
         assert_eq!(passes, passing, "{}", spec.text);
         assert!(spec.filter.lets_through(&trial("a", Status::Broken, 1, 0)));
     }
+}
+
+#[test]
+fn criteria_bear_on_windows() {
+    let window = |name: &str, p99, lost: Option<u64>| WindowFigures {
+        name: name.into(),
+        expected: 100,
+        delivered: 100 - lost.unwrap_or(0),
+        lost,
+        latency_ns: Distribution {
+            count: 1000,
+            p99: Some(p99),
+            ..Distribution::default()
+        },
+        ..WindowFigures::default()
+    };
+    let mut trial = Trial {
+        windows: vec![window("before", 5, Some(0)), window("during", 70, Some(4))],
+        ..Trial::default()
+    };
+    trial.verdict.status = Status::Valid;
+    let criterion = |name: &str, value| CriterionSpec {
+        text: name.into(),
+        figure: name.into(),
+        comparison: Comparator::AtMost,
+        value,
+        filter: Filter::default(),
+    };
+    let met = |trial: &Trial, name: &str, value| {
+        evaluate(std::slice::from_ref(trial), &criterion(name, value)).met
+    };
+    assert_eq!(met(&trial, "latency_ns.p99@during", 69.0), Some(false));
+    assert_eq!(met(&trial, "latency_ns.p99@before", 69.0), Some(true));
+    // A count is compared whatever the verdict.
+    let mut lossy = trial.clone();
+    lossy.verdict.status = Status::Lossy;
+    assert_eq!(met(&lossy, "lost@during", 4.0), Some(true));
+    assert_eq!(met(&lossy, "lost@during", 3.0), Some(false));
+    let mut untold = trial.clone();
+    untold.windows[1] = window("during", 70, None);
+    assert_eq!(met(&untold, "lost@during", 4.0), None);
 }

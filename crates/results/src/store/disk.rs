@@ -5,10 +5,10 @@ use std::io::{self, BufReader, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use pubgauge_figures::histogram::LogError;
+use pubgauge_figures::model::FORMAT;
 use pubgauge_place::OpenFolder;
 
-use crate::histogram::LogError;
-use crate::model::FORMAT;
 use crate::shell::quoted;
 
 /// Folder of the trials.

@@ -1,7 +1,8 @@
 //! Messages that asked for acknowledgement and were rejected, and those that were never acknowledged.
 
+use pubgauge_figures::model::{Reason, Rejection, Rule, Status, Trial};
+
 use super::{Findings, Judged, percent, thresholds};
-use crate::model::{Reason, Rejection, Rule, Status, Trial};
 
 /// Judges refusals and missing acknowledgements, part by part.
 pub(super) fn judge(trial: &Trial, findings: &mut Findings) {

@@ -1,8 +1,9 @@
 //! Trials that did not run as planned, and trials that measured nothing.
 
+use pubgauge_figures::model::{Connections, Reason, Rule, Status, Trial};
+
 use super::findings::Findings;
 use super::{client, thresholds};
-use crate::model::{Connections, Reason, Rule, Status, Trial};
 
 /// Rules on the trial itself. Where the client is the reason, the trial is client-bound: the system
 /// is not to blame.

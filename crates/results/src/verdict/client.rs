@@ -1,16 +1,17 @@
 //! Whether the client, or the machine that it shares with the system, was the limit.
 
+use super::quota::HeldBack;
+
+use pubgauge_figures::model::{Reason, Rule, Status, Trial};
+use pubgauge_figures::network::full_link;
+use pubgauge_figures::processors;
 use pubgauge_quantities::shown::{self, time};
 
 use super::findings::Findings;
 use super::growth::Growth;
 use super::host::{self, AtEnd};
 use super::others::crowded;
-use super::quota::HeldBack;
 use super::thresholds;
-use crate::model::{Reason, Rule, Status, Trial};
-use crate::network::full_link;
-use crate::processors;
 
 /// Findings from the workers' load.
 pub(super) struct Load {

@@ -1,60 +1,56 @@
 //! The rules, and what those that applied found.
 
-use crate::model::{Reason, Rule, Status, Verdict};
+use pubgauge_figures::model::{Reason, Rule, Status, Verdict};
 
-impl Rule {
-    /// Whether it says that the system failed under its load, and not merely that nothing was measured of it.
-    fn is_failure(self) -> bool {
-        use Rule::*;
-        matches!(
-            self,
-            SystemDied | ConnectionsLost | Corrupt | WrongTopic | NothingTaken | NothingArrived
-        )
-    }
+/// Whether it says that the system failed under its load, and not merely that nothing was measured of it.
+fn is_failure(rule: Rule) -> bool {
+    use Rule::*;
+    matches!(
+        rule,
+        SystemDied | ConnectionsLost | Corrupt | WrongTopic | NothingTaken | NothingArrived
+    )
 }
 
+/// Whether the reasons that two rules give cannot both be true.
 #[cfg(test)]
-impl Rule {
-    /// Whether the reasons that two rules give cannot both be true.
-    pub(super) fn contradicts(self, other: Rule) -> bool {
-        use Rule::*;
-        // One says that the system could have taken more, the other that it could not.
-        let took_all = [PublisherFull];
-        let at_its_end = [
-            QueueGrew,
-            SubscriberBehind,
-            UnderWay,
-            Unsent,
-            Refused,
-            Lost,
-            NothingTaken,
-        ];
-        // One says that the load was carried or not, the other that this is not known.
-        let not_known = [TooShort];
-        let known = [QueueGrew, SubscriberBehind, UnderWay, Unsent, Refused];
-        // One says that the client had time left, the other that it had none.
-        let client_had_time = [
-            Unsent,
-            SystemSilent,
-            QueueGrew,
-            SubscriberBehind,
-            UnderWay,
-            Lost,
-        ];
-        let client_had_none = [
-            ClientStalled,
-            QuotaFull,
-            TimeStolen,
-            UnsentByClient,
-            LostByClient,
-        ];
-        let between = |a: &[Rule], b: &[Rule]| {
-            a.contains(&self) && b.contains(&other) || a.contains(&other) && b.contains(&self)
-        };
-        between(&took_all, &at_its_end)
-            || between(&not_known, &known)
-            || between(&client_had_time, &client_had_none)
-    }
+pub(super) fn contradicts(one: Rule, other: Rule) -> bool {
+    use Rule::*;
+    // One says that the system could have taken more, the other that it could not.
+    let took_all = [PublisherFull];
+    let at_its_end = [
+        QueueGrew,
+        SubscriberBehind,
+        UnderWay,
+        Unsent,
+        Refused,
+        Lost,
+        NothingTaken,
+    ];
+    // One says that the load was carried or not, the other that this is not known.
+    let not_known = [TooShort];
+    let known = [QueueGrew, SubscriberBehind, UnderWay, Unsent, Refused];
+    // One says that the client had time left, the other that it had none.
+    let client_had_time = [
+        Unsent,
+        SystemSilent,
+        QueueGrew,
+        SubscriberBehind,
+        UnderWay,
+        Lost,
+    ];
+    let client_had_none = [
+        ClientStalled,
+        QuotaFull,
+        TimeStolen,
+        UnsentByClient,
+        LostByClient,
+    ];
+    let between = |a: &[Rule], b: &[Rule]| {
+        a.contains(&one) && b.contains(&other) || a.contains(&other) && b.contains(&one)
+    };
+    between(&took_all, &at_its_end)
+        || between(&not_known, &known)
+        || between(&client_had_time, &client_had_none)
 }
 
 /// Rules that applied so far.
@@ -121,7 +117,7 @@ impl Findings {
                 Rule::ConnectionsLost => !cut_off || began,
                 _ => !cut_off,
             };
-            *status == Status::Broken && found.rule.is_failure() && counts
+            *status == Status::Broken && is_failure(found.rule) && counts
         })
     }
 

@@ -2,8 +2,9 @@
 
 use std::fmt;
 
+use pubgauge_figures::model::{Reason, Rule};
+
 use super::thresholds;
-use crate::model::{Reason, Rule};
 
 /// A queue that grew by more than chance and by enough to matter, or that would grow without end.
 pub(super) struct Growth {

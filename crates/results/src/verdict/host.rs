@@ -1,9 +1,10 @@
 //! Client hosts of a given size that came to the end of it: a result about such hosts, where it is the host and not
 //! pubgauge or the machine that was at its end.
 
+use pubgauge_figures::SizedHost;
+use pubgauge_figures::model::{Reason, Rule, Status, Trial};
+
 use super::thresholds;
-use crate::model::{Reason, Rule, Status, Trial};
-use crate::sized_host::SizedHost;
 
 /// A client host at the end of its size.
 pub(super) struct AtEnd {

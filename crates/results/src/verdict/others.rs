@@ -1,11 +1,11 @@
 //! Whether other programs than client and system had the processors that the system waited for.
 
+use pubgauge_figures::model::{Reason, Rule, Status, Trial};
 use pubgauge_quantities::shown::time;
 
 use super::client::{cores_in_use, percent};
 use super::findings::Findings;
 use super::{quota, thresholds};
-use crate::model::{Reason, Rule, Status, Trial};
 
 /// See [`super::crowded`].
 pub(super) fn crowded(trial: &Trial) -> Option<Reason> {

@@ -4,9 +4,10 @@
 //! what all have in common (the publishers' lateness, a system that is slower for all) is gone, and what is left is zero for
 //! a party that keeps up. Before one that takes less than it is sent it rises for as long as it is sent more.
 
+use pubgauge_figures::model::{Reason, Rule, Trial};
+use pubgauge_figures::party::{PartyCourse, PartyFigures, PartyName};
+
 use super::{bursts_wait, series, thresholds};
-use crate::model::{Reason, Rule, Trial};
-use crate::party::{PartyCourse, PartyFigures, PartyName};
 
 /// Parties that fall behind, and the worst of them.
 pub(super) struct Behind<'a> {

@@ -1,7 +1,8 @@
 //! What the protocol promises of each delivery: its topic, its quality of service and its order.
 
+use pubgauge_figures::model::{Reason, Rule, Status, Trial};
+
 use super::findings::Findings;
-use crate::model::{Reason, Rule, Status, Trial};
 
 /// A delivery on another topic than its message was published on.
 pub(super) fn topics(trial: &Trial, findings: &mut Findings) {

@@ -1,12 +1,13 @@
 //! A quota of processor time around client and system (a container's) that was used up: whatever is in the container
 //! then stands still until the next period.
 
+use super::thresholds;
+
+use pubgauge_figures::model::{QuotaUse, Reason, Rule, Trial};
+use pubgauge_figures::processors;
 use pubgauge_quantities::shown::time;
 
 use super::client::{in_use, percent};
-use super::thresholds;
-use crate::model::{QuotaUse, Reason, Rule, Trial};
-use crate::processors;
 
 /// Share of the measurement for which a quota may have held back client and system; 0 without any.
 pub(super) fn share(trial: &Trial) -> f64 {
@@ -67,7 +68,7 @@ impl HeldBack {
         let quota = &self.quota;
         format!(
             "this container may use {}, and was held back in {} of {} periods ({}, added up over processors{limit})",
-            processors::words(quota.cores),
+            processors::so_many(quota.cores),
             quota.held_back_periods,
             quota.periods,
             time(quota.held_back_ns as f64),

@@ -1,7 +1,8 @@
 //! What repeats of one cell decide together, where the machine disturbed some of them.
 
+use pubgauge_figures::model::{Rule, Status, Trial};
+
 use super::crowded;
-use crate::model::{Rule, Status, Trial};
 
 /// Whether other programs, a hypervisor, a quota or too small a machine took processor time that the trial needed.
 fn disturbed(trial: &Trial) -> bool {
@@ -40,7 +41,7 @@ pub fn failures_decide(repeats: &[&Trial], failed: impl Fn(&Trial) -> bool) -> b
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Reason;
+    use pubgauge_figures::model::Reason;
 
     fn trial(status: Status, rule: Option<Rule>) -> Trial {
         let mut trial = Trial::default();

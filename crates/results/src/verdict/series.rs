@@ -2,6 +2,7 @@
 //!
 //! Records may be shorter than a second, and few; each rule says what it needs.
 
+use pubgauge_figures::model::{FlowFigures, FlowSeriesRecord, Reason, Rule, SeriesRecord, Trial};
 use pubgauge_quantities::stats::{LinearFit, chance_beyond};
 
 use super::carried::{self, Carried, Course};
@@ -9,7 +10,6 @@ use super::growth::{Growth, Kind, Seen};
 use super::silence::silence;
 use super::steps::{self, Change, Changed};
 use super::{bursts_wait, thresholds};
-use crate::model::{FlowFigures, FlowSeriesRecord, Reason, Rule, SeriesRecord, Trial};
 
 /// Whether the system carried what it was offered, over all flows and flow by flow. Messages that are in buffers
 /// from the first record on (a full socket buffer flat out) are no growth.

@@ -1,7 +1,8 @@
 //! How long a system stood still within the measurement.
 
+use pubgauge_figures::model::{SeriesRecord, Trial};
+
 use super::thresholds;
-use crate::model::{SeriesRecord, Trial};
 
 /// The longest time for which nothing was delivered although several messages were under way, s. What the drain
 /// waited for counts where a queue stood at the end of the measurement; single stragglers are none.

@@ -8,12 +8,12 @@ mod steadiness;
 mod together;
 
 use pubgauge_driver::Settings;
-
-use super::*;
-use crate::model::{
+use pubgauge_figures::model::{
     AtStart, ClientCpu, Connections, CountCheck, Distribution, FlowSeriesRecord, SeriesRecord,
     System, WorkerLoad, WorkloadInfo,
 };
+
+use super::*;
 
 const MS: u64 = 1_000_000;
 

@@ -1,11 +1,12 @@
 //! Publishers that their own window holds back, over a system with room.
 
+use super::thresholds;
+
+use pubgauge_figures::model::{PublisherWindow, Reason, Rule, Trial};
+use pubgauge_figures::network::full_link;
 use pubgauge_quantities::shown;
 
 use super::client::Load;
-use super::thresholds;
-use crate::model::{PublisherWindow, Reason, Rule, Trial};
-use crate::network::full_link;
 
 /// A window that was the limit of a trial.
 pub(super) struct WindowFull<'a> {

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use pubgauge_results::claim::{ClaimOutcome, ClaimPicture, ClaimVerdict};
-use pubgauge_results::store::{self, NewRun, RunFolder, TrialFiles};
-use pubgauge_results::studies::{self, OutcomeCounts, Studies, StudyOutcome};
-use pubgauge_results::{
+use pubgauge_figures::claim::{ClaimOutcome, ClaimPicture, ClaimVerdict};
+use pubgauge_figures::studies::{self, OutcomeCounts, Studies, StudyOutcome};
+use pubgauge_figures::{
     Distribution, FlowFigures, Machine, SeriesRecord, StudyInfo, System, Trial, UnsupportedCell,
 };
+use pubgauge_results::store::{self, NewRun, RunFolder, TrialFiles};
 use serde_json::{Value, json};
 
 fn committed(name: &str, generated: &str) -> Value {

@@ -6,9 +6,9 @@ use std::process::Command;
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
-use pubgauge_results::histogram::{Interval, read_log, write_log};
+use pubgauge_figures::histogram::{Interval, read_log, write_log};
+use pubgauge_figures::{Machine, Results, StudyInfo, Trial};
 use pubgauge_results::store::{self, NewRun, RunFolder, StoreError, TrialFiles};
-use pubgauge_results::{Machine, Results, StudyInfo, Trial};
 use serde_json::{Value, json};
 
 fn new_run() -> NewRun {

@@ -1,7 +1,7 @@
 //! The search for the largest burst of messages back to back that arrives whole.
 
-use pubgauge_results::bursts::BurstFigures;
-use pubgauge_results::model::{Status, Trial};
+use pubgauge_figures::bursts::BurstFigures;
+use pubgauge_figures::model::{Status, Trial};
 use pubgauge_search::{Axis, LimitEstimate, StepOutcome};
 
 use super::Told;

@@ -4,7 +4,7 @@ use crate::planted;
 
 use planted::*;
 use pubgauge_driver::{Reliability, Settings};
-use pubgauge_results::model::{Rule, Status};
+use pubgauge_figures::model::{Rule, Status};
 use pubgauge_simulator::Behaviour;
 use pubgauge_workload::Arrivals;
 

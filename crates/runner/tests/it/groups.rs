@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use planted::*;
 use pubgauge_driver::{Kind, Settings};
 use pubgauge_engine::assignment::Workers;
-use pubgauge_results::figure::figure;
-use pubgauge_results::model::Status;
+use pubgauge_figures::figure::figure;
+use pubgauge_figures::model::Status;
 use pubgauge_simulator::{Behaviour, Truth};
 use pubgauge_workload::{Arrivals, SECOND, Until, Workload};
 

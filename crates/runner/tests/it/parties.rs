@@ -9,8 +9,9 @@
 use std::sync::Arc;
 
 use pubgauge_driver::{Clock, Mark, Reliability, Settings};
-use pubgauge_results::criterion::{bearing, by_default};
-use pubgauge_results::model::{Rule, Status, Trial};
+use pubgauge_figures::criterion::by_default;
+use pubgauge_figures::model::{Rule, Status, Trial};
+use pubgauge_results::criterion::bearing;
 use pubgauge_runner::simulated::{START, SimulatedClient, on};
 use pubgauge_simulator::{Behaviour, Bus};
 use pubgauge_workload::{Arrivals, SECOND, Until, Workload};

@@ -4,8 +4,9 @@
 use crate::planted::{gathered, simulate, workload};
 
 use pubgauge_driver::Settings;
-use pubgauge_results::criterion::{Comparator, CriterionSpec, Filter, bearing};
-use pubgauge_results::model::{Status, Trial};
+use pubgauge_figures::criterion::{Comparator, CriterionSpec, Filter};
+use pubgauge_figures::model::{Status, Trial};
+use pubgauge_results::criterion::bearing;
 use pubgauge_simulator::Behaviour;
 use pubgauge_workload::{Arrivals, SECOND, Until};
 

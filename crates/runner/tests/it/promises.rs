@@ -5,7 +5,7 @@ use crate::planted;
 
 use planted::*;
 use pubgauge_driver::Settings;
-use pubgauge_results::model::{Rule, Status, Trial};
+use pubgauge_figures::model::{Rule, Status, Trial};
 use pubgauge_simulator::Behaviour;
 use pubgauge_workload::Arrivals;
 

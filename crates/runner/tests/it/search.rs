@@ -4,9 +4,9 @@
 use std::sync::Mutex;
 
 use pubgauge_driver::Settings;
-use pubgauge_results::criterion::{Comparator, CriterionSpec, Filter};
-use pubgauge_results::model::{Reason, Rule, Status, Trial};
-use pubgauge_results::search::{LimitedBy, NoteOf, Purpose, Search, SearchStep, StepOutcome};
+use pubgauge_figures::criterion::{Comparator, CriterionSpec, Filter};
+use pubgauge_figures::model::{Reason, Rule, Status, Trial};
+use pubgauge_figures::search::{LimitedBy, NoteOf, Purpose, Search, SearchStep, StepOutcome};
 use pubgauge_runner::searching::{conclude, next, told};
 use pubgauge_runner::simulated::{search, search_along, simulate};
 use pubgauge_search::{Axis, Question, Step};

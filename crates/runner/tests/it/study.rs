@@ -9,7 +9,7 @@ use pubgauge_driver::{Driver, Nanos};
 use pubgauge_driver_mqtt::MqttDriver;
 use pubgauge_engine::conductor::Phase;
 use pubgauge_engine::live::Live;
-use pubgauge_results::model::{Machine, Status, StudyInfo};
+use pubgauge_figures::model::{Machine, Status, StudyInfo};
 use pubgauge_results::store::{NewRun, RunFolder, load};
 use pubgauge_runner::{ClientConfig, Environment, Job, Kept, TrialRequest, Watch, perform};
 use pubgauge_study::{PlanOptions, Study};

@@ -16,7 +16,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use pubgauge_driver::{Clock, Mark, Settings};
-use pubgauge_results::model::{Status, Trial};
+use pubgauge_figures::model::{Status, Trial};
 use pubgauge_runner::simulated::{START, SimulatedClient, on};
 use pubgauge_simulator::{Behaviour, Bus, Pauses};
 use pubgauge_workload::{Arrivals, SECOND, Until, Workload};

@@ -15,7 +15,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use pubgauge_driver::{Clock, Mark, Settings};
-use pubgauge_results::model::{Status, Trial};
+use pubgauge_figures::model::{Status, Trial};
 use pubgauge_runner::simulated::{START, SimulatedClient, on};
 use pubgauge_simulator::{Behaviour, Bus};
 use pubgauge_workload::{Arrivals, Device, Replay, SECOND, TraceSource, Until, Workload};

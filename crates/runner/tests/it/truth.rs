@@ -8,7 +8,7 @@ use planted::*;
 use proptest::prelude::*;
 use pubgauge_driver::{Kind, Reliability, Settings};
 use pubgauge_engine::assignment::Workers;
-use pubgauge_results::model::Status;
+use pubgauge_figures::model::Status;
 use pubgauge_runner::simulated::START;
 use pubgauge_simulator::Behaviour;
 use pubgauge_workload::{Arrivals, Exchange, SECOND, Until};

@@ -1,8 +1,8 @@
 //! Figures of claims: their names, and their values with units.
 
+use pubgauge_figures::figure::{Figure, Unit, capabilities};
 use pubgauge_quantities::spelling::did_you_mean;
 use pubgauge_quantities::{Rate, Size, Span};
-use pubgauge_results::figure::{Figure, Unit, capabilities};
 
 use crate::window;
 

@@ -1,6 +1,6 @@
 //! Judges of claims, from their form in the file.
 
-use pubgauge_claims::{Bounds, Count, Judge, Steps};
+use pubgauge_figures::rule::{Bounds, Count, Judge, Steps};
 use pubgauge_quantities::written::amount;
 
 use super::figures::{number, percent, quantity};

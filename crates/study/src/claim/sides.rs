@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pubgauge_claims::rule::range;
-use pubgauge_claims::{Filter, Side};
+use pubgauge_figures::rule::{Filter, Side, range};
 use pubgauge_quantities::spelling::did_you_mean;
 use pubgauge_quantities::written::amount;
 

@@ -3,9 +3,9 @@
 use std::ops::Range;
 use std::path::Path;
 
+use pubgauge_figures::recording::{RecordedDay, RecordedHours, RecordingInfo};
 use pubgauge_quantities::Span;
 use pubgauge_quantities::spelling::did_you_mean;
-use pubgauge_results::recording::{RecordedDay, RecordedHours, RecordingInfo};
 use pubgauge_workload::trace::days::{DAY, DayReadings, Days};
 
 use super::Traces;

@@ -3,8 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use pubgauge_claims::rule::{admits, range};
-use pubgauge_claims::{ClaimRule, Filter, Needs};
+use pubgauge_figures::rule::{ClaimRule, Filter, Needs, admits, range};
 use pubgauge_study::{FULL, Plan, PlanOptions, PlannedTrial, Study};
 
 /// Claims of each paper: their letter, and how many there are.

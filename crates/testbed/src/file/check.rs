@@ -1,8 +1,7 @@
 //! Rules for a system file beyond its types.
 
-use pubgauge_conformance::check_names;
-use pubgauge_driver::Capability;
 use pubgauge_driver::share::{MAX_CORES, MIN_CORES, MIN_MEMORY_MIB};
+use pubgauge_driver::{Capability, Check};
 
 use super::SystemFile;
 use super::fault::{Fault, check_number, refuse_if};
@@ -13,7 +12,7 @@ use crate::template;
 /// Whether this is `CHECK` or `CHECK:SETTINGS` of the conformance suite.
 fn is_check(name: &str) -> bool {
     let plain = name.split_once(':').map_or(name, |(plain, _)| plain);
-    check_names().any(|check| check == plain)
+    Check::ALL.iter().any(|check| check.name() == plain)
 }
 
 impl SystemFile {
@@ -77,7 +76,8 @@ impl SystemFile {
         for name in self.deviations.keys().chain(self.remarks.keys()) {
             if name.parse::<Capability>().is_err() && !is_check(name) {
                 let capabilities = Capability::ALL.into_iter().map(|c| c.to_string());
-                let known = capabilities.chain(check_names().map(str::to_owned));
+                let checks = Check::ALL.iter().map(|check| check.name().to_owned());
+                let known = capabilities.chain(checks);
                 return Err(Fault::new(
                     format!("`{name}` is the name of no capability, and of no check"),
                     spelling_hint(name, known),

@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 
 use pubgauge_claims::{
-    Absent, Bounds, CellKey, Claim, ClaimRule, Figures, Filter, Finding, Judge, Observation,
-    Outcome, Part, Points, Run, SearchedLimit, Side, judge,
+    Absent, CellKey, Figures, Finding, Observation, Outcome, Run, SearchedLimit, judge,
 };
+use pubgauge_figures::rule::{Bounds, Claim, ClaimRule, Filter, Judge, Part, Points, Side};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use rand_distr::{Distribution, Normal};

@@ -1,10 +1,10 @@
 //! Runs with claims, and several studies.
 #![allow(dead_code, reason = "each test file uses its part")]
 
+use pubgauge_figures::claim::{ClaimCurve, ClaimOutcome, ClaimPicture, ClaimPoint, ClaimVerdict};
+use pubgauge_figures::studies::Studies;
+use pubgauge_figures::{FORMAT, Machine, Results, StudyInfo};
 use pubgauge_report::studies::{of, outcome};
-use pubgauge_results::claim::{ClaimCurve, ClaimOutcome, ClaimPicture, ClaimPoint, ClaimVerdict};
-use pubgauge_results::studies::Studies;
-use pubgauge_results::{FORMAT, Machine, Results, StudyInfo};
 
 /// Two sides over three sizes; the last point of the second side is missing.
 pub fn picture(part: &str) -> ClaimPicture {

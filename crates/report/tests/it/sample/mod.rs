@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use pubgauge_driver::{Answer, Capability, Mapping, Support, Unsupported};
+use pubgauge_figures::criterion::{Comparator, CriterionSpec, Filter};
+use pubgauge_figures::histogram::{ECDF_POINTS, Interval, ecdf};
+use pubgauge_figures::model::{CapabilityAnswer, SystemCapabilities};
+use pubgauge_figures::*;
 use pubgauge_report::Logs;
-use pubgauge_results::criterion::{Comparator, CriterionSpec, Filter};
-use pubgauge_results::histogram::{ECDF_POINTS, Interval, ecdf};
-use pubgauge_results::model::{CapabilityAnswer, SystemCapabilities};
 use pubgauge_results::verdict::judge;
-use pubgauge_results::*;
 
 pub mod claims;
 pub mod searches;

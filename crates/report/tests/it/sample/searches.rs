@@ -1,10 +1,10 @@
 //! Three searches: a limit with its interval, a client that stays the limit, and a system that carries
 //! no load at all within what is asked.
 
-use pubgauge_results::search::{
+use pubgauge_figures::search::{
     GaveWay, LimitedBy, NoteOf, Purpose, Search, SearchNote, SearchStep, SearchTrial, StepOutcome,
 };
-use pubgauge_results::{Reason, Rule};
+use pubgauge_figures::{Reason, Rule};
 
 use super::*;
 
@@ -191,7 +191,7 @@ fn search(all: &mut Results, logs: &mut Logs, at: usize, steps: &Steps) -> Searc
         settings: String::new(),
         workload: "meters".into(),
         axes: Vec::new(),
-        axis: pubgauge_results::search::Axis::Rate,
+        axis: pubgauge_figures::search::Axis::Rate,
         low: None,
         high: None,
         confirmed: None,

@@ -176,10 +176,10 @@ fn a_system_that_waits_for_others_is_not_judged() {
     expect(&by_client, &two, Status::Valid, "");
     // At the end of a quota of its own it waits too, which is its size and not others.
     let mut held = with(slow(109), 0.06, 70);
-    held.limits = Some(crate::model::HeldLimits {
+    held.limits = Some(pubgauge_figures::model::HeldLimits {
         cores: Some(0.5),
         cores_by_quota: true,
-        ..crate::model::HeldLimits::default()
+        ..pubgauge_figures::model::HeldLimits::default()
     });
     expect(&held, &two, Status::Valid, "");
 }
@@ -247,7 +247,7 @@ fn a_late_client() {
 #[test]
 fn workers_at_the_end_of_their_share_are_the_limit() {
     let held = |cores, by_quota| {
-        Some(crate::model::HeldLimits {
+        Some(pubgauge_figures::model::HeldLimits {
             instances: 2,
             cores: Some(cores),
             cores_by_quota: by_quota,
@@ -303,7 +303,7 @@ fn a_system_at_the_end_of_its_share_is_the_limit() {
         Status::ClientBound,
         "the busiest subscribing worker",
     );
-    let limits = crate::model::HeldLimits {
+    let limits = pubgauge_figures::model::HeldLimits {
         instances: 1,
         cores: Some(0.5),
         cores_by_quota: true,
@@ -312,7 +312,7 @@ fn a_system_at_the_end_of_its_share_is_the_limit() {
     t.limits = Some(limits.clone());
     expect(&t, &here(), Status::Valid, "");
     // Two instances with half a core each had one between them.
-    let two = crate::model::HeldLimits {
+    let two = pubgauge_figures::model::HeldLimits {
         instances: 2,
         ..limits.clone()
     };
@@ -324,7 +324,7 @@ fn a_system_at_the_end_of_its_share_is_the_limit() {
         "the busiest subscribing worker",
     );
     // A share held by affinity alone does not say what the system could have had.
-    t.limits = Some(crate::model::HeldLimits {
+    t.limits = Some(pubgauge_figures::model::HeldLimits {
         cores_by_quota: false,
         ..limits
     });
@@ -343,7 +343,7 @@ fn workers_that_wait_beside_a_system_at_the_end_of_its_share() {
     let at = |used: f64, median_ms: u64| {
         let mut t = calm();
         t.system_cpu_s = Some(used * t.duration_s);
-        t.limits = Some(crate::model::HeldLimits {
+        t.limits = Some(pubgauge_figures::model::HeldLimits {
             instances: 1,
             cores: Some(0.5),
             cores_by_quota: true,
@@ -488,7 +488,7 @@ fn what_the_client_ran_out_of_is_not_the_systems_fault() {
 
 /// On a network whose publisher's link carried this share of its rate.
 fn linked(trial: Trial, share: f64) -> Trial {
-    use crate::network::{HostTraffic, NetworkTraffic};
+    use pubgauge_figures::network::{HostTraffic, NetworkTraffic};
     let bytes = share * trial.duration_s * 95e6 / 8.0;
     let host = HostTraffic {
         host: "publisher-1".into(),

@@ -1,8 +1,9 @@
 //! Client hosts of a given size at the end of it: a result, unless pubgauge or the machine was at its end.
 
+use pubgauge_figures::SizedHost;
+use pubgauge_figures::model::{HeldLimits, Rule};
+
 use super::*;
-use crate::model::{HeldLimits, Rule};
-use crate::sized_host::SizedHost;
 
 /// A host of so many cores.
 fn host(name: &str, cores: f64) -> SizedHost {

@@ -1,7 +1,8 @@
 //! A quota of processor time around client and system, as a container has.
 
+use pubgauge_figures::model::QuotaUse;
+
 use super::*;
-use crate::model::QuotaUse;
 
 /// A container with a quota of `cores`, in periods of 100 ms, on a machine of two processors.
 fn container(cores: f64) -> Circumstances {

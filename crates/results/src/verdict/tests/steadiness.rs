@@ -1,7 +1,8 @@
 //! Rates and latencies that change during a trial.
 
+use pubgauge_figures::host::OneWay;
+
 use super::*;
-use crate::host::OneWay;
 
 #[test]
 fn an_unsteady_rate() {

@@ -1,10 +1,11 @@
 //! All rules at once: their order, and what holds for any trial.
 
 use proptest::prelude::*;
+use pubgauge_figures::model::{DecidingFigure, PublisherWindow, QuotaUse};
+use pubgauge_figures::party::{PartyCourse, PartyFigures, PartyName};
 
 use super::*;
-use crate::model::{DecidingFigure, PublisherWindow, QuotaUse};
-use crate::party::{PartyCourse, PartyFigures, PartyName};
+use crate::verdict::findings::contradicts;
 
 #[test]
 fn all_reasons_stand_worst_first() {
@@ -169,7 +170,7 @@ fn reasons_never_contradict_each_other() {
                 for a in &found {
                     for b in &found {
                         let said = &findings(&t).found;
-                        assert!(!a.contradicts(*b), "{first:?} with {second:?}: {said:#?}");
+                        assert!(!contradicts(*a, *b), "{first:?} with {second:?}: {said:#?}");
                     }
                 }
                 let verdict = crate::verdict::judge(&t);

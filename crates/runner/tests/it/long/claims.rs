@@ -4,12 +4,12 @@
 use std::path::Path;
 use std::sync::Mutex;
 
-use pubgauge_claims::Claim;
+use pubgauge_conclusions::claims::judge;
 use pubgauge_driver::{Nanos, Settings};
-use pubgauge_report::claims::judge;
-use pubgauge_results::claim::ClaimVerdict;
-use pubgauge_results::claim::ClaimVerdict::{DoesNotHold, Holds};
-use pubgauge_results::{AxisValue, Results, Status, Trial};
+use pubgauge_figures::claim::ClaimVerdict;
+use pubgauge_figures::claim::ClaimVerdict::{DoesNotHold, Holds};
+use pubgauge_figures::rule::Claim;
+use pubgauge_figures::{AxisValue, Results, Status, Trial};
 use pubgauge_runner::simulated::simulate;
 use pubgauge_simulator::Behaviour;
 use pubgauge_study::{PlanOptions, Study};

@@ -3,10 +3,10 @@
 
 use std::sync::Mutex;
 
+use pubgauge_conclusions::compare::{CellOf, ComparisonRule, conclude, next};
 use pubgauge_driver::Settings;
-use pubgauge_report::compare::{CellOf, ComparisonRule, conclude, next};
-use pubgauge_results::Trial;
-use pubgauge_results::comparison::{Difference, Ended, PairComparison};
+use pubgauge_figures::Trial;
+use pubgauge_figures::comparison::{Difference, Ended, PairComparison};
 use pubgauge_runner::searching::seconds;
 use pubgauge_runner::simulated::simulate;
 use pubgauge_simulator::Behaviour;

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use pubgauge_driver::{Clock, Kind, Mark, Settings};
 use pubgauge_engine::assignment::Workers;
 use pubgauge_engine::conductor::TrialEnd;
-use pubgauge_results::model::{SeriesRecord, Status};
+use pubgauge_figures::model::{SeriesRecord, Status};
 use pubgauge_runner::simulated::{self, START, SimulatedClient};
 use pubgauge_simulator::{Behaviour, Bus, Truth};
 use pubgauge_workload::{Arrivals, SECOND, Until, Workload};

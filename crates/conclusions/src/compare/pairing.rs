@@ -3,11 +3,9 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
+use pubgauge_figures::{Results, Trial, processors};
+use pubgauge_quantities::lists::grouped;
 use pubgauge_quantities::shown;
-use pubgauge_results::{Results, Trial, processors};
-
-use crate::lists::grouped;
-use crate::summary;
 
 /// The part of a run that is one side.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -164,11 +162,7 @@ pub fn pair<'a>(
 ) -> Result<Pairing<'a>, Nothing> {
     const SIDES: [&str; 2] = ["A", "B"];
     let searched = SIDES.into_iter().zip(runs).filter_map(|(side, run)| {
-        let of_searches = run
-            .trials
-            .iter()
-            .filter(|t| summary::is_of_search(run, t))
-            .count();
+        let of_searches = run.trials.iter().filter(|t| run.is_of_search(t)).count();
         (of_searches > 0).then(|| NotCompared {
             what: side.to_owned(),
             why: WhyNot::OfSearches(of_searches),
@@ -177,7 +171,7 @@ pub fn pair<'a>(
     let searched: Vec<NotCompared> = searched.collect();
     let mut sides: Vec<Vec<&Trial>> = Vec::new();
     for ((side, run), choice) in SIDES.into_iter().zip(runs).zip(choices) {
-        let compared = |trial: &&Trial| !summary::is_of_search(run, trial);
+        let compared = |trial: &&Trial| !run.is_of_search(trial);
         let all: Vec<&Trial> = run.counted().filter(compared).collect();
         if all.is_empty() && !searched.is_empty() {
             return Err(Nothing::NoPair { why: searched });

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 pub use crate::axis::AxisValue;
 use crate::claim::ClaimOutcome;
 use crate::comparison::PairComparison;
-use crate::criterion::spec::CriterionSpec;
+use crate::criterion::CriterionSpec;
 pub use crate::distribution::Distribution;
 use crate::processors;
 use crate::recording::RecordingInfo;
@@ -72,6 +72,13 @@ impl Results {
     /// The trials by which a run is judged: those that count, of no search.
     pub fn standing(&self) -> impl Iterator<Item = &Trial> {
         self.counted().filter(|trial| trial.search.is_none())
+    }
+
+    /// Whether a trial is shown with its search, and not among the rows that are compared. A search that is not in the
+    /// results (yet) hides no trial.
+    pub fn is_of_search(&self, trial: &Trial) -> bool {
+        let search = trial.search.map(|step| step.search as usize);
+        search.is_some_and(|search| search < self.searches.len())
     }
 }
 

@@ -9,10 +9,10 @@
 //! of 95 %. With them the intervals contain the true value in 95 of 100 comparisons, which
 //! `tests/it/long/planted_pairs.rs` counts.
 
+use pubgauge_figures::comparison::{ComparedFigure, ComparedSystem, Ended, PairComparison};
+use pubgauge_figures::model::{AxisValue, Rule};
+use pubgauge_figures::{Status, Trial};
 use pubgauge_quantities::stats::{CONFIDENCE, MeanInterval};
-use pubgauge_results::comparison::{ComparedFigure, ComparedSystem, Ended, PairComparison};
-use pubgauge_results::model::{AxisValue, Rule};
-use pubgauge_results::{Status, Trial};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;

@@ -1,4 +1,4 @@
-//! How the suite ends a system and starts it again.
+//! How the conformance suite ends a system and starts it again.
 
 /// How a system ends before it is started again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,23 +3,24 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use pubgauge_claims::{
-    Absent, CellKey, Claim, Curve, Figures, Observation, Outcome, Picture, Point, RECORDING, Run,
+    Absent, CellKey, Curve, Figures, Observation, Outcome, Picture, Point, RECORDING, Run,
     SearchedLimit, words,
 };
 use pubgauge_driver::{Capability, Support};
+use pubgauge_figures::claim::{ClaimCurve, ClaimOutcome, ClaimPicture, ClaimPoint, ClaimVerdict};
+use pubgauge_figures::criterion;
+use pubgauge_figures::figure::{Figure, Unit, capabilities};
+use pubgauge_figures::model::Rule;
+use pubgauge_figures::recording::{RecordedDay, RecordedHours, RecordingInfo};
+use pubgauge_figures::rule::Claim;
+use pubgauge_figures::search::Search;
+use pubgauge_figures::{
+    AxisValue, CapabilityAnswer, FlowSeriesRecord, Results, SeriesRecord, Status, Trial, network,
+    window,
+};
 use pubgauge_network::{HostRole, Network};
 use pubgauge_quantities::shown::{bit_rate, number};
 use pubgauge_quantities::written::amount;
-use pubgauge_results::claim::{ClaimCurve, ClaimOutcome, ClaimPicture, ClaimPoint, ClaimVerdict};
-use pubgauge_results::criterion;
-use pubgauge_results::figure::{Figure, Unit, capabilities};
-use pubgauge_results::model::Rule;
-use pubgauge_results::recording::{RecordedDay, RecordedHours, RecordingInfo};
-use pubgauge_results::search::Search;
-use pubgauge_results::{
-    AxisValue, CapabilityAnswer, FlowSeriesRecord, Results, SeriesRecord, Status, Trial,
-};
-use pubgauge_results::{network, window};
 
 /// Judges all claims of a study by what a run measured. Trials of searches are not repeats of a cell; the results of
 /// searches are the limits. Where a limit is only known as "at least", a trial's true share of it may be smaller, so
@@ -235,6 +236,7 @@ fn cell_of_search(search: &Search) -> CellKey {
     )
 }
 
+/// The rule of a claim as a sentence.
 pub fn rule_words(claim: &Claim) -> String {
     words(claim, &show)
 }
@@ -267,7 +269,7 @@ fn thousands(value: f64) -> String {
 }
 
 /// The unit of a figure, as the end of a column's name; empty for a count or a quotient.
-pub(crate) fn unit(name: &str) -> &'static str {
+pub fn unit(name: &str) -> &'static str {
     plain(name).map_or("", |figure| figure.unit.suffix())
 }
 

@@ -1,8 +1,9 @@
 //! The parts of a trial that are not figures of its traffic: system, client, circumstances, verdict, checks.
 
+use pubgauge_quantities::shown;
+
 use super::reason::{Reason, Rule};
 use crate::processors;
-use pubgauge_quantities::shown;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

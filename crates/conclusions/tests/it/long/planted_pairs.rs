@@ -1,9 +1,9 @@
 //! Rounds over synthetic trials whose truth is planted: how often equals are told apart, how often a difference
 //! is found, and that the decision keeps to its bounds.
 
-use pubgauge_report::compare::{CellOf, ComparisonRule, conclude, next};
-use pubgauge_results::comparison::{Difference, Ended, PairComparison};
-use pubgauge_results::{Status, Trial};
+use pubgauge_conclusions::compare::{CellOf, ComparisonRule, conclude, next};
+use pubgauge_figures::comparison::{Difference, Ended, PairComparison};
+use pubgauge_figures::{Status, Trial};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 

@@ -32,7 +32,6 @@ pub fn in_window<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::criterion::{Comparator, CriterionSpec, Filter, evaluate};
     use crate::figure::{Figure, figure};
     use crate::model::{Distribution, FlowFigures, Status};
 
@@ -88,27 +87,5 @@ mod tests {
         let of_windows = |name| Figure::named(name).unwrap().of_windows();
         assert!(of_windows("latency.p99") && of_windows("system-cpu"));
         assert!(!of_windows("client-memory"));
-    }
-
-    #[test]
-    fn criteria_bear_on_windows() {
-        let criterion = |name: &str, value| CriterionSpec {
-            text: name.into(),
-            figure: name.into(),
-            comparison: Comparator::AtMost,
-            value,
-            filter: Filter::default(),
-        };
-        let met = |trial: Trial, name: &str, value| evaluate(&[trial], &criterion(name, value)).met;
-        assert_eq!(met(trial(), "latency_ns.p99@during", 69.0), Some(false));
-        assert_eq!(met(trial(), "latency_ns.p99@before", 69.0), Some(true));
-        // A count is compared whatever the verdict.
-        let mut lossy = trial();
-        lossy.verdict.status = Status::Lossy;
-        assert_eq!(met(lossy.clone(), "lost@during", 4.0), Some(true));
-        assert_eq!(met(lossy, "lost@during", 3.0), Some(false));
-        let mut untold = trial();
-        untold.windows[1] = window("during", 70, None);
-        assert_eq!(met(untold, "lost@during", 4.0), None);
     }
 }

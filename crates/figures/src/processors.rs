@@ -19,7 +19,7 @@ pub fn quota(cores: u32, quota: Option<f64>) -> Option<f64> {
 }
 
 /// So many processors, in words: `0.2 of a processor`, `1 processor`, `1.5 processors`.
-pub(crate) fn words(processors: f64) -> String {
+pub fn so_many(processors: f64) -> String {
     let number = shown::given(processors);
     match processors {
         few if few < 1.0 => format!("{number} of a processor"),
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn processors_in_words() {
-        let said = [0.2, 1.0, 1.5].map(words);
+        let said = [0.2, 1.0, 1.5].map(so_many);
         assert_eq!(
             said,
             ["0.2 of a processor", "1 processor", "1.5 processors"]

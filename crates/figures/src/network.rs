@@ -5,7 +5,7 @@ pub use crate::traffic::{HostTraffic, NetworkInfo, NetworkTraffic};
 
 /// Share of its rate from which a link is full. It is below 1 because the counters are read a moment before or
 /// after the measurement begins and ends.
-pub(crate) const FULL: f64 = 0.97;
+pub const FULL: f64 = 0.97;
 
 /// The link of a trial's network that was filled most, and the share of its rate that it carried in its busier
 /// direction; `None` where no link has a rate, or nothing was counted.

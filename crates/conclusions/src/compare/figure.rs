@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use pubgauge_results::Trial;
-use pubgauge_results::figure::{Figure, Unit};
+use pubgauge_figures::Trial;
+use pubgauge_figures::figure::{Figure, Unit};
 
 use super::Pair;
 
