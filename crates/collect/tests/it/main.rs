@@ -12,6 +12,7 @@ mod hostile;
 #[cfg(feature = "kafka")]
 mod kafka;
 mod leaving;
+mod passwords;
 mod reload;
 mod strangers;
 #[cfg(feature = "upload")]
