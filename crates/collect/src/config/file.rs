@@ -193,7 +193,8 @@ pub struct UploadFile {
     /// Region of the bucket; as the environment says if absent.
     pub region: Option<String>,
     /// File with credentials, one NAME=VALUE in a line. The names are those of the variables of the environment, which
-    /// it comes before: AWS_ACCESS_KEY_ID, GOOGLE_APPLICATION_CREDENTIALS, AZURE_STORAGE_ACCOUNT_KEY and the like.
+    /// it comes before: AWS_ACCESS_KEY_ID, GOOGLE_APPLICATION_CREDENTIALS, AZURE_STORAGE_ACCOUNT_KEY and the like. It is
+    /// read again before each object.
     pub credentials_file: Option<PathBuf>,
     /// When a message is acknowledged; "on-disk" if absent.
     pub acknowledge: Option<Acknowledge>,

@@ -14,6 +14,8 @@ mod kafka;
 mod leaving;
 mod passwords;
 mod reload;
+#[cfg(feature = "upload")]
+mod renewal;
 mod strangers;
 #[cfg(feature = "upload")]
 mod upload;
