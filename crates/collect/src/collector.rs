@@ -2,6 +2,7 @@
 
 mod brokers;
 mod canaries;
+mod certificates;
 mod ending;
 mod lead;
 mod leaving;
@@ -12,8 +13,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use pubgauge_net::endpoint::Endpoint;
-use pubgauge_net::tls::Setup;
 use serde::Serialize;
 
 use crate::Error;
@@ -29,6 +28,7 @@ use crate::session::{Asked, InFlight};
 use crate::status::Status;
 use crate::storage::{Shared, Storage};
 use crate::waker::Waker;
+use certificates::Certificates;
 use lead::Loop;
 use pace::Pace;
 pub use reload::Reloads;
@@ -94,7 +94,7 @@ pub type Tap = Box<dyn FnMut(&mut dyn Iterator<Item = Message<'_>>) + Send>;
 pub struct Collector {
     config: Config,
     look_up: LookUp,
-    tls: Option<Setup>,
+    certificates: Certificates,
     /// None where messages are acknowledged once they are uploaded.
     folder: Option<Arc<Folder>>,
     name: String,
@@ -110,7 +110,7 @@ impl Collector {
     /// # Errors
     /// A folder that cannot be used, certificates that cannot be read.
     pub fn new(config: Config, look_up: LookUp, watch: Watch) -> Result<Collector, Error> {
-        let tls = certificates(&config)?;
+        let certificates = Certificates::read(&config.brokers)?;
         let name = config.name.as_deref();
         let folder = config
             .to
@@ -124,7 +124,7 @@ impl Collector {
         Ok(Collector {
             config,
             look_up,
-            tls,
+            certificates,
             folder: folder.map(Arc::new),
             name,
             status: Arc::default(),
@@ -219,25 +219,10 @@ impl Collector {
     }
 }
 
-/// The certificates, if a broker is reached with TLS.
-fn certificates(config: &Config) -> Result<Option<Setup>, Error> {
-    let is_on = |broker: &Endpoint| broker.encryption.is_on();
-    if !config.brokers.iter().any(is_on) {
-        return Ok(None);
-    }
-    let host = |place: usize| config.brokers[place].host.as_str();
-    let setup = Setup::new(&config.tls, &config.brokers, host, &[b"mqtt"]);
-    setup.map(Some).map_err(|error| Error {
-        is_input: true,
-        what: error.what,
-        hint: error.hint,
-    })
-}
-
 fn names(config: &Config, look_up: &LookUp, waker: &Waker) -> Names {
-    let brokers = config.brokers.clone();
+    let endpoints = config.brokers.iter().map(|broker| broker.endpoint.clone());
     Names::begin(
-        brokers,
+        endpoints.collect(),
         config.resolve_every,
         look_up.clone(),
         waker.clone(),
@@ -267,7 +252,6 @@ fn asked(
         keep_alive_s: config.keep_alive_s,
         largest_message: config.largest_message,
         announces_largest: config.announces_largest,
-        password: config.password.clone(),
         in_flight,
     }
 }

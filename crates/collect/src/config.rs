@@ -7,19 +7,21 @@ mod checked;
 mod direct;
 mod faults;
 mod file;
+mod filters;
 mod kafka;
 mod payload;
 mod upload;
 
 pub use again::read_again;
+pub use brokers::Broker;
 pub use canary::Canary;
 pub use checked::{Config, Given, TlsFiles, read};
 pub use direct::Direct;
 pub use faults::Fault;
 pub use file::{
-    AccessFile, Acknowledge, CanaryFile, CollectFile, ColumnFile, ColumnType, Compression, Form,
-    KafkaFile, KafkaTlsFile, LogFile, Mechanism, Mqtt, PayloadFile, PayloadForm, SaslFile,
-    SessionFile, TimeUnit, TlsFile, UploadFile,
+    AccessFile, Acknowledge, BrokerFile, CanaryFile, CollectFile, ColumnFile, ColumnType,
+    Compression, Form, KafkaFile, KafkaTlsFile, LogFile, Mechanism, Mqtt, PayloadFile, PayloadForm,
+    SaslFile, SessionFile, TimeUnit, TlsFile, UploadFile,
 };
 pub use kafka::{Kafka, Sasl};
 pub use upload::Upload;

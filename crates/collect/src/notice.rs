@@ -137,6 +137,10 @@ pub enum Notice {
         /// `None`: by the next start.
         again_in_ms: Option<u64>,
     },
+    /// The store is opened by what the files with credentials have now.
+    CredentialsRenewed { to: String },
+    /// The files with credentials have nothing that opens the store, which stays open by what they had.
+    CredentialsKept { why: String },
     /// A finished file is kept: the store has another object of its name, which is not replaced.
     Conflict { path: String, to: String },
     /// A finished file is not as it was written, and is not put to the store.
@@ -178,6 +182,7 @@ impl Notice {
             | Notice::Finished { .. }
             | Notice::Uploaded { .. }
             | Notice::Reloaded
+            | Notice::CredentialsRenewed { .. }
             | Notice::Leaving
             | Notice::Left { .. }
             | Notice::Ending => Level::Info,
@@ -196,6 +201,7 @@ impl Notice {
             | Notice::NotFinished { .. }
             | Notice::SegmentRestored { .. }
             | Notice::NotUploaded { .. }
+            | Notice::CredentialsKept { .. }
             | Notice::NotReloaded { .. } => Level::Warning,
             Notice::Damaged { .. }
             | Notice::Missing { .. }
@@ -398,6 +404,12 @@ impl fmt::Display for Notice {
                 "{segment} was removed while it was being written; it is written anew, and nothing of it is lost\n  hint: who removes files of the log?"
             ),
             Notice::Uploaded { path, to } => write!(f, "{path}: moved to {to}"),
+            Notice::CredentialsRenewed { to } => {
+                write!(f, "{to}: the credentials are renewed")
+            }
+            Notice::CredentialsKept { why } => {
+                write!(f, "{why}\n  the credentials from before are kept")
+            }
             Notice::NotUploaded {
                 why,
                 files,

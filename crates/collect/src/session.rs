@@ -18,6 +18,7 @@ use pubgauge_mqtt_codec::{
 };
 use pubgauge_net::tls;
 
+use crate::config::Broker;
 use crate::dead::Why;
 use crate::gather::Gather;
 use crate::notice::Notice;
@@ -44,7 +45,6 @@ pub struct Asked {
     pub largest_message: usize,
     /// Whether brokers are told so, which then discard what is larger (5.0 §3.1.2.11.4).
     pub announces_largest: bool,
-    pub password: Option<Secret>,
     /// What a broker must allow, if messages are acknowledged once they are uploaded.
     pub in_flight: Option<InFlight>,
 }
@@ -69,7 +69,8 @@ pub struct Session {
     pub broker: String,
     /// As errors name it: SCHEME://HOST:PORT.
     pub shown: String,
-    pub username: Option<String>,
+    username: Option<String>,
+    password: Option<Secret>,
     pub state: State,
     /// Connections made, which tells acknowledgements of one from those of another.
     pub connection: u32,
@@ -121,12 +122,13 @@ pub struct Taking<'a> {
 }
 
 impl Session {
-    pub fn new(peer: u32, broker: String, shown: String, username: Option<String>) -> Session {
+    pub fn new(peer: u32, broker: String, shown: String) -> Session {
         Session {
             peer,
             broker,
             shown,
-            username,
+            username: None,
+            password: None,
             state: State::Greeting,
             connection: 0,
             had_session: false,
@@ -145,6 +147,12 @@ impl Session {
             passing: None,
             dead: [0; Why::ALL.len()],
         }
+    }
+
+    /// Logs in as the configuration says, from the next connection on.
+    pub fn log_in_as(&mut self, broker: &Broker) {
+        self.username.clone_from(&broker.endpoint.username);
+        self.password.clone_from(&broker.password);
     }
 
     /// A connection is made: appends the CONNECT.
@@ -179,7 +187,7 @@ impl Session {
             client_id: &asked.client_id,
             will: None,
             username: self.username.as_deref(),
-            password: asked
+            password: self
                 .password
                 .as_ref()
                 .map(|password| password.reveal().as_bytes()),

@@ -183,7 +183,7 @@ impl Storage {
         config: &Config,
         name: &str,
     ) -> Result<(Storage, Duration), Error> {
-        let begun = direct::begin(config, name);
+        let begun = direct::begin(config, name, &shared.watch);
         let (sink, took) = begun.map_err(|failure| Error {
             what: failure.what,
             hint: Some(NOT_BEGUN.into()),

@@ -32,6 +32,8 @@ pub enum Answer {
 #[derive(Default)]
 struct State {
     answer: Answer,
+    /// The access keys that it takes; [`KEY`] alone if there are none here.
+    keys: Vec<String>,
     objects: BTreeMap<String, Vec<u8>>,
     puts: u64,
     ended: bool,
@@ -102,6 +104,11 @@ impl ObjectStore {
 
     pub fn answer(&self, answer: Answer) {
         lock(&self.state).answer = answer;
+    }
+
+    /// From now on it takes these access keys alone, and says of others that they have expired.
+    pub fn take_keys(&self, keys: &[&str]) {
+        lock(&self.state).keys = keys.iter().map(|&key| key.to_owned()).collect();
     }
 
     /// All objects, by BUCKET/PATH.
@@ -188,11 +195,17 @@ impl Request {
         self.headers.iter().any(asks)
     }
 
-    fn is_signed(&self) -> bool {
+    fn is_signed_with(&self, key: &str) -> bool {
         let signed = |(name, value): &(String, String)| {
-            name == "authorization" && value.contains(&format!("Credential={}/", KEY.0))
+            name == "authorization" && value.contains(&format!("Credential={key}/"))
         };
         self.headers.iter().any(signed)
+    }
+
+    fn header(&self, name: &str) -> &str {
+        let mut headers = self.headers.iter();
+        let found = headers.find(|(one, _)| one == name);
+        found.map_or("", |(_, value)| value)
     }
 }
 
@@ -241,7 +254,18 @@ fn serve(stream: &TcpStream, state: &Mutex<State>) {
 
 fn answer(request: &Request, state: &Mutex<State>) -> Vec<u8> {
     let mut state = lock(state);
-    if !request.is_signed() || state.answer == Answer::Refuses {
+    let is_expired =
+        !state.keys.is_empty() && !state.keys.iter().any(|key| request.is_signed_with(key));
+    if is_expired {
+        // As S3 says it, which repeats the token.
+        let token = request.header("x-amz-security-token");
+        let body = format!(
+            "<?xml version=\"1.0\"?>\n<Error><Code>ExpiredToken</Code><Message>The provided token has expired.</Message><Token-0>{token}</Token-0></Error>"
+        );
+        return response("400 Bad Request", &[], body.as_bytes(), request);
+    }
+    let is_signed = !state.keys.is_empty() || request.is_signed_with(KEY.0);
+    if !is_signed || state.answer == Answer::Refuses {
         let body = format!("<Error><Message>{:?}</Message></Error>", request.headers);
         return response("403 Forbidden", &[], body.as_bytes(), request);
     }

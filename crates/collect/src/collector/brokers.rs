@@ -54,6 +54,9 @@ impl Loop {
             let held = !self.may_log_in(at);
             let peer = &mut self.peers[at];
             peer.held = held;
+            if held && peer.link.as_ref().is_some_and(|link| link.connecting) {
+                peer.drop_link(now);
+            }
             let kept = if peer.is_due(now) {
                 self.connect(at, now)
             } else {
@@ -87,21 +90,15 @@ impl Loop {
     /// Whether the password may go to a peer's address: its name stands for it now, or TLS proves the name there. An
     /// address of a file, or one that a name had yesterday, may be anybody's.
     fn may_log_in(&self, at: usize) -> bool {
-        let (peer, config) = (&self.peers[at], &self.collector.config);
-        let is_proven = config.brokers[peer.endpoint].encryption.is_on() && !config.tls.insecure;
-        peer.named || is_proven || config.password.is_none()
+        let peer = &self.peers[at];
+        let broker = &self.collector.config.brokers[peer.endpoint];
+        let is_proven = broker.endpoint.encryption.is_on() && !broker.tls.insecure;
+        peer.named || is_proven || broker.password.is_none()
     }
 
     fn connect(&mut self, at: usize, now: Instant) -> Result<(), String> {
         let peer = &mut self.peers[at];
-        let endpoint = &self.collector.config.brokers[peer.endpoint];
-        let setup = self
-            .collector
-            .tls
-            .as_ref()
-            .filter(|_| endpoint.encryption.is_on());
-        let tls = setup.map(|setup| setup.begin(peer.endpoint)).transpose();
-        let tls = tls.map_err(|error| error.to_string())?;
+        let tls = self.collector.certificates.begin(peer.endpoint)?;
         let link = Link::begin(
             peer.address,
             &peer.session.shown,
@@ -120,7 +117,10 @@ impl Loop {
 
     fn give_up(&mut self, at: usize) {
         let peer = self.peers.remove(at);
-        let name = self.collector.config.brokers[peer.endpoint].shown.clone();
+        let name = self.collector.config.brokers[peer.endpoint]
+            .endpoint
+            .shown
+            .clone();
         let broker = peer.session.broker;
         self.collector.status.forget(&broker);
         if peer.session.had_session {
@@ -137,7 +137,7 @@ impl Loop {
                 .config
                 .brokers
                 .iter()
-                .position(|one| one.shown == seen.name);
+                .position(|one| one.endpoint.shown == seen.name);
             let (Some(endpoint), Ok(address)) = (endpoint, broker.parse()) else {
                 let (name, broker) = (seen.name.clone(), broker.clone());
                 self.notice(&Notice::BrokerLeft { name, broker });
@@ -156,12 +156,9 @@ impl Loop {
         self.collector.status.broker(&broker, |_| {});
         let canary = (self.collector.config.canary.as_ref())
             .map(|asked| Canary::new(asked, &self.collector.name, Instant::now()));
-        let mut session = Session::new(
-            self.next_peer,
-            broker,
-            configured.shown.clone(),
-            configured.username.clone(),
-        );
+        let shown = configured.endpoint.shown.clone();
+        let mut session = Session::new(self.next_peer, broker, shown);
+        session.log_in_as(configured);
         session.canary = canary;
         self.next_peer += 1;
         let mut peer = Peer::new(endpoint, address, session, Instant::now());
@@ -176,7 +173,10 @@ impl Loop {
 
     pub(super) fn look_at_names(&mut self) {
         while let Some((endpoint, found)) = self.names.found() {
-            let name = self.collector.config.brokers[endpoint].shown.clone();
+            let name = self.collector.config.brokers[endpoint]
+                .endpoint
+                .shown
+                .clone();
             let addresses = match found {
                 Ok(addresses) => addresses,
                 Err(error) => {
@@ -252,7 +252,7 @@ impl Loop {
             .iter()
             .filter(|peer| peer.session.had_session)
             .map(|peer| {
-                let name = brokers[peer.endpoint].shown.clone();
+                let name = brokers[peer.endpoint].endpoint.shown.clone();
                 let seen = Seen {
                     name,
                     connected_s: peer.connected_s,

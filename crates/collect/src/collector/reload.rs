@@ -1,10 +1,11 @@
 //! Another configuration for a collector that runs.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use super::lead::Loop;
-use super::{asked, certificates, names};
-use crate::config::Config;
+use super::{Certificates, asked, names};
+use crate::config::{Broker, Config};
 use crate::notice::Notice;
 
 /// Takes other configurations for a collector that runs.
@@ -24,10 +25,10 @@ impl Reloads {
 }
 
 impl Loop {
-    /// Goes on with another configuration. Certificates, password, expiry and keep alive count from the next connection on.
+    /// Goes on with another configuration. Certificates, passwords, expiry and keep alive count from the next connection on.
     pub(super) fn reload(&mut self, config: Config) {
-        match certificates(&config) {
-            Ok(tls) => self.collector.tls = tls,
+        match Certificates::read(&config.brokers) {
+            Ok(certificates) => self.collector.certificates = certificates,
             Err(error) => {
                 let why = error.to_string();
                 return self.notice(&Notice::NotReloaded { why });
@@ -59,11 +60,16 @@ impl Loop {
     /// Leaves the brokers that are not in the configuration any more; their sessions stay.
     fn keep_peers_of(&mut self, old: &Config) {
         for mut peer in std::mem::take(&mut self.peers) {
-            let name = &old.brokers[peer.endpoint].shown;
+            let name = &old.brokers[peer.endpoint].endpoint.shown;
             let brokers = &self.collector.config.brokers;
-            if let Some(at) = brokers.iter().position(|broker| broker.shown == *name) {
+            let is_it = |broker: &Broker| broker.endpoint.shown == *name;
+            if let Some(at) = brokers.iter().position(is_it) {
                 peer.endpoint = at;
-                peer.session.username = brokers[at].username.clone();
+                peer.session.log_in_as(&brokers[at]);
+                if peer.link.as_ref().is_some_and(|link| link.connecting) {
+                    // It was begun with the certificates of before, which do not prove to whom the new password goes.
+                    peer.drop_link(Instant::now());
+                }
                 self.peers.push(peer);
                 continue;
             }
@@ -94,7 +100,7 @@ impl Loop {
             }
         }
         for (at, why) in failed {
-            self.lost(at, why, std::time::Instant::now());
+            self.lost(at, why, Instant::now());
         }
     }
 }

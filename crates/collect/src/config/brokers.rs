@@ -1,11 +1,13 @@
-//! Brokers and topic filters, checked.
+//! Brokers and what opens them, checked.
 
-use pubgauge_driver::{Encryption, Scheme};
-use pubgauge_mqtt_codec::topic;
+use std::path::{Path, PathBuf};
+
+use pubgauge_driver::{Encryption, Scheme, Secret};
 use pubgauge_net::endpoint::{Addressing, Endpoint};
 
+use super::checked::TlsFiles;
 use super::faults::Faults;
-use super::file::CollectFile;
+use super::file::{BrokerFile, CollectFile, Mqtt, TlsFile};
 
 /// How brokers are addressed.
 const ADDRESSING: Addressing = Addressing {
@@ -28,82 +30,162 @@ const ADDRESSING: Addressing = Addressing {
     ],
 };
 
-pub(super) fn brokers(written: &CollectFile, faults: &mut Faults) -> Vec<Endpoint> {
-    if written.brokers.is_empty() {
+/// A broker, and what opens it.
+#[derive(Clone, Debug)]
+pub struct Broker {
+    /// Its address, whose name is not looked up yet.
+    pub endpoint: Endpoint,
+    /// The password for it, and for no other.
+    pub password: Option<Secret>,
+    /// The certificates for it.
+    pub tls: TlsFiles,
+}
+
+/// All brokers: those of the list, which share a password and certificates, and those with tables of their own.
+/// `given` is the password for the list where no file has it.
+pub(super) fn brokers(
+    written: &CollectFile,
+    folder: &Path,
+    given: Option<Secret>,
+    faults: &mut Faults,
+) -> Vec<Broker> {
+    if written.brokers.is_empty() && written.broker.is_empty() {
         faults.add(
             &["brokers"],
             "at least one broker is needed",
             Some("such as \"mqtt://localhost\""),
         );
     }
-    let mut brokers: Vec<Endpoint> = Vec::new();
+    let password = match &written.password_file {
+        Some(path) => faults.secret(&["password-file"], "the password", &folder.join(path)),
+        None => given,
+    };
+    let tls = tls(&written.tls, &["tls"], folder, faults);
+    if written.brokers.is_empty() && !written.broker.is_empty() {
+        let shared = [
+            ("password-file", written.password_file.is_some()),
+            ("tls", written.tls != TlsFile::default()),
+        ];
+        for (key, _) in shared.into_iter().filter(|(_, is_given)| *is_given) {
+            let message = format!("`{key}` is for `brokers`, of which there are none");
+            let hint = "say it in the table of each [[broker]] that it is for";
+            faults.add(&[key], message, Some(hint));
+        }
+    }
+    let mut brokers: Vec<Broker> = Vec::new();
     for (nth, url) in written.brokers.iter().enumerate() {
-        let at = nth.to_string();
-        match Endpoint::read(url, &ADDRESSING) {
-            Err(error) => faults.add(&["brokers", &at], error.what, error.hint.as_deref()),
-            Ok(broker)
-                if brokers
-                    .iter()
-                    .any(|other| (&other.host, other.port) == (&broker.host, broker.port)) =>
-            {
-                faults.add(
-                    &["brokers", &at],
-                    format!("{} is given twice", broker.shown),
-                    None,
-                );
-            }
-            Ok(broker) => brokers.push(broker),
+        if let Some(endpoint) = endpoint(url, &["brokers", &nth.to_string()], &brokers, faults) {
+            brokers.push(Broker {
+                endpoint,
+                password: password.clone(),
+                tls: tls.clone(),
+            });
+        }
+    }
+    for (nth, table) in written.broker.iter().enumerate() {
+        let nth = nth.to_string();
+        if let Some(endpoint) = endpoint(
+            &table.address,
+            &["broker", &nth, "address"],
+            &brokers,
+            faults,
+        ) {
+            let broker = with_table(endpoint, table, &nth, written.mqtt, folder, faults);
+            brokers.push(broker);
         }
     }
     brokers
 }
 
-pub(super) fn filters(written: &CollectFile, faults: &mut Faults) -> Vec<String> {
-    if written.topics.is_empty() {
-        faults.add(
-            &["topics"],
-            "at least one topic filter is needed",
-            Some("\"#\" stands for all topics"),
-        );
+/// The endpoint that an address names, unless that is wrong or one of the `others`.
+fn endpoint(url: &str, steps: &[&str], others: &[Broker], faults: &mut Faults) -> Option<Endpoint> {
+    let read = Endpoint::read(url, &ADDRESSING);
+    let read = read.map_err(|error| faults.add(steps, error.what, error.hint.as_deref()));
+    let endpoint = read.ok()?;
+    let place = |one: &Endpoint| (one.host.clone(), one.port);
+    let mut others = others.iter();
+    if others.any(|other| place(&other.endpoint) == place(&endpoint)) {
+        faults.add(steps, format!("{} is given twice", endpoint.shown), None);
+        return None;
     }
-    let group = written.group.as_deref();
-    if let Some(group) =
-        group.filter(|group| group.is_empty() || group.contains(['/', '+', '#', '\0']))
-    {
-        let hint = "a group's name has no `/`, `+` and `#`";
-        faults.add(
-            &["group"],
-            format!("`{group}` cannot be a group's name"),
-            Some(hint),
-        );
-    }
-    let mut filters: Vec<String> = Vec::new();
-    for (nth, topic) in written.topics.iter().enumerate() {
-        let at = nth.to_string();
-        if let Err(error) = topic::check_filter(topic) {
-            let hint =
-                "`+` stands for one level, `#` for all that follow, both only as whole levels";
+    Some(endpoint)
+}
+
+/// A broker with a table of its own, which is the `nth`.
+fn with_table(
+    endpoint: Endpoint,
+    table: &BrokerFile,
+    nth: &str,
+    version: Option<Mqtt>,
+    folder: &Path,
+    faults: &mut Faults,
+) -> Broker {
+    let shown = &endpoint.shown;
+    let at = |key| ["broker", nth, key];
+    let what = format!("the password of {shown}");
+    let password = match (&table.password_file, &table.password_variable) {
+        (Some(_), Some(_)) => {
+            let message = format!("{what} is in a file, or in a variable of the environment");
             faults.add(
-                &["topics", &at],
-                format!("`{topic}` is no topic filter: {}", error.what),
-                Some(hint),
-            );
-        } else if group.is_some() && topic.starts_with('$') {
-            let message = format!("`{topic}` cannot be shared by a group as well");
-            faults.add(
-                &["topics", &at],
+                &at("password-variable"),
                 message,
-                Some("leave out `group`, or what begins with `$`"),
+                Some("leave out one of them"),
             );
+            None
         }
-        let filter = match group {
-            Some(group) => format!("$share/{group}/{topic}"),
-            None => topic.clone(),
-        };
-        if filters.contains(&filter) {
-            faults.add(&["topics", &at], format!("`{topic}` is given twice"), None);
+        (Some(path), None) => faults.secret(&at("password-file"), &what, &folder.join(path)),
+        (None, Some(name)) => {
+            let value = std::env::var(name).ok();
+            if value.is_none() {
+                let message = format!("{what}: the environment has no text in `{name}`");
+                faults.add(&at("password-variable"), message, None);
+            }
+            value.map(Secret::new)
         }
-        filters.push(filter);
+        (None, None) => None,
+    };
+    if password.is_some() && endpoint.username.is_none() && version == Some(Mqtt::V311) {
+        let message = format!("{what} needs a user: MQTT 3.1.1 allows none without");
+        let hint = "such as \"mqtts://USER@HOST\"";
+        faults.add(&at("address"), message, Some(hint));
     }
-    filters
+    let has_tls = endpoint.encryption.is_on();
+    if !has_tls && table.tls.is_some() {
+        let message = format!("{shown} is not encrypted, and has no use for certificates");
+        let hint = "take mqtts:// for its address, or leave out `tls`";
+        faults.add(&at("tls"), message, Some(hint));
+    }
+    let written = table.tls.clone().unwrap_or_default();
+    Broker {
+        password,
+        tls: tls(&written, &at("tls"), folder, faults),
+        endpoint,
+    }
+}
+
+/// Certificates, as files from a folder.
+fn tls(written: &TlsFile, steps: &[&str], folder: &Path, faults: &mut Faults) -> TlsFiles {
+    if written.cert.is_some() != written.key.is_some() {
+        faults.add(
+            steps,
+            "a certificate needs its private key, and the other way round",
+            Some("give `cert` and `key`, or neither"),
+        );
+    }
+    if written.insecure && written.ca.is_some() {
+        let steps = [steps, &["insecure"]].concat();
+        faults.add(
+            &steps,
+            "`insecure` takes any certificate, also one that `ca` has not signed",
+            Some("leave out one of them"),
+        );
+    }
+    let file = |path: &Option<PathBuf>| path.as_ref().map(|path| folder.join(path));
+    TlsFiles {
+        ca_file: file(&written.ca),
+        cert_file: file(&written.cert),
+        key_file: file(&written.key),
+        server_name: written.server_name.clone(),
+        insecure: written.insecure,
+    }
 }

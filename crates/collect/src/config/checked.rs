@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use pubgauge_driver::Secret;
 use pubgauge_mqtt_codec::{MAX_PACKET_LEN, QoS, Version};
-use pubgauge_net::endpoint::Endpoint;
 use pubgauge_place::Access;
 use pubgauge_study::{Noun, Problem, StrictFile, StudyError};
 
-use super::brokers::{brokers, filters};
+use super::brokers::{Broker, brokers};
 use super::canary::Canary;
 use super::direct::Direct;
 use super::faults::{Fault, Faults, HOUR, MS, SECOND};
 use super::file::{AccessFile, CollectFile, Form, Mqtt};
+use super::filters::filters;
 use super::kafka::Kafka;
 use super::upload::Upload;
 use crate::files::Layout;
@@ -34,8 +34,7 @@ pub type TlsFiles = pubgauge_driver::Tls;
 /// What a collector works with.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Brokers whose names are not looked up yet.
-    pub brokers: Vec<Endpoint>,
+    pub brokers: Vec<Broker>,
     /// Topic filters, as they are subscribed to: with the group.
     pub filters: Vec<String>,
     /// The data folder; none where messages are acknowledged once they are uploaded.
@@ -44,10 +43,8 @@ pub struct Config {
     pub qos: QoS,
     pub version: Version,
     pub form: Form,
-    pub password: Option<Secret>,
     pub group: Option<String>,
     pub canary: Option<Canary>,
-    pub tls: TlsFiles,
     /// Where metrics and health are to be served.
     pub listen: Option<String>,
     pub stop_within: Duration,
@@ -71,7 +68,7 @@ pub struct Config {
 /// What a collect file does not say.
 #[derive(Clone, Debug, Default)]
 pub struct Given {
-    /// Password, where the file names no other file that has it.
+    /// Password for the list of brokers, where the file names no other file that has it.
     pub password: Option<Secret>,
     /// Name of the collector, in place of the file's.
     pub name: Option<String>,
@@ -107,7 +104,7 @@ pub(super) fn check(file: &StrictFile, folder: &Path, given: &Given) -> Result<C
 }
 
 impl Config {
-    /// From what was written, by a file or by flags.
+    /// From what was written, by a file or by flags. The password is for the list of brokers, unless a file has it.
     ///
     /// # Errors
     /// Everything that is wrong in it.
@@ -117,7 +114,7 @@ impl Config {
         password: Option<Secret>,
     ) -> Result<Config, Vec<Fault>> {
         let mut faults = Faults::default();
-        let brokers = brokers(written, &mut faults);
+        let brokers = brokers(written, folder, password, &mut faults);
         let filters = filters(written, &mut faults);
         let upload = super::upload::of(written, folder, &mut faults);
         let columns = super::payload::of(written, &mut faults);
@@ -144,23 +141,6 @@ impl Config {
         if qos.is_none() {
             faults.add(&["qos"], "QoS is 0, 1 or 2", None);
         }
-        let password = password_of(written, folder, password, &mut faults);
-        let tls = &written.tls;
-        if tls.cert.is_some() != tls.key.is_some() {
-            faults.add(
-                &["tls"],
-                "a certificate needs its private key, and the other way round",
-                Some("give `cert` and `key`, or neither"),
-            );
-        }
-        if tls.insecure && tls.ca.is_some() {
-            faults.add(
-                &["tls", "insecure"],
-                "`insecure` takes any certificate, also one that `ca` has not signed",
-                Some("leave out one of them"),
-            );
-        }
-        let file = |path: &Option<PathBuf>| path.as_ref().map(|path| folder.join(path));
         let session = &written.session;
         let log = &written.log;
         let expiry = faults.span(
@@ -251,16 +231,8 @@ impl Config {
                 Mqtt::V311 => Version::V311,
             },
             form: written.form.unwrap_or_default(),
-            password,
             group: written.group.clone(),
             canary,
-            tls: TlsFiles {
-                ca_file: file(&tls.ca),
-                cert_file: file(&tls.cert),
-                key_file: file(&tls.key),
-                server_name: tls.server_name.clone(),
-                insecure: tls.insecure,
-            },
             listen: written.listen.clone(),
             stop_within,
             session_expiry_s: expiry.as_secs() as u32,
@@ -298,18 +270,6 @@ impl Config {
 fn direct(upload: Option<&Upload>, kafka: Option<&Kafka>) -> Option<Direct> {
     let kafka = kafka.map(|kafka| kafka.direct);
     kafka.or_else(|| upload?.direct)
-}
-
-fn password_of(
-    written: &CollectFile,
-    folder: &Path,
-    given: Option<Secret>,
-    faults: &mut Faults,
-) -> Option<Secret> {
-    let Some(path) = &written.password_file else {
-        return given;
-    };
-    faults.secret(&["password-file"], &folder.join(path))
 }
 
 #[cfg(test)]

@@ -66,15 +66,15 @@ impl Faults {
         size
     }
 
-    /// A password: the line of a file.
-    pub(super) fn secret(&mut self, steps: &[&str], path: &Path) -> Option<Secret> {
+    /// A password, called `what`: the line of a file.
+    pub(super) fn secret(&mut self, steps: &[&str], what: &str, path: &Path) -> Option<Secret> {
         let mut text = String::new();
         let read = File::open(path).and_then(|file| file.take(64 << 10).read_to_string(&mut text));
         match read {
             Ok(_) => Some(Secret::new(text.trim_end_matches(['\r', '\n']))),
             Err(error) => {
                 let path = path.display();
-                let message = format!("the password cannot be read from {path}: {error}");
+                let message = format!("{what} cannot be read from {path}: {error}");
                 self.add(steps, message, None);
                 None
             }

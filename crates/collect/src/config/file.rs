@@ -6,18 +6,26 @@ use pubgauge_quantities::{Rate, Size, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+mod broker;
 mod kafka;
 
+pub use broker::{BrokerFile, TlsFile};
 pub use kafka::{KafkaFile, KafkaTlsFile, Mechanism, SaslFile};
 
 /// What is to be collected, from where, to where.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[schemars(extend("anyOf" = [{"required": ["brokers"]}, {"required": ["broker"]}]))]
 pub struct CollectFile {
     /// Brokers, by address: mqtt://HOST, mqtt://USER@HOST:PORT, mqtts://HOST. A name stands for all of its
     /// addresses, each of which is a broker of its own.
+    #[serde(default)]
     #[schemars(length(min = 1))]
     pub brokers: Vec<String>,
+    /// Brokers with a password or certificates of their own.
+    #[serde(default)]
+    #[schemars(length(min = 1))]
+    pub broker: Vec<BrokerFile>,
     /// Topic filters.
     #[schemars(length(min = 1))]
     pub topics: Vec<String>,
@@ -40,7 +48,7 @@ pub struct CollectFile {
     pub compression: Option<Compression>,
     /// Who may read the data folder, on top of the umask: "owner" if absent.
     pub access: Option<AccessFile>,
-    /// File with the password, in one line. Without it, the variable PUBGAUGE_PASSWORD has it.
+    /// File with the password for `brokers`, in one line. Without it, the variable PUBGAUGE_PASSWORD has it.
     pub password_file: Option<PathBuf>,
     /// Where metrics and health are served over HTTP: a port of the loopback address, or HOST:PORT. Nowhere if absent.
     pub listen: Option<String>,
@@ -55,7 +63,7 @@ pub struct CollectFile {
     /// A numbered message of the collector's own through each broker, by which losses of the broker are told; none if
     /// absent. The collector publishes then.
     pub canary: Option<CanaryFile>,
-    /// Certificates, for mqtts.
+    /// Certificates for `brokers` with mqtts.
     #[serde(default)]
     pub tls: TlsFile,
     /// Columns for what payloads say; they are stored as bytes alone if absent.
@@ -111,24 +119,6 @@ pub struct CanaryFile {
     /// Beginning of its topic, which the collector's name follows; "collect-canary" if absent. The collector must be allowed
     /// to publish and to subscribe there.
     pub topic: Option<String>,
-}
-
-/// Certificates, as PEM files.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct TlsFile {
-    /// Authorities that may have signed the broker's certificate; the system's own if absent.
-    pub ca: Option<PathBuf>,
-    /// The collector's certificate chain.
-    pub cert: Option<PathBuf>,
-    /// The collector's private key.
-    pub key: Option<PathBuf>,
-    /// Name that the broker's certificate is for, if it is not the one in the address.
-    pub server_name: Option<String>,
-    /// Take whatever certificate the broker shows: anybody between can read and change what is sent, the password
-    /// included.
-    #[serde(default)]
-    pub insecure: bool,
 }
 
 /// A version of MQTT.
@@ -204,7 +194,8 @@ pub struct UploadFile {
     /// Region of the bucket; as the environment says if absent.
     pub region: Option<String>,
     /// File with credentials, one NAME=VALUE in a line. The names are those of the variables of the environment, which
-    /// it comes before: AWS_ACCESS_KEY_ID, GOOGLE_APPLICATION_CREDENTIALS, AZURE_STORAGE_ACCOUNT_KEY and the like.
+    /// it comes before: AWS_ACCESS_KEY_ID, GOOGLE_APPLICATION_CREDENTIALS, AZURE_STORAGE_ACCOUNT_KEY and the like. It is
+    /// read again before each object.
     pub credentials_file: Option<PathBuf>,
     /// When a message is acknowledged; "on-disk" if absent.
     pub acknowledge: Option<Acknowledge>,

@@ -160,7 +160,7 @@ fn sasl(kafka: &KafkaFile, folder: &Path, faults: &mut Faults) -> Option<Sasl> {
         );
     }
     let file = folder.join(&sasl.password_file);
-    let password = faults.secret(&["kafka", "sasl", "password-file"], &file)?;
+    let password = faults.secret(&["kafka", "sasl", "password-file"], "the password", &file)?;
     Some(Sasl {
         mechanism,
         user: sasl.user.clone(),

@@ -24,7 +24,7 @@ impl Session {
                 let (what, hint) = login::refused(
                     &self.shown,
                     self.username.is_some(),
-                    asked.password.is_some(),
+                    self.password.is_some(),
                 );
                 format!(": {what}\n  hint: {hint}")
             }

@@ -16,7 +16,6 @@ fn asked(version: Version) -> Asked {
         keep_alive_s: 30,
         largest_message: 1 << 20,
         announces_largest: false,
-        password: None,
         in_flight: None,
     }
 }
@@ -34,7 +33,7 @@ impl Rig {
     fn new(version: Version) -> Rig {
         Rig {
             asked: asked(version),
-            session: Session::new(3, "h:1".into(), "mqtt://h:1".into(), None),
+            session: Session::new(3, "h:1".into(), "mqtt://h:1".into()),
             gather: Gather::new(1, 1),
             out: Vec::new(),
             notices: Vec::new(),

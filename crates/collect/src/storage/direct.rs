@@ -15,7 +15,7 @@ use bytes::Bytes;
 use super::{AGAIN, STORE_AGAIN, Shared};
 use crate::config::Config;
 use crate::gather::Commit;
-use crate::notice::Notice;
+use crate::notice::{Notice, Watch};
 use crate::store::Failure;
 use objects::Objects;
 
@@ -41,7 +41,11 @@ pub trait Sink: Send {
 ///
 /// # Errors
 /// If the other side does not answer.
-pub(super) fn begin(config: &Config, name: &str) -> Result<(Box<dyn Sink>, Duration), Failure> {
+pub(super) fn begin(
+    config: &Config,
+    name: &str,
+    watch: &Watch,
+) -> Result<(Box<dyn Sink>, Duration), Failure> {
     #[cfg(feature = "kafka")]
     if let Some(kafka) = &config.kafka {
         return Ok((Box::new(kafka::Kafka::begin(kafka, name)?), Duration::ZERO));
@@ -52,7 +56,7 @@ pub(super) fn begin(config: &Config, name: &str) -> Result<(Box<dyn Sink>, Durat
             is_missing: false,
         });
     };
-    let (objects, took) = Objects::begin(config, upload, name)?;
+    let (objects, took) = Objects::begin(config, upload, name, watch)?;
     Ok((Box::new(objects), took))
 }
 

@@ -15,7 +15,7 @@ use crate::config::Upload;
 use crate::folder::Folder;
 use crate::manifest::{self, Entry, FileEntry, Uploaded};
 use crate::notice::Notice;
-use crate::store::{Failure, Store};
+use crate::store::{Client, Failure};
 
 /// Longest time that one request may take: a file of 1 GiB at 10 Mbit/s.
 const REQUEST: Duration = Duration::from_secs(900);
@@ -28,8 +28,7 @@ pub(super) struct Uploader {
     shared: Shared,
     folder: Arc<Folder>,
     upload: Upload,
-    /// Opened when it is needed first: credentials may come later than the collector.
-    store: Option<Store>,
+    client: Client,
     waiting: VecDeque<FileEntry>,
     abandon: Arc<AtomicBool>,
 }
@@ -76,7 +75,7 @@ impl Uploader {
             shared: shared.clone(),
             folder: folder.clone(),
             upload: upload.clone(),
-            store: None,
+            client: Client::new(&upload.place, &upload.credentials, REQUEST),
             waiting,
             abandon,
         })
@@ -105,6 +104,7 @@ impl Uploader {
                     }
                 }
                 Err(failure) => {
+                    self.client.doubt();
                     self.shared.status.failed_uploads.add(1);
                     (self.shared.watch)(&Notice::NotUploaded {
                         why: failure.what,
@@ -192,11 +192,7 @@ impl Uploader {
             stays(what);
             return Ok(false);
         }
-        let store = match self.store.take() {
-            Some(store) => store,
-            None => Store::open(&self.upload.place, &self.upload.credentials, REQUEST)?,
-        };
-        let store = self.store.insert(store);
+        let store = self.client.store(&self.shared.watch)?;
         let Some(put) = store.put(&file.path, bytes)? else {
             self.shared.status.conflicts.add(1);
             (self.shared.watch)(&Notice::Conflict {

@@ -110,6 +110,27 @@ fn lacks_conditions(error: &object_store::Error) -> bool {
     says || matches!(error, object_store::Error::NotImplemented { .. })
 }
 
+/// Of an answer in XML no more than its code and its message: the rest repeats what was sent, tokens among that.
+fn in_short(text: &str) -> String {
+    let Some(begin) = ["<?xml", "<Error"]
+        .iter()
+        .filter_map(|tag| text.find(tag))
+        .min()
+    else {
+        return text.to_owned();
+    };
+    let (before, body) = text.split_at(begin);
+    let content = |tag: &str| {
+        let (_, rest) = body.split_once(&format!("<{tag}>"))?;
+        rest.split_once(&format!("</{tag}>")).map(|(text, _)| text)
+    };
+    let told: Vec<&str> = ["Code", "Message"]
+        .into_iter()
+        .filter_map(content)
+        .collect();
+    format!("{before}{}", told.join(": "))
+}
+
 impl Store {
     /// Makes the client of a place. `timeout` bounds each request as a whole.
     ///
@@ -128,7 +149,10 @@ impl Store {
             kind(place).map_err(|(what, hint)| failed(format!("{what}; {hint}")))?;
         // The HTTP client takes the process's own; the first one that was installed stays.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let mut options = credentials.0.clone();
+        let mut options: Vec<(String, String)> = credentials
+            .all()
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect();
         let mut set = |name: &str, value: String| options.push((name.to_owned(), value));
         set("timeout", format!("{}s", timeout.as_secs()));
         set("connect_timeout", "10s".into());
@@ -179,7 +203,8 @@ impl Store {
             what = format!("{what}: {cause}");
         }
         // What stands behind the `?` of an address may be a signature.
-        let words = what
+        let short = in_short(&what);
+        let words = short
             .split_whitespace()
             .map(|word| match word.split_once('?') {
                 Some((before, _)) if word.contains("://") => before,

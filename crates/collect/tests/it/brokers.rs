@@ -136,9 +136,15 @@ fn how_long_a_broker_was_connected_is_written_down_meanwhile() {
 /// What nobody but the user's broker may hear.
 const SECRET: &str = "Wq7-of-the-user";
 
+fn give_password(config: &mut pubgauge_collect::Config) {
+    for broker in &mut config.brokers {
+        broker.password = Some(pubgauge_driver::Secret::new(SECRET));
+    }
+}
+
 fn with_password(data: &std::path::Path, rest: &str) -> pubgauge_collect::Config {
     let mut config = config(data, &["mqtt://ann@fleet.example".into()], rest);
-    config.password = Some(pubgauge_driver::Secret::new(SECRET));
+    give_password(&mut config);
     config
 }
 
@@ -191,6 +197,37 @@ fn an_address_that_a_name_had_before_gets_no_password_any_more() {
 }
 
 #[test]
+fn an_address_that_a_name_loses_while_it_is_connected_gets_no_password() {
+    let (before, now) = (
+        std::net::TcpListener::bind("127.0.0.1:0"),
+        Listener::start(),
+    );
+    let before = before.unwrap();
+    let address = before.local_addr().unwrap();
+    // Its queue is full: whoever comes next is neither taken nor refused.
+    rustix::net::listen(&before, 0).unwrap();
+    let _full = std::net::TcpStream::connect(address).unwrap();
+    let place = tempfile::tempdir().unwrap();
+    let data = place.path().join("data");
+    let rest = "topics = [\"t/#\"]\n[session]\nresolve-every = \"1s\"";
+    let (known, look_up) = name_service(&[address.to_string()]);
+    let collecting = Collecting::with(with_password(&data, rest), look_up, EndsAfter::default());
+    until("it is tried", || collecting.status.brokers().len() == 1);
+    known.lock().unwrap()[0] = now.address;
+    collecting.told("the old address is named", is_held);
+    let (_first, _) = before.accept().unwrap();
+    // The kernel tries again meanwhile, after one second and two more.
+    until("the new one is tried", || now.heard_of(SECRET) >= 6);
+    collecting.end();
+    before.set_nonblocking(true).unwrap();
+    while let Ok((mut stream, _)) = before.accept() {
+        let mut heard = Vec::new();
+        std::io::Read::read_to_end(&mut stream, &mut heard).unwrap();
+        assert!(heard.is_empty(), "it was connected, and heard something");
+    }
+}
+
+#[test]
 fn a_session_under_another_name_does_not_keep_a_broker_from_its_own() {
     let own = Listener::start();
     let place = tempfile::tempdir().unwrap();
@@ -215,7 +252,7 @@ fn a_session_under_another_name_does_not_keep_a_broker_from_its_own() {
         "mqtt://ann@fleet.example".into(),
     ];
     let mut config = config(&data, &brokers, "topics = [\"t/#\"]\nname = \"c\"");
-    config.password = Some(pubgauge_driver::Secret::new(SECRET));
+    give_password(&mut config);
     let collecting = Collecting::with(config, look_up, EndsAfter::default());
     until("it is logged in to as ann", || own.heard_of("ann") >= 1);
     collecting.end();

@@ -12,7 +12,10 @@ mod hostile;
 #[cfg(feature = "kafka")]
 mod kafka;
 mod leaving;
+mod passwords;
 mod reload;
+#[cfg(feature = "upload")]
+mod renewal;
 mod strangers;
 #[cfg(feature = "upload")]
 mod upload;

@@ -17,7 +17,10 @@ fn the_smallest_file_has_the_usual_values() {
     assert_eq!(config.commit_every, 5 * MS);
     assert_eq!(config.limits.reserve_bytes, 256 << 20);
     assert_eq!(
-        (config.brokers[0].host.as_str(), config.brokers[0].port),
+        (
+            config.brokers[0].endpoint.host.as_str(),
+            config.brokers[0].endpoint.port
+        ),
         ("broker.example", 1883)
     );
 }
@@ -152,6 +155,89 @@ fn each_fault_is_told_with_its_line_and_column() {
 }
 
 #[test]
+fn each_fault_of_a_broker_with_a_table_is_told_with_its_place() {
+    let table = |key: &str| {
+        config(&format!(
+            "{SMALLEST}[[broker]]\naddress = \"mqtts://own.example\"\n{key}\n"
+        ))
+    };
+    let own = table("password-variable = \"CARGO_PKG_NAME\"").unwrap();
+    let [listed, own] = &own.brokers[..] else {
+        panic!("{own:?}");
+    };
+    assert!(listed.password.is_none());
+    let password = own.password.as_ref().unwrap();
+    assert_eq!(password.reveal(), env!("CARGO_PKG_NAME"));
+    assert!(!format!("{own:?}").contains(env!("CARGO_PKG_NAME")));
+    for (key, place, words) in [
+        (
+            "password-file = \"/nonexistent\"",
+            (6, 17),
+            "the password of mqtts://own.example cannot be read from /nonexistent",
+        ),
+        (
+            "password-variable = \"PUBGAUGE_NOT_THERE\"",
+            (6, 21),
+            "the password of mqtts://own.example: the environment has no text in `PUBGAUGE_NOT_THERE`",
+        ),
+        (
+            "password-file = \"p\"\npassword-variable = \"P\"",
+            (7, 21),
+            "leave out one of them",
+        ),
+        (
+            "tls = { cert = \"c.pem\" }",
+            (6, 7),
+            "needs its private key",
+        ),
+        (
+            "tls = { ca = \"c.pem\", insecure = true }",
+            (6, 34),
+            "leave out one of them",
+        ),
+        ("password = \"p\"", (6, 1), "did you mean `password-file`"),
+        (
+            "[[broker]]\naddress = \"mqtt://own.example:8883\"",
+            (7, 11),
+            "is given twice",
+        ),
+        (
+            "[[broker]]\naddress = \"mqtt://other.example\"\ntls = {}",
+            (8, 7),
+            "is not encrypted",
+        ),
+        (
+            "[[broker]]\naddress = \"mqtt://broker.example\"",
+            (7, 11),
+            "is given twice",
+        ),
+    ] {
+        let problems = table(key).unwrap_err().problems;
+        assert_eq!(problems.len(), 1, "{key}: {problems:?}");
+        let at = (problems[0].line.unwrap(), problems[0].column.unwrap());
+        let told = problems[0].to_string();
+        assert!(at == place && told.contains(words), "{key}: {told}");
+    }
+}
+
+#[test]
+fn what_is_for_the_list_of_brokers_is_not_for_those_with_tables() {
+    let text = "topics = [\"t\"]\nto = \"data\"\nmqtt = \"3.1.1\"\npassword-file = \"/dev/null\"\ntls = { ca = \"c\" }\n[[broker]]\naddress = \"mqtts://h\"\npassword-variable = \"CARGO_PKG_NAME\"\n";
+    let problems = config(text).unwrap_err().problems;
+    let told: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    assert_eq!(told.len(), 3, "{told:#?}");
+    for (told, words) in told.iter().zip([
+        "4:17: `password-file` is for `brokers`, of which there are none",
+        "5:7: `tls` is for `brokers`",
+        "7:11: the password of mqtts://h needs a user",
+    ]) {
+        assert!(told.contains(words), "{told}");
+    }
+    let problems = config("topics = [\"t\"]\nto = \"data\"\n").unwrap_err();
+    assert!(problems.to_string().contains("at least one broker"));
+}
+
+#[test]
 fn all_faults_are_told_at_once() {
     let text = "brokers = [\"mqtt://a\", \"amqp://b\", \"mqtt://a:1883\"]\ntopics = [\"a#\", \"b\", \"b\"]\nto = \"\"\n";
     let problems = config(text).unwrap_err().problems;
@@ -175,6 +261,11 @@ fn the_schema_takes_the_smallest_file_and_no_unknown_key() {
     let mut wrong = file.clone();
     wrong["topic"] = "#".into();
     assert!(!validator.is_valid(&wrong));
+    let with_table =
+        serde_json::json!({"broker": [{"address": "mqtt://h"}], "topics": ["#"], "to": "data"});
+    assert!(validator.is_valid(&with_table));
+    let none = serde_json::json!({"topics": ["#"], "to": "data"});
+    assert!(!validator.is_valid(&none));
 }
 
 #[cfg(not(feature = "upload"))]

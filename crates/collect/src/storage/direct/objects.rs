@@ -11,15 +11,15 @@ use super::Sink;
 use crate::config::{Config, Form, Upload};
 use crate::files::{Layout, Made, in_memory};
 use crate::folder::{self, COLLECTORS};
-use crate::notice::Notice;
-use crate::store::{Failure, OTHER, Store};
+use crate::notice::{Notice, Watch};
+use crate::store::{Client, Failure, OTHER};
 
 /// Longest time that one request may take.
 const REQUEST: Duration = Duration::from_secs(60);
 
 /// Puts commits into objects of a store.
 pub struct Objects {
-    store: Store,
+    client: Client,
     place: String,
     /// The collector's name, and a mark of this start: numbers begin with 1 at each start, since nothing is kept here.
     start: String,
@@ -38,8 +38,10 @@ impl Objects {
         config: &Config,
         upload: &Upload,
         name: &str,
+        watch: &Watch,
     ) -> Result<(Objects, Duration), Failure> {
-        let store = Store::open(&upload.place, &upload.credentials, REQUEST)?;
+        let mut client = Client::new(&upload.place, &upload.credentials, REQUEST);
+        let store = client.store(watch)?;
         let start = format!("{name}.{}", folder::fresh_mark());
         let version = env!("CARGO_PKG_VERSION");
         let about = json!({"collector": name, "start": start, "pubgauge": version}).to_string();
@@ -50,7 +52,7 @@ impl Objects {
         store.replace(&path, about.into())?;
         let took = begun.elapsed();
         let objects = Objects {
-            store,
+            client,
             place: upload.place.to_string(),
             start,
             form: config.form,
@@ -76,7 +78,9 @@ impl Sink for Objects {
 
     fn put(&mut self, shared: &Shared) -> Result<(), Failure> {
         while let Some(file) = self.made.front() {
-            let put = self.store.put(&file.path, file.bytes.clone())?;
+            let put = self.client.store(&shared.watch)?;
+            let put = put.put(&file.path, file.bytes.clone());
+            let put = put.inspect_err(|_| self.client.doubt())?;
             if put.is_none() {
                 return Err(Failure {
                     what: format!("{}/{}: {OTHER}", self.place, file.path),

@@ -84,10 +84,10 @@ impl Setup {
             DriverError::new(words.unwrap_or_default())
         })?;
         config.filters.clear();
-        config.tls = self.target.tls.clone().unwrap_or_default();
         for broker in &mut config.brokers {
-            if broker.username.is_none() {
-                broker.username.clone_from(&self.target.username);
+            broker.tls = self.target.tls.clone().unwrap_or_default();
+            if broker.endpoint.username.is_none() {
+                broker.endpoint.username.clone_from(&self.target.username);
             }
         }
         Ok(config)

@@ -1,0 +1,61 @@
+//! What connections with TLS begin with.
+
+use std::sync::Arc;
+
+use pubgauge_net::endpoint::Endpoint;
+use pubgauge_net::tls::Setup;
+use rustls::ClientConnection;
+
+use crate::Error;
+use crate::config::{Broker, TlsFiles};
+
+/// What a connection to each broker begins with, by the broker's number.
+#[derive(Default)]
+pub(super) struct Certificates(Vec<Option<(Arc<Setup>, usize)>>);
+
+impl Certificates {
+    /// Reads the certificates for all brokers with TLS, those that several share once.
+    ///
+    /// # Errors
+    /// Files that are missing, unreadable or do not belong together, with the first broker that they are for.
+    pub(super) fn read(brokers: &[Broker]) -> Result<Certificates, Error> {
+        let mut shared: Vec<(&TlsFiles, Vec<usize>)> = Vec::new();
+        for (at, broker) in brokers.iter().enumerate() {
+            if !broker.endpoint.encryption.is_on() {
+                continue;
+            }
+            match shared.iter_mut().find(|(files, _)| **files == broker.tls) {
+                Some((_, members)) => members.push(at),
+                None => shared.push((&broker.tls, vec![at])),
+            }
+        }
+        let mut places = vec![None; brokers.len()];
+        for (files, members) in shared {
+            let endpoint = |at: &usize| brokers[*at].endpoint.clone();
+            let endpoints: Vec<Endpoint> = members.iter().map(endpoint).collect();
+            let host = |nth: usize| endpoints[nth].host.as_str();
+            let setup = Setup::new(files, &endpoints, host, &[b"mqtt"]).map_err(|error| Error {
+                is_input: true,
+                what: format!("{}: {}", endpoints[0].shown, error.what),
+                hint: error.hint,
+            })?;
+            let setup = Arc::new(setup);
+            for (nth, at) in members.into_iter().enumerate() {
+                places[at] = Some((setup.clone(), nth));
+            }
+        }
+        Ok(Certificates(places))
+    }
+
+    /// The TLS state of a new connection to a broker; none for one without TLS.
+    ///
+    /// # Errors
+    /// If rustls refuses.
+    pub(super) fn begin(&self, broker: usize) -> Result<Option<Box<ClientConnection>>, String> {
+        let Some(Some((setup, nth))) = self.0.get(broker) else {
+            return Ok(None);
+        };
+        let begun = setup.begin(*nth).map_err(|error| error.to_string())?;
+        Ok(Some(begun))
+    }
+}
