@@ -36,4 +36,7 @@ pub use config::Config;
 pub use error::Error;
 pub use message::Message;
 pub use notice::{Level, Notice, Watch};
-pub use status::{BrokerStatus, Canaries, Count, Status, Wire};
+pub use status::{
+    BrokerStatus, Canaries, Count, Counted, DiskStatus, Histogram, LogStatus, SegmentStatus,
+    Status, Wire,
+};

@@ -16,6 +16,7 @@ use pubgauge_place::OpenFolder;
 use rustix::fs::fstatvfs;
 
 use crate::config::Form;
+use crate::status::SegmentStatus;
 use scan::Gap;
 use segment::{HEADER_LEN, Header, Segment};
 use stored::Stored;
@@ -215,9 +216,32 @@ impl Log {
         }
     }
 
-    fn room(&self, more: u64) -> io::Result<()> {
+    /// Bytes that are free on its disk for this user.
+    ///
+    /// # Errors
+    /// If the system does not tell.
+    pub fn free_bytes(&self) -> io::Result<u64> {
         let about = fstatvfs(&*self.folder)?;
-        let free = about.f_bavail * about.f_frsize;
+        Ok(about.f_bavail * about.f_frsize)
+    }
+
+    /// Bytes that it leaves free.
+    pub fn reserve_bytes(&self) -> u64 {
+        self.limits.reserve_bytes
+    }
+
+    /// The number that the present segment begins with, and how it stands.
+    pub fn present(&self) -> Option<(u64, SegmentStatus)> {
+        let segment = self.segment.as_ref()?;
+        let status = SegmentStatus {
+            bytes: segment.durable,
+            begun: self.begun.map(|(begun, _)| begun),
+        };
+        Some((self.first_seq, status))
+    }
+
+    fn room(&self, more: u64) -> io::Result<()> {
+        let free = self.free_bytes()?;
         if free < self.limits.reserve_bytes + more {
             let kept = self.limits.reserve_bytes;
             return Err(io::Error::new(

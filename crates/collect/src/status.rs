@@ -1,5 +1,8 @@
 //! Figures of a collector at work, for progress and metrics. Written by its threads, read by anyone.
 
+mod histogram;
+mod log;
+
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,6 +13,8 @@ use pubgauge_quantities::shown::so_many;
 use crate::columns::Undecoded;
 use crate::dead::Why;
 pub use crate::session::Canaries;
+pub use histogram::{Counted, Histogram};
+pub use log::{DiskStatus, LogStatus, SegmentStatus};
 
 /// A number that only grows, or that is set.
 #[derive(Debug, Default)]
@@ -34,7 +39,7 @@ impl Count {
 }
 
 /// What is known of a broker.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BrokerStatus {
     /// The subscriptions stand.
     pub connected: bool,
@@ -44,8 +49,36 @@ pub struct BrokerStatus {
     pub connections: u64,
     /// Messages that came from it.
     pub messages: u64,
+    /// When the last of these came; when it became known, while none has.
+    pub heard_at: Instant,
     /// Messages of the collector's own through it, if it sends some.
     pub canaries: Option<Canaries>,
+}
+
+impl BrokerStatus {
+    fn new(now: Instant) -> BrokerStatus {
+        BrokerStatus {
+            connected: false,
+            gone: false,
+            connections: 0,
+            messages: 0,
+            heard_at: now,
+            canaries: None,
+        }
+    }
+
+    /// Notes that so many messages came.
+    pub(crate) fn heard(&mut self, messages: u64, now: Instant) {
+        if messages > 0 {
+            self.messages += messages;
+            self.heard_at = now;
+        }
+    }
+
+    /// How long no message came from it.
+    pub fn silent_for(&self, now: Instant) -> Duration {
+        now.saturating_duration_since(self.heard_at)
+    }
 }
 
 /// How long a loss of a broker counts as ill health.
@@ -75,10 +108,12 @@ pub struct Status {
     pub stored: Count,
     /// Messages whose acknowledgement was handed to the connection that they came on.
     pub acknowledged: Count,
-    /// Commits of the log.
-    pub commits: Count,
-    /// Time that they took, ns.
-    pub commit_ns: Count,
+    /// How long it took to put the messages of a commit on disk, however often that was tried, ns.
+    pub commit_ns: Histogram,
+    /// Bytes that a commit wrote.
+    pub commit_bytes: Histogram,
+    /// The log as it stands on the disk.
+    pub log: LogStatus,
     /// Finished files, their messages and their bytes.
     pub files: Count,
     pub file_messages: Count,
@@ -125,8 +160,9 @@ impl Default for Status {
             payload_bytes: Count::default(),
             stored: Count::default(),
             acknowledged: Count::default(),
-            commits: Count::default(),
-            commit_ns: Count::default(),
+            commit_ns: Histogram::of_times(),
+            commit_bytes: Histogram::of_sizes(),
+            log: LogStatus::default(),
             files: Count::default(),
             file_messages: Count::default(),
             file_bytes: Count::default(),
@@ -172,6 +208,12 @@ impl Status {
         self.stalled.store(is, Relaxed);
     }
 
+    /// Counts a commit that is on disk.
+    pub(crate) fn count_commit(&self, took: Duration, bytes: usize) {
+        self.commit_ns.record(took.as_nanos() as u64);
+        self.commit_bytes.record(bytes as u64);
+    }
+
     pub(crate) fn count_undecoded(&self, more: Undecoded) {
         self.undecoded[0].add(more.form);
         self.undecoded[1].add(more.value);
@@ -210,7 +252,8 @@ impl Status {
     }
 
     pub(crate) fn broker(&self, broker: &str, change: impl FnOnce(&mut BrokerStatus)) {
-        change(self.map().entry(broker.to_owned()).or_default());
+        let new = || BrokerStatus::new(Instant::now());
+        change(self.map().entry(broker.to_owned()).or_insert_with(new));
     }
 
     pub(crate) fn forget(&self, broker: &str) {

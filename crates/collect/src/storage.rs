@@ -23,7 +23,7 @@ use crate::gather::Commit;
 use crate::log::Log;
 use crate::manifest::{self, Entry};
 use crate::notice::{Notice, Watch};
-use crate::status::Status;
+use crate::status::{SegmentStatus, Status};
 use crate::waker::Waker;
 use direct::Direct;
 use finisher::Finisher;
@@ -136,6 +136,15 @@ impl Storage {
             .waiting_segments
             .add(recovered.closed.len() as u64);
         for segment in recovered.closed {
+            let name = segment.path.file_name().unwrap_or_default();
+            // Making it into files tells where it cannot be read.
+            if let Ok(about) = folder
+                .log()
+                .file(name)
+                .and_then(|file| SegmentStatus::of_file(&file))
+            {
+                (shared.status.log).note_segment(segment.first_seq, about);
+            }
             // The thread that takes them is not started yet, so they are kept.
             let _ = close.send(segment);
         }
@@ -157,6 +166,7 @@ impl Storage {
             close,
             done: tell_done,
             abandon: abandon.clone(),
+            looked_at: None,
         };
         let run = move || {
             let closed = keeper.run(&ordered);

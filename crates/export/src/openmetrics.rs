@@ -18,6 +18,8 @@ pub enum MetricType {
     Counter,
     /// Quantiles, with `_count` and `_sum`.
     Summary,
+    /// How many values are not above each bound, in samples that end in `_bucket`, with `_count` and `_sum`.
+    Histogram,
     /// Facts as labels of a sample that is 1 and ends in `_info`.
     Info,
     /// One of several states; each has a sample that is 1 or 0.
@@ -41,6 +43,7 @@ impl Text {
             MetricType::Gauge => "gauge",
             MetricType::Counter => "counter",
             MetricType::Summary => "summary",
+            MetricType::Histogram => "histogram",
             MetricType::Info => "info",
             MetricType::StateSet => "stateset",
         };
@@ -66,6 +69,22 @@ impl Text {
             self.text.push('}');
         }
         let _ = writeln!(self.text, " {value}");
+    }
+
+    /// The samples of a histogram: each bound with the number of values that are not above it, the number of all values,
+    /// and their sum.
+    pub fn histogram(&mut self, up_to: &[(f64, u64)], count: u64, sum: f64) {
+        for (bound, below) in up_to {
+            self.sample(
+                "_bucket",
+                &[("le", &format!("{bound:?}"))],
+                &[],
+                *below as f64,
+            );
+        }
+        self.sample("_bucket", &[("le", "+Inf")], &[], count as f64);
+        self.sample("_count", &[], &[], count as f64);
+        self.sample("_sum", &[], &[], sum);
     }
 
     /// Passes on what was written so far, so that it is not held.

@@ -186,7 +186,7 @@ impl Loop {
             let is_gone = peer.session.is_gone() && peer.link.is_some();
             let has_left = !had_left && peer.session.has_left;
             if own > 0 || came_up {
-                status.broker(&peer.session.broker, |broker| broker.messages += own);
+                status.broker(&peer.session.broker, |broker| broker.heard(own, now));
             }
             if came_up {
                 self.came_up(at);

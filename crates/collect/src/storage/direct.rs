@@ -79,8 +79,9 @@ impl Direct {
 
     /// Stores a commit, however long that takes.
     fn keep(&mut self, mut commit: Commit) {
-        let begun = Instant::now();
+        let status = self.shared.status.clone();
         if commit.messages > 0 {
+            let begun = Instant::now();
             let frames = Bytes::from(std::mem::take(&mut commit.frames));
             if let Err(why) = self.sink.take(&frames, self.mark, &self.shared) {
                 // Nothing is acknowledged from here on.
@@ -89,12 +90,10 @@ impl Direct {
             if !self.put() {
                 return;
             }
+            status.count_commit(begun.elapsed(), frames.len());
             // For whoever sees the messages, and for reuse.
             commit.frames = frames.into();
         }
-        let status = &self.shared.status;
-        status.commits.add(1);
-        status.commit_ns.add(begun.elapsed().as_nanos() as u64);
         status.stored.add(u64::from(commit.messages));
         // The loop may have ended.
         let _ = self.done.send(commit);

@@ -95,6 +95,7 @@ impl Finisher {
         status.set_aside.add(1);
         status.unfinished.set(0);
         status.waiting_segments.subtract(1);
+        status.log.forget_segment(segment.first_seq);
         watch(&Notice::SetAside {
             segment: segment.path.display().to_string(),
             kept_as: is_kept.then(|| aside.display().to_string()),
@@ -138,6 +139,7 @@ impl Finisher {
             }
         }
         status.waiting_segments.subtract(1);
+        status.log.forget_segment(segment.first_seq);
     }
 }
 

@@ -15,9 +15,13 @@ use crate::folder::Folder;
 use crate::gather::Commit;
 use crate::log::{Closed, Log};
 use crate::notice::Notice;
+use crate::status::DiskStatus;
 
 /// How often the age of a segment is looked at.
 const LOOK: Duration = Duration::from_millis(250);
+
+/// How often the free room of the disk is.
+const LOOK_AT_DISK: Duration = Duration::from_secs(1);
 
 /// The thread that puts commits on disk.
 pub(super) struct Keeper {
@@ -27,12 +31,16 @@ pub(super) struct Keeper {
     pub(super) close: Sender<Closed>,
     pub(super) done: Sender<Commit>,
     pub(super) abandon: Arc<AtomicBool>,
+    /// When the free room of the disk was looked at last.
+    pub(super) looked_at: Option<Instant>,
 }
 
 impl Keeper {
     /// Works until there is nothing more to come. Whether the last segment was closed.
     pub(super) fn run(mut self, orders: &Receiver<Commit>) -> bool {
+        self.note_segment();
         loop {
+            self.look_at_disk(Instant::now());
             match orders.recv_timeout(LOOK) {
                 Ok(commit) => self.keep(commit),
                 Err(RecvTimeoutError::Timeout) => {}
@@ -43,6 +51,27 @@ impl Keeper {
             }
         }
         self.rotate()
+    }
+
+    /// Notes the free room of the disk, if that is due.
+    fn look_at_disk(&mut self, now: Instant) {
+        let is_due = |at: Instant| now.saturating_duration_since(at) >= LOOK_AT_DISK;
+        if self.looked_at.is_none_or(is_due) {
+            self.looked_at = Some(now);
+            // What it was before is the best that is known.
+            if let Ok(free) = self.log.free_bytes() {
+                let reserve = self.log.reserve_bytes();
+                let disk = DiskStatus { free, reserve };
+                self.shared.status.log.note_disk(disk);
+            }
+        }
+    }
+
+    /// Notes how the present segment stands.
+    fn note_segment(&self) {
+        if let Some((first_seq, segment)) = self.log.present() {
+            self.shared.status.log.note_segment(first_seq, segment);
+        }
     }
 
     /// Has the present segment written anew, if somebody has removed it.
@@ -77,6 +106,7 @@ impl Keeper {
         let rotated = self.log.rotate();
         let is_ok = rotated.is_ok();
         self.close(rotated.ok().flatten());
+        self.note_segment();
         is_ok
     }
 
@@ -106,6 +136,7 @@ impl Keeper {
                 return;
             }
             thread::sleep(AGAIN);
+            self.look_at_disk(Instant::now());
         }
         let took = begun.elapsed();
         if stalled {
@@ -114,8 +145,10 @@ impl Keeper {
                 after_ms: took.as_millis() as u64,
             });
         }
-        status.commits.add(1);
-        status.commit_ns.add(took.as_nanos() as u64);
+        if commit.messages > 0 {
+            status.count_commit(took, commit.frames.len());
+            self.note_segment();
+        }
         status.stored.add(u64::from(commit.messages));
         commit.processor = thread_time().saturating_sub(processor);
         // The loop may have ended.

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use pubgauge_collect::config::Given;
 use pubgauge_collect::store::Credentials;
 use pubgauge_collect::{
-    Collector, Config, EndsAfter, Notice, Reloads, Status, Summary, files, names, verify,
+    Collector, Config, EndsAfter, Notice, Reloads, Status, Summary, Tap, files, names, verify,
 };
 use pubgauge_driver::{ClientId, Reliability, Settings, Target, TopicId};
 use pubgauge_driver_mqtt::MqttDriver;
@@ -214,10 +214,25 @@ impl Collecting {
     }
 
     pub fn with(config: Config, look_up: names::LookUp, until: EndsAfter) -> Collecting {
+        Collecting::run(config, look_up, until, |collector| collector)
+    }
+
+    /// Has `tap` called for each commit.
+    pub fn tapped(config: Config, tap: Tap) -> Collecting {
+        let with_tap = |collector: Collector| collector.with_tap(tap);
+        Collecting::run(config, names::system(), EndsAfter::default(), with_tap)
+    }
+
+    fn run(
+        config: Config,
+        look_up: names::LookUp,
+        until: EndsAfter,
+        change: impl FnOnce(Collector) -> Collector,
+    ) -> Collecting {
         let notices = Arc::<Mutex<Vec<Notice>>>::default();
         let told = notices.clone();
         let watch = move |notice: &Notice| told.lock().unwrap().push(notice.clone());
-        let collector = Collector::new(config, look_up, Arc::new(watch)).unwrap();
+        let collector = change(Collector::new(config, look_up, Arc::new(watch)).unwrap());
         let (status, reloads) = (collector.status(), collector.reloads());
         let stop = Arc::<AtomicBool>::default();
         let flag = stop.clone();

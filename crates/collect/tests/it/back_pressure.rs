@@ -12,10 +12,10 @@ use pubgauge_driver::Reliability;
 use crate::common::*;
 
 /// A file system of a given size in memory.
-struct Disk(PathBuf);
+pub struct Disk(pub PathBuf);
 
 impl Disk {
-    fn new(at: &Path, mebibytes: u32) -> Disk {
+    pub fn new(at: &Path, mebibytes: u32) -> Disk {
         std::fs::create_dir(at).unwrap();
         let size = format!("size={mebibytes}m");
         let mut command = Command::new("mount");

@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener};
 
-use pubgauge_collect::Notice;
+use pubgauge_collect::{BrokerStatus, Notice};
 use pubgauge_driver::Reliability;
 
 use crate::common::*;
@@ -132,10 +132,13 @@ fn brokers_that_flood_keep_no_other_waiting() {
         let brokers = [url.clone(), broker.url()];
         let collecting = Collecting::begin(config(&data, &brokers, "topics = [\"t/#\"]"));
         let (address, status) = (broker.address(), collecting.status.clone());
-        let beside = || status.brokers().remove(&address).unwrap_or_default();
-        until("the broker beside it is connected", || beside().connected);
+        let beside =
+            |holds: fn(&BrokerStatus) -> bool| status.brokers().get(&address).is_some_and(holds);
+        until("the broker beside it is connected", || {
+            beside(|broker| broker.connected)
+        });
         Publisher::on(&broker, Reliability::AtLeastOnce).publish("t/a", 100, 50);
-        until("its messages", || beside().messages == 100);
+        until("its messages", || beside(|broker| broker.messages == 100));
         if !words.is_empty() {
             let of = |notice: &Notice| matches!(notice, Notice::Failed { why, .. } if why.contains(words));
             collecting.told(words, of);

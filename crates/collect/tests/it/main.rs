@@ -8,6 +8,7 @@ mod brokers;
 mod delivery;
 #[cfg(feature = "upload")]
 mod direct;
+mod figures;
 mod hostile;
 #[cfg(feature = "kafka")]
 mod kafka;
