@@ -24,7 +24,7 @@ HEAD = """\
 # says why.
 #
 # Lines and all that follows are those of source files without tests:
-#   circles    circles of files that use each other
+#   circles    files that use each other in a circle
 #   functions  functions over 80 lines
 #   files      files over 700 lines
 #   particles  functions named by a particle or a participle
@@ -45,7 +45,7 @@ ADVICE = {
 def measure(crate):
     return {
         "lines": crate.lines,
-        "circles": len(crate.circles),
+        "circles": sum(len(ring) for ring in crate.circles),
         "functions": len(crate.long_functions),
         "files": len(crate.long_files),
         "particles": len(crate.vague),

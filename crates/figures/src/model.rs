@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 pub use crate::axis::AxisValue;
 use crate::claim::ClaimOutcome;
 use crate::comparison::PairComparison;
-use crate::criterion::CriterionSpec;
+use crate::criterion::spec::CriterionSpec;
 pub use crate::distribution::Distribution;
 use crate::processors;
 use crate::recording::RecordingInfo;
