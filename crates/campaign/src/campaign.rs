@@ -39,7 +39,7 @@ pub trait Watch: pubgauge_runner::Watch {
     fn note(&mut self, note: Note<'_>);
 }
 
-/// What is worth telling beside trials.
+/// Events of a run beside its trials.
 #[derive(Clone, Copy, Debug)]
 pub enum Note<'a> {
     /// The system of the next trial keeps running, and has something left of its last one for so long.
@@ -62,11 +62,11 @@ pub enum Note<'a> {
     Ended(&'a str),
 }
 
-/// What a run needs to lead its trials.
+/// The parts of a run that leads its trials.
 pub struct Campaign<'a> {
     /// Plan and systems.
     pub prepared: &'a Prepared,
-    /// What comes next.
+    /// Chooses the next trial.
     pub proposer: &'a Proposer<'a>,
     /// How the client works.
     pub client: &'a ClientOptions,
@@ -76,7 +76,7 @@ pub struct Campaign<'a> {
     pub tls: Option<Tls>,
     /// Other hosts that have the workers.
     pub hosts: Option<Arc<Hosts>>,
-    /// What pubgauge itself takes for a message, where the machine was calibrated.
+    /// The cost of a message for pubgauge itself, where the machine was calibrated.
     pub own_cost: Option<OwnCost>,
     /// Folder of the systems' folders.
     pub scratch: &'a Path,
@@ -159,7 +159,7 @@ pub fn judge(proposer: &Proposer<'_>, folder: &mut RunFolder) -> Result<(), Erro
     folder.finish(criteria).map_err(Error::not_valid)
 }
 
-/// What is up between trials.
+/// Networks and hosts that stay up between trials.
 struct Measuring<'a> {
     prepared: &'a Prepared,
     client: &'a ClientOptions,

@@ -1,4 +1,4 @@
-//! What systems can do: by their drivers, and by what was measured to be broken.
+//! The capabilities of systems: by their drivers, and by what was measured to be broken.
 
 use pubgauge_driver::{Answer, Capability, Driver, Support, Target};
 use pubgauge_figures::model::{CapabilityAnswer, SystemCapabilities};

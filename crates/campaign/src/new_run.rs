@@ -1,4 +1,4 @@
-//! What is known of a run before its first trial.
+//! The description of a run before its first trial.
 
 use pubgauge_figures::model::{Machine, StudyInfo, UnsupportedCell};
 use pubgauge_results::store::NewRun;
@@ -43,7 +43,7 @@ pub fn new_run(prepared: &Prepared, invocation: String, calibration: Option<Valu
     }
 }
 
-/// What a run is to measure, with the readings that it replays, and the claims that it is judged by.
+/// The plan of a run, with the readings that it replays, and the claims that it is judged by.
 pub fn resolved(plan: &Plan) -> Value {
     let trials = plan.trials.iter().map(|trial| {
         json!({

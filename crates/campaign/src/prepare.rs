@@ -29,7 +29,7 @@ pub struct Given {
 /// workers are to be on other hosts.
 ///
 /// # Errors
-/// What of the study is not possible here.
+/// The parts of the study that are not possible here.
 pub fn prepare(
     given: Given,
     options: PlanOptions,
@@ -99,7 +99,7 @@ impl Prepared {
     /// processes each side needs, where one is not enough.
     ///
     /// # Errors
-    /// What they cannot carry.
+    /// The loads that they cannot carry.
     pub fn check(
         &self,
         client: &ClientOptions,
@@ -118,7 +118,7 @@ impl Prepared {
     }
 }
 
-/// What is searched for, and when a search ends.
+/// The searches in words, and when a search ends.
 fn searched(plan: &Plan) -> Option<String> {
     let search = plan.search.as_ref()?;
     let names = unique(plan.searches().map(|trial| {

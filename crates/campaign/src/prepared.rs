@@ -50,12 +50,12 @@ impl Prepared {
         unique(notes)
     }
 
-    /// What a trial's settings become on its system, wishes that were not granted included.
+    /// The outcome of a trial's settings on its system, wishes that were not granted included.
     pub fn mappings(&self, trial: &PlannedTrial) -> Vec<Mapping> {
         trial.mappings(self.resolved(&trial.system, &trial.settings))
     }
 
-    /// What settings become on a system.
+    /// The outcome of settings on a system.
     pub fn resolved(&self, system: &str, settings: &Settings) -> Vec<Mapping> {
         let chosen = self.systems.get(system);
         let resolved = chosen.and_then(|chosen| chosen.resolve(settings).ok());
@@ -91,7 +91,7 @@ impl Chosen {
         }
     }
 
-    /// What settings become on this system, and whether its certificate goes unchecked.
+    /// The outcome of settings on this system, and whether its certificate goes unchecked.
     pub fn resolve(&self, settings: &Settings) -> Result<Vec<Mapping>, Vec<Unsupported>> {
         let mut target =
             Testbed::planned_target(&self.file, self.variant.as_deref()).map_err(|e| {

@@ -1,4 +1,4 @@
-//! What a run measures next: the next step of its searches, then the trials of its plan one by one, or the next
+//! Chooses the next trial of a run: the next step of its searches, then the trials of its plan one by one, or the next
 //! of the rounds in which cells are compared. Pure except for this host's limits: an interrupted run is resumed
 //! from the stored results.
 
@@ -26,7 +26,7 @@ use crate::{Chosen, Prepared, capacity};
 pub struct Proposal {
     pub trial: PlannedTrial,
     pub search: Option<SearchStep>,
-    /// What its load is a share of.
+    /// The limit that its load is a share of.
     pub limit_share: Option<LimitShare>,
     /// The round of repeats for undecided claims; 0 in a trial of the plan.
     pub round: u32,
@@ -197,7 +197,7 @@ pub fn specs(prepared: &Prepared) -> Vec<CriterionSpec> {
         }
         let path_ns = any_path.then(|| path_ns(search, &prepared.systems));
         let mut default = default_criterion(search.pacing_within, path_ns);
-        // What other systems or settings of the workload are asked for is not asked of this one.
+        // Criteria of other systems or settings of the workload do not apply to this one.
         if own.next().is_some() {
             default.filter.systems = vec![search.system.clone()];
             default.filter.settings = vec![search.settings_name.clone()];

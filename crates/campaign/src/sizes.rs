@@ -27,7 +27,7 @@ pub fn refused(trial: &PlannedTrial, chosen: &Chosen) -> Option<Unsupported> {
     })
 }
 
-/// What hosts of a role get of the machine each, and whose that is in words.
+/// The share of the machine for each host of a role, and whose that is in words.
 pub fn shares(hosts: &HostSizes) -> Vec<(&'static str, Share)> {
     let of = |role: HostRole| {
         let (each, one) = match role {

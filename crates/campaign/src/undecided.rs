@@ -78,7 +78,7 @@ struct Wanted {
     beyond: bool,
 }
 
-/// What trials of each cell took, and how many there are.
+/// The time that trials of each cell took, and their number.
 struct Measured(BTreeMap<String, (u32, f64)>);
 
 impl Measured {

@@ -62,7 +62,7 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// What more repeats would show, if the figures stay as they are.
+/// The outcome that more repeats would have, if the figures stay as they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tells {
     /// The outcome; `None` where it cannot be foreseen.
@@ -71,7 +71,7 @@ pub struct Tells {
     pub repeats: u32,
 }
 
-/// What a figure would have to be for another outcome.
+/// The value of a figure with which the outcome would be another.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Turn {
     /// The figure as it would have to be, and as it is.
@@ -94,11 +94,11 @@ impl Turn {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
     pub outcome: Outcome,
-    /// What decided, or what would be needed.
+    /// The reason, or what would be needed.
     pub reason: String,
     /// The figures that were judged, in words; empty if there are none.
     pub ours: String,
-    /// What more repeats would show; `None` where they would not help, or nothing is undecided.
+    /// The outcome that more repeats would have; `None` where they would not help, or nothing is undecided.
     pub tells: Option<Tells>,
     /// The figure that is nearest to another outcome; `None` where nothing is decided, or no single figure decides.
     pub turn: Option<Turn>,

@@ -172,7 +172,7 @@ fn each(parts: &[Part], choice: &Choice, run: &Run<'_>, ways: Ways) -> Vec<(Stri
                     let found = all_needed(&group.parts, choice, run, ways);
                     let left_out = found.iter().any(|f| f.1.outcome == Outcome::NotApplicable);
                     match all(&found) {
-                        // What is left out could decide.
+                        // A cell that is left out could decide.
                         whole if whole.outcome == Outcome::Holds && left_out => Finding {
                             outcome: Outcome::CannotTell,
                             turn: None,

@@ -1,4 +1,4 @@
-//! What would decide a claim that cannot be told.
+//! The repeats that would decide a claim that cannot be told.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ pub struct Open {
     pub cells: BTreeSet<CellKey>,
 }
 
-/// What would decide a claim; `None` where it is decided, or repeats would not help.
+/// The repeats that would decide a claim; `None` where it is decided, or repeats would not help.
 pub fn open(claim: &Claim, run: &Run<'_>) -> Option<Open> {
     let repeats = judge(claim, run).tells?.repeats;
     let of_part = |finding: &Finding| {

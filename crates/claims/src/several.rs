@@ -93,7 +93,7 @@ pub fn agree(
         let reason = by_outcome(strict, " with ", "");
         return over(strict, Outcome::Depends, reason, None);
     }
-    // What more repeats would tell is asked at the confidence that was not reached.
+    // The number of repeats is worked out for the confidence that was not reached.
     let findings = strict.as_deref().unwrap_or(findings);
     let reason = by_outcome(findings, " with ", "not decided for every implementation: ");
     over(findings, Outcome::CannotTell, reason, differing(findings))
@@ -246,7 +246,7 @@ pub(crate) fn named(name: &str, what: &str) -> String {
     }
 }
 
-/// What findings say, each once: of three and more that say the same, the first is named and the others are counted.
+/// The words of findings, each once: of three and more that say the same, the first is named and the others are counted.
 pub(crate) fn listed<'a>(
     findings: impl IntoIterator<Item = &'a (String, Finding)>,
     of: impl Fn(&Finding) -> &str,

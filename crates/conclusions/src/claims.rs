@@ -29,7 +29,7 @@ pub fn judge(results: &Results, claims: &[Claim]) -> Vec<ClaimOutcome> {
     over(results, claims, &outcome)
 }
 
-/// What would decide a claim.
+/// The repeats that would decide a claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Open {
     /// About how many repeats, those that there are included.
@@ -52,10 +52,10 @@ pub fn open(results: &Results, claims: &[Claim]) -> Vec<Option<Open>> {
     })
 }
 
-/// What `of` says of each claim by what a run measured.
+/// Applies `of` to each claim and the trials of a run.
 fn over<T>(results: &Results, claims: &[Claim], of: &dyn Fn(&Claim, &Run<'_>) -> T) -> Vec<T> {
     let unknown = |trial: &&Trial| trial.limit_share.as_ref().is_some_and(|s| s.at_least);
-    // What a hypervisor slowed says nothing of a system, whichever verdicts a claim counts.
+    // A trial that a hypervisor slowed says nothing of a system, whichever verdicts a claim counts.
     let stolen = |trial: &Trial| Some(trial.verdict.reason(Rule::TimeStolen)?.text.clone());
     // One that was measured again in its round does not count.
     let repeats = || results.standing().filter(|trial| !unknown(trial));
@@ -106,7 +106,7 @@ fn over<T>(results: &Results, claims: &[Claim], of: &dyn Fn(&Claim, &Run<'_>) ->
             ),
         })
     });
-    // What is missing in a run that was cut off need not be what its scale leaves out.
+    // A run that was cut off may lack other cells than those that its scale leaves out.
     let whole = results.trials.len() >= results.study.planned_trials as usize;
     let run = Run {
         trials: trials.chain(days).collect(),
@@ -137,7 +137,7 @@ fn networks(results: &Results) -> BTreeMap<CellKey, Vec<String>> {
     results.trials.iter().filter_map(of).collect()
 }
 
-/// What a network is, in the words of claims.
+/// The properties of a network, in the words of claims.
 fn properties(network: &Network) -> Vec<String> {
     let links = HostRole::ALL.map(|role| network.of(role));
     let links = links.iter().filter(|hosts| hosts.hosts > 0);
@@ -321,7 +321,7 @@ impl Figures for OfDay<'_> {
 /// The figures of a trial by their names in studies.
 struct OfTrial<'a> {
     trial: &'a Trial,
-    /// What its system can do.
+    /// The capabilities of its system.
     capabilities: &'a [CapabilityAnswer],
 }
 

@@ -61,7 +61,7 @@ pub struct Row {
 /// The rows of one pair of cells.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Section {
-    /// What is compared: the workload, and what else the two cells have in common.
+    /// The workload, and what else the two cells have in common.
     pub title: String,
     pub rows: Vec<Row>,
 }
@@ -73,7 +73,7 @@ pub struct Comparison {
     pub margin: f64,
     /// Number of figures whose intervals hold together.
     pub intervals: usize,
-    /// What was compared.
+    /// The pairs that were compared.
     pub sections: Vec<Section>,
 }
 

@@ -6,9 +6,9 @@ use std::fmt::Write as _;
 /// One outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
-    /// What it belongs to, for example `criteria`.
+    /// Its group, for example `criteria`.
     pub group: String,
-    /// What was required, for example `latency.p99 below 10ms`.
+    /// The requirement, for example `latency.p99 below 10ms`.
     pub name: String,
     pub outcome: CheckOutcome,
     /// The figures that decided, or why none could.

@@ -24,7 +24,7 @@ pub enum FormatError {
     /// Writing failed.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// What the rows come from cannot be read.
+    /// The source of the rows cannot be read.
     #[error("{0}")]
     Row(RowError),
     /// The Parquet library refused.
@@ -83,7 +83,7 @@ fn csv(table: Table<'_>, out: &mut dyn Write) -> Result<(), FormatError> {
     Ok(csv.flush()?)
 }
 
-/// What begins a formula in a spreadsheet. Names come from the files and the servers of others.
+/// The characters that begin a formula in a spreadsheet. Names come from the files and the servers of others.
 const FORMULA: [char; 6] = ['=', '+', '-', '@', '\t', '\r'];
 
 /// A cell in plain text; a number is read back as the same number.

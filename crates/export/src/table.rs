@@ -1,4 +1,4 @@
-//! What a table is made of.
+//! The parts of a table.
 
 use std::error::Error;
 

@@ -44,11 +44,11 @@ pub const PERCENTILES: [f64; 17] = [
 pub struct Run<'a> {
     /// Name of its folder.
     pub name: &'a str,
-    /// What was measured.
+    /// Its results.
     pub results: &'a Results,
 }
 
-/// What a row has beside the columns that identify trials and axes: its own cells, and the record of the others.
+/// The contents of a row beside the columns that identify trials and axes: its own cells, and the record of the others.
 type Part = (Vec<Value>, Value);
 
 impl<'a> Run<'a> {
@@ -262,7 +262,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// What identifies a trial, and its values on the run's axes.
+    /// The cells that identify a trial, and its values on the run's axes.
     fn keys(&self, trial: &Trial, axes: &[&str]) -> Vec<Value> {
         let verdict = trial.verdict.status.word();
         let keys: [Value; KEYS.len()] = [

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub struct ClaimOutcome {
     /// Its name in the study.
     pub id: String,
-    /// What is said.
+    /// The sentence.
     pub sentence: String,
     /// Where it is said.
     pub source: String,
@@ -16,7 +16,7 @@ pub struct ClaimOutcome {
     pub rule: String,
     /// Whether it holds here.
     pub outcome: ClaimVerdict,
-    /// What stands in for what, where the claim is judged of a stand-in; else empty.
+    /// The stand-in, and what it replaces, where the claim is judged of one; else empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub stand_in: String,
     /// Why: what contradicts it, what is missing, what is left out. Empty where it simply holds.
@@ -33,7 +33,7 @@ pub struct ClaimOutcome {
     /// About how many repeats would decide it, where more repeats can.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeats_to_tell: Option<u32>,
-    /// What was judged along an axis, as curves; one for each part with an axis.
+    /// The figures along an axis that were judged, as curves; one for each part with an axis.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pictures: Vec<ClaimPicture>,
 }
@@ -56,7 +56,7 @@ pub struct ClaimPicture {
 pub struct ClaimCurve {
     /// Its name.
     pub side: String,
-    /// What was measured; points that could not be judged are left out.
+    /// The measured points; those that could not be judged are left out.
     pub points: Vec<ClaimPoint>,
 }
 
@@ -79,7 +79,7 @@ pub struct ClaimPoint {
     pub high: Option<f64>,
 }
 
-/// What is said of a claim.
+/// The outcome of a claim.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ClaimVerdict {

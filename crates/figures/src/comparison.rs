@@ -15,9 +15,9 @@ pub struct PairComparison {
     /// Values of the grid's axes.
     #[serde(default)]
     pub axes: Vec<AxisValue>,
-    /// What is compared against.
+    /// The base of the comparison.
     pub base: ComparedSystem,
-    /// What is compared.
+    /// The system that is compared with it.
     pub other: ComparedSystem,
     /// `other` is `base` with the one change of this name (`[[ablation]]` of the study).
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -34,7 +34,7 @@ pub struct PairComparison {
     pub margin: f64,
     /// Why no more pairs were measured.
     pub ended: Ended,
-    /// What is said of each figure.
+    /// The outcome for each figure.
     pub figures: Vec<ComparedFigure>,
 }
 
@@ -98,7 +98,7 @@ impl fmt::Display for Difference {
 pub struct ComparedFigure {
     /// Its name, as `pubgauge compare --figure` takes it.
     pub figure: String,
-    /// What `base` and `other` are in: `ns`, `1/s`, `us`, `B`, `1` (a share).
+    /// The unit of `base` and `other`: `ns`, `1/s`, `us`, `B`, `1` (a share).
     pub unit: String,
     /// Mean over the pairs.
     pub base: Option<f64>,
@@ -114,7 +114,7 @@ pub struct ComparedFigure {
     pub high: Option<f64>,
     /// Whether `change`, `low` and `high` are shares of the base.
     pub relative: bool,
-    /// What is said of it.
+    /// Its outcome.
     pub verdict: Difference,
     /// Why it is not decided.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -38,7 +38,7 @@ impl CriterionSpec {
         asked.map_or_else(|| number(value), |asked| show(asked, value))
     }
 
-    /// What it compares with, and what of that is the path's: `200 ms (100 ms + 100 ms of the path)`.
+    /// The value that it compares with, and the path's part of it: `200 ms (100 ms + 100 ms of the path)`.
     pub fn limit(&self) -> String {
         let limit = self.show(self.value);
         match self.filter.path_ns {
@@ -59,7 +59,7 @@ const GATHERED_NS: u64 = 10_000_000;
 /// The longest 99th percentile of latency by default, beside the path, ns.
 const BY_DEFAULT_NS: f64 = 100e6;
 
-/// What is asked of a load with a schedule where the study asks nothing: a 99th percentile of latency of at
+/// The demand on a load with a schedule where the study has none: a 99th percentile of latency of at
 /// most 100 ms on top of the constant delay of the path (`path_ns`; `None`: on any), counted from the intended time.
 /// Where messages are gathered for more than 10 ms (`pacing_within_ns`), it counts from the send: until then they wait
 /// because the study asks for it.

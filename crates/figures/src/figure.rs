@@ -16,7 +16,7 @@ use crate::distribution::{Bounds, Distribution, TooFew};
 use crate::model::Trial;
 use crate::window::{self, in_window};
 
-/// What a figure is measured in.
+/// The unit of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// A number of messages.
@@ -101,11 +101,11 @@ pub struct Figure {
     pub name: String,
     /// Its name in `results.json`, for example `latency_ns.p99_9`, `delivered_msgs_per_s`.
     pub recorded: String,
-    /// What it is measured in.
+    /// Its unit.
     pub unit: Unit,
     /// Which direction is better.
     pub better: Better,
-    /// What it is, in a few words.
+    /// Its meaning, in a few words.
     pub says: &'static str,
     /// Whether it holds whatever the verdict, as counts do.
     pub of_any_trial: bool,
@@ -274,8 +274,8 @@ impl Figure {
         distribution(&scope_of(trial, flow, window)?)?.bounds(quantile)
     }
 
-    /// What a time is at most that is absent because the clocks of two hosts are not known well enough to quote it, ns; `None`
-    /// for all other figures.
+    /// The upper bound of a time that is absent because the clocks of two hosts are not known well enough to quote it, ns;
+    /// `None` for all other figures.
     pub fn unquoted_at_most(
         &self,
         trial: &Trial,
@@ -304,7 +304,7 @@ fn scope_of<'t>(trial: &'t Trial, flow: Option<&str>, window: Option<&str>) -> O
             if trial.flows.len() > 1 {
                 return Some(own);
             }
-            // What only trials have is that of their one flow.
+            // The flow has the values that only trials have, because it is their only one.
             let whole = Scope::from(trial);
             Scope {
                 offered_per_s: whole.offered_per_s,

@@ -40,7 +40,7 @@ pub enum LogError {
     Decode {
         /// Number of the histogram line, from 1.
         line: usize,
-        /// What the decoder said.
+        /// The decoder's message.
         why: String,
     },
 }
@@ -48,7 +48,7 @@ pub enum LogError {
 /// One histogram of a log.
 #[derive(Clone, Debug)]
 pub struct Interval {
-    /// What it belongs to, usually a flow. Characters that the format forbids (comma, space,
+    /// Its owner, usually a flow. Characters that the format forbids (comma, space,
     /// line ends) are written as `_`.
     pub tag: Option<String>,
     /// Start of the interval, from the start of the measurement.
@@ -522,7 +522,7 @@ mod tests {
         format!("Tag=a,0.0,1.0,1.0,{text}\n")
     }
 
-    /// What the decoder would take gigabytes for: a length, or bounds, of a few bytes.
+    /// A few bytes, as a length or as bounds, would have the decoder take gigabytes.
     #[test]
     fn what_a_histogram_says_of_itself_is_checked_before_memory_is_taken() {
         const V2: u64 = 0x1c84_9313;

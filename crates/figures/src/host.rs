@@ -21,7 +21,7 @@ pub struct WorkerHost {
 pub struct HostClock {
     /// It is the same clock: the same kernel since its start, the same time namespace.
     pub shared: bool,
-    /// What was added to its readings when the trial began, ns.
+    /// The offset that was added to its readings when the trial began, ns.
     pub offset_ns: i64,
     /// The largest error of a converted reading, at the worst moment of the trial, ns; absent: not known.
     pub bound_ns: Option<u64>,

@@ -36,11 +36,11 @@ pub struct Results {
     pub format: String,
     /// Where it ran.
     pub machine: Machine,
-    /// What was asked.
+    /// The study that was run.
     pub study: StudyInfo,
-    /// What was measured, in the order in which the trials ran.
+    /// The trials, in the order in which they ran.
     pub trials: Vec<Trial>,
-    /// What was searched for, and what was found; in the order in which it ran.
+    /// The searches and their findings, in the order in which they ran.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub searches: Vec<Search>,
     /// Cells that were planned and could not be measured, because the search for their load found no limit.
@@ -118,7 +118,7 @@ pub struct Machine {
     pub memory_bytes: u64,
     /// Frequency governor, where the kernel tells.
     pub governor: Option<String>,
-    /// What sends idle processors to sleep: the kernel's driver and its governor (cpuidle), where the kernel tells.
+    /// The kernel's driver and governor that send idle processors to sleep (cpuidle), where the kernel names them.
     #[serde(default)]
     pub idle_driver: Option<String>,
     /// Highest number of open files allowed for this process.
@@ -173,7 +173,7 @@ pub struct StudyInfo {
     pub criterion_specs: Vec<CriterionSpec>,
     /// Cells that could not be planned, with the reasons.
     pub unsupported: Vec<UnsupportedCell>,
-    /// What each system of the run can do, as its driver and its file say.
+    /// The capabilities of each system of the run, as its driver and its file say.
     #[serde(default)]
     pub capabilities: Vec<SystemCapabilities>,
     /// Recordings that claims are judged by, day by day.
@@ -212,7 +212,7 @@ pub struct UnsupportedCell {
     pub settings: Vec<Unsupported>,
 }
 
-/// What a system can do.
+/// The capabilities of a system.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct SystemCapabilities {
     /// The system, with its variant where it has several.

@@ -1,4 +1,4 @@
-//! What a study may have counted during a measurement: system calls and interface traffic.
+//! Counts that a study may ask for: system calls and interface traffic during the measurement.
 
 use crate::model::Trial;
 pub use crate::syscalls::{SyscallCounts, SystemCalls};
@@ -14,7 +14,7 @@ pub(crate) fn system(trial: &Trial) -> Option<SyscallCounts> {
     trial.system_calls.as_ref()?.system
 }
 
-/// What crossed the interface, where it was counted and describes the trial.
+/// The traffic of the interface, where it was counted and describes the trial.
 pub(crate) fn interface(trial: &Trial) -> Option<&InterfaceTraffic> {
     let interface = trial.interface.as_ref();
     interface.filter(|traffic| traffic.not_told.is_none())

@@ -17,8 +17,8 @@ impl OneWay {
         is_quotable(ns, self.bound_ns)
     }
 
-    /// What a one-way time that is not quoted is at most, the error of the clocks included, ns: less than ten times their bound
-    /// was measured. `None`: the bound is not known.
+    /// The upper bound of a one-way time that is not quoted, the error of the clocks included, ns: less than ten times their
+    /// bound was measured. `None`: the bound is not known.
     pub fn unquoted_at_most(&self) -> Option<f64> {
         self.bound_ns
             .map(|bound| bound as f64 * (1.0 / QUOTABLE_SHARE + 1.0))

@@ -1,4 +1,4 @@
-//! What each party got: subscribers, and groups that share. Those that got least, last or latest are named.
+//! Deliveries party by party: to subscribers, and to groups that share. Those that got least, last or latest are named.
 
 use std::fmt;
 
@@ -69,7 +69,7 @@ pub struct SlowestParty {
     pub party: PartyName,
     /// First deliveries of measured messages.
     pub deliveries: u64,
-    /// What this percentile of its latency, from the actual send, is at the least, ns: lower ones would come with a
+    /// The lower bound of this percentile of its latency, from the actual send, ns: lower ones would come with a
     /// chance of 1 in 100 among all parties.
     pub at_least_ns: u64,
 }

@@ -1,4 +1,4 @@
-//! What a claim says, as plain data.
+//! Claims as plain data.
 
 use std::collections::BTreeMap;
 
@@ -9,19 +9,19 @@ use pubgauge_quantities::written::amount;
 pub struct Claim {
     /// Its name, unique in the study: `K02`.
     pub id: String,
-    /// What the paper says.
+    /// The paper's sentence.
     pub sentence: String,
     /// Where: paper, section, figure.
     pub source: String,
     /// The paper's own figures; they are shown beside the measured ones and decide nothing.
     pub papers: String,
-    /// What is judged: the halves of the sentence. It holds in part where some of them hold.
+    /// The halves of the sentence, which are judged. It holds in part where some of them hold.
     pub parts: Vec<Part>,
     /// Instead of all parts: more than this share of the decided points of all parts must hold.
     pub share: Option<f64>,
-    /// What stands in for what: the claim is then judged of that.
+    /// The stand-in, and what it replaces: the claim is then judged of the stand-in.
     pub stand_in: Option<String>,
-    /// What it needs to be applicable.
+    /// The conditions under which it is applicable.
     pub needs: Needs,
 }
 
@@ -34,7 +34,7 @@ pub struct Part {
     pub rule: Option<ClaimRule>,
     /// Parts of its own instead of a rule.
     pub group: Option<Group>,
-    /// What it needs to be applicable.
+    /// The conditions under which it is applicable.
     pub needs: Needs,
 }
 
@@ -55,7 +55,7 @@ impl Part {
     }
 }
 
-/// What must be there for a claim to be applicable.
+/// The conditions under which a claim is applicable.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Needs {
     /// Systems of the run.
@@ -101,9 +101,9 @@ pub struct ClaimRule {
     pub along: Option<String>,
     /// How judgements of points become one.
     pub points: Points,
-    /// What is judged. Without `against`, a judge of ratios takes each with the next: a chain.
+    /// The sides that are judged. Without `against`, a judge of ratios takes each with the next: a chain.
     pub sides: Vec<Side>,
-    /// What each side is compared with.
+    /// The sides with which each of them is compared.
     pub against: Vec<Side>,
     /// The largest of all sides over the smallest is judged, whichever they are, in place of each side.
     pub gap: bool,
@@ -201,7 +201,7 @@ impl Bounds {
     }
 }
 
-/// What a figure must be in every repeat.
+/// A demand on a figure in every repeat.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Count {
     /// This number.
@@ -248,7 +248,7 @@ pub enum Judge {
     Spread(Bounds),
 }
 
-/// What is asked of the steps from point to point of an axis.
+/// A demand on the steps from point to point of an axis.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Steps {
     /// By how much a step may go the other way: a share, or, with `plain`, an amount in the figure's unit.

@@ -20,7 +20,7 @@ pub struct Search {
     /// Values of the grid's axes.
     #[serde(default)]
     pub axes: Vec<AxisValue>,
-    /// What was varied.
+    /// The axis that was varied.
     pub axis: Axis,
     /// Lower end of the 95 % interval that the limit lies in, in the axis's unit. Absent: no load stayed
     /// within what was asked for.
@@ -29,7 +29,7 @@ pub struct Search {
     pub high: Option<f64>,
     /// The load that a long trial stayed within.
     pub confirmed: Option<f64>,
-    /// What ended the search.
+    /// The reason why the search ended.
     pub bound: LimitedBy,
     /// The bottleneck or unmet criterion beyond the limit.
     pub gave_way: Option<GaveWay>,
@@ -40,11 +40,11 @@ pub struct Search {
     /// largest burst up to `low` that stayed within.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bursts: Option<BurstFigures>,
-    /// What was measured, in its order.
+    /// Its steps, in the order in which they ran.
     pub trials: Vec<SearchTrial>,
 }
 
-/// What a note of a search is about.
+/// The subject of a note of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum NoteOf {
@@ -80,7 +80,7 @@ pub enum NoteOf {
     GivenUp,
     /// No load stayed within what was asked for.
     NoneWithin,
-    /// What short trials promised did not last.
+    /// Short trials promised more than lasted.
     LongOnly,
     /// No long trial near the lower end stayed within.
     NotConfirmed,
@@ -88,7 +88,7 @@ pub enum NoteOf {
     NoLongTrial,
     /// The system ended under a load beyond the limit.
     SystemEnded,
-    /// What the last trial said.
+    /// The outcome of the last trial.
     LastTrial,
 }
 
@@ -113,7 +113,7 @@ impl NoteOf {
 /// A note of a search.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SearchNote {
-    /// What it is about.
+    /// Its subject.
     pub of: NoteOf,
     /// The note in words.
     pub text: String,
@@ -127,7 +127,7 @@ impl SearchNote {
     }
 }
 
-/// What limited the load, with its figure.
+/// The limit of the load, with its figure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GaveWay {
     /// `processor`, `thread`, `link` (of a host of a network), `loss`, `latency`, `queue`, `connections`,
@@ -141,7 +141,7 @@ pub struct GaveWay {
     pub words: String,
 }
 
-/// What a trial of a search is for.
+/// The purpose of a trial of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Purpose {
@@ -160,7 +160,7 @@ pub enum Purpose {
 pub struct SearchStep {
     /// Which search of the run, from 0.
     pub search: u32,
-    /// What it is for.
+    /// Its purpose.
     pub purpose: Purpose,
     /// The load that was asked for; absent flat out.
     pub load: Option<f64>,
@@ -171,11 +171,11 @@ pub struct SearchStep {
 pub struct SearchTrial {
     /// The trial.
     pub id: u32,
-    /// What it is for.
+    /// Its purpose.
     pub purpose: Purpose,
     /// The load that was asked for; absent flat out.
     pub load: Option<f64>,
-    /// What the system delivered of it, in the axis's unit.
+    /// The part of it that the system delivered, in the axis's unit.
     pub achieved: f64,
     /// Its result.
     pub finding: StepOutcome,
@@ -191,7 +191,7 @@ pub struct LimitShare {
     pub of: String,
     /// The share: 1 is the limit.
     pub share: f64,
-    /// What was searched for.
+    /// The axis that was searched.
     pub axis: Axis,
     /// The load that `share` is a share of, in the axis's unit: the lower end of the limit's interval, for a share
     /// above 1 the upper end.

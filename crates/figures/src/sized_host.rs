@@ -35,7 +35,7 @@ pub struct SizedHost {
 }
 
 impl SizedHost {
-    /// What it used of its processor time, 1 = all of it; `None` where no quota holds it.
+    /// The share of its processor time that it used, 1 = all of it; `None` where no quota holds it.
     pub fn used(&self) -> Option<f64> {
         let cores = self.limits.cores.filter(|_| self.limits.cores_by_quota)?;
         Some(self.used_cores? / cores)

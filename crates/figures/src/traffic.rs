@@ -12,11 +12,11 @@ pub struct NetworkInfo {
     /// Its delays and losses were made by programs that every packet crosses, so that throughput over it is not
     /// that of its links.
     pub shape_only: bool,
-    /// What its links do without other traffic, measured before its first trial.
+    /// The performance of its links without other traffic, measured before its first trial.
     pub baseline: Option<Baseline>,
 }
 
-/// What crossed the links of a trial's hosts during the measurement.
+/// The traffic on the links of a trial's hosts during the measurement.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct NetworkTraffic {
     /// Which of the run's networks it ran on, from 0.
@@ -32,12 +32,12 @@ pub struct NetworkTraffic {
     pub not_told: Option<String>,
 }
 
-/// What crossed a host's link, by the counters of its interface.
+/// The traffic on a host's link, by the counters of its interface.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HostTraffic {
     /// `broker-1`, `publisher-1`, `subscriber-7`.
     pub host: String,
-    /// What its link carries each way, in bits per second of the frames that are counted here; absent: as much
+    /// The capacity of its link each way, in bits per second of the frames that are counted here; absent: as much
     /// as the machine can.
     #[serde(default)]
     pub rate_bits_per_s: Option<u64>,
@@ -66,7 +66,7 @@ impl NetworkTraffic {
     }
 }
 
-/// What crossed a network interface during the measurement, headers included, whoever sent it.
+/// The traffic of a network interface during the measurement, headers included, whoever sent it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct InterfaceTraffic {

@@ -23,7 +23,7 @@ pub(crate) fn in_number(c: char) -> bool {
     c.is_ascii_digit() || c == '.' || c == '_'
 }
 
-/// What stands in a file as a string.
+/// A value that stands in a file as a string.
 pub(crate) struct InQuotes<T> {
     pub(crate) expected: &'static str,
     pub(crate) of: PhantomData<T>,

@@ -30,9 +30,9 @@ pub(crate) struct Units {
     usual: &'static str,
     /// Units with other names that people write for them.
     also: &'static [(&'static str, &'static [&'static str])],
-    /// What is expected.
+    /// The expected form.
     example: &'static str,
-    /// What is wrong with a number that is too large.
+    /// The error of a number that is too large.
     too_large: &'static str,
     /// How 0 is written.
     zero: &'static str,
@@ -163,7 +163,7 @@ impl FromStr for Size {
         let text = text.trim();
         let (value, size) = SIZES.read(text)?;
         let bytes = value * size as f64;
-        // What is written with decimals has no exact binary form: 2.01 kB is 2009.9999999999998.
+        // A number with decimals has no exact binary form: 2.01 kB is 2009.9999999999998.
         if (bytes - bytes.round()).abs() > 1e-6 {
             return Err(UnitError(format!(
                 "`{text}` is not a whole number of bytes"

@@ -53,7 +53,7 @@ pub fn amount(quantity: &str) -> Option<f64> {
     Some(sign * value * size)
 }
 
-/// What the number before a unit of size or time, or before none, is taken times; a percentage is a share, be it of a limit.
+/// The factor of the number before a unit of size or time, or before none; a percentage is a share, be it of a limit.
 fn unit_size(unit: &str) -> Option<f64> {
     match unit {
         "" => Some(1.0),

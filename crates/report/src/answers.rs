@@ -19,7 +19,7 @@ use crate::wins::{Contest, answer};
 #[derive(Clone, Debug, Serialize)]
 pub struct WorkloadAnswer {
     pub workload: String,
-    /// What is asked of it, in words: `p99 <= 100 ms`. Empty flat out without criteria.
+    /// The demands on it, in words: `p99 <= 100 ms`. Empty flat out without criteria.
     pub asked: Vec<String>,
     /// The study has no criterion here, so that pubgauge's default applies, at least to some rows.
     pub by_default: bool,
@@ -36,7 +36,7 @@ pub struct Win {
     pub at: String,
     /// The contest: `lowest median latency`.
     pub what: &'static str,
-    /// What its figure means, in one line.
+    /// The meaning of its figure, in one line.
     pub meaning: &'static str,
     /// Whether there was any figure to compare.
     pub decided: bool,
@@ -128,7 +128,7 @@ pub(crate) fn of_workload(results: &Results, workload: &WorkloadCells<'_>) -> Wo
     }
 }
 
-/// What is asked of a workload in words, and whether pubgauge's default applies to some rows.
+/// The demands on a workload in words, and whether pubgauge's default applies to some rows.
 pub(crate) fn asked(results: &Results, workload: &WorkloadCells<'_>) -> (Vec<String>, bool) {
     let specs = &results.study.criterion_specs;
     let demands = demands(specs, workload);
@@ -149,7 +149,7 @@ pub(crate) fn asked(results: &Results, workload: &WorkloadCells<'_>) -> (Vec<Str
     (asked, by_default)
 }
 
-/// What is asked of a workload: the study's criteria that apply to it, and pubgauge's default where
+/// The demands on a workload: the study's criteria that apply to it, and pubgauge's default where
 /// none applies to a row.
 pub(crate) fn demands(specs: &[CriterionSpec], workload: &WorkloadCells<'_>) -> Vec<CriterionSpec> {
     let trials = || workload.cells.iter().map(|cell| cell.trials[0]);
@@ -479,7 +479,7 @@ mod tests {
 
     use super::*;
 
-    /// What is to be equal is no upper limit.
+    /// A criterion of equality sets no upper limit.
     #[test]
     fn what_must_be_equal_is_not_allowed_or_more() {
         let spec = CriterionSpec {

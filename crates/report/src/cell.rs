@@ -20,9 +20,9 @@ pub(crate) fn is_reference(system: &str) -> bool {
 pub struct Cell<'a> {
     /// The cell's identifier.
     pub id: String,
-    /// What was varied, the load included: `mosquitto, safe, payload = 1 KiB`.
+    /// The values of the varied axes, the load included: `mosquitto, safe, payload = 1 KiB`.
     pub label: String,
-    /// What was varied except the load: the name within its point.
+    /// The values of the varied axes except the load: the name within its point.
     pub row: String,
     /// Its place in [`WorkloadCells::points`](crate::summary::WorkloadCells::points).
     pub point: usize,
@@ -152,7 +152,7 @@ impl<'a> Cell<'a> {
     }
 }
 
-/// What a cell delivered.
+/// The deliveries of a cell.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Carried {
     /// How the rate bounds what the system can deliver.

@@ -19,7 +19,7 @@ pub(crate) struct Column {
     entries: Entries,
 }
 
-/// What a column has for a row.
+/// The entry of a column for a row.
 enum Entries {
     Figure(fn(&Cell<'_>) -> String),
     /// A count of failures over all repeats: such a column is shown only if some count is above 0.

@@ -11,7 +11,7 @@ use crate::compare::parts;
 
 /// A table of changes.
 pub(crate) struct Board {
-    /// What is compared with what.
+    /// The title: the sides of the comparison.
     pub title: String,
     /// Heading of the first column.
     pub corner: &'static str,

@@ -5,7 +5,7 @@ use pubgauge_figures::Status;
 
 use crate::carries::Carries;
 
-/// What a verdict means.
+/// The meaning of a verdict.
 pub fn verdict(status: Status) -> &'static str {
     match status {
         Status::Valid => {
@@ -34,7 +34,7 @@ pub fn verdict(status: Status) -> &'static str {
     }
 }
 
-/// What an answer to "does it carry your load?" means.
+/// The meaning of an answer to "does it carry your load?".
 pub fn carries(carries: Carries) -> &'static str {
     match carries {
         Carries::Yes => "Every repeat met everything that was asked.",

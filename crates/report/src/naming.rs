@@ -115,7 +115,7 @@ fn short(axis: &str, all: &[String]) -> String {
     }
 }
 
-/// What distinguishes rows: a name with its sign, and a value.
+/// A mark that distinguishes rows: a name with its sign, and a value.
 type Way = dyn Fn(&Trial) -> Vec<(String, String)>;
 
 /// Makes rows of the same point differ: by version, by the settings asked for, at last by number.

@@ -9,7 +9,7 @@ use pubgauge_quantities::written::amount;
 
 use crate::summary::Cell;
 
-/// What the bare links do, in a sentence; `None` where they were not measured.
+/// The performance of the bare links, in a sentence; `None` where they were not measured.
 pub(crate) fn raw(info: &NetworkInfo) -> Option<String> {
     let Baseline {
         from,
@@ -34,7 +34,7 @@ pub(crate) fn raw(info: &NetworkInfo) -> Option<String> {
     ))
 }
 
-/// What must not be quoted of a network's trials; `None` where all can be.
+/// The figures of a network's trials that must not be quoted; `None` where all can be.
 pub(crate) fn doubt(info: &NetworkInfo) -> Option<String> {
     let words =
         "shape only: every packet crosses programs, so that throughput is not that of the links";

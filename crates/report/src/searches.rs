@@ -48,7 +48,7 @@ pub(crate) struct Tried<'a> {
 pub(crate) struct Group<'s, 'a> {
     /// The workload in one line, without what was searched for.
     pub words: String,
-    /// What was asked for, in words.
+    /// The demands, in words.
     pub asked: Vec<String>,
     /// Whether pubgauge's default applies to some of them.
     pub by_default: bool,
@@ -78,7 +78,7 @@ pub(crate) fn of<'a>(results: &'a Results, summary: &Summary<'_>) -> Vec<Sought<
     all
 }
 
-/// What searches have in common that are compared with each other: the workload and the axis.
+/// The workload and the axis, which searches that are compared with each other have in common.
 fn compared_by(search: &Search) -> (&str, Axis) {
     (&search.workload, search.axis)
 }
@@ -327,7 +327,7 @@ pub(crate) fn notes(members: &[&Sought<'_>]) -> Vec<String> {
         .collect()
 }
 
-/// What limited the load, with its figure: `thread 98 %`.
+/// The limit of the load, with its figure: `thread 98 %`.
 pub(crate) fn gave_way(gave_way: &GaveWay) -> String {
     let value = gave_way.figure;
     let figure = match &gave_way.unit[..] {

@@ -16,7 +16,7 @@ const MANY: u64 = 1000;
 /// The share of a group's messages from which one of its members has got all but a few.
 const NEARLY_ALL: f64 = 0.9;
 
-/// What the setting up of a cell's trials took, means over its trials, in one sentence; `None` where nothing of it is
+/// The time that setting up a cell's trials took, means over its trials, in one sentence; `None` where nothing of it is
 /// worth a line.
 pub(crate) fn sentence(cell: &Cell<'_>) -> Option<String> {
     let of = |name: &str| {

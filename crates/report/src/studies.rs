@@ -80,7 +80,7 @@ fn said(results: &Results) -> Vec<String> {
                 Some(carries) => format!("{}, ", carries.word()),
                 None => String::new(),
             };
-            // What all rows have in common is not in their names; the system may be missing too.
+            // Names leave out the parts that all rows have in common; the system may be missing too.
             let name = match row.row.contains(&row.system) {
                 true => row.row,
                 false if row.row.is_empty() => row.system,

@@ -318,7 +318,7 @@ fn with_reasons(
     out.push('\n');
 }
 
-/// What could not be had or measured, criteria and claims.
+/// Settings and cells that could not be had or measured, criteria and claims.
 fn lists(out: &mut String, results: &Results, width: usize) {
     let study = &results.study;
     let unsupported = study.unsupported.iter().flat_map(|cell| {

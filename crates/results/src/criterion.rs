@@ -10,7 +10,7 @@ use pubgauge_figures::party::SlowestParty;
 
 use crate::verdict::{crowded, failed, failures_decide, latency_is_upper_bound};
 
-/// What one trial says of a criterion.
+/// The bearing of one trial on a criterion.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bearing {
     /// Whether it meets the criterion; `None` if that cannot be decided.
@@ -18,7 +18,7 @@ pub struct Bearing {
     told: Told,
 }
 
-/// What is told of a figure.
+/// The form in which a figure is told.
 #[derive(Clone, Debug, PartialEq)]
 enum Told {
     Value(f64),
@@ -80,7 +80,7 @@ impl Bearing {
         }
     }
 
-    /// What the figure is below, or at most, where no more than that is known of it.
+    /// The upper bound of the figure, where no more than that is known of it.
     pub fn at_most(&self) -> Option<f64> {
         match self.told {
             Told::Below(value) | Told::AtMost(value) => Some(value),
@@ -89,7 +89,7 @@ impl Bearing {
     }
 }
 
-/// What a trial says of a criterion. The first of these that applies:
+/// Judges a criterion by one trial. The first of these that applies:
 ///
 /// - The verdict is compared in every trial.
 /// - A valid trial is compared, by a percentile's [`Bounds`]: both must be on the same side of the criterion's value.

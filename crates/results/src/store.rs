@@ -316,7 +316,7 @@ impl RunFolder {
         self.results.study.until_decided_s = seconds;
     }
 
-    /// What has been stored so far.
+    /// The results stored so far.
     pub fn results(&self) -> &Results {
         &self.results
     }
@@ -391,7 +391,7 @@ pub fn load(dir: &Path) -> Result<Results, StoreError> {
     }
 }
 
-/// What every results file begins with.
+/// The first bytes of every results file.
 #[derive(Deserialize)]
 struct Head {
     #[serde(default = "no_format")]

@@ -101,7 +101,7 @@ fn findings(trial: &Trial) -> Findings {
         };
         lossy(trial, &client, &mut findings);
         acknowledgements::judge(trial, &mut findings);
-        // What a window held back says nothing about the system: neither a queue before it, nor its latency.
+        // Messages that a window held back say nothing about the system: neither a queue before it, nor its latency.
         let unsent = Judged::all(trial).iter().any(Judged::is_left_unsent);
         let held_back = trial.workload.flat_out || unsent || !matches!(carried, Carried::All);
         let window = WindowFull::of(trial, &client).filter(|_| held_back);
@@ -132,7 +132,7 @@ fn bursts_wait(flow: &FlowFigures) -> bool {
     flow.bursts.is_some_and(|bursts| bursts.every_ns.is_none())
 }
 
-/// What is judged separately: a flow, where a workload has several, or the whole trial.
+/// The unit of judgement: a flow, where a workload has several, or the whole trial.
 struct Judged<'a> {
     /// The flow's name, as the beginning of a sentence.
     of: String,
@@ -363,7 +363,7 @@ fn overloaded(
     }
 }
 
-/// What is not known because the measurement was too short, where nothing else says that the system was at its
+/// Finds that the measurement was too short to know more, where nothing else says that the system was at its
 /// end, and where the backlog is the system's.
 fn too_short(client: &client::Load, carried: &Carried, findings: &mut Findings) {
     let known = findings.have_any(&[Status::Overloaded]);

@@ -1,4 +1,4 @@
-//! What a search varies.
+//! The axes that a search can vary.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use pubgauge_quantities::shown;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a search varies in a flow.
+/// A property of a flow that a search varies.
 #[derive(
     Clone,
     Copy,

@@ -29,7 +29,7 @@ pub struct Faces {
 pub(crate) struct Outcome {
     pub(crate) load: f64,
     pub(crate) within: bool,
-    /// What the system delivered, in the unit of the load; 0 where that is not known.
+    /// The rate that the system delivered, in the unit of the load; 0 where that is not known.
     pub(crate) achieved: f64,
     /// Whether it lasted long: what a system carries for a while may be more.
     pub(crate) long: bool,
@@ -68,7 +68,7 @@ impl Outcomes {
         })
     }
 
-    /// What the slower face delivers, where that is seen.
+    /// The rate that the slower face delivers, where that is seen.
     fn slow(&self) -> Option<f64> {
         self.fell_short().map(|one| one.achieved).reduce(f64::min)
     }
@@ -90,7 +90,7 @@ impl Outcomes {
         }
         let (failed, within) = (self.loads(false).next()?, self.loads(true).next_back()?);
         let slow = self.slow().unwrap_or(f64::INFINITY);
-        // What the slower face failed at says nothing of the faster one, unless all trials there fail.
+        // A failure of the slower face says nothing of the faster one, unless all trials there fail.
         let of_faster = |one: &&Outcome| {
             slow.is_infinite() || one.achieved > slow * APART || self.count(one.load) >= ALL
         };

@@ -1,4 +1,4 @@
-//! What is searched for, what trials said of it, what to measure next, and what was found.
+//! A search as plain data: its question, the outcomes of its trials, the next trial, and its findings.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use crate::wander::Wander;
 /// nothing of its limit (RabbitMQ over MQTT: 2 of 140,000 msg/s, where it carries more than 10,000).
 const COLLAPSED: f64 = 0.01;
 
-/// What is searched for. All loads have one unit, the caller's.
+/// The question of a search. All loads have one unit, the caller's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Question {
     /// Whether a flat-out trial shows roughly where the limit is. The default is yes.
@@ -69,9 +69,9 @@ pub enum StepOutcome {
 pub struct StepTaken {
     /// The step that it was.
     pub step: Step,
-    /// What publishers handed over, in the unit of the load; used of a flat-out trial.
+    /// The load that publishers handed over, in the unit of the load; used of a flat-out trial.
     pub offered: f64,
-    /// What the system delivered, in the unit of the load; used of a flat-out trial and of one beyond.
+    /// The load that the system delivered, in the unit of the load; used of a flat-out trial and of one beyond.
     pub achieved: f64,
     pub finding: StepOutcome,
     /// How long it took.
@@ -89,7 +89,7 @@ impl StepTaken {
     }
 }
 
-/// What to measure next.
+/// The next trial.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Step {
     /// No given load: as much as the system takes.
@@ -117,7 +117,7 @@ impl Step {
     }
 }
 
-/// What the limit that was found belongs to.
+/// The owner of the limit that was found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LimitedBy {
@@ -130,7 +130,7 @@ pub enum LimitedBy {
     Budget,
 }
 
-/// What a search has found so far.
+/// The findings of a search so far.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LimitEstimate {
     /// Lower end of the 95 % interval, or the largest load that stayed within while there is no interval;
@@ -140,7 +140,7 @@ pub struct LimitEstimate {
     pub high: Option<f64>,
     /// The load that a long trial stayed within.
     pub confirmed: Option<f64>,
-    /// What ended it.
+    /// The reason why it ended.
     pub bound: LimitedBy,
     /// Whether long trials failed where short ones did not: the interval is that of long ones.
     pub long_only: bool,

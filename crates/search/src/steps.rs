@@ -56,17 +56,17 @@ fn outcomes<'a>(evidence: impl Iterator<Item = &'a Evidence>) -> Vec<(f64, bool)
     evidence.map(|e| (e.load, e.within)).collect()
 }
 
-/// What was seen, weighed.
+/// The outcomes of trials, weighed.
 struct View<'a> {
     question: &'a Question,
     evidence: Vec<Evidence>,
     /// Loads of all trials whose client was the bottleneck.
     clients: Vec<f64>,
-    /// What a message cost in trials with a given load: load, processor time in s.
+    /// The cost of a message in trials with a given load: load, processor time in s.
     costs_of: Vec<(f64, f64)>,
     /// A trial without a result, which is to be run again.
     again: Option<Step>,
-    /// What the flat-out trial delivered; 0 if the system collapsed.
+    /// The rate that the flat-out trial delivered; 0 if the system collapsed.
     flat_out: Option<f64>,
     trials: usize,
     seconds: f64,
@@ -312,7 +312,7 @@ impl<'a> View<'a> {
         match (step.is_long(), self.long_seconds > 0.0) {
             (false, _) => self.short_seconds,
             (true, true) => self.long_seconds,
-            // What a trial takes beside its measurement is in that of a short one.
+            // The time of a short trial includes the time that a trial takes beside its measurement.
             (true, false) => self.question.long_seconds + self.short_seconds,
         }
     }
@@ -384,7 +384,7 @@ impl<'a> View<'a> {
                     Step::End
                 });
             }
-            // What a flat-out trial has shown is near: then less than a factor of four.
+            // The limit is near the load that a flat-out trial has shown: then less than a factor of four.
             (Some(within), None) => within * self.stride(),
             (None, Some(_)) if self.took_fewer().is_some() => self.took_fewer()?,
             (None, Some(beyond)) => {
@@ -442,7 +442,7 @@ impl<'a> View<'a> {
         self.measure(self.rounded(load, f64::round))
     }
 
-    /// What is left to do when the interval is known.
+    /// The remaining steps when the interval is known.
     fn confirm(&self) -> Option<Step> {
         let (low, _) = self.interval()?;
         let last = self.evidence.last()?;
@@ -492,7 +492,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// What to measure next if there is time for it.
+    /// The next trial if there is time for it.
     fn wanted(&self) -> Step {
         if self.question.flat_out && self.flat_out.is_none() {
             return Step::FlatOut;
@@ -581,12 +581,12 @@ impl<'a> View<'a> {
     }
 }
 
-/// What to measure next, after what was seen.
+/// The next trial after these outcomes.
 pub fn next(question: &Question, seen: &[StepTaken]) -> Step {
     View::new(question, seen).next()
 }
 
-/// What is known after what was seen.
+/// The knowledge after these outcomes.
 pub fn found(question: &Question, seen: &[StepTaken]) -> LimitEstimate {
     View::new(question, seen).found()
 }

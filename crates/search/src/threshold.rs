@@ -18,14 +18,14 @@ const SPREADS: Spreads = Spreads([
 ]);
 /// Share of trials whose outcome has nothing to do with the load.
 const LAPSE: f64 = 0.03;
-/// What a flat-out trial delivered is the limit within about this much, in natural logarithms...
+/// A flat-out trial delivers the limit to within about this much, in natural logarithms...
 const NEAR: f64 = 0.25;
 /// ...and is far from it (overload makes some systems slower, and others drop) with this chance...
 const FAR_CHANCE: f64 = 0.25;
 /// ...and then within about this much.
 const FAR: f64 = 1.0;
 
-/// What is known before any trial.
+/// The knowledge before any trial.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Prior {
     /// The limit is about this load.
@@ -39,7 +39,7 @@ pub enum Prior {
 pub struct Spreads([(f64, f64); 8]);
 
 impl Default for Spreads {
-    /// What is known before any trial.
+    /// The knowledge before any trial.
     fn default() -> Self {
         SPREADS
     }
@@ -56,7 +56,7 @@ impl Posterior {
     /// The posterior after trials, each with its load and whether it was within what was asked for.
     pub fn new(prior: Prior, spreads: Spreads, trials: &[(f64, bool)]) -> Posterior {
         let (from, to) = match prior {
-            // What is known may be wrong: the loads that were tried are in reach as well.
+            // Earlier knowledge may be wrong: the loads that were tried are in reach as well.
             Prior::About(load) => {
                 let all = || trials.iter().map(|trial| trial.0).chain([load]);
                 let (least, most) = (all().fold(load, f64::min), all().fold(load, f64::max));

@@ -7,7 +7,7 @@ const TRIALS: usize = 5;
 /// Factor between what a message costs at the slowest and at the fastest up to which the pace counts as steady.
 const STEADY: f64 = 1.15;
 
-/// What a message cost near the limit, while a search ran: medians of five trials in a row. A machine that others share,
+/// The cost of a message near the limit, while a search ran: medians of five trials in a row. A machine that others share,
 /// or a system, may be slower for minutes; a message then costs more, and the limit is lower.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Wander {
@@ -35,7 +35,7 @@ impl Wander {
     }
 }
 
-/// What a message would have cost in each trial at the middle of their loads. What it costs depends on the load too: many
+/// The cost that a message would have had in each trial at the middle of their loads. It depends on the load too: many
 /// messages share a system call, and large ones take longer. That is a power of the load, fitted to the trials; its
 /// exponent is -1 (nothing but what all messages of a second share) to 1 (nothing but bytes).
 fn at_one_load(trials: &[(f64, f64)]) -> Vec<f64> {

@@ -115,7 +115,7 @@ fn known(figure: &Option<String>) -> At<()> {
     checked.map_err(|message| ("figure", message))
 }
 
-/// What a rule inherits from the claim or rule above it.
+/// The values that a rule inherits from the claim or rule above it.
 struct Above<'a> {
     figure: Option<&'a String>,
     along: Option<&'a String>,
@@ -125,7 +125,7 @@ struct Above<'a> {
 }
 
 impl<'a> Above<'a> {
-    /// What the rules below `file` inherit.
+    /// The values that the rules below `file` inherit.
     fn with(&self, file: &'a RuleFile) -> At<Above<'a>> {
         let verdicts = file.verdicts.as_deref().unwrap_or(self.verdicts);
         if let Some(message) = unknown(verdicts) {

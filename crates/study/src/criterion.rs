@@ -65,7 +65,7 @@ pub(crate) fn criterion(file: &CriterionFile) -> Result<CriterionSpec, Fault> {
     })
 }
 
-/// What is wrong with a flow beside a figure that no flow has.
+/// The error of a flow beside a figure that no flow has.
 pub(crate) fn of_whole_trials(figure: &Figure) -> String {
     format!(
         "`{}` is a figure of a whole trial; without `flow` it is that of all flows together",
@@ -124,7 +124,7 @@ fn text(file: &CriterionFile, key: &str, bound: &CriterionValue) -> String {
 /// The verdict with this name.
 ///
 /// # Errors
-/// What is wrong with the name, and the names that there are.
+/// The name is wrong; the text lists the names that there are.
 fn verdict(name: &str) -> Result<Status, String> {
     let status = Status::ALL.into_iter().find(|status| status.word() == name);
     status.ok_or_else(|| {
@@ -137,7 +137,7 @@ fn verdict(name: &str) -> Result<Status, String> {
     })
 }
 
-/// What is wrong with the first of these names that no verdict has.
+/// The error of the first of these names that no verdict has.
 pub(crate) fn unknown(names: &[String]) -> Option<String> {
     names.iter().find_map(|name| verdict(name).err())
 }

@@ -11,7 +11,7 @@ use crate::file::{
 use crate::problem::StudyError;
 use crate::study::Study;
 
-/// What `pubgauge run` takes without a study file. Every value may be absent.
+/// The options of `pubgauge run` without a study file. Every value may be absent.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DailyFlags {
     /// `--publishers`; 1 if absent, 0 is allowed.

@@ -119,7 +119,7 @@ impl de::Error for Misfit {
     }
 }
 
-/// What serde expects, without its names for Rust types.
+/// The type that serde expects, without its names for Rust types.
 fn plain(expected: &dyn Expected) -> String {
     let expected = expected.to_string();
     match expected.as_str() {

@@ -82,7 +82,7 @@ pub struct StudyFile {
     /// Axes of the grid: PATH = list of values. Every combination is run.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub grid: BTreeMap<String, Vec<serde_json::Value>>,
-    /// What the application asks of the system; several variants are all run.
+    /// The application's demands on the system; several variants are all run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub settings: Vec<NamedSettings>,
     /// Changes to the settings, tried one at a time against the base, which is the settings as they are.
@@ -95,13 +95,13 @@ pub struct StudyFile {
     /// Recordings that claims are judged by, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub recording: BTreeMap<String, RecordingFile>,
-    /// What devices and applications do; several workloads are all run.
+    /// The work of devices and applications; several workloads are all run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub workload: Vec<WorkloadFile>,
-    /// What must hold.
+    /// Conditions that must hold.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub criterion: Vec<CriterionFile>,
-    /// What claims compare, by name: cells, or implementations of the same, which must agree.
+    /// The sides that claims compare, by name: cells, or implementations of the same, which must agree.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub side: BTreeMap<String, Cells>,
     /// Statements about the systems, such as a paper's, judged by what was measured.

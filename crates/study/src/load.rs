@@ -58,7 +58,7 @@ pub enum NoLoad {
     TooSmall {
         /// The share that was asked for.
         share: ShareOfLimit,
-        /// What is varied.
+        /// The axis that is varied.
         axis: &'static str,
         /// The end of the limit that it is a share of.
         end: String,
@@ -69,7 +69,7 @@ pub enum NoLoad {
 #[derive(Clone, Debug)]
 pub(crate) struct OpenLoad {
     pub(crate) place: Place,
-    /// What it is a share of; searched for if absent.
+    /// The limit that it is a share of; searched for if absent.
     pub(crate) share: Option<ShareOfLimit>,
     /// The study with the grid's values of one cell in place.
     pub(crate) study: Study,

@@ -32,7 +32,7 @@ impl Study {
         let mut found = Vec::new();
         let of_cell = |cell: &Cell<'_>| {
             let here = |place: &&Place| cell.workloads.contains(&place.workload);
-            // What is wrong with its paths is told when it is planned.
+            // Errors in its paths are reported when it is planned.
             let tree = cell.tree(bare).unwrap_or_else(|_| bare.clone());
             let open = places(&tree);
             for lost in sought.iter().copied().filter(here) {
@@ -83,7 +83,7 @@ impl Study {
         (loads, sought.iter().map(|place| place.workload).collect())
     }
 
-    /// What a value is a share of; `None` if it is searched for. An error has a message and a hint.
+    /// The base of a value that is a share; `None` if it is searched for. An error has a message and a hint.
     fn read(
         &self,
         place: &Place,

@@ -14,7 +14,7 @@ use crate::resolve;
 use crate::study::Study;
 use crate::window;
 
-/// What to say of a name in a study that is, for example, `no workload` of it.
+/// The message for a name in a study that is, for example, `no workload` of it.
 pub(crate) fn not_of_study<S: AsRef<str> + Borrow<str>>(
     name: &str,
     what: &str,

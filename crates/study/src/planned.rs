@@ -75,7 +75,7 @@ pub struct PlannedTrial {
     pub wish: Option<Arc<Settings>>,
     /// Wishes that the system cannot honour.
     pub not_granted: Vec<Unsupported>,
-    /// What the application asks for; shared by the trials that ask for the same.
+    /// The application's demands; shared by the trials that have the same.
     pub settings: Arc<Settings>,
     /// Settings of flows that have their own, the variant's included: index n here is number n + 1
     /// in [`pubgauge_workload::Flow::settings`].
@@ -89,7 +89,7 @@ pub struct PlannedTrial {
     pub poll_when_idle: bool,
     /// Processes on each side for the workers; threads of one process if absent.
     pub processes: Option<u32>,
-    /// What each instance of the system gets of the machine at most.
+    /// The largest share of the machine for each instance of the system.
     pub limits: Share,
     /// Whether system calls are counted.
     pub count_system_calls: bool,
@@ -101,7 +101,7 @@ pub struct PlannedTrial {
     pub network: Option<Arc<Network>>,
     /// Hosts of given sizes: those of the network, if it has some, else hosts on this machine without links.
     pub hosts: Option<Arc<HostSizes>>,
-    /// What each worker process gets of the machine at most.
+    /// The largest share of the machine for each worker process.
     pub client_limits: Share,
     /// The workload, over `brokers` brokers; shared by all its trials.
     pub workload: Arc<Workload>,
@@ -169,13 +169,13 @@ impl PlannedTrial {
             + phases.drain_quiet.min(phases.drain_within)
     }
 
-    /// What is searched for, if the trial stands for a search.
+    /// The search, if the trial stands for one.
     pub fn seeks(&self) -> Option<Axis> {
         let load = self.load.as_ref().filter(|load| load.share.is_none());
         load.map(|load| load.place.axis)
     }
 
-    /// What its load is a share of, and of which value.
+    /// The limit and the value of it that its load is a share of.
     pub fn share(&self) -> Option<(&ShareOfLimit, Axis)> {
         let load = self.load.as_ref()?;
         Some((load.share.as_ref()?, load.place.axis))
@@ -190,7 +190,7 @@ impl PlannedTrial {
     /// measurement, ns.
     ///
     /// # Errors
-    /// What the study says of a value that is not possible.
+    /// The study has a value that is not possible.
     pub fn seeking(&self, load: Option<f64>, measure: u64) -> Result<PlannedTrial, StudyError> {
         let mut trial = match load {
             None => self.clone(),
@@ -208,9 +208,9 @@ impl PlannedTrial {
     /// The same trial at a load; as it is, if its load is known.
     ///
     /// # Errors
-    /// What the study says of a value that is not possible.
+    /// The study has a value that is not possible.
     pub fn at(&self, load: f64) -> Result<PlannedTrial, StudyError> {
-        // What profiles and systems made of the settings does not depend on the load.
+        // Profiles and systems change the settings independently of the load.
         let workload = match &self.load {
             Some(open) => open.workload(load, self.brokers)?,
             None => self.workload.clone(),

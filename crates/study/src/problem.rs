@@ -112,9 +112,9 @@ pub struct Problem {
     pub source_line: String,
     /// The place in `source_line`, in characters.
     pub caret: Range<usize>,
-    /// What is wrong and what was expected.
+    /// The error, and what was expected.
     pub message: String,
-    /// What to do about it.
+    /// The next step for the user.
     pub hint: Option<String>,
 }
 

@@ -15,7 +15,7 @@ pub const TUNED: &str = "tuned";
 pub struct Profile {
     /// As `--profile` and `profile = "..."` take it.
     pub name: String,
-    /// What it is for, in one sentence.
+    /// Its purpose, in one sentence.
     pub about: String,
     /// Settings that it requires: a system that cannot honour one of them is left out.
     #[serde(default)]

@@ -125,7 +125,7 @@ pub(crate) fn flow_names(file: &WorkloadFile) -> Vec<String> {
     file.flow.iter().enumerate().map(name).collect()
 }
 
-/// What flows of a workload ask for on top of the trial's settings, each once.
+/// The demands of a workload's flows on top of the trial's settings, each once.
 pub(crate) fn own_settings(file: &WorkloadFile) -> Vec<&Settings> {
     let mut all: Vec<&Settings> = Vec::new();
     for own in file.flow.iter().filter_map(|flow| flow.settings.as_ref()) {

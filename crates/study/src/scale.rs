@@ -11,7 +11,7 @@ use crate::tree::{Entry, Node, Value};
 /// The size that every study has: as it is written.
 pub const FULL: &str = "full";
 
-/// What cannot be merged.
+/// Keys that cannot be merged.
 #[derive(Debug, PartialEq)]
 struct Misfit {
     span: Range<usize>,
@@ -219,7 +219,7 @@ mod tests {
         }
     }
 
-    /// What must be at a place, worked out from the definition and not as `merge` does it.
+    /// The value that must be at a place, worked out from the definition and not as `merge` does it.
     fn expected(base: Option<&Node>, over: Option<&Node>) -> serde_json::Value {
         let same_kind = |a: &Node, b: &Node| {
             matches!(a.value, Value::Table(_)) == matches!(b.value, Value::Table(_))
@@ -248,7 +248,7 @@ mod tests {
     }
 
     proptest! {
-        /// What the scale says is there, and all else is as it was.
+        /// Everything that the scale says is there, and all else is as it was.
         #[test]
         fn a_merge_keeps_everything_else(base in tree(true), over in tree(false)) {
             let mut merged = base.clone();

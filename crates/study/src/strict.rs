@@ -18,18 +18,18 @@ pub const MAX_FILE_BYTES: u64 = 1 << 20;
 /// Deepest nesting of tables and lists; the formats need 5.
 pub(crate) const MAX_DEPTH: usize = 24;
 
-/// What a file is, in messages.
+/// How messages speak of a file.
 #[derive(Clone, Copy, Debug)]
 pub struct Noun {
-    /// What stands before `file`: `study`.
+    /// The word before `file`: `study`.
     pub name: &'static str,
     /// `a` or `an`.
     pub article: &'static str,
-    /// What to do where there is no such file.
+    /// The hint where there is no such file.
     pub missing: &'static str,
-    /// What to do where a file is too long, or compressed.
+    /// The hint where a file is too long, or compressed.
     pub too_big: Option<&'static str>,
-    /// What to do where a file is empty.
+    /// The hint where a file is empty.
     pub empty: &'static str,
 }
 

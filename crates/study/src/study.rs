@@ -15,7 +15,7 @@ use crate::profile;
 use crate::strict::{MAX_DEPTH, Noun, problems, read_text, read_tree, too_deep};
 use crate::tree::{Entry, Node, PathFault, Value, full_path, short_names};
 
-/// What a study file is, in messages.
+/// How messages speak of a study file.
 const STUDY: Noun = Noun {
     name: "study",
     article: "a",
@@ -262,7 +262,7 @@ impl Study {
     }
 }
 
-/// What is wrong with a path, in words.
+/// The error of a path, in words.
 pub(crate) fn path_fault(path: &str, fault: &PathFault) -> String {
     match fault {
         PathFault::NoTable(step) => {

@@ -58,7 +58,7 @@ impl Plan {
 }
 
 impl PlannedTrial {
-    /// What its settings became: `resolved`, and the wishes of its profile that were not granted.
+    /// The outcome of its settings: `resolved`, and the wishes of its profile that were not granted.
     pub fn mappings(&self, mut resolved: Vec<Mapping>) -> Vec<Mapping> {
         for wish in &self.not_granted {
             let not_granted = format!("not to be had here ({})", wish.reason);

@@ -12,7 +12,7 @@ use super::sustained::sustained;
 use crate::curve::{FEWEST, growth, spread_of_steps, spread_of_windows, too_few, variation};
 use crate::decide::{Finding, Lack, Outcome, Show, Ways, inside};
 
-/// What is known of one point of one side.
+/// The values of one point of one side.
 #[derive(Clone, Debug)]
 pub(super) enum Measured {
     /// Repeats with their numbers; the deliveries that were expected in each, where known; and the seconds

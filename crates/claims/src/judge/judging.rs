@@ -16,7 +16,7 @@ pub(super) struct Line<'s> {
     pub(super) terms: Vec<(f64, &'s Series)>,
 }
 
-/// What became of a line along an axis; or why it cannot be judged.
+/// The finding for a line along an axis; or why it cannot be judged.
 pub(super) type Judged = Result<Finding, Lack>;
 
 /// A rule with a choice among its sides' implementations.

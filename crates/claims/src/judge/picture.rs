@@ -1,4 +1,4 @@
-//! What a claim is about as curves: the figure of each side over the axis.
+//! The curves of a claim: the figure of each side over the axis.
 
 use pubgauge_figures::rule::{Claim, ClaimRule, Filter};
 use pubgauge_quantities::stats::Estimate;
@@ -28,7 +28,7 @@ pub struct Picture {
 pub struct Curve {
     /// Its name; with several implementations also which.
     pub side: String,
-    /// What was measured of it; points that cannot be judged are left out.
+    /// Its measured points; those that cannot be judged are left out.
     pub points: Vec<Point>,
 }
 

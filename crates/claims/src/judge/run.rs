@@ -1,4 +1,4 @@
-//! What a run measured, as claims see it.
+//! The measurements of a run, as claims see them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,10 +7,10 @@ use pubgauge_figures::rule::{ClaimRule, Filter, admits};
 use crate::curve::too_few;
 use crate::decide::Lack;
 
-/// What a run measured.
+/// The measurements of a run.
 pub struct Run<'a> {
     pub trials: Vec<Observation<'a>>,
-    /// What its searches found.
+    /// The limits that its searches found.
     pub limits: Vec<SearchedLimit>,
     /// Cells that it could not measure.
     pub absent: Vec<Absent>,
@@ -61,7 +61,7 @@ impl Run<'_> {
         self.cells().map(|cell| &cell.system)
     }
 
-    /// What the networks of all measured cells of these rules have in common, in the words of claims; empty where one
+    /// The properties that the networks of all measured cells of these rules share, in the words of claims; empty where one
     /// of the cells ran on one host. Of rules without a measured cell, what any network of the run is.
     pub(super) fn network_of(&self, rules: &[&ClaimRule]) -> Vec<&str> {
         let filters: Vec<Filter> = (rules.iter())
@@ -96,7 +96,7 @@ impl Run<'_> {
     }
 }
 
-/// What repeats have in common.
+/// The cell that repeats have in common.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CellKey {
     pub system: String,

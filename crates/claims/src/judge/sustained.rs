@@ -47,7 +47,7 @@ pub(super) fn sustained(
     if low == 0.0 && over.is_infinite() {
         return Err(format!("no {axis} has three repeats that tell").into());
     }
-    // What is not sustained lies above the limit.
+    // A load that is not sustained lies above the limit.
     Ok(Measured::Between(low, over * (1.0 - 1e-9)))
 }
 

@@ -34,13 +34,13 @@ pub struct Pair<'a> {
 pub struct Pairing<'a> {
     /// The pairs, in the order of A.
     pub pairs: Vec<Pair<'a>>,
-    /// What is not compared.
+    /// Cells and sides that are not compared.
     pub not_compared: Vec<NotCompared>,
     /// Differences between the sides apart from what is compared.
     pub remarks: Vec<String>,
 }
 
-/// What is not compared.
+/// Cells and sides that are not compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotCompared {
     /// The cell, or the side.
@@ -89,7 +89,7 @@ pub enum Nothing {
         side: &'static str,
         /// `system`, `settings` or `workload`.
         what: &'static str,
-        /// What was asked for.
+        /// The name that was asked for.
         name: String,
         there: Vec<String>,
     },

@@ -93,7 +93,7 @@ pub fn spoilt(trial: &Trial) -> bool {
     }
 }
 
-/// What to measure next: the index of a cell, and its round, from 1. `spent_s` is the time that the trials
+/// The next trial: the index of a cell, and its round, from 1. `spent_s` is the time that the trials
 /// took, in seconds. `None` at the end.
 pub fn next(
     question: &ComparisonRule,

@@ -1,4 +1,4 @@
-//! What a criterion asks for, as plain data.
+//! Criteria as plain data.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! What a trial, one of its flows and a window of either have alike.
+//! The values that a trial, one of its flows and a window of either have alike.
 
 use crate::distribution::Distribution;
 use crate::model::{FlowFigures, Trial};

@@ -1,4 +1,4 @@
-//! What systems answered to messages that asked for acknowledgement.
+//! The answers of systems to messages that asked for acknowledgement.
 
 use std::fmt;
 
@@ -21,9 +21,9 @@ pub struct Rejection {
 pub struct PublisherWindow {
     /// The setting.
     pub setting: String,
-    /// What was asked for, or the driver's default.
+    /// The limit that was asked for, or the driver's default.
     pub asked: u64,
-    /// What held: the smallest over all publishers.
+    /// The limit that held: the smallest over all publishers.
     pub granted: u64,
     /// The system's name of the limit that it grants, for example `Receive Maximum`; empty where it has no say.
     pub term: String,

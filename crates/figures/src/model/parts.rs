@@ -113,14 +113,14 @@ pub struct HeldLimits {
     /// The client's workers were kept off the system's processors; set in the system's limits only.
     #[serde(default)]
     pub clients_apart: bool,
-    /// What could not be held as asked for, each with the reason.
+    /// Limits that could not be held as asked for, each with the reason.
     pub not_held: Vec<String>,
 }
 
 /// One figure, determined in two independent ways.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CountCheck {
-    /// What was counted.
+    /// The counted things.
     pub what: String,
     /// Who counted, and what each found; a count that could not be read is absent, see
     /// `not_compared`.
@@ -171,7 +171,7 @@ pub struct System {
     pub version: String,
 }
 
-/// What was run, in short.
+/// A summary of the workload that was run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct WorkloadInfo {
     /// Name.
@@ -382,7 +382,7 @@ pub struct WorkerLoad {
     /// absent in trials of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine_stolen: Option<f64>,
-    /// What a quota of processor time around pubgauge (a container's) did during the measurement; absent without one, and
+    /// The effect of a quota of processor time around pubgauge (a container's) during the measurement; absent without one, and
     /// where the kernel does not tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quota: Option<QuotaUse>,

@@ -125,7 +125,7 @@ pub struct Reason {
     /// The figures by which it applied. None where it has none, such as an exit status.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub figures: Vec<DecidingFigure>,
-    /// What it found, in words with the figures that decided, on one line.
+    /// Its finding, in words with the figures that decided, on one line.
     pub text: String,
 }
 

@@ -30,7 +30,7 @@ pub struct Trial {
     pub cell: String,
     /// The system under test.
     pub system: System,
-    /// What the application asked for.
+    /// The application's demands.
     pub settings: Settings,
     /// Name of the variant of the settings, where the study names several.
     #[serde(default)]
@@ -47,9 +47,9 @@ pub struct Trial {
     /// The limit that its load is a share of; absent where the study states the load itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit_share: Option<LimitShare>,
-    /// What the driver made of each setting.
+    /// The driver's answer to each setting.
     pub mappings: Vec<Mapping>,
-    /// What was run.
+    /// The workload that was run.
     pub workload: WorkloadInfo,
     /// Repeat number, from 1.
     pub repeat: u32,
@@ -189,10 +189,10 @@ pub struct Trial {
     /// times of such a trial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_calls: Option<SystemCalls>,
-    /// What crossed a network interface during the measurement, where the study has it counted.
+    /// The traffic of a network interface during the measurement, where the study has it counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interface: Option<InterfaceTraffic>,
-    /// What crossed the links of a network's hosts during the measurement; absent: all ran on one host.
+    /// The traffic on the links of a network's hosts during the measurement; absent: all ran on one host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<NetworkTraffic>,
     /// Hosts that the workers ran on, by rank; empty: they ran on the host of the run.
@@ -218,11 +218,11 @@ pub struct Trial {
     /// Facts about the trial beside its figures, as the verdict used them.
     #[serde(default)]
     pub circumstances: Circumstances,
-    /// What the study limits each instance of the system to, and how that was held; absent without
+    /// The study's limits of each instance of the system, and how they were held; absent without
     /// limits.
     #[serde(default)]
     pub limits: Option<HeldLimits>,
-    /// What the study limits each worker process to, and how that was held; absent without limits.
+    /// The study's limits of each worker process, and how they were held; absent without limits.
     #[serde(default)]
     pub client_limits: Option<HeldLimits>,
     /// Hosts of given sizes, brokers first; empty where no host has a size.
@@ -261,7 +261,7 @@ pub struct Trial {
     pub latency_ecdf: Vec<(u64, f64)>,
     /// The same for the machine's noise.
     pub noise_ecdf: Vec<(u64, f64)>,
-    /// What went wrong, in order.
+    /// Errors, in order.
     pub errors: Vec<String>,
     /// Systems that did not end in order when the trial was over, each with what it did instead.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -358,10 +358,10 @@ pub struct FlowFigures {
     /// As in [`Trial`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub questions: Option<Questions>,
-    /// What was asked for, where the flow has settings of its own.
+    /// The demands of a flow with settings of its own.
     #[serde(default)]
     pub settings: Option<Settings>,
-    /// What each of these became.
+    /// The driver's answer to each of these.
     #[serde(default)]
     pub mappings: Vec<Mapping>,
     /// Whether it sends as fast as the system takes messages.

@@ -20,7 +20,7 @@ pub struct Chart {
     pub wide: bool,
     /// Heading.
     pub title: String,
-    /// What it shows, as the caption and as the text alternative.
+    /// Its content in words, as the caption and as the text alternative.
     pub description: String,
     /// Names of the columns, with units.
     pub columns: Vec<String>,

@@ -19,7 +19,7 @@ pub(super) fn series(workload: &WorkloadCells<'_>, id: String) -> Chart {
         longest = longest.max(trial.series.len());
         for (length, second) in thinned(&trial.series) {
             end = end.max(second.t_s);
-            // What came first may all be of the warm-up: it has no latency.
+            // The first deliveries may all be of the warm-up: they have no latency.
             let some = |ns: u64| Value::from((ns > 0).then_some(ns as f64));
             rows.push(row(
                 cell,
@@ -157,7 +157,7 @@ fn thinned(series: &[SeriesRecord]) -> Vec<(f64, SeriesRecord)> {
 mod tests {
     use super::*;
 
-    /// What came of the warm-up has no latency, which is not one of 0.
+    /// Deliveries of the warm-up have no latency, which is not one of 0.
     #[test]
     fn what_was_not_timed_is_no_part_of_a_mean() {
         let record = |n: u32| SeriesRecord {

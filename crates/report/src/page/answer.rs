@@ -121,7 +121,7 @@ fn overview(page: &Page<'_>) -> Markup {
     }
 }
 
-/// What was asked, once for all workloads with the same criteria.
+/// The demands, once for all workloads with the same criteria.
 fn asked_of_all(page: &Page<'_>) -> Markup {
     let groups = grouped(page.answers.iter().map(|answer| (&answer.asked, answer)));
     html! {

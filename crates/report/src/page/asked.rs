@@ -1,4 +1,4 @@
-//! What was asked of a load.
+//! The demands on a load.
 
 use maud::{Markup, html};
 use pubgauge_figures::Results;

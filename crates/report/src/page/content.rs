@@ -24,7 +24,7 @@ pub(super) struct Page<'a> {
 }
 
 impl Page<'_> {
-    /// What was measured: the workloads that are compared, and the trials of each search.
+    /// The workloads that are compared, and the trials of each search.
     pub(super) fn measured(&self) -> impl Iterator<Item = &WorkloadCells<'_>> {
         self.summary.workloads.iter().chain(&self.searched)
     }

@@ -191,7 +191,7 @@ pub(super) fn machine(results: &Results) -> Markup {
     }
 }
 
-/// What idle processors do: sleep as the kernel has it, or poll, in how many trials.
+/// The state of idle processors: they sleep as the kernel has it, or poll, in how many trials.
 fn idle_processors(results: &Results, machine: &Machine) -> String {
     let sleep = match &machine.idle_driver {
         Some(driver) => format!("sleep ({driver})"),

@@ -21,7 +21,7 @@ pub(super) struct Document<'a> {
     pub(super) started: &'a str,
     /// The id of the first section.
     pub(super) first: &'a str,
-    /// What stands below the heading.
+    /// The text below the heading.
     pub(super) header: Markup,
     pub(super) sections: Markup,
     /// The data of the charts, one value for each workload.

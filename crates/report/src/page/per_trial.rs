@@ -15,7 +15,7 @@ pub(super) fn time(ns: Option<u64>) -> String {
     or_none(ns, |ns| shown::time(ns as f64))
 }
 
-/// What is known in words.
+/// A known value in words, or a dash.
 pub(super) fn or_none<T>(known: Option<T>, words: impl FnOnce(T) -> String) -> String {
     known.map_or("–".into(), words)
 }

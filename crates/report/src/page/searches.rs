@@ -60,7 +60,7 @@ fn limits(group: &Group<'_, '_>) -> Markup {
     table("limits fold", &label, heads, rows)
 }
 
-/// What its table has for a search, each with its heading on a narrow screen and its explanation.
+/// The entries of its table for a search, each with its heading on a narrow screen and its explanation.
 fn entries<'a>(sought: &Sought<'a>) -> [(&'static str, Option<String>, &'a str); 5] {
     let cost = |share| sought.cost_ns(share).map(shown::time);
     let way = sought.search.gave_way.as_ref();

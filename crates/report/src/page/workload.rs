@@ -44,7 +44,7 @@ pub(super) fn section(page: &Page<'_>, at: usize) -> Markup {
     }
 }
 
-/// What is told of single rows, and of all.
+/// Notes on single rows, and on all.
 fn sentences<'a>(
     page: &'a Page<'_>,
     workload: &'a WorkloadCells<'_>,

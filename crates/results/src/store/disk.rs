@@ -23,7 +23,7 @@ pub(super) const MAX_FILE_BYTES: u64 = 1 << 30;
 /// Bytes that are read from a file at once, or gathered for one.
 pub(super) const BUFFER: usize = 256 << 10;
 
-/// What went wrong with the folder of a run, and what to do about it.
+/// An error of the folder of a run, with what to do about it.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The folder holds files that are not of a run.
@@ -53,17 +53,17 @@ pub enum StoreError {
         /// The file that could not be written.
         path: PathBuf,
         run: PathBuf,
-        /// What the operating system said.
+        /// The operating system's error.
         source: io::Error,
     },
     /// Reading or writing failed.
     #[error("cannot {what} {path}: {source}")]
     Io {
-        /// What was tried.
+        /// The operation that failed.
         what: &'static str,
         /// On which file.
         path: PathBuf,
-        /// What the operating system said.
+        /// The operating system's error.
         source: io::Error,
     },
     /// The file was written by a newer pubgauge.
@@ -118,7 +118,7 @@ pub enum StoreError {
     Log {
         /// The file.
         path: PathBuf,
-        /// What was wrong.
+        /// The error.
         source: LogError,
     },
 }

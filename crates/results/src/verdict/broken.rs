@@ -49,7 +49,7 @@ pub(super) fn broken(trial: &Trial, client: &client::Load, findings: &mut Findin
     }
     if lost > 0 && !circumstances.disconnects_allowed {
         let told = circumstances.not_run.as_deref().unwrap_or_default();
-        // What the driver said of the first of them: what a server sent, or that it hung up.
+        // The driver's message about the first of them: what a server sent, or that it hung up.
         let first = trial.errors.first().filter(|why| !told.contains(*why));
         let first = first.map_or(String::new(), |why| format!("; first of all {why}"));
         let text = format!("{lost} of {planned} connections were lost, {remade} made again{first}");

@@ -9,9 +9,9 @@ use super::growth::{Growth, Kind, Seen};
 use super::overdue::Arrived;
 use super::thresholds;
 
-/// What the course of a backlog says.
+/// The finding from the course of a backlog.
 pub(super) enum Carried {
-    /// What was offered was carried.
+    /// Everything offered was carried.
     All,
     /// A queue grew.
     Not(Growth),
@@ -65,7 +65,7 @@ impl Course {
         if matter { self.silence } else { 0.0 }
     }
 
-    /// What it says.
+    /// The finding.
     pub fn carried(&self) -> Carried {
         let (length, due, lumps) = (self.length(), self.due_per_s(), self.lumps());
         if self.points.len() < 2 || due <= 0.0 {
@@ -81,7 +81,7 @@ impl Course {
             };
         }
         let span = swing.max((length - lumps) / thresholds::CYCLES);
-        // What is under way because it takes its time is no queue.
+        // Messages that are under way because they take their time are no queue.
         let overdue = self.overdue();
         let (Some(seen), Some(lows)) = (Lows::of(&self.points, span), Lows::of(&overdue, span))
         else {
@@ -188,7 +188,7 @@ impl Course {
         share >= thresholds::RESTED + lumps / self.cycle
     }
 
-    /// What the backlog swings with, in words.
+    /// The rhythm with which the backlog swings, in words.
     fn swings(&self) -> String {
         let lumps = self.lumps();
         let arrivals = format!("arrivals repeat every {}", seconds(self.cycle));
@@ -204,7 +204,7 @@ impl Course {
     }
 
     fn unknown(&self, needed: f64, why: &str) -> Carried {
-        // What comes before the first point is no part of what is judged.
+        // Nothing before the first point is judged.
         let before = self.points.first().map_or(0.0, |p| p.0);
         let needs_s = needed.max(self.for_rate) + before;
         Carried::Unknown {

@@ -410,7 +410,7 @@ struct Still {
 }
 
 impl Still {
-    /// What a quota does not explain: whoever it holds back stands still, for no fault of the machine.
+    /// A stall that a quota does not explain: whoever it holds back stands still, for no fault of the machine.
     fn beyond(&self, quota: &HeldBack) -> Still {
         Still {
             share: quota.unexplained(self.share),

@@ -30,7 +30,7 @@ pub(super) enum Kind {
     Latency,
 }
 
-/// What a delay that grew in a straight line shows.
+/// The finding from a delay that grew in a straight line.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Seen {
     /// A queue: it grows as time passes, from next to nothing when the load began.

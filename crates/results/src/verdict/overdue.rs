@@ -14,7 +14,7 @@ pub(super) struct Arrived<'a> {
 }
 
 impl Arrived<'_> {
-    /// What was overdue at each moment: due for longer than messages take at least, and not come. Below 0 where they
+    /// The overdue deliveries at each moment: due for longer than messages take at least, and not come. Below 0 where they
     /// took less. Without counts of what was due it is the whole backlog.
     pub fn overdue(&self) -> Vec<(f64, f64)> {
         let delay = self.delay();
@@ -75,7 +75,7 @@ impl Arrived<'_> {
         let come = |n: usize| self.due[n] - self.points[n].1;
         let mut ages = Vec::new();
         let mut unknown = 0.0;
-        // What was counted as passed over or refused may make it less again.
+        // Messages that were counted as passed over or refused may make it less again.
         let mut before = come(0);
         for n in 1..self.points.len() {
             let deliveries = come(n) - before;

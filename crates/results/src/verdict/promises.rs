@@ -1,4 +1,4 @@
-//! What the protocol promises of each delivery: its topic, its quality of service and its order.
+//! The protocol's promises of each delivery: its topic, its quality of service and its order.
 
 use pubgauge_figures::model::{Reason, Rule, Status, Trial};
 

@@ -47,7 +47,7 @@ impl HeldBack {
             || self.share >= thresholds::STALLED_TAIL && self.quota.mean_ns() >= tail / 2
     }
 
-    /// What it does not explain of a share of the measurement for which a thread did not run: less of it than was held
+    /// The part that it does not explain of a share of the measurement for which a thread did not run: less of it than was held
     /// back, or nothing where it was used up all the time, as threads then wait for each other in what it leaves.
     pub fn unexplained(&self, share: f64) -> f64 {
         let explained = if self.is_used_up { share } else { self.share };

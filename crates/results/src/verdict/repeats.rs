@@ -1,4 +1,4 @@
-//! What repeats of one cell decide together, where the machine disturbed some of them.
+//! Decisions over the repeats of one cell, some of which the machine disturbed.
 
 use pubgauge_figures::model::{Rule, Status, Trial};
 

@@ -215,7 +215,7 @@ fn endless(trial: &Trial, records: &[(f64, SeriesRecord)], course: &Course) -> C
     }
 }
 
-/// What was overdue at the end of each record.
+/// The overdue deliveries at the end of each record.
 fn overdue(records: &[(f64, SeriesRecord)], course: &Course) -> Vec<(f64, f64)> {
     let backlog = backlog(records);
     if course.due.is_empty() {

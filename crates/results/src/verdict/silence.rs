@@ -13,7 +13,7 @@ pub(super) fn silence(trial: &Trial) -> f64 {
     let few = (thresholds::STRAGGLERS_SHARE * trial.expected as f64).max(1.0)
         + usual * trial.delivered_msgs_per_s;
     let known = trial.course.len() > 2 && trial.course_due.len() == trial.course.len();
-    // What falls due to a publisher without a connection is in no backlog.
+    // A message that falls due to a publisher without a connection is in no backlog.
     if !known || trial.not_connected > 0 || queue_at_end(trial) as f64 > few {
         return longest;
     }

@@ -11,7 +11,7 @@ use super::client::Load;
 /// A window that was the limit of a trial.
 pub(super) struct WindowFull<'a> {
     window: &'a PublisherWindow,
-    /// What an acknowledgement took, usually and at least, ns.
+    /// The usual and the shortest time of an acknowledgement, ns.
     usual: f64,
     fastest: f64,
     blocked: f64,

@@ -6,7 +6,7 @@ use pubgauge_quantities::written::amount;
 use super::figures::{number, percent, quantity};
 use crate::file::{RuleFile, SlopeFile};
 
-/// What a rule has, or the key that is wrong, and a message.
+/// A value of a rule, or the key that is wrong, and a message.
 pub(super) type At<T> = Result<T, (&'static str, String)>;
 
 pub(super) fn judge(file: &RuleFile, figure: &str) -> At<Judge> {

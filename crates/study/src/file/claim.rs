@@ -40,8 +40,8 @@ pub struct ClaimFile {
     pub needs_network: Option<String>,
     /// Why no run can judge it.
     pub not_applicable: Option<String>,
-    /// What stands in for what, such as "Cyclone DDS's adaptive batching for RTI Connext's TurboMode": the outcome then
-    /// says that it is that of a stand-in.
+    /// The stand-in, and what it replaces, such as "Cyclone DDS's adaptive batching for RTI Connext's TurboMode": the
+    /// outcome then says that it is that of a stand-in.
     pub stand_in: Option<String>,
     /// More than this share of the points that can be decided, such as "50%", instead of all parts.
     pub share: Option<String>,
@@ -153,7 +153,7 @@ pub enum PointsFile {
     Joint,
 }
 
-/// What is asked of slopes.
+/// A demand on slopes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SlopeFile {
@@ -196,7 +196,7 @@ impl RuleList {
 pub enum Cells {
     /// A name of `[side]`, or of a system.
     Named(String),
-    /// What they have in common. `side` stands for the cells of another side; where that has several
+    /// The values that they share. `side` stands for the cells of another side; where that has several
     /// implementations, the same one is taken in all places.
     Like(BTreeMap<String, Values>),
     /// Implementations of the same, which must agree.

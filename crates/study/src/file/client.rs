@@ -23,7 +23,7 @@ pub struct ClientFile {
     /// to 64; all are threads of one process if absent, unless that may not open enough files.
     #[schemars(range(min = 1, max = 64))]
     pub processes: Option<u32>,
-    /// What each worker process gets of the machine at most.
+    /// The largest share of the machine for each worker process.
     #[serde(default, skip_serializing_if = "is_default")]
     pub limits: LimitsFile,
 }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What must hold: a figure, exactly one comparison, and the trials it is about.
+/// A condition that must hold: a figure, exactly one comparison, and the trials it is about.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct CriterionFile {

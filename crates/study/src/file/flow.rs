@@ -75,7 +75,7 @@ pub struct FlowFile {
     pub lasts: Option<Span>,
     /// Messages of a flat-out flow that may be under way at once.
     pub window: Option<u32>,
-    /// What this flow asks of the system, on top of the variant's settings. Its connections are its
+    /// The flow's own demands on the system, on top of the variant's settings. Its connections are its
     /// own then.
     pub settings: Option<Settings>,
 }

@@ -20,7 +20,7 @@ pub struct NamedSettings {
     /// The profile that it begins with ([`crate::profiles`]).
     #[serde(default, deserialize_with = "profile_name")]
     pub profile: Option<String>,
-    /// What the application asks for.
+    /// The application's demands.
     #[serde(default)]
     pub ask: Settings,
 }

@@ -13,14 +13,14 @@ use pubgauge_network::HostSizes;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct TestbedFile {
-    /// What each instance of a system gets of the machine at most.
+    /// The largest share of the machine for each instance of a system.
     #[serde(default, skip_serializing_if = "is_default")]
     pub limits: LimitsFile,
     /// System calls of client and system are counted, which slows every system call of the machine a
     /// little: rates and times of such a trial are not compared with those of others. It takes root, or
     /// CAP_PERFMON and CAP_SYS_ADMIN. false if absent.
     pub count_system_calls: Option<bool>,
-    /// What crosses this network interface is counted: "lo", or "NAMESPACE/INTERFACE" with a network
+    /// Counts the traffic of this network interface: "lo", or "NAMESPACE/INTERFACE" with a network
     /// namespace as `ip netns` names it. A trial takes 1 s longer, in which nothing of it crosses the
     /// interface. None if absent.
     pub count_interface: Option<String>,
@@ -44,7 +44,7 @@ impl TestbedFile {
     }
 }
 
-/// What each instance of a system, or each worker process, gets of the machine at most.
+/// The largest share of the machine for each instance of a system, or for each worker process.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct LimitsFile {

@@ -12,7 +12,7 @@ use super::phases::PhasesFile;
 use super::testbed::{LimitsFile, TestbedFile};
 use super::topology::TopologyFile;
 
-/// What devices and applications do.
+/// The work of devices and applications.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct WorkloadFile {

@@ -1,4 +1,4 @@
-//! What may be written in several ways: a size or a list of sizes, a duration or a count.
+//! Values that may be written in several ways: a size or a list of sizes, a duration or a count.
 
 use std::borrow::Cow;
 use std::fmt;
