@@ -22,7 +22,7 @@ use pubgauge_runner::{
 use pubgauge_study::PlannedTrial;
 use pubgauge_testbed::{SystemKind, Testbed, machine_facts};
 
-use crate::hosts::{gather_again, placed, sides};
+use crate::hosts::{gather_again, place_workers, resolve_sides};
 use crate::networks::Networks;
 use crate::prepared::axes;
 use crate::proposer::evaluated;
@@ -282,8 +282,8 @@ impl<'a> Measuring<'a> {
         let program = self.environment.testbed.program();
         let mut client = options.client(program, trial.client_limits);
         if let Some(hosts) = &self.hosts {
-            let sides = sides(hosts, trial)?;
-            client.workers = placed(client.workers, &sides);
+            let sides = resolve_sides(hosts, trial)?;
+            client.workers = place_workers(client.workers, &sides);
             client.hosts = Some((hosts.clone(), sides));
         } else if let Some((publishers, subscribers)) = trial.worker_hosts() {
             client.workers.publisher_hosts = publishers;
@@ -335,7 +335,7 @@ fn after_a_step(
     if proposer.plan().search.is_none() {
         return Ok(());
     }
-    let searches = tell(proposer, folder)?;
+    let searches = store_findings(proposer, folder)?;
     let own = proposal
         .search
         .and_then(|step| searches.get(step.search as usize));
@@ -365,7 +365,7 @@ fn conclude(
             .map_err(Error::not_valid)?;
     }
     if proposer.plan().search.is_some() && !is_cut_off {
-        tell(proposer, folder)?;
+        store_findings(proposer, folder)?;
         for cell in &folder.results().not_measured {
             watch.note(Note::NotMeasured(cell));
         }
@@ -375,7 +375,7 @@ fn conclude(
 
 /// Stores the results of searches so far, with the number of planned trials and the cells not
 /// measured.
-fn tell(proposer: &Proposer<'_>, folder: &mut RunFolder) -> Result<Vec<Search>, Error> {
+fn store_findings(proposer: &Proposer<'_>, folder: &mut RunFolder) -> Result<Vec<Search>, Error> {
     let trials = &folder.results().trials;
     let searches = proposer.searches(trials);
     let (planned, not_measured) = (proposer.planned(trials), proposer.not_measured(trials));

@@ -109,7 +109,7 @@ pub fn check<'a>(
         ));
     }
     for trial in trials {
-        sides(hosts, trial)?;
+        resolve_sides(hosts, trial)?;
     }
     Ok(())
 }
@@ -119,7 +119,7 @@ pub fn check<'a>(
 ///
 /// # Errors
 /// Bad input: numbers of hosts that do not fit.
-pub fn sides(hosts: &Hosts, trial: &PlannedTrial) -> Result<Sides, Error> {
+pub fn resolve_sides(hosts: &Hosts, trial: &PlannedTrial) -> Result<Sides, Error> {
     let all: Vec<Option<Role>> = (0..hosts.count())
         .map(|number| hosts.host(number).role)
         .collect();
@@ -174,7 +174,7 @@ fn divided(all: &[Option<Role>], asked: Option<(u32, u32)>) -> Result<Sides, Str
 }
 
 /// The workers of a trial on these hosts.
-pub fn placed(workers: Workers, sides: &Sides) -> Workers {
+pub fn place_workers(workers: Workers, sides: &Sides) -> Workers {
     Workers {
         publisher_hosts: sides.publishers.len() as u32,
         subscriber_hosts: sides.subscribers.len() as u32,

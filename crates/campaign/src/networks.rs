@@ -83,7 +83,7 @@ fn refusal(error: LabError) -> Error {
 }
 
 /// A network in words: its hosts and links, and whether only its shape can be emulated.
-pub fn words(network: &Network) -> String {
+pub fn describe_network(network: &Network) -> String {
     let mut words = network.describe();
     // Without the rights this is not known; a run reports what is missing.
     let shape_only =

@@ -119,7 +119,7 @@ pub fn compared(plan: &Plan) -> Result<Option<String>, Error> {
 }
 
 /// How many comparisons are precise enough, in one line.
-pub fn words(comparisons: &[PairComparison], round: u32) -> String {
+pub fn describe_progress(comparisons: &[PairComparison], round: u32) -> String {
     let done = |ended: Ended| comparisons.iter().filter(|c| c.ended == ended).count();
     let mut words = format!(
         "after {}: {} of {} precise enough",

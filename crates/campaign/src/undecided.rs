@@ -172,7 +172,7 @@ impl Proposer<'_> {
         let rounds = results.trials.iter().map(|trial| trial.round);
         let last = rounds.max().unwrap_or(0);
         match self.again(results) {
-            Some(next) if next.round == last => before(results, last),
+            Some(next) if next.round == last => results_before(results, last),
             _ => Cow::Borrowed(results),
         }
     }
@@ -218,7 +218,7 @@ impl Proposer<'_> {
         {
             return round.clone();
         }
-        let before = before(results, number);
+        let before = results_before(results, number);
         let measured = Measured::of(&before.trials);
         let wanted = wanted(open(&before, &self.plan().claims), &measured);
         let left_s = budget_s - spent_s(&before.trials, number);
@@ -274,7 +274,7 @@ impl Proposer<'_> {
 }
 
 /// The results as they were before a round.
-fn before(results: &Results, round: u32) -> Cow<'_, Results> {
+fn results_before(results: &Results, round: u32) -> Cow<'_, Results> {
     if results.trials.iter().all(|trial| trial.round < round) {
         return Cow::Borrowed(results);
     }

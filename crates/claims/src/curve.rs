@@ -5,7 +5,7 @@ use pubgauge_quantities::shown;
 use pubgauge_quantities::stats::{CONFIDENCE, Estimate, LinearFit, half_by_chance, moments};
 
 use crate::decide::{Estimated, Finding, Lack, Outcome, Tells, Ways, inside, joint};
-use crate::several::all;
+use crate::several::all_hold;
 
 /// Repeats that a judge of curves needs.
 pub const FEWEST: usize = 3;
@@ -57,7 +57,7 @@ pub fn cross(
         let judged = joint((name, whole), points, range, ways, &shown_ratio);
         (String::new(), judged)
     };
-    all(&[side(0, above, ABOVE), side(n - below, below, BELOW)])
+    all_hold(&[side(0, above, ABOVE), side(n - below, below, BELOW)])
 }
 
 /// A crossing anywhere: above 1 at the first point, below 1 at the last, and never decidedly back.
@@ -66,7 +66,7 @@ pub fn cross_anywhere(ratios: &[Estimated], outer: Ways) -> Finding {
         return Finding::cannot_tell("a crossing needs two points at least");
     };
     let ways = Ways::every(2).within(outer);
-    let ends = all(&[each(first, ABOVE, ways), each(last, BELOW, ways)]);
+    let ends = all_hold(&[each(first, ABOVE, ways), each(last, BELOW, ways)]);
     if ends.outcome != Outcome::Holds {
         return ends;
     }
@@ -183,7 +183,7 @@ pub fn slope(a: Curves<'_>, b: Curves<'_>, linear: bool, outer: Ways) -> Finding
             [a, b].map(|(name, curves)| (format!("{name} linear"), straight(curves, ways))),
         );
     }
-    all(&found)
+    all_hold(&found)
 }
 
 /// Whether the mean curve is a straight line: the interval of each point's distance from it, over the repeats, lies within

@@ -4,7 +4,7 @@ use std::fmt;
 
 use pubgauge_quantities::stats::{Estimate, MOST_REPEATS, one_of};
 
-use crate::several::{all, listed, named};
+use crate::several::{all_hold, listed, named};
 
 /// The judgement of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -362,7 +362,7 @@ pub fn joint(
                 said.chain(against.clone()).collect::<Vec<_>>().iter(),
                 |f| &f.ours,
             ),
-            ..all(&against)
+            ..all_hold(&against)
         };
     }
     let (name, whole) = whole;

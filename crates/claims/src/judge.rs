@@ -15,7 +15,7 @@ use pubgauge_quantities::shown;
 use pubgauge_quantities::stats::{one_of, wilson};
 
 use crate::decide::{Finding, Outcome, Ways};
-use crate::several::{agree, all, in_part, least, named};
+use crate::several::{agree, all_hold, enough_hold, in_part, named};
 use choice::{Choice, choice_name};
 pub(crate) use choice::{combinations, filters_of};
 use judging::Judging;
@@ -35,7 +35,12 @@ pub fn judge(claim: &Claim, run: &Run<'_>) -> Finding {
     }
     let chosen = combinations(claim);
     let judged = |ways: Ways| -> Vec<(String, Finding)> {
-        let one = |choice: &Choice| (choice_name(claim, choice), of(claim, choice, run, ways));
+        let one = |choice: &Choice| {
+            (
+                choice_name(claim, choice),
+                judge_choice(claim, choice, run, ways),
+            )
+        };
         chosen.iter().map(one).collect()
     };
     let mut finding = match &judged(Ways::ONE)[..] {
@@ -65,7 +70,7 @@ fn is_recorded(filter: &Filter) -> bool {
 }
 
 /// A claim with a choice among implementations.
-fn of(claim: &Claim, choice: &Choice, run: &Run<'_>, ways: Ways) -> Finding {
+fn judge_choice(claim: &Claim, choice: &Choice, run: &Run<'_>, ways: Ways) -> Finding {
     match claim.share {
         Some(share) => share_of_points(claim, choice, share, run, ways),
         None => halves(&claim.parts, choice, run, ways),
@@ -79,12 +84,12 @@ fn halves(parts: &[Part], choice: &Choice, run: &Run<'_>, outer: Ways) -> Findin
     let has = |found: &[(String, Finding)], outcome| found.iter().any(|f| f.1.outcome == outcome);
     if has(&found, Outcome::Holds) && has(&found, Outcome::DoesNotHold) {
         let count = parts.iter().filter(|part| applicable(part, run)).count();
-        let strict = each(parts, choice, run, Ways::each(count).within(outer));
+        let strict = judge_parts(parts, choice, run, Ways::each(count).within(outer));
         if has(&strict, Outcome::Holds) && has(&strict, Outcome::DoesNotHold) {
             return in_part(&strict);
         }
     }
-    let whole = all(&found);
+    let whole = all_hold(&found);
     match whole.outcome {
         Outcome::Holds if has(&found, Outcome::NotApplicable) => in_part(&found),
         _ => whole,
@@ -157,11 +162,16 @@ pub(crate) fn all_needed(
     outer: Ways,
 ) -> Vec<(String, Finding)> {
     let count = parts.iter().filter(|part| applicable(part, run)).count();
-    each(parts, choice, run, Ways::every(count).within(outer))
+    judge_parts(parts, choice, run, Ways::every(count).within(outer))
 }
 
 /// The finding of each part, by its name.
-fn each(parts: &[Part], choice: &Choice, run: &Run<'_>, ways: Ways) -> Vec<(String, Finding)> {
+fn judge_parts(
+    parts: &[Part],
+    choice: &Choice,
+    run: &Run<'_>,
+    ways: Ways,
+) -> Vec<(String, Finding)> {
     let judged = |part: &Part| match (lacks(part, run), &part.rule, &part.group) {
         (Some(why), ..) => Finding::new(Outcome::NotApplicable, why, ""),
         (None, Some(rule), _) => Judging { rule, choice, run }.part(ways),
@@ -171,7 +181,7 @@ fn each(parts: &[Part], choice: &Choice, run: &Run<'_>, ways: Ways) -> Vec<(Stri
                 None => {
                     let found = all_needed(&group.parts, choice, run, ways);
                     let left_out = found.iter().any(|f| f.1.outcome == Outcome::NotApplicable);
-                    match all(&found) {
+                    match all_hold(&found) {
                         // A cell that is left out could decide.
                         whole if whole.outcome == Outcome::Holds && left_out => Finding {
                             outcome: Outcome::CannotTell,
@@ -183,7 +193,7 @@ fn each(parts: &[Part], choice: &Choice, run: &Run<'_>, ways: Ways) -> Vec<(Stri
                 }
                 Some(count) => {
                     let ways = Ways::least(count, of(&group.parts)).within(ways);
-                    least(count, &each(&group.parts, choice, run, ways))
+                    enough_hold(count, &judge_parts(&group.parts, choice, run, ways))
                 }
             }
         }
@@ -213,7 +223,7 @@ fn share_of_points(
     if judged.is_empty() {
         return Finding::new(Outcome::NotApplicable, left_out.join("; "), "");
     }
-    let apart = |own: &Judging<'_>| cells::apart(run, own.rule, &own.filters());
+    let apart = |own: &Judging<'_>| cells::slowed_apart(run, own.rule, &own.filters());
     if let Some(why) = judged.iter().find_map(apart) {
         return Finding::cannot_tell(why);
     }

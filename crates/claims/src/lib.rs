@@ -25,4 +25,4 @@ pub use judge::{
     judge, pictures,
 };
 pub use open::{Open, open};
-pub use sentence::words;
+pub use sentence::rule_sentence;

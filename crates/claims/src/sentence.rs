@@ -12,11 +12,11 @@ fn exact(value: f64) -> String {
 }
 
 /// The rule of a claim in words; `show` gives a figure's value its unit.
-pub fn words(claim: &Claim, show: &dyn Fn(&str, f64) -> String) -> String {
+pub fn rule_sentence(claim: &Claim, show: &dyn Fn(&str, f64) -> String) -> String {
     if let Some(why) = &claim.needs.never {
         return format!("Not judged: {why}.");
     }
-    let parts: Vec<String> = claim.parts.iter().map(|p| part(p, show)).collect();
+    let parts: Vec<String> = claim.parts.iter().map(|p| part_sentence(p, show)).collect();
     let parts = parts.join("; ");
     let stand_in = claim
         .stand_in
@@ -32,12 +32,12 @@ pub fn words(claim: &Claim, show: &dyn Fn(&str, f64) -> String) -> String {
     }
 }
 
-fn part(part: &Part, show: &dyn Fn(&str, f64) -> String) -> String {
+fn part_sentence(part: &Part, show: &dyn Fn(&str, f64) -> String) -> String {
     let said = match (&part.rule, &part.group, &part.needs.never) {
         (_, _, Some(why)) => format!("not judged: {why}"),
         (Some(rule), ..) => sentence(rule, show),
         (None, Some(group), None) => {
-            let parts: Vec<String> = group.parts.iter().map(|p| self::part(p, show)).collect();
+            let parts: Vec<String> = group.parts.iter().map(|p| part_sentence(p, show)).collect();
             let parts = parts.join("; ");
             match group.least {
                 None => format!("all of [{parts}]"),

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::decide::{Finding, Outcome, Tells, Turn};
 
 /// All must hold: one that fails decides. What is not applicable is left out and named.
-pub fn all(findings: &[(String, Finding)]) -> Finding {
+pub fn all_hold(findings: &[(String, Finding)]) -> Finding {
     combine(findings, Outcome::DoesNotHold, Outcome::Holds)
 }
 
@@ -15,7 +15,7 @@ pub fn any(findings: &[(String, Finding)]) -> Finding {
 }
 
 /// At least `least` must hold. What is not applicable could hold, and could fail: where it could decide, nobody can tell.
-pub fn least(least: usize, findings: &[(String, Finding)]) -> Finding {
+pub fn enough_hold(least: usize, findings: &[(String, Finding)]) -> Finding {
     let count = |outcome| {
         findings
             .iter()
@@ -23,7 +23,7 @@ pub fn least(least: usize, findings: &[(String, Finding)]) -> Finding {
             .count()
     };
     if count(Outcome::NotApplicable) == findings.len() {
-        return all(findings);
+        return all_hold(findings);
     }
     let (held, failed) = (count(Outcome::Holds), count(Outcome::DoesNotHold));
     let outcome = match held >= least {
@@ -50,13 +50,13 @@ pub fn least(least: usize, findings: &[(String, Finding)]) -> Finding {
     );
     let told = enough.into_iter().chain(too_few);
     let told = told.min_by_key(|tells| tells.repeats);
-    over(findings, outcome, reason, told)
+    finding_over(findings, outcome, reason, told)
 }
 
 /// The halves of a claim by their outcomes: which hold, which do not, and which could not be judged.
 pub fn in_part(findings: &[(String, Finding)]) -> Finding {
     let reason = by_outcome(findings, ": ", "");
-    over(findings, Outcome::InPart, reason, None)
+    finding_over(findings, Outcome::InPart, reason, None)
 }
 
 /// Implementations of the same thing must agree. Where they differ, `strictly` judges each by itself, at the
@@ -74,29 +74,29 @@ pub fn agree(
     let seen = outcomes(findings);
     let differ = |seen: &BTreeSet<Outcome>| seen.iter().filter(|o| o.is_answer()).count() > 1;
     match seen.iter().next() {
-        None => return all(findings),
+        None => return all_hold(findings),
         Some(Outcome::DoesNotHold) if seen.len() == 1 => {
             return Finding {
                 ours: listed(findings, |f| &f.ours),
-                ..all(findings)
+                ..all_hold(findings)
             };
         }
         Some(Outcome::InPart) if seen.len() == 1 => {
             let reason = listed(findings, |f| &f.reason);
-            return over(findings, Outcome::InPart, reason, None);
+            return finding_over(findings, Outcome::InPart, reason, None);
         }
-        Some(Outcome::Holds) if seen.len() == 1 => return all(findings),
+        Some(Outcome::Holds) if seen.len() == 1 => return all_hold(findings),
         _ => {}
     }
     let strict = differ(&seen).then(strictly);
     if let Some(strict) = strict.as_ref().filter(|strict| differ(&outcomes(strict))) {
         let reason = by_outcome(strict, " with ", "");
-        return over(strict, Outcome::Depends, reason, None);
+        return finding_over(strict, Outcome::Depends, reason, None);
     }
     // The number of repeats is worked out for the confidence that was not reached.
     let findings = strict.as_deref().unwrap_or(findings);
     let reason = by_outcome(findings, " with ", "not decided for every implementation: ");
-    over(findings, Outcome::CannotTell, reason, differing(findings))
+    finding_over(findings, Outcome::CannotTell, reason, differing(findings))
 }
 
 /// When implementations are known to differ, or all are decided.
@@ -185,7 +185,7 @@ fn combine(findings: &[(String, Finding)], decides: Outcome, otherwise: Outcome)
     let open = findings.iter().filter_map(|(_, f)| f.tells);
     let deciding = open.filter(|tells| tells.outcome == Some(decides));
     let told = deciding.min_by_key(|tells| tells.repeats);
-    let found = over(findings, outcome, reason, told.or_else(|| every(findings)));
+    let found = finding_over(findings, outcome, reason, told.or_else(|| every(findings)));
     let turn = if outcome == decides {
         furthest(findings, decides)
     } else {
@@ -223,7 +223,7 @@ fn nearest(findings: &[(String, Finding)]) -> Option<Turn> {
 }
 
 /// The finding over several. Repeats tell only what is not decided.
-fn over(
+fn finding_over(
     findings: &[(String, Finding)],
     outcome: Outcome,
     reason: String,

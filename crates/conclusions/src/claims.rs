@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use pubgauge_claims::{
     Absent, CellKey, Curve, Figures, Observation, Outcome, Picture, Point, RECORDING, Run,
-    SearchedLimit, words,
+    SearchedLimit, rule_sentence,
 };
 use pubgauge_driver::{Capability, Support};
 use pubgauge_figures::claim::{ClaimCurve, ClaimOutcome, ClaimPicture, ClaimPoint, ClaimVerdict};
@@ -26,7 +26,7 @@ use pubgauge_quantities::written::amount;
 /// searches are the limits. Where a limit is only known as "at least", a trial's true share of it may be smaller, so
 /// that it does not decide a claim about that share.
 pub fn judge(results: &Results, claims: &[Claim]) -> Vec<ClaimOutcome> {
-    over(results, claims, &outcome)
+    judge_each(results, claims, &outcome)
 }
 
 /// The repeats that would decide a claim.
@@ -42,7 +42,7 @@ pub struct Open {
 pub fn open(results: &Results, claims: &[Claim]) -> Vec<Option<Open>> {
     let standing = results.standing();
     let names: BTreeMap<CellKey, &String> = standing.map(|t| (cell_of(t), &t.cell)).collect();
-    over(results, claims, &|claim, run| {
+    judge_each(results, claims, &|claim, run| {
         let open = pubgauge_claims::open(claim, run)?;
         let cells = open.cells.iter().filter_map(|cell| names.get(cell));
         Some(Open {
@@ -53,7 +53,11 @@ pub fn open(results: &Results, claims: &[Claim]) -> Vec<Option<Open>> {
 }
 
 /// Applies `of` to each claim and the trials of a run.
-fn over<T>(results: &Results, claims: &[Claim], of: &dyn Fn(&Claim, &Run<'_>) -> T) -> Vec<T> {
+fn judge_each<T>(
+    results: &Results,
+    claims: &[Claim],
+    of: &dyn Fn(&Claim, &Run<'_>) -> T,
+) -> Vec<T> {
     let unknown = |trial: &&Trial| trial.limit_share.as_ref().is_some_and(|s| s.at_least);
     // A trial that a hypervisor slowed says nothing of a system, whichever verdicts a claim counts.
     let stolen = |trial: &Trial| Some(trial.verdict.reason(Rule::TimeStolen)?.text.clone());
@@ -115,7 +119,7 @@ fn over<T>(results: &Results, claims: &[Claim], of: &dyn Fn(&Claim, &Run<'_>) ->
         networks: networks(results),
         in_rounds: results.study.until_decided_s.is_some(),
         scale: results.study.scale.clone().filter(|_| whole),
-        show: &show,
+        show: &show_value,
     };
     claims.iter().map(|claim| of(claim, &run)).collect()
 }
@@ -124,7 +128,7 @@ fn over<T>(results: &Results, claims: &[Claim], of: &dyn Fn(&Claim, &Run<'_>) ->
 fn networks(results: &Results) -> BTreeMap<CellKey, Vec<String>> {
     let searches = &results.searches;
     let of = |trial: &Trial| {
-        let words = properties(&network::of(results, trial)?.network);
+        let words = properties(&network::network_of(results, trial)?.network);
         let sought = trial
             .search
             .and_then(|step| searches.get(step.search as usize));
@@ -238,7 +242,7 @@ fn cell_of_search(search: &Search) -> CellKey {
 
 /// The rule of a claim as a sentence.
 pub fn rule_words(claim: &Claim) -> String {
-    words(claim, &show)
+    rule_sentence(claim, &show_value)
 }
 
 /// The figure of that name; `None` for a quotient, a statistic of a series, and what a system supports.
@@ -247,7 +251,7 @@ fn plain(name: &str) -> Option<&'static Figure> {
 }
 
 /// A value of a figure with its unit.
-fn show(name: &str, value: f64) -> String {
+fn show_value(name: &str, value: f64) -> String {
     let Some(figure) = plain(name) else {
         return number(value);
     };
@@ -256,7 +260,7 @@ fn show(name: &str, value: f64) -> String {
         Unit::Cores => format!("{} cores", number(value)),
         Unit::MicrosecondsPerMessage => format!("{} µs a message", number(value)),
         Unit::Count => number(value),
-        _ => criterion::show(figure, value),
+        _ => criterion::show_value(figure, value),
     }
 }
 

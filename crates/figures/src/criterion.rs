@@ -35,7 +35,7 @@ impl CriterionSpec {
     /// A value of its figure, with the unit.
     pub fn show(&self, value: f64) -> String {
         let asked = self.asked();
-        asked.map_or_else(|| number(value), |asked| show(asked, value))
+        asked.map_or_else(|| number(value), |asked| show_value(asked, value))
     }
 
     /// The value that it compares with, and the path's part of it: `200 ms (100 ms + 100 ms of the path)`.
@@ -92,7 +92,7 @@ pub fn default_for(trial: &Trial) -> CriterionSpec {
 }
 
 /// A value of a figure with its unit: 4.2e6 of `latency.p99` is `4.2 ms`.
-pub fn show(figure: &Figure, value: f64) -> String {
+pub fn show_value(figure: &Figure, value: f64) -> String {
     let scaled = |units: &[(f64, &str)]| {
         let fits = units.iter().find(|(size, _)| value.abs() >= *size);
         let (size, unit) = fits.or(units.last()).copied().unwrap_or((1.0, ""));

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub(crate) use self::bounds::places;
+pub(crate) use self::bounds::bounding_places;
 pub use self::bounds::{Bounds, PercentileBounds};
 
 mod bounds;
@@ -37,7 +37,7 @@ impl fmt::Display for TooFew {
 }
 
 /// That a percentile of `count` messages can be quoted: it is known what it is at most, see [`Bounds`].
-pub(crate) fn enough(count: u64, quantile: f64) -> Result<(), TooFew> {
+pub(crate) fn check_enough(count: u64, quantile: f64) -> Result<(), TooFew> {
     let needed = bounds::messages_needed(quantile);
     if count >= needed {
         return Ok(());
@@ -51,7 +51,7 @@ pub fn is_quotable(distribution: &Value, part: &str) -> bool {
     let values = of("count").unwrap_or(0) + of("censored").unwrap_or(0);
     let messages = of("messages").unwrap_or(values);
     let mut percentiles = PERCENTILES.iter().filter(|(name, _)| *name == part);
-    percentiles.all(|(_, quantile)| enough(messages, *quantile).is_ok())
+    percentiles.all(|(_, quantile)| check_enough(messages, *quantile).is_ok())
 }
 
 /// A distribution of times in nanoseconds, from an HdrHistogram of three significant digits.
@@ -104,7 +104,7 @@ impl Distribution {
     /// There are too few messages.
     pub fn enough(&self, quantile: f64) -> Result<(), TooFew> {
         let values = self.count + self.censored;
-        enough(self.messages.unwrap_or(values), quantile)
+        check_enough(self.messages.unwrap_or(values), quantile)
     }
 
     /// Where a percentile lies, for the quantiles of [`Distribution::quotable`] below 1; `None` without a value.

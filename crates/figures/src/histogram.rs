@@ -17,7 +17,7 @@ use hdrhistogram::serialization::interval_log::{
     IntervalLogIterator, IntervalLogWriterBuilder, LogEntry, LogIteratorError, Tag,
 };
 
-use crate::distribution::{Bounds, Distribution, PercentileBounds, enough, places};
+use crate::distribution::{Bounds, Distribution, PercentileBounds, bounding_places, check_enough};
 
 /// Points that [`ecdf`] returns at most unless told otherwise: enough for a smooth curve on a
 /// screen 400 points wide, few enough for `results.json`.
@@ -106,7 +106,7 @@ impl Distribution {
                 let own = histogram.value_at_quantile(rank as f64 / count as f64);
                 own.min(histogram.max())
             };
-            let [lower, upper] = places(independent, quantile);
+            let [lower, upper] = bounding_places(independent, quantile);
             // Of one that falls among those missing it is known that it is as large as all that came.
             let lower = lower.map(|place| rank(place, f64::floor).min(count));
             let upper = upper.map(|place| rank(place, f64::ceil));
@@ -123,7 +123,7 @@ impl Distribution {
             min: Some(histogram.min()),
             mean: whole.then(|| histogram.mean()),
             known_mean: (!whole).then(|| histogram.mean()),
-            known_p90: (!whole && enough(count.min(independent), 0.9).is_ok())
+            known_p90: (!whole && check_enough(count.min(independent), 0.9).is_ok())
                 .then(|| histogram.value_at_quantile(0.9).min(histogram.max())),
             p50: at(0.50),
             p90: at(0.90),

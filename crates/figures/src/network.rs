@@ -30,7 +30,7 @@ pub fn full_link(trial: &Trial) -> Option<(&HostTraffic, f64)> {
 }
 
 /// The network that a trial ran on.
-pub fn of<'a>(results: &'a Results, trial: &Trial) -> Option<&'a NetworkInfo> {
+pub fn network_of<'a>(results: &'a Results, trial: &Trial) -> Option<&'a NetworkInfo> {
     let number = trial.network.as_ref()?.network;
     results.networks.get(number as usize)
 }

@@ -216,7 +216,7 @@ fn words(prepared: &Prepared, verbose: bool) -> String {
         out.push_str("\nnetwork\n");
     }
     for network in networks {
-        let words = pubgauge_campaign::networks::words(network);
+        let words = pubgauge_campaign::networks::describe_network(network);
         out.extend(words.lines().map(|line| format!("  {line}\n")));
     }
     let sizes = unique(plan.trials.iter().filter_map(|t| t.hosts.as_deref()));

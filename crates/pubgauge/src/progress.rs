@@ -317,7 +317,7 @@ impl pubgauge_campaign::Watch for Progress {
                 words.to_owned()
             }
             Note::Compared(comparisons, round) => {
-                format!("  {}", pairs::words(comparisons, round))
+                format!("  {}", pairs::describe_progress(comparisons, round))
             }
             Note::Searched(search) => format!("  {}", so_far(search)),
             Note::Undecided(forecast) => forecast.words(),

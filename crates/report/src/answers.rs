@@ -101,7 +101,7 @@ pub(crate) fn default_words(results: &Results) -> &'static str {
 pub(crate) fn of_workload(results: &Results, workload: &WorkloadCells<'_>) -> WorkloadAnswer {
     let specs = &results.study.criterion_specs;
     let rows = workload.cells.iter().map(|cell| row(cell, specs)).collect();
-    let (asked, by_default) = asked(results, workload);
+    let (asked, by_default) = demands_in_words(results, workload);
     let wins = (0..workload.points.len()).flat_map(|point| {
         let cells: Vec<&Cell<'_>> = workload.at(point).collect();
         let at = workload.points[point].label.clone();
@@ -129,7 +129,10 @@ pub(crate) fn of_workload(results: &Results, workload: &WorkloadCells<'_>) -> Wo
 }
 
 /// The demands on a workload in words, and whether pubgauge's default applies to some rows.
-pub(crate) fn asked(results: &Results, workload: &WorkloadCells<'_>) -> (Vec<String>, bool) {
+pub(crate) fn demands_in_words(
+    results: &Results,
+    workload: &WorkloadCells<'_>,
+) -> (Vec<String>, bool) {
     let specs = &results.study.criterion_specs;
     let demands = demands(specs, workload);
     let by_default = workload

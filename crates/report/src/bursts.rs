@@ -22,13 +22,13 @@ pub(crate) fn sentences(cell: &Cell<'_>) -> Vec<String> {
         } else {
             cell.row.clone()
         };
-        Some(format!("{of}: {}", words(&bursts)?))
+        Some(format!("{of}: {}", describe_bursts(&bursts)?))
     };
     flows.iter().filter_map(of_flow).collect()
 }
 
 /// The bursts of several repeats: sums of counts, means of the other figures.
-fn words(bursts: &[BurstFigures]) -> Option<String> {
+fn describe_bursts(bursts: &[BurstFigures]) -> Option<String> {
     let sum = |of: fn(&BurstFigures) -> u64| bursts.iter().map(of).sum::<u64>();
     let mean = |of: fn(&BurstFigures) -> Option<f64>| mean(bursts.iter().filter_map(of));
     let first = bursts.first()?;
@@ -75,7 +75,7 @@ mod tests {
             hand_over_ns: Some(3_000_000),
             ..one
         };
-        let words = words(&[one, two]).expect("bursts");
+        let words = describe_bursts(&[one, two]).expect("bursts");
         assert!(
             words.starts_with(
                 "19 of 20 bursts of 256 messages arrived whole, 18 of them before the next began; \
@@ -87,6 +87,6 @@ mod tests {
             words.ends_with("arrived after 3.00 ms (medians)"),
             "{words}"
         );
-        assert_eq!(super::words(&[]), None);
+        assert_eq!(super::describe_bursts(&[]), None);
     }
 }

@@ -62,7 +62,7 @@ fn figures<'a>(group: &[&'a PairComparison]) -> Vec<&'a str> {
     unique(figures.map(|f| f.figure.as_str()))
 }
 
-fn place(of: &PairComparison) -> String {
+fn name_place(of: &PairComparison) -> String {
     let axes = of.axes.iter();
     let axes = axes.map(|axis| format!(", {} = {}", axis.name, axis.value));
     of.workload.clone() + &axes.collect::<String>()
@@ -85,11 +85,11 @@ fn against_one(group: &[&PairComparison]) -> Board {
             .map(|head| c.figures.iter().find(|f| f.figure == *head));
         (
             name(&c.other),
-            found.map(|figure| Some(told(c, figure?))).collect(),
+            found.map(|figure| Some(table_entry(c, figure?))).collect(),
         )
     };
     Board {
-        title: format!("{}: compared with {}", place(group[0]), name(base)),
+        title: format!("{}: compared with {}", name_place(group[0]), name(base)),
         corner: "",
         rows: group.iter().map(row).collect(),
         notes: notes(group, |c| name(&c.other)),
@@ -106,14 +106,14 @@ fn ablation(group: &[&PairComparison]) -> Vec<Board> {
                 let mut own = group.iter().filter(|c| c.other.system == *system);
                 let comparison = own.find(|c| c.ablation.as_deref() == Some(*change))?;
                 let found = comparison.figures.iter().find(|f| f.figure == figure)?;
-                Some(told(comparison, found))
+                Some(table_entry(comparison, found))
             };
             ((*change).to_owned(), systems.iter().map(cell).collect())
         };
         Board {
             title: format!(
                 "{}: {figure}, one change at a time against {}",
-                place(group[0]),
+                name_place(group[0]),
                 group[0].base.settings
             ),
             corner: "change",
@@ -130,7 +130,7 @@ fn ablation(group: &[&PairComparison]) -> Vec<Board> {
     figures(group).into_iter().enumerate().map(board).collect()
 }
 
-fn told(comparison: &PairComparison, figure: &ComparedFigure) -> Told {
+fn table_entry(comparison: &PairComparison, figure: &ComparedFigure) -> Told {
     let change = figure.change.zip(figure.low).zip(figure.high);
     let change = change.map(|((effect, low), high)| FigureChange {
         relative: figure.relative,

@@ -53,7 +53,7 @@ pub(crate) fn sentence(results: &Results, cell: &Cell<'_>) -> Option<String> {
         .filter_map(|trial| Some((*trial, trial.network.as_ref()?)))
         .collect();
     let (first, _) = on.first()?;
-    let info = network::of(results, first)?;
+    let info = network::network_of(results, first)?;
     if let Some(why) = on.iter().find_map(|(_, traffic)| traffic.not_told.as_ref()) {
         return Some(format!("{}: links not counted: {why}", cell.label));
     }

@@ -70,7 +70,7 @@ pub fn page(results: &Results, logs: &dyn LatencyLogs) -> String {
 
 /// The name of the study, with its scale.
 fn heading(study: &StudyInfo) -> String {
-    let name = html::some(&study.name).unwrap_or("run");
+    let name = html::non_empty(&study.name).unwrap_or("run");
     match &study.scale {
         Some(scale) => format!("{name}, at scale {scale}"),
         None => name.to_owned(),
@@ -177,6 +177,6 @@ fn data(page: &Page<'_>) -> Vec<Value> {
         let cell = row(label, label, 0, sought.system_index, sought.reference);
         json!({ "flatOut": false, "cells": [cell], "figures": figures })
     });
-    let claims = claims::data(&claims::shown(&page.results.claims, ""));
+    let claims = claims::data(&claims::with_figures(&page.results.claims, ""));
     workloads.chain(searches).chain(claims).collect()
 }

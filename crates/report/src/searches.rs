@@ -141,7 +141,7 @@ pub(crate) fn groups<'s, 'a>(results: &Results, all: &'s [Sought<'a>]) -> Vec<Gr
             points: vec![naming::GridPoint::default()],
             cells: cells.map(Cell::alone).collect(),
         };
-        let (mut asked, mut by_default) = answers::asked(results, &workload);
+        let (mut asked, mut by_default) = answers::demands_in_words(results, &workload);
         if search.axis == Axis::Burst {
             // A search over bursts has no default limit of latency.
             if std::mem::take(&mut by_default) {

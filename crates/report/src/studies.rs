@@ -16,7 +16,7 @@ use crate::terminal::{plain, wrapped};
 const NAME: usize = 20;
 
 /// Studies in the order of their folders.
-pub fn of(mut studies: Vec<StudyOutcome>) -> Studies {
+pub fn collect_studies(mut studies: Vec<StudyOutcome>) -> Studies {
     studies.sort_by(|a, b| a.folder.cmp(&b.folder));
     Studies {
         format: FORMAT.to_owned(),
@@ -44,7 +44,7 @@ pub fn outcome(results: &Results, folder: &str) -> StudyOutcome {
         pubgauge_version: results.machine.pubgauge_version.clone(),
         systems: systems.iter().map(|s| s.trim_end().to_owned()).collect(),
         answers: if results.claims.is_empty() {
-            said(results)
+            answers_of_run(results)
         } else {
             Vec::new()
         },
@@ -69,7 +69,7 @@ fn machine(machine: &Machine) -> String {
 }
 
 /// The answers of a run: the limit of each search, then each row of each workload.
-fn said(results: &Results) -> Vec<String> {
+fn answers_of_run(results: &Results) -> Vec<String> {
     let summary = Summary::of(results);
     let sought = crate::searches::of(results, &summary);
     let limits = sought.iter().map(|s| format!("{}: {}", s.label, s.limit()));

@@ -57,7 +57,12 @@ pub fn table(results: &Results, width: usize) -> String {
     }
     for workload in &summary.workloads {
         let answer = answers::of_workload(results, workload);
-        wrapped(&mut out, "", &plain(&workload::words(workload)), width);
+        wrapped(
+            &mut out,
+            "",
+            &plain(&workload::describe_workload(workload)),
+            width,
+        );
         carries(&mut out, results, &answer, width);
         wins(&mut out, &answer, width);
         figures(&mut out, results, workload, width);
@@ -118,12 +123,12 @@ fn carries(out: &mut String, results: &Results, answer: &WorkloadAnswer, width: 
             Some(carries) => format!("   {:<11} ", carries.word()),
             None => "   ".to_owned(),
         };
-        let text = format!("{}: {}", row.row, why(row, short));
+        let text = format!("{}: {}", row.row, reason_of_row(row, short));
         wrapped(out, &lead, &plain(&text), width);
     }
 }
 
-fn why(row: &RowAnswer, short: bool) -> String {
+fn reason_of_row(row: &RowAnswer, short: bool) -> String {
     if short {
         return row.figure.clone();
     }

@@ -17,7 +17,7 @@ pub(crate) fn sentences(cell: &Cell<'_>) -> Vec<String> {
     };
     let line = |window: &WindowFigures| {
         let of_flow = |flow: &Option<&str>| {
-            let figures = words(cell, *flow, &window.name);
+            let figures = describe_window(cell, *flow, &window.name);
             match flow {
                 Some(flow) => format!("{flow} {figures}"),
                 None => figures,
@@ -36,7 +36,7 @@ fn span(window: &WindowFigures) -> String {
 }
 
 /// Rates and times as means over the repeats that can be quoted, losses over all repeats.
-fn words(cell: &Cell<'_>, flow: Option<&str>, name: &str) -> String {
+fn describe_window(cell: &Cell<'_>, flow: Option<&str>, name: &str) -> String {
     let estimate = |of: &dyn Fn(&WindowFigures) -> Option<f64>| {
         let figure = |trial: &Trial| of(in_window(trial, flow, name)?);
         cell.estimate(figure).map(|estimate| estimate.mean)

@@ -13,7 +13,7 @@ use crate::summary::WorkloadCells;
 
 /// A workload in one line: its name, devices, topics, sizes, arrivals, and the settings that all systems were
 /// asked for: `fleet (100 -> 1, 100 topics, 64 B, 1000/s, at-least-once, QoS 1, MQTT 5, settings safe)`.
-pub(crate) fn words(workload: &WorkloadCells<'_>) -> String {
+pub(crate) fn describe_workload(workload: &WorkloadCells<'_>) -> String {
     words_without(workload, None)
 }
 
@@ -21,7 +21,7 @@ pub(crate) fn words(workload: &WorkloadCells<'_>) -> String {
 /// is a share of a limit is given as the share, because the limits differ.
 pub(crate) fn words_without(workload: &WorkloadCells<'_>, sought: Option<Axis>) -> String {
     let cells = &workload.cells;
-    let shared = shares::words(workload);
+    let shared = shares::describe_share(workload);
     let same = |axis: Axis, of: fn(&Trial) -> String| {
         if Some(axis) == sought {
             return "?".to_owned();

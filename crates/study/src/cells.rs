@@ -141,8 +141,8 @@ impl Study {
             }
             // Cells are named by their values.
             let mut names = BTreeSet::new();
-            if let Some(twice) = values.iter().find(|value| !names.insert(shown(value))) {
-                let (key, value) = (&axis.key, shown(twice));
+            if let Some(twice) = values.iter().find(|value| !names.insert(value_text(value))) {
+                let (key, value) = (&axis.key, value_text(twice));
                 wrong(format!("the axis `{key}` has `{value}` twice"));
                 continue;
             }
@@ -173,7 +173,7 @@ impl Study {
                     let one_more = cell.axes.len() + 1;
                     let mut axes = Vec::with_capacity(one_more);
                     axes.extend_from_slice(&cell.axes);
-                    axes.push((axis.key.clone(), shown(value)));
+                    axes.push((axis.key.clone(), value_text(value)));
                     let mut set = Vec::with_capacity(one_more);
                     set.extend_from_slice(&cell.set);
                     set.push((path.clone(), value));
@@ -412,7 +412,7 @@ fn path_of(key: &str, own: Option<(usize, &str)>) -> Vec<String> {
 }
 
 /// A value of an axis for names and tables.
-fn shown(node: &Node) -> String {
+fn value_text(node: &Node) -> String {
     match &node.value {
         Value::Text(text) => text.clone(),
         _ => node.to_json().to_string(),

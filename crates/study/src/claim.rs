@@ -191,7 +191,7 @@ impl<'a> Above<'a> {
                 return Err(Fault::of("all", message));
             }
         };
-        if !file.sides.is_empty() || !judges::given(file).is_empty() {
+        if !file.sides.is_empty() || !judges::given_judges(file).is_empty() {
             let message = format!("a part with `{key}` has neither sides nor a judge of its own");
             return Err(Fault::of(key, message));
         }
@@ -218,7 +218,9 @@ impl<'a> Above<'a> {
         let judge = judges::judge(file, figure)?;
         let sides = |key, list: &[Cells]| -> At<Vec<Side>> {
             list.iter()
-                .map(|cells| sides::side(cells, self.named).map_err(|message| (key, message)))
+                .map(|cells| {
+                    sides::resolve_side(cells, self.named).map_err(|message| (key, message))
+                })
                 .collect()
         };
         let rule = ClaimRule {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use pubgauge_quantities::Percent;
 use pubgauge_workload::Workload;
 
-use crate::places::{Place, put, written};
+use crate::places::{Place, set_value, written};
 use crate::placing;
 use crate::problem::StudyError;
 use crate::resolve::{self, Traces};
@@ -147,7 +147,7 @@ impl OpenLoad {
     pub(crate) fn workload(&self, load: f64, brokers: u32) -> Result<Arc<Workload>, StudyError> {
         let (study, index) = (&self.study, self.place.workload);
         let mut tree = study.tree.clone();
-        put(&mut tree, &self.place, written(self.place.axis, load));
+        set_value(&mut tree, &self.place, written(self.place.axis, load));
         let file = study.decode(&tree)?;
         let (mut found, mut notes) = (Vec::new(), Vec::new());
         let mut traces = Traces::new(&file.trace, &study.folder);
@@ -158,7 +158,7 @@ impl OpenLoad {
         if !found.is_empty() {
             return Err(study.clashed(&tree, &found));
         }
-        let over = placing::over(&workload.into(), once(brokers));
+        let over = placing::first_unplaceable(&workload.into(), once(brokers));
         let over =
             over.map_err(|clash| study.clashed(&tree, &[clash.of_workload(&file, index)]))?;
         Ok(over[&brokers].clone())

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::cells::Cell;
 use crate::load::{OpenLoad, ShareOfLimit};
 use crate::names::not_of_study;
-use crate::places::{FIND, Place, places};
+use crate::places::{FIND, Place, find_places};
 use crate::planned::PlannedTrial;
 use crate::problem::{Problem, StudyError};
 use crate::study::Study;
@@ -15,7 +15,9 @@ use crate::tree::Node;
 impl Study {
     /// Whether a value of the study is searched for.
     pub(crate) fn seeks(&self) -> bool {
-        places(&self.tree).iter().any(|place| place.text == FIND)
+        find_places(&self.tree)
+            .iter()
+            .any(|place| place.text == FIND)
     }
 
     /// The unknown value of each workload, for each of these cells; and the indices of the
@@ -27,14 +29,14 @@ impl Study {
         seed: u64,
         problems: &mut Vec<Problem>,
     ) -> (Vec<BTreeMap<usize, Arc<OpenLoad>>>, Vec<usize>) {
-        let written = places(&self.tree);
+        let written = find_places(&self.tree);
         let sought: Vec<&Place> = written.iter().filter(|p| p.text == FIND).collect();
         let mut found = Vec::new();
         let of_cell = |cell: &Cell<'_>| {
             let here = |place: &&Place| cell.workloads.contains(&place.workload);
             // Errors in its paths are reported when it is planned.
             let tree = cell.tree(bare).unwrap_or_else(|_| bare.clone());
-            let open = places(&tree);
+            let open = find_places(&tree);
             for lost in sought.iter().copied().filter(here) {
                 if !open.iter().any(|p| p.path == lost.path && p.text == FIND) {
                     found.push(self.varied_and_sought(cell, lost));

@@ -26,7 +26,7 @@ fn is_open(text: &str) -> bool {
 }
 
 /// All such values of a study's flows.
-pub(crate) fn places(tree: &Node) -> Vec<Place> {
+pub(crate) fn find_places(tree: &Node) -> Vec<Place> {
     let mut places = Vec::new();
     for (workload, node) in tree.list("workload").iter().enumerate() {
         for (flow, node) in node.list("flow").iter().enumerate() {
@@ -54,7 +54,7 @@ pub(crate) fn places(tree: &Node) -> Vec<Place> {
 }
 
 /// Puts a value into a place.
-pub(crate) fn put(tree: &mut Node, place: &Place, value: Value) {
+pub(crate) fn set_value(tree: &mut Node, place: &Place, value: Value) {
     let span = place.span.clone();
     let node = Node::at(&span, value);
     let steps: Vec<&str> = place.path.iter().map(String::as_str).collect();
@@ -72,18 +72,18 @@ pub(crate) fn written(axis: Axis, load: f64) -> Value {
 
 /// Replaces each value that is not known by the value that a search begins with.
 pub(crate) fn fill(tree: &mut Node) {
-    for place in places(tree) {
+    for place in find_places(tree) {
         let value = match place.axis {
             Axis::Rate => Value::Text("max".into()),
             axis => written(axis, axis.range().0),
         };
-        put(tree, &place, value);
+        set_value(tree, &place, value);
     }
 }
 
 /// Puts the study's own texts back into the places that [`fill`] has filled.
 pub(crate) fn restored(resolved: &str, tree: &Node) -> String {
-    let open = places(tree);
+    let open = find_places(tree);
     let study = toml::from_str::<toml::Value>(resolved).ok();
     let Some(mut study) = study.filter(|_| !open.is_empty()) else {
         return resolved.to_owned();

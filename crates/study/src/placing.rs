@@ -26,7 +26,7 @@ pub(crate) fn brokers_of(system: &str, asked: Option<u32>, known: &KnownSystems)
 ///
 /// # Errors
 /// The first number over which it cannot be placed.
-pub(crate) fn over(
+pub(crate) fn first_unplaceable(
     workload: &Arc<Workload>,
     counts: impl Iterator<Item = u32>,
 ) -> Result<BTreeMap<u32, Arc<Workload>>, Clash> {

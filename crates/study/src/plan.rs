@@ -157,7 +157,7 @@ impl Study {
                 let asked = file.workload[*nth].brokers(&file.topology);
                 let brokers = |system: &str| placing::brokers_of(system, asked, &options.known);
                 let counts = crossed.systems.iter().map(|system| brokers(system));
-                let over = placing::over(workload, counts)
+                let over = placing::first_unplaceable(workload, counts)
                     .map_err(|clash| self.clashed(&tree, &[clash.of_workload(&file, *nth)]))?;
                 let placed = |system: &str| {
                     let count = brokers(system);

@@ -27,7 +27,7 @@ impl Proposer<'_> {
         let step = searching::next(&question, axis, number, done, &self.criteria);
         let Some(stored) = stored_step(number, step) else {
             if let Some(found) = self.search(number, template, done) {
-                let trials = own(number, done).count();
+                let trials = trials_of_search(number, done).count();
                 self.over.borrow_mut().insert(number, (trials, found));
             }
             return Ok(None);
@@ -58,7 +58,7 @@ impl Proposer<'_> {
     fn known(&self, number: u32, done: &[Trial]) -> Option<Search> {
         let over = self.over.borrow();
         let (trials, found) = over.get(&number)?;
-        (*trials == own(number, done).count()).then(|| found.clone())
+        (*trials == trials_of_search(number, done).count()).then(|| found.clone())
     }
 
     /// The results of the searches so far.
@@ -76,7 +76,7 @@ impl Proposer<'_> {
 
     /// The same, computed.
     fn search(&self, number: u32, template: &PlannedTrial, done: &[Trial]) -> Option<Search> {
-        let first = own(number, done).next()?;
+        let first = trials_of_search(number, done).next()?;
         let (question, axis) = self.question(template);
         let about = Search {
             system: first.system.name.clone(),
@@ -271,7 +271,7 @@ impl Proposer<'_> {
 }
 
 /// The trials of a search.
-fn own(number: u32, done: &[Trial]) -> impl Iterator<Item = &Trial> {
+fn trials_of_search(number: u32, done: &[Trial]) -> impl Iterator<Item = &Trial> {
     let mine = move |trial: &&Trial| trial.search.is_some_and(|step| step.search == number);
     done.iter().filter(mine)
 }

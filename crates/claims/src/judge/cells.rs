@@ -90,7 +90,7 @@ pub(super) fn points(run: &Run<'_>, rule: &ClaimRule, sides: &[&Filter]) -> Vec<
 }
 
 /// Why cells of a rule cannot be compared: some of the trials were slowed, others were not.
-pub(super) fn apart(run: &Run<'_>, rule: &ClaimRule, sides: &[&Filter]) -> Option<String> {
+pub(super) fn slowed_apart(run: &Run<'_>, rule: &ClaimRule, sides: &[&Filter]) -> Option<String> {
     let filters: Vec<Filter> = sides.iter().map(|side| rule.cells(side)).collect();
     let about = |t: &&Observation<'_>| filters.iter().any(|filter| t.cell.passes(filter));
     let trials = || run.trials.iter().filter(about);

@@ -8,7 +8,7 @@ use super::choice::Choice;
 use super::run::Run;
 use super::{gap, looks};
 use crate::decide::{Finding, Lack, Ways};
-use crate::several::{all, any};
+use crate::several::{all_hold, any};
 
 /// One side, or the ratio or difference of two, along the axis.
 pub(super) struct Line<'s> {
@@ -102,7 +102,7 @@ impl Judging<'_> {
     }
 
     pub(super) fn part(&self, outer: Ways) -> Finding {
-        if let Some(why) = cells::apart(self.run, self.rule, &self.filters()) {
+        if let Some(why) = cells::slowed_apart(self.run, self.rule, &self.filters()) {
             return Finding::cannot_tell(why);
         }
         let outer = self.told(outer);
@@ -126,7 +126,7 @@ impl Judging<'_> {
                 let finding = judged(line, ways).unwrap_or_else(Finding::from);
                 (line.name.clone(), finding)
             });
-            all(&each.collect::<Vec<_>>())
+            all_hold(&each.collect::<Vec<_>>())
         };
         match &self.rule.judge {
             Judge::Value(_) | Judge::Ratio(_) | Judge::Difference(_) | Judge::Equal(_)
@@ -145,9 +145,9 @@ impl Judging<'_> {
                     .into_iter();
                 let one = lines.map(|points| match self.rule.points {
                     Points::Some => any(&points),
-                    _ => all(&points),
+                    _ => all_hold(&points),
                 });
-                all(&one.map(|f| (String::new(), f)).collect::<Vec<_>>())
+                all_hold(&one.map(|f| (String::new(), f)).collect::<Vec<_>>())
             }
             Judge::Count(wanted) => {
                 let cells = lines
@@ -158,7 +158,7 @@ impl Judging<'_> {
                             .iter()
                             .map(|(point, m)| (s.at(point), cells::count(m, *wanted)))
                     });
-                all(&cells.collect::<Vec<_>>())
+                all_hold(&cells.collect::<Vec<_>>())
             }
             Judge::Rises(steps) => over(&lines, &|line, ways| self.steps(line, 1.0, steps, ways)),
             Judge::Falls(steps) => over(&lines, &|line, ways| self.steps(line, -1.0, steps, ways)),

@@ -6,7 +6,7 @@ use crate::planted;
 use planted::{World, above, claim, found, null, rule, seldom, tally};
 use pubgauge_claims::Finding;
 use pubgauge_claims::Outcome::{CannotTell, DoesNotHold, Holds};
-use pubgauge_claims::several::all;
+use pubgauge_claims::several::all_hold;
 use pubgauge_figures::rule::{Bounds, Claim, ClaimRule, Count, Judge, Points, Steps};
 
 const SIZES: [&str; 5] = ["32B", "64B", "128B", "256B", "512B"];
@@ -533,7 +533,7 @@ fn the_same_of_many_points_is_said_once() {
             let finding = Finding::new(Holds, "", *ours);
             (format!("at {nth}"), finding)
         });
-        all(&each.collect::<Vec<_>>()).ours
+        all_hold(&each.collect::<Vec<_>>()).ours
     };
     assert_eq!(said(&["5", "6"]), "at 0: 5; at 1: 6");
     assert_eq!(said(&["5", "5"]), "at 0, at 1: 5");

@@ -121,7 +121,7 @@ fn a_stand_in_says_so() {
     let mut world = World::new(1);
     ratios(1.0, 1.0, 0.0)(&mut world);
     assert_eq!(world.judge(&both).outcome, CannotTell);
-    let words = pubgauge_claims::words(&both, &|_, value| value.to_string());
+    let words = pubgauge_claims::rule_sentence(&both, &|_, value| value.to_string());
     assert!(
         words.starts_with("Of a stand-in: a stands in for A. "),
         "{words}"

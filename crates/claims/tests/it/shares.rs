@@ -82,7 +82,7 @@ fn a_step_that_does_not_tell_is_passed_over() {
 #[test]
 fn the_words_name_the_axis() {
     let claim = sustains(&["a", "b"], above(1.0));
-    let words = pubgauge_claims::words(&claim, &|_, value| value.to_string());
+    let words = pubgauge_claims::rule_sentence(&claim, &|_, value| value.to_string());
     assert_eq!(words, "largest payload sustained: a > b.");
 }
 

@@ -94,7 +94,7 @@ pub enum Nothing {
         there: Vec<String>,
     },
     /// Both sides are the same trials.
-    #[error("A and B are the same trials\n  hint: {}", how(.systems, .settings))]
+    #[error("A and B are the same trials\n  hint: {}", name_choice(.systems, .settings))]
     SameTrials {
         /// The systems of the run.
         systems: Vec<String>,
@@ -116,7 +116,7 @@ fn list(names: &[String]) -> String {
     }
 }
 
-fn how(systems: &[String], settings: &[String]) -> String {
+fn name_choice(systems: &[String], settings: &[String]) -> String {
     match (systems, settings) {
         ([a, b, ..], _) => format!("name two systems of the run: --systems {a},{b}"),
         (_, [a, b, ..]) => format!("name two settings of the run: --settings {a},{b}"),

@@ -104,7 +104,7 @@ pub fn next(
     // Beyond the rounds that were asked for, trials are repeats of claims that were not decided.
     let round = trials.iter().map(|t| t.repeat).max().unwrap_or(1);
     let round = round.min(question.most);
-    let left = |round: u32| left(question, cells, trials, round).map(|cell| (cell, round));
+    let left = |round: u32| next_of_round(question, cells, trials, round).map(|cell| (cell, round));
     if let Some(next) = left(round) {
         return Some(next);
     }
@@ -116,7 +116,7 @@ pub fn next(
 }
 
 /// The next cell of a round; `None` at its end.
-fn left(
+fn next_of_round(
     question: &ComparisonRule,
     cells: &[CellOf],
     trials: &[Trial],
@@ -126,7 +126,7 @@ fn left(
     let mut wanted = vec![false; cells.len()];
     for (base, other) in pairs(question, cells) {
         let pair = pair(cells, &before, base, other);
-        if ended(question, &pair).is_none() {
+        if reason_to_end(question, &pair).is_none() {
             (wanted[base], wanted[other]) = (true, true);
         }
     }
@@ -170,7 +170,7 @@ fn pair<'a>(cells: &[CellOf], trials: &[&'a Trial], base: usize, other: usize) -
 }
 
 /// Rounds in which both sides are valid.
-fn both(pair: &Pair<'_>) -> Vec<u32> {
+fn valid_rounds(pair: &Pair<'_>) -> Vec<u32> {
     let valid = |t: &&&Trial| t.verdict.status == Status::Valid;
     let b: Vec<u32> = pair.b.iter().filter(valid).map(|t| t.repeat).collect();
     let a = pair.a.iter().filter(valid).map(|t| t.repeat);
@@ -178,7 +178,7 @@ fn both(pair: &Pair<'_>) -> Vec<u32> {
 }
 
 /// Why a pair needs no more trials; `None` if it does.
-fn ended(question: &ComparisonRule, pair: &Pair<'_>) -> Option<Ended> {
+fn reason_to_end(question: &ComparisonRule, pair: &Pair<'_>) -> Option<Ended> {
     let precision = question.precision?;
     let all = || pair.a.iter().chain(&pair.b);
     if all().any(|t| t.verdict.status != Status::Valid && !spoilt(t)) {
@@ -190,7 +190,7 @@ fn ended(question: &ComparisonRule, pair: &Pair<'_>) -> Option<Ended> {
             return Some(Ended::Client);
         }
     }
-    let rounds = both(pair);
+    let rounds = valid_rounds(pair);
     let (last, enough) = (rounds.last()?, rounds.len() as u32 >= FEWEST);
     let mut before = pair.clone();
     before.a.retain(|t| t.repeat < *last);
@@ -275,11 +275,11 @@ pub fn conclude(
                 .ablation
                 .is_some()
                 .then(|| cells[other].settings.clone()),
-            pairs: both(&pair).len() as u32,
+            pairs: valid_rounds(&pair).len() as u32,
             not_valid: all().filter(|t| t.verdict.status != Status::Valid).count() as u32,
             precision: question.precision,
             margin: question.margin,
-            ended: match (ended(question, &pair), over, question.precision) {
+            ended: match (reason_to_end(question, &pair), over, question.precision) {
                 (Some(why), _, _) => why,
                 (None, false, _) => Ended::Cut,
                 (None, true, Some(_)) => Ended::Budget,

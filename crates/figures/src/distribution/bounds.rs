@@ -89,7 +89,7 @@ pub(super) fn messages_needed(quantile: f64) -> u64 {
 
 /// The bounds of a percentile of `messages`, the lower and the upper one, as places among them from the largest, which
 /// is 1. `None`: there is no such bound.
-pub(crate) fn places(messages: u64, quantile: f64) -> [Option<u64>; 2] {
+pub(crate) fn bounding_places(messages: u64, quantile: f64) -> [Option<u64>; 2] {
     let (n, beyond) = (messages as f64, 1.0 - quantile);
     let mean = n * beyond;
     let (upper, lower) = if mean > EXACT_UP_TO {
@@ -128,18 +128,18 @@ mod tests {
         let needed = quantiles.map(messages_needed);
         assert_eq!(needed, [5, 29, 299, 2_995, 29_956]);
         for (quantile, needed) in quantiles.into_iter().zip(needed) {
-            assert_eq!(places(needed, quantile)[1], Some(1), "{quantile}");
-            assert_eq!(places(needed - 1, quantile)[1], None, "{quantile}");
+            assert_eq!(bounding_places(needed, quantile)[1], Some(1), "{quantile}");
+            assert_eq!(bounding_places(needed - 1, quantile)[1], None, "{quantile}");
         }
     }
 
     /// Places from tables of order statistics: of 100 messages, P(E <= 3) is 0.982 and P(E <= 2) 0.921.
     #[test]
     fn the_lower_bound_is_there_with_fewer_messages() {
-        assert_eq!(places(100, 0.99), [Some(4), None]);
-        assert_eq!(places(1, 0.99), [Some(1), None]);
-        assert_eq!(places(1, 0.5), [None, None]);
-        assert_eq!(places(0, 0.5), [None, None]);
+        assert_eq!(bounding_places(100, 0.99), [Some(4), None]);
+        assert_eq!(bounding_places(1, 0.99), [Some(1), None]);
+        assert_eq!(bounding_places(1, 0.5), [None, None]);
+        assert_eq!(bounding_places(0, 0.5), [None, None]);
     }
 
     #[test]
@@ -147,7 +147,8 @@ mod tests {
         // Just below and just above what is computed exactly.
         for quantile in [0.5, 0.9, 0.99] {
             let n = (EXACT_UP_TO / (1.0 - quantile)).floor() as u64;
-            let [exact, near] = [n - 10, n + 10].map(|n| places(n, quantile).map(Option::unwrap));
+            let [exact, near] =
+                [n - 10, n + 10].map(|n| bounding_places(n, quantile).map(Option::unwrap));
             for (exact, near) in exact.into_iter().zip(near) {
                 assert!(exact.abs_diff(near) <= 12, "{quantile}: {exact} {near}");
             }

@@ -489,28 +489,28 @@ const ENTRIES: [Entry; 70] = [
         "client-syscalls-per-message",
         "client_syscalls_per_message",
         CALLS,
-        on_request(|t| each(on_request::client(t)?.all, t)),
+        on_request(|t| per_delivery(on_request::client(t)?.all, t)),
         "system calls of the client for each first delivery",
     ),
     entry(
         "system-syscalls-per-message",
         "system_syscalls_per_message",
         CALLS,
-        on_request(|t| each(on_request::system(t)?.all, t)),
+        on_request(|t| per_delivery(on_request::system(t)?.all, t)),
         "system calls of the system for each first delivery",
     ),
     entry(
         "client-send-calls-per-message",
         "client_send_calls_per_message",
         CALLS,
-        on_request(|t| each(on_request::client(t)?.sends?, t)),
+        on_request(|t| per_delivery(on_request::client(t)?.sends?, t)),
         "system calls of the client that send, for each first delivery",
     ),
     entry(
         "client-receive-calls-per-message",
         "client_receive_calls_per_message",
         CALLS,
-        on_request(|t| each(on_request::client(t)?.receives?, t)),
+        on_request(|t| per_delivery(on_request::client(t)?.receives?, t)),
         "system calls of the client that receive, for each first delivery",
     ),
     entry(
@@ -524,7 +524,7 @@ const ENTRIES: [Entry; 70] = [
         "system-sync-calls-per-message",
         "system_sync_calls_per_message",
         CALLS,
-        on_request(|t| each(on_request::system(t)?.syncs, t)),
+        on_request(|t| per_delivery(on_request::system(t)?.syncs, t)),
         "system calls of the system that sync to disk, for each first delivery",
     ),
     entry(
@@ -570,7 +570,7 @@ const ENTRIES: [Entry; 70] = [
         "interface-packets-per-message",
         "interface_packets_per_message",
         CALLS,
-        on_request(|t| each(on_request::interface(t)?.packets, t)),
+        on_request(|t| per_delivery(on_request::interface(t)?.packets, t)),
         "packets that crossed the interface for each first delivery",
     ),
     // Negative where payloads cross another interface.
@@ -777,7 +777,7 @@ fn deliveries(trial: &Trial) -> f64 {
     (trial.delivered_msgs_per_s * trial.duration_s).round()
 }
 
-fn each(count: u64, trial: &Trial) -> Option<f64> {
+fn per_delivery(count: u64, trial: &Trial) -> Option<f64> {
     ratio(count as f64, deliveries(trial))
 }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use pubgauge_export::check::Check;
 use pubgauge_figures::studies::{Studies, StudyOutcome};
-use pubgauge_report::studies::{of, outcome, table};
+use pubgauge_report::studies::{collect_studies, outcome, table};
 use pubgauge_results::shell::quoted;
 use pubgauge_results::store::{self, RESULTS_FILE, StoreError};
 
@@ -78,7 +78,7 @@ pub fn can_be_made(out: &Path) -> Result<(), Ending> {
 pub fn studies(dir: &Path) -> Result<Studies, Ending> {
     if !has_runs(dir) {
         let results = store::load(dir).map_err(Ending::bad_input)?;
-        return Ok(of(vec![outcome(&results, "")]));
+        return Ok(collect_studies(vec![outcome(&results, "")]));
     }
     let mut all = Vec::new();
     for folder in folders(dir) {
@@ -97,7 +97,7 @@ pub fn studies(dir: &Path) -> Result<Studies, Ending> {
             });
         }
     }
-    Ok(of(all))
+    Ok(collect_studies(all))
 }
 
 /// Writes page and file over all runs in a folder; `failed` are studies and why they could not be carried through.

@@ -118,7 +118,8 @@ fn latency(results: &Results, sought: &Sought<'_>, id: String) -> Chart {
     };
     let workload = sought.workload();
     // A search over bursts has no default limit of latency.
-    let unasked = sought.search.axis == Axis::Burst && answers::asked(results, &workload).1;
+    let unasked =
+        sought.search.axis == Axis::Burst && answers::demands_in_words(results, &workload).1;
     let asked = if unasked {
         Vec::new()
     } else {

@@ -7,7 +7,7 @@ use pubgauge_quantities::shown;
 
 use super::asked::demands;
 use super::content::Page;
-use super::html::{some, table};
+use super::html::{non_empty, table};
 use super::searches;
 use crate::answers::{Carries, RowAnswer, WorkloadAnswer};
 use crate::glossary;
@@ -189,7 +189,7 @@ pub(super) fn reasons(answer: &WorkloadAnswer, workload: &WorkloadCells<'_>) -> 
     let rows = workload.cells.iter().zip(&answer.rows);
     let lists = html! {
         @for (point, at) in workload.points.iter().enumerate() {
-            @if let Some(label) = some(&at.label) { p class="for" { (label) } }
+            @if let Some(label) = non_empty(&at.label) { p class="for" { (label) } }
             ul class="reasons" {
                 @for (cell, row) in rows.clone().filter(|(cell, _)| cell.point == point) {
                     li {
@@ -223,10 +223,10 @@ fn spare(row: &RowAnswer) -> Markup {
     });
     let spare: Vec<String> = row.headroom.iter().cloned().chain(cost).collect();
     html! {
-        @if let Some(reason) = row.reason.as_deref().and_then(some) {
+        @if let Some(reason) = row.reason.as_deref().and_then(non_empty) {
             small class="reason" { (reason) }
         }
-        @if let Some(spare) = some(&spare.join(" · ")) {
+        @if let Some(spare) = non_empty(&spare.join(" · ")) {
             small class="spare" { (spare) }
         }
     }

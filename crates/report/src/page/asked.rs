@@ -7,11 +7,16 @@ use crate::answers::{self, WorkloadAnswer};
 
 /// The criteria, and the workloads that they apply to.
 pub(super) fn demands(results: &Results, answer: &WorkloadAnswer, of: &str) -> Markup {
-    asked(results, &answer.asked, answer.by_default, of)
+    show_demands(results, &answer.asked, answer.by_default, of)
 }
 
 /// The same for criteria in words, and whether pubgauge's default is among them.
-pub(super) fn asked(results: &Results, asked: &[String], by_default: bool, of: &str) -> Markup {
+pub(super) fn show_demands(
+    results: &Results,
+    asked: &[String],
+    by_default: bool,
+    of: &str,
+) -> Markup {
     let asked = asked.join(" · ").replace("<=", "≤").replace(">=", "≥");
     html! {
         p class="where" {

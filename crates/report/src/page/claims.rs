@@ -18,7 +18,7 @@ pub(super) struct Shown<'a> {
 }
 
 /// Claims with their figures, whose ids begin with `prefix`.
-pub(super) fn shown<'a>(claims: &'a [ClaimOutcome], prefix: &str) -> Vec<Shown<'a>> {
+pub(super) fn with_figures<'a>(claims: &'a [ClaimOutcome], prefix: &str) -> Vec<Shown<'a>> {
     let each = claims.iter().zip(1..);
     let shown = |(claim, nth): (&'a ClaimOutcome, u32)| Shown {
         claim,
@@ -72,7 +72,7 @@ pub(super) fn section(results: &Results) -> Markup {
         @if !results.claims.is_empty() {
             section id="claims" {
                 h2 { "Claims" }
-                @for shown in shown(&results.claims, "") {
+                @for shown in with_figures(&results.claims, "") {
                     @let id = &shown.claim.id;
                     (article(&shown, &anchor(id), text(id)))
                 }

@@ -37,7 +37,7 @@ pub(super) fn table<'a, H: Into<Head<'a>>>(
                 thead {
                     tr {
                         @for Head { text, meaning } in heads {
-                            th scope="col" title=[some(meaning)] { (text) }
+                            th scope="col" title=[non_empty(meaning)] { (text) }
                         }
                     }
                 }
@@ -68,7 +68,7 @@ pub(super) fn text(text: impl AsRef<str>) -> Markup {
 }
 
 /// A text, or none if it is empty.
-pub(super) fn some(text: &str) -> Option<&str> {
+pub(super) fn non_empty(text: &str) -> Option<&str> {
     (!text.is_empty()).then_some(text)
 }
 

@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use maud::{Markup, html};
 use pubgauge_figures::studies::{OutcomeCounts, Studies, StudyOutcome};
 
-use super::claims::{Shown, anchor, article, data, shown};
+use super::claims::{Shown, anchor, article, data, with_figures};
 use super::frame::{self, Document};
-use super::html::{row, some, table, text};
+use super::html::{non_empty, row, table, text};
 use crate::studies::{name, state, title};
 
 /// Name of the page of each run, beside its results.
@@ -53,7 +53,7 @@ fn numbered(study: &StudyOutcome, nth: u32) -> Numbered<'_> {
     let id = format!("p{nth}");
     Numbered {
         study,
-        claims: shown(&study.claims, &format!("{id}-")),
+        claims: with_figures(&study.claims, &format!("{id}-")),
         id,
     }
 }
@@ -120,7 +120,7 @@ fn section(Numbered { study, id, claims }: &Numbered<'_>) -> Markup {
         section id=(id) {
             h2 { (name(study)) }
             @if let Some(question) = &study.question { p { (question) } }
-            @if let Some(state) = some(&state(study)) {
+            @if let Some(state) = non_empty(&state(study)) {
                 p class="failed" role="note" { (state) }
             }
             @if let Some(page) = &page {

@@ -101,14 +101,14 @@ fn drawing(network: &Network) -> Markup {
             rect x="270" y=(middle - 15.0) width="100" height="30" rx="4" fill="none" stroke="currentColor" {}
             text x="320" y=(middle + 4.0) text-anchor="middle" { "switch" }
             @for role in [HostRole::Publisher, HostRole::Subscriber, HostRole::Broker] {
-                (side(&layout, network, role))
+                (draw_hosts(&layout, network, role))
             }
         }
     }
 }
 
 /// The hosts of one role, each with its link; the first link with what it was given.
-fn side(layout: &Layout, network: &Network, role: HostRole) -> Markup {
+fn draw_hosts(layout: &Layout, network: &Network, role: HostRole) -> Markup {
     let hosts = hosts(network, role);
     let drawn = hosts.len().min(DRAWN);
     html! {
@@ -125,7 +125,7 @@ fn side(layout: &Layout, network: &Network, role: HostRole) -> Markup {
             line x1=(from.0) y1=(from.1) x2=(to.0) y2=(to.1) stroke="currentColor" stroke-opacity="0.5" {}
             @if at == 0 {
                 text x=((from.0 + to.0) / 2.0) y=((from.1 + to.1) / 2.0 - 4.0) text-anchor="middle" opacity="0.8" {
-                    (given(&network.of(role).link))
+                    (describe_link(&network.of(role).link))
                 }
             }
         }
@@ -133,7 +133,7 @@ fn side(layout: &Layout, network: &Network, role: HostRole) -> Markup {
 }
 
 /// The rate and the delay of a link.
-fn given(link: &Link) -> String {
+fn describe_link(link: &Link) -> String {
     let rate = link.rate_bits_per_s.map(shown::bit_rate);
     let delay = (link.delay_ns > 0).then(|| shown::span(link.delay_ns));
     rate.into_iter().chain(delay).collect::<Vec<_>>().join(" ")

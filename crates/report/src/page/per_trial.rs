@@ -20,7 +20,7 @@ pub(super) fn or_none<T>(known: Option<T>, words: impl FnOnce(T) -> String) -> S
     known.map_or("–".into(), words)
 }
 
-pub(super) fn at(distribution: &Distribution, quantile: f64) -> String {
+pub(super) fn percentile_text(distribution: &Distribution, quantile: f64) -> String {
     time(distribution.quotable(quantile))
 }
 

@@ -4,10 +4,10 @@ use maud::{Markup, html};
 use pubgauge_figures::search::StepOutcome;
 use pubgauge_quantities::shown;
 
-use super::asked::asked;
+use super::asked::show_demands;
 use super::chart::one_chart;
 use super::content::Page;
-use super::html::{Head, badge, badge_of, notes, some, table};
+use super::html::{Head, badge, badge_of, non_empty, notes, table};
 use super::per_trial::time;
 use crate::glossary;
 use crate::searches::{self, Group, Sought, Tried, finding, purpose};
@@ -17,7 +17,7 @@ pub(super) fn overview(page: &Page<'_>) -> Markup {
     html! {
         @for group in searches::groups(page.results, &page.searches) {
             p class="where" { (group.words.replace("->", "→")) }
-            (asked(page.results, &group.asked, group.by_default, ""))
+            (show_demands(page.results, &group.asked, group.by_default, ""))
             (limits(&group))
             p class="where" { (COST) " " (searches::cost_words(&group.members)) }
             (notes(searches::notes(&group.members)))
@@ -52,7 +52,7 @@ fn limits(group: &Group<'_, '_>) -> Markup {
             tr {
                 th scope="row" { a href={ "#s" (sought.number + 1) } { (sought.row) } }
                 @for (name, words, title) in entries(sought) {
-                    td data-name=(name) title=[some(title)] { (words.as_deref().unwrap_or("–")) }
+                    td data-name=(name) title=[non_empty(title)] { (words.as_deref().unwrap_or("–")) }
                 }
             }
         }

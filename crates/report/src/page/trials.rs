@@ -11,7 +11,7 @@ use pubgauge_quantities::lists::unique;
 use pubgauge_quantities::shown;
 
 use super::content::Page;
-use super::per_trial::{Column, at, optional, or_none, per_trial, time, trials};
+use super::per_trial::{Column, optional, or_none, per_trial, percentile_text, time, trials};
 use super::windows;
 use crate::summary::WorkloadCells;
 
@@ -36,14 +36,16 @@ const OF_TRIALS: [Column<Trial>; 40] = [
     ("offered/s", |t| shown::rate(t.offered_msgs_per_s)),
     ("published/s", |t| shown::rate(t.published_msgs_per_s)),
     ("delivered/s", |t| shown::rate(t.delivered_msgs_per_s)),
-    ("latency p50", |t| at(&t.latency_ns, 0.5)),
-    ("p99", |t| at(&t.latency_ns, 0.99)),
-    ("p99.9", |t| at(&t.latency_ns, 0.999)),
-    ("max", |t| at(&t.latency_ns, 1.0)),
-    ("from send p50", |t| at(&t.latency_from_send_ns, 0.5)),
-    ("p99", |t| at(&t.latency_from_send_ns, 0.99)),
-    ("send lag p50", |t| at(&t.send_lag_ns, 0.5)),
-    ("p99", |t| at(&t.send_lag_ns, 0.99)),
+    ("latency p50", |t| percentile_text(&t.latency_ns, 0.5)),
+    ("p99", |t| percentile_text(&t.latency_ns, 0.99)),
+    ("p99.9", |t| percentile_text(&t.latency_ns, 0.999)),
+    ("max", |t| percentile_text(&t.latency_ns, 1.0)),
+    ("from send p50", |t| {
+        percentile_text(&t.latency_from_send_ns, 0.5)
+    }),
+    ("p99", |t| percentile_text(&t.latency_from_send_ns, 0.99)),
+    ("send lag p50", |t| percentile_text(&t.send_lag_ns, 0.5)),
+    ("p99", |t| percentile_text(&t.send_lag_ns, 0.99)),
     ("acknowledged p50", |t| {
         optional(&t.acknowledgement_ns, 1.0, 0.5)
     }),
@@ -73,7 +75,7 @@ const OF_TRIALS: [Column<Trial>; 40] = [
     ("system memory", |t| {
         or_none(t.system_rss_bytes, shown::bytes)
     }),
-    ("noise p99", |t| at(&t.noise_ns, 0.99)),
+    ("noise p99", |t| percentile_text(&t.noise_ns, 0.99)),
     ("earlier trials of its system", |t| {
         t.circumstances.earlier_trials.to_string()
     }),
@@ -92,14 +94,16 @@ const OF_FLOWS: [Column<FlowFigures>; 22] = [
     ("duplicated", |f| f.duplicated.to_string()),
     ("reordered", |f| f.reordered.to_string()),
     ("delivered/s", |f| shown::rate(f.delivered_msgs_per_s)),
-    ("latency p50", |f| at(&f.latency_ns, 0.5)),
-    ("p99", |f| at(&f.latency_ns, 0.99)),
-    ("p99.9", |f| at(&f.latency_ns, 0.999)),
-    ("max", |f| at(&f.latency_ns, 1.0)),
-    ("from send p50", |f| at(&f.latency_from_send_ns, 0.5)),
-    ("p99", |f| at(&f.latency_from_send_ns, 0.99)),
-    ("send lag p50", |f| at(&f.send_lag_ns, 0.5)),
-    ("p99", |f| at(&f.send_lag_ns, 0.99)),
+    ("latency p50", |f| percentile_text(&f.latency_ns, 0.5)),
+    ("p99", |f| percentile_text(&f.latency_ns, 0.99)),
+    ("p99.9", |f| percentile_text(&f.latency_ns, 0.999)),
+    ("max", |f| percentile_text(&f.latency_ns, 1.0)),
+    ("from send p50", |f| {
+        percentile_text(&f.latency_from_send_ns, 0.5)
+    }),
+    ("p99", |f| percentile_text(&f.latency_from_send_ns, 0.99)),
+    ("send lag p50", |f| percentile_text(&f.send_lag_ns, 0.5)),
+    ("p99", |f| percentile_text(&f.send_lag_ns, 0.99)),
     ("round trip p50", |f| optional(&f.round_trip_ns, 1.0, 0.5)),
     ("half of it", |f| optional(&f.round_trip_ns, 0.5, 0.5)),
 ];

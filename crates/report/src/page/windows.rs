@@ -5,7 +5,7 @@ use pubgauge_figures::window::WindowFigures;
 use pubgauge_figures::{FlowFigures, Trial};
 use pubgauge_quantities::shown;
 
-use super::per_trial::{Column, at, optional, or_none, per_trial, trials};
+use super::per_trial::{Column, optional, or_none, per_trial, percentile_text, trials};
 use crate::summary::WorkloadCells;
 
 const COLUMNS: [Column<WindowFigures>; 25] = [
@@ -24,21 +24,23 @@ const COLUMNS: [Column<WindowFigures>; 25] = [
     ("reordered", |w| w.reordered.to_string()),
     ("published/s", |w| shown::rate(w.published_msgs_per_s)),
     ("delivered/s", |w| shown::rate(w.delivered_msgs_per_s)),
-    ("latency p50", |w| at(&w.latency_ns, 0.5)),
-    ("p90", |w| at(&w.latency_ns, 0.9)),
-    ("p99", |w| at(&w.latency_ns, 0.99)),
-    ("p99.9", |w| at(&w.latency_ns, 0.999)),
-    ("max", |w| at(&w.latency_ns, 1.0)),
-    ("from send p50", |w| at(&w.latency_from_send_ns, 0.5)),
-    ("p99", |w| at(&w.latency_from_send_ns, 0.99)),
-    ("send lag p99", |w| at(&w.send_lag_ns, 0.99)),
+    ("latency p50", |w| percentile_text(&w.latency_ns, 0.5)),
+    ("p90", |w| percentile_text(&w.latency_ns, 0.9)),
+    ("p99", |w| percentile_text(&w.latency_ns, 0.99)),
+    ("p99.9", |w| percentile_text(&w.latency_ns, 0.999)),
+    ("max", |w| percentile_text(&w.latency_ns, 1.0)),
+    ("from send p50", |w| {
+        percentile_text(&w.latency_from_send_ns, 0.5)
+    }),
+    ("p99", |w| percentile_text(&w.latency_from_send_ns, 0.99)),
+    ("send lag p99", |w| percentile_text(&w.send_lag_ns, 0.99)),
     ("round trip p50", |w| optional(&w.round_trip_ns, 1.0, 0.5)),
     ("system CPU", |w| or_none(w.system_cpu_s, shown::seconds)),
 ];
 
 /// The table, if there are windows.
 pub(super) fn section<'a>(workload: &'a WorkloadCells<'a>) -> Markup {
-    let windows = |trial| all(trial).collect();
+    let windows = |trial| windows_of(trial).collect();
     html! {
         (per_trial(workload, "Windows", ["window", "flow"], &COLUMNS, windows))
         @if trials(workload).any(|(_, trial)| !trial.windows.is_empty()) {
@@ -51,7 +53,7 @@ pub(super) fn section<'a>(workload: &'a WorkloadCells<'a>) -> Markup {
 }
 
 /// Each window of all flows, followed by those of each flow where there are several; with the names of both.
-fn all<'a>(trial: &'a Trial) -> impl Iterator<Item = ([String; 2], &'a WindowFigures)> {
+fn windows_of<'a>(trial: &'a Trial) -> impl Iterator<Item = ([String; 2], &'a WindowFigures)> {
     trial
         .windows
         .iter()

@@ -16,7 +16,7 @@ const MANY: usize = 9;
 /// The section of a workload.
 pub(super) fn section(page: &Page<'_>, at: usize) -> Markup {
     let workload = &page.summary.workloads[at];
-    let words = workload::words(workload);
+    let words = workload::describe_workload(workload);
     // The heading has the name already.
     let words = words.strip_prefix(&workload.name).unwrap_or(&words).trim();
     let words = words.trim_start_matches('(').trim_end_matches(')');

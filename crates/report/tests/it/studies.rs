@@ -5,7 +5,7 @@ use crate::sample;
 
 use chromium::{Browser, SAVED, saved};
 use pubgauge_figures::claim::{ClaimCurve, ClaimPicture, ClaimPoint, ClaimVerdict};
-use pubgauge_report::studies::{markdown, of, outcome, table, title};
+use pubgauge_report::studies::{collect_studies, markdown, outcome, table, title};
 use pubgauge_report::{Logs, index, page};
 use sample::claims::{claim, picture, results, three};
 use serde_json::json;
@@ -156,7 +156,7 @@ fn strange_pictures_are_drawn() {
     let results = results("odd", vec![claim("C1", ClaimVerdict::Holds, pictures)]);
     let mut browser = Browser::start();
     browser.size(1100, 900, false);
-    browser.open(&index(&of(vec![outcome(&results, "odd")])));
+    browser.open(&index(&collect_studies(vec![outcome(&results, "odd")])));
     browser.picture("index-strange");
     assert!(browser.errors.is_empty(), "{:#?}", browser.errors);
     let drawn = browser.eval("document.querySelectorAll('.chart svg').length");
@@ -176,7 +176,7 @@ fn the_table_fits_80_columns() {
         "{text}"
     );
     insta::assert_snapshot!("studies", text);
-    let none = of(vec![outcome(&results("third", Vec::new()), "c")]);
+    let none = collect_studies(vec![outcome(&results("third", Vec::new()), "c")]);
     assert_eq!(title(&none), "What one study answers");
 }
 
@@ -214,7 +214,7 @@ fn the_table_in_markdown() {
     let text = markdown(&many);
     assert!(text.contains("| **stand-in holds**: a for A |"), "{text}");
     assert_eq!(
-        markdown(&of(Vec::new())),
+        markdown(&collect_studies(Vec::new())),
         "No paper's study has been run whole yet.\n"
     );
 }

@@ -92,7 +92,7 @@ impl Load {
             .filter(|still| still.share >= thresholds::STALLED)
             .map(|still| match (&quota, &beyond) {
                 (Some(quota), Some(beyond)) if !beyond.counts() => quota.words(),
-                (_, beyond) => words(beyond.as_ref().unwrap_or(still)),
+                (_, beyond) => describe_stall(beyond.as_ref().unwrap_or(still)),
             });
         let held_back = (quota.as_ref())
             .filter(|quota| quota.share >= thresholds::STALLED)
@@ -139,7 +139,7 @@ impl Load {
             findings.blame_client(quota.reason(trial));
         }
         if let Some(still) = self.still.as_ref().filter(|still| still.counts()) {
-            let stalled = words(still);
+            let stalled = describe_stall(still);
             let text =
                 format!("{stalled}: what was sent and received late then was the client's doing");
             let reason = Reason::new(Rule::ClientStalled, text)
@@ -461,7 +461,7 @@ fn stood_still(trial: &Trial, link_full: bool) -> Option<Still> {
     })
 }
 
-fn words(still: &Still) -> String {
+fn describe_stall(still: &Still) -> String {
     let limit = if still.share >= thresholds::STALLED {
         percent(thresholds::STALLED)
     } else {

@@ -16,7 +16,7 @@ use super::{bursts_wait, thresholds};
 pub(super) fn carried(trial: &Trial) -> Carried {
     let flow = |flow: &FlowFigures| {
         let series: Vec<SeriesRecord> = flow.series.iter().map(second).collect();
-        let records = within(trial, &series);
+        let records = records_within(trial, &series);
         let cycle = flow.cycle_s.unwrap_or(0.0);
         let course = (&flow.course[..], &flow.course_due[..]);
         match judged(trial, &records, course, cycle, flow.flat_out) {
@@ -531,10 +531,10 @@ fn cycles(trial: &Trial, records: &[(f64, SeriesRecord)]) -> Option<(f64, f64)> 
 /// seconds. Records shorter than half the usual length are left out: a rate over a few milliseconds
 /// is chance.
 fn measured(trial: &Trial) -> Vec<(f64, SeriesRecord)> {
-    within(trial, &trial.series)
+    records_within(trial, &trial.series)
 }
 
-fn within(trial: &Trial, series: &[SeriesRecord]) -> Vec<(f64, SeriesRecord)> {
+fn records_within(trial: &Trial, series: &[SeriesRecord]) -> Vec<(f64, SeriesRecord)> {
     let mut start = 0.0;
     let mut records = Vec::new();
     for second in series {

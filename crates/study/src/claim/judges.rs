@@ -26,7 +26,7 @@ pub(super) fn judge(file: &RuleFile, figure: &str) -> At<Judge> {
 }
 
 /// Keys of the judges that are given.
-pub(super) fn given(file: &RuleFile) -> Vec<&'static str> {
+pub(super) fn given_judges(file: &RuleFile) -> Vec<&'static str> {
     let found = read(file, "").into_iter();
     found.map(|(key, _)| key).collect()
 }

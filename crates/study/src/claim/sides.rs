@@ -12,7 +12,7 @@ use crate::file::{Cells, Values};
 pub(super) type Sides = BTreeMap<String, Cells>;
 
 /// Cells with a name: for a filter, the values that distinguish it.
-pub(super) fn side(cells: &Cells, named: &Sides) -> Result<Side, String> {
+pub(super) fn resolve_side(cells: &Cells, named: &Sides) -> Result<Side, String> {
     let name = match cells {
         Cells::Named(name) => name.clone(),
         // The key `side` comes first.
@@ -35,7 +35,7 @@ pub(super) fn side(cells: &Cells, named: &Sides) -> Result<Side, String> {
             let each = several.iter().map(|one| alternative(one, &name));
             (None, each.collect::<Result<_, _>>()?)
         }
-        Cells::Like(like) if like.contains_key("side") => within(like, named)?,
+        Cells::Like(like) if like.contains_key("side") => narrow_side(like, named)?,
         one => (None, vec![alternative(one, &name)?]),
     };
     Ok(Side {
@@ -46,7 +46,7 @@ pub(super) fn side(cells: &Cells, named: &Sides) -> Result<Side, String> {
 }
 
 /// Cells of another side, narrowed by a filter.
-fn within(
+fn narrow_side(
     like: &BTreeMap<String, Values>,
     named: &Sides,
 ) -> Result<(Option<String>, Vec<Filter>), String> {
@@ -64,7 +64,7 @@ fn within(
         return Err(format!("`{of}` has a `side` itself; name that one"));
     }
     let more = self::cells(&rest)?;
-    let mut alternatives = side(&Cells::Named(of.clone()), named)?.alternatives;
+    let mut alternatives = resolve_side(&Cells::Named(of.clone()), named)?.alternatives;
     for filter in &mut alternatives {
         filter.extend(more.clone());
     }

@@ -64,7 +64,7 @@ fn days(file: &RecordingFile, clashes: &mut Clashes<'_>) -> Option<Days> {
     for (name, ranges) in &file.hours {
         let read: Result<Vec<Range<u64>>, String> =
             ranges.list().iter().map(|r| range(r)).collect();
-        match read.and_then(apart) {
+        match read.and_then(check_disjoint) {
             Ok(read) => hours.push(read),
             Err(message) => clashes.below(&["hours"]).add(name, message),
         }
@@ -82,7 +82,7 @@ fn days(file: &RecordingFile, clashes: &mut Clashes<'_>) -> Option<Days> {
 }
 
 /// The ranges of one name. Their lengths are added up, so that they must not overlap.
-fn apart(ranges: Vec<Range<u64>>) -> Result<Vec<Range<u64>>, String> {
+fn check_disjoint(ranges: Vec<Range<u64>>) -> Result<Vec<Range<u64>>, String> {
     let mut sorted: Vec<&Range<u64>> = ranges.iter().collect();
     sorted.sort_by_key(|range| range.start);
     if sorted.windows(2).any(|two| two[1].start < two[0].end) {

@@ -24,7 +24,7 @@ fn claims_of_five_papers_in_words() {
             "{}: {}\n    {}\n",
             claim.id,
             claim.sentence,
-            pubgauge_claims::words(claim, &show)
+            pubgauge_claims::rule_sentence(claim, &show)
         )
         .expect("text");
     }

@@ -4,7 +4,7 @@
 use pubgauge_figures::claim::{ClaimCurve, ClaimOutcome, ClaimPicture, ClaimPoint, ClaimVerdict};
 use pubgauge_figures::studies::Studies;
 use pubgauge_figures::{FORMAT, Machine, Results, StudyInfo};
-use pubgauge_report::studies::{of, outcome};
+use pubgauge_report::studies::{collect_studies, outcome};
 
 /// Two sides over three sizes; the last point of the second side is missing.
 pub fn picture(part: &str) -> ClaimPicture {
@@ -105,7 +105,7 @@ pub fn three() -> Studies {
         ],
     );
     // In the order of their folders, whatever the order in which they are given.
-    of(vec![
+    collect_studies(vec![
         outcome(&second, "b second"),
         outcome(&results("third", Vec::new()), "c"),
         outcome(&first, "a"),
