@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 /// The beginning of addresses and endpoints that one driver speaks to: `NAME://`, and what follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scheme {
-    /// What stands before `://`, for example `mqtts`. No two drivers have one in common.
+    /// The scheme's name, before `://`, for example `mqtts`. No two drivers have one in common.
     pub name: &'static str,
     /// Other names that endpoints in a system's file may have, for example `ssl`. No driver is found
     /// by them: an address without a system's file has [`Scheme::name`].
@@ -16,7 +16,7 @@ pub struct Scheme {
     /// Port where none is given. `None`: what follows has a form of the driver's own, which the
     /// driver alone reads.
     pub usual_port: Option<u16>,
-    /// What a path after the host is, for example `VIRTUAL-HOST`; `None`: there is none.
+    /// The meaning of a path after the host, for example `VIRTUAL-HOST`; `None`: there is none.
     pub path: Option<&'static str>,
 }
 
@@ -51,7 +51,7 @@ impl Scheme {
     }
 }
 
-/// What an address has to look like: `mqtts://[USER@]HOST[:PORT] (TLS, port 8883)`.
+/// The form of an address: `mqtts://[USER@]HOST[:PORT] (TLS, port 8883)`.
 impl fmt::Display for Scheme {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}://", self.name)?;

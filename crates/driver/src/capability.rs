@@ -31,7 +31,7 @@ pub enum Capability {
     Group,
     /// How hard the system tries to deliver.
     Reliability(Reliability),
-    /// What survives a restart of the system.
+    /// Durability: whether messages survive a restart of the system.
     Durability(Durability),
     /// The system remembers a subscriber that goes away, and what it missed.
     DurableSession,
@@ -55,7 +55,7 @@ pub enum Capability {
     InFlight,
     /// A limit on messages that wait.
     QueueLimit,
-    /// What happens at the limit on messages that wait.
+    /// The behaviour at the limit on messages that wait.
     OnFull(OnFull),
     /// How clients reach each other.
     Topology(Topology),
@@ -97,7 +97,7 @@ pub enum Topology {
 pub struct Answer {
     /// Whether the system has it.
     pub support: Support,
-    /// What it becomes in the system's own terms; why not, if it is unsupported.
+    /// Its form in the system's own terms; why not, if it is unsupported.
     pub words: String,
 }
 

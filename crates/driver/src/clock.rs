@@ -55,14 +55,14 @@ impl Clock {
 pub struct Course {
     /// A reading of the near clock.
     pub near: Nanos,
-    /// What the far clock read then.
+    /// The reading of the far clock then.
     pub far: Nanos,
     /// By how much the far clock gains on the near one, ns per ns; between -0.5 and 0.5.
     pub drift: f64,
 }
 
 impl Course {
-    /// What the far clock reads when the near one reads `near`.
+    /// The reading of the far clock when the near one reads `near`.
     #[inline]
     pub fn far(&self, near: Nanos) -> Nanos {
         // Readings are below 2^63: clocks count from the start of their hosts.

@@ -24,7 +24,7 @@ pub fn of_scratch(scratch: &Path) -> u32 {
 /// The domain in `dds://localhost/N`.
 ///
 /// # Errors
-/// What is not such a URL.
+/// The text is no such URL.
 pub fn of_url(url: &str) -> Result<u32, DriverError> {
     let wrong = || {
         DriverError::with_hint(

@@ -1,4 +1,4 @@
-//! What a kind of system is to the rest: [`Driver`], and what follows from its answers.
+//! Kinds of systems as the rest sees them: [`Driver`], and what follows from its answers.
 
 use crate::address::Scheme;
 use crate::capability::{Answer, Capability, Topology};
@@ -25,7 +25,7 @@ pub trait Driver: Send + Sync {
         None
     }
 
-    /// What to do to get a program with the library that this driver was built without; `None`,
+    /// The way to get a program with the library that this driver was built without; `None`,
     /// which is the default, where nothing is missing.
     fn missing(&self) -> Option<&'static str> {
         None
@@ -47,7 +47,7 @@ pub trait Driver: Send + Sync {
         self.shared(&Settings::default(), mark).is_some()
     }
 
-    /// What every setting of `settings` becomes on a system like `target`, in the order of
+    /// The outcome of every setting of `settings` on a system like `target`, in the order of
     /// [`Settings::NAMES`]; or, for all those that it cannot honour, why not.
     ///
     /// Called before anything is started (the target then holds what is known from the system's
@@ -105,7 +105,7 @@ pub trait Driver: Send + Sync {
         Topology::Brokered
     }
 
-    /// What a capability is on a system like `target`, or why it cannot be had; pure, like
+    /// The form of a capability on a system like `target`, or why it cannot be had; pure, like
     /// [`Driver::resolve`].
     ///
     /// The default asks [`Driver::resolve`], [`Driver::check_subscription`] and
@@ -115,7 +115,7 @@ pub trait Driver: Send + Sync {
         capability.derived(self, target)
     }
 
-    /// What clients of a system like `target` take, at the least, of the process and the host
+    /// The least that clients of a system like `target` take of the process and the host
     /// that they live in under `settings`; pure, like [`Driver::resolve`]. Settings that it
     /// refuses take nothing. The default is 0 throughout: not known.
     fn footprint(&self, settings: &Settings, target: &Target, crowd: &Crowd) -> Footprint {
@@ -208,7 +208,7 @@ fn by_settings<D: Driver + ?Sized>(driver: &D, capability: Capability, target: &
     Answer::unsupported(reason)
 }
 
-/// What a study must ask for besides.
+/// The settings that a study must ask for besides.
 fn needs(plainest: &Settings, ask: &Settings) -> String {
     let mut needs = Vec::new();
     if ask.reliability != plainest.reliability {

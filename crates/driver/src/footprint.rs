@@ -1,5 +1,5 @@
-//! What the clients of a trial take of the process and the host that they live in, as far as that
-//! can be said before anything is started.
+//! The footprint of a trial's clients in the process and on the host that they live in, as far as it is known before
+//! anything is started.
 
 use std::ops::Add;
 
@@ -23,7 +23,7 @@ pub struct Crowd {
     pub stream_links: u64,
 }
 
-/// What a crowd takes at the least. 0 where it is not known.
+/// The least that a crowd takes. 0 where it is not known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Footprint {
     /// File descriptors of the client's process.

@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 pub struct Grant {
     /// The setting, as in [`crate::Mapping::setting`].
     pub setting: Cow<'static, str>,
-    /// What was asked for, or the driver's default.
+    /// The value that was asked for, or the driver's default.
     pub asked: u64,
-    /// What holds: the smallest value over the clients that have connected.
+    /// The value that holds: the smallest one over the clients that have connected.
     pub granted: u64,
     /// The system's own name of the limit, for example `Receive Maximum`, where it has one.
     pub term: Cow<'static, str>,

@@ -32,7 +32,7 @@ pub const MAX_TRIAL: Nanos = (1 << 48) - 1;
 const CHECK_AT: u32 = 48;
 const CHECK_BITS: u64 = 0x3f;
 
-/// What the check of a header without a set bit is.
+/// The check of a header without a set bit.
 const CHECK_OF_NOTHING: u64 = 0b10_1101;
 
 /// The check of a header, whose own bits in `w0` are left out: the bits of both words, added up in six columns without
@@ -94,7 +94,7 @@ const fn mix(seed: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// What a message is for.
+/// The purpose of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Kind {
@@ -108,13 +108,13 @@ pub enum Kind {
     Reply = 3,
 }
 
-/// What the first bytes of a payload say.
+/// The content of the first bytes of a payload.
 ///
 /// A *stream* is one publisher on one topic of one flow; sequence numbers count from 0 in each
 /// stream, separately for each [`Kind`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// What the message is for.
+    /// The purpose of the message.
     pub kind: Kind,
     /// When the message should have been sent, ns since the trial's epoch, below [`MAX_TRIAL`].
     pub intended: Nanos,

@@ -61,7 +61,7 @@ impl<T: Default + DeserializeOwned + JsonSchema> NativeSettings<T> {
         serde_json::from_value(sound.into()).unwrap_or_default()
     }
 
-    /// What a setting of this name and value is, in the system's own terms.
+    /// A setting of this name and value, in the system's own terms.
     pub fn native(&self, name: &str, value: &Value) -> String {
         let property = self.properties().get(name);
         let native = property.and_then(first_paragraph);
@@ -78,7 +78,7 @@ impl<T: Default + DeserializeOwned + JsonSchema> NativeSettings<T> {
         }
     }
 
-    /// What is wrong with a setting's name or value.
+    /// The error in a setting's name or value.
     fn check(&self, name: &str, value: &Value) -> Result<(), String> {
         let properties = self.properties();
         let Some(property) = properties.get(name) else {
@@ -198,7 +198,7 @@ mod tests {
     use super::*;
     use serde::Deserialize;
 
-    /// What waits.
+    /// The messages that wait.
     #[derive(Clone, Copy, Debug, PartialEq, Deserialize, JsonSchema)]
     #[serde(rename_all = "kebab-case")]
     enum Order {

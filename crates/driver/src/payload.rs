@@ -8,7 +8,7 @@ use crate::header::HEADER_LEN;
 pub struct Payload<'a> {
     /// The encoded [`crate::Header`].
     pub head: &'a [u8; HEADER_LEN],
-    /// What follows the header; empty for a 16-byte payload.
+    /// The bytes after the header; empty for a 16-byte payload.
     pub body: &'a [u8],
 }
 

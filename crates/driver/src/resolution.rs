@@ -1,5 +1,5 @@
-//! What settings become on one kind of system, collected setting by setting: what
-//! [`crate::Driver::resolve`] answers.
+//! The outcome of settings on one kind of system, collected setting by setting: the answer of
+//! [`crate::Driver::resolve`].
 
 use serde::Serialize;
 use serde_json::Value;
@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::seam::DriverError;
 use crate::settings::{Mapping, Settings, Unsupported};
 
-/// What settings became: the options of a driver with a row for each setting, or all that was refused.
+/// The outcome of settings: the options of a driver with a row for each setting, or all that was refused.
 pub type Resolved<T> = Result<(T, Vec<Mapping>), Vec<Unsupported>>;
 
 /// The options that settings became on `system`.
@@ -111,7 +111,7 @@ impl Resolution {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cannot(String);
 
-/// What a setting becomes, in the system's own terms: an answer in [`Resolution::decide`].
+/// The outcome of a setting, in the system's own terms: an answer in [`Resolution::decide`].
 pub fn becomes(native: impl Into<String>) -> Result<String, Cannot> {
     Ok(native.into())
 }

@@ -8,7 +8,7 @@ use std::sync::mpsc::channel;
 
 use serde::{Deserialize, Serialize};
 
-/// What the client has run out of.
+/// A resource that the client has run out of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Resource {
@@ -25,7 +25,7 @@ pub enum Resource {
     Watches,
 }
 
-/// What was tried when an error came. The same error number means other things in other calls.
+/// The attempt that failed with an error. The same error number means other things in other calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attempt {
     /// To make a socket, to open a file, to create an epoll.
@@ -83,7 +83,7 @@ impl Resource {
         }
     }
 
-    /// What to do about it.
+    /// The next step for the user.
     pub fn advice(self) -> &'static str {
         match self {
             Resource::Descriptors => {
@@ -107,7 +107,7 @@ impl Resource {
     /// process where they get none.
     ///
     /// # Errors
-    /// What it cannot have.
+    /// The resource that it cannot have.
     pub fn can_have(descriptors: usize, threads: usize) -> Result<(), Resource> {
         let mut held = Vec::with_capacity(descriptors);
         for _ in 0..descriptors {
@@ -143,7 +143,7 @@ impl Resource {
         Ok(())
     }
 
-    /// What this process cannot have one more of at present: descriptors or threads. It is taken as
+    /// The resource of which this process cannot have one more at present: descriptors or threads. It is taken as
     /// the reason of a library's failure that gives none.
     pub fn missing_now() -> Option<Resource> {
         Resource::can_have(1, 1).err()
@@ -189,7 +189,7 @@ mod tests {
             (libc::ENOSPC, Watch, Some(Resource::Watches)),
             // A full disk.
             (libc::ENOSPC, Open, None),
-            // What servers do.
+            // The behaviour of servers.
             (libc::ECONNREFUSED, Connect, None),
             (libc::ECONNRESET, Transfer, None),
             (libc::ECONNRESET, Connect, None),

@@ -34,12 +34,12 @@ pub struct Traits {
     pub publish_sleeps: bool,
 }
 
-/// What a fleet is opened with.
+/// The parameters with which a fleet is opened.
 #[derive(Clone)]
 pub struct FleetConfig {
     /// The system to talk to.
     pub target: Target,
-    /// What the application asks for; [`crate::Driver::resolve`] accepted it.
+    /// The application's demands; [`crate::Driver::resolve`] accepted them.
     pub settings: Settings,
     /// The trial's clock, on which [`Fleet::poll`] gets its `until`. Real drivers may assume that it
     /// is not [`Clock::Virtual`].
@@ -234,13 +234,13 @@ impl ClientSpec {
 pub struct Will {
     /// Topic to publish to.
     pub topic: String,
-    /// What to publish.
+    /// The message to publish.
     pub payload: Vec<u8>,
     /// Whether the system keeps it as the topic's last value.
     pub retain: bool,
 }
 
-/// What a client wants to receive. Filters use `/` between levels, `+` for one level and `#` for
+/// The messages that a client wants to receive. Filters use `/` between levels, `+` for one level and `#` for
 /// all that follow, whatever the system; a driver translates or refuses. Left to the system: whether `a/#` matches
 /// `a` itself (MQTT: yes, NATS: no), and how often a message comes that two subscriptions of one client match (MQTT
 /// servers: once or twice). The engine asks for neither.
@@ -269,7 +269,7 @@ impl Subscription {
     }
 }
 
-/// What became of a publish call.
+/// The outcome of a publish call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Publish {
     /// The driver has taken the message and will put it on the wire without being asked again.
@@ -316,7 +316,7 @@ pub struct Delivery<'a> {
     pub redelivered: bool,
 }
 
-/// What happened to a client, other than messages.
+/// An event of a client, other than messages.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
     /// Connected and logged in.
@@ -345,7 +345,7 @@ pub enum Change {
 pub struct Failure {
     /// In words, with a hint.
     pub why: String,
-    /// What the client itself ran out of, where that was the reason. `None` where it was the
+    /// The resource that the client itself ran out of, where that was the reason. `None` where it was the
     /// system's doing, or where the driver cannot tell: a server that is out of descriptors or
     /// memory refuses, closes or does not answer.
     pub exhausted: Option<Resource>,
@@ -443,7 +443,7 @@ pub trait Fleet {
 
     /// Hands over one message. Never waits. `tag` comes back with the acknowledgement.
     ///
-    /// What was accepted is on its way at the latest with the next [`Fleet::poll`].
+    /// An accepted message is on its way at the latest with the next [`Fleet::poll`].
     fn publish(
         &mut self,
         client: ClientId,
@@ -510,7 +510,7 @@ pub trait Fleet {
         0
     }
 
-    /// What [`Fleet::close`] could not remove from the system, in words with a hint.
+    /// The remains that [`Fleet::close`] could not remove from the system, in words with a hint.
     fn left_behind(&self) -> Option<String> {
         None
     }
@@ -520,11 +520,11 @@ pub trait Fleet {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{what}{}", hint.as_ref().map(|h| format!("\n  hint: {h}")).unwrap_or_default())]
 pub struct DriverError {
-    /// What was wrong.
+    /// The error.
     pub what: String,
-    /// What to do next.
+    /// The next step for the user.
     pub hint: Option<String>,
-    /// What the client itself ran out of, where that was the reason.
+    /// The resource that the client itself ran out of, where that was the reason.
     pub exhausted: Option<Resource>,
 }
 

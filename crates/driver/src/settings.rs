@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What the application asks of the system. An absent value leaves the driver's documented
+/// The application's demands on the system. An absent value leaves the driver's documented
 /// default; [`crate::Driver::resolve`] shows what each became.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
@@ -14,7 +14,7 @@ pub struct Settings {
     pub pattern: Option<MessagingPattern>,
     /// How hard the system tries to deliver.
     pub reliability: Option<Reliability>,
-    /// What survives a restart of the system.
+    /// Durability: whether messages survive a restart of the system.
     pub durability: Option<Durability>,
     /// Whether the system remembers a client that goes away.
     pub session: Option<Session>,
@@ -28,7 +28,7 @@ pub struct Settings {
     pub in_flight: Option<u32>,
     /// Messages that may wait in a local queue of the system's client.
     pub queue_limit: Option<u32>,
-    /// What happens when the local queue is full.
+    /// The behaviour when the local queue is full.
     pub on_full: Option<OnFull>,
     /// Whether messages are gathered before they are sent.
     pub batching: Option<Batching>,
@@ -190,7 +190,7 @@ pub enum Reliability {
     Reliable,
 }
 
-/// What survives a restart of the system.
+/// Durability: whether messages survive a restart of the system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Durability {
@@ -212,7 +212,7 @@ pub enum Session {
     Durable,
 }
 
-/// What happens when a local queue is full.
+/// The behaviour when a local queue is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum OnFull {
@@ -248,14 +248,14 @@ pub enum Transport {
     SharedMemory,
 }
 
-/// What one neutral setting became.
+/// The outcome of one neutral setting.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Mapping {
     /// The neutral setting's name, or `native.DRIVER.NAME`.
     pub setting: String,
     /// The value asked for, or `default`.
     pub value: String,
-    /// What it is in the system's own terms, for example `Clean Start 1`.
+    /// Its form in the system's own terms, for example `Clean Start 1`.
     pub native: String,
     /// The short term for it that a workload's line has beside the neutral settings, for example `QoS 1`; absent where they
     /// say enough.

@@ -14,7 +14,7 @@ pub trait TopicMatch {
     /// Whether the filter has wildcards.
     fn is_wild(&self) -> bool;
 
-    /// What every matching topic begins with: all whole levels before the first wildcard, with the `/`
+    /// The beginning of every matching topic: all whole levels before the first wildcard, with the `/`
     /// after them; the filter itself if it has no wildcard.
     fn literal_prefix(&self) -> &str;
 }
@@ -69,7 +69,7 @@ impl TopicMatch for str {
     }
 }
 
-/// What is wrong with a filter, if anything.
+/// The error in a filter, if there is one.
 pub fn filter_fault(filter: &str) -> Option<&'static str> {
     if filter.is_empty() {
         return Some("it is empty");
@@ -92,7 +92,7 @@ pub fn filter_fault(filter: &str) -> Option<&'static str> {
     None
 }
 
-/// What is wrong with a topic to publish to, if anything.
+/// The error in a topic to publish to, if there is one.
 pub fn topic_fault(topic: &str) -> Option<&'static str> {
     if topic.contains(['+', '#']) {
         return Some("`+` and `#` are for filters; a message goes to one topic");

@@ -117,7 +117,7 @@ impl Watch {
         Ok(band.error_of(course) + band.growth_until(now, course))
     }
 
-    /// What is known once `enough` holds, or after [`PATIENCE`].
+    /// The bounds once `enough` holds, or after [`PATIENCE`].
     fn band(&self, enough: impl Fn(&Seen) -> bool) -> Result<Band, ClockError> {
         let until = Instant::now() + PATIENCE;
         let mut seen = lock(&self.shared.seen);

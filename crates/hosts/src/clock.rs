@@ -116,7 +116,7 @@ impl Anchor {
 }
 
 impl Band {
-    /// What these exchanges, in any order, leave open.
+    /// The bounds that these exchanges, in any order, leave open.
     ///
     /// # Errors
     /// No exchanges; readings that go back; clocks that did what no offset explains.
@@ -319,7 +319,7 @@ mod tests {
         // 300 us less both halves and 20 ms at 1,200 ppm.
         assert!((200_000..300_000).contains(&beyond_ns), "{beyond_ns}");
         assert!(ago_s <= 1);
-        // What came after it is as good as ever.
+        // Later exchanges are as good as ever.
         assert!(Band::of(&all[50..], 1).is_ok());
     }
 

@@ -41,7 +41,7 @@ pub struct Companion {
 struct State {
     /// Why the host is lost, once it is.
     lost: Option<String>,
-    /// What else runs there, which ends with it.
+    /// Everything else that runs there, which ends with it.
     workers: Vec<Weak<Piped>>,
 }
 
@@ -92,7 +92,7 @@ impl Starting {
         })
     }
 
-    /// What it has said first, if that is known after at most `longest`.
+    /// Its first message, if that has come after at most `longest`.
     pub fn said(&self, longest: Duration) -> Option<Result<Hello, HostError>> {
         self.said.recv_timeout(longest).ok()
     }
@@ -110,7 +110,7 @@ impl Starting {
 }
 
 impl Companion {
-    /// What it said of its host.
+    /// Its description of its host.
     pub fn hello(&self) -> &Hello {
         &self.hello
     }

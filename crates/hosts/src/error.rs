@@ -23,7 +23,7 @@ pub enum HostError {
     /// Nothing could be started here.
     #[error("cannot be started here: {0}")]
     Start(#[from] io::Error),
-    /// What was started ended without a word.
+    /// The started command ended without a word.
     #[error(
         "{how}\n  hint: does `{command} --version` work in a shell, and does the prefix pass standard input on (kubectl exec -i)?"
     )]

@@ -1,4 +1,4 @@
-//! What a companion says first: which program it is, and on which host.
+//! The first message of a companion: which program it is, and on which host.
 
 use std::io::{self, Read};
 use std::net::{IpAddr, Ipv4Addr};

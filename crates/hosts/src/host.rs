@@ -1,4 +1,4 @@
-//! What is known of a host before anything was started there.
+//! Hosts before anything was started there.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ pub const PROGRAM: &str = "pubgauge";
 /// Another host: what starts a program there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Host {
-    /// What starts it there.
+    /// The command that starts it there.
     pub prefix: Prefix,
     /// The program there: a name that is found there, or a path there.
     pub program: String,
@@ -102,7 +102,7 @@ struct HostEntry {
 /// none.
 ///
 /// # Errors
-/// What is wrong, with line and column.
+/// The error, with line and column.
 pub fn read_hosts(text: &str, program: Option<&str>) -> Result<Vec<Host>, toml::de::Error> {
     let file: HostsFile = toml::from_str(text)?;
     let of = |entry: HostEntry| Host {

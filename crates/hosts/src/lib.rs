@@ -35,7 +35,7 @@ pub use hosts::Hosts;
 pub use machine::HostIdentity;
 pub use packet::{EchoPacket, Key};
 
-/// What a mutex guards, also after a thread has panicked that held it.
+/// Locks a mutex, also after a thread has panicked that held it.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

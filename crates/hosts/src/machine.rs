@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub struct HostIdentity {
     /// Host name; empty if unknown.
     pub host: String,
-    /// What the kernel chose at random when it started; empty if unknown.
+    /// The identity that the kernel chose at random when it started; empty if unknown.
     pub boot_id: String,
     /// The time namespace, which may have a monotonic clock of its own; empty where there are none.
     pub time_namespace: String,

@@ -21,7 +21,7 @@ pub struct Backends {
     pub wirefilter: Works,
 }
 
-/// What to install for a backend that is missing.
+/// The packages to install for a backend that is missing.
 pub(crate) mod hint {
     pub const IP: &str = "apt-get install iproute2";
     pub const NFT: &str = "apt-get install nftables; modprobe nf_tables_bridge";

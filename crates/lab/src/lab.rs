@@ -56,7 +56,7 @@ pub enum LabError {
     /// A system call failed.
     #[error("{what}: {error}")]
     Io {
-        /// What was tried.
+        /// The operation that failed.
         what: String,
         /// How it failed.
         error: io::Error,

@@ -27,7 +27,7 @@ pub struct Baseline {
     pub shape_only: bool,
 }
 
-/// What arrived in a span of time.
+/// The arrivals in a span of time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Throughput {
     /// The span.

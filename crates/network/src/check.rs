@@ -27,9 +27,9 @@ pub const SMALLEST_LOSS: f64 = 1e-6;
 pub struct FieldProblem {
     /// Where, in the words of a study: `publisher.loss`; empty for the network as a whole.
     pub path: String,
-    /// What is wrong, and what was expected.
+    /// The error, and what was expected.
     pub message: String,
-    /// What to write instead, if that is clear.
+    /// The text to write instead, if that is clear.
     pub hint: Option<String>,
 }
 

@@ -70,7 +70,7 @@ impl HostSizes {
         self.hosts().all(|(_, size)| size.is_none())
     }
 
-    /// What all hosts that are limited get together.
+    /// The share of all hosts that are limited together.
     pub fn sum(&self) -> Share {
         fn sum<T: std::iter::Sum<T>>(parts: impl Iterator<Item = Option<T>>) -> Option<T> {
             let mut parts = parts.flatten().peekable();

@@ -1,4 +1,4 @@
-//! What the system answered to messages that asked for acknowledgement, and what it granted its clients.
+//! The system's answers to messages that asked for acknowledgement, and the limits that it granted its clients.
 
 use pubgauge_driver::{Driver, Grant, Mapping};
 use pubgauge_engine::conductor::TrialRecord;
@@ -26,7 +26,7 @@ pub fn rejections(
     found
 }
 
-/// What held for the clients of all workers.
+/// The limits that held for the clients of all workers.
 fn grants(record: &TrialRecord) -> Vec<Grant> {
     let mut all = Vec::new();
     for recording in &record.recordings {

@@ -26,7 +26,7 @@ use crate::{answers, bursts, groups, parties, series, windows};
 
 const SECOND: f64 = 1e9;
 
-/// What is known of a trial beside the engine's record, once it is over.
+/// The facts of a trial beside the engine's record, once it is over.
 pub struct Beside {
     /// Names the system's rejections; absent where the trial did not begin.
     pub driver: Option<Arc<dyn Driver>>,

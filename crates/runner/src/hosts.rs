@@ -40,7 +40,7 @@ pub struct HostsPlace {
     sides: Sides,
     /// The clients find each other by themselves: the system has no broker.
     brokerless: bool,
-    /// What was started, by host.
+    /// The records of what was started, by host.
     used: Mutex<BTreeMap<usize, Used>>,
 }
 

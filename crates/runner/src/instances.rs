@@ -195,7 +195,7 @@ impl Instances {
         checks
     }
 
-    /// What they say of their memory, together; nothing where one of them says nothing.
+    /// The sum of the memory that they report; nothing where one of them says nothing.
     ///
     /// # Errors
     /// Why one that should say it does not.

@@ -47,7 +47,7 @@ impl From<Settings> for ResolvedSettings {
     }
 }
 
-/// What a trial is to be, as its result stores it.
+/// The specification of a trial, as its result stores it.
 #[derive(Clone, Debug, Default)]
 pub struct TrialRequest {
     /// Position in the plan.
@@ -96,7 +96,7 @@ pub struct Job<'a> {
     pub pacing_within: Nanos,
     /// Idle processors of the workers' hosts poll for work instead of sleeping.
     pub poll_when_idle: bool,
-    /// What is counted beside it.
+    /// The counts taken beside it.
     pub counts: CountRequests,
     /// The system stays up after the trial, and serves the next one if that would start it in the same way.
     pub keep_running: bool,
@@ -134,7 +134,7 @@ pub struct ClientConfig {
     pub hosts: Option<(Arc<Hosts>, Sides)>,
 }
 
-/// What all trials of a run have in common.
+/// The parts that all trials of a run have in common.
 pub struct Environment<'a> {
     /// Starts systems.
     pub testbed: Testbed,
@@ -150,16 +150,16 @@ pub struct Environment<'a> {
     pub cores: u32,
     /// The tightest quota of processor time around this process, in processors; `None` without any.
     pub quota_cores: Option<f64>,
-    /// What pubgauge itself takes for a message, where the machine was calibrated.
+    /// The cost of a message for pubgauge itself, where the machine was calibrated.
     pub own_cost: Option<OwnCost>,
 }
 
-/// What is to be counted; by default nothing.
+/// The counts that are asked for; by default none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CountRequests {
     /// System calls of client and system.
     pub system_calls: bool,
-    /// What crosses this interface: `lo`, or `NAMESPACE/INTERFACE` with a network namespace as `ip netns` names
+    /// The traffic of this interface: `lo`, or `NAMESPACE/INTERFACE` with a network namespace as `ip netns` names
     /// it.
     pub interface: Option<String>,
 }

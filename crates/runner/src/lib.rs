@@ -37,7 +37,7 @@ pub use running_system::Kept;
 pub use sizes::OwnCost;
 pub use trial::perform;
 
-/// What a mutex guards, also after a thread has panicked that held it.
+/// Locks a mutex, also after a thread has panicked that held it.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

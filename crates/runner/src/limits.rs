@@ -123,7 +123,7 @@ pub(crate) fn on_all(share: &Share, held: &[&Held]) -> Option<HeldLimits> {
     })
 }
 
-/// What hosts get, and how that was held. Hosts of several sizes count as one that has what all of them have.
+/// The shares of hosts, and how they were held. Hosts of several sizes count as one that has what all of them have.
 pub(crate) fn on_hosts(sizes: &[Share], held: &[&Held]) -> Option<HeldLimits> {
     let first = sizes.first()?;
     if sizes.iter().all(|size| size == first) {

@@ -52,7 +52,7 @@ pub struct SystemWaiting {
     pub longest: Nanos,
 }
 
-/// What was seen while a trial ran.
+/// The observations made while a trial ran.
 pub struct Observed {
     pub processes: ProcessFigures,
     /// How late a thread that only sleeps woke up during the measurement, ns.
@@ -68,7 +68,7 @@ pub struct Observed {
     pub others_cores: Option<f64>,
     /// Share of this machine's processor time that a hypervisor gave to others during the measurement.
     pub stolen: Option<f64>,
-    /// What a quota of processor time around this process did during the measurement; `None` without any, or where the
+    /// The effect of a quota of processor time around this process during the measurement; `None` without any, or where the
     /// kernel does not tell.
     pub quota: Option<QuotaUse>,
     /// By each window's bound, in ns from the start of the measurement: the time when the system's
@@ -76,7 +76,7 @@ pub struct Observed {
     pub system_cpu_at: BTreeMap<Nanos, (Nanos, u64)>,
     /// Whether the workers were on other hosts: of the client only this process was observed.
     pub elsewhere: bool,
-    /// What was seen in each interval of the series.
+    /// The observations in each interval of the series.
     seconds: Vec<SeriesRecord>,
 }
 
@@ -151,7 +151,7 @@ impl Observed {
         let mut add = |observed: &mut Observed, due: Nanos, late: Nanos| {
             longest = longest.max(late);
             observed.noise.saturating_record(late.max(1));
-            // What of a stall comes after the measurement does not count.
+            // The part of a stall that comes after the measurement does not count.
             observed.stalls.add(late.min(span.end - due));
         };
         for late in samples {
@@ -220,7 +220,7 @@ struct Measuring {
     last: Sample,
     next: Nanos,
     busiest_ns: u64,
-    /// What a thread of the system waited since the last turn, until it was sampled at the bound of a window.
+    /// The time that a thread of the system waited since the last turn, until it was sampled at the bound of a window.
     waited_ns: u64,
     /// Busiest thread of each broker.
     each_busiest_ns: Vec<u64>,
@@ -235,7 +235,7 @@ struct Sample {
     /// All brokers together; `None` where one is out of sight.
     system: Option<ProcessSample>,
     machine: Option<MachineReading>,
-    /// What each quota around this process did so far.
+    /// The effect of each quota around this process so far.
     throttling: Vec<Option<Throttling>>,
     each: Vec<Option<ProcessSample>>,
 }
@@ -293,7 +293,7 @@ fn others(from: &Sample, to: &Sample, processors: f64) -> Option<f64> {
     Some(taken(others, machine.all as f64, span, processors))
 }
 
-/// What of the time of `others` was taken from the `processors` that this process may use, ns. Where a quota (a
+/// The part of the time of `others` that was taken from the `processors` that this process may use, ns. Where a quota (a
 /// container's) leaves it fewer than the machine has, others have the rest first. `all` is the time of all processors.
 fn taken(others: f64, all: f64, span: f64, processors: f64) -> f64 {
     // Both clocks are read a moment apart.
@@ -301,7 +301,7 @@ fn taken(others: f64, all: f64, span: f64, processors: f64) -> f64 {
     (others - (there - processors).max(0.0) * span).max(0.0)
 }
 
-/// What quotas did from one sample to a later one: that which held back longest, the first if none did.
+/// The effect of quotas from one sample to a later one: of that which held back longest, of the first if none did.
 fn quota_use(quotas: &[Quota], from: &Sample, to: &Sample) -> Option<QuotaUse> {
     let readings = to.throttling.iter().zip(&from.throttling);
     let each = quotas

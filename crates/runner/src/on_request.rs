@@ -1,4 +1,4 @@
-//! What is counted beside a trial on request: system calls of client and system, and interface
+//! Counts beside a trial on request: system calls of client and system, and interface
 //! traffic.
 
 use std::time::Duration;
@@ -25,7 +25,7 @@ const QUIET: Duration = Duration::from_millis(500);
 /// The largest delay of both readings together, as a share of the measurement.
 const LATE: f64 = 0.02;
 
-/// What was counted beside one trial, as far as it was asked for.
+/// The counts beside one trial, as far as they were asked for.
 #[derive(Default)]
 pub struct CountedOnRequest {
     pub sized_hosts: Vec<SizedHost>,
@@ -230,7 +230,7 @@ impl CountersOnRequest {
         }
     }
 
-    /// What was counted of a trial. `own` is what pubgauge itself takes for a message; `realtime` the workers' priority.
+    /// The counts of a trial. `own` is what pubgauge itself takes for a message; `realtime` the workers' priority.
     pub fn finish(
         self,
         workload: &Workload,

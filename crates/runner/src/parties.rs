@@ -147,7 +147,7 @@ fn slowest<'a>(
     })
 }
 
-/// What a quantile of a party's latencies is at the least: the largest bound that so many of them exceed that, were the
+/// The lower bound of a quantile of a party's latencies: the largest bound that so many of them exceed that, were the
 /// quantile lower, this would come with no more than `chance`. Lost messages are later than all.
 fn at_least(party: &PartyRecording, quantile: f64, chance: f64) -> Option<u64> {
     let counted: u64 = party

@@ -23,7 +23,7 @@ const AROUND_S: f64 = 1.0;
 /// Share of its processors from which a system, or its thread, is at its limit.
 const BUSY: f64 = 0.90;
 
-/// What to measure next in search `number`, after the trials of the run.
+/// The next trial of search `number`, after the trials of the run.
 pub fn next(
     question: &Question,
     axis: Axis,
@@ -214,7 +214,7 @@ fn of_system(
         }
         // A window of the settings holds the client back.
         Status::SettingBound => return (StepOutcome::Client, reasons),
-        // What stayed within although others had the processors stays within without them.
+        // A load that stayed within although others had the processors stays within without them.
         Status::ClientBound if !only_others(trial) => return (StepOutcome::Client, reasons),
         Status::Broken => return (StepOutcome::Nothing, reasons),
         // A rate that is known less exactly is where the search begins.
@@ -371,7 +371,7 @@ fn gave_in<'o, 'a>(own: &'o [Told<'a>], found: &LimitEstimate) -> Option<&'o Tol
     Some(told)
 }
 
-/// What limited the load in a trial.
+/// The limit of the load in a trial.
 fn gave_way(told: &Told<'_>, criteria: &[CriterionSpec]) -> GaveWay {
     let trial = told.trial;
     let say = |what: &str, figure: f64, unit: &str, words: String| GaveWay {

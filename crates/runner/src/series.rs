@@ -103,8 +103,8 @@ pub fn of_flow(record: &TrialRecord, flow: usize) -> Vec<FlowSeriesRecord> {
 /// The course of a backlog.
 #[derive(Default)]
 pub struct Course {
-    /// What was due and had not come, held back messages included, in steps over the measurement: seconds and
-    /// deliveries.
+    /// The backlog of messages that were due and had not come, held back ones included, in steps over the measurement:
+    /// seconds and deliveries.
     pub backlog: Vec<(f64, u64)>,
     /// Deliveries due up to each step, since the start of the warm-up.
     pub due: Vec<u64>,

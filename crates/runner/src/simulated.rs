@@ -29,7 +29,7 @@ pub const START: u64 = SECOND;
 pub struct SimulatedTrial {
     /// The reported trial.
     pub trial: Trial,
-    /// What the engine recorded.
+    /// The engine's record.
     pub record: TrialRecord,
     /// The true events.
     pub truth: Vec<TruthRecord>,
@@ -56,7 +56,7 @@ pub fn simulate(
     )
 }
 
-/// What is asked of the client.
+/// The options of the client.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SimulatedClient {
     /// Its threads; one in simulated time.

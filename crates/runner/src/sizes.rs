@@ -18,8 +18,8 @@ use crate::limits::{beside_realtime, on_all};
 /// The shares of hosts, held while this lives.
 pub(crate) type HostShares = BTreeMap<Host, Arc<HostShare>>;
 
-/// What pubgauge itself takes for a message of its own processor time, beyond the same bytes through a bare socket,
-/// as a calibration measured it; ns.
+/// Pubgauge's own processor time for a message, beyond that of the same bytes through a bare socket, as a calibration
+/// measured it; ns.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OwnCost {
     /// For each message published.
@@ -144,7 +144,7 @@ impl SizeMeter {
         }
     }
 
-    /// What was used of each host. `own` is what pubgauge itself takes for a message.
+    /// The use of each host. `own` is what pubgauge itself takes for a message.
     pub(crate) fn finish(
         self,
         record: &TrialRecord,
@@ -185,8 +185,8 @@ fn waited(workers: &[&Recording]) -> f64 {
     workers.iter().map(of).fold(0.0, f64::max)
 }
 
-/// What pubgauge itself took in the measurement for the messages of these workers, ns. What is delivered in the drain
-/// takes processor time of the drain: its share is taken for that of all workers.
+/// Pubgauge's own processor time in the measurement for the messages of these workers, ns. Deliveries of the drain take
+/// processor time of the drain: its share is taken for that of all workers.
 fn own_ns(record: &TrialRecord, workers: &[&Recording], own: OwnCost) -> f64 {
     let flows = || workers.iter().flat_map(|r| &r.flows);
     let published: u64 = flows().map(|flow| flow.published).sum();

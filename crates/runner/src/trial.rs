@@ -59,7 +59,7 @@ pub fn perform(
     (trial, files)
 }
 
-/// What the engine recorded of a trial, what was seen beside it, and its files.
+/// The engine's record of a trial, the observations beside it, and its files.
 type Measured = (TrialRecord, Beside, TrialFiles);
 
 /// A trial that did not begin.

@@ -16,7 +16,7 @@ const TEXT_BYTES: u64 = 64 << 10;
 /// From SIGTERM to SIGKILL.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// What a command did.
+/// The outcome of a command.
 pub(crate) struct Output {
     /// Whether it ended with 0 in time.
     pub success: bool,

@@ -1,4 +1,4 @@
-//! What a system counted itself, to be compared with the counts of its publishers and subscribers.
+//! A system's own counts, to be compared with those of its publishers and subscribers.
 //!
 //! Only systems that pubgauge started have counters here: no other program publishes to them.
 //! Nothing runs between the two readings. Over HTTP the counts are read before and after the trial,
@@ -31,7 +31,7 @@ const AT_REST: Duration = Duration::from_millis(20);
 /// Pauses between readings: the first one, and the longest; each is twice the last.
 const PAUSES: [Duration; 2] = [Duration::from_millis(5), Duration::from_millis(200)];
 
-/// What a system counted from [`Running::begin_counting`] to [`Counting::finish`].
+/// A system's own counts from [`Running::begin_counting`] to [`Counting::finish`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SystemCounts {
     /// Messages it received from publishers; `None` if it keeps no such count.
@@ -206,7 +206,7 @@ impl Counting {
         counted
     }
 
-    /// What the system says of its memory, once the trial's clients have closed.
+    /// The system's own report of its memory, once the trial's clients have closed.
     ///
     /// # Errors
     /// Why it says nothing, where its file says that it does.

@@ -76,7 +76,7 @@ impl Listened {
         Ok(Listened(shared))
     }
 
-    /// What was said: the first and the last 64 KiB, with a line between them where there was more. Waits half a second for the end
+    /// The text: its first and its last 64 KiB, with a line between them where there was more. Waits half a second for the end
     /// of the stream.
     pub fn text(&self) -> String {
         let heard = lock(&self.0.heard);

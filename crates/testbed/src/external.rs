@@ -19,7 +19,7 @@ const MAX_PASSWORD_FILE: u64 = 64 << 10;
 pub struct AddressError {
     /// The address, without a password.
     pub address: String,
-    /// What is wrong with it.
+    /// The error in it.
     pub what: String,
     pub hint: String,
 }

@@ -46,7 +46,7 @@ pub struct SystemFile {
     /// How it is started.
     #[serde(default)]
     pub kind: SystemKind,
-    /// What it can do, in the driver's words, for example `mqtt-3.1.1`, `mqtt-5`, `tls`.
+    /// Its capabilities in the driver's words, for example `mqtt-3.1.1`, `mqtt-5`, `tls`.
     #[serde(default)]
     pub features: Vec<String>,
     /// Part of the first look, the study that runs where none is named: it starts in under a second
@@ -58,7 +58,7 @@ pub struct SystemFile {
     /// the conformance suite (`sizes-16-b-to-2-mb`).
     #[serde(default)]
     pub deviations: BTreeMap<String, Deviation>,
-    /// What else was measured that a user should know of a capability, although the system has it
+    /// Measurements that a user should know of a capability, although the system has it
     /// on the whole.
     #[serde(default)]
     pub remarks: BTreeMap<String, String>,
@@ -79,7 +79,7 @@ pub struct SystemFile {
     /// User name and password of the private instance, if it wants them.
     #[serde(default)]
     pub login: Option<Login>,
-    /// What is executed, and with what.
+    /// The command to execute, and its surroundings.
     #[serde(default)]
     pub run: RunCommand,
     /// Files written into the private folder before the start.
@@ -97,7 +97,7 @@ pub struct SystemFile {
     /// Commands to execute at certain moments of its life.
     #[serde(default)]
     pub hooks: Vec<Hook>,
-    /// What it may use of the machine.
+    /// Its limits on the use of the machine.
     #[serde(default)]
     pub limits: Limits,
     /// Values of further placeholders.
@@ -193,7 +193,7 @@ impl SystemFile {
         Ok(system)
     }
 
-    /// What it does instead where it was measured not to keep the promise of a capability; `None`
+    /// Its behaviour where it was measured not to keep the promise of a capability; `None`
     /// where it keeps it.
     pub fn deviation(&self, capability: Capability) -> Option<&Deviation> {
         self.deviations.get(&capability.to_string())

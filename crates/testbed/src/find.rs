@@ -34,7 +34,7 @@ pub struct Installation {
 #[error("{system} is not on this machine: {reason}\n  hint: {hint}")]
 pub struct Missing {
     pub system: String,
-    /// What was looked for, and where.
+    /// The names and places that were searched.
     pub reason: String,
     /// How it is installed, or what else the user must know.
     pub hint: String,
@@ -153,7 +153,7 @@ fn capture(text: &str, pattern: &str) -> Option<String> {
             .unwrap_or(rest.len());
         let mut word = &rest[..end];
         let mut tail = &rest[end..];
-        // What follows the version may itself be made of the version's letters: "-bin.jar".
+        // The text after the version may itself be made of the version's letters: "-bin.jar".
         if !after.is_empty() && !tail.starts_with(after) {
             let cut = word.find(after)?;
             (word, tail) = (&word[..cut], &rest[cut..]);
@@ -352,7 +352,7 @@ fn user_name() -> String {
     name.unwrap_or_else(|| std::env::var("USER").unwrap_or_else(|_| uid.to_string()))
 }
 
-/// What [`DESCRIPTION`] holds for this description.
+/// The content of [`DESCRIPTION`] for this description.
 pub(crate) fn description(maven: &Maven) -> std::io::Result<String> {
     serde_json::to_string_pretty(maven).map_err(std::io::Error::other)
 }

@@ -33,7 +33,7 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space, sched_setaffi
 
 use crate::realtime::cpu_set;
 
-/// What to start.
+/// The command to start.
 pub(crate) struct Spec {
     pub argv: Vec<OsString>,
     /// The whole environment.
@@ -65,7 +65,7 @@ pub(crate) struct Bounds {
     pub shared_groups: Vec<[CString; 2]>,
 }
 
-/// What the guard reports.
+/// A report of the guard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Report {
     /// The system runs as this process.

@@ -38,7 +38,7 @@ const OF_THE_MACHINE: [&str; 5] = ["apt", "dnf", "pacman", "zypper", "apk"];
 /// Placeholder in steps: the folder in which the installation is prepared.
 const WORK: &str = "{work}";
 
-/// What an installation would do.
+/// The steps of an installation.
 #[derive(Clone, Debug)]
 pub struct InstallPlan {
     pub system: String,
@@ -52,9 +52,9 @@ pub struct InstallPlan {
     pub folder: Option<PathBuf>,
     /// Download size in MB, approximately; `None` if not known.
     pub download_mb: Option<u32>,
-    /// What to know before saying yes.
+    /// Notes to read before saying yes.
     pub notes: Vec<String>,
-    /// What is executed.
+    /// The command to execute.
     argvs: Vec<Vec<String>>,
     /// How many of those, the first ones, only fetch.
     fetches: usize,
@@ -118,16 +118,16 @@ pub enum InstallError {
     )]
     StillMissing {
         system: String,
-        /// What is missing.
+        /// The program that is missing.
         reason: String,
     },
-    /// What was fetched is not what the system's file was written for.
+    /// The fetched file is not the one that the system's file was written for.
     #[error(
         "{system} was not installed: {what}; nothing of it was unpacked or executed\n  hint: it was exchanged on the way or where it is kept; where you trust it, write its hash into [install.maven.sha256] of a system file of your own (--systems DIR)"
     )]
     NotAsPinned {
         system: String,
-        /// What differs.
+        /// The difference.
         what: String,
     },
     /// The user ended it.
@@ -159,7 +159,7 @@ pub struct At<'a> {
 }
 
 impl InstallPlan {
-    /// What installing `system` would do here.
+    /// The steps that installing `system` would take here.
     ///
     /// # Errors
     /// If it is here already, cannot be installed at all, or a tool is missing for it.

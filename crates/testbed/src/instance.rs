@@ -51,7 +51,7 @@ impl Stopped {
     }
 }
 
-/// What is needed to start and stop one process.
+/// The plan by which one process is started and stopped.
 pub(crate) struct StartPlan {
     pub system: String,
     pub argv: Vec<OsString>,
@@ -91,7 +91,7 @@ pub(crate) struct Instance {
     /// Its share of the machine. The guard removes the control groups; pubgauge does where the
     /// guard was killed.
     holding: Mutex<Holding>,
-    /// What became of its share.
+    /// Its share as it was held.
     pub held: Held,
     state: Mutex<State>,
     /// How it ended. Locked while stopping, so that a second caller waits for the first.

@@ -26,7 +26,7 @@ pub struct Crossed {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Directions {
     pub received: Crossed,
-    /// What it sent: a multicast packet counts once, whatever the number of receivers.
+    /// Its sent traffic: a multicast packet counts once, whatever the number of receivers.
     pub sent: Crossed,
 }
 
@@ -82,7 +82,7 @@ impl InterfaceCounter {
         }
     }
 
-    /// What has crossed it so far, both directions together. For the loopback interface only what was sent, since
+    /// Its traffic so far, both directions together. For the loopback interface only what was sent, since
     /// the same packets are received.
     ///
     /// # Errors
@@ -96,7 +96,7 @@ impl InterfaceCounter {
         })
     }
 
-    /// What it has received and sent so far.
+    /// Its received and sent traffic so far.
     ///
     /// # Errors
     /// As [`InterfaceCounter::read`].

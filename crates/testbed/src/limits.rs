@@ -32,7 +32,7 @@ const SERVER_PROCESSES: u64 = 12;
 /// Threads of pubgauge itself beside the workers.
 const OWN_THREADS: u64 = 4;
 
-/// What one trial needs of the client's process and host, at least.
+/// The least that one trial needs of the client's process and host.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResourceNeeds {
     pub clients: u64,
@@ -53,7 +53,7 @@ pub struct ResourceNeeds {
     pub memory: Vec<(String, u64)>,
 }
 
-/// What a server needs that is started with the client's own limits.
+/// The needs of a server that is started with the client's own limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerNeeds {
     pub name: String,
@@ -191,7 +191,7 @@ pub enum Shortage {
         needed: u64,
         /// Threads allowed.
         available: u64,
-        /// What bounds them.
+        /// The limit that bounds them.
         bound: &'static str,
     },
     /// Memory.
@@ -206,15 +206,15 @@ pub enum Shortage {
         needed: u64,
         /// Bytes available.
         available: u64,
-        /// What bounds them.
+        /// The limit that bounds them.
         bound: &'static str,
-        /// What the estimate is made of, in words.
+        /// The parts of the estimate, in words.
         parts: String,
     },
 }
 
 impl Shortage {
-    /// What is short.
+    /// The resource that is short.
     pub fn resource(&self) -> Resource {
         match self {
             Shortage::Descriptors(_) | Shortage::ServerDescriptors { .. } => Resource::Descriptors,

@@ -22,11 +22,11 @@ pub struct Listing {
     pub kind: SystemKind,
     /// Its variants, the default one first.
     pub variants: Vec<String>,
-    /// What it can do, in the driver's words.
+    /// Its capabilities in the driver's words.
     pub features: Vec<String>,
     /// Where it was measured not to keep a promise, by capability.
     pub deviations: BTreeMap<String, String>,
-    /// What else was measured, by capability.
+    /// Other measurements, by capability.
     pub remarks: BTreeMap<String, String>,
     /// Part of the first look, the study that runs where none is named.
     pub first_look: bool,
@@ -40,7 +40,7 @@ pub struct Listing {
     pub reason: Option<String>,
     /// Commands that install it, by package manager, the one of this machine first.
     pub install: Vec<InstallCommands>,
-    /// What to know about the package, for example that it starts a service of its own.
+    /// A note on the package, for example that it starts a service of its own.
     pub notes: Vec<String>,
     /// The file with its description; `None` for a system that is built in.
     pub file: Option<PathBuf>,

@@ -1,4 +1,4 @@
-//! What a system writes to standard output and error. It goes to files, never through pipes: a busy
+//! Standard output and error of a system. They go to files, never through pipes: a busy
 //! pubgauge that reads late would block the system. The files are of bounded size: some systems
 //! write without end.
 
@@ -25,7 +25,7 @@ pub(crate) struct Log {
 struct Kept {
     /// The beginning, once the file was emptied for the first time.
     head: Vec<u8>,
-    /// What came before the present content of the file.
+    /// The text before the present content of the file.
     tail: Vec<u8>,
     /// Bytes that were in the file before its last emptying.
     emptied: u64,
@@ -96,7 +96,7 @@ impl Log {
     }
 }
 
-/// What a system has written to a log file of its own after the first `skip` bytes; all of it if the file is
+/// The text that a system has written to a log file of its own after the first `skip` bytes; all of it if the file is
 /// shorter than that, because the system has begun it anew. Of more than 8 MiB only the first and the last 4 MiB,
 /// with a line break between them.
 ///

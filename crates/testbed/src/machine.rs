@@ -25,7 +25,7 @@ pub struct MachineFacts {
     pub memory_bytes: u64,
     /// Frequency governor; several, separated by commas, where processors differ.
     pub governor: Option<String>,
-    /// What sends idle processors to sleep: the kernel's driver and its governor (cpuidle).
+    /// The kernel's driver and governor that send idle processors to sleep (cpuidle).
     pub idle_driver: Option<String>,
     /// Open files allowed for this process.
     pub max_open_files: u64,

@@ -98,7 +98,7 @@ pub struct NetworkHost {
 pub struct Site {
     /// The host of a network; absent: this host, on none.
     pub host: Option<NetworkHost>,
-    /// What its host gets of the machine, in place of a share that the system's file gives.
+    /// The share of its host, in place of one that the system's file gives.
     pub share: Option<Arc<HostShare>>,
     /// Its number among the instances of its system, from 0: where processor time is limited by affinity, they take
     /// processors in turn.

@@ -96,7 +96,7 @@ impl OwnedFolder {
 impl Drop for OwnedFolder {
     fn drop(&mut self) {
         if !self.in_place {
-            // What cannot be removed now is removed later, by another process.
+            // A folder that cannot be removed now is removed later, by another process.
             let _ = (self.remove)(&self.path);
         }
     }
@@ -153,7 +153,7 @@ mod tests {
         let left = parent.path().join("x-0123456789abcdef");
         std::fs::create_dir_all(left.join("deep")).unwrap();
         std::fs::create_dir(parent.path().join("other")).unwrap();
-        // What a user calls alike is the user's.
+        // A folder that a user calls alike is the user's.
         std::fs::create_dir_all(parent.path().join("x-results/trials")).unwrap();
         std::os::unix::fs::symlink("/", parent.path().join("x-link")).unwrap();
         std::fs::write(parent.path().join("x-file"), "").unwrap();

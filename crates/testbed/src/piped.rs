@@ -154,7 +154,7 @@ impl Piped {
         }
     }
 
-    /// What it has said on its standard error: the first and the last 64 KiB, with a line that says how much is left out
+    /// Its standard error: the first and the last 64 KiB, with a line that says how much is left out
     /// between them.
     pub fn said(&self) -> String {
         self.stderr.text()

@@ -138,7 +138,7 @@ pub(crate) fn list(cpus: &[usize]) -> String {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{what}\n  hint: {hint}")]
 pub struct SchedulingError {
-    /// What was refused.
+    /// The request that was refused.
     pub what: String,
     pub hint: String,
 }

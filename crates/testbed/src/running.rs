@@ -23,9 +23,9 @@ pub struct Running {
     pub target: Target,
     /// Its version; `None` if it does not report one.
     pub version: Option<String>,
-    /// What was started and with which configuration.
+    /// The record of the started processes and their configuration.
     pub record: Record,
-    /// What it counts itself; `None` where nothing was started.
+    /// Its own counters; `None` where nothing was started.
     pub(crate) counters: Option<Counters>,
     /// The guard of the system whose counts on topics have been used; 0: none yet.
     pub(crate) counted_since: AtomicI32,
@@ -48,7 +48,7 @@ pub(crate) struct Life {
     pub held: Option<Held>,
 }
 
-/// What was started, for the results.
+/// The started processes, for the results.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Record {
     pub system: String,
@@ -92,7 +92,7 @@ impl Running {
         self.instance().map(Instance::guard_pid)
     }
 
-    /// What the system wrote to standard output and standard error since it was last started.
+    /// The system's standard output and standard error since it was last started.
     pub fn output(&self) -> [String; 2] {
         self.instance().map(Instance::texts).unwrap_or_default()
     }

@@ -71,7 +71,7 @@ pub enum StartError {
         system: String,
         /// The limit that is impossible.
         what: String,
-        /// What would be possible.
+        /// A way that would be possible.
         hint: String,
     },
     /// The command cannot be executed.
@@ -105,7 +105,7 @@ pub enum StartError {
     #[error("{system}: {what}")]
     Hook {
         system: String,
-        /// What failed.
+        /// The operation that failed.
         what: String,
     },
     /// Its file asks for a probe by a driver that this testbed was not given.

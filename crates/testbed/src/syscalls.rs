@@ -46,7 +46,7 @@ const SYNCS: [c_long; 6] = [
 /// Counters of a thread.
 const KINDS: usize = 4;
 
-/// What each counter of a thread counts: the number of a tracepoint, and a filter of its events.
+/// The events of each counter of a thread: the number of a tracepoint, and a filter of its events.
 type Kinds = [Option<(u64, CString)>; KINDS];
 
 /// How often the threads are listed again because others have begun meanwhile.

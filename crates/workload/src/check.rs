@@ -26,7 +26,7 @@ pub enum WorkloadError {
         flow: String,
         /// The topic or filter.
         topic: String,
-        /// What is wrong with it.
+        /// The error in it.
         fault: &'static str,
     },
     /// A subscriber without filters.

@@ -1,4 +1,4 @@
-//! What devices and applications do, as plain data: who publishes what to whom, how big, when.
+//! The work of devices and applications, as plain data: who publishes what to whom, how big, when.
 //!
 //! Everything here is pure. A [`Workload`] is fully resolved: templates are expanded, times are in
 //! nanoseconds and sizes in bytes. The study crate builds it, the engine runs it.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::trace::{Trace, TraceError, TraceSource};
 use crate::units::{Nanos, SECOND};
 
-/// What all devices and applications of one trial do.
+/// The work of all devices and applications of one trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Workload {
     /// Name shown in tables.
@@ -35,7 +35,7 @@ pub struct Device {
     /// brokers: index into [`Workload::devices`].
     #[serde(default)]
     pub connection_of: Option<u32>,
-    /// What the server publishes for it if its connection is lost.
+    /// The message that the server publishes for it if its connection is lost.
     pub will: Option<Box<LastWill>>,
 }
 
@@ -185,7 +185,7 @@ impl Replay {
     /// Opens the trace.
     ///
     /// # Errors
-    /// What is wrong with the files; that they hold another trace than the study was planned with.
+    /// The files are wrong, or hold another trace than the study was planned with.
     pub fn open(&self) -> Result<Arc<Trace>, TraceError> {
         let trace = Trace::open(&self.source)?;
         if self.checksum.is_none_or(|sum| sum == trace.checksum()) {

@@ -417,7 +417,7 @@ impl Iterator for Schedule {
     }
 }
 
-/// What a flat-out flow may do at some moment.
+/// The options of a flat-out flow at some moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gate {
     /// Send, until this time (nanoseconds from the flow's start).

@@ -92,7 +92,7 @@ impl Trace {
     /// Opens a trace. While it is in use in this process, opening it again does not read it again.
     ///
     /// # Errors
-    /// What is wrong with the files, with file, line and column.
+    /// The error in the files, with file, line and column.
     pub fn open(source: &TraceSource) -> Result<Arc<Self>, TraceError> {
         static OPEN: Mutex<Vec<(TraceSource, Weak<Trace>)>> = Mutex::new(Vec::new());
         let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -114,7 +114,7 @@ impl Trace {
     /// Reads a trace.
     ///
     /// # Errors
-    /// What is wrong with the files, with file, line and column.
+    /// The error in the files, with file, line and column.
     pub fn read(source: &TraceSource) -> Result<Self, TraceError> {
         Trace::read_into(Builder::default(), source)
     }

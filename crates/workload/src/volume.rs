@@ -5,7 +5,7 @@ use crate::model::{Arrivals, Exchange, Flow, Sizes, Workload};
 use crate::schedule::Schedule;
 use crate::units::SECOND;
 
-/// What is offered to a system each second, on average, by the flows with a schedule.
+/// The load offered to a system each second, on average, by the flows with a schedule.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Volume {
     /// Messages a second into the system.

@@ -1,4 +1,4 @@
-//! What keeps a network from being planned.
+//! Errors that keep a network from being planned.
 
 use std::fmt;
 
@@ -24,10 +24,10 @@ fn lines<T: fmt::Display>(list: &[T]) -> String {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{wanted} cannot be had here: {missing}\n  hint: {hint}")]
 pub struct Unavailable {
-    /// What was asked for: `delay of links of subscriber hosts`.
+    /// The property that was asked for: `delay of links of subscriber hosts`.
     pub wanted: String,
-    /// What it needs, and the error of trying that.
+    /// The feature that it needs, and the error of trying that.
     pub missing: String,
-    /// What adds it.
+    /// The way to add it.
     pub hint: String,
 }

@@ -29,7 +29,7 @@ const FRAME: u64 = 1514;
 /// How long the sender may be delayed (another process has the processor, a timer is late) without loss of
 /// rate.
 const BURST_NS: Nanos = 2_000_000;
-/// What was delayed is sent faster than the rate by a tenth. So is what finds the link idle, because a bucket fills then,
+/// Delayed packets are sent faster than the rate by a tenth. So are those that find the link idle, because a bucket fills then,
 /// too: without this limit 2 ms of the rate would pass at once, and a message of 16 KiB over a link of 95 Mbit/s would take
 /// 0.16 ms, not 1.4 (measured).
 const PEAK_TENTHS: u64 = 11;

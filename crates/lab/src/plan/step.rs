@@ -47,7 +47,7 @@ pub struct Step {
     pub act: Act,
 }
 
-/// What a step does.
+/// The effect of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Act {
     /// Writes a setting of the namespace, if the kernel has it.

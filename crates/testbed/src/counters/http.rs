@@ -67,7 +67,7 @@ pub(super) fn read(counters: &Counters, until: Instant) -> Result<Pair<u64>, Str
     picked(counters, &body, counters.both())
 }
 
-/// What the system tells of its memory at this moment; nothing where its file names nothing of it.
+/// The system's own report of its memory at this moment; nothing where its file names nothing of it.
 ///
 /// # Errors
 /// Why it could not be read before `until`.

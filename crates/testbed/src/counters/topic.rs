@@ -20,7 +20,7 @@ pub(super) struct Reader<'a> {
     seen: Seen,
 }
 
-/// What has come.
+/// The messages that have come.
 #[derive(Default)]
 struct Seen {
     topics: Pair<String>,
@@ -86,7 +86,7 @@ impl<'a> Reader<'a> {
     /// Opens a fleet of one client, which connects with the first reading.
     ///
     /// # Errors
-    /// What the driver says.
+    /// The driver's error.
     pub fn open(
         counters: &'a Counters,
         target: &Target,

@@ -74,7 +74,7 @@ impl Counters {
         [self.published.as_ref(), self.delivered.as_ref()]
     }
 
-    /// What is not counted but told as it is, by its key: heap, limit of memory.
+    /// The values that are not counted but reported as they are, by their keys: heap, limit of memory.
     pub(crate) fn told(&self) -> [(&'static str, Option<&Counter>); 2] {
         let limit = ("memory-limit", self.memory_limit.as_ref());
         [("heap", self.heap.as_ref()), limit]

@@ -27,7 +27,7 @@ pub(super) struct Fault {
 }
 
 impl Fault {
-    /// What is wrong near a text of the file, and what to do; `hint` may be empty.
+    /// An error near a text of the file, and what to do; `hint` may be empty.
     pub(super) fn new(what: impl Into<String>, hint: impl Into<String>, near: &str) -> Self {
         Fault {
             what: what.into(),
@@ -71,7 +71,7 @@ pub struct FileError {
     pub line: usize,
     /// Column in characters, from 1.
     pub column: usize,
-    /// What is wrong.
+    /// The error.
     pub what: String,
     pub hint: Option<String>,
 }

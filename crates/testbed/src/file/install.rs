@@ -40,7 +40,7 @@ pub struct Install {
     pub note: Option<String>,
 }
 
-/// What Maven fetches into a folder of the cache.
+/// The artifacts that Maven fetches into a folder of the cache.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Maven {

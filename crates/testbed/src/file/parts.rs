@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use pubgauge_quantities::Share;
 use serde::{Deserialize, Serialize};
 
-/// What a system does instead of what it promises.
+/// A deviation of a system from its promise.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Deviation {
@@ -14,7 +14,7 @@ pub enum Deviation {
     Always(String),
     /// At some checks: a check of the promise may also pass.
     Sometimes {
-        /// What it does then.
+        /// Its behaviour then.
         sometimes: String,
     },
 }
@@ -104,7 +104,7 @@ pub struct Login {
     pub password: Option<String>,
 }
 
-/// What is executed.
+/// The command to execute.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct RunCommand {
@@ -172,7 +172,7 @@ impl Default for Ready {
     }
 }
 
-/// What the driver must do successfully.
+/// A step in which the driver must succeed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Probe {
@@ -260,7 +260,7 @@ pub enum When {
     AfterStop,
 }
 
-/// What a system may use of the machine.
+/// A system's limits on the use of the machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Limits {

@@ -66,7 +66,7 @@ pub fn sound(systems: &[SystemFile]) -> Result<(), Unsound> {
     if !between.is_empty() {
         return interrupted(between.join(", "));
     }
-    // What dpkg notes at each step, and removes when it ends.
+    // dpkg's journal: it adds to it at each step, and removes it when it ends.
     let journal = state.join("updates");
     let is_number = |name: &[u8]| name.iter().all(u8::is_ascii_digit);
     let left = journal.read_dir().into_iter().flatten().flatten();

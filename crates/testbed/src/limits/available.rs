@@ -8,7 +8,7 @@ use rustix::process::{self, getrlimit};
 use super::groups::groups_here;
 use crate::procfs::number_in;
 
-/// What the client's process and host have left. `u64::MAX` where there is no limit, or none that
+/// The resources that the client's process and host have left. `u64::MAX` where there is no limit, or none that
 /// can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Available {
@@ -21,7 +21,7 @@ pub struct Available {
     pub ports: u64,
     /// Threads that may still be started.
     pub threads: u64,
-    /// What bounds them.
+    /// The limit that bounds them.
     pub threads_bound: &'static str,
     /// Memory that can be allocated without swapping, in bytes.
     pub memory_bytes: u64,
@@ -106,7 +106,7 @@ fn mem_available(meminfo: &str) -> Option<u64> {
     Some(number_in(meminfo, "MemAvailable:")? << 10)
 }
 
-/// What a cgroup may still allocate, its inactive page cache counted as free.
+/// The memory that a cgroup may still allocate, its inactive page cache counted as free.
 fn memory_left(folder: &Path) -> Option<u64> {
     let limit = limit_of(folder)?;
     let used = number_of(folder, ["memory.current", "memory.usage_in_bytes"])?;

@@ -40,7 +40,7 @@ impl Quota {
         })
     }
 
-    /// What it did so far; `None` where the kernel does not tell.
+    /// Its effect so far; `None` where the kernel does not report it.
     pub fn throttling(&self) -> Option<Throttling> {
         Throttling::of(&self.folder)
     }
@@ -50,7 +50,7 @@ fn number(text: &str) -> Option<u64> {
     text.trim().parse().ok()
 }
 
-/// What a quota did since its group was made.
+/// The effect of a quota since its group was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Throttling {
     /// Periods in which processes of the group ran.
@@ -78,7 +78,7 @@ impl Throttling {
         })
     }
 
-    /// What it did since an earlier reading.
+    /// Its effect since an earlier reading.
     pub fn since(&self, earlier: &Throttling) -> Throttling {
         Throttling {
             periods: self.periods.saturating_sub(earlier.periods),

@@ -1,4 +1,4 @@
-//! What the kernel tells of processes and threads: their files below `/proc`, and their CPU clocks.
+//! The kernel's figures of processes and threads: their files below `/proc`, and their CPU clocks.
 
 use crate::procfs::{ProcFile, number_in};
 

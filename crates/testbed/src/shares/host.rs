@@ -9,7 +9,7 @@ use super::{Group, Holding, hold};
 use crate::limits::Throttling;
 use crate::realtime::usable_cpus;
 
-/// What all processes of a host get of the machine together, held while this lives: whatever is started on the host
+/// The share of all processes of a host together, held while this lives: whatever is started on the host
 /// enters the same control groups.
 #[derive(Debug)]
 pub struct HostShare {
@@ -28,7 +28,7 @@ impl HostShare {
         }
     }
 
-    /// What is held.
+    /// The share that is held.
     pub fn share(&self) -> Share {
         self.share
     }

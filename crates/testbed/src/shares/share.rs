@@ -31,7 +31,7 @@ pub struct Held {
     pub cores_by_quota: bool,
     /// How memory is held, in words; `None`: it is not.
     pub memory_by: Option<String>,
-    /// What could not be held as it was asked for, and why.
+    /// Limits that could not be held as asked for, and why.
     pub not_held: Vec<String>,
     /// The control groups.
     #[serde(skip)]

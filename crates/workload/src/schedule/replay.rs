@@ -30,7 +30,7 @@ pub(super) struct Player {
     mode: Mode,
 }
 
-/// What is replayed, for whom.
+/// The readings that are replayed, for whom.
 struct Tape {
     trace: Arc<Trace>,
     shard: Shard,

@@ -77,7 +77,7 @@ pub(super) struct Builder {
     pub(super) left_out: u64,
     /// Readings that `drop-repeats` and `on-change` leave out are taken as well.
     pub(super) takes_all: bool,
-    /// What has to be remembered of each device to leave readings out, from file to file.
+    /// The memory of each device that it takes to leave readings out, from file to file.
     pub(super) before: HashMap<Box<str>, Before>,
 }
 

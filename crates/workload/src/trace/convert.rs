@@ -9,7 +9,7 @@ use super::builder::{Builder, Raw};
 use super::format::{TraceColumn, TraceFormat};
 use super::time::TimeFormat;
 
-/// What is wrong with a row, and in which field of it.
+/// An error in a row, and the field that has it.
 pub(super) struct Wrong {
     pub(super) field: Option<usize>,
     pub(super) message: String,
@@ -46,7 +46,7 @@ struct Change {
     relative: f64,
 }
 
-/// What is known of a device's readings so far.
+/// The state of a device's readings so far.
 #[derive(Default)]
 pub(super) struct Before {
     repeat: Option<Box<[u8]>>,

@@ -48,7 +48,7 @@ impl Days {
     /// Reads a recording, and counts what it has in each of the hours, day by day.
     ///
     /// # Errors
-    /// What is wrong with the files, with file, line and column.
+    /// The error in the files, with file, line and column.
     pub fn of(&self, source: &TraceSource) -> Result<Vec<Vec<DayReadings>>, TraceError> {
         let kept = Trace::read(source)?;
         let all = Trace::read_whole(source)?;

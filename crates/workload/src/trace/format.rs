@@ -15,7 +15,7 @@ use super::time::TimeFormat;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct TraceFormat {
-    /// What separates columns; `,` if absent.
+    /// The separator of columns; `,` if absent.
     pub delimiter: Option<char>,
     /// Whether the first line names the columns; true if absent.
     pub header: Option<bool>,

@@ -18,7 +18,7 @@ pub struct TraceSource {
     pub sort: bool,
 }
 
-/// What is wrong with a trace, and where.
+/// An error in a trace, and its place.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub struct TraceError {
     pub file: PathBuf,
@@ -26,9 +26,9 @@ pub struct TraceError {
     pub line: Option<u64>,
     /// Column of text, from 1.
     pub column: Option<u64>,
-    /// What was wrong and what was expected.
+    /// The error, and what was expected.
     pub message: String,
-    /// What to do about it.
+    /// The next step for the user.
     pub hint: Option<String>,
 }
 

@@ -35,7 +35,7 @@ impl TimeFormat {
         ("dmy-hms", TimeFormat::DmyHms),
     ];
 
-    /// What a time in this format looks like.
+    /// An example of a time in this format.
     pub(super) fn example(&self) -> String {
         match self {
             TimeFormat::EpochS => "seconds since 1970, such as 1690849207".into(),
