@@ -1,4 +1,4 @@
-//! What a worker is to do, as plain data that could cross a network.
+//! The assignment of a worker, as plain data that could cross a network.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::{Range, RangeInclusive};
@@ -103,7 +103,7 @@ pub struct Brief {
     pub flow_starts: Vec<u32>,
     /// Longest payload in bytes.
     pub max_payload: usize,
-    /// What each device does, in the order of devices.
+    /// The work of each device, in the order of devices.
     links: Vec<Activity>,
     /// Settings of each device.
     pub settings_of: Vec<u32>,
@@ -155,7 +155,7 @@ impl Brief {
     /// Derives everything from a workload.
     ///
     /// # Errors
-    /// What makes the workload impossible to run.
+    /// The reason why the workload cannot be run.
     pub fn new(workload: impl Into<Arc<Workload>>) -> Result<Arc<Self>, BriefError> {
         let workload = workload.into();
         let mut max_payload = HEADER_LEN;
@@ -209,7 +209,7 @@ impl Brief {
         self.workload.flows[flow as usize].subscribers[subscriber as usize].device
     }
 
-    /// What a device does.
+    /// The work of a device.
     pub fn links(&self, device: u32) -> &[Activity] {
         let from = self.links.partition_point(|l| l.device < device);
         let upto = self.links.partition_point(|l| l.device <= device);

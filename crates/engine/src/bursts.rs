@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::timetable::Timetable;
 
-/// What became of one burst of one flow in the measurement. Times count from its beginning.
+/// The course of one burst of one flow in the measurement. Times count from its beginning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BurstRecording {
     /// Messages that were due.
@@ -95,7 +95,7 @@ impl Bursts {
         self.number(at).and_then(|number| self.get(number))
     }
 
-    /// What became of them.
+    /// Their courses.
     pub fn finish(self) -> Vec<BurstRecording> {
         self.of
     }

@@ -38,8 +38,8 @@ impl Calls {
         (returned >= began + LONG).then(|| self.sleep(began..returned))
     }
 
-    /// What the kernel does not count as running or waiting since it was asked last is sleep: too little counts rather than
-    /// too much.
+    /// The time that the kernel counts neither as running nor as waiting since it was asked last is sleep: too little counts
+    /// rather than too much.
     #[cold]
     fn sleep(&mut self, call: Range<Nanos>) -> Range<Nanos> {
         let accounts = match self.clock {

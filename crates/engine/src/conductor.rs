@@ -47,7 +47,7 @@ pub struct TrialSpec {
     /// The system, running: each of its brokers, in the order in which
     /// [`pubgauge_workload::Device::broker`] counts. With simulated time there is one.
     pub targets: Vec<Target>,
-    /// What the application asks for: the trial's own settings first, then those of flows that have
+    /// The application's demands: the trial's own settings first, then those of flows that have
     /// settings of their own.
     pub settings: Vec<Settings>,
     /// Real time, or simulated time; with simulated time there is a single worker, whose place is
@@ -298,7 +298,7 @@ impl<'a> Conductor<'a> {
 
         self.enter(Phase::Measure, observer);
         let mut end_told = false;
-        // What is observed begins with the measurement, not a glance later.
+        // Observation begins with the measurement, not a glance later.
         let mut passed = self.look(observer, stop);
         loop {
             if let Err(outcome) = passed {

@@ -1,4 +1,4 @@
-//! What a worker has beside its assignment.
+//! The context of a worker, beside its assignment.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use pubgauge_driver::{Clock, Driver, Filler, Nanos, Settings, Target};
 
 use crate::assignment::Brief;
 
-/// What a worker needs beside its assignment.
+/// The context that a worker needs beside its assignment.
 #[derive(Clone)]
 pub struct Context {
     /// The workload and what follows from it.
@@ -14,7 +14,7 @@ pub struct Context {
     pub driver: Arc<dyn Driver>,
     /// The system.
     pub target: Target,
-    /// What the application asks for, as [`crate::assignment::Assignment::settings`] counts.
+    /// The application's demands, as [`crate::assignment::Assignment::settings`] counts them.
     pub settings: Arc<[Settings]>,
     /// The trial's clock.
     pub clock: Clock,

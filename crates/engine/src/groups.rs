@@ -43,7 +43,7 @@ pub fn on_several(brief: &Brief, assignments: &[Assignment]) -> Arc<[u32]> {
     several.map(|(number, _)| number).collect()
 }
 
-/// What first deliveries have in common that are counted together.
+/// The properties that first deliveries share that are counted together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
     /// The group, as an index into the audience's parties.
@@ -157,7 +157,7 @@ mod text {
     }
 }
 
-/// What a worker's members of groups on several workers got, until it is handed in.
+/// The deliveries to a worker's members of groups on several workers, until they are handed in.
 #[derive(Default)]
 pub struct Gathered {
     /// The groups.

@@ -22,7 +22,7 @@ pub struct Heartbeat {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the thread tells. Both change together, so that a stall is never both in the list and overdue.
+/// The thread's state. Both parts change together, so that a stall is never both in the list and overdue.
 struct Beats {
     stalls: Vec<Range<Nanos>>,
     /// When it should wake next.

@@ -84,7 +84,7 @@ impl Times {
             if current.as_ref().is_none_or(Histogram::is_empty) {
                 continue;
             }
-            // What comes next is of the same part, or of one that nothing has come of.
+            // The next value is of the same part, or of one that nothing has come of.
             let next = (Some(part) == newest).then(histogram);
             if let Some(values) = std::mem::replace(current, next) {
                 self.sent += values.len();

@@ -11,7 +11,7 @@ use crate::times::Measure;
 #[derive(Clone, Debug, PartialEq)]
 pub struct EncodedInterval {
     pub flow: u32,
-    /// What was measured.
+    /// The time that was measured.
     pub measure: Measure,
     /// Which interval of the measurement, from 0.
     pub number: u32,
@@ -29,7 +29,7 @@ pub struct Intervals {
     file: Option<File>,
     /// Bytes in the file.
     written: u64,
-    /// What comes after them. Where the file cannot be written, it holds all the rest.
+    /// The intervals after them. Where the file cannot be written, it holds all the rest.
     rest: Vec<u8>,
     no_file: bool,
 }
@@ -69,7 +69,7 @@ impl Intervals {
             Some(file) => file,
             none => none.insert(tempfile::tempfile()?),
         };
-        // What is written in part is written once more at the same place, or stays in memory.
+        // A part that was written incompletely is written once more at the same place, or stays in memory.
         file.write_all_at(&self.rest, self.written)?;
         self.written += self.rest.len() as u64;
         self.rest.clear();

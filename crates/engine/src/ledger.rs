@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use pubgauge_driver::{ClientId, Kind};
 use rustc_hash::FxHashMap;
 
-/// What a delivery was, as seen from its stream.
+/// The kind of a delivery, as seen from its stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
     /// The first delivery of this message, in order.
@@ -20,10 +20,10 @@ pub enum Arrival {
     Foreign,
 }
 
-/// What the ledger says of a delivery.
+/// The ledger's answer to a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Noted {
-    /// What it was.
+    /// Its kind.
     pub arrival: Arrival,
     /// Messages before it that have not come and that it is the first to pass over. Always 0 for
     /// groups, whose members overtake each other.

@@ -26,7 +26,7 @@ use crate::worker::Worker;
 /// Version of the link's protocol; both sides must have the same.
 pub const VERSION: u32 = 11;
 
-/// What a worker is to do, and for which trial.
+/// The assignment of a worker, and its trial.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Order {
     pub version: u32,
@@ -38,7 +38,7 @@ pub struct Order {
     pub driver: String,
     /// The system. Its password travels apart, and state shared by fleets of one process not at all.
     pub target: Target,
-    /// What the application asks for: the trial's own settings first.
+    /// The application's demands: the trial's own settings first.
     pub settings: Arc<[Settings]>,
     /// Origin of the times in headers, on the clock that all workers share, ns.
     pub epoch: Nanos,
@@ -48,7 +48,7 @@ pub struct Order {
     pub apart: Arc<[u32]>,
 }
 
-/// What an order must not contain.
+/// The secrets of a trial, which an order must not contain.
 #[derive(Clone, Debug, Default)]
 pub struct Secrets {
     /// The password of the system.

@@ -1,11 +1,11 @@
-//! What workers have counted while they run: plain data, reported some hundred times a second, never
+//! Counts of workers while they run: plain data, reported some hundred times a second, never
 //! per message.
 
 use serde::{Deserialize, Serialize};
 
 use crate::assignment::Role;
 
-/// What one worker has counted so far.
+/// The counts of one worker so far.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LiveCounters {
     /// Flow by flow.
@@ -36,7 +36,7 @@ pub struct LiveCounters {
     pub closing: bool,
 }
 
-/// What one worker has counted of one flow.
+/// The counts of one worker of one flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlowCounters {
     /// Measured messages that fell due.
@@ -57,7 +57,7 @@ pub struct FlowCounters {
     pub answered: u64,
 }
 
-/// What all workers together have counted.
+/// The counts of all workers together.
 #[derive(Clone, Debug, Default)]
 pub struct Live {
     /// Clients connected.

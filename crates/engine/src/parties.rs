@@ -1,4 +1,4 @@
-//! What each party got over the measurement: how late its messages came, course and distribution, in bounded memory.
+//! Deliveries to each party over the measurement: how late its messages came, course and distribution, in bounded memory.
 
 use pubgauge_driver::Nanos;
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ pub const WITH_DISTRIBUTION: usize = 4_096;
 /// Parties beyond these that are handed in for the rise of their latency, and as many for what they lack.
 pub(crate) const NOTABLE: usize = 256;
 
-/// What one worker's members of a party got. Deliveries that a member on another worker had as well are counted by both.
+/// The deliveries to one worker's members of a party. Those that a member on another worker had as well are counted by both.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PartyRecording {
     /// The party, as an index into the audience's.
@@ -64,7 +64,7 @@ pub fn lower(course: &mut Vec<Option<u64>>, other: &[Option<u64>]) {
     }
 }
 
-/// What the parties of one worker got.
+/// The deliveries to the parties of one worker.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PartiesRecording {
     /// Length of a slot, ns; 0 where nothing was measured.
@@ -127,8 +127,8 @@ impl PartyTimes {
         }
     }
 
-    /// What came to the parties, of which `parties` has in their order the index into the audience's, the first member and
-    /// how many messages have passed them over.
+    /// The deliveries to the parties, of which `parties` has in their order the index into the audience's, the first member
+    /// and how many messages have passed them over.
     pub fn finish(self, parties: impl Iterator<Item = (u32, (u32, u32), u64)>) -> PartiesRecording {
         let mut fastest = Vec::new();
         let known = |of: &Party| {

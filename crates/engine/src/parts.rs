@@ -1,4 +1,4 @@
-//! What happened in the named windows of a measurement.
+//! Counts and times of the named windows of a measurement.
 //!
 //! The beginnings and ends of all windows, the bounds, cut the measurement into parts; windows may
 //! overlap, and a window is one part or several neighbouring ones. A message belongs to the part of its
@@ -72,12 +72,12 @@ struct Rejected {
     deliveries: u64,
 }
 
-/// What one worker, or all, saw of one flow by windows.
+/// The observations of one worker, or of all, of one flow by windows.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlowParts {
     /// Part by part.
     pub of: Vec<PartRecording>,
-    /// What had happened by each bound, of all messages, those of the warm-up included.
+    /// The counts at each bound, of all messages, those of the warm-up included.
     pub by: Vec<Totals>,
 }
 
@@ -186,7 +186,7 @@ impl Parts {
     }
 }
 
-/// What a trial gave in one of its windows.
+/// The result of a trial in one of its windows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WindowRecord {
     pub name: String,

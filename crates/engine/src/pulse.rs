@@ -14,9 +14,9 @@ const EVERY: Nanos = 20_000_000;
 /// Finds the times in which the worker's thread neither ran nor waited for a processor though its
 /// sleep was over: a stopped process, a virtual machine that was not run.
 ///
-/// What the kernel counts as the thread's running or waiting since the last reading is taken off
-/// each delay, so that a stall is reported too short rather than where there was none. A worker whose library sleeps in
-/// calls has a [`Heartbeat`](crate::heartbeat::Heartbeat) instead.
+/// The time that the kernel counts as the thread's running or waiting since the last reading is taken off each delay, so that
+/// a stall is reported too short rather than where there was none. A worker whose library sleeps in calls has a
+/// [`Heartbeat`](crate::heartbeat::Heartbeat) instead.
 pub struct Pulse {
     rounds: Rounds,
     stalls: Stalls,

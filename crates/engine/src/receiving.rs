@@ -37,7 +37,7 @@ pub struct Reply {
     pub len: usize,
 }
 
-/// What one client receives as.
+/// The role in which one client receives.
 #[derive(Clone, Debug, Default)]
 struct ReceivingClient {
     device: u32,
@@ -86,11 +86,11 @@ pub struct Receiving {
     clients: Vec<ReceivingClient>,
     /// Parties with members on this worker.
     parties: Vec<Member>,
-    /// What each member of a group got.
+    /// The deliveries to each member of a group.
     shares: Vec<MemberRecording>,
     /// The latencies of each party.
     party_times: PartyTimes,
-    /// What members of groups got that have members on other workers too.
+    /// The deliveries to members of groups that have members on other workers too.
     gathered: Gathered,
     ledger: Ledger,
     progress: Progress,
@@ -129,7 +129,7 @@ pub struct Receiving {
     measure_from: Nanos,
     /// Messages that came before the timetable: a publishing worker may know it earlier.
     early: Vec<Early>,
-    /// What happened to clients since it was last taken.
+    /// Events of clients since they were last taken.
     pub changes: Vec<(ClientId, Change)>,
     /// Answers owed since they were last taken.
     pub replies: Vec<Reply>,
@@ -539,7 +539,7 @@ impl Receiving {
         })
     }
 
-    /// What came so far, of any kind, added to what was `sent`.
+    /// The deliveries so far, of any kind, added to what was `sent`.
     pub fn traffic(&self, sent: Traffic) -> Traffic {
         Traffic {
             received: self.received,
@@ -615,12 +615,12 @@ impl Receiving {
         )
     }
 
-    /// What each member of a group got.
+    /// The deliveries to each member of a group.
     pub fn finish_shares(&mut self) -> Vec<MemberRecording> {
         std::mem::take(&mut self.shares)
     }
 
-    /// What each party got. To be asked before [`Receiving::finish`].
+    /// The deliveries to each party. To be asked before [`Receiving::finish`].
     pub fn finish_parties(&mut self) -> PartiesRecording {
         let mut passed_over = FxHashMap::default();
         for (account, passed) in self.ledger.passed_over() {
@@ -638,7 +638,7 @@ impl Receiving {
         std::mem::take(&mut self.party_times).finish(parties)
     }
 
-    /// What has come of each burst, flow by flow.
+    /// The deliveries of each burst, flow by flow.
     pub fn finish_bursts(&mut self) -> Vec<Vec<BurstRecording>> {
         let flows = self.flows.iter_mut();
         let bursts = flows.map(|flow| flow.bursts.take().map(Bursts::finish));

@@ -32,7 +32,7 @@ pub enum TrialEnd {
 pub struct Moment {
     /// Nanoseconds since the start of the measurement.
     pub at: Nanos,
-    /// What had happened by then since the first warm-up message, flow by flow.
+    /// The counts by then since the first warm-up message, flow by flow.
     pub flows: Vec<Totals>,
 }
 
@@ -112,7 +112,7 @@ pub struct TrialRecord {
     pub table: Option<Timetable>,
     /// Origin of the times in headers.
     pub epoch: Nanos,
-    /// What the client itself ran out of.
+    /// The resources that the client itself ran out of.
     pub exhausted: BTreeSet<Resource>,
     /// Connections planned.
     pub planned: u64,
@@ -148,7 +148,7 @@ impl TrialRecord {
     }
 
     /// Accepted measured messages of a flow that the system had neither acknowledged nor rejected when its clients closed.
-    /// What was cut off with a connection is not among them.
+    /// Messages that were cut off with a connection are not among them.
     pub fn unacknowledged(&self, flow: usize) -> u64 {
         let unsettled = self.recordings.iter().map(|r| r.unsettled).sum();
         self.flows[flow].unacknowledged.min(unsettled)
@@ -166,7 +166,7 @@ impl TrialRecord {
         all
     }
 
-    /// What happened in the measurement, of one flow or of all.
+    /// The counts of the measurement, of one flow or of all.
     pub fn in_measurement(&self, flow: Option<usize>) -> Totals {
         let totals = |moment: &Moment| match flow {
             None => moment.sum(),

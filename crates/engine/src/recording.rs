@@ -1,4 +1,4 @@
-//! What a worker saw, as plain data that could cross a network; sums of workers are exact.
+//! The observations of a worker, as plain data that could cross a network; sums of workers are exact.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use crate::parts::FlowParts;
 use crate::series::Totals;
 use crate::usage::MachineTime;
 
-/// What one worker saw.
+/// The observations of one worker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Recording {
     pub worker: u32,
@@ -37,7 +37,7 @@ pub struct Recording {
     /// Members of groups that share, with what each got.
     #[serde(default)]
     pub members: Vec<MemberRecording>,
-    /// What each of its parties got.
+    /// The deliveries to each of its parties.
     #[serde(default)]
     pub parties: PartiesRecording,
     /// When it stopped counting, by its clock: what came later is not counted.
@@ -82,9 +82,9 @@ pub struct Recording {
     pub grants: Vec<Grant>,
     /// Shortest time from sending to the acknowledgement of a message that is not measured, warm-up and sentinels, ns.
     pub fastest_acknowledgement: Option<Nanos>,
-    /// What the client itself ran out of.
+    /// The resources that the client itself ran out of.
     pub exhausted: BTreeSet<Resource>,
-    /// What went wrong, in order, at most [`Recording::MOST_ERRORS`].
+    /// Errors, in order, at most [`Recording::MOST_ERRORS`].
     pub errors: Vec<String>,
     /// Errors beyond that.
     pub more_errors: u64,
@@ -123,7 +123,7 @@ pub struct Outage {
     pub to: Nanos,
 }
 
-/// What one member of a group that shares got.
+/// The deliveries to one member of a group that shares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemberRecording {
     /// The group, as an index into the audience's parties.
@@ -160,7 +160,7 @@ counts! {
 }
 
 counts! {
-    /// What one worker saw of one flow.
+    /// The observations of one worker of one flow.
     pub struct FlowRecording {
         /// Messages due in the measurement.
         pub offered: u64,
@@ -281,7 +281,7 @@ pub struct Usage {
     pub voluntary_switches: u64,
     /// The thread was preempted.
     pub involuntary_switches: u64,
-    /// What the processors of the worker's machine did; `None` where it cannot be read, and in simulated time.
+    /// The use of the processors of the worker's machine; `None` where it cannot be read, and in simulated time.
     pub machine: Option<MachineTime>,
 }
 

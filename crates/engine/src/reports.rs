@@ -38,7 +38,7 @@ pub enum Command {
     Stop(Nanos),
     /// Sentinels from this time on close their streams: send a round of them. `Prove` has another sent.
     CloseStreams(Nanos),
-    /// What was sent of these streams so far no longer counts as under way.
+    /// The messages sent on these streams so far no longer count as under way.
     GiveUp(Positions),
     /// More tokens of a flow's window, see `window`: (flow, tokens).
     Grant(u32, u64),
@@ -56,13 +56,13 @@ pub enum Command {
 pub enum Report {
     /// It has started: its process, and the threads that work for it, library threads included.
     Hello { process: u32, threads: Vec<u32> },
-    /// What it has counted: some hundred times a second while it changes, and at least twice a second.
+    /// Its counts: some hundred times a second while they change, and at least twice a second.
     Counters(Box<LiveCounters>),
     /// Groups with members on several workers that a sentinel has reached here: (party, stream).
     Proven(Vec<(u32, u32)>),
     /// Streams on which a party here has heard no sentinel; the answer to [`Command::TellUnproven`].
     Unproven(Vec<u32>),
-    /// What members of such groups got.
+    /// The deliveries to members of such groups.
     Got(Vec<Got>),
     /// Tokens of a window that come back: (flow, tokens).
     Passed(u32, u64),
@@ -92,7 +92,7 @@ pub enum Report {
 pub struct Sent {
     /// The worker's number.
     pub worker: u32,
-    /// What it says.
+    /// The content of the report.
     pub report: Report,
     /// Its share of the bytes that the worker may have unread; `None` for a worker of this program, which has no such bound.
     pub held: Option<Held>,

@@ -54,14 +54,14 @@ struct Local {
     out_since: Option<Nanos>,
 }
 
-/// What sending on a stream needs.
+/// The state that sending on a stream needs.
 struct Outlet {
     topic: TopicId,
     /// Next sequence number of measured and of warm-up messages.
     next: [u32; 2],
 }
 
-/// What a flow's share on this worker sends, and how.
+/// The sending of a flow's share on this worker.
 struct Sender {
     flow: u32,
     schedule: Schedule,
@@ -631,7 +631,7 @@ impl Sending {
         std::mem::take(&mut self.outages)
     }
 
-    /// What was handed over so far, of any kind.
+    /// The messages handed over so far, of any kind.
     pub fn traffic(&self) -> Traffic {
         let (sentinels, due) = (self.sentinels, self.sentinels_due);
         let (before, due_before) = self.before_closing.unwrap_or((sentinels, due));

@@ -41,8 +41,8 @@ counts! {
 impl std::ops::Sub for Totals {
     type Output = Totals;
 
-    /// What happened since an earlier moment. What is a state rather than a count (passed over,
-    /// waiting) may have gone down; it is 0 then.
+    /// The totals since an earlier moment. A state, unlike a count, may have gone down (passed over, waiting); it is 0
+    /// then.
     fn sub(self, earlier: Totals) -> Totals {
         self.each(earlier, u64::saturating_sub)
     }

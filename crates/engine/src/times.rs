@@ -13,7 +13,7 @@ pub fn histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1, LONGEST, 3).expect("the bounds are constants that are in range")
 }
 
-/// What a histogram measures.
+/// The time that a histogram measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Measure {
     /// Arrival minus intended send time.
@@ -43,7 +43,7 @@ impl Measure {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
     pub flow: u32,
-    /// What was measured.
+    /// The time that was measured.
     pub measure: Measure,
     /// Which record of the series, from 0.
     pub number: u32,
@@ -167,7 +167,7 @@ mod tests {
         assert_eq!(again.values.decoded().unwrap(), values);
     }
 
-    /// What a worker on another host may send instead: 40 bytes that claim gigabytes.
+    /// A worker on another host may send 40 bytes instead that claim gigabytes.
     #[test]
     fn a_histogram_that_claims_more_than_it_has_is_refused() {
         use base64::Engine as _;

@@ -20,7 +20,7 @@ pub struct Timetable {
 }
 
 impl Timetable {
-    /// What a message that is due at `at` belongs to.
+    /// The part to which a message that is due at `at` belongs.
     #[inline]
     pub fn kind_at(&self, at: Nanos) -> Kind {
         if at >= self.measure {

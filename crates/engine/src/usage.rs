@@ -1,4 +1,4 @@
-//! What threads of this process use, and what its machine's processors do, from the kernel's own accounting.
+//! The use of processors by threads of this process, and on its machine, from the kernel's own accounting.
 
 use std::fs;
 use std::io::Read;
@@ -157,7 +157,7 @@ impl Reading {
         self.at
     }
 
-    /// What was used since `earlier`.
+    /// The use since `earlier`.
     pub fn since(&self, earlier: &Reading) -> Usage {
         let own = self.own.saturating_sub(earlier.own);
         // A standstill that goes on is told by when it began; once it is over, what the thread ran and waited is known

@@ -15,7 +15,7 @@ use crate::ledger::Ledger;
 /// The tokens of one flow, as the conductor hands them out.
 #[derive(Debug)]
 pub struct Tokens {
-    /// What one message takes at most.
+    /// The most tokens that one message takes.
     each: u64,
     /// Held by no worker.
     free: u64,

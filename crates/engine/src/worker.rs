@@ -40,9 +40,8 @@ const NAP: Nanos = 10_000_000;
 const LATE_READING: Nanos = 5_000_000;
 /// How often the worker's use of processors is read in the warm-up.
 const READ_EVERY: Nanos = 50_000_000;
-/// What was due before the end of the measurement may leave for this time after it, because the worker may
-/// have slept that long, and for the span in which messages are gathered: what does not leave then is not
-/// sent.
+/// A message that was due before the end of the measurement may leave for this time after it, because the worker may have
+/// slept that long, and for the span in which messages are gathered: if it does not leave then, it is not sent.
 pub const GRACE: Nanos = 2 * NAP;
 
 /// The bound on messages under way of a flow, where it has one: flat out, and where a burst waits for the one before.
@@ -476,7 +475,7 @@ impl Worker {
         }
         let next = self.sending.send_due(&mut *self.fleet);
         if let Some((end, deadline)) = self.stopping {
-            // What a full system holds back is not sent, unless it is the end of a batch.
+            // Messages that a full system holds back are not sent, unless they are the end of a batch.
             let batch = self.assignment.pacing_within > 0 && self.sending.waits();
             let left = next != Nanos::MAX || batch || now < end;
             if !left || self.context.clock.now() >= deadline {

@@ -16,7 +16,7 @@ const MOST: u32 = 1 << 16;
 pub(super) struct Again {
     /// Workers that were asked which streams are missing and have not told.
     asked: BTreeSet<u32>,
-    /// What the others have told.
+    /// The reports of the others.
     told: BTreeSet<u32>,
     /// The first stream of the next round.
     from: u32,

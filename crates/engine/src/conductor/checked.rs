@@ -1,4 +1,4 @@
-//! What a worker may say at all: it may be on another host, and whatever it says there is an index into nothing of ours.
+//! Checks of a worker's reports: it may be on another host, and whatever it says there is an index into nothing of ours.
 
 use crate::assignment::Brief;
 use crate::groups::Got;
@@ -19,7 +19,7 @@ const MOST_DELIVERIES: u64 = 1 << 48;
 /// Checks the indices and the lengths of a report of the trial of `brief`.
 ///
 /// # Errors
-/// What is out of range.
+/// The value that is out of range.
 pub(super) fn check(report: &Report, brief: &Brief) -> Result<(), &'static str> {
     let workload = &brief.workload;
     let flows = workload.flows.len();

@@ -134,7 +134,7 @@ fn each_flow(
             take(flow, sums);
             sums.iter_mut().for_each(Histogram::reset);
         }
-        // What was encoded here decodes, to a histogram of equal bounds.
+        // A histogram that was encoded here decodes to one of equal bounds.
         let values = decoder.deserialize::<u64, _>(&mut interval.histogram.as_slice());
         lost |= !values.is_ok_and(|values| sums[which].add(values).is_ok());
     }
@@ -182,7 +182,7 @@ mod tests {
                 };
                 collected.take(interval, false).unwrap();
             }
-            // What the test compares with is as large as what must not be kept.
+            // The values that the test compares with are as large as those that must not be kept.
             while expected.len() > 40 {
                 expected.pop_first();
             }

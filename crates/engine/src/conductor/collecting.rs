@@ -1,4 +1,4 @@
-//! What workers hand in at the end: recordings, which are added up.
+//! Collects the recordings that workers hand in at the end, and adds them up.
 
 use std::collections::BTreeSet;
 
@@ -38,7 +38,7 @@ impl Conductor<'_> {
             let most = match self.drain.ended {
                 DrainEnd::CutShort => u64::MAX,
                 // Messages that the system never acknowledged, and may still: it stopped reading, for example.
-                // What was cut off with its connection is not among them.
+                // Messages that were cut off with their connection are not among them.
                 _ => self.deliveries(number, flow.unacknowledged.min(unsettled)),
             };
             flow.still_under_way(most);

@@ -15,10 +15,10 @@ const CLOSE_AFTER: Nanos = 250_000_000;
 impl Conductor<'_> {
     /// Waits until everything has come or is known to be lost, `within` at most.
     ///
-    /// What is missing is lost if something later of its stream has come to the party, be it a
+    /// A missing message is lost if something later of its stream has come to the party, be it a
     /// sentinel that was sent after it; or if nothing has come for longer than the trial has ever
-    /// been silent, unless the system never acknowledged its message. What is missing otherwise when the time is
-    /// over is still under way.
+    /// been silent, unless the system never acknowledged its message. One that is still missing otherwise when the
+    /// time is over is under way.
     pub(super) fn drain(&mut self, observer: &mut dyn Observer, stop: &AtomicBool, within: Nanos) {
         let phases = &self.spec.brief.workload.phases;
         let (quiet, began) = (phases.drain_quiet, self.spec.clock.now());

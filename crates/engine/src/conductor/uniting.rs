@@ -44,14 +44,14 @@ impl Sums {
     }
 }
 
-/// What is known while the trial runs of groups with members on several workers.
+/// The knowledge, while the trial runs, of groups with members on several workers.
 #[derive(Default)]
 pub(super) struct Apart {
     /// As indices into the audience's parties.
     parties: Vec<u32>,
     /// (party, stream) pairs that no sentinel has reached yet.
     unproven: FxHashSet<(u32, u32)>,
-    /// What has been handed in.
+    /// The deliveries handed in.
     got: Gathered,
     seen: FxHashMap<Account, Seen>,
     /// Deliveries of measured messages, and of those of the warm-up, that members on another worker had.

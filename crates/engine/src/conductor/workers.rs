@@ -207,7 +207,7 @@ impl Conductor<'_> {
     /// Takes in a report.
     ///
     /// # Errors
-    /// What the worker cannot have, or has said too often.
+    /// The report is one that the worker cannot make, or has made too often.
     fn take(
         &mut self,
         worker: u32,
@@ -317,7 +317,7 @@ impl Conductor<'_> {
         // a lost connection.
         self.tell(None, &Command::Closing);
         self.await_workers(Duration::from_secs(1), |handle| handle.closing);
-        // What lasts on a system (sessions, last values) is removed one by one.
+        // Lasting state of a system (sessions, last values) is removed one by one.
         let devices = self.spec.brief.workload.devices.len() as u64;
         let patience = Duration::from_secs(2) + Duration::from_millis(devices);
         for role in [Role::Subscribers, Role::Publishers] {

@@ -70,7 +70,7 @@ impl Allowance {
     /// Checks a report before it is decoded, and returns how many bytes it takes until it is read.
     ///
     /// # Errors
-    /// What is too much in it, in words.
+    /// The excess in it, in words.
     pub fn check(&self, frame: &[u8]) -> Result<usize, String> {
         let kind = kind(frame);
         let (most, words) = self.of_kind(kind).ok_or("it is no report")?;

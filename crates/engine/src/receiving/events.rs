@@ -1,4 +1,4 @@
-//! What a fleet reports, one delivery at a time: the message path.
+//! The reports of a fleet, one delivery at a time: the message path.
 
 use pubgauge_driver::{Acknowledgement, Change, ClientId, Delivery, Events, Header, Kind, Nanos};
 

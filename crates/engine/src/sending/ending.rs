@@ -109,7 +109,7 @@ impl Sending {
         }
     }
 
-    /// What was sent in each part of the measurement, flow by flow.
+    /// The messages sent in each part of the measurement, flow by flow.
     pub fn finish_parts(&mut self) -> Vec<FlowParts> {
         let left = self.cuts.bounds_left();
         let flows = self.by_bound.len();
@@ -124,7 +124,7 @@ impl Sending {
         all
     }
 
-    /// What was sent of each burst, flow by flow.
+    /// The messages sent of each burst, flow by flow.
     pub fn finish_bursts(&mut self) -> Vec<Vec<BurstRecording>> {
         let bursts = self.bursts.iter_mut().map(Option::take);
         bursts

@@ -60,7 +60,7 @@ impl Sending {
                     let at = match self.send_scheduled(fleet, index, sender, ahead) {
                         Nanos::MAX => Nanos::MAX,
                         0 => 0,
-                        // What is due before the end of the measurement is sent before it ends.
+                        // A message that is due before the end of the measurement is sent before it ends.
                         due => due.saturating_add(self.pacing_within).min(sender.2),
                     };
                     leave_at = leave_at.min(at);
@@ -296,7 +296,7 @@ impl Sending {
             if ended {
                 return Nanos::MAX;
             }
-            // What full queues drop is no reason to drop more before they were served.
+            // Drops of full queues are no reason to drop more before they were served.
             if full {
                 return now + WINDOW_AGAIN;
             }

@@ -164,7 +164,7 @@ impl Worker {
         }
     }
 
-    /// What a device subscribes to, answers of ping-pong included.
+    /// The subscriptions of a device, answers of ping-pong included.
     fn subscriptions(&self, device: u32) -> Vec<Subscription> {
         let mut all = Vec::new();
         for link in self.context.brief.links(device) {
