@@ -19,3 +19,4 @@ mod renewal;
 mod strangers;
 #[cfg(feature = "upload")]
 mod upload;
+mod websocket;
