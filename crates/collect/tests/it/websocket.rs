@@ -299,5 +299,7 @@ fn no_password_goes_to_a_server_that_does_not_accept() {
         accepts.heard_of(SECRET) >= 3 && refuses.heard_of("GET /mqtt HTTP/1.1") >= 3
     });
     collecting.end();
-    assert_eq!((refuses.heard_of(SECRET), refuses.heard_of("ann")), (0, 0));
+    // A frame would be masked: behind the request is nothing.
+    let is_request = |heard: &Vec<u8>| heard.ends_with(b"\r\n\r\n");
+    assert!(refuses.heard().iter().all(is_request));
 }
