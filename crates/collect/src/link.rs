@@ -1,4 +1,6 @@
-//! A connection to a broker: a socket, with TLS where it is asked for, and what is to be written.
+//! A connection to a broker: a socket, with TLS and WebSocket where they are asked for, and what is to be written.
+
+pub(crate) mod websocket;
 
 use std::io::Read;
 use std::net::SocketAddr;
@@ -12,6 +14,7 @@ use rustix::io::Errno;
 use rustix::net::sockopt::socket_error;
 
 use crate::status::Wire;
+use websocket::WebSocket;
 
 /// Bytes that are asked for with one read.
 const READ: usize = 256 << 10;
@@ -20,17 +23,21 @@ const READ: usize = 256 << 10;
 pub struct Link {
     fd: OwnedFd,
     tls: Option<Box<rustls::ClientConnection>>,
+    websocket: Option<WebSocket>,
     shown: String,
     /// TCP is not connected yet.
     pub connecting: bool,
+    /// What is to be written, as it goes over the wire.
     out: Out,
+    /// What is to be written and is in no frame of WebSocket yet.
+    unframed: Vec<u8>,
     /// Bytes that came and are no whole packet yet.
     pub input: Vec<u8>,
     wire: Arc<Wire>,
 }
 
 impl Link {
-    /// Begins to connect.
+    /// Begins to connect, over WebSocket to `url` if there is one.
     ///
     /// # Errors
     /// Why it cannot, in words.
@@ -38,8 +45,14 @@ impl Link {
         address: SocketAddr,
         shown: &str,
         tls: Option<Box<rustls::ClientConnection>>,
+        url: Option<&str>,
         wire: Arc<Wire>,
     ) -> Result<Link, String> {
+        let mut out = Out::default();
+        let websocket = url
+            .map(|url| WebSocket::begin(url, &mut out.bytes))
+            .transpose()
+            .map_err(|why| format!("{shown}: {why}"))?;
         let options = SocketOptions {
             no_delay: true,
             send_buffer_bytes: None,
@@ -51,9 +64,11 @@ impl Link {
         Ok(Link {
             fd,
             tls,
+            websocket,
             shown: shown.to_owned(),
             connecting: true,
-            out: Out::default(),
+            out,
+            unframed: Vec::new(),
             input: Vec::new(),
             wire,
         })
@@ -77,12 +92,15 @@ impl Link {
 
     /// What is to be written; it goes out with the next [`Link::flush`].
     pub fn out(&mut self) -> &mut Vec<u8> {
-        &mut self.out.bytes
+        match self.websocket {
+            Some(_) => &mut self.unframed,
+            None => &mut self.out.bytes,
+        }
     }
 
     /// Bytes that the socket has not taken yet.
     pub fn unsent(&self) -> usize {
-        self.out.pending().len()
+        self.out.pending().len() + self.unframed.len()
     }
 
     /// Whether something is left to write.
@@ -97,6 +115,9 @@ impl Link {
     /// # Errors
     /// Why the connection failed, in words.
     pub fn flush(&mut self) -> Result<(), String> {
+        if let Some(websocket) = &self.websocket {
+            websocket.send(&mut self.unframed, &mut self.out.bytes);
+        }
         if !self.wants_write() {
             return Ok(());
         }
@@ -122,20 +143,53 @@ impl Link {
         socket::failure(errno, &self.shown, false).why
     }
 
-    /// Reads once into the input; whether more may be there, nothing is left, or it was the end.
+    /// Reads once into the input; whether more may be there, nothing is left, or it was the end, and how many bytes were
+    /// read from the socket.
     ///
     /// # Errors
     /// Why the connection failed, in words.
-    pub fn read(&mut self) -> Result<Arrived, String> {
-        if self.tls.is_some() {
-            return self.read_tls();
+    pub fn read(&mut self) -> Result<(Arrived, usize), String> {
+        let at = self.input.len();
+        let mut received = 0;
+        let read = match self.tls {
+            Some(_) => self.read_tls(&mut received),
+            None => self.read_plain(&mut received),
+        };
+        self.wire.received.add(received);
+        let arrived = read?;
+        let is_closed = self.unframe(at)?;
+        let arrived = if is_closed { Arrived::Ended } else { arrived };
+        Ok((arrived, received as usize))
+    }
+
+    /// Takes the frames of WebSocket away from what came, if there are such. Whether the server has closed the connection.
+    fn unframe(&mut self, at: usize) -> Result<bool, String> {
+        let Some(websocket) = &mut self.websocket else {
+            return Ok(false);
+        };
+        let shown = &self.shown;
+        if websocket.is_beginning() && tls::looks_like_tls(&self.input[at..]) {
+            return Err(tls::unexpected(shown).to_string());
         }
+        let taken = websocket.take(&mut self.input, at, &mut self.out.bytes);
+        taken.map_err(|why| format!("{shown}: {why}"))?;
+        Ok(websocket.closed().is_some())
+    }
+
+    /// The code with which the server has closed WebSocket, in words (RFC 6455 §7.4).
+    pub fn close_code(&self) -> String {
+        let closed = self.websocket.as_ref().and_then(WebSocket::closed);
+        let code = closed.flatten().map(|code| format!(" (WebSocket {code})"));
+        code.unwrap_or_default()
+    }
+
+    fn read_plain(&mut self, received: &mut u64) -> Result<Arrived, String> {
         let at = self.input.len();
         self.input.resize(at + READ, 0);
         let read = socket::read(self.fd.as_fd(), &mut self.input[at..]);
         let got = if let Io::Done(got) = read { got } else { 0 };
         self.input.truncate(at + got);
-        self.wire.received.add(got as u64);
+        *received += got as u64;
         match read {
             Io::Done(0) => Ok(Arrived::Ended),
             Io::Done(got) if got < READ => Ok(Arrived::Drained),
@@ -145,13 +199,11 @@ impl Link {
         }
     }
 
-    fn read_tls(&mut self) -> Result<Arrived, String> {
+    fn read_tls(&mut self, received: &mut u64) -> Result<Arrived, String> {
         let Some(tls) = &mut self.tls else {
             return Ok(Arrived::Drained);
         };
-        let mut received = 0;
-        let arrived = tls::read(self.fd.as_fd(), tls, &mut received);
-        self.wire.received.add(received);
+        let arrived = tls::read(self.fd.as_fd(), tls, received);
         let arrived = arrived.map_err(|failure| match failure {
             TlsFailure::Socket(errno) => socket::failure(errno, &self.shown, false).why,
             TlsFailure::Protocol(error) => tls::failure(&self.shown, &error).to_string(),

@@ -176,12 +176,12 @@ impl Peer {
         let mut read = 0;
         while let Some(link) = self.link.as_mut().filter(|link| !link.connecting) {
             let before = link.input.len();
-            let arrived = link.read()?;
+            let (arrived, received) = link.read()?;
             taking.at = clock();
+            // Of TLS and WebSocket, too, which may carry nothing.
+            read += received;
             // The beginning of a packet may have been there before.
-            let came = link.input.len() - before;
-            read += came;
-            if came > 0 {
+            if link.input.len() > before {
                 self.heard_at = taking.at.0;
             }
             let input = std::mem::take(&mut link.input);
@@ -217,7 +217,9 @@ impl Peer {
     fn closed(&self) -> String {
         let shown = &self.session.shown;
         if self.session.state != State::Greeting {
-            return format!("{shown}: the broker closed the connection");
+            let code = self.link.as_ref().map(Link::close_code);
+            let code = code.unwrap_or_default();
+            return format!("{shown}: the broker closed the connection{code}");
         }
         let port = tls::wrong_port(shown);
         format!(

@@ -99,10 +99,12 @@ impl Loop {
     fn connect(&mut self, at: usize, now: Instant) -> Result<(), String> {
         let peer = &mut self.peers[at];
         let tls = self.collector.certificates.begin(peer.endpoint)?;
+        let broker = &self.collector.config.brokers[peer.endpoint];
         let link = Link::begin(
             peer.address,
             &peer.session.shown,
             tls,
+            broker.websocket.as_deref(),
             self.collector.status.wire.clone(),
         )?;
         peer.begin(link, now);

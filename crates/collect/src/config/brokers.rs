@@ -27,8 +27,28 @@ const ADDRESSING: Addressing = Addressing {
             usual_port: Some(8883),
             path: None,
         },
+        Scheme {
+            name: WEBSOCKET[0],
+            also: &[],
+            encryption: Encryption::None,
+            usual_port: Some(80),
+            path: Some("PATH"),
+        },
+        Scheme {
+            name: WEBSOCKET[1],
+            also: &[],
+            encryption: Encryption::Tls,
+            usual_port: Some(443),
+            path: Some("PATH"),
+        },
     ],
 };
+
+/// The schemes of MQTT over WebSocket (5.0 §6), whose ports are those of RFC 6455 §3.
+const WEBSOCKET: [&str; 2] = ["ws", "wss"];
+
+/// The path that is asked for where an address has none, as most brokers have it.
+const USUAL_PATH: &str = "mqtt";
 
 /// A broker, and what opens it.
 #[derive(Clone, Debug)]
@@ -39,6 +59,8 @@ pub struct Broker {
     pub password: Option<Secret>,
     /// The certificates for it.
     pub tls: TlsFiles,
+    /// What is asked for there, SCHEME://HOST:PORT/PATH, where MQTT is spoken over WebSocket.
+    pub websocket: Option<String>,
 }
 
 /// All brokers: those of the list, which share a password and certificates, and those with tables of their own.
@@ -74,8 +96,11 @@ pub(super) fn brokers(
     }
     let mut brokers: Vec<Broker> = Vec::new();
     for (nth, url) in written.brokers.iter().enumerate() {
-        if let Some(endpoint) = endpoint(url, &["brokers", &nth.to_string()], &brokers, faults) {
+        let nth = nth.to_string();
+        let steps = ["brokers", &nth];
+        if let Some(endpoint) = endpoint(url, &steps, &brokers, faults) {
             brokers.push(Broker {
+                websocket: websocket(url, &endpoint, &steps, faults),
                 endpoint,
                 password: password.clone(),
                 tls: tls.clone(),
@@ -109,6 +134,27 @@ fn endpoint(url: &str, steps: &[&str], others: &[Broker], faults: &mut Faults) -
         return None;
     }
     Some(endpoint)
+}
+
+/// What is asked for at an address of WebSocket.
+fn websocket(
+    url: &str,
+    endpoint: &Endpoint,
+    steps: &[&str],
+    faults: &mut Faults,
+) -> Option<String> {
+    let (scheme, place) = url.split_once("://")?;
+    if !WEBSOCKET.contains(&scheme) {
+        return None;
+    }
+    let path = place.split_once('/').map_or(USUAL_PATH, |(_, path)| path);
+    let shown = &endpoint.shown;
+    let url = format!("{shown}/{path}");
+    if let Err(error) = crate::link::websocket::check(&url) {
+        let message = format!("the path of {shown} cannot be asked for: {error}");
+        faults.add(steps, message, Some("such as \"wss://HOST/mqtt\""));
+    }
+    Some(url)
 }
 
 /// A broker with a table of its own, which is the `nth`.
@@ -152,13 +198,14 @@ fn with_table(
     let has_tls = endpoint.encryption.is_on();
     if !has_tls && table.tls.is_some() {
         let message = format!("{shown} is not encrypted, and has no use for certificates");
-        let hint = "take mqtts:// for its address, or leave out `tls`";
+        let hint = "take mqtts:// or wss:// for its address, or leave out `tls`";
         faults.add(&at("tls"), message, Some(hint));
     }
     let written = table.tls.clone().unwrap_or_default();
     Broker {
         password,
         tls: tls(&written, &at("tls"), folder, faults),
+        websocket: websocket(&table.address, &endpoint, &at("address"), faults),
         endpoint,
     }
 }

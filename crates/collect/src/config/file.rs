@@ -17,8 +17,8 @@ pub use kafka::{KafkaFile, KafkaTlsFile, Mechanism, SaslFile};
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 #[schemars(extend("anyOf" = [{"required": ["brokers"]}, {"required": ["broker"]}]))]
 pub struct CollectFile {
-    /// Brokers, by address: mqtt://HOST, mqtt://USER@HOST:PORT, mqtts://HOST. A name stands for all of its
-    /// addresses, each of which is a broker of its own.
+    /// Brokers, by address: mqtt://HOST, mqtt://USER@HOST:PORT, mqtts://HOST; ws://HOST/PATH and wss://HOST/PATH over
+    /// WebSocket. A name stands for all of its addresses, each of which is a broker of its own.
     #[serde(default)]
     #[schemars(length(min = 1))]
     pub brokers: Vec<String>,
@@ -63,7 +63,7 @@ pub struct CollectFile {
     /// A numbered message of the collector's own through each broker, by which losses of the broker are told; none if
     /// absent. The collector publishes then.
     pub canary: Option<CanaryFile>,
-    /// Certificates for `brokers` with mqtts.
+    /// Certificates for `brokers` with mqtts or wss.
     #[serde(default)]
     pub tls: TlsFile,
     /// Columns for what payloads say; they are stored as bytes alone if absent.

@@ -20,3 +20,4 @@ mod renewal;
 mod strangers;
 #[cfg(feature = "upload")]
 mod upload;
+mod websocket;

@@ -1,10 +1,16 @@
 //! A password for each broker, which no other broker hears.
 
+use std::io::Read;
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 
 use pubgauge_collect::Notice;
 use pubgauge_collect::config::{self, Config, Given};
 use pubgauge_driver::Secret;
+use pubgauge_testing::certificates::Authority;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::common::*;
 
@@ -157,4 +163,68 @@ fn what_cannot_be_read_for_one_broker_is_told_with_it() {
         told.starts_with("mqtts://b.example: ") && told.contains(&file),
         "{told}"
     );
+}
+
+/// A server of TLS whose certificate nobody trusts, and what each connection has said to it first.
+fn impostor(listener: TcpListener) -> Arc<Mutex<Vec<u8>>> {
+    let authority = Authority::new();
+    let (pem, key) = authority.sign("server", &["127.0.0.1"], |_| {});
+    let chain = CertificateDer::pem_file_iter(pem).unwrap();
+    let chain = chain.collect::<Result<Vec<_>, _>>().unwrap();
+    let key = PrivateKeyDer::from_pem_file(key).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(chain, key)
+        .unwrap();
+    let config = Arc::new(config);
+    let heard = Arc::<Mutex<Vec<u8>>>::default();
+    let keep = heard.clone();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            let mut tls = rustls::ServerConnection::new(config.clone()).unwrap();
+            let mut bytes = [0; 4096];
+            let got = rustls::Stream::new(&mut tls, &mut stream).read(&mut bytes);
+            keep.lock().unwrap().extend(&bytes[..got.unwrap_or(0)]);
+        }
+    });
+    heard
+}
+
+#[test]
+fn a_new_password_does_not_go_over_a_connection_that_was_begun_without_proof() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    // Its queue is full: whoever comes next is neither taken nor refused.
+    rustix::net::listen(&listener, 0).unwrap();
+    let full = TcpStream::connect(address).unwrap();
+    let (place, ours) = (tempfile::tempdir().unwrap(), Authority::new());
+    let data = place.path().join("data");
+    std::fs::write(place.path().join("own"), OWN[0]).unwrap();
+    let with = |more: &str| {
+        let rest =
+            format!("topics = [\"t\"]\n[[broker]]\naddress = \"mqtts://ann@{address}\"\n{more}");
+        config(&data, &[], &rest)
+    };
+    let collecting = Collecting::begin(with("tls = { insecure = true }"));
+    until("it is tried", || collecting.status.brokers().len() == 1);
+    let ca = ours.file("ca.pem");
+    let proved = with(&format!("password-file = \"own\"\ntls = {{ ca = {ca:?} }}"));
+    collecting.reloads.with(proved);
+    collecting.told("reloaded", |notice| *notice == Notice::Reloaded);
+    drop(full);
+    let heard = impostor(listener);
+    // The kernel tries again meanwhile, after one second and two more.
+    collecting.told("it is not trusted", |notice| match notice {
+        Notice::Failed { why, .. } => why.contains("nobody in"),
+        _ => false,
+    });
+    collecting.end();
+    let heard = heard.lock().unwrap();
+    let has = heard
+        .windows(OWN[0].len())
+        .any(|part| part == OWN[0].as_bytes());
+    assert!(!has, "the password went to an impostor");
 }

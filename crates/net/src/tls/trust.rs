@@ -356,11 +356,11 @@ pub fn wrong_port(endpoint: &str) -> String {
     let asked =
         "does this port speak TLS (usual ones are 8883 for MQTT, 5671 for AMQP, 5223 for XMPP)?";
     match scheme {
-        "mqtts" | "amqps" | "xmpps" => format!(
+        "mqtts" | "amqps" | "xmpps" | "wss" => format!(
             "{asked} Without TLS the address begins with {}://",
             scheme.trim_end_matches('s')
         ),
-        "mqtt" | "amqp" | "xmpp" => format!("{asked} With TLS the address begins with {scheme}s://"),
+        "mqtt" | "amqp" | "xmpp" | "ws" => format!("{asked} With TLS the address begins with {scheme}s://"),
         // Here the port speaks plain text at first.
         "nats+tls" => "does it offer TLS? Without TLS the address begins with nats://. TLS from the first byte (handshake_first) is not spoken here.".into(),
         "nats" => "does it do without TLS? With TLS the address begins with nats+tls://.".into(),

@@ -21,8 +21,8 @@ pub struct CollectArgs {
         conflicts_with_all = ["password_file", "ca", "insecure", "cert", "key"]
     )]
     pub config: Option<PathBuf>,
-    /// Brokers, by address: mqtt://host, mqtts://user@host:port. A name stands for all of its addresses, each of
-    /// which is a broker of its own.
+    /// Brokers, by address: mqtt://host, mqtts://user@host:port, wss://host/path. A name stands for all of its addresses, each
+    /// of which is a broker of its own.
     #[arg(long, value_name = "ADDRESS,...", value_delimiter = ',', conflicts_with = "config", requires_all = ["topic", "to"])]
     pub on: Vec<String>,
     /// Topic filter; may be given several times.

@@ -221,6 +221,34 @@ fn each_fault_of_a_broker_with_a_table_is_told_with_its_place() {
 }
 
 #[test]
+fn addresses_of_websocket_have_ports_of_http_and_a_path() {
+    let of = |url: &str| config(&SMALLEST.replace("mqtt://broker.example", url));
+    for (url, port, asked) in [
+        ("ws://h", 80, "ws://h/mqtt"),
+        ("wss://u@h/", 443, "wss://h/"),
+        ("wss://h:8084/a%20b?c=d", 8084, "wss://h:8084/a%20b?c=d"),
+    ] {
+        let broker = of(url).unwrap().brokers.remove(0);
+        assert_eq!(
+            (broker.endpoint.port, &*broker.websocket.unwrap()),
+            (port, asked)
+        );
+    }
+    assert_eq!(of("mqtts://h").unwrap().brokers[0].websocket, None);
+    for (url, words) in [
+        ("ws://h/a b", "1:12: the path of ws://h cannot be asked for"),
+        ("ws://u:secret@h/a", "1:12: an MQTT endpoint has a password"),
+        (
+            "http://h/a",
+            "or wss://[USER@]HOST[:PORT][/PATH] (TLS, port 443)",
+        ),
+    ] {
+        let told = of(url).unwrap_err().to_string();
+        assert!(told.contains(words), "{told}");
+    }
+}
+
+#[test]
 fn what_is_for_the_list_of_brokers_is_not_for_those_with_tables() {
     let text = "topics = [\"t\"]\nto = \"data\"\nmqtt = \"3.1.1\"\npassword-file = \"/dev/null\"\ntls = { ca = \"c\" }\n[[broker]]\naddress = \"mqtts://h\"\npassword-variable = \"CARGO_PKG_NAME\"\n";
     let problems = config(text).unwrap_err().problems;

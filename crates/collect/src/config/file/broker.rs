@@ -15,7 +15,7 @@ pub struct BrokerFile {
     pub password_file: Option<PathBuf>,
     /// In place of the file: variable of the environment that has its password.
     pub password_variable: Option<String>,
-    /// Certificates, for mqtts.
+    /// Certificates, for mqtts or wss.
     pub tls: Option<TlsFile>,
 }
 

@@ -1,0 +1,138 @@
+//! The frames that a server sends (RFC 6455 §5), taken away from around what they carry.
+
+use std::io::Cursor;
+
+use tungstenite::protocol::frame::FrameHeader;
+use tungstenite::protocol::frame::coding::{Control, Data, OpCode};
+
+/// Bytes of the longest header.
+const HEADER: usize = 14;
+
+/// Bytes of the longest payload of a frame that is about the connection (§5.5).
+const CONTROL: u64 = 125;
+
+/// Where in the frames the bytes are that come next. A frame may be of any length: of its payload nothing is kept here.
+#[derive(Default)]
+pub struct Frames {
+    /// A header of which not all came.
+    header: Vec<u8>,
+    /// The frame whose payload comes, and the bytes of it that are still to come.
+    frame: Option<(OpCode, u64)>,
+    /// A message goes on with the next frame.
+    goes_on: bool,
+    /// The payload of a frame about the connection.
+    control: Vec<u8>,
+    /// The payload of the last ping that is not answered.
+    ping: Option<Vec<u8>>,
+    /// The server has closed the connection, with this code if it gave one (§7.4).
+    pub closed: Option<Option<u16>>,
+}
+
+impl Frames {
+    /// Takes the frames away from `bytes`, from `from` on: what MQTT has in them moves together there. Nothing is taken
+    /// from behind the end of the connection.
+    ///
+    /// # Errors
+    /// What the protocol does not allow.
+    pub fn take(&mut self, bytes: &mut Vec<u8>, from: usize) -> Result<(), String> {
+        let (mut read, mut kept) = (from, from);
+        while self.closed.is_none() {
+            let Some((opcode, left)) = &mut self.frame else {
+                match self.begin(&bytes[read..])? {
+                    Some(len) => read += len,
+                    None => break,
+                }
+                continue;
+            };
+            let there = bytes.len() - read;
+            let len = usize::try_from(*left).map_or(there, |left| left.min(there));
+            match opcode {
+                OpCode::Data(_) => {
+                    bytes.copy_within(read..read + len, kept);
+                    kept += len;
+                }
+                OpCode::Control(_) => self.control.extend_from_slice(&bytes[read..read + len]),
+            }
+            read += len;
+            *left -= len as u64;
+            if *left > 0 {
+                break;
+            }
+            let opcode = *opcode;
+            self.end(opcode);
+        }
+        bytes.truncate(kept);
+        Ok(())
+    }
+
+    /// The payload of the ping that is to be answered: of several the last one, which answers them all (§5.5.3).
+    pub fn ping(&mut self) -> Option<Vec<u8>> {
+        self.ping.take()
+    }
+
+    /// Bytes that it has memory for.
+    #[cfg(test)]
+    pub fn kept(&self) -> usize {
+        self.header.capacity() + self.control.capacity()
+    }
+
+    /// Begins the next frame. How many bytes its header has here; none if not all of it came.
+    fn begin(&mut self, bytes: &[u8]) -> Result<Option<usize>, String> {
+        let before = self.header.len();
+        let more = bytes.len().min(HEADER - before);
+        self.header.extend_from_slice(&bytes[..more]);
+        let mut cursor = Cursor::new(&self.header);
+        let parsed = FrameHeader::parse(&mut cursor).map_err(|error| error.to_string())?;
+        let Some((header, len)) = parsed else {
+            return Ok(None);
+        };
+        let taken = cursor.position() as usize - before;
+        self.header.clear();
+        self.check(&header, len)?;
+        self.frame = Some((header.opcode, len));
+        Ok(Some(taken))
+    }
+
+    fn check(&mut self, header: &FrameHeader, len: u64) -> Result<(), String> {
+        let refused = |what: &str| Err(format!("{what}, which WebSocket does not allow"));
+        if header.rsv1 || header.rsv2 || header.rsv3 {
+            return refused("a frame of an extension that was not asked for (RFC 6455 §5.2)");
+        }
+        if header.mask.is_some() {
+            return refused("a masked frame of a server (RFC 6455 §5.1)");
+        }
+        match header.opcode {
+            OpCode::Data(Data::Binary) if self.goes_on => {
+                refused("a message within another (RFC 6455 §5.4)")
+            }
+            OpCode::Data(Data::Continue) if !self.goes_on => {
+                refused("the end of a message that never began (RFC 6455 §5.4)")
+            }
+            OpCode::Data(Data::Binary | Data::Continue) => {
+                self.goes_on = !header.is_final;
+                Ok(())
+            }
+            OpCode::Data(_) => Err("a frame of text: MQTT has binary ones (5.0 §6)".into()),
+            OpCode::Control(_) if !header.is_final || len > CONTROL => {
+                refused("a frame about the connection that is not short (RFC 6455 §5.5)")
+            }
+            OpCode::Control(_) => Ok(()),
+        }
+    }
+
+    /// All of a frame came.
+    fn end(&mut self, opcode: OpCode) {
+        self.frame = None;
+        match opcode {
+            OpCode::Control(Control::Ping) => self.ping = Some(std::mem::take(&mut self.control)),
+            OpCode::Control(Control::Close) => {
+                let code = self
+                    .control
+                    .first_chunk()
+                    .map(|code| u16::from_be_bytes(*code));
+                self.closed = Some(code);
+            }
+            _ => self.control.clear(),
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! The HTTP request and the answer with which a WebSocket connection begins (RFC 6455 §4).
+
+use std::io::{self, Read, Write};
+
+use tungstenite::ClientRequestBuilder;
+use tungstenite::client::IntoClientRequest;
+use tungstenite::error::{Error, ProtocolError, SubProtocolError};
+use tungstenite::handshake::client::{ClientHandshake, Request};
+use tungstenite::handshake::{HandshakeError, MidHandshake};
+use tungstenite::http::Uri;
+
+/// Most bytes of the answer, as HTTP servers themselves bound it.
+const MOST: usize = 16 << 10;
+
+/// The name of MQTT among what is spoken over WebSocket (MQTT 5.0 §6, MQTT-6.0.0-3).
+const SUBPROTOCOL: &str = "mqtt";
+
+/// Between the request and the answer.
+pub struct Handshake {
+    machine: Box<MidHandshake<ClientHandshake<Memory>>>,
+    /// The answer, as far as it came.
+    answer: Vec<u8>,
+}
+
+/// Whether a request can be made of an address.
+///
+/// # Errors
+/// Why it cannot.
+pub fn check(url: &str) -> Result<(), String> {
+    request(url).map(drop)
+}
+
+fn request(url: &str) -> Result<Request, String> {
+    let uri: Uri = url.parse().map_err(|error| format!("{error}"))?;
+    let request = ClientRequestBuilder::new(uri).with_sub_protocol(SUBPROTOCOL);
+    request
+        .into_client_request()
+        .map_err(|error| error.to_string())
+}
+
+impl Handshake {
+    pub fn begin(url: &str, out: &mut Vec<u8>) -> Result<Handshake, String> {
+        let cannot = |error: Error| format!("WebSocket cannot begin: {error}");
+        let begun = ClientHandshake::start(Memory::default(), request(url)?, None);
+        // It has the request written, and waits for the answer.
+        match begun.map_err(cannot)?.handshake() {
+            Err(HandshakeError::Interrupted(mut machine)) => {
+                out.append(&mut machine.get_mut().get_mut().written);
+                Ok(Handshake {
+                    machine: Box::new(machine),
+                    answer: Vec::new(),
+                })
+            }
+            Err(HandshakeError::Failure(error)) => Err(cannot(error)),
+            Ok(_) => Err("WebSocket cannot begin: it was answered before it was asked".into()),
+        }
+    }
+
+    /// Takes the answer from `bytes`, from `from` on, and leaves there what stands behind it. Itself, if not all of it came.
+    ///
+    /// # Errors
+    /// Why that is no answer with which MQTT can begin.
+    pub fn take(mut self, bytes: &mut Vec<u8>, from: usize) -> Result<Option<Handshake>, String> {
+        let before = self.answer.len();
+        self.answer.extend(bytes.drain(from..));
+        let is_http = self
+            .answer
+            .iter()
+            .zip(b"HTTP/")
+            .all(|(one, other)| one == other);
+        if !is_http {
+            return Err("what answers is no HTTP server".into());
+        }
+        let from = before.saturating_sub(3);
+        let end = self.answer[from..]
+            .windows(4)
+            .position(|four| four == b"\r\n\r\n");
+        let Some(end) = end.map(|at| from + at + 4).filter(|end| *end <= MOST) else {
+            if self.answer.len() >= MOST {
+                return Err(format!(
+                    "the answer to its beginning is longer than {} KiB",
+                    MOST >> 10
+                ));
+            }
+            return Ok(Some(self));
+        };
+        bytes.extend(self.answer.drain(end..));
+        self.machine.get_mut().get_mut().unread = io::Cursor::new(self.answer);
+        match self.machine.handshake() {
+            Ok(_) => Ok(None),
+            Err(HandshakeError::Failure(error)) => Err(refusal(&error)),
+            Err(HandshakeError::Interrupted(_)) => Err("what answers is no HTTP server".into()),
+        }
+    }
+}
+
+/// Why a connection is not accepted, in words.
+fn refusal(error: &Error) -> String {
+    match error {
+        Error::Http(answer) => {
+            format!(
+                "the server does not begin WebSocket there: HTTP {}",
+                answer.status()
+            )
+        }
+        Error::Protocol(ProtocolError::SecWebSocketSubProtocolError(
+            SubProtocolError::NoSubProtocol | SubProtocolError::InvalidSubProtocol,
+        )) => "the server has WebSocket there, and no MQTT (subprotocol `mqtt`)".into(),
+        other => format!("the server does not begin WebSocket as it should: {other}"),
+    }
+}
+
+/// What the handshake reads and writes in place of a socket.
+#[derive(Default)]
+struct Memory {
+    unread: io::Cursor<Vec<u8>>,
+    written: Vec<u8>,
+}
+
+impl Read for Memory {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        match self.unread.read(buf) {
+            Ok(0) => Err(io::ErrorKind::WouldBlock.into()),
+            other => other,
+        }
+    }
+}
+
+impl Write for Memory {
+    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+        self.written.write(buf)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

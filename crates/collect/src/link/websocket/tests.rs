@@ -1,0 +1,264 @@
+use proptest::prelude::*;
+use tungstenite::handshake::derive_accept_key;
+
+use super::*;
+
+/// A frame of a server.
+fn sent(opcode: u8, is_final: bool, payload: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let header = FrameHeader {
+        is_final,
+        opcode: OpCode::from(opcode),
+        ..FrameHeader::default()
+    };
+    header.format(payload.len() as u64, &mut out).unwrap();
+    out.extend_from_slice(payload);
+    out
+}
+
+/// A connection that the server has accepted.
+fn open() -> WebSocket {
+    WebSocket {
+        handshake: None,
+        frames: Frames::default(),
+    }
+}
+
+/// What frames of a client carry.
+fn unmasked(mut bytes: &[u8]) -> Vec<(OpCode, Vec<u8>)> {
+    let mut all = Vec::new();
+    while !bytes.is_empty() {
+        let mut cursor = std::io::Cursor::new(bytes);
+        let (header, len) = FrameHeader::parse(&mut cursor).unwrap().unwrap();
+        let (at, len) = (cursor.position() as usize, len as usize);
+        let mask = header.mask.expect("a client masks");
+        let masked = bytes[at..at + len].iter().zip(mask.iter().cycle());
+        all.push((
+            header.opcode,
+            masked.map(|(byte, mask)| byte ^ mask).collect(),
+        ));
+        bytes = &bytes[at + len..];
+    }
+    all
+}
+
+/// The key of a request.
+fn key(request: &[u8]) -> String {
+    let request = String::from_utf8(request.to_vec()).unwrap();
+    let (_, rest) = request.split_once("Sec-WebSocket-Key: ").unwrap();
+    rest.split("\r\n").next().unwrap().to_owned()
+}
+
+fn accepts(key: &str) -> String {
+    let accept = derive_accept_key(key.as_bytes());
+    format!(
+        "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: {accept}\r\nSec-WebSocket-Protocol: mqtt\r\n\r\n"
+    )
+}
+
+/// What becomes of an answer to a request that comes in parts of so many bytes.
+fn answered(answer: impl Fn(&str) -> Vec<u8>, part: usize) -> Result<(WebSocket, Vec<u8>), String> {
+    let mut request = Vec::new();
+    let mut socket = WebSocket::begin("ws://h:80/mqtt?a=b", &mut request).unwrap();
+    let (mut input, mut out) = (Vec::new(), Vec::new());
+    for part in answer(&key(&request)).chunks(part) {
+        let at = input.len();
+        input.extend_from_slice(part);
+        socket.take(&mut input, at, &mut out)?;
+    }
+    Ok((socket, input))
+}
+
+#[test]
+fn a_request_asks_for_mqtt_and_what_follows_the_answer_is_taken() {
+    let mut request = Vec::new();
+    let mut socket = WebSocket::begin("wss://h.example:8084/a/b?c=d", &mut request).unwrap();
+    let text = String::from_utf8(request.clone()).unwrap();
+    assert!(text.starts_with("GET /a/b?c=d HTTP/1.1\r\n"), "{text}");
+    for line in [
+        "Host: h.example:8084",
+        "Sec-WebSocket-Protocol: mqtt",
+        "Sec-WebSocket-Version: 13",
+    ] {
+        assert!(text.contains(&format!("\r\n{line}\r\n")), "{text}");
+    }
+    // Nothing goes out before it is accepted.
+    let (mut plain, mut out) = (b"connect".to_vec(), Vec::new());
+    socket.send(&mut plain, &mut out);
+    assert_eq!((&plain[..], &out[..]), (&b"connect"[..], &b""[..]));
+    let mut input = accepts(&key(&request)).into_bytes();
+    input.extend(sent(2, true, b"connack"));
+    socket.take(&mut input, 0, &mut out).unwrap();
+    assert_eq!(input, b"connack");
+    socket.send(&mut plain, &mut out);
+    assert_eq!(
+        unmasked(&out),
+        [(OpCode::Data(Data::Binary), b"connect".to_vec())]
+    );
+    for part in [1, 2, 7, 10_000] {
+        let answer = |key: &str| [accepts(key).into_bytes(), sent(2, true, b"x")].concat();
+        let (_, input) = answered(answer, part).unwrap();
+        assert_eq!(input, b"x", "in parts of {part}");
+    }
+}
+
+#[test]
+fn answers_that_accept_nothing_are_told() {
+    let without = |line: &'static str| {
+        move |key: &str| {
+            let lines = accepts(key);
+            let kept = lines
+                .split_inclusive("\r\n")
+                .filter(|one| !one.starts_with(line));
+            kept.collect::<String>().into_bytes()
+        }
+    };
+    type Answer = Box<dyn Fn(&str) -> Vec<u8>>;
+    let cases: [(Answer, &str); 9] = [
+        (
+            Box::new(|_| b"HTTP/1.1 404 Not Found\r\n\r\n".to_vec()),
+            "HTTP 404",
+        ),
+        (
+            Box::new(|_| b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 9\r\n\r\n".to_vec()),
+            "HTTP 401",
+        ),
+        (
+            Box::new(|_| vec![0x15, 3, 3, 0, 2, 2, 70]),
+            "no HTTP server",
+        ),
+        (Box::new(|_| vec![0x20, 3, 0, 0, 0]), "no HTTP server"),
+        (
+            Box::new(|_| [b"HTTP/1.1 101 X\r\n".to_vec(), b"a: b\r\n".repeat(10_000)].concat()),
+            "longer than 16 KiB",
+        ),
+        (Box::new(|_| b"HTTP/1.1 \0\r\n\r\n".to_vec()), ""),
+        (
+            Box::new(without("Sec-WebSocket-Protocol")),
+            "subprotocol `mqtt`",
+        ),
+        (Box::new(without("Upgrade")), "Upgrade"),
+        (
+            Box::new(|_| accepts("b3RoZXI=").into_bytes()),
+            "Sec-WebSocket-Accept",
+        ),
+    ];
+    for (answer, words) in cases {
+        for part in [1, 10_000] {
+            let told = answered(&answer, part).err();
+            let told = told.unwrap_or_else(|| panic!("{words} was accepted"));
+            assert!(told.contains(words), "{words}: {told}");
+        }
+    }
+}
+
+#[test]
+fn frames_that_a_server_may_not_send_are_told() {
+    let mut masked = sent(2, true, b"");
+    masked[1] |= 0x80;
+    masked.extend([0; 4]);
+    let mut extended = sent(2, true, b"");
+    extended[0] |= 0x40;
+    for (bytes, words) in [
+        (masked, "masked"),
+        (extended, "extension"),
+        (sent(1, true, b"text"), "text"),
+        (sent(3, true, b""), "opcode"),
+        (sent(0, true, b""), "never began"),
+        (
+            [sent(2, false, b"a"), sent(2, true, b"b")].concat(),
+            "within another",
+        ),
+        (sent(9, false, b""), "not short"),
+        (sent(9, true, &[0; 126]), "not short"),
+    ] {
+        let mut input = bytes;
+        let told = open().take(&mut input, 0, &mut Vec::new()).unwrap_err();
+        assert!(told.to_lowercase().contains(words), "{words}: {told}");
+    }
+}
+
+#[test]
+fn a_frame_of_any_length_takes_no_memory() {
+    let mut socket = open();
+    let mut header = vec![0x82, 127];
+    header.extend((u64::MAX >> 1).to_be_bytes());
+    let (mut input, mut out) = (header, Vec::new());
+    socket.take(&mut input, 0, &mut out).unwrap();
+    let mut part = vec![7; 1 << 20];
+    for _ in 0..64 {
+        socket.take(&mut part, 0, &mut out).unwrap();
+        assert_eq!(part.len(), 1 << 20, "what it carries is whoever takes it's");
+    }
+    let kept = socket.frames.kept();
+    assert!(kept <= 256 && out.is_empty(), "{kept}");
+    // Of a flood of pings the last one is answered.
+    let mut socket = open();
+    let mut pings = sent(9, true, &[1; 125]).repeat(1000);
+    pings.extend(sent(9, true, b"last"));
+    socket.take(&mut pings, 0, &mut out).unwrap();
+    assert_eq!(
+        unmasked(&out),
+        [(OpCode::Control(Control::Pong), b"last".to_vec())]
+    );
+    assert!(pings.is_empty());
+}
+
+#[test]
+fn nothing_is_taken_from_behind_the_end() {
+    let mut socket = open();
+    let close = [&1008u16.to_be_bytes()[..], b"why"].concat();
+    let mut input = [
+        sent(2, true, b"a"),
+        sent(8, true, &close),
+        sent(2, true, b"b"),
+    ]
+    .concat();
+    socket.take(&mut input, 0, &mut Vec::new()).unwrap();
+    assert_eq!((&input[..], socket.closed()), (&b"a"[..], Some(Some(1008))));
+    let mut socket = open();
+    socket
+        .take(&mut sent(8, true, b""), 0, &mut Vec::new())
+        .unwrap();
+    assert_eq!(socket.closed(), Some(None));
+}
+
+proptest! {
+    #[test]
+    fn what_frames_carry_is_the_same_however_it_comes(
+        messages in proptest::collection::vec((proptest::collection::vec(any::<u8>(), 0..300), 1usize..4, any::<bool>()), 0..8),
+        part in 1usize..40,
+    ) {
+        let (mut bytes, mut carried) = (Vec::new(), Vec::new());
+        for (payload, frames, pings) in &messages {
+            carried.extend_from_slice(payload);
+            let size = (payload.len() / frames).max(1);
+            let mut parts: Vec<&[u8]> = payload.chunks(size).collect();
+            parts.push(&[]);
+            let last = parts.len() - 1;
+            for (nth, part) in parts.iter().enumerate() {
+                bytes.extend(sent(if nth == 0 { 2 } else { 0 }, nth == last, part));
+                if *pings {
+                    bytes.extend(sent(9, true, b"ping"));
+                }
+            }
+        }
+        let (mut socket, mut input, mut out) = (open(), b"before".to_vec(), Vec::new());
+        for part in bytes.chunks(part) {
+            let at = input.len();
+            input.extend_from_slice(part);
+            socket.take(&mut input, at, &mut out).unwrap();
+        }
+        prop_assert_eq!(&input[..6], b"before");
+        prop_assert_eq!(&input[6..], &carried[..]);
+    }
+
+    #[test]
+    fn no_bytes_of_a_server_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200), accepted in any::<bool>()) {
+        let mut socket = if accepted { open() } else { WebSocket::begin("ws://h/", &mut Vec::new()).unwrap() };
+        let mut input = bytes;
+        let len = input.len();
+        let _ = socket.take(&mut input, 0, &mut Vec::new());
+        prop_assert!(input.len() <= len);
+    }
+}
