@@ -7,6 +7,7 @@ mod checked;
 mod direct;
 mod faults;
 mod file;
+mod files;
 mod kafka;
 mod payload;
 mod upload;
@@ -17,9 +18,9 @@ pub use checked::{Config, Given, TlsFiles, read};
 pub use direct::Direct;
 pub use faults::Fault;
 pub use file::{
-    AccessFile, Acknowledge, CanaryFile, CollectFile, ColumnFile, ColumnType, Compression, Form,
-    KafkaFile, KafkaTlsFile, LogFile, Mechanism, Mqtt, PayloadFile, PayloadForm, SaslFile,
-    SessionFile, TimeUnit, TlsFile, UploadFile,
+    AccessFile, Acknowledge, CanaryFile, CollectFile, ColumnFile, ColumnType, Compression,
+    FilesFile, Form, KafkaFile, KafkaTlsFile, LogFile, Mechanism, Mqtt, PayloadFile, PayloadForm,
+    SaslFile, SessionFile, TimeUnit, TlsFile, UploadFile,
 };
 pub use kafka::{Kafka, Sasl};
 pub use upload::Upload;

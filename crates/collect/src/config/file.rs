@@ -6,8 +6,10 @@ use pubgauge_quantities::{Rate, Size, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+mod files;
 mod kafka;
 
+pub use files::FilesFile;
 pub use kafka::{KafkaFile, KafkaTlsFile, Mechanism, SaslFile};
 
 /// What is to be collected, from where, to where.
@@ -60,6 +62,8 @@ pub struct CollectFile {
     pub tls: TlsFile,
     /// Columns for what payloads say; they are stored as bytes alone if absent.
     pub payload: Option<PayloadFile>,
+    /// Which folders finished files lie in; by date and hour if absent.
+    pub files: Option<FilesFile>,
     /// Object storage that finished files are moved to; they stay in the data folder if absent.
     pub upload: Option<UploadFile>,
     /// Kafka, in place of a data folder.
