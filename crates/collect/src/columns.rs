@@ -11,7 +11,7 @@ use pubgauge_driver::TopicMatch;
 
 pub use crate::config::{ColumnType, TimeUnit};
 pub use value::Cell;
-pub(crate) use value::find;
+pub(crate) use value::{find, time};
 
 /// Longest payload that is decoded; a tree is larger than its bytes by far.
 pub const MAX_BYTES: usize = 1 << 20;

@@ -7,6 +7,7 @@ mod checked;
 mod direct;
 mod faults;
 mod file;
+mod files;
 mod filters;
 mod kafka;
 mod payload;
@@ -20,8 +21,8 @@ pub use direct::Direct;
 pub use faults::Fault;
 pub use file::{
     AccessFile, Acknowledge, BrokerFile, CanaryFile, CollectFile, ColumnFile, ColumnType,
-    Compression, Form, KafkaFile, KafkaTlsFile, LogFile, Mechanism, Mqtt, PayloadFile, PayloadForm,
-    SaslFile, SessionFile, TimeUnit, TlsFile, UploadFile,
+    Compression, FilesFile, Form, KafkaFile, KafkaTlsFile, LogFile, Mechanism, Mqtt, PayloadFile,
+    PayloadForm, SaslFile, SessionFile, TimeUnit, TlsFile, UploadFile,
 };
 pub use kafka::{Kafka, Sasl};
 pub use upload::Upload;

@@ -1,10 +1,12 @@
-//! Finished files: from a closed segment to Parquet or NDJSON, by date and hour.
+//! Finished files: from a closed segment to Parquet or NDJSON, in folders by date, hour and topic.
 
 mod layout;
+mod making;
 mod memory;
 mod ndjson;
 mod open;
 mod parquet;
+mod partition;
 mod properties;
 mod writer;
 
@@ -16,21 +18,22 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use bytes::Bytes;
 use pubgauge_place::{OpenFolder, is_refused};
 
 pub use self::layout::Layout;
+use self::making::Making;
 pub use self::memory::{Made, in_memory};
 pub(crate) use self::ndjson::Line;
-use self::open::Open;
 pub use self::parquet::{read_columns, read_columns_of};
+pub use self::partition::{
+    EventTime, MOST_PARTS, Misplaced, Misplacement, Part, Partitioning, is_folder, is_key,
+};
 use crate::columns::Undecoded;
 use crate::config::Form;
 use crate::folder::Folder;
 use crate::log::Closed;
 use crate::log::windows::SegmentReader;
 use crate::manifest::{Entry, FileEntry};
-use crate::message::Message;
 
 /// Columns and partitions that all finished files have, which no other column may be called.
 pub const OWN_COLUMNS: [&str; 16] = [
@@ -68,15 +71,8 @@ pub struct Finished {
     pub damaged: Vec<(u64, u64)>,
     /// Payloads that have not all of their columns.
     pub undecoded: Undecoded,
-}
-
-impl Finished {
-    fn close(&mut self, open: Open<'_>) -> io::Result<()> {
-        let (file, undecoded) = open.close()?;
-        self.files.push(file);
-        self.undecoded.add(undecoded);
-        Ok(())
-    }
+    /// Messages that do not lie where their time or topic would have them.
+    pub misplaced: Misplaced,
 }
 
 /// Why a segment is not made into finished files.
@@ -110,34 +106,18 @@ pub fn finish(
     let segment = closed.path.file_name().unwrap_or_default();
     let file = log.file(segment).map_err(Unfinished::Segment)?;
     let reader = SegmentReader::open(&file, closed.first_seq).map_err(Unfinished::Segment)?;
-    let form = reader.header.form;
-    let mut finished = Finished::default();
-    let mut open: Option<Open<'_>> = None;
-    let mut expected = closed.first_seq;
-    let mut put = |bytes: &Bytes, message: &Message<'_>| -> io::Result<()> {
-        if abandon.load(Ordering::Relaxed) {
-            return Err(io::ErrorKind::Interrupted.into());
-        }
-        if message.seq > expected {
-            finished.damaged.push((expected, message.seq - 1));
-        }
-        expected = message.seq + 1;
-        let hour = hour_of(message.received_ns);
-        if let Some(done) = open.take_if(|open| open.hour != hour) {
-            finished.close(done)?;
-        }
-        let file = match &mut open {
-            Some(file) => file,
-            none => none.insert(Open::create(folder, (form, layout), hour, message.seq)?),
-        };
-        file.put(bytes, message)
-    };
+    let mut making = Making::new(folder, (reader.header.form, layout), closed);
     let mut failed = None;
     let read = reader.read(|bytes, message| {
         if message.seq >= closed.next_seq {
             return ControlFlow::Break(());
         }
-        match put(bytes, message) {
+        let put = if abandon.load(Ordering::Relaxed) {
+            Err(io::ErrorKind::Interrupted.into())
+        } else {
+            making.put(bytes, message)
+        };
+        match put {
             Ok(()) => ControlFlow::Continue(()),
             Err(error) => {
                 failed = Some(error);
@@ -149,24 +129,13 @@ pub fn finish(
         return Err(Unfinished::Files(error));
     }
     read.map_err(Unfinished::Segment)?;
-    if let Some(done) = open {
-        finished.close(done)?;
-    }
-    if expected < closed.next_seq {
-        finished.damaged.push((expected, closed.next_seq - 1));
-    }
+    let finished = making.finish()?;
     let entries: Vec<Entry> = finished.files.iter().cloned().map(Entry::File).collect();
     folder.list(&entries)?;
     log.remove_file(segment)?;
     // If it is there again after a power loss, the same files are made again.
     let _ = log.sync();
     Ok(finished)
-}
-
-/// `date=2026-11-26/hour=07`, of an hour since 1970.
-fn partition(hour: i64) -> String {
-    let time = jiff::Timestamp::from_second(hour * 3600).unwrap_or_default();
-    time.strftime("date=%Y-%m-%d/hour=%H").to_string()
 }
 
 /// Name of the file of these messages; `stem` is what the names of the collector's files begin with.
@@ -218,41 +187,45 @@ pub(crate) fn files_and_refused(top: &OpenFolder) -> io::Result<(Vec<PathBuf>, V
     let mut files = Vec::new();
     let refused = each_partition(top, &mut |partition| {
         let names = partition.names()?.into_iter();
+        // Partitions within it have their own turn.
+        let names = names.filter(|name| !is_folder(name.to_str().unwrap_or_default()));
         files.extend(names.map(|name| partition.shown().join(name)));
         Ok(())
     })?;
     Ok((files, refused))
 }
 
-/// Gives each partition to `take`, in order; returns what stands in place of one.
+/// Gives each partition to `take`, in order, and folders around partitions, too; returns what stands in place of one.
 fn each_partition(
     top: &OpenFolder,
     take: &mut dyn FnMut(&OpenFolder) -> io::Result<()>,
 ) -> io::Result<Vec<NoPartition>> {
     let mut refused = Vec::new();
-    each_within(top, "date=", &mut refused, &mut |date, refused| {
-        each_within(date, "hour=", refused, &mut |hour, _| take(hour))
-    })?;
+    each_within(top, MOST_PARTS, &mut refused, take)?;
     Ok(refused)
 }
 
-/// Takes the folders within one partition or all of them, one after the other.
-type TakeFolder<'a> = dyn FnMut(&OpenFolder, &mut Vec<NoPartition>) -> io::Result<()> + 'a;
-
 fn each_within(
     folder: &OpenFolder,
-    prefix: &str,
+    depth: usize,
     refused: &mut Vec<NoPartition>,
-    take: &mut TakeFolder<'_>,
+    take: &mut dyn FnMut(&OpenFolder) -> io::Result<()>,
 ) -> io::Result<()> {
     for name in folder.names()? {
-        if !name.to_str().unwrap_or_default().starts_with(prefix) {
+        let text = name.to_str().unwrap_or_default();
+        if depth == 0 || !is_folder(text) {
             continue;
         }
         match folder.inside(&name) {
-            Ok(one) => take(&one, refused)?,
+            Ok(one) => {
+                take(&one)?;
+                each_within(&one, depth - 1, refused, take)?;
+            }
             // Removed meanwhile, since it was empty.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            // A file of somebody's that is called like a partition.
+            Err(error) if is_refused(&error) && !is_by_time(text) && folder.file(&name).is_ok() => {
+            }
             Err(error) if is_refused(&error) => {
                 refused.push((folder.shown().join(name), error));
             }
@@ -260,6 +233,11 @@ fn each_within(
         }
     }
     Ok(())
+}
+
+/// Whether every data folder may have such partitions.
+fn is_by_time(name: &str) -> bool {
+    name.starts_with("date=") || name.starts_with("hour=")
 }
 
 /// What a finished file's name says: the collector, with the mark of its start, the first and the last number, the form.

@@ -18,7 +18,7 @@ use rustix::fs::{FlockOperation, flock};
 
 use crate::Error;
 use crate::log::segment;
-use crate::manifest::{self, Entry, LIST};
+use crate::manifest::{self, Entry, FilePlace, LIST};
 
 /// The folder in a data folder that holds all collectors' own.
 pub const COLLECTORS: &str = "collectors";
@@ -149,7 +149,7 @@ impl Folder {
     ///
     /// # Errors
     /// If it is not there, or is no regular file, or lies behind a link.
-    pub fn file(&self, place: [&str; 3]) -> io::Result<File> {
+    pub fn file(&self, place: &FilePlace<'_>) -> io::Result<File> {
         file_of(&self.top, place)
     }
 
@@ -157,17 +157,23 @@ impl Folder {
     ///
     /// # Errors
     /// If it cannot be removed, or lies behind a link.
-    pub fn remove_file(&self, [date, hour, name]: [&str; 3]) -> io::Result<()> {
+    pub fn remove_file(&self, place: &FilePlace<'_>) -> io::Result<()> {
         let _held = self.hold();
-        let of_date = self.top.inside(date)?;
-        let of_hour = of_date.inside(hour)?;
-        of_hour.remove_file(name)?;
-        if of_date.remove_empty(hour).is_err() {
-            // Others are in it.
-            return of_hour.sync();
+        let mut open: Vec<OpenFolder> = Vec::new();
+        for name in &place.folders {
+            let within = open.last().unwrap_or(&self.top);
+            open.push(within.inside(name)?);
         }
-        if self.top.remove_empty(date).is_err() {
-            return of_date.sync();
+        if let Some(innermost) = open.last() {
+            innermost.remove_file(place.name)?;
+        }
+        for name in place.folders.iter().rev() {
+            let emptied = open.pop();
+            let above = open.last().unwrap_or(&self.top);
+            if above.remove_empty(name).is_err() {
+                // Others are in it.
+                return emptied.map_or(Ok(()), |folder| folder.sync());
+            }
         }
         self.top.sync()
     }
@@ -177,8 +183,12 @@ impl Folder {
 ///
 /// # Errors
 /// If it is not there, or is no regular file, or lies behind a link.
-pub(crate) fn file_of(top: &OpenFolder, [date, hour, name]: [&str; 3]) -> io::Result<File> {
-    top.inside(date)?.inside(hour)?.file(name)
+pub(crate) fn file_of(top: &OpenFolder, place: &FilePlace<'_>) -> io::Result<File> {
+    let mut within: Option<OpenFolder> = None;
+    for name in &place.folders {
+        within = Some(within.as_ref().unwrap_or(top).inside(name)?);
+    }
+    within.as_ref().unwrap_or(top).file(place.name)
 }
 
 /// The mark of a collector's folder, which is made at its first start. A folder that a version without marks has begun

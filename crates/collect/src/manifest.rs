@@ -7,7 +7,7 @@ use std::io::{self, Seek, SeekFrom, Write};
 use pubgauge_place::{OpenFolder, content};
 use serde::{Deserialize, Serialize};
 
-use crate::files::name_parts;
+use crate::files::{MOST_PARTS, is_folder, name_parts};
 use crate::folder::is_stem_of;
 use crate::store::Place;
 
@@ -49,6 +49,9 @@ pub struct FileEntry {
     pub last: u64,
     /// Messages in it.
     pub messages: u64,
+    /// First and last number of the segment that its numbers lie scattered in; none where they follow one another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub among: Option<(u64, u64)>,
 }
 
 impl FileEntry {
@@ -56,30 +59,19 @@ impl FileEntry {
     ///
     /// # Errors
     /// That the path is none of a finished file, in words that follow it.
-    pub fn place(&self) -> Result<[&str; 3], String> {
-        let mut parts = self.path.split('/');
-        let fits = |part: &str, start: &str| part.starts_with(start) && !part.contains('\0');
-        match (parts.next(), parts.next(), parts.next(), parts.next()) {
-            (Some(date), Some(hour), Some(name), None)
-                if fits(date, "date=")
-                    && fits(hour, "hour=")
-                    && !fits(name, ".")
-                    && !name.contains('\0')
-                    && name_parts(name).is_some() =>
-            {
-                Ok([date, hour, name])
-            }
-            _ => Err("is listed, and is no path of a finished file within the data folder".into()),
-        }
+    pub fn place(&self) -> Result<FilePlace<'_>, String> {
+        FilePlace::parse(&self.path).map_err(|()| {
+            "is listed, and is no path of a finished file within the data folder".into()
+        })
     }
 
     /// As [`FileEntry::place`], of a file of this collector.
     ///
     /// # Errors
     /// As there, and if it is another collector's.
-    pub fn place_of(&self, collector: &str) -> Result<[&str; 3], String> {
+    pub fn place_of(&self, collector: &str) -> Result<FilePlace<'_>, String> {
         let place = self.place()?;
-        match name_parts(place[2]) {
+        match name_parts(place.name) {
             Some((stem, ..)) if is_stem_of(stem, collector) => Ok(place),
             _ => Err(format!(
                 "is listed, and is no file of the collector {collector}"
@@ -107,6 +99,29 @@ impl FileEntry {
             ));
         }
         Ok(())
+    }
+}
+
+/// Where a finished file is: the names of the folders down to it, and its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FilePlace<'a> {
+    pub folders: Vec<&'a str>,
+    pub name: &'a str,
+}
+
+impl<'a> FilePlace<'a> {
+    /// Of a path below the data folder.
+    ///
+    /// # Errors
+    /// If it leads elsewhere than into a partition.
+    pub fn parse(path: &'a str) -> Result<FilePlace<'a>, ()> {
+        let (folders, name) = path.rsplit_once('/').ok_or(())?;
+        let folders: Vec<&str> = folders.split('/').collect();
+        let is_name = !name.starts_with('.') && !name.contains('\0') && name_parts(name).is_some();
+        let are_folders = folders.len() <= MOST_PARTS && folders.iter().all(|one| is_folder(one));
+        (is_name && are_folders)
+            .then_some(FilePlace { folders, name })
+            .ok_or(())
     }
 }
 
@@ -220,6 +235,7 @@ mod tests {
             first,
             last,
             messages: last - first + 1,
+            among: None,
         })
     }
 
@@ -269,11 +285,14 @@ mod tests {
             first: 1,
             last: 2,
             messages: 2,
+            among: None,
         };
         let good = of("date=2026-11-26/hour=07/c-0000000000000001-0000000000000002.parquet");
-        assert_eq!(good.place().unwrap()[1], "hour=07");
+        assert_eq!(good.place().unwrap().folders[1], "hour=07");
         assert!(good.place_of("c").is_ok() && good.place_of("d").is_err());
         let name = "c-0000000000000001-0000000000000002.parquet";
+        let by_topic = format!("site=a%2Fb/kind=../date=2026-11-26/hour=07/{name}");
+        assert_eq!(of(&by_topic).place().unwrap().folders.len(), 4);
         for wrong in [
             String::new(),
             "/etc/passwd".into(),
@@ -284,6 +303,12 @@ mod tests {
             format!("date=x//{name}"),
             format!("date=x/hour=y/{name}/"),
             format!("date=x/hour=y/z/{name}"),
+            format!("a=1/b=2/c=3/d=4/e=5/{name}"),
+            format!("a=1 2/{name}"),
+            format!("a=/{name}"),
+            format!("=1/{name}"),
+            format!("../a=1/{name}"),
+            name.into(),
             format!("collectors/c/{name}"),
             "date=x/hour=y/..".into(),
             "date=x/hour=y/.c-1-2.parquet".into(),

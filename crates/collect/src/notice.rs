@@ -7,6 +7,7 @@ use pubgauge_quantities::shown::so_many;
 use serde::Serialize;
 
 use crate::dead::Why;
+use crate::files::Misplacement;
 use crate::store::OTHER;
 
 /// Takes notices. They come from several threads.
@@ -115,6 +116,8 @@ pub enum Notice {
         messages: u64,
         bytes: u64,
     },
+    /// Messages do not lie where their time or topic would have them. Told of the first, the tenth, the hundredth and so on.
+    Misplaced { why: Misplacement, so_far: u64 },
     /// A segment cannot be made into finished files at present.
     NotFinished { segment: String, why: String },
     /// A segment cannot be read, and the others go on without it.
@@ -198,6 +201,7 @@ impl Notice {
             | Notice::NameNotFound { .. }
             | Notice::Stalled { .. }
             | Notice::ClockStepped { .. }
+            | Notice::Misplaced { .. }
             | Notice::NotFinished { .. }
             | Notice::SegmentRestored { .. }
             | Notice::NotUploaded { .. }
@@ -424,6 +428,31 @@ impl fmt::Display for Notice {
                     Some(ms) => write!(f, "in {:.1} s", *ms as f64 / 1e3),
                     None => f.write_str("by the next start"),
                 }
+            }
+            Notice::Misplaced { why, so_far } => {
+                let (what, hint) = match why {
+                    Misplacement::NoTime => (
+                        "with no event time in the payload, and lie by when they were received",
+                        "is `files.event-time` where the payloads have it?",
+                    ),
+                    Misplacement::FarTime => (
+                        "with an event time farther off than `files.event-time-within`, and lie by when they were received",
+                        "is the clock of a device wrong, or `files.event-time-unit`?",
+                    ),
+                    Misplacement::LongLevel => (
+                        "with a level of the topic that is too long for a folder, and lie in `__other__`",
+                        "all messages have their topics in them",
+                    ),
+                    Misplacement::TooMany => (
+                        "beyond `files.most-partitions` folders of their segment, and lie in one of all others",
+                        "partition by what has fewer values: each segment becomes a file for each",
+                    ),
+                };
+                write!(
+                    f,
+                    "{} so far {what}\n  hint: {hint}",
+                    so_many(*so_far, "message")
+                )
             }
             Notice::Conflict { path, to } => write!(
                 f,

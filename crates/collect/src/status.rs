@@ -12,6 +12,7 @@ use pubgauge_quantities::shown::so_many;
 
 use crate::columns::Undecoded;
 use crate::dead::Why;
+use crate::files::{Misplaced, Misplacement};
 pub use crate::session::Canaries;
 pub use histogram::{Counted, Histogram};
 pub use log::{DiskStatus, LogStatus, SegmentStatus};
@@ -129,6 +130,8 @@ pub struct Status {
     /// Payloads that are not of the form that they should be of, those with a value that its column cannot hold, and those
     /// with nothing for a column.
     pub undecoded: [Count; 3],
+    /// Messages that do not lie where their time or topic would have them, by why.
+    pub misplaced: [Count; Misplacement::ALL.len()],
     /// Files that were put to a store, and their bytes.
     pub uploaded_files: Count,
     pub uploaded_bytes: Count,
@@ -171,6 +174,7 @@ impl Default for Status {
             unfinished: Count::default(),
             set_aside: Count::default(),
             undecoded: Default::default(),
+            misplaced: Default::default(),
             uploaded_files: Count::default(),
             uploaded_bytes: Count::default(),
             failed_uploads: Count::default(),
@@ -218,6 +222,19 @@ impl Status {
         self.undecoded[0].add(more.form);
         self.undecoded[1].add(more.value);
         self.undecoded[2].add(more.missing);
+    }
+
+    /// Counts messages that do not lie where they would; the reasons of which there are the first, the tenth, the hundredth
+    /// and so on, and how many there are so far.
+    pub(crate) fn count_misplaced(&self, more: Misplaced) -> Vec<(Misplacement, u64)> {
+        let count = |why: Misplacement| {
+            let count = &self.misplaced[why as usize];
+            let before = count.get();
+            count.add(more.number(why));
+            let so_far = count.get();
+            (before.checked_ilog10() != so_far.checked_ilog10()).then_some((why, so_far))
+        };
+        Misplacement::ALL.into_iter().filter_map(count).collect()
     }
 
     /// Notes when the oldest message was read that is not on disk.

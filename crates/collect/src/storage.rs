@@ -17,7 +17,7 @@ use pubgauge_place::is_refused;
 
 use crate::Error;
 use crate::config::Config;
-use crate::files;
+use crate::files::{self, Finished};
 use crate::folder::{self, Folder};
 use crate::gather::Commit;
 use crate::log::Log;
@@ -26,7 +26,7 @@ use crate::notice::{Notice, Watch};
 use crate::status::{SegmentStatus, Status};
 use crate::waker::Waker;
 use direct::Direct;
-use finisher::Finisher;
+use finisher::{Finisher, Unlisted};
 use keeper::Keeper;
 use uploader::Uploader;
 
@@ -45,6 +45,16 @@ pub struct Shared {
     pub status: Arc<Status>,
     pub watch: Watch,
     pub waker: Waker,
+}
+
+impl Shared {
+    /// Counts what became of messages in finished files, and tells what does not lie where it would.
+    fn count(&self, finished: &Finished) {
+        self.status.count_undecoded(finished.undecoded);
+        for (why, so_far) in self.status.count_misplaced(finished.misplaced) {
+            (self.watch)(&Notice::Misplaced { why, so_far });
+        }
+    }
 }
 
 /// The storing threads.
@@ -86,7 +96,8 @@ impl Storage {
         };
         files::remove_partial(folder).map_err(failed("cannot be read"))?;
         let (entries, _) = manifest::read(folder.own()).map_err(failed("the list of files"))?;
-        let at_least = first_free(folder, &entries).map_err(failed("cannot be read"))?;
+        let (at_least, unlisted) =
+            found_files(folder, &entries).map_err(failed("cannot be read"))?;
         let opened = Log::open(&folder.log(), config.form, config.limits, at_least);
         let (log, recovered) = opened.map_err(failed("the log cannot be taken"))?;
         let torn: Vec<Entry> = recovered
@@ -141,7 +152,7 @@ impl Storage {
             if let Ok(about) = folder
                 .log()
                 .file(name)
-                .and_then(|file| SegmentStatus::of_file(&file))
+                .and_then(|file| SegmentStatus::from_file(&file))
             {
                 (shared.status.log).note_segment(segment.first_seq, about);
             }
@@ -154,6 +165,7 @@ impl Storage {
             layout: config.layout.clone(),
             finished,
             abandon: abandon.clone(),
+            unlisted,
         };
         let finishing = thread::spawn(move || finisher.run(&to_finish));
         let (mark, next_seq) = (log.mark(), recovered.next_seq);
@@ -303,21 +315,29 @@ impl Storage {
     }
 }
 
-/// The first number that no file of this collector has, whether it is listed or not.
-fn first_free(folder: &Folder, entries: &[Entry]) -> std::io::Result<u64> {
+/// The first number that no file of this collector has, whether it is listed or not; and its files that are not listed.
+fn found_files(folder: &Folder, entries: &[Entry]) -> std::io::Result<(u64, Vec<Unlisted>)> {
     let mut free = manifest::next_seq(entries);
+    let listed = manifest::files(entries);
+    let mut unlisted = Vec::new();
     for path in files::partition_files(&folder.data)? {
         let name = path
             .file_name()
             .and_then(|name| name.to_str())
             .unwrap_or_default();
-        if let Some((stem, _, last, _)) = files::name_parts(name)
+        if let Some((stem, first, last, _)) = files::name_parts(name)
             && folder::is_stem_of(stem, &folder.name)
         {
             free = free.max(last + 1);
+            let below = path.strip_prefix(&folder.data).ok();
+            let below = below.and_then(|path| path.to_str()).unwrap_or_default();
+            if stem == folder.stem() && !listed.contains_key(below) {
+                let path = below.to_owned();
+                unlisted.push(Unlisted { path, first, last });
+            }
         }
     }
-    Ok(free)
+    Ok((free, unlisted))
 }
 
 #[cfg(test)]

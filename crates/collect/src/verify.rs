@@ -1,5 +1,6 @@
 //! Everything that a data folder holds, read again: checksums, footers, numbers without gaps.
 
+mod among;
 mod elsewhere;
 mod file;
 mod found;
@@ -21,6 +22,7 @@ use crate::folder::{self, COLLECTORS, LOG};
 use crate::log::stored;
 use crate::manifest::{self, Entry, LIST, Uploaded};
 use crate::message::Message;
+use among::Unread;
 pub use elsewhere::Look;
 use elsewhere::{Elsewhere, Seen};
 pub use found::{Fault, NotSeen, Verified};
@@ -62,7 +64,8 @@ pub fn verify(data: &Path) -> Result<Verified, Error> {
     verify_each(data, &mut |_| {})
 }
 
-/// As [`verify`]; each message is given to `take`, of each collector in the order of numbers.
+/// As [`verify`]; each message is given to `take`, of each collector in the order of numbers, as far
+/// as its files lie by when messages were received.
 ///
 /// # Errors
 /// As [`verify`].
@@ -239,6 +242,7 @@ fn collector(
         verified.fault(below(data, &list), format!("line {line} is no entry"));
     }
     let mut numbers = Numbers::default();
+    let mut unread = Unread::default();
     let mut lost = BTreeSet::new();
     for entry in &entries {
         match entry {
@@ -249,7 +253,10 @@ fn collector(
             _ => {}
         }
     }
-    for (file, uploaded) in manifest::files(&entries).into_values() {
+    let mut files: Vec<_> = manifest::files(&entries).into_values().collect();
+    // The files of a segment one after the other: what lies among each other's numbers becomes one range then.
+    files.sort_by_key(|(file, _)| file.among.unwrap_or((file.first, file.last)));
+    for (file, uploaded) in files {
         owned.insert(data.join(&file.path));
         let seen = match file::content(top, file) {
             Err(what) => Seen::Wrong(what),
@@ -263,38 +270,46 @@ fn collector(
             Seen::Content(bytes) => Ok(bytes),
             Seen::Wrong(what) => Err(what),
             Seen::Not => {
-                numbers.found.push(file.first..=file.last);
+                unread.add(file, &mut numbers);
                 continue;
             }
             Seen::Told => {
-                numbers.found.push(file.first..=file.last);
+                unread.add(file, &mut numbers);
                 verified.files_elsewhere += 1;
                 verified.messages_elsewhere += file.messages;
                 continue;
             }
         };
+        let mut own = Numbers::default();
         let mut take = |counted: Counted<'_>| {
-            numbers.add(counted.seq);
+            own.add(counted.seq);
             counts.add(&counted);
         };
         match content.and_then(|bytes| file::read(bytes, file, &mut take)) {
             Err(what) => {
                 verified.fault(&file.path, what);
                 // What it lacks is told with it.
-                numbers.forget(file.first);
-                numbers.found.push(file.first..=file.last);
+                unread.add(file, &mut numbers);
             }
             Ok(()) => {
+                numbers.take(own);
                 verified.files += 1;
                 verified.bytes += file.bytes;
                 verified.messages += file.messages;
             }
         }
     }
-    let (in_files, twice) = numbers.merged();
+    let (mut in_files, twice) = numbers.merged();
     if twice > 0 {
         verified.fault(name, format!("{twice} messages are in several files"));
     }
+    let lost_ranges = lost.iter().map(|(first, last)| *first..=*last);
+    let known: Numbers = in_files.iter().cloned().chain(lost_ranges).collect();
+    let (ranges, wrong) = unread.settle(&known.merged().0);
+    for what in wrong {
+        verified.fault(name, what);
+    }
+    in_files.extend(ranges);
     let mut in_log = Numbers::default();
     let mut next = 1;
     for (nth, one) in segments.iter().enumerate() {
@@ -329,9 +344,7 @@ fn collector(
             owned.insert(path.clone());
         }
     }
-    let mut all = Numbers {
-        found: in_files.into_iter().chain(in_log).collect(),
-    };
+    let mut all: Numbers = in_files.into_iter().chain(in_log).collect();
     // A segment that was set aside may have been repaired, and put back.
     let is_there = |(first, last): &(u64, u64)| {
         let holds = |range: &RangeInclusive<u64>| range.contains(first) && range.contains(last);
@@ -350,7 +363,7 @@ fn collector(
     let mut expected = 1;
     for range in all.merged().0 {
         lacks(name, expected, *range.start(), verified);
-        expected = *range.end() + 1;
+        expected = range.end().saturating_add(1);
     }
     lacks(name, expected, next, verified);
     Ok(())

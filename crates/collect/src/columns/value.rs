@@ -121,7 +121,7 @@ pub fn exact(number: i128) -> Option<f64> {
 }
 
 /// A time in microseconds since 1970.
-fn time(value: &Value, unit: TimeUnit) -> Option<i64> {
+pub fn time(value: &Value, unit: TimeUnit) -> Option<i64> {
     match value {
         Value::Tag(tag, inner) if TIME_TAGS.contains(tag) => time(inner, TimeUnit::S),
         Value::Text(text) => text

@@ -75,7 +75,7 @@ fn changed(from: &Config, to: &Config) -> impl Iterator<Item = &'static [&'stati
     let files_of = |upload: &Upload| -> Vec<PathBuf> {
         upload.credentials.paths().map(Path::to_owned).collect()
     };
-    let keys: [(bool, &[&str]); 15] = [
+    let keys: [(bool, &[&str]); 16] = [
         (*data == to.to, &["to"]),
         (*name == to.name, &["name"]),
         (*version == to.version, &["mqtt"]),
@@ -97,6 +97,7 @@ fn changed(from: &Config, to: &Config) -> impl Iterator<Item = &'static [&'stati
             &["log", "reserve"],
         ),
         (layout.columns == to.layout.columns, &["payload"]),
+        (layout.partitioning == to.layout.partitioning, &["files"]),
         (
             layout.compression == to.layout.compression,
             &["compression"],
@@ -151,7 +152,7 @@ mod tests {
     #[test]
     fn what_cannot_change_is_told_with_its_place_all_at_once() {
         let before = read(BEFORE);
-        let text = "brokers = [\"mqtt://a\"]\ntopics = [\"a/#\"]\nto = \"other\"\nmqtt = \"3.1.1\"\nform = \"ndjson\"\nlisten = \"1\"\n[log]\nsegment = \"64MiB\"\nsegment-age = \"1min\"\n[canary]\n";
+        let text = "brokers = [\"mqtt://a\"]\ntopics = [\"a/#\"]\nto = \"other\"\nmqtt = \"3.1.1\"\nform = \"ndjson\"\nlisten = \"1\"\n[log]\nsegment = \"64MiB\"\nsegment-age = \"1min\"\n[canary]\n[files]\npartition = [\"date\"]\n";
         let told = reread(text, &before).unwrap_err().problems;
         let places: Vec<_> = told
             .iter()
@@ -172,6 +173,7 @@ mod tests {
                 ("canary", Some(10), Some(1)),
                 ("log.segment", Some(8), Some(11)),
                 ("log.segment-age", Some(9), Some(15)),
+                ("files", Some(11), Some(1)),
             ]
         );
         let payload = format!(

@@ -118,6 +118,7 @@ impl Config {
         let filters = filters(written, &mut faults);
         let upload = super::upload::of(written, folder, &mut faults);
         let columns = super::payload::of(written, &mut faults);
+        let partitioning = super::files::of(written, &mut faults);
         let kafka = super::kafka::of(written, folder, &mut faults);
         let canary = super::canary::of(written, &mut faults);
         let direct = direct(upload.as_ref(), kafka.as_ref());
@@ -254,6 +255,7 @@ impl Config {
             },
             layout: Layout {
                 columns,
+                partitioning,
                 compression: written.compression.unwrap_or_default(),
             },
             upload,

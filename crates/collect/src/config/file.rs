@@ -7,9 +7,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 mod broker;
+mod files;
 mod kafka;
 
 pub use broker::{BrokerFile, TlsFile};
+pub use files::FilesFile;
 pub use kafka::{KafkaFile, KafkaTlsFile, Mechanism, SaslFile};
 
 /// What is to be collected, from where, to where.
@@ -68,6 +70,8 @@ pub struct CollectFile {
     pub tls: TlsFile,
     /// Columns for what payloads say; they are stored as bytes alone if absent.
     pub payload: Option<PayloadFile>,
+    /// Which folders finished files lie in; by date and hour if absent.
+    pub files: Option<FilesFile>,
     /// Object storage that finished files are moved to; they stay in the data folder if absent.
     pub upload: Option<UploadFile>,
     /// Kafka, in place of a data folder.

@@ -1,5 +1,6 @@
 //! How messages stand in finished files of either form.
 
+use super::Partitioning;
 use crate::columns::Columns;
 use crate::config::Compression;
 
@@ -8,6 +9,8 @@ use crate::config::Compression;
 pub struct Layout {
     /// Columns for what payloads say.
     pub columns: Columns,
+    /// Which folders they lie in.
+    pub partitioning: Partitioning,
     /// How Parquet is compressed.
     pub compression: Compression,
 }

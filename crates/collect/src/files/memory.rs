@@ -4,11 +4,11 @@ use std::io;
 
 use bytes::Bytes;
 
+use super::partition::OpenFiles;
 use super::writer::Writer;
-use super::{Layout, file_name, hour_of, partition};
-use crate::columns::Undecoded;
+use super::{Finished, Layout, file_name};
 use crate::config::Form;
-use crate::message::Messages;
+use crate::message::{Message, Messages};
 
 /// A file that is whole, and is to be put somewhere.
 #[derive(Clone, Debug)]
@@ -19,7 +19,17 @@ pub struct Made {
     pub messages: u64,
 }
 
-/// Makes files of the messages of a commit, one for each hour in which some of them came. Their names begin with `stem`.
+/// A file while it is made.
+struct Making<'a> {
+    partition: String,
+    writer: Writer<'a, Vec<u8>>,
+    first: u64,
+    last: u64,
+    messages: u64,
+}
+
+/// Makes files of the messages of a commit, one for each folder that some of them belong to. Their names begin with `stem`. What
+/// is said of the messages stands beside them.
 ///
 /// # Errors
 /// If they cannot be encoded.
@@ -28,25 +38,47 @@ pub fn in_memory(
     (form, layout): (Form, &Layout),
     mark: u32,
     frames: &Bytes,
-) -> io::Result<(Vec<Made>, Undecoded)> {
-    let (mut made, mut undecoded) = (Vec::new(), Undecoded::default());
-    let mut messages = Messages::new(mark, frames).peekable();
-    while let Some(first) = messages.peek().copied() {
-        let hour = hour_of(first.received_ns);
-        let mut writer = Writer::new(form, layout, Vec::new())?;
-        let (mut count, mut last) = (0, first.seq);
-        while let Some(message) = messages.next_if(|next| hour_of(next.received_ns) == hour) {
-            writer.put(frames, &message)?;
-            (count, last) = (count + 1, message.seq);
-        }
-        let (bytes, unfit) = writer.finish()?;
-        undecoded.add(unfit);
-        let name = file_name(stem, (first.seq, last), form);
+) -> io::Result<(Vec<Made>, Finished)> {
+    let mut made = Vec::new();
+    let mut finished = Finished::default();
+    let mut close = |file: Making<'_>| -> io::Result<()> {
+        let (bytes, unfit) = file.writer.finish()?;
+        finished.undecoded.add(unfit);
+        let name = file_name(stem, (file.first, file.last), form);
         made.push(Made {
-            path: format!("{}/{name}", partition(hour)),
+            path: format!("{}/{name}", file.partition),
             bytes: bytes.into(),
-            messages: count,
+            messages: file.messages,
         });
+        Ok(())
+    };
+    let mut files = OpenFiles::new(&layout.partitioning);
+    for message in Messages::new(mark, frames) {
+        let create = |partition: &str| Making::new((form, layout), partition, &message);
+        let file = files.file_for(&message, create, &mut close)?;
+        file.writer.put(frames, &message)?;
+        (file.messages, file.last) = (file.messages + 1, message.seq);
     }
-    Ok((made, undecoded))
+    let misplaced = files.misplaced;
+    for file in files.into_open() {
+        close(file)?;
+    }
+    finished.misplaced = misplaced;
+    Ok((made, finished))
+}
+
+impl<'a> Making<'a> {
+    fn new(
+        (form, layout): (Form, &'a Layout),
+        partition: &str,
+        first: &Message<'_>,
+    ) -> io::Result<Making<'a>> {
+        Ok(Making {
+            partition: partition.to_owned(),
+            writer: Writer::new(form, layout, Vec::new())?,
+            first: first.seq,
+            last: first.seq,
+            messages: 0,
+        })
+    }
 }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use pubgauge_place::OpenFolder;
 
 use super::writer::Writer;
-use super::{Layout, file_name, partition};
+use super::{Layout, file_name};
 use crate::columns::Undecoded;
 use crate::config::Form;
 use crate::folder::Folder;
@@ -18,11 +18,8 @@ use crate::message::Message;
 pub struct Open<'a> {
     folder: &'a Folder,
     form: Form,
-    pub hour: i64,
-    /// Folder of the partition, below the data folder.
+    /// Folders of the partition, below the data folder. They are opened again at the end, since many files may be open.
     partition: String,
-    /// The same, open.
-    place: OpenFolder,
     partial: String,
     first: u64,
     last: u64,
@@ -34,12 +31,11 @@ impl<'a> Open<'a> {
     pub fn create(
         folder: &'a Folder,
         (form, layout): (Form, &'a Layout),
-        hour: i64,
+        partition: &str,
         first: u64,
     ) -> io::Result<Open<'a>> {
-        let partition = partition(hour);
         let partial = format!(".{}-{first:016}.tmp", folder.name);
-        let (place, file) = {
+        let file = {
             let _held = folder.hold();
             let mut place = None;
             for name in partition.split('/') {
@@ -47,15 +43,12 @@ impl<'a> Open<'a> {
                 place = Some(within.below_synced(name)?);
             }
             let place = place.ok_or(io::ErrorKind::NotFound)?;
-            let file = place.create(&partial)?;
-            (place, file)
+            place.create(&partial)?
         };
         Ok(Open {
             folder,
             form,
-            hour,
-            partition,
-            place,
+            partition: partition.to_owned(),
             partial,
             first,
             last: first,
@@ -71,13 +64,30 @@ impl<'a> Open<'a> {
         self.writer.put(bytes, message)
     }
 
+    /// Whether messages that are in no row group yet are held.
+    #[cfg(test)]
+    pub fn holds(&self) -> bool {
+        self.writer.holds()
+    }
+
+    /// Lets go of the buffers of messages that it was given.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.writer.flush()
+    }
+
     pub fn close(self) -> io::Result<(FileEntry, Undecoded)> {
         let (summed, undecoded) = self.writer.finish()?;
         let (bytes, crc32) = summed.finish()?;
         let (first, last) = (self.first, self.last);
         let name = file_name(&self.folder.stem(), (first, last), self.form);
-        self.place.rename(&self.partial, &name)?;
-        self.place.sync()?;
+        let mut place: Option<OpenFolder> = None;
+        for name in self.partition.split('/') {
+            let within = place.as_ref().unwrap_or(self.folder.top());
+            place = Some(within.inside(name)?);
+        }
+        let place = place.ok_or(io::ErrorKind::NotFound)?;
+        place.rename(&self.partial, &name)?;
+        place.sync()?;
         let path = format!("{}/{name}", self.partition);
         let entry = FileEntry {
             path,
@@ -86,6 +96,7 @@ impl<'a> Open<'a> {
             first,
             last,
             messages: self.messages,
+            among: None,
         };
         Ok((entry, undecoded))
     }
@@ -100,7 +111,7 @@ struct Summed {
 
 impl Summed {
     fn new(file: File) -> Summed {
-        let file = BufWriter::with_capacity(256 << 10, file);
+        let file = BufWriter::with_capacity(64 << 10, file);
         Summed {
             file,
             bytes: 0,

@@ -38,7 +38,7 @@ const SCHEMA: &str = "
 
 /// A row group ends at so many rows, or where the messages of one buffer do: it holds slices of it, and the buffer goes
 /// with it.
-const GROUP_ROWS: usize = 256 << 10;
+pub(super) const GROUP_ROWS: usize = 256 << 10;
 
 fn schema(columns: &Columns) -> Result<TypePtr> {
     // Where payloads that were decoded are not kept, some rows have none.
@@ -122,6 +122,7 @@ impl<'a, W: Write + Send> Writer<'a, W> {
         let Layout {
             columns,
             compression,
+            partitioning: _,
         } = layout;
         let properties = Arc::new(properties(*compression));
         let file =
@@ -144,8 +145,8 @@ impl<'a, W: Write + Send> Writer<'a, W> {
         decoded: Option<Decoded>,
     ) -> io::Result<()> {
         let slice = |part: &[u8]| ByteArray::from(bytes.slice_ref(part));
-        if !self.rows.seq.is_empty() && self.rows.buffer.as_ptr() != bytes.as_ptr() {
-            self.group().map_err(io_error)?;
+        if self.rows.buffer.as_ptr() != bytes.as_ptr() {
+            self.flush()?;
         }
         let rows = &mut self.rows;
         rows.received_us.push(message.received_ns.div_euclid(1000));
@@ -183,6 +184,22 @@ impl<'a, W: Write + Send> Writer<'a, W> {
         Ok(())
     }
 
+    #[cfg(test)]
+    pub fn holds(&self) -> bool {
+        !self.rows.seq.is_empty()
+    }
+
+    /// Writes the messages that it holds, so that it lets go of their buffer.
+    ///
+    /// # Errors
+    /// If they cannot be written.
+    pub fn flush(&mut self) -> io::Result<()> {
+        if self.rows.seq.is_empty() {
+            return Ok(());
+        }
+        self.group().map_err(io_error)
+    }
+
     fn group(&mut self) -> Result<()> {
         let rows = std::mem::take(&mut self.rows);
         let mut group = self.file.next_row_group()?;
@@ -217,9 +234,7 @@ impl<'a, W: Write + Send> Writer<'a, W> {
     /// # Errors
     /// If it cannot be written.
     pub fn finish(mut self) -> io::Result<W> {
-        if !self.rows.seq.is_empty() {
-            self.group().map_err(io_error)?;
-        }
+        self.flush()?;
         self.file.into_inner().map_err(io_error)
     }
 }

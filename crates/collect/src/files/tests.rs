@@ -189,13 +189,13 @@ fn decoded_file(form: Form, layout: &Layout) -> Made {
         };
         message.append(7, &mut frames);
     }
-    let (mut made, undecoded) = in_memory("c", (form, layout), 7, &frames.into()).unwrap();
+    let (mut made, finished) = in_memory("c", (form, layout), 7, &frames.into()).unwrap();
     let expected = Undecoded {
         form: 1,
         value: 1,
         missing: 1,
     };
-    assert_eq!(undecoded, expected);
+    assert_eq!(finished.undecoded, expected);
     assert_eq!(made.len(), 1);
     made.remove(0)
 }

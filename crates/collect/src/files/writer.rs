@@ -51,6 +51,23 @@ impl<'a, W: Write + Send> Writer<'a, W> {
         }
     }
 
+    /// Whether messages that are in no row group yet are held.
+    #[cfg(test)]
+    pub fn holds(&self) -> bool {
+        matches!(&self.out, Out::Parquet(writer) if writer.holds())
+    }
+
+    /// Lets go of the buffers of messages that it was given.
+    ///
+    /// # Errors
+    /// If they cannot be written.
+    pub fn flush(&mut self) -> io::Result<()> {
+        match &mut self.out {
+            Out::Parquet(writer) => writer.flush(),
+            Out::Ndjson(_) => Ok(()),
+        }
+    }
+
     /// Writes the rest; what it was written to, and which payloads have not all of their columns.
     ///
     /// # Errors

@@ -16,7 +16,7 @@ pub struct SegmentStatus {
 
 impl SegmentStatus {
     /// Of a segment of an earlier start, whose first message came before it was written last.
-    pub(crate) fn of_file(file: &File) -> io::Result<SegmentStatus> {
+    pub(crate) fn from_file(file: &File) -> io::Result<SegmentStatus> {
         let about = file.metadata()?;
         let written = about.modified()?;
         // The clock may have been set back since.
@@ -141,7 +141,7 @@ mod tests {
             (SystemTime::now() + Duration::from_secs(7200), 0, 600),
         ] {
             file.set_modified(written).unwrap();
-            let segment = SegmentStatus::of_file(&file).unwrap();
+            let segment = SegmentStatus::from_file(&file).unwrap();
             let age = segment.begun.unwrap().elapsed().as_secs();
             assert!((least..most).contains(&age), "{age}");
             assert_eq!(segment.bytes, 1234);

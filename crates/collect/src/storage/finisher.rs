@@ -14,7 +14,7 @@ use crate::files::{self, Finished, Layout, Unfinished};
 use crate::folder::Folder;
 use crate::log::Closed;
 use crate::log::segment::aside_name;
-use crate::manifest::{self, Entry, FileEntry};
+use crate::manifest::{self, Entry, FileEntry, FilePlace};
 use crate::notice::Notice;
 
 /// How often a segment that cannot be read is tried, before the others go on without it.
@@ -34,6 +34,16 @@ pub(super) struct Finisher {
     /// Takes finished files that are to be put to a store.
     pub(super) finished: Option<Sender<FileEntry>>,
     pub(super) abandon: Arc<AtomicBool>,
+    /// Files that an earlier start has made and not listed.
+    pub(super) unlisted: Vec<Unlisted>,
+}
+
+/// A finished file that is not listed: the collector was killed before it was, and its messages are in the log still.
+pub(super) struct Unlisted {
+    /// Path below the data folder.
+    pub(super) path: String,
+    pub(super) first: u64,
+    pub(super) last: u64,
 }
 
 impl Finisher {
@@ -105,6 +115,21 @@ impl Finisher {
         });
     }
 
+    /// Removes files of a segment's messages that were not made again: the partitions are others now.
+    fn remove_unlisted(&self, segment: &Closed, finished: &Finished) {
+        let numbers = segment.first_seq..segment.next_seq;
+        let is_made = |path: &str| finished.files.iter().any(|file| file.path == path);
+        let is_of_it = |one: &&Unlisted| {
+            numbers.contains(&one.first) && numbers.contains(&one.last) && !is_made(&one.path)
+        };
+        for one in self.unlisted.iter().filter(is_of_it) {
+            if let Ok(place) = FilePlace::parse(&one.path) {
+                // Where that fails, verification tells that it is in no list.
+                let _ = self.folder.remove_file(&place);
+            }
+        }
+    }
+
     /// Tells and counts what a segment became.
     fn tell(&self, segment: &Closed, torn: &[Entry], finished: Finished) {
         let Shared { status, watch, .. } = &self.shared;
@@ -123,7 +148,8 @@ impl Finisher {
                 });
             }
         }
-        status.count_undecoded(finished.undecoded);
+        self.shared.count(&finished);
+        self.remove_unlisted(segment, &finished);
         for file in finished.files {
             status.files.add(1);
             status.file_messages.add(file.messages);
@@ -226,6 +252,7 @@ mod tests {
                 layout: Layout::default(),
                 finished: None,
                 abandon: Arc::default(),
+                unlisted: Vec::new(),
             };
             finisher.run(&to_finish);
             let status = &shared.status;

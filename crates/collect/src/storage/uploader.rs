@@ -13,7 +13,7 @@ use pubgauge_place::is_refused;
 use super::{STORE_AGAIN, Shared};
 use crate::config::Upload;
 use crate::folder::Folder;
-use crate::manifest::{self, Entry, FileEntry, Uploaded};
+use crate::manifest::{self, Entry, FileEntry, FilePlace, Uploaded};
 use crate::notice::Notice;
 use crate::store::{Client, Failure};
 
@@ -60,12 +60,12 @@ impl Uploader {
                     continue;
                 }
             };
-            match folder.file(place) {
+            match folder.file(&place) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => refused(format!("is not moved: {error}")),
                 // What the list says of another store is no reason to remove it.
                 Ok(_) if uploaded.is_some_and(|one| one.to == upload.place) => {
-                    folder.remove_file(place)?;
+                    folder.remove_file(&place)?;
                 }
                 Ok(_) => waiting.push_back(file.clone()),
             }
@@ -176,7 +176,7 @@ impl Uploader {
                 return Ok(false);
             }
         };
-        let read = self.folder.file(place);
+        let read = self.folder.file(&place);
         let read = read.and_then(|file| manifest::content_of(&file));
         let bytes = match read {
             Ok(bytes) => Bytes::from(bytes),
@@ -212,12 +212,17 @@ impl Uploader {
                 is_missing: false,
             });
         }
-        self.list(file, place, put.e_tag)
+        self.list(file, &place, put.e_tag)
             .map_err(|error| here(error.to_string()))?;
         Ok(false)
     }
 
-    fn list(&self, file: &FileEntry, place: [&str; 3], e_tag: Option<String>) -> io::Result<()> {
+    fn list(
+        &self,
+        file: &FileEntry,
+        place: &FilePlace<'_>,
+        e_tag: Option<String>,
+    ) -> io::Result<()> {
         let uploaded = Uploaded {
             path: file.path.clone(),
             to: self.upload.place.clone(),

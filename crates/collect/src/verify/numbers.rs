@@ -2,6 +2,9 @@
 
 use std::ops::RangeInclusive;
 
+/// So many ranges are not worth merging.
+const MERGED: usize = 1 << 16;
+
 /// So many ranges are shown.
 const SHOWN: usize = 10;
 
@@ -10,6 +13,19 @@ const SHOWN: usize = 10;
 pub struct Numbers {
     /// Ranges that were found, as they came.
     pub found: Vec<RangeInclusive<u64>>,
+    /// How many numbers were found more than once among those that were merged.
+    twice: u64,
+    /// So many ranges are merged next.
+    merge_at: usize,
+}
+
+impl FromIterator<RangeInclusive<u64>> for Numbers {
+    fn from_iter<T: IntoIterator<Item = RangeInclusive<u64>>>(ranges: T) -> Numbers {
+        Numbers {
+            found: ranges.into_iter().collect(),
+            ..Numbers::default()
+        }
+    }
 }
 
 impl Numbers {
@@ -23,22 +39,18 @@ impl Numbers {
     /// Adds the next one.
     pub fn add(&mut self, seq: u64) {
         match self.found.last_mut() {
-            Some(last) if *last.end() + 1 == seq => *last = *last.start()..=seq,
+            Some(last) if last.end().saturating_add(1) == seq => *last = *last.start()..=seq,
             _ => self.found.push(seq..=seq),
         }
     }
 
-    /// Takes out what was added from this number on.
-    pub fn forget(&mut self, first: u64) {
-        while self
-            .found
-            .last()
-            .is_some_and(|range| *range.start() >= first)
-        {
-            self.found.pop();
-        }
-        if let Some(last) = self.found.last_mut().filter(|last| *last.end() >= first) {
-            *last = *last.start()..=first - 1;
+    /// Adds all of these. Ranges that touch become one from time to time, so that there are never many more than there must be.
+    pub fn take(&mut self, more: Numbers) {
+        self.found.extend(more.found);
+        if self.found.len() > self.merge_at {
+            let all = std::mem::take(self);
+            (self.found, self.twice) = all.merged();
+            self.merge_at = 2 * self.found.len() + MERGED;
         }
     }
 
@@ -46,12 +58,13 @@ impl Numbers {
     pub fn merged(mut self) -> (Vec<RangeInclusive<u64>>, u64) {
         self.found.sort_by_key(|range| *range.start());
         let mut merged: Vec<RangeInclusive<u64>> = Vec::new();
-        let mut twice = 0;
+        let mut twice = self.twice;
         for range in self.found {
             match merged.last_mut() {
-                Some(last) if *range.start() <= *last.end() + 1 => {
+                Some(last) if *range.start() <= last.end().saturating_add(1) => {
                     let common = last.end().min(range.end()).checked_sub(*range.start());
-                    twice += common.map_or(0, |common| common + 1);
+                    let more = common.map_or(0, |common| common.saturating_add(1));
+                    twice = twice.saturating_add(more);
                     let end = *last.end().max(range.end());
                     *last = *last.start()..=end;
                 }

@@ -13,6 +13,7 @@ mod hostile;
 #[cfg(feature = "kafka")]
 mod kafka;
 mod leaving;
+mod partitions;
 mod passwords;
 mod reload;
 #[cfg(feature = "upload")]

@@ -2,6 +2,7 @@
 
 mod canary;
 mod leave;
+mod partitions;
 mod reload;
 mod service;
 mod tls;

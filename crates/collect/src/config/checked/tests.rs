@@ -46,6 +46,107 @@ fn only_parquet_is_compressed() {
 }
 
 #[test]
+fn files_lie_by_date_and_hour_or_as_is_asked_for() {
+    use crate::files::{Part, Partitioning};
+    let of = |more: &str| {
+        config(&format!("{SMALLEST}{more}\n"))
+            .unwrap()
+            .layout
+            .partitioning
+    };
+    assert_eq!(of(""), Partitioning::default());
+    assert_eq!(of("[files]"), Partitioning::default());
+    let by_topic = of(
+        "files = { partition = [\"site={topic level 2}\", \"date\"], event-time = \"/meta/ts\", event-time-unit = \"ms\", event-time-within = \"48h\", most-partitions = 7 }",
+    );
+    let site = Part::TopicLevel {
+        name: "site".into(),
+        nth: 1,
+    };
+    assert_eq!((by_topic.parts, by_topic.most), (vec![site, Part::Date], 7));
+    let event_time = by_topic.event_time.unwrap();
+    assert_eq!(event_time.steps, ["meta", "ts"]);
+    assert_eq!(event_time.within, 48 * HOUR);
+}
+
+#[test]
+fn each_fault_of_partitions_is_told_with_its_place() {
+    let columns =
+        "[payload]\nform = \"json\"\ncolumns = [{ name = \"site\", type = \"string\" }]\n";
+    for (files, line, words) in [
+        ("partition = []", 5, "files lie in one to 4 folders"),
+        (
+            "partition = [\"hour\"]",
+            5,
+            "an hour alone is one of every day",
+        ),
+        (
+            "partition = [\"date\", \"date\"]",
+            5,
+            "`date` is given twice",
+        ),
+        (
+            "partition = [\"date\", \"a={topic level 1}\", \"A={topic level 2}\"]",
+            5,
+            "`A` is given twice",
+        ),
+        ("partition = [\"month\"]", 5, "`month` is no partition"),
+        ("partition = [\"a={topic level 0}\"]", 5, "is no partition"),
+        ("partition = [\"a={topic}\"]", 5, "is no partition"),
+        (
+            "partition = [\"../a={topic level 1}\"]",
+            5,
+            "`../a` cannot be a partition's name",
+        ),
+        (
+            "partition = [\"1a={topic level 1}\"]",
+            5,
+            "`1a` cannot be a partition's name",
+        ),
+        (
+            "partition = [\"topic={topic level 1}\"]",
+            5,
+            "each file has a column `topic` already",
+        ),
+        (
+            "partition = [\"Site={topic level 1}\"]",
+            5,
+            "each file has a column `Site` already",
+        ),
+        ("most-partitions = 0", 5, "0 partitions cannot be"),
+        ("most-partitions = 501", 5, "501 partitions cannot be"),
+        ("event-time = \"ts\"", 5, "`ts` is no JSON Pointer"),
+        ("event-time-unit = \"ms\"", 5, "there is no `event-time`"),
+        ("event-time-within = \"1h\"", 5, "there is no `event-time`"),
+        (
+            "event-time = \"/ts\"\npartition = [\"a={topic level 1}\"]",
+            5,
+            "no partition is of a time",
+        ),
+        (
+            "event-time = \"/ts\"\nevent-time-within = \"1ms\"",
+            6,
+            "this takes 1s to 876000h",
+        ),
+    ] {
+        let text = format!("{SMALLEST}[files]\n{files}\n{columns}");
+        let told = config(&text).unwrap_err().problems;
+        assert_eq!(told.len(), 1, "{files}: {told:?}");
+        assert_eq!(told[0].line, Some(line), "{files}: {told:?}");
+        assert!(told[0].message.contains(words), "{files}: {told:?}");
+    }
+}
+
+#[test]
+fn kafka_has_no_folders() {
+    let brokers = SMALLEST.replace("to = \"data\"\n", "");
+    let kafka = "[kafka]\nbrokers = [\"k:9092\"]\ntopic = \"fleet\"\n";
+    let told = config(&format!("{brokers}{kafka}[files]\n")).unwrap_err();
+    let words = "6:1: Kafka has no folders of files";
+    assert!(told.to_string().contains(words), "{told}");
+}
+
+#[test]
 fn a_canary_is_subscribed_to_as_the_messages_are() {
     let of = |more: &str| config(&format!("{SMALLEST}{more}")).unwrap();
     assert_eq!(of("").canary, None);

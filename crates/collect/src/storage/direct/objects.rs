@@ -70,8 +70,8 @@ impl Sink for Objects {
 
     fn take(&mut self, frames: &Bytes, mark: u32, shared: &Shared) -> Result<(), String> {
         let made = in_memory(&self.start, (self.form, &self.layout), mark, frames);
-        let (made, undecoded) = made.map_err(|error| error.to_string())?;
-        shared.status.count_undecoded(undecoded);
+        let (made, finished) = made.map_err(|error| error.to_string())?;
+        shared.count(&finished);
         self.made = made.into();
         Ok(())
     }

@@ -49,6 +49,7 @@ fn file(path: &str, content: &[u8]) -> FileEntry {
         first: 1,
         last: 2,
         messages: 2,
+        among: None,
     }
 }
 

@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use pubgauge_collect::dead::Why;
+use pubgauge_collect::files::Misplacement;
 use pubgauge_collect::{BrokerStatus, Count, Histogram, Status};
 use pubgauge_export::openmetrics::MetricType;
 
@@ -79,7 +80,7 @@ fn each<const N: usize>(words: [&'static str; N], counts: &[Count; N]) -> Vec<(&
 }
 
 /// All metrics of a collector.
-pub const METRICS: [Metric; 37] = [
+pub const METRICS: [Metric; 38] = [
     Metric {
         name: "pubgauge_collect",
         kind: MetricType::Info,
@@ -181,6 +182,14 @@ pub const METRICS: [Metric; 37] = [
         "Segments of the log that cannot be read, and that the others went on without.",
         set_aside
     ),
+    Metric {
+        name: "pubgauge_collect_misplaced_messages",
+        kind: MetricType::Counter,
+        help: "Messages in finished files that do not lie where their time or topic would have them, by why.",
+        value: Value::Each("why", |s| {
+            each(Misplacement::ALL.map(Misplacement::name), &s.misplaced)
+        }),
+    },
     counter!("pubgauge_collect_files", "Finished files.", files),
     counter!(
         "pubgauge_collect_file_messages",
