@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 
-use pubgauge_collect::{Config, Notice};
+use pubgauge_collect::{BrokerStatus, Config, Notice};
 use pubgauge_driver::Reliability;
 use pubgauge_testing::certificates::Authority;
 use pubgauge_testing::free_port;
@@ -273,10 +273,14 @@ fn frames_that_carry_nothing_keep_no_other_broker_waiting() {
         let collecting = Collecting::begin(config(&data, &brokers, "topics = [\"t/#\"]"));
         let address = address_of(&beside);
         let status = collecting.status.clone();
-        let beside = || status.brokers().remove(address).unwrap_or_default();
-        until("the broker beside it is connected", || beside().connected);
+        let beside = |holds: &dyn Fn(&BrokerStatus) -> bool| {
+            status.brokers().get(address).is_some_and(holds)
+        };
+        until("the broker beside it is connected", || {
+            beside(&|status| status.connected)
+        });
         Publisher::at(broker.address(), Reliability::AtLeastOnce).publish("t/a", 100, 50);
-        until("its messages", || beside().messages == 100);
+        until("its messages", || beside(&|status| status.messages == 100));
         assert!(collecting.status.stuck_for() < std::time::Duration::from_secs(10));
         collecting.end();
     }
