@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use pubgauge_engine::assignment::Workers;
+use pubgauge_setup::Setup;
 use pubgauge_testbed::shares::Share;
 use serde::{Deserialize, Serialize};
 
@@ -40,11 +41,17 @@ impl Default for ClientOptions {
 }
 
 impl ClientOptions {
+    /// The setup of a trial of the plan, with the workers' priority of this run.
+    pub(crate) fn setup(&self, planned: &Setup) -> Setup {
+        let mut setup = planned.clone();
+        setup.client.realtime = self.realtime;
+        setup
+    }
+
     /// As a trial takes them; `program` is this one, and each worker process gets `share` at most.
     pub(crate) fn client(&self, program: &Path, share: Share) -> pubgauge_runner::ClientConfig {
         pubgauge_runner::ClientConfig {
             workers: self.workers(),
-            realtime: self.realtime,
             pin: self.pin.clone(),
             processes: self.processes.map(|_| pubgauge_runner::Processes {
                 program: program.to_owned(),

@@ -134,7 +134,7 @@ pub fn trial(
         verdict: Verdict::default(),
         started: beside.started,
         took_s: beside.took_s,
-        workload: describe(workload, beside.circumstances.pacing_within_ns),
+        workload: describe(workload, beside.circumstances.client.pacing_within),
         duration_s,
         offered: sum.offered,
         published: sum.published,

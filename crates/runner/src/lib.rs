@@ -29,9 +29,7 @@ mod sizes;
 pub mod trial;
 mod windows;
 
-pub use job::{
-    ClientConfig, CountRequests, Environment, Job, ResolvedSettings, TrialRequest, Watch,
-};
+pub use job::{ClientConfig, Environment, Job, ResolvedSettings, TrialRequest, Watch};
 pub use processes::{ProcessPlace, Processes};
 pub use running_system::Kept;
 pub use sizes::OwnCost;

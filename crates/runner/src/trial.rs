@@ -99,11 +99,16 @@ fn measure(
         settings: serde_json::to_string(&job.asked.settings.settings).ok(),
         ..job.system.clone()
     };
-    let instances = job.brokers.max(1) as usize;
-    if job.has_sized_broker_hosts() {
+    let instances = job.setup.brokers.max(1) as usize;
+    if job.setup.has_sized_broker_hosts() {
         (system.limits.cores, system.limits.memory_mib) = (None, None);
     }
-    let shared = limits::MachineShare::new(&mut system, job.share, instances, &environment.client);
+    let shared = limits::MachineShare::new(
+        &mut system,
+        job.setup.limits,
+        instances,
+        &environment.client,
+    );
     let how = How::of(job, &system);
     let mut not_in_order = Vec::new();
     let running = match kept.take(how.as_ref(), &mut not_in_order)? {
@@ -123,16 +128,15 @@ fn measure(
         settings: job.asked.all_settings().cloned().collect(),
         workers: environment.client.workers,
         mark,
-        pacing_within: job.pacing_within,
-        poll_when_idle: job.poll_when_idle,
-        realtime: environment.client.realtime,
+        client: job.setup.client,
         pin_to: shared.pin.clone(),
         place: workers.place().unwrap_or_else(|| here.place.clone()),
         ..here
     };
     let of_workers = workers.shares().into_iter().flatten();
     let sized = SizeMeter::new(running.shares.iter().chain(of_workers));
-    let mut counter = CountersOnRequest::new(&job.counts, job.network.as_ref(), sized, brokerless);
+    let mut counter =
+        CountersOnRequest::new(&job.setup.counts, job.network.as_ref(), sized, brokerless);
     counter.quiet();
     let mut watcher = Watcher::new(
         &running,
@@ -159,7 +163,7 @@ fn measure(
         observed.died.extend(death(&running, &record));
     }
     let version = running.version().or_else(|| job.driver.library());
-    let realtime = environment.client.realtime;
+    let realtime = job.setup.client.realtime;
     let own = (environment.own_cost, realtime);
     let counted = counter.finish(job.workload, &record, own);
     let limits = shared.held(&running.held());
@@ -189,8 +193,7 @@ fn measure(
         order_promised: keeps_order(job),
         cores: environment.cores,
         quota_cores: environment.quota_cores,
-        pacing_within_ns: job.pacing_within,
-        poll_when_idle: job.poll_when_idle,
+        client: job.setup.client,
         earlier_trials: running.earlier_trials,
         ..circumstances(job.workload)
     };
@@ -212,7 +215,7 @@ fn measure(
         observed,
         counted,
         limits,
-        client_limits: workers.limits(environment.client.realtime),
+        client_limits: workers.limits(job.setup.client.realtime),
         clocks,
         checks,
         own_memory,
@@ -243,7 +246,7 @@ impl WorkersPlace {
             WorkersPlace::Processes(Arc::new(ProcessPlace::new(
                 processes,
                 network,
-                job.hosts.clone(),
+                job.setup.hosts.clone(),
             )))
         } else {
             WorkersPlace::Here
@@ -361,11 +364,11 @@ pub fn prepare_thread(assignment: &Assignment) -> Result<(), DriverError> {
     if let Some(cpu) = assignment.pin_to {
         pubgauge_testbed::pin_to(cpu).map_err(|e| DriverError::new(e.to_string()))?;
     }
-    if let Some(priority) = assignment.realtime {
+    if let Some(priority) = assignment.client.realtime {
         let set = pubgauge_testbed::set_realtime(priority);
         set.map_err(|e| DriverError::new(e.to_string()))?;
     }
-    if assignment.poll_when_idle {
+    if assignment.client.poll_when_idle {
         let polling = pubgauge_testbed::poll_when_idle();
         let polling = polling.map_err(|e| DriverError::new(e.to_string()))?;
         IDLE_POLLING.set(Some(polling));
