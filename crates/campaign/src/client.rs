@@ -71,3 +71,23 @@ impl ClientOptions {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_priority_of_a_run_joins_the_setup_that_the_study_asks_for() {
+        let mut planned = Setup::default();
+        planned.client.pacing_within = 1_000_000;
+        planned.client.poll_when_idle = true;
+        let options = ClientOptions {
+            realtime: Some(7),
+            ..ClientOptions::default()
+        };
+        let mut expected = planned.clone();
+        expected.client.realtime = Some(7);
+        assert_eq!(options.setup(&planned), expected);
+        assert_eq!(ClientOptions::default().setup(&planned), planned);
+    }
+}

@@ -18,10 +18,10 @@ use pubgauge_setup::ClientSetup;
 use pubgauge_simulator::{Behaviour, Bus, SimulatedDriver, TruthRecord};
 use pubgauge_workload::{Arrivals, SECOND, Until, Workload};
 
+use crate::circumstances::{circumstances, exhausted};
 use crate::convert::{self, Beside};
 use crate::job::TrialRequest;
 use crate::searching::{conclude, next, stored_step};
-use crate::trial::{circumstances, exhausted};
 
 /// When a simulated clock starts, ns.
 pub const START: u64 = SECOND;
