@@ -16,8 +16,7 @@ use pubgauge_results::criterion::evaluate;
 use pubgauge_results::store::{RunFolder, TrialFiles};
 use pubgauge_runner::searching::settling_s;
 use pubgauge_runner::{
-    ClientConfig, CountRequests, Environment, Job, Kept, OwnCost, ResolvedSettings, TrialRequest,
-    perform,
+    ClientConfig, Environment, Job, Kept, OwnCost, ResolvedSettings, TrialRequest, perform,
 };
 use pubgauge_study::PlannedTrial;
 use pubgauge_testbed::{SystemKind, Testbed, machine_facts};
@@ -243,18 +242,9 @@ impl<'a> Measuring<'a> {
             system: &chosen.file,
             variant: chosen.variant.as_deref(),
             driver: chosen.driver.clone(),
-            pacing_within: trial.pacing_within,
-            poll_when_idle: trial.poll_when_idle,
-            share: trial.limits,
-            counts: CountRequests {
-                system_calls: trial.count_system_calls,
-                interface: trial.count_interface.clone(),
-            },
-            keep_running: trial.keep_running,
+            setup: self.client.setup(&trial.setup),
             workload: &trial.workload.in_repeat(trial.repeat),
-            brokers: trial.brokers,
             network,
-            hosts: trial.hosts.clone(),
         };
         let (done, files) = perform(&job, &self.environment, &self.kept, watch);
         // An interrupted trial is not stored: --resume measures it whole. An interruption in the drain cuts that short, and
@@ -264,7 +254,7 @@ impl<'a> Measuring<'a> {
         if self.environment.stop.load(Relaxed) && !whole {
             return Ok(None);
         }
-        if chosen.file.kind == SystemKind::External || trial.keep_running {
+        if chosen.file.kind == SystemKind::External || trial.setup.keep_running {
             let left = Duration::from_secs_f64(settling_s(&done));
             let system = trial.system.clone();
             self.settled.insert(system, Instant::now() + left);
@@ -280,12 +270,12 @@ impl<'a> Measuring<'a> {
             ..options.clone()
         };
         let program = self.environment.testbed.program();
-        let mut client = options.client(program, trial.client_limits);
+        let mut client = options.client(program, trial.setup.client_limits);
         if let Some(hosts) = &self.hosts {
             let sides = resolve_sides(hosts, trial)?;
             client.workers = place_workers(client.workers, &sides);
             client.hosts = Some((hosts.clone(), sides));
-        } else if let Some((publishers, subscribers)) = trial.worker_hosts() {
+        } else if let Some((publishers, subscribers)) = trial.setup.worker_hosts() {
             client.workers.publisher_hosts = publishers;
             client.workers.subscriber_hosts = subscribers;
         }

@@ -44,7 +44,7 @@ pub fn check<'a>(
         let Some(counted) = counted else {
             continue;
         };
-        let asked = client.processes.or(trial.processes);
+        let asked = client.processes.or(trial.setup.processes);
         let alone = system.driver.lives_here();
         let refused = |why: &dyn Display| {
             let name = &trial.workload.name;
@@ -89,8 +89,8 @@ pub fn processes(
 ) -> Option<u32> {
     let enough = enough.filter(|_| !system.driver.lives_here());
     // A host has processes of its own.
-    let on_hosts = trial.worker_hosts().map(|_| 1);
-    let asked = client.processes.or(trial.processes);
+    let on_hosts = trial.setup.worker_hosts().map(|_| 1);
+    let asked = client.processes.or(trial.setup.processes);
     asked.or(enough).or(on_hosts)
 }
 
@@ -105,7 +105,11 @@ pub fn check_limits(
     client: &ClientOptions,
     enough: Option<u32>,
 ) -> Result<(), Error> {
-    for trial in plan.trials.iter().filter(|t| !t.client_limits.is_none()) {
+    for trial in plan
+        .trials
+        .iter()
+        .filter(|t| !t.setup.client_limits.is_none())
+    {
         let Some(system) = systems.get(&trial.system) else {
             continue;
         };
@@ -148,7 +152,7 @@ fn needs(
     client: &ClientOptions,
 ) -> ResourceNeeds {
     let census = &counted.census;
-    let brokers = brokers(&trial.workload, trial.brokers);
+    let brokers = brokers(&trial.workload, trial.setup.brokers);
     let fleets = fleets(&brokers, client.workers());
     // The share of the clients' resources in the fullest process.
     let fullest = client.processes.map_or(census.devices, |processes| {

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use pubgauge_engine::assignment::Workers;
+use pubgauge_setup::Setup;
 use pubgauge_testbed::shares::Share;
 use serde::{Deserialize, Serialize};
 
@@ -40,11 +41,17 @@ impl Default for ClientOptions {
 }
 
 impl ClientOptions {
+    /// The setup of a trial of the plan, with the workers' priority of this run.
+    pub(crate) fn setup(&self, planned: &Setup) -> Setup {
+        let mut setup = planned.clone();
+        setup.client.realtime = self.realtime;
+        setup
+    }
+
     /// As a trial takes them; `program` is this one, and each worker process gets `share` at most.
     pub(crate) fn client(&self, program: &Path, share: Share) -> pubgauge_runner::ClientConfig {
         pubgauge_runner::ClientConfig {
             workers: self.workers(),
-            realtime: self.realtime,
             pin: self.pin.clone(),
             processes: self.processes.map(|_| pubgauge_runner::Processes {
                 program: program.to_owned(),
@@ -62,5 +69,25 @@ impl ClientOptions {
             subscribers: self.processes.unwrap_or(self.subscriber_workers),
             ..Workers::default()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_priority_of_a_run_joins_the_setup_that_the_study_asks_for() {
+        let mut planned = Setup::default();
+        planned.client.pacing_within = 1_000_000;
+        planned.client.poll_when_idle = true;
+        let options = ClientOptions {
+            realtime: Some(7),
+            ..ClientOptions::default()
+        };
+        let mut expected = planned.clone();
+        expected.client.realtime = Some(7);
+        assert_eq!(options.setup(&planned), expected);
+        assert_eq!(ClientOptions::default().setup(&planned), planned);
     }
 }

@@ -20,7 +20,7 @@ const AGAIN: Duration = Duration::from_secs(30);
 /// Why a trial cannot have its workers on other hosts.
 pub fn refused(trial: &PlannedTrial, chosen: &Chosen) -> Option<Unsupported> {
     let reason = stays_here(trial, chosen, "which no other host reaches", |_| None);
-    let reason = reason.or_else(|| of_network(trial.network.as_deref()?));
+    let reason = reason.or_else(|| of_network(trial.setup.network.as_deref()?));
     let reason = reason.or_else(|| of_counts(trial))?;
     Some(Unsupported {
         setting: "--host".into(),
@@ -84,13 +84,13 @@ fn of_network(network: &Network) -> Option<String> {
 }
 
 fn of_counts(trial: &PlannedTrial) -> Option<String> {
-    if trial.count_system_calls || trial.count_interface.is_some() {
+    if trial.setup.counts.system_calls || trial.setup.counts.interface.is_some() {
         return Some("system calls and interfaces are counted on the host of the run alone".into());
     }
-    if trial.hosts.is_some() {
+    if trial.setup.hosts.is_some() {
         return Some("hosts of given sizes are made of the host of the run alone".into());
     }
-    let limited = !trial.client_limits.is_none();
+    let limited = !trial.setup.client_limits.is_none();
     limited.then(|| "[client.limits] hold on the host of the run alone".into())
 }
 
@@ -123,7 +123,7 @@ pub fn resolve_sides(hosts: &Hosts, trial: &PlannedTrial) -> Result<Sides, Error
     let all: Vec<Option<Role>> = (0..hosts.count())
         .map(|number| hosts.host(number).role)
         .collect();
-    let network = trial.network.as_deref();
+    let network = trial.setup.network.as_deref();
     let asked = network.map(|network| (network.publisher.hosts, network.subscriber.hosts));
     divided(&all, asked).map_err(|why| Error::bad_input(format!("{}: {why}", trial.workload.name)))
 }

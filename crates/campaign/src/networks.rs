@@ -21,8 +21,8 @@ const BASELINE: Duration = Duration::from_secs(1);
 
 /// Why a trial cannot run on the network that it asks for.
 pub fn refused(trial: &PlannedTrial, chosen: &Chosen) -> Option<Unsupported> {
-    let network = trial.network.as_deref()?;
-    if let Some(interface) = &trial.count_interface {
+    let network = trial.setup.network.as_deref()?;
+    if let Some(interface) = &trial.setup.counts.interface {
         return Some(Unsupported {
             setting: "testbed.count-interface".into(),
             value: interface.clone(),
@@ -52,7 +52,7 @@ pub fn refused(trial: &PlannedTrial, chosen: &Chosen) -> Option<Unsupported> {
 
 /// The error if a side of the workload would have no host.
 fn of_roles(network: &Network, trial: &PlannedTrial) -> Option<String> {
-    let clients = brokers(&trial.workload, trial.brokers);
+    let clients = brokers(&trial.workload, trial.setup.brokers);
     let sides = [
         (
             HostRole::Publisher,
@@ -72,7 +72,7 @@ fn of_roles(network: &Network, trial: &PlannedTrial) -> Option<String> {
 /// Bad input: what a network needs and this machine or user does not have, and what to do.
 pub fn check<'a>(trials: impl IntoIterator<Item = &'a PlannedTrial>) -> Result<(), Error> {
     let trials = trials.into_iter();
-    for network in unique(trials.filter_map(|trial| trial.network.as_deref())) {
+    for network in unique(trials.filter_map(|trial| trial.setup.network.as_deref())) {
         drop(Lab::up(network).map_err(refusal)?);
     }
     Ok(())
@@ -133,7 +133,7 @@ impl Networks {
         trial: &PlannedTrial,
         measuring: impl FnOnce(),
     ) -> Result<Option<TrialNetwork>, Error> {
-        let Some(network) = trial.network.as_deref() else {
+        let Some(network) = trial.setup.network.as_deref() else {
             return Ok(None);
         };
         let is_asked_for = |up: &TrialNetwork| up.lab.network() == network;

@@ -190,10 +190,10 @@ fn take_fitting_variants(
 /// How this machine enforces the limits of a plan, in words.
 fn limits(plan: &Plan) -> Vec<String> {
     let all = plan.trials.iter().flat_map(|t| {
-        let hosts = t.hosts.iter().flat_map(|hosts| sizes::shares(hosts));
+        let hosts = t.setup.hosts.iter().flat_map(|hosts| sizes::shares(hosts));
         let own = [
-            ("each instance of a system", t.limits),
-            ("each worker process", t.client_limits),
+            ("each instance of a system", t.setup.limits),
+            ("each worker process", t.setup.client_limits),
         ];
         own.into_iter().chain(hosts)
     });
@@ -250,17 +250,17 @@ fn brokers_refused(trial: &PlannedTrial, chosen: &Chosen) -> Option<Unsupported>
     let target = Testbed::planned_target(&chosen.file, chosen.variant.as_deref()).ok()?;
     let there = target.endpoints.len() as u32;
     let reason = match chosen.file.kind {
-        SystemKind::External if trial.brokers != there => format!(
+        SystemKind::External if trial.setup.brokers != there => format!(
             "it runs already and has addresses of {there} of them; those of several are joined by `+`"
         ),
-        _ if trial.brokers > 1 && chosen.driver.topology(&target) == Topology::Brokerless => {
+        _ if trial.setup.brokers > 1 && chosen.driver.topology(&target) == Topology::Brokerless => {
             "its clients reach each other directly: there is no broker to have several of".into()
         }
         _ => return None,
     };
     Some(Unsupported {
         setting: "topology.brokers".into(),
-        value: trial.brokers.to_string(),
+        value: trial.setup.brokers.to_string(),
         reason,
     })
 }

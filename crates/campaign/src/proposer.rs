@@ -196,7 +196,7 @@ pub fn specs(prepared: &Prepared) -> Vec<CriterionSpec> {
             continue;
         }
         let path_ns = any_path.then(|| path_ns(search, &prepared.systems));
-        let mut default = default_criterion(search.pacing_within, path_ns);
+        let mut default = default_criterion(search.setup.client.pacing_within, path_ns);
         // Criteria of other systems or settings of the workload do not apply to this one.
         if own.next().is_some() {
             default.filter.systems = vec![search.system.clone()];
@@ -265,7 +265,7 @@ fn bears(spec: &CriterionSpec, trial: &PlannedTrial) -> bool {
 fn path_ns(trial: &PlannedTrial, systems: &BTreeMap<String, Chosen>) -> u64 {
     let brokerless =
         (systems.get(&trial.system)).is_some_and(|chosen| chosen.file.kind == SystemKind::Library);
-    (trial.network.as_ref()).map_or(0, |network| network.path_ns(!brokerless))
+    (trial.setup.network.as_ref()).map_or(0, |network| network.path_ns(!brokerless))
 }
 
 /// The criterion of searches whose study has none of latency, with messages gathered for this span, over this path.

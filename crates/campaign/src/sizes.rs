@@ -11,7 +11,7 @@ use crate::{Chosen, Error};
 
 /// Why a trial cannot run on hosts of the sizes that it asks for.
 pub fn refused(trial: &PlannedTrial, chosen: &Chosen) -> Option<Unsupported> {
-    let hosts = trial.hosts.as_deref()?;
+    let hosts = trial.setup.hosts.as_deref()?;
     let has_size = hosts.broker.are_limited();
     let reason = match chosen.file.kind {
         _ if chosen.driver.lives_here() => "it runs in pubgauge's own process, which is on no host",
@@ -53,7 +53,7 @@ pub fn check(plan: &Plan) -> Result<(), Error> {
         memory_bytes: Some(memory()),
     };
     for (hosts, workload) in unique(plan.trials.iter().filter_map(|trial| {
-        let hosts = trial.hosts.as_deref()?;
+        let hosts = trial.setup.hosts.as_deref()?;
         Some((hosts.clone(), trial.workload.name.clone()))
     })) {
         fits(&hosts, there).map_err(|why| Error::bad_input(format!("{workload}: {why}")))?;

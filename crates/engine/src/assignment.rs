@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
+use pubgauge_driver::Mark;
 use pubgauge_driver::header::{HEADER_LEN, MAX_STREAMS};
-use pubgauge_driver::{Mark, Nanos};
+use pubgauge_setup::ClientSetup;
 use pubgauge_workload::audience::covering;
 use pubgauge_workload::{
     Arrivals, Audience, AudienceError, Exchange, Flow, Party, Sizes, TraceError, Workload,
@@ -46,13 +47,8 @@ pub struct Assignment {
     /// Bound on flat-out messages under way, per flow, where the system has no back-pressure of
     /// its own and the flow names none.
     pub default_window: Option<u32>,
-    /// Messages that fall due within this span, ns, are sent in one wake-up: none early, and none
-    /// delayed by more than the span on purpose; 0: each at its own time.
-    pub pacing_within: Nanos,
-    /// As long as the worker's thread lives, idle processors of its host poll for work instead of sleeping.
-    pub poll_when_idle: bool,
-    /// Real-time priority of the worker's thread, 1 to 99.
-    pub realtime: Option<u8>,
+    /// How it works.
+    pub client: ClientSetup,
     /// Processor to stay on.
     pub pin_to: Option<usize>,
 }
@@ -393,9 +389,7 @@ pub fn divide(brief: &Brief, workers: Workers, mark: Mark, windowed: &[bool]) ->
                 host,
                 mark,
                 default_window: None,
-                pacing_within: 0,
-                poll_when_idle: false,
-                realtime: None,
+                client: ClientSetup::default(),
                 pin_to: None,
             });
         }

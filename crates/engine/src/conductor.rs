@@ -17,6 +17,7 @@ use std::sync::mpsc::channel;
 use std::time::Instant;
 
 use pubgauge_driver::{Clock, Driver, Failure, Mark, Nanos, Resource, Settings, Target, Traits};
+use pubgauge_setup::ClientSetup;
 use pubgauge_workload::{Flow, Until};
 
 use self::again::Again;
@@ -57,13 +58,8 @@ pub struct TrialSpec {
     pub workers: Workers,
     /// Marks the trial's messages.
     pub mark: Mark,
-    /// Messages that fall due within this span, ns, are sent in one wake-up; 0: each at its own time.
-    /// See [`Assignment::pacing_within`].
-    pub pacing_within: Nanos,
-    /// See [`Assignment::poll_when_idle`].
-    pub poll_when_idle: bool,
-    /// Real-time priority for the workers' threads, 1 to 99.
-    pub realtime: Option<u8>,
+    /// How each worker works.
+    pub client: ClientSetup,
     /// Processors for the workers' threads, in turn; empty: the scheduler chooses.
     pub pin_to: Vec<usize>,
     /// Where the workers run.
@@ -90,9 +86,7 @@ impl TrialSpec {
             clock,
             workers: Workers::default(),
             mark: Mark::random(),
-            pacing_within: 0,
-            poll_when_idle: false,
-            realtime: None,
+            client: ClientSetup::default(),
             pin_to: Vec::new(),
             place: Arc::new(place),
         }
@@ -458,9 +452,7 @@ fn assignments(spec: &TrialSpec) -> Vec<Assignment> {
             host: 0,
             mark: spec.mark,
             default_window: None,
-            pacing_within: 0,
-            poll_when_idle: false,
-            realtime: None,
+            client: ClientSetup::default(),
             pin_to: None,
         }],
         Clock::Monotonic | Clock::Converted(_) => {
@@ -472,9 +464,7 @@ fn assignments(spec: &TrialSpec) -> Vec<Assignment> {
     };
     for (index, assignment) in assignments.iter_mut().enumerate() {
         assignment.default_window = default_window(spec, assignment.settings);
-        assignment.pacing_within = spec.pacing_within;
-        assignment.poll_when_idle = spec.poll_when_idle;
-        assignment.realtime = spec.realtime;
+        assignment.client = spec.client;
         assignment.pin_to =
             (!spec.pin_to.is_empty()).then(|| spec.pin_to[index % spec.pin_to.len()]);
     }

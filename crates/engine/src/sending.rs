@@ -14,6 +14,7 @@ use pubgauge_driver::{
     ClientId, Clock, DriverError, Filler, Fleet, Header, Kind, Mark, Nanos, Payload, Publish,
     Refusal, TopicId,
 };
+use pubgauge_setup::ClientSetup;
 use pubgauge_workload::{Due, Exchange, Schedule};
 use rustc_hash::FxHashMap;
 
@@ -163,8 +164,7 @@ pub struct Sending {
     spread: Arc<[u16]>,
     lag: Vec<Option<Times>>,
     table: Option<Timetable>,
-    /// Messages that fall due within this span, ns, are sent in one wake-up.
-    pacing_within: Nanos,
+    client: ClientSetup,
     /// When messages that fall due meanwhile are sent.
     leave_at: Nanos,
     /// Until when messages that are due may leave.
@@ -221,7 +221,7 @@ impl Sending {
             spread: context.spread.clone(),
             lag: (0..flows).map(|_| None).collect(),
             table: None,
-            pacing_within: assignment.pacing_within,
+            client: assignment.client,
             leave_at: 0,
             until: Nanos::MAX,
             sentinels: 0,
@@ -321,7 +321,7 @@ impl Sending {
         self.acknowledges = acknowledges;
         self.cuts = Cuts::new(table, &brief.workload);
         self.leave_at = 0;
-        self.until = table.end + GRACE + self.pacing_within;
+        self.until = table.end + GRACE + self.client.pacing_within;
         let phases = &brief.workload.phases;
         self.parts.fill_with(|| Parts::new(table, phases));
         if self.publishes() {

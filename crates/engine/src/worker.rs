@@ -476,7 +476,7 @@ impl Worker {
         let next = self.sending.send_due(&mut *self.fleet);
         if let Some((end, deadline)) = self.stopping {
             // Messages that a full system holds back are not sent, unless they are the end of a batch.
-            let batch = self.assignment.pacing_within > 0 && self.sending.waits();
+            let batch = self.assignment.client.pacing_within > 0 && self.sending.waits();
             let left = next != Nanos::MAX || batch || now < end;
             if !left || self.context.clock.now() >= deadline {
                 self.stop();

@@ -88,7 +88,7 @@ pub fn by_default(pacing_within_ns: u64, path_ns: Option<u64>) -> CriterionSpec 
 /// [`by_default`] of a trial: of how its messages were gathered, and the path that they took.
 pub fn default_for(trial: &Trial) -> CriterionSpec {
     let path_ns = trial.network.as_ref().and_then(|on| on.path_ns);
-    by_default(trial.circumstances.pacing_within_ns, path_ns)
+    by_default(trial.circumstances.client.pacing_within, path_ns)
 }
 
 /// A value of a figure with its unit: 4.2e6 of `latency.p99` is `4.2 ms`.

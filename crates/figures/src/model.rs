@@ -23,6 +23,7 @@ use crate::search::{NotMeasured, Search};
 use crate::traffic::NetworkInfo;
 pub use acknowledgement::*;
 pub use parts::*;
+pub use pubgauge_setup::ClientSetup;
 pub use reason::*;
 pub use trial::*;
 

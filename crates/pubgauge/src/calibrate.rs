@@ -19,7 +19,7 @@ use pubgauge_figures::model::Distribution;
 use pubgauge_results::verdict::thresholds;
 use pubgauge_runner::OwnCost;
 use pubgauge_runner::simulated::with_behaviour;
-use pubgauge_runner::trial::prepare_thread;
+use pubgauge_runner::worker_thread::prepare_thread;
 use pubgauge_simulator::{Behaviour, Bus, SimulatedDriver, Truth, TruthRecord};
 use pubgauge_testbed::{Catalog, NoiseMeter, Testbed};
 use pubgauge_workload::{Arrivals, SECOND, Until, Workload};

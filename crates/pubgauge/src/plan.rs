@@ -176,7 +176,7 @@ fn trial_json<'a>(prepared: &'a Prepared, t: &'a PlannedTrial) -> TrialJson<'a> 
         axes: &t.axes,
         load: open_load(t).map(|(axis, from)| format!("{}: {from}", axis.name())),
         repeat: t.repeat,
-        brokers: t.brokers,
+        brokers: t.setup.brokers,
         clients: clients(t),
         duration_s: seconds(prepared.plan.estimate(t)),
         mappings: prepared.mappings(t),
@@ -211,7 +211,11 @@ fn words(prepared: &Prepared, verbose: bool) -> String {
     let workloads = unique(plan.trials.iter().map(workload));
     section(&mut out, "workloads", workloads);
     section(&mut out, "offered to the system", volumes(plan));
-    let networks = unique(plan.trials.iter().filter_map(|t| t.network.as_deref()));
+    let networks = unique(
+        plan.trials
+            .iter()
+            .filter_map(|t| t.setup.network.as_deref()),
+    );
     if !networks.is_empty() {
         out.push_str("\nnetwork\n");
     }
@@ -219,7 +223,7 @@ fn words(prepared: &Prepared, verbose: bool) -> String {
         let words = pubgauge_campaign::networks::describe_network(network);
         out.extend(words.lines().map(|line| format!("  {line}\n")));
     }
-    let sizes = unique(plan.trials.iter().filter_map(|t| t.hosts.as_deref()));
+    let sizes = unique(plan.trials.iter().filter_map(|t| t.setup.hosts.as_deref()));
     let sizes = sizes.iter().filter(|sizes| !sizes.are_free());
     let sizes = sizes.map(|sizes| sizes.describe().join(", "));
     section(&mut out, "hosts of given sizes", sizes.collect());
@@ -279,7 +283,7 @@ fn workload(trial: &PlannedTrial) -> String {
         let size = size_words(&flow.size);
         text.push_str(&format!("; {}: {size}, {arrivals}", flow.name));
     }
-    if trial.brokers > 1 {
+    if trial.setup.brokers > 1 {
         let clients = clients(trial);
         let (least, most) = (clients.iter().min(), clients.iter().max());
         let (least, most) = (least.unwrap_or(&0), most.unwrap_or(&0));
@@ -290,7 +294,7 @@ fn workload(trial: &PlannedTrial) -> String {
         };
         text.push_str(&format!(
             "; over {} brokers with {of_each} each: each topic lives on one of them, the first on the first, the second on the second, and so on in turn; whoever publishes or hears it connects there",
-            trial.brokers
+            trial.setup.brokers
         ));
     }
     text
@@ -356,7 +360,7 @@ fn open_load(trial: &PlannedTrial) -> Option<(Axis, String)> {
 
 /// The connections to each broker.
 fn clients(trial: &PlannedTrial) -> Vec<u64> {
-    let brokers = brokers(&trial.workload, trial.brokers);
+    let brokers = brokers(&trial.workload, trial.setup.brokers);
     brokers.iter().map(ClientCounts::all).collect()
 }
 

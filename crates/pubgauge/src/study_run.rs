@@ -164,8 +164,13 @@ impl Ready {
         let prepared = self.prepared;
         let proposer = Proposer::new(&prepared, &self.client, self.processes)?;
         let needed = args.selection.is_first_look()
-            || (prepared.plan.trials.iter())
-                .any(|trial| trial.hosts.as_ref().is_some_and(|hosts| !hosts.are_free()));
+            || (prepared.plan.trials.iter()).any(|trial| {
+                trial
+                    .setup
+                    .hosts
+                    .as_ref()
+                    .is_some_and(|hosts| !hosts.are_free())
+            });
         let calibration = calibration(args, &self.testbed, needed, stop);
         let mut folder = open_folder(args, &prepared, &self.invocation, calibration.as_ref())?;
         // A run that once repeated what was undecided is judged as one that did.
@@ -249,7 +254,11 @@ fn realtime(priority: Option<u8>) -> Result<(), Ending> {
 
 /// Checks that idle processors can be had to poll, where a trial asks for it.
 fn idle_polling(plan: &Plan) -> Result<(), Ending> {
-    if plan.trials.iter().any(|trial| trial.poll_when_idle) {
+    if plan
+        .trials
+        .iter()
+        .any(|trial| trial.setup.client.poll_when_idle)
+    {
         let tried = pubgauge_testbed::poll_when_idle();
         tried.map_err(|error| Ending::bad_input(format!("client.poll-when-idle: {error}")))?;
     }

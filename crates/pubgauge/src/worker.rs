@@ -8,7 +8,7 @@ use std::os::fd::AsFd;
 use pubgauge_driver::{Clock, monotonic_now};
 use pubgauge_engine::link::stream::serve;
 use pubgauge_hosts::echo;
-use pubgauge_runner::trial::prepare_thread;
+use pubgauge_runner::worker_thread::prepare_thread;
 
 use crate::args::WorkerArgs;
 use crate::drivers;

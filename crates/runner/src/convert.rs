@@ -5,23 +5,24 @@ use std::sync::Arc;
 use pubgauge_driver::{Driver, Nanos};
 use pubgauge_engine::assignment::Role;
 use pubgauge_engine::conductor::{DrainEnd, TrialEnd, TrialRecord};
-use pubgauge_engine::recording::{FlowRecording, Recording, Usage};
+use pubgauge_engine::recording::{FlowRecording, Usage};
 use pubgauge_engine::times::Measure;
 use pubgauge_figures::histogram::{ECDF_POINTS, ecdf};
 use pubgauge_figures::model::{
-    Circumstances, ClientCpu, Connections, ContextSwitches, CountCheck, Distribution, Drain,
-    FlowFigures, HeldLimits, OddCounts, PhaseCounts, Questions, System, Trial, Verdict, WorkerLoad,
+    Circumstances, ContextSwitches, CountCheck, Distribution, Drain, FlowFigures, HeldLimits,
+    PhaseCounts, System, Trial, Verdict, WorkerLoad,
 };
 use pubgauge_results::verdict::judge;
 use pubgauge_testbed::OwnMemory;
-use pubgauge_workload::{Exchange, Flow, Workload};
+use pubgauge_workload::{Flow, Workload};
 
 use crate::describe::describe;
-use crate::distribution::{Due, distribution, per_second};
+use crate::distribution::{Due, distribution};
 use crate::hosts::Clocks;
 use crate::job::{ResolvedSettings, TrialRequest};
 use crate::observe::Observed;
 use crate::on_request::CountedOnRequest;
+use crate::record_sums::{RecordSums, questions};
 use crate::{answers, bursts, groups, parties, series, windows};
 
 const SECOND: f64 = 1e9;
@@ -81,41 +82,24 @@ pub fn trial(
     record: &TrialRecord,
     beside: Beside,
 ) -> Trial {
-    let sum = record.sum();
-    let duration_s = record.duration() as f64 / SECOND;
-    let per_s = |count| per_second(count, duration_s);
-    let measured = record.in_measurement(None);
-    let recordings = || record.recordings.iter();
-    let total = |of: fn(&Recording) -> u64| recordings().map(of).sum::<u64>();
-    let of_each_flow = || workload.flows.iter().zip(&record.flows);
-    let mut due = Due::default();
-    of_each_flow().for_each(|(flow, counts)| due.add(&Due::of(flow, counts)));
-    let distribution = |measure| distribution([&record.all_times(measure)], measure, &due);
-    let some = |measure| Some(distribution(measure)).filter(|d: &Distribution| d.count > 0);
-    let mut errors: Vec<String> = recordings()
-        .flat_map(|r| r.errors.iter().map(|e| one_line(e)))
-        .collect();
-    let more = total(|r| r.more_errors);
-    if more > 0 {
-        errors.push(format!("and {more} more"));
-    }
-    let latency = record.all_times(Measure::Latency);
-    let acknowledgements = record.all_times(Measure::Acknowledgement);
-    let fastest = (!acknowledgements.is_empty()).then(|| acknowledgements.min());
+    let observed = &beside.observed;
     let driver = beside.driver.as_deref();
+    let sums = RecordSums::new(workload, record);
+    let sum = &sums.sum;
+    let clocks = beside.clocks.unwrap_or_default();
     let mut mappings = asked.settings.mappings;
     // Clients of other settings may have asked for something else.
     if asked.of_flows.is_empty() {
         answers::add_grants(&mut mappings, record);
     }
-    let observed = &beside.observed;
-    let clocks = beside.clocks.unwrap_or_default();
+    let mut errors = errors_of_clients(&sums);
     errors.extend(clocks.errors);
     errors.extend(beside.errors);
-    let mut checks = checks(record, &sum);
+    let mut checks = checks(record, sum);
     checks.extend(beside.checks);
     let seen = observed.processes.clone();
     let course = series::course(record, None);
+    let round_trip = sums.distribution_if_any(Measure::RoundTrip);
     let mut trial = Trial {
         id: asked.id,
         cell: asked.cell,
@@ -134,8 +118,8 @@ pub fn trial(
         verdict: Verdict::default(),
         started: beside.started,
         took_s: beside.took_s,
-        workload: describe(workload, beside.circumstances.pacing_within_ns),
-        duration_s,
+        workload: describe(workload, beside.circumstances.client.pacing_within),
+        duration_s: sums.duration_s,
         offered: sum.offered,
         published: sum.published,
         refused: sum.refused,
@@ -152,41 +136,25 @@ pub fn trial(
         under_way: sum.under_way,
         duplicated: sum.duplicated,
         reordered: sum.reordered,
-        sentinels: total(|r| r.sentinels),
+        sentinels: sums.total(|r| r.sentinels),
         warm_up: PhaseCounts {
             published: sum.warm_up_published,
             delivered: sum.warm_up_delivered,
         },
-        odd: OddCounts {
-            foreign: total(|r| r.foreign),
-            corrupt: sum.corrupt,
-            misdirected: sum.misdirected,
-            lowered: sum.lowered,
-            compared: sum.compared,
-            compared_whole: sum.compared_whole,
-            negative: sum.negative,
-            overflowed: sum.overflowed,
-            retained: total(|r| r.retained),
-            redelivered: total(|r| r.redelivered),
-        },
-        offered_msgs_per_s: per_s(sum.offered),
-        published_msgs_per_s: per_s(measured.published),
-        delivered_msgs_per_s: per_s(measured.unique),
-        latency_ns: distribution(Measure::Latency),
-        latency_from_send_ns: distribution(Measure::LatencyFromSend),
-        send_lag_ns: distribution(Measure::SendLag),
-        acknowledgement_ns: some(Measure::Acknowledgement),
-        round_trip_ns: some(Measure::RoundTrip),
-        half_round_trip_ns: some(Measure::RoundTrip).map(|d| d.halved()),
-        questions: Questions::sum(of_each_flow().filter_map(|f| questions(f.0, f.1))),
-        publishers_blocked: publishers_blocked(workload, record),
-        publisher_window: answers::publisher_window(record, fastest),
-        client_cpu_s: ClientCpu {
-            publishers: cpu(record, Role::Publishers, |u| u.running),
-            subscribers: cpu(record, Role::Subscribers, |u| u.running),
-            publishers_library: Some(cpu(record, Role::Publishers, of_library)),
-            subscribers_library: Some(cpu(record, Role::Subscribers, of_library)),
-        },
+        odd: sums.odd_counts(),
+        offered_msgs_per_s: sums.per_s(sum.offered),
+        published_msgs_per_s: sums.per_s(sums.measured.published),
+        delivered_msgs_per_s: sums.per_s(sums.measured.unique),
+        latency_ns: sums.distribution(Measure::Latency),
+        latency_from_send_ns: sums.distribution(Measure::LatencyFromSend),
+        send_lag_ns: sums.distribution(Measure::SendLag),
+        acknowledgement_ns: sums.distribution_if_any(Measure::Acknowledgement),
+        half_round_trip_ns: round_trip.as_ref().map(Distribution::halved),
+        round_trip_ns: round_trip,
+        questions: sums.questions(),
+        publishers_blocked: sums.publishers_blocked(),
+        publisher_window: answers::publisher_window(record, sums.fastest_acknowledgement()),
+        client_cpu_s: sums.client_cpu(),
         client_processes: seen.client_processes,
         client_rss_bytes: seen.client_rss_bytes,
         system_cpu_s: seen.system_cpu_s,
@@ -206,20 +174,12 @@ pub fn trial(
         one_way: None,
         worker_load: worker_load(record, observed),
         client_context_switches: ContextSwitches {
-            voluntary: total(|r| r.usage.voluntary_switches),
-            involuntary: total(|r| r.usage.involuntary_switches),
+            voluntary: sums.total(|r| r.usage.voluntary_switches),
+            involuntary: sums.total(|r| r.usage.involuntary_switches),
         },
-        wire_bytes_sent: total(|r| r.wire.sent),
-        wire_bytes_received: total(|r| r.wire.received),
-        connections: Connections {
-            planned: record.planned,
-            made: total(|r| r.made),
-            lost: total(|r| r.lost),
-            remade: total(|r| r.remade),
-            connect_s: record.connect_span as f64 / SECOND,
-            ready_s: record.prove_span as f64 / SECOND,
-            connect_cpu_s: seconds(recordings().map(|r| r.connect_usage.running)),
-        },
+        wire_bytes_sent: sums.total(|r| r.wire.sent),
+        wire_bytes_received: sums.total(|r| r.wire.received),
+        connections: sums.connections(),
         drain: Drain {
             seconds: record.drain.span as f64 / SECOND,
             cut_short: record.drain.ended == DrainEnd::CutShort,
@@ -229,7 +189,7 @@ pub fn trial(
         limits: beside.limits,
         client_limits: beside.client_limits,
         checks,
-        flows: flows(&asked.of_flows, workload, record, driver, per_s),
+        flows: flows(&asked.of_flows, driver, &sums),
         groups: groups::of_trial(workload, record),
         parties: parties::of_trial(workload, record, clocks.one_way.is_none()),
         windows: windows::of_trial(workload, record, observed),
@@ -238,7 +198,7 @@ pub fn trial(
         course: course.backlog,
         course_due: course.due,
         noise_ns: Distribution::from_histogram(&observed.noise),
-        latency_ecdf: shared_by_all(ecdf(&latency, ECDF_POINTS), latency.len(), due.deliveries),
+        latency_ecdf: sums.latency_ecdf(),
         noise_ecdf: ecdf(&observed.noise, ECDF_POINTS),
         errors,
         not_in_order: beside.not_in_order,
@@ -259,48 +219,15 @@ fn verdict(trial: &Trial) -> Verdict {
     verdict
 }
 
-/// Processor time of the workers of a side, s.
-fn cpu(record: &TrialRecord, role: Role, of: fn(&Usage) -> Nanos) -> f64 {
-    let of_role = record.recordings.iter().filter(|r| r.role == role);
-    seconds(of_role.map(|r| of(&r.usage)))
-}
-
-/// Processor time of a library's threads beside the worker's own.
-fn of_library(usage: &Usage) -> Nanos {
-    usage.running.saturating_sub(usage.own_running)
-}
-
-/// Share of the measurement for which a publisher was held back, mean over all.
-fn publishers_blocked(workload: &Workload, record: &TrialRecord) -> Option<f64> {
-    let publishers: usize = workload
-        .flows
-        .iter()
-        .map(|flow| flow.publishers.len())
-        .sum();
-    let whole = publishers as f64 * record.duration() as f64;
-    (whole > 0.0).then(|| record.sum().held_back as f64 / whole)
-}
-
-/// The sum of spans in ns, s.
-fn seconds(spans: impl Iterator<Item = Nanos>) -> f64 {
-    // In Rust the sum of no values is -0.
-    spans.map(|ns| ns as f64 / SECOND).sum::<f64>() + 0.0
-}
-
-/// The questions of a ping-pong flow, and their answers.
-fn questions(flow: &Flow, counts: &FlowRecording) -> Option<Questions> {
-    (flow.exchange == Exchange::PingPong).then(|| Questions {
-        asked: counts.published,
-        answered: counts.answered,
-        unanswered: counts.published.saturating_sub(counts.answered),
-    })
-}
-
-/// A distribution function of the values that arrived, scaled to their share of all that were due.
-fn shared_by_all(mut points: Vec<(u64, f64)>, arrived: u64, due: u64) -> Vec<(u64, f64)> {
-    let share = arrived as f64 / due.max(arrived).max(1) as f64;
-    points.iter_mut().for_each(|point| point.1 *= share);
-    points
+/// The first errors of each client, and how many more there were.
+fn errors_of_clients(sums: &RecordSums<'_>) -> Vec<String> {
+    let errors = sums.record.recordings.iter().flat_map(|r| &r.errors);
+    let mut errors: Vec<String> = errors.map(|error| one_line(error)).collect();
+    let more = sums.total(|r| r.more_errors);
+    if more > 0 {
+        errors.push(format!("and {more} more"));
+    }
+    errors
 }
 
 /// The same count, determined in independent ways: by the ledger's bits, by the latency histograms,
@@ -383,11 +310,10 @@ fn worker_load(record: &TrialRecord, observed: &Observed) -> WorkerLoad {
 
 fn flows(
     of_flows: &[ResolvedSettings],
-    workload: &Workload,
-    record: &TrialRecord,
     driver: Option<&dyn Driver>,
-    per_s: impl Fn(u64) -> f64,
+    sums: &RecordSums<'_>,
 ) -> Vec<FlowFigures> {
+    let (workload, record) = (sums.workload, sums.record);
     let distribution = |flow: usize, measure: Measure| {
         let times = record.times.get(&(flow as u32, measure));
         let due = Due::of(&workload.flows[flow], &record.flows[flow]);
@@ -438,8 +364,8 @@ fn flows(
         under_way: counts.under_way,
         duplicated: counts.duplicated,
         reordered: counts.reordered,
-        published_msgs_per_s: Some(per_s(record.in_measurement(Some(f)).published)),
-        delivered_msgs_per_s: per_s(record.in_measurement(Some(f)).unique),
+        published_msgs_per_s: Some(sums.per_s(record.in_measurement(Some(f)).published)),
+        delivered_msgs_per_s: sums.per_s(record.in_measurement(Some(f)).unique),
         latency_ns: distribution(f, Measure::Latency),
         latency_from_send_ns: distribution(f, Measure::LatencyFromSend),
         send_lag_ns: distribution(f, Measure::SendLag),

@@ -38,10 +38,10 @@ impl Instances {
         environment: &Environment<'_>,
         mark: Mark,
     ) -> Result<Instances, String> {
-        let count = job.brokers.max(1) as usize;
+        let count = job.setup.brokers.max(1) as usize;
         let mut all = Vec::with_capacity(count);
         let started = matches!(system.kind, SystemKind::Process | SystemKind::Builtin);
-        let hosts = job.hosts.as_deref().filter(|_| started);
+        let hosts = job.setup.hosts.as_deref().filter(|_| started);
         let shares = sizes::hold(hosts, HostRole::Broker);
         for number in 0..count {
             let at = |why: String| named(number, count, &why);

@@ -12,8 +12,7 @@ use pubgauge_engine::live::Live;
 use pubgauge_figures::model::AxisValue;
 use pubgauge_figures::search::{LimitShare, SearchStep};
 use pubgauge_hosts::Hosts;
-use pubgauge_network::HostSizes;
-use pubgauge_testbed::shares::Share;
+use pubgauge_setup::Setup;
 use pubgauge_testbed::{SystemFile, Testbed};
 use pubgauge_workload::Workload;
 
@@ -88,34 +87,12 @@ pub struct Job<'a> {
     pub system: &'a SystemFile,
     pub variant: Option<&'a str>,
     pub driver: Arc<dyn Driver>,
-    /// The share of the machine that each instance of the system gets; absent parts: that in its
-    /// file.
-    pub share: Share,
-    /// Scheduled messages that fall due within this span leave in one wake-up, ns; 0: each at its own
-    /// time.
-    pub pacing_within: Nanos,
-    /// Idle processors of the workers' hosts poll for work instead of sleeping.
-    pub poll_when_idle: bool,
-    /// The counts taken beside it.
-    pub counts: CountRequests,
-    /// The system stays up after the trial, and serves the next one if that would start it in the same way.
-    pub keep_running: bool,
+    /// How it is to be run.
+    pub setup: Setup,
+    /// Over the brokers of the setup.
     pub workload: &'a Arc<Workload>,
-    /// Brokers side by side, over which the workload has been placed.
-    pub brokers: u32,
-    /// The network that brokers and workers run on, the workers as processes ([`ClientConfig::processes`]); absent:
-    /// this host alone.
+    /// The network of the setup, where it is up; the workers on it are processes ([`ClientConfig::processes`]).
     pub network: Option<TrialNetwork>,
-    /// Hosts of given sizes, with brokers and worker processes on them in turn; absent: no host has a size.
-    pub hosts: Option<Arc<HostSizes>>,
-}
-
-impl Job<'_> {
-    /// Whether the hosts that brokers run on have a size.
-    pub(crate) fn has_sized_broker_hosts(&self) -> bool {
-        let hosts = self.hosts.as_ref();
-        hosts.is_some_and(|hosts| hosts.broker.are_limited())
-    }
 }
 
 /// How the client works.
@@ -123,8 +100,6 @@ impl Job<'_> {
 pub struct ClientConfig {
     /// Threads on each side.
     pub workers: Workers,
-    /// Real-time priority of the workers, 1 to 99.
-    pub realtime: Option<u8>,
     /// Processors for the workers, in turn; empty: the scheduler chooses.
     pub pin: Vec<usize>,
     /// A process for each worker; threads of this program if absent.
@@ -152,14 +127,4 @@ pub struct Environment<'a> {
     pub quota_cores: Option<f64>,
     /// The cost of a message for pubgauge itself, where the machine was calibrated.
     pub own_cost: Option<OwnCost>,
-}
-
-/// The counts that are asked for; by default none.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CountRequests {
-    /// System calls of client and system.
-    pub system_calls: bool,
-    /// The traffic of this interface: `lo`, or `NAMESPACE/INTERFACE` with a network namespace as `ip netns` names
-    /// it.
-    pub interface: Option<String>,
 }

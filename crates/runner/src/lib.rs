@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 mod answers;
 mod bursts;
+mod circumstances;
 pub mod convert;
 mod counters;
 pub mod describe;
@@ -21,17 +22,19 @@ pub mod observe;
 mod on_request;
 mod parties;
 mod processes;
+mod record_sums;
 mod running_system;
 pub mod searching;
 mod series;
 pub mod simulated;
 mod sizes;
+mod started_trial;
 pub mod trial;
 mod windows;
+pub mod worker_thread;
+mod workers_place;
 
-pub use job::{
-    ClientConfig, CountRequests, Environment, Job, ResolvedSettings, TrialRequest, Watch,
-};
+pub use job::{ClientConfig, Environment, Job, ResolvedSettings, TrialRequest, Watch};
 pub use processes::{ProcessPlace, Processes};
 pub use running_system::Kept;
 pub use sizes::OwnCost;

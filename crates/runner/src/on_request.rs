@@ -14,8 +14,9 @@ use pubgauge_figures::on_request::{InterfaceTraffic, SyscallCounts, SystemCalls}
 use pubgauge_testbed::{Crossed, InterfaceCounter, SyscallCounter, Syscalls, procfs};
 use pubgauge_workload::{Exchange, Sizes, Workload};
 
+use pubgauge_setup::CountRequests;
+
 use crate::instances::Instances;
-use crate::job::CountRequests;
 use crate::network::{LinkCounters, TrialNetwork};
 use crate::sizes::{OwnCost, SizeMeter};
 

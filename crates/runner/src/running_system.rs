@@ -40,12 +40,12 @@ impl How {
     /// How the trial of a job starts its system, if it may stay up after it; `None` also where there is no process.
     pub(crate) fn of(job: &Job<'_>, system: &SystemFile) -> Option<How> {
         let started = matches!(system.kind, SystemKind::Process | SystemKind::Builtin);
-        (job.keep_running && started).then(|| How {
+        (job.setup.keep_running && started).then(|| How {
             system: system.clone(),
             variant: job.variant.map(str::to_owned),
-            brokers: job.brokers,
+            brokers: job.setup.brokers,
             network: job.network.as_ref().map(|network| network.number),
-            hosts: job.hosts.as_ref().map(|hosts| hosts.broker.clone()),
+            hosts: job.setup.hosts.as_ref().map(|hosts| hosts.broker.clone()),
         })
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use pubgauge_driver::{Clock, Driver, Mark, Nanos, Settings};
+use pubgauge_driver::{Clock, Driver, Mark, Settings};
 use pubgauge_engine::assignment::{Brief, BriefError, Role, Workers};
 use pubgauge_engine::conductor::{Nobody, TrialRecord, TrialSpec, run};
 use pubgauge_engine::link::Encoded;
@@ -14,13 +14,14 @@ use pubgauge_figures::criterion::CriterionSpec;
 use pubgauge_figures::model::{Circumstances, Trial};
 use pubgauge_figures::search::Search;
 use pubgauge_search::{Axis, Question, Step};
+use pubgauge_setup::ClientSetup;
 use pubgauge_simulator::{Behaviour, Bus, SimulatedDriver, TruthRecord};
 use pubgauge_workload::{Arrivals, SECOND, Until, Workload};
 
+use crate::circumstances::{circumstances, exhausted};
 use crate::convert::{self, Beside};
 use crate::job::TrialRequest;
 use crate::searching::{conclude, next, stored_step};
-use crate::trial::{circumstances, exhausted};
 
 /// When a simulated clock starts, ns.
 pub const START: u64 = SECOND;
@@ -61,8 +62,8 @@ pub fn simulate(
 pub struct SimulatedClient {
     /// Its threads; one in simulated time.
     pub workers: Workers,
-    /// Messages that fall due within this span, ns, leave together.
-    pub pacing_within: Nanos,
+    /// How each worker works.
+    pub setup: ClientSetup,
 }
 
 /// Runs a trial on a given simulated system, with its clock.
@@ -99,7 +100,7 @@ fn run_as(
     let spec = TrialSpec {
         settings: vec![with_behaviour(asked.settings.settings.clone(), behaviour)],
         workers: client.workers,
-        pacing_within: client.pacing_within,
+        client: client.setup,
         mark,
         // Encoded as between processes, which must not change a result.
         place: Arc::new(Encoded(here.place.clone())),
@@ -121,7 +122,7 @@ fn run_as(
     let mut beside = Beside::nothing(Circumstances {
         not_run: convert::not_run(&record.outcome),
         exhausted: exhausted(&record),
-        pacing_within_ns: client.pacing_within,
+        client: client.setup,
         order_promised: behaviour.ordered,
         ..circumstances(&workload)
     });

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use pubgauge_setup::Setup;
 use pubgauge_workload::Workload;
 
 use crate::file::{NamedSettings, StudyFile, Systems, WorkloadFile};
@@ -308,10 +309,7 @@ pub(crate) fn add_trials<'a>(
     trials: &mut Vec<PlannedTrial>,
 ) {
     let file = &study.workload[nth];
-    let client = file.client(&study.client);
-    let testbed = file.testbed(&study.testbed);
-    let hosts = testbed.sizes().map(Arc::new);
-    let network = testbed.network.map(|network| Arc::new(network.network()));
+    let setup = file.setup(study);
     let own = own_settings(file);
     for repeat in 1..=crossed.repeats {
         for variant in &crossed.variants {
@@ -344,18 +342,11 @@ pub(crate) fn add_trials<'a>(
                     settings: settings.clone(),
                     of_flows: own.iter().map(|own| settings.with(own)).collect(),
                     axes: cell.axes.clone(),
-                    limits: testbed.limits.share(),
-                    count_system_calls: testbed.count_system_calls.unwrap_or(false),
-                    count_interface: testbed.count_interface.clone(),
-                    keep_running: testbed.keep_running.unwrap_or(false),
-                    network: network.clone(),
-                    hosts: hosts.clone(),
-                    client_limits: client.limits.share(),
-                    pacing_within: client.pacing_within.map_or(0, |span| span.0),
-                    poll_when_idle: client.poll_when_idle.unwrap_or(false),
-                    processes: client.processes,
+                    setup: Setup {
+                        brokers,
+                        ..setup.clone()
+                    },
                     workload: workload.clone(),
-                    brokers,
                     repeat,
                     load: load.cloned(),
                 });

@@ -6,9 +6,8 @@ use pubgauge_driver::{Settings, Unsupported};
 use pubgauge_figures::criterion::CriterionSpec;
 use pubgauge_figures::recording::RecordingInfo;
 use pubgauge_figures::rule::Claim;
-use pubgauge_network::{HostSizes, Network};
-use pubgauge_quantities::Share;
 use pubgauge_search::Axis;
+use pubgauge_setup::Setup;
 use pubgauge_workload::{SECOND, Trace, Until, Workload};
 
 use crate::compare::ComparePlan;
@@ -82,31 +81,10 @@ pub struct PlannedTrial {
     pub of_flows: Vec<Settings>,
     /// Values of the grid's axes in this cell, in the order of the file.
     pub axes: Vec<(String, String)>,
-    /// Scheduled messages that fall due within this span leave in one wake-up, ns; 0: each at its own
-    /// time.
-    pub pacing_within: u64,
-    /// Idle processors of the workers' hosts poll for work instead of sleeping.
-    pub poll_when_idle: bool,
-    /// Processes on each side for the workers; threads of one process if absent.
-    pub processes: Option<u32>,
-    /// The largest share of the machine for each instance of the system.
-    pub limits: Share,
-    /// Whether system calls are counted.
-    pub count_system_calls: bool,
-    /// The interface whose traffic is counted: `lo`, or `NAMESPACE/INTERFACE`.
-    pub count_interface: Option<String>,
-    /// Whether the system stays up after the trial and may serve the next one.
-    pub keep_running: bool,
-    /// The network that brokers and devices are on; all on this host if absent.
-    pub network: Option<Arc<Network>>,
-    /// Hosts of given sizes: those of the network, if it has some, else hosts on this machine without links.
-    pub hosts: Option<Arc<HostSizes>>,
-    /// The largest share of the machine for each worker process.
-    pub client_limits: Share,
-    /// The workload, over `brokers` brokers; shared by all its trials.
+    /// How it is to be run.
+    pub setup: Setup,
+    /// The workload, over the brokers of the setup; shared by all its trials.
     pub workload: Arc<Workload>,
-    /// Number of brokers.
-    pub brokers: u32,
     /// Repeat number, from 1.
     pub repeat: u32,
     /// Its load, where that is known only once the run has found it.
@@ -126,18 +104,6 @@ impl PlannedTrial {
     /// All settings: the trial's own, and those of flows that have their own.
     pub fn all_settings(&self) -> impl Iterator<Item = &Settings> {
         std::iter::once(&*self.settings).chain(&self.of_flows)
-    }
-
-    /// Hosts of publishing devices and hosts of the others, on a network or of given sizes; `None` where all run on
-    /// this host.
-    pub fn worker_hosts(&self) -> Option<(u32, u32)> {
-        let on_network = self.network.as_ref();
-        let on_network = on_network.map(|of| (of.publisher.hosts, of.subscriber.hosts));
-        let of_size = || {
-            let hosts = self.hosts.as_ref()?;
-            Some((hosts.publisher.count(), hosts.subscriber.count()))
-        };
-        on_network.or_else(of_size)
     }
 
     /// About how long it takes, in nanoseconds: phases as planned, connections at 20,000 a second
@@ -162,7 +128,7 @@ impl PlannedTrial {
             (until, _) => until.latest(),
         };
         START_AND_STOP
-            + self.count_interface.as_ref().map_or(0, |_| SECOND)
+            + self.setup.counts.interface.as_ref().map_or(0, |_| SECOND)
             + connect as u64
             + length(&phases.warm_up)
             + length(&phases.measure)
@@ -212,7 +178,7 @@ impl PlannedTrial {
     pub fn at(&self, load: f64) -> Result<PlannedTrial, StudyError> {
         // Profiles and systems change the settings independently of the load.
         let workload = match &self.load {
-            Some(open) => open.workload(load, self.brokers)?,
+            Some(open) => open.workload(load, self.setup.brokers)?,
             None => self.workload.clone(),
         };
         Ok(PlannedTrial {

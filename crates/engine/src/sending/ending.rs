@@ -19,7 +19,7 @@ impl Sending {
             table.end = table.end.min(end);
         }
         self.leave_at = 0;
-        self.until = end + GRACE + self.pacing_within;
+        self.until = end + GRACE + self.client.pacing_within;
         for sender in &mut self.senders {
             sender.end = sender.end.min(end);
         }

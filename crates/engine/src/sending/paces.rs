@@ -34,12 +34,12 @@ impl Sending {
     /// Hands over what is due. Returns when the next message is due ([`Nanos::MAX`]: none is, or all
     /// wait for the system; now or earlier: at once).
     ///
-    /// Scheduled messages are gathered: those that fall due within [`Assignment::pacing_within`] of
+    /// Scheduled messages are gathered: those that fall due within [`ClientSetup::pacing_within`] of
     /// the first are sent together, whatever else wakes the worker meanwhile.
     ///
-    /// [`Assignment::pacing_within`]: crate::assignment::Assignment::pacing_within
+    /// [`ClientSetup::pacing_within`]: pubgauge_setup::ClientSetup::pacing_within
     pub fn send_due(&mut self, fleet: &mut dyn Fleet) -> Nanos {
-        let gathering = self.pacing_within > 0 && self.clock.now() < self.leave_at;
+        let gathering = self.client.pacing_within > 0 && self.clock.now() < self.leave_at;
         let mut next = Nanos::MAX;
         let mut leave_at = Nanos::MAX;
         for index in 0..self.senders.len() {
@@ -61,7 +61,7 @@ impl Sending {
                         Nanos::MAX => Nanos::MAX,
                         0 => 0,
                         // A message that is due before the end of the measurement is sent before it ends.
-                        due => due.saturating_add(self.pacing_within).min(sender.2),
+                        due => due.saturating_add(self.client.pacing_within).min(sender.2),
                     };
                     leave_at = leave_at.min(at);
                     at

@@ -8,6 +8,7 @@ use pubgauge_driver::{Clock, Driver, Kind, Mark, Nanos};
 use pubgauge_engine::assignment::Brief;
 use pubgauge_engine::conductor::{Nobody, TrialEnd, TrialRecord, TrialSpec, run};
 use pubgauge_engine::times::Measure;
+use pubgauge_setup::ClientSetup;
 use pubgauge_simulator::{Behaviour, Bus, SimulatedDriver, Truth, TruthRecord};
 use pubgauge_workload::{Arrivals, SECOND, Until, Workload};
 
@@ -37,7 +38,10 @@ fn paced(workload: &Workload, pacing_within: Nanos) -> (TrialRecord, Vec<TruthRe
     let targets = vec![SimulatedDriver::target(bus.clone())];
     let spec = TrialSpec {
         mark: MARK,
-        pacing_within,
+        client: ClientSetup {
+            pacing_within,
+            ..ClientSetup::default()
+        },
         ..TrialSpec::local(brief, driver, targets, clock, |_| Ok(()))
     };
     let record = run(&spec, &mut Nobody, &AtomicBool::new(false));

@@ -1,6 +1,7 @@
 //! The parts of a trial that are not figures of its traffic: system, client, circumstances, verdict, checks.
 
 use pubgauge_quantities::shown;
+use pubgauge_setup::ClientSetup;
 
 use super::reason::{Reason, Rule};
 use crate::processors;
@@ -58,13 +59,9 @@ pub struct Circumstances {
     /// The tightest quota of processor time around pubgauge (a container's), in processors; absent: there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quota_cores: Option<f64>,
-    /// How much later than due the study lets scheduled messages leave, ns, so that several leave
-    /// in one wake-up (`pacing-within`). 0: each leaves at its own time.
-    pub pacing_within_ns: u64,
-    /// Idle processors of the hosts that had the workers polled for work (`poll-when-idle`); else they slept, as the
-    /// kernel has it.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub poll_when_idle: bool,
+    /// How each worker was to work.
+    #[serde(flatten)]
+    pub client: ClientSetup,
     /// Trials that the system had served since it was started, where it stays up from trial to trial
     /// (`keep-running`). 0: it was started for this one.
     #[serde(skip_serializing_if = "none")]

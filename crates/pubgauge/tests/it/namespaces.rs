@@ -22,7 +22,6 @@ use pubgauge_figures::model::{Status, Trial};
 use pubgauge_runner::{
     ClientConfig, Environment, Job, Kept, Processes, TrialRequest, Watch, perform,
 };
-use pubgauge_testbed::shares::Share;
 use pubgauge_testbed::{Testbed, from_address, procfs};
 use pubgauge_workload::{Arrivals, SECOND, Until, Workload};
 
@@ -139,15 +138,9 @@ fn trial(broker: &Mosquitto, namespace: &str, seen: &mut Seen) -> Trial {
         system: &system,
         variant: None,
         driver: Arc::new(MqttDriver),
-        share: Share::default(),
-        pacing_within: 0,
-        poll_when_idle: false,
-        counts: Default::default(),
-        keep_running: false,
+        setup: Default::default(),
         workload: &Arc::new(workload),
-        brokers: 1,
         network: None,
-        hosts: None,
     };
     let scratch = tempfile::tempdir().unwrap();
     let environment = Environment {

@@ -200,7 +200,7 @@ fn idle_processors(results: &Results, machine: &Machine) -> String {
     let polled = results
         .trials
         .iter()
-        .filter(|t| t.circumstances.poll_when_idle);
+        .filter(|t| t.circumstances.client.poll_when_idle);
     match polled.count() {
         0 => sleep,
         all if all == results.trials.len() => "poll (poll-when-idle)".into(),

@@ -103,7 +103,7 @@ fn by_default_gathered_messages_are_judged_from_their_send() {
     // Gathered for 100 ms: 100 ms of the latency is what the study asks for.
     let gathered = |within_ns: u64, from_send: u64| {
         let mut t = trial("m", Status::Valid, 1000.0, 120_000_000);
-        t.circumstances.pacing_within_ns = within_ns;
+        t.circumstances.client.pacing_within = within_ns;
         t.latency_from_send_ns = Distribution {
             p99: Some(from_send),
             ..t.latency_ns

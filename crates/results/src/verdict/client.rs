@@ -336,7 +336,7 @@ impl Load {
             || load.publishers_running + self.publishers_waiting >= thresholds::LAG_AT_FAULT
             || self.stalled.is_some();
         // Lateness that the study asks for is ignored; lateness beyond it is not.
-        let asked = trial.circumstances.pacing_within_ns;
+        let asked = trial.circumstances.client.pacing_within;
         let allowed = match asked {
             0 => String::new(),
             asked => format!(
@@ -383,7 +383,7 @@ impl Load {
 /// Whether publishing workers were to gather messages for a span (`pacing-within`), and 99 % of the
 /// messages left within it.
 fn gathered_in_time(trial: &Trial) -> bool {
-    let asked = trial.circumstances.pacing_within_ns;
+    let asked = trial.circumstances.client.pacing_within;
     let tail = trial.send_lag_ns.counted(0.99);
     asked > 0 && !trial.workload.flat_out && tail.is_some_and(|lag| lag <= asked)
 }

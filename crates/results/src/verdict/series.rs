@@ -87,7 +87,7 @@ fn judged(
     });
     let due: Vec<f64> = due.filter(|_| known).collect();
     // Messages leave together, as the study asks.
-    let cycle = cycle + trial.circumstances.pacing_within_ns as f64 / 1e9;
+    let cycle = cycle + trial.circumstances.client.pacing_within as f64 / 1e9;
     // Flat out, the buffers before the system fill first: in the record in which sending begins.
     let begun = records.iter().find(|(_, record)| record.published > 0);
     let filled = begun

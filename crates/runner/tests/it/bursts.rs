@@ -11,6 +11,7 @@ use pubgauge_figures::model::Status;
 use pubgauge_figures::search::{LimitedBy, Search, StepOutcome};
 use pubgauge_runner::simulated::{SimulatedClient, SimulatedTrial, on, search_along, simulate};
 use pubgauge_search::{Axis, Question};
+use pubgauge_setup::ClientSetup;
 use pubgauge_simulator::{Behaviour, Bus};
 use pubgauge_workload::{Arrivals, SECOND, Until, Workload};
 
@@ -305,7 +306,10 @@ fn bursts_that_wait_go_on_where_messages_are_gathered() {
         let (clock, mark) = (Clock::virtual_at(SECOND), Mark::from_seed(3));
         let bus = Arc::new(Bus::new(behaviour.clone(), clock.clone(), mark));
         let client = SimulatedClient {
-            pacing_within,
+            setup: ClientSetup {
+                pacing_within,
+                ..ClientSetup::default()
+            },
             ..SimulatedClient::default()
         };
         let there = (clock, mark, bus);

@@ -27,9 +27,7 @@ fn refused(program: PathBuf, namespace: Option<&str>, says: &str) {
         clock: Clock::Monotonic,
         workers: Workers::default(),
         mark: Mark::from_seed(1),
-        pacing_within: 0,
-        poll_when_idle: false,
-        realtime: None,
+        client: Default::default(),
         pin_to: Vec::new(),
         place: Arc::new(ProcessPlace::new(
             Processes {

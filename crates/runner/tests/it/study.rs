@@ -13,7 +13,6 @@ use pubgauge_figures::model::{Machine, Status, StudyInfo};
 use pubgauge_results::store::{NewRun, RunFolder, load};
 use pubgauge_runner::{ClientConfig, Environment, Job, Kept, TrialRequest, Watch, perform};
 use pubgauge_study::{PlanOptions, Study};
-use pubgauge_testbed::shares::Share;
 use pubgauge_testbed::{Catalog, Testbed};
 
 const STUDY: &str = r#"
@@ -92,15 +91,9 @@ fn a_study_without_the_program() {
             system: &system,
             variant: None,
             driver: driver.clone(),
-            share: Share::default(),
-            pacing_within: trial.pacing_within,
-            poll_when_idle: trial.poll_when_idle,
-            counts: Default::default(),
-            keep_running: trial.keep_running,
+            setup: trial.setup.clone(),
             workload: &trial.workload,
-            brokers: trial.brokers,
             network: None,
-            hosts: None,
         };
         let (done, files) = perform(&job, &environment, &Kept::default(), &mut watched);
         folder.append_trial(done, &files).unwrap();

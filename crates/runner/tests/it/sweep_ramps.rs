@@ -17,6 +17,7 @@ use std::sync::Arc;
 use pubgauge_driver::{Clock, Mark, Settings};
 use pubgauge_figures::model::{Status, Trial};
 use pubgauge_runner::simulated::{START, SimulatedClient, on};
+use pubgauge_setup::ClientSetup;
 use pubgauge_simulator::{Behaviour, Bus};
 use pubgauge_workload::{Arrivals, Device, Replay, SECOND, TraceSource, Until, Workload};
 
@@ -383,7 +384,10 @@ fn trial(case: &Case, folder: &Path) -> Trial {
     let (clock, mark) = (Clock::virtual_at(START), Mark::from_seed(behaviour.seed));
     let bus = Bus::new(behaviour.clone(), clock.clone(), mark).without_truth();
     let client = SimulatedClient {
-        pacing_within,
+        setup: ClientSetup {
+            pacing_within,
+            ..ClientSetup::default()
+        },
         ..SimulatedClient::default()
     };
     let there = (clock, mark, Arc::new(bus));

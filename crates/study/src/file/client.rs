@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use pubgauge_quantities::Span;
+use pubgauge_setup::ClientSetup;
 
 use super::is_default;
 use super::testbed::LimitsFile;
@@ -26,4 +27,25 @@ pub struct ClientFile {
     /// The largest share of the machine for each worker process.
     #[serde(default, skip_serializing_if = "is_default")]
     pub limits: LimitsFile,
+}
+
+impl ClientFile {
+    /// The same, and as `study` says where nothing is said here.
+    pub(crate) fn merge_over(&self, study: &ClientFile) -> ClientFile {
+        ClientFile {
+            pacing_within: self.pacing_within.or(study.pacing_within),
+            poll_when_idle: self.poll_when_idle.or(study.poll_when_idle),
+            processes: self.processes.or(study.processes),
+            limits: self.limits.merge_over(&study.limits),
+        }
+    }
+
+    /// How each worker works; a real-time priority is no matter of a study.
+    pub(crate) fn setup(&self) -> ClientSetup {
+        ClientSetup {
+            pacing_within: self.pacing_within.map_or(0, |span| span.0),
+            poll_when_idle: self.poll_when_idle.unwrap_or(false),
+            realtime: None,
+        }
+    }
 }

@@ -36,6 +36,26 @@ pub struct TestbedFile {
 }
 
 impl TestbedFile {
+    /// The same, and as `study` says where nothing is said here.
+    pub(crate) fn merge_over(&self, study: &TestbedFile) -> TestbedFile {
+        let interface = self.count_interface.as_ref();
+        TestbedFile {
+            limits: self.limits.merge_over(&study.limits),
+            count_system_calls: self.count_system_calls.or(study.count_system_calls),
+            count_interface: interface.or(study.count_interface.as_ref()).cloned(),
+            keep_running: self.keep_running.or(study.keep_running),
+            // Hosts of one's own are in place of a network of the study, and the reverse.
+            network: match &self.hosts {
+                Some(_) => self.network.clone(),
+                None => self.network.as_ref().or(study.network.as_ref()).cloned(),
+            },
+            hosts: match &self.network {
+                Some(_) => self.hosts.clone(),
+                None => self.hosts.as_ref().or(study.hosts.as_ref()).cloned(),
+            },
+        }
+    }
+
     /// The hosts that it asks for on this machine, or those of a network where some have a size.
     pub(crate) fn sizes(&self) -> Option<HostSizes> {
         let on_network = self.network.as_ref().map(NetworkFile::sizes);
@@ -55,6 +75,14 @@ pub struct LimitsFile {
 }
 
 impl LimitsFile {
+    /// These limits, and those of `study` where nothing is said here.
+    pub(crate) fn merge_over(&self, study: &LimitsFile) -> LimitsFile {
+        LimitsFile {
+            cores: self.cores.or(study.cores),
+            memory: self.memory.or(study.memory),
+        }
+    }
+
     /// The share that it describes, not checked.
     pub fn share(&self) -> Share {
         Share {

@@ -1,15 +1,18 @@
 //! A workload as it is written: its flows, and where it differs from the rest of the study.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use pubgauge_setup::{CountRequests, Setup};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::StudyFile;
 use super::client::ClientFile;
 use super::flow::FlowFile;
 use super::is_default;
 use super::phases::PhasesFile;
-use super::testbed::{LimitsFile, TestbedFile};
+use super::testbed::TestbedFile;
 use super::topology::TopologyFile;
 
 /// The work of devices and applications.
@@ -44,16 +47,6 @@ pub struct WorkloadFile {
     pub flow: Vec<FlowFile>,
 }
 
-impl LimitsFile {
-    /// These limits, and those of `study` where nothing is said here.
-    fn over(&self, study: &LimitsFile) -> LimitsFile {
-        LimitsFile {
-            cores: self.cores.or(study.cores),
-            memory: self.memory.or(study.memory),
-        }
-    }
-}
-
 impl WorkloadFile {
     /// Brokers side by side, if the workload or else the study says how many.
     pub(crate) fn brokers(&self, study: &TopologyFile) -> Option<u32> {
@@ -62,32 +55,31 @@ impl WorkloadFile {
 
     /// How the client works, the study's where the workload says nothing.
     pub(crate) fn client(&self, study: &ClientFile) -> ClientFile {
-        ClientFile {
-            pacing_within: self.client.pacing_within.or(study.pacing_within),
-            poll_when_idle: self.client.poll_when_idle.or(study.poll_when_idle),
-            processes: self.client.processes.or(study.processes),
-            limits: self.client.limits.over(&study.limits),
-        }
+        self.client.merge_over(study)
     }
 
     /// Where systems run, the study's where the workload says nothing.
     pub(crate) fn testbed(&self, study: &TestbedFile) -> TestbedFile {
-        let own = &self.testbed;
-        let interface = own.count_interface.as_ref();
-        TestbedFile {
-            limits: own.limits.over(&study.limits),
-            count_system_calls: own.count_system_calls.or(study.count_system_calls),
-            count_interface: interface.or(study.count_interface.as_ref()).cloned(),
-            keep_running: own.keep_running.or(study.keep_running),
-            // Hosts of one's own are in place of a network of the study, and the reverse.
-            network: match &own.hosts {
-                Some(_) => own.network.clone(),
-                None => own.network.as_ref().or(study.network.as_ref()).cloned(),
+        self.testbed.merge_over(study)
+    }
+
+    /// How its trials are to be run, on one broker.
+    pub(crate) fn setup(&self, study: &StudyFile) -> Setup {
+        let client = self.client(&study.client);
+        let testbed = self.testbed(&study.testbed);
+        Setup {
+            client: client.setup(),
+            processes: client.processes,
+            client_limits: client.limits.share(),
+            brokers: 1,
+            limits: testbed.limits.share(),
+            keep_running: testbed.keep_running.unwrap_or(false),
+            counts: CountRequests {
+                system_calls: testbed.count_system_calls.unwrap_or(false),
+                interface: testbed.count_interface.clone(),
             },
-            hosts: match &own.network {
-                Some(_) => own.hosts.clone(),
-                None => own.hosts.as_ref().or(study.hosts.as_ref()).cloned(),
-            },
+            network: testbed.network.as_ref().map(|file| file.network().into()),
+            hosts: testbed.sizes().map(Arc::new),
         }
     }
 }

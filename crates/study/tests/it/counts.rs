@@ -33,10 +33,10 @@ fn options() -> PlanOptions {
 fn counts(study: &Study) -> Vec<(String, bool, Option<String>)> {
     let plan = study.plan(&options()).unwrap_or_else(|e| panic!("{e}"));
     let of = |trial: &PlannedTrial| {
-        let interface = trial.count_interface.clone();
+        let interface = trial.setup.counts.interface.clone();
         (
             trial.workload.name.clone(),
-            trial.count_system_calls,
+            trial.setup.counts.system_calls,
             interface,
         )
     };

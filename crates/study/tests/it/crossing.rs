@@ -90,15 +90,18 @@ fn a_workload_is_crossed_with_what_it_names() {
     assert_eq!((of("all").count(), of("few").count()), (16, 6));
     assert_eq!(plan.repeats, 3);
     for few in of("few") {
-        assert_eq!((few.brokers, few.pacing_within), (2, 1_000_000));
-        assert_eq!(few.limits.cores, Some(0.25));
-        assert_eq!(few.limits.memory_bytes, Some(64 << 20), "the study's");
+        assert_eq!(
+            (few.setup.brokers, few.setup.client.pacing_within),
+            (2, 1_000_000)
+        );
+        assert_eq!(few.setup.limits.cores, Some(0.25));
+        assert_eq!(few.setup.limits.memory_bytes, Some(64 << 20), "the study's");
         assert_eq!(few.workload.phases.measure.latest(), 1_000_000_000);
         assert_eq!(few.workload.phases.warm_up.latest(), 5_000_000_000);
     }
     for all in of("all") {
-        assert_eq!((all.brokers, all.pacing_within), (1, 0));
-        assert_eq!(all.limits.cores, Some(0.5));
+        assert_eq!((all.setup.brokers, all.setup.client.pacing_within), (1, 0));
+        assert_eq!(all.setup.limits.cores, Some(0.5));
         assert_eq!(all.workload.phases.warm_up.latest(), 2_000_000_000);
     }
 }
@@ -171,7 +174,7 @@ fn flags_reach_workloads() {
         .iter()
         .filter(|t| t.workload.name == "few")
         .collect();
-    assert_eq!((few.len(), few[0].limits.cores), (3, Some(1.0)));
+    assert_eq!((few.len(), few[0].setup.limits.cores), (3, Some(1.0)));
 
     let mut profiled = study(STUDY);
     profiled
@@ -194,7 +197,11 @@ fn a_scale_is_the_study_with_what_it_says() {
     assert_eq!(plan.scale.as_deref(), Some("smoke"));
     assert_eq!(cells(&plan).len(), 4);
     assert_eq!(plan.trials.len(), 4);
-    assert!(plan.trials.iter().all(|t| t.limits.cores == Some(0.5)));
+    assert!(
+        plan.trials
+            .iter()
+            .all(|t| t.setup.limits.cores == Some(0.5))
+    );
 
     let mut full = study(STUDY);
     full.apply_scale("full").expect("every study has it");

@@ -28,7 +28,7 @@ fn on(network: &str) -> String {
 
 fn networks(plan: &Plan) -> Vec<Option<&Network>> {
     let trials = plan.trials.iter();
-    trials.map(|trial| trial.network.as_deref()).collect()
+    trials.map(|trial| trial.setup.network.as_deref()).collect()
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn a_grid_varies_a_link_and_a_workload_may_have_a_network_of_its_own() {
     let plan = plan(&text);
     let mut rates: Vec<(String, Option<u64>, u32)> = (plan.trials.iter())
         .map(|trial| {
-            let network = trial.network.as_deref().expect("a network");
+            let network = trial.setup.network.as_deref().expect("a network");
             let rate = network.subscriber.link.rate_bits_per_s;
             (trial.workload.name.clone(), rate, network.publisher.hosts)
         })
@@ -150,14 +150,14 @@ fn a_study_has_several_beds() {
     let plan = plan(&text);
     let mut beds: Vec<_> = (plan.trials.iter())
         .map(|trial| {
-            let sizes = trial.hosts.as_deref().map(HostSizes::describe);
+            let sizes = trial.setup.hosts.as_deref().map(HostSizes::describe);
             let name = trial.workload.name.as_str();
-            let on_network = trial.network.is_some();
+            let on_network = trial.setup.network.is_some();
             (
                 name,
                 on_network,
                 sizes.unwrap_or_default(),
-                trial.worker_hosts(),
+                trial.setup.worker_hosts(),
             )
         })
         .collect();

@@ -51,7 +51,7 @@ fn workloads_are_placed_on_brokers() {
                 subscribe = [\"#\"]\npayload = \"64B\"\nrate = \"10/s\"\n";
     let connections = |plan: &Plan| -> Vec<(String, u32, usize)> {
         let mut all: Vec<_> = (plan.trials.iter())
-            .map(|t| (t.system.clone(), t.brokers, t.workload.devices.len()))
+            .map(|t| (t.system.clone(), t.setup.brokers, t.workload.devices.len()))
             .collect();
         all.sort();
         all
@@ -86,7 +86,7 @@ fn workloads_are_placed_on_brokers() {
         .apply_flag("--brokers", "topology.brokers", "2")
         .expect("a table");
     let plan = study.plan(&options).expect("sound");
-    assert!(plan.trials.iter().all(|t| t.brokers == 2));
+    assert!(plan.trials.iter().all(|t| t.setup.brokers == 2));
 }
 
 #[test]
@@ -558,12 +558,21 @@ fn flows_with_equal_settings_share_a_connection() {
 fn how_the_client_paces_may_be_varied_and_is_told() {
     let flow = "[[workload]]\nname = \"w\"\n[[workload.flow]]\npayload = \"64B\"\nrate = \"1/s\"\n";
     let plain = plan(&format!("name = \"t\"\n{flow}"));
-    assert!(plain.trials.iter().all(|t| t.pacing_within == 0));
+    assert!(
+        plain
+            .trials
+            .iter()
+            .all(|t| t.setup.client.pacing_within == 0)
+    );
     assert!(plain.notes.is_empty() && !plain.resolved.contains("client"));
 
     let grid = "[grid]\n\"client.pacing-within\" = [\"1ms\", \"100ms\"]\n";
     let varied = plan(&format!("name = \"t\"\norder = \"listed\"\n{grid}{flow}"));
-    let spans: Vec<u64> = varied.trials.iter().map(|t| t.pacing_within).collect();
+    let spans: Vec<u64> = varied
+        .trials
+        .iter()
+        .map(|t| t.setup.client.pacing_within)
+        .collect();
     assert_eq!(spans, [1, 1, 100, 100].map(|ms| ms * SECOND / 1000));
     assert!(varied.notes.iter().any(|n| n.contains("up to 100ms after")));
 
@@ -591,14 +600,14 @@ fn limits_of_systems_and_workers_may_be_varied() {
     let plan = plan(&format!(
         "name = \"t\"\norder = \"listed\"\n{limits}{grid}{flow}"
     ));
-    let cores: Vec<_> = plan.trials.iter().map(|t| t.limits.cores).collect();
+    let cores: Vec<_> = plan.trials.iter().map(|t| t.setup.limits.cores).collect();
     assert_eq!(cores, [0.5, 0.5, 2.0, 2.0].map(Some));
     assert!(
         plan.trials
             .iter()
-            .all(|t| t.limits.memory_bytes == Some(64 << 20))
+            .all(|t| t.setup.limits.memory_bytes == Some(64 << 20))
     );
-    let of_workers = plan.trials.iter().map(|t| &t.client_limits);
+    let of_workers = plan.trials.iter().map(|t| &t.setup.client_limits);
     assert!(
         of_workers
             .into_iter()

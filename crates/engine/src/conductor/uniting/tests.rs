@@ -59,9 +59,7 @@ fn seen(steps: &[Step], workers: &[Vec<u32>]) -> (Sums, Vec<u64>) {
         host: 0,
         mark: MARK,
         default_window: None,
-        pacing_within: 0,
-        poll_when_idle: false,
-        realtime: None,
+        client: Default::default(),
         pin_to: None,
     };
     let assignments: Vec<Assignment> = (0..).zip(workers).map(assignment).collect();

@@ -1,5 +1,7 @@
 //! What is the client's or the machine's limit and not the system's.
 
+use pubgauge_figures::model::ClientSetup;
+
 use super::*;
 
 #[test]
@@ -388,7 +390,10 @@ fn lateness_that_was_asked_for() {
     t.latency_ns = distribution(100_000, 7 * MS / 10, 2 * MS);
     t.circumstances = here();
     let gathered = |span| Circumstances {
-        pacing_within_ns: span,
+        client: ClientSetup {
+            pacing_within: span,
+            ..ClientSetup::default()
+        },
         ..here()
     };
     expect(&t, &here(), Status::ClientBound, "half of all messages");
@@ -510,7 +515,7 @@ fn a_publishing_worker_that_gathers_messages_may_wait_while_it_hands_them_over_i
     // Ten times a second, all messages of 100 ms: they and the system's work on them meet on the processors.
     let gathering = |last_ms: u64, within_ms: u64| {
         let mut t = calm();
-        t.circumstances.pacing_within_ns = within_ms * MS;
+        t.circumstances.client.pacing_within = within_ms * MS;
         t.send_lag_ns = distribution(t.published, 50 * MS, last_ms * MS);
         t.latency_ns = distribution(t.delivered, 70 * MS, 120 * MS);
         t.latency_from_send_ns = distribution(t.delivered, 20 * MS, 40 * MS);
@@ -518,7 +523,7 @@ fn a_publishing_worker_that_gathers_messages_may_wait_while_it_hands_them_over_i
         t
     };
     let here_within = |t: &Trial| Circumstances {
-        pacing_within_ns: t.circumstances.pacing_within_ns,
+        client: t.circumstances.client,
         ..here()
     };
     let status = |t: &Trial| judge(t, &here_within(t)).status;

@@ -12,6 +12,7 @@ use pubgauge_engine::assignment::Workers;
 use pubgauge_engine::conductor::TrialEnd;
 use pubgauge_figures::model::{SeriesRecord, Status};
 use pubgauge_runner::simulated::{self, START, SimulatedClient};
+use pubgauge_setup::ClientSetup;
 use pubgauge_simulator::{Behaviour, Bus, Truth};
 use pubgauge_workload::{Arrivals, SECOND, Until, Workload};
 
@@ -63,7 +64,10 @@ pub fn gathered(workload: Workload, behaviour: Behaviour, pacing_within: u64) ->
     let (clock, mark) = (Clock::virtual_at(START), Mark::from_seed(behaviour.seed));
     let bus = Arc::new(Bus::new(behaviour.clone(), clock.clone(), mark));
     let client = SimulatedClient {
-        pacing_within,
+        setup: ClientSetup {
+            pacing_within,
+            ..ClientSetup::default()
+        },
         ..SimulatedClient::default()
     };
     let there = (clock, mark, bus);
