@@ -361,10 +361,11 @@ impl Loop {
         let news = PollFlags::IN | PollFlags::HUP | PollFlags::ERR;
         if self.tick.is_none() && flags.intersects(news) {
             // Before the subscriptions stand, each answer is waited for.
-            self.tick = match peer.is_up() {
-                true => Some(self.next_reading(now)),
-                false => Some(now),
-            };
+            self.tick = Some(if peer.is_up() {
+                self.next_reading(now)
+            } else {
+                now
+            });
         }
     }
 }

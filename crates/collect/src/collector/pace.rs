@@ -38,9 +38,10 @@ impl Pace {
 
     /// When to read next: `most` after the last reading where the disk `is_busy`, and otherwise as soon as it pays.
     pub fn next_reading(&self, now: Instant, is_busy: bool, most: Duration) -> Instant {
-        let apart = match is_busy {
-            true => most,
-            false => most.min(self.commit * APART),
+        let apart = if is_busy {
+            most
+        } else {
+            most.min(self.commit * APART)
         };
         self.read_at.map_or(now, |at| now.max(at + apart))
     }

@@ -101,8 +101,7 @@ pub struct SessionFile {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct LogFile {
-    /// Longest time that messages are gathered before they are put on disk together and acknowledged, where the disk is not
-    /// busy; 5ms if absent.
+    /// Longest time that messages are gathered before they are put on disk together and acknowledged; 5ms if absent.
     pub commit_every: Option<Span>,
     /// How many bytes are gathered at the most; 4MiB if absent.
     pub commit_bytes: Option<Size>,

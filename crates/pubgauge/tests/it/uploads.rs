@@ -91,11 +91,18 @@ fn list_of_a_stranger(place: &Place, upload: &str) {
     );
 }
 
+/// A store's address, its kind, and the variables that open it.
+type Store = (
+    &'static str,
+    &'static str,
+    &'static [(&'static str, &'static str)],
+);
+
 #[test]
 fn credentials_go_to_no_store_that_a_strangers_list_names() {
     let stranger = Heard::start();
     let endpoint = format!("http://{}", stranger.address);
-    let all: [(&str, &str, &[(&str, &str)]); 3] = [
+    let all: [Store; 3] = [
         (
             "s3://fleet/raw",
             "AWS",

@@ -101,6 +101,7 @@ fn every_study_can_be_planned() {
         "nats",
         "cyclonedds",
         "fastdds",
+        "rabbitmq:mqtt",
     ];
     let options = PlanOptions::with_systems(known);
     for path in studies() {

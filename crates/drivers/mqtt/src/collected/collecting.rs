@@ -131,9 +131,11 @@ impl Collecting {
         let config = self.config.clone();
         let thread = std::thread::spawn(move || {
             let outcome = collector.run(EndsAfter::default(), &flag);
-            let outcome = outcome.and_then(|_| match flag_leaves.load(Relaxed) {
-                true => give_session_up(config, deliver),
-                false => Ok(()),
+            let outcome = outcome.and_then(|_| {
+                if flag_leaves.load(Relaxed) {
+                    give_session_up(config, deliver)?;
+                }
+                Ok(())
             });
             let outcome = outcome.map_err(|error| error.to_string());
             say(What::Ended(outcome));
