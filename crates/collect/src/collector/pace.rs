@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-/// Processor time of a commit, of which readings are at least this many apart: small commits take at most a sixteenth of
+/// Processor time of a commit, of which readings are at least this many apart: small commits take at most a thirty-second of
 /// a processor.
-const APART: u32 = 16;
+const APART: u32 = 32;
 
 /// A commit counts for so much in the mean.
 const WEIGHT: u32 = 8;
@@ -63,8 +63,8 @@ mod tests {
             pace.note_commit(Duration::from_micros(100));
         }
         let next = pace.next_reading(began, false, MOST) - began;
-        let wanted = Duration::from_micros(1600);
-        assert!(wanted - next < Duration::from_micros(20), "{next:?}");
+        let wanted = Duration::from_micros(3200);
+        assert!(wanted - next < Duration::from_micros(40), "{next:?}");
         let later = began + Duration::from_millis(4);
         assert_eq!(pace.next_reading(later, false, MOST), later);
     }
