@@ -116,7 +116,8 @@ pub enum Notice {
         messages: u64,
         bytes: u64,
     },
-    /// Messages do not lie where their time or topic would have them. Told of the first, the tenth, the hundredth and so on.
+    /// Messages do not lie where their time or topic would have them. Told of the first, the tenth, the hundredth and so on
+    /// of a reason.
     Misplaced { why: Misplacement, so_far: u64 },
     /// A segment cannot be made into finished files at present.
     NotFinished { segment: String, why: String },
@@ -158,6 +159,11 @@ pub enum Notice {
     Left { broker: String },
     /// It ends: what was received is stored and acknowledged, and the log becomes files.
     Ending,
+}
+
+/// Whether the first, the tenth, the hundredth and so on of a kind is among those that came since there were `before` of them.
+pub(crate) fn is_worth_telling(before: u64, so_far: u64) -> bool {
+    before.checked_ilog10() != so_far.checked_ilog10()
 }
 
 /// How much a notice matters.

@@ -13,6 +13,7 @@ use pubgauge_quantities::shown::so_many;
 use crate::columns::Undecoded;
 use crate::dead::Why;
 use crate::files::{Misplaced, Misplacement};
+use crate::notice::is_worth_telling;
 pub use crate::session::Canaries;
 pub use histogram::{Counted, Histogram};
 pub use log::{DiskStatus, LogStatus, SegmentStatus};
@@ -224,15 +225,14 @@ impl Status {
         self.undecoded[2].add(more.missing);
     }
 
-    /// Counts messages that do not lie where they would; the reasons of which there are the first, the tenth, the hundredth
-    /// and so on, and how many there are so far.
+    /// Counts messages that do not lie where they would; the reasons of which it is worth telling how many there are so far.
     pub(crate) fn count_misplaced(&self, more: Misplaced) -> Vec<(Misplacement, u64)> {
         let count = |why: Misplacement| {
             let count = &self.misplaced[why as usize];
             let before = count.get();
             count.add(more.number(why));
             let so_far = count.get();
-            (before.checked_ilog10() != so_far.checked_ilog10()).then_some((why, so_far))
+            is_worth_telling(before, so_far).then_some((why, so_far))
         };
         Misplacement::ALL.into_iter().filter_map(count).collect()
     }

@@ -1,12 +1,12 @@
-//! When sockets are read: soon after the disk is idle, and never so often that storing takes a processor.
+//! When sockets are read: as soon as the disk is idle, unless commits would then take too much of a processor.
 
 use std::time::{Duration, Instant};
 
-/// Processor time of a commit, of which readings are at least this many apart: small commits take at most a thirty-second of
-/// a processor.
+/// Readings are at least this many times the processor time of a commit apart, so that small commits take a thirty-second of a
+/// processor at the most.
 const APART: u32 = 32;
 
-/// A commit counts for so much in the mean.
+/// The newest commit is one part in so many of the mean.
 const WEIGHT: u32 = 8;
 
 /// Times between readings.

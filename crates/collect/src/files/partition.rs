@@ -240,8 +240,8 @@ pub fn is_folder(name: &str) -> bool {
 pub struct OpenFiles<'l, F> {
     partitioning: &'l Partitioning,
     open: BTreeMap<String, F>,
-    /// The hour of the last message, and its folders, where they follow from that.
-    last: Option<(i64, String)>,
+    /// The hour of the open file, where folders follow from the hour.
+    hour: Option<i64>,
     /// The folders of all messages that have none of their own.
     other: Option<String>,
     pub misplaced: Misplaced,
@@ -252,7 +252,7 @@ impl<'l, F> OpenFiles<'l, F> {
         OpenFiles {
             partitioning,
             open: BTreeMap::new(),
-            last: None,
+            hour: None,
             other: None,
             misplaced: Misplaced::default(),
         }
@@ -268,12 +268,15 @@ impl<'l, F> OpenFiles<'l, F> {
         create: impl FnOnce(&str) -> io::Result<F>,
         close: &mut dyn FnMut(F) -> io::Result<()>,
     ) -> io::Result<&mut F> {
-        let folder = if self.partitioning.is_by_arrival() {
-            self.folder_by_hour(message, close)?
-        } else {
-            let folder = self.partitioning.folder(message, &mut self.misplaced);
-            self.bounded_folder(folder, message.received_ns)
-        };
+        let is_by_arrival = self.partitioning.is_by_arrival();
+        if is_by_arrival && self.is_open_for(message, close)? {
+            let mut open = self.open.values_mut();
+            return open.next().ok_or_else(|| io::ErrorKind::NotFound.into());
+        }
+        let mut folder = self.partitioning.folder(message, &mut self.misplaced);
+        if !is_by_arrival {
+            folder = self.bounded_folder(folder, message.received_ns);
+        }
         if !self.open.contains_key(&folder) {
             let file = create(&folder)?;
             self.open.insert(folder.clone(), file);
@@ -283,24 +286,20 @@ impl<'l, F> OpenFiles<'l, F> {
             .ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
-    /// The folders of a message that follow from its hour; the file of another hour is complete.
-    fn folder_by_hour(
+    /// Whether the open file is that of a message's hour; the one of another hour is complete.
+    fn is_open_for(
         &mut self,
         message: &Message<'_>,
         close: &mut dyn FnMut(F) -> io::Result<()>,
-    ) -> io::Result<String> {
-        let hour = hour_of(message.received_ns);
-        if let Some((last, folder)) = &self.last
-            && *last == hour
-        {
-            return Ok(folder.clone());
+    ) -> io::Result<bool> {
+        let hour = Some(hour_of(message.received_ns));
+        if self.hour != hour {
+            self.hour = hour;
+            for (_, file) in std::mem::take(&mut self.open) {
+                close(file)?;
+            }
         }
-        for (_, file) in std::mem::take(&mut self.open) {
-            close(file)?;
-        }
-        let folder = self.partitioning.folder(message, &mut self.misplaced);
-        self.last = Some((hour, folder.clone()));
-        Ok(folder)
+        Ok(!self.open.is_empty())
     }
 
     /// These folders, or those of all others if there are enough.

@@ -36,7 +36,7 @@ impl WebSocket {
     }
 
     /// Takes in what came, which stands in `bytes` from `from` on, and leaves there what it carries. What is to be answered
-    /// is appended to `out`. No more than that grows, whatever comes.
+    /// is appended to `out`: one answer to many pings, so that a flood of them does not grow it.
     ///
     /// # Errors
     /// Why the connection cannot go on, in words.
@@ -87,7 +87,7 @@ fn frame(opcode: OpCode, payload: &[u8], out: &mut Vec<u8>) {
         mask: Some(mask),
         ..FrameHeader::default()
     };
-    // Memory takes all of it.
+    // Writing to memory cannot fail.
     let _ = header.format(payload.len() as u64, out);
     let masked = payload.iter().zip(mask.iter().cycle());
     out.extend(masked.map(|(byte, mask)| byte ^ mask));

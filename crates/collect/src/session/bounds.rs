@@ -4,7 +4,7 @@ use pubgauge_mqtt_codec::{DecodeError, PublishHead, QoS, decode_publish_head};
 
 use super::{Session, Taking};
 use crate::dead::{DeadLetter, Why};
-use crate::notice::Notice;
+use crate::notice::{Notice, is_worth_telling};
 
 /// Longest control packet, bytes: an answer to the SUBSCRIBE of a million filters.
 pub(super) const MAX_CONTROL: usize = 1 << 20;
@@ -142,8 +142,7 @@ impl Session {
         taking
             .gather
             .refuse(self.peer, self.connection, qos, packet_id, &letter);
-        // Of many of a kind the first, the tenth, the hundredth and so on.
-        if 10u64.pow(so_far.ilog10()) == so_far {
+        if is_worth_telling(so_far - 1, so_far) {
             taking.notices.push(Notice::DeadLetter {
                 broker: letter.broker,
                 topic: letter.topic,

@@ -20,7 +20,7 @@ use crate::status::DiskStatus;
 /// How often the age of a segment is looked at.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// How often the free room of the disk is.
+/// How often the free room of the disk is looked at.
 const LOOK_AT_DISK: Duration = Duration::from_secs(1);
 
 /// The thread that puts commits on disk.
