@@ -37,10 +37,8 @@ pub struct Assignment {
     /// Which of the trial's settings they all ask for.
     pub settings: u32,
     /// The broker that they all connect to, from 0.
-    #[serde(default)]
     pub broker: u32,
     /// Which of the hosts of its side it runs on, from 0.
-    #[serde(default)]
     pub host: u32,
     /// Marks the trial's messages.
     pub mark: Mark,

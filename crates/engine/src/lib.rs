@@ -17,6 +17,7 @@ mod intervals;
 mod ledger;
 pub mod link;
 pub mod live;
+mod message_counts;
 pub mod parties;
 pub mod parts;
 mod pulse;

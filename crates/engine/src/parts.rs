@@ -14,69 +14,18 @@ use pubgauge_driver::Nanos;
 use pubgauge_workload::Phases;
 use serde::{Deserialize, Serialize};
 
-use crate::counts::{add_all, counts};
+use crate::counts::add_all;
+use crate::message_counts::{MessageCounts, Rejected};
 use crate::series::Totals;
 pub use crate::series::bounds;
 use crate::times::Measure;
 use crate::timetable::Timetable;
 
-counts! {
-    /// Measured messages of one flow that were due in one part of the measurement.
-    pub struct PartRecording {
-        /// Messages due.
-        pub offered: u64,
-        /// Messages that the driver accepted, and the system did not reject later.
-        pub published: u64,
-        /// Messages that were refused at once, or rejected by the system later. A later rejection belongs to
-        /// the part of the actual send time, the only time that it carries.
-        pub refused: u64,
-        /// Messages that fell due while their publisher was not connected.
-        pub not_connected: u64,
-        /// Messages never handed over.
-        pub not_sent: u64,
-        /// Deliveries that the accepted messages should cause.
-        pub expected: u64,
-        /// Deliveries that the other messages that were due would have caused.
-        pub untaken_deliveries: u64,
-        /// Of these, those of messages whose publisher was not connected.
-        pub unconnected_deliveries: u64,
-        pub delivered: u64,
-        /// Of these, first deliveries.
-        pub unique: u64,
-        /// First deliveries that were overtaken.
-        pub reordered: u64,
-        /// Repeated deliveries that were timed: a member on another worker had the message.
-        pub timed_again: u64,
-    }
-}
-
-impl PartRecording {
-    /// Expected deliveries that have not come.
-    pub fn missing(&self) -> u64 {
-        self.expected.saturating_sub(self.unique)
-    }
-
-    /// Takes away what was rejected after it had been accepted.
-    fn reject(&mut self, rejected: &Rejected) {
-        self.published = self.published.saturating_sub(rejected.messages);
-        self.expected = self.expected.saturating_sub(rejected.deliveries);
-        self.refused += rejected.messages;
-        self.untaken_deliveries += rejected.deliveries;
-    }
-}
-
-/// Messages that the driver had accepted and the system rejected.
-#[derive(Clone, Copy, Debug, Default)]
-struct Rejected {
-    messages: u64,
-    deliveries: u64,
-}
-
 /// The observations of one worker, or of all, of one flow by windows.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlowParts {
     /// Part by part.
-    pub of: Vec<PartRecording>,
+    pub of: Vec<MessageCounts>,
     /// The counts at each bound, of all messages, those of the warm-up included.
     pub by: Vec<Totals>,
 }
@@ -84,7 +33,7 @@ pub struct FlowParts {
 impl FlowParts {
     /// Adds another worker's share, or the other half.
     pub fn add(&mut self, other: &FlowParts) {
-        add_all(&mut self.of, &other.of, PartRecording::add);
+        add_all(&mut self.of, &other.of, MessageCounts::add);
         crate::series::add_up(&mut self.by, &other.by);
     }
 }
@@ -110,7 +59,7 @@ pub struct Parts {
     /// The part that was asked for last, and its span.
     last: usize,
     span: Range<Nanos>,
-    of: Vec<PartRecording>,
+    of: Vec<MessageCounts>,
     rejected: Vec<Rejected>,
 }
 
@@ -122,7 +71,7 @@ impl Parts {
             measured: table.measure..table.end,
             last: 0,
             span: 0..bounds[0],
-            of: vec![PartRecording::default(); bounds.len() + 1],
+            of: vec![MessageCounts::default(); bounds.len() + 1],
             rejected: vec![Rejected::default(); bounds.len() + 1],
             bounds,
         })
@@ -155,13 +104,13 @@ impl Parts {
 
     /// The counts of the part that was asked for last.
     #[inline]
-    pub fn current(&mut self) -> &mut PartRecording {
+    pub fn current(&mut self) -> &mut MessageCounts {
         &mut self.of[self.last]
     }
 
     /// The counts of messages that were due at `at` (clock time).
     #[inline]
-    pub fn due_at(&mut self, at: Nanos) -> &mut PartRecording {
+    pub fn due_at(&mut self, at: Nanos) -> &mut MessageCounts {
         self.number(at);
         self.current()
     }
@@ -195,7 +144,7 @@ pub struct WindowRecord {
     /// Its end; earlier than planned if the measurement was cut off.
     pub to: Nanos,
     /// Flow by flow, the messages that were due in it.
-    pub due: Vec<PartRecording>,
+    pub due: Vec<MessageCounts>,
     /// Flow by flow, what happened in it, of all messages.
     pub passed: Vec<Totals>,
     /// Times of the messages that were due in it; acknowledgements of those sent in it.
@@ -216,7 +165,7 @@ pub fn windows(
         .map(|window| {
             let parts = parts(&bounds, window.from, window.to);
             let due = |flow: &FlowParts| {
-                let mut sum = PartRecording::default();
+                let mut sum = MessageCounts::default();
                 let of = flow.of.iter().skip(parts.start).take(parts.len());
                 of.for_each(|part| sum.add(part));
                 sum

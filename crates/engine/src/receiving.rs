@@ -215,8 +215,8 @@ impl FlowIn {
     fn totals(&self) -> Totals {
         let c = &self.counts;
         let (unique, delivered) = (
-            c.unique + c.warm_up_unique,
-            c.delivered + c.warm_up_delivered,
+            c.messages.unique + c.warm_up_unique,
+            c.messages.delivered + c.warm_up_delivered,
         );
         Totals {
             rejected: self.rejected_deliveries + self.warm_up_rejected_deliveries,
@@ -511,7 +511,7 @@ impl Receiving {
     /// Writes its counts into `counters`.
     pub fn count(&self, counters: &mut LiveCounters) {
         for (flow, counted) in self.flows.iter().zip(&mut counters.flows) {
-            counted.unique = flow.counts.unique;
+            counted.unique = flow.counts.messages.unique;
             counted.passed_over = flow.counts.passed_over;
             counted.answered = flow.counts.answered;
             counted.unacknowledged = counted.unacknowledged.saturating_sub(flow.settled());
@@ -673,7 +673,7 @@ impl Receiving {
         for ((mut flow, sent), series) in self.flows.drain(..).zip(sent).zip(&mut self.series) {
             series.push(flow.totals());
             if flow.acknowledgements().is_some() {
-                sent.unacknowledged = sent.published.saturating_sub(flow.settled());
+                sent.unacknowledged = sent.messages.published.saturating_sub(flow.settled());
             }
             if let Some(t) = flow.times.take() {
                 let always = [t.latency, t.from_send].into_iter();
@@ -681,10 +681,10 @@ impl Receiving {
                 flow.counts.overflowed += all.map(|times| times.finish(record)).sum::<u64>();
             }
             sent.add(&flow.counts);
-            sent.refused += flow.rejected;
-            sent.untaken_deliveries += flow.rejected_deliveries;
-            sent.published -= flow.rejected;
-            sent.expected -= flow.rejected_deliveries;
+            sent.messages.refused += flow.rejected;
+            sent.messages.untaken_deliveries += flow.rejected_deliveries;
+            sent.messages.published -= flow.rejected;
+            sent.messages.expected -= flow.rejected_deliveries;
             sent.warm_up_expected -= flow.warm_up_rejected_deliveries;
         }
         std::mem::take(&mut self.series)

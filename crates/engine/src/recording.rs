@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::assignment::Role;
 use crate::bursts::BurstRecording;
 use crate::counts::counts;
+pub use crate::message_counts::MessageCounts;
 use crate::parties::PartiesRecording;
 use crate::parts::FlowParts;
 use crate::series::Totals;
@@ -19,26 +20,20 @@ pub struct Recording {
     pub worker: u32,
     pub role: Role,
     /// The broker of its clients, from 0.
-    #[serde(default)]
     pub broker: u32,
     /// Which of the hosts of its side it ran on, from 0.
-    #[serde(default)]
     pub host: u32,
     /// Flow by flow, all flows of the workload.
     pub flows: Vec<FlowRecording>,
     /// Flow by flow, what had happened by each cut, steps included, and by the end of the drain.
     pub series: Vec<Vec<Totals>>,
     /// Flow by flow, the bursts of the measurement in their order; empty for a flow that sends none.
-    #[serde(default)]
     pub bursts: Vec<Vec<BurstRecording>>,
     /// Flow by flow, the messages of each part of the measurement; empty where it has no windows.
-    #[serde(default)]
     pub parts: Vec<FlowParts>,
     /// Members of groups that share, with what each got.
-    #[serde(default)]
     pub members: Vec<MemberRecording>,
     /// The deliveries to each of its parties.
-    #[serde(default)]
     pub parties: PartiesRecording,
     /// When it stopped counting, by its clock: what came later is not counted.
     pub closed_at: Nanos,
@@ -57,10 +52,8 @@ pub struct Recording {
     pub silence: Nanos,
     /// The longest times of the measurement for which nothing came to the worker, longest first, at most
     /// [`Recording::MOST_GAPS`]: from and to, by its clock.
-    #[serde(default)]
     pub gaps: Vec<(Nanos, Nanos)>,
     /// Times in which measured messages fell due to a publisher of the worker that was not connected.
-    #[serde(default)]
     pub outages: Vec<Outage>,
     /// The worker's use of processors during the measurement, library threads included.
     pub usage: Usage,
@@ -154,7 +147,6 @@ counts! {
         pub closing_received: u64,
         /// Messages beside these, by which the fleets removed last values when they closed. There were no
         /// subscribers any more.
-        #[serde(default)]
         pub parting: u64,
     }
 }
@@ -162,42 +154,16 @@ counts! {
 counts! {
     /// The observations of one worker of one flow.
     pub struct FlowRecording {
-        /// Messages due in the measurement.
-        pub offered: u64,
-        /// Measured messages the driver accepted.
-        pub published: u64,
-        /// Measured messages that were refused at once, or rejected by the system later.
-        pub refused: u64,
-        /// Measured messages that fell due while their publisher was not connected.
-        pub not_connected: u64,
-        /// Measured messages due but never taken before sending ended.
-        pub not_sent: u64,
-        /// Of these, messages that were never offered to the system: the worker itself was behind.
+        /// All of the measurement.
+        pub messages: MessageCounts,
+        /// Of those not sent, messages that were never offered to the system: the worker itself was behind.
         pub not_tried: u64,
-        /// Deliveries that the accepted messages should cause.
-        pub expected: u64,
-        /// Deliveries that measured messages which were due but not accepted would have caused.
-        pub untaken_deliveries: u64,
-        /// Of these, those of messages whose publisher was not connected.
-        pub unconnected_deliveries: u64,
         /// Accepted measured messages that the system has neither acknowledged nor rejected, where it
         /// acknowledges.
         pub unacknowledged: u64,
-        /// Deliveries of measured messages.
-        pub delivered: u64,
-        /// Of these, first deliveries.
-        pub unique: u64,
-        /// Deliveries of messages that the party had.
-        pub duplicated: u64,
-        /// Of these, deliveries that the times contain: members of a group on different workers got the message, and each
-        /// worker timed its copy. The conductor counts them.
-        #[serde(default)]
-        pub timed_again: u64,
         /// First deliveries, by the ledger's own count of distinct sequence numbers; of groups with members on several
         /// workers by the conductor's.
         pub distinct: u64,
-        /// First deliveries that were overtaken; of groups with members on several workers the conductor counts them.
-        pub reordered: u64,
         /// Deliveries that have not come although something later of their stream has come to the
         /// party (for a group: to each of its members).
         pub passed_over: u64,
@@ -207,16 +173,12 @@ counts! {
         /// Deliveries with a damaged body.
         pub corrupt: u64,
         /// Deliveries on another topic than the message was published on.
-        #[serde(default)]
         pub misdirected: u64,
         /// Deliveries with a lower quality of service than is promised.
-        #[serde(default)]
         pub lowered: u64,
         /// Deliveries of which the body was compared with the one that was published: its ends, at least.
-        #[serde(default)]
         pub compared: u64,
         /// Of these, those of which all of the body was compared.
-        #[serde(default)]
         pub compared_whole: u64,
         /// Arrivals before the intended send time.
         pub negative: u64,
@@ -243,20 +205,19 @@ counts! {
 }
 
 impl FlowRecording {
-    /// Expected deliveries that have not come.
-    pub fn missing(&self) -> u64 {
-        self.expected.saturating_sub(self.unique)
-    }
-
     /// Expected deliveries that never come.
     pub fn lost(&self) -> u64 {
-        self.missing().saturating_sub(self.under_way)
+        self.messages.missing().saturating_sub(self.under_way)
     }
 
     /// Notes which of the missing deliveries were still under way when the drain ended: of those that were
     /// not passed over, `most`.
     pub fn still_under_way(&mut self, most: u64) {
-        self.under_way = self.missing().saturating_sub(self.passed_over).min(most);
+        self.under_way = self
+            .messages
+            .missing()
+            .saturating_sub(self.passed_over)
+            .min(most);
     }
 }
 

@@ -453,8 +453,8 @@ impl Sending {
     fn totals(&self, flow: usize) -> Totals {
         let counts = &self.flows[flow];
         Totals {
-            published: counts.published + counts.warm_up_published,
-            due: counts.expected + counts.warm_up_expected,
+            published: counts.messages.published + counts.warm_up_published,
+            due: counts.messages.expected + counts.warm_up_expected,
             waiting: self.waiting_deliveries[flow],
             ..Totals::default()
         }
@@ -524,9 +524,9 @@ impl Sending {
                 match kind {
                     Kind::Measured => {
                         outlet.next[0] = sequence.wrapping_add(1);
-                        counts.published += 1;
+                        counts.messages.published += 1;
                         let expected = u64::from(self.brief.audience.fan_out(stream));
-                        counts.expected += expected;
+                        counts.messages.expected += expected;
                         let mut number = 0;
                         if let Some(parts) = &mut self.parts[state.flow as usize] {
                             number = parts.number(intended);
@@ -589,10 +589,10 @@ impl Sending {
             _ => (1, 0, 0),
         };
         let counts = &mut self.flows[state.flow as usize];
-        counts.refused += refused;
-        counts.not_connected += out;
-        counts.untaken_deliveries += deliveries;
-        counts.unconnected_deliveries += unconnected;
+        counts.messages.refused += refused;
+        counts.messages.not_connected += out;
+        counts.messages.untaken_deliveries += deliveries;
+        counts.messages.unconnected_deliveries += unconnected;
         if let Some(parts) = &mut self.parts[state.flow as usize] {
             let part = parts.due_at(intended);
             part.refused += refused;
@@ -656,11 +656,11 @@ impl Sending {
             .map(|f| f.exchange == Exchange::PingPong);
         let flows = self.flows.iter().zip(asks);
         for (((flow, asks), tokens), counted) in flows.zip(held).zip(&mut counters.flows) {
-            counted.asked = u64::from(asks) * flow.published;
-            counted.offered = flow.offered;
-            counted.expected = flow.expected;
+            counted.asked = u64::from(asks) * flow.messages.published;
+            counted.offered = flow.messages.offered;
+            counted.expected = flow.messages.expected;
             counted.unused = *tokens;
-            counted.unacknowledged = u64::from(self.acknowledges) * flow.published;
+            counted.unacknowledged = u64::from(self.acknowledges) * flow.messages.published;
         }
     }
 
@@ -672,7 +672,7 @@ impl Sending {
     /// Notes that a measured message is due.
     #[inline]
     fn offer(&mut self, flow: u32, intended: Nanos) {
-        self.flows[flow as usize].offered += 1;
+        self.flows[flow as usize].messages.offered += 1;
         if let Some(parts) = &mut self.parts[flow as usize] {
             parts.due_at(intended).offered += 1;
         }

@@ -7,7 +7,7 @@
 use pubgauge_driver::Nanos;
 use pubgauge_workload::{Arrivals, Phases, Workload};
 
-use crate::counts::counts;
+use crate::counts::{Counts, counts};
 use crate::timetable::Timetable;
 
 /// Cuts take no account of flows with periods below this: at a cut few of a record's messages are under
@@ -44,7 +44,7 @@ impl std::ops::Sub for Totals {
     /// The totals since an earlier moment. A state, unlike a count, may have gone down (passed over, waiting); it is 0
     /// then.
     fn sub(self, earlier: Totals) -> Totals {
-        self.each(earlier, u64::saturating_sub)
+        self.combine(earlier, &u64::saturating_sub)
     }
 }
 

@@ -48,7 +48,6 @@ pub struct Interval {
     /// Which record of the series, from 0.
     pub number: u32,
     /// The part of the measurement that the messages belong to ([`crate::parts`]).
-    #[serde(default)]
     pub part: u32,
     pub values: Values,
 }

@@ -72,7 +72,7 @@ fn allocations(arrivals: Arrivals, messages: u64, reliability: Reliability) -> (
     let (before, begun) = (ALLOCATIONS.load(Relaxed), Instant::now());
     let record = run(&spec, &mut Nobody, &AtomicBool::new(false));
     assert_eq!(record.outcome, TrialEnd::Completed);
-    let unique = record.sum().unique;
+    let unique = record.sum().messages.unique;
     assert!(unique >= messages, "{unique}");
     let seconds = begun.elapsed().as_secs_f64();
     stop.store(true, Relaxed);

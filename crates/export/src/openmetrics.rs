@@ -4,6 +4,7 @@
 use std::fmt::Write as _;
 use std::io;
 
+use pubgauge_figures::figure::{Figure, Times, Unit};
 use pubgauge_figures::model::{AxisValue, Distribution, Results, Status, Trial};
 use pubgauge_figures::search::Search;
 
@@ -30,7 +31,7 @@ pub enum MetricType {
 #[derive(Clone, Debug, Default)]
 pub struct Text {
     text: String,
-    family: &'static str,
+    family: String,
 }
 
 /// Labels of a sample.
@@ -38,7 +39,7 @@ pub type Labels<'a> = &'a [(&'a str, &'a str)];
 
 impl Text {
     /// Begins a metric family. The unit, if there is one, must be the end of the name.
-    pub fn family(&mut self, name: &'static str, kind: MetricType, unit: &str, help: &str) {
+    pub fn family(&mut self, name: &str, kind: MetricType, unit: &str, help: &str) {
         let kind = match kind {
             MetricType::Gauge => "gauge",
             MetricType::Counter => "counter",
@@ -47,7 +48,7 @@ impl Text {
             MetricType::Info => "info",
             MetricType::StateSet => "stateset",
         };
-        self.family = name;
+        self.family = name.to_owned();
         // Writing to a string cannot fail.
         let _ = writeln!(self.text, "# TYPE {name} {kind}");
         if !unit.is_empty() {
@@ -149,28 +150,22 @@ pub fn write_run(run: &str, results: &Results, out: &mut dyn io::Write) -> io::R
         }
     }
     text.pass_on(out)?;
-    for (name, help, of) in COUNTS {
-        text.family(name, MetricType::Counter, "", help);
-        for (named, trial) in &trials {
-            text.sample("_total", &named.labels(), &[], of(trial) as f64);
+    for figure in Figure::all() {
+        if let Some(family) = Family::for_figure(figure) {
+            figure_of_trials(&mut text, figure, &family, &trials);
+            text.pass_on(out)?;
         }
-        text.pass_on(out)?;
     }
-    for (name, help, of) in GAUGES {
-        let unit = UNITS.into_iter().find(|unit| name.ends_with(*unit));
-        text.family(name, MetricType::Gauge, unit.unwrap_or_default(), help);
+    for times in Times::of_trials() {
+        let name = format!("pubgauge_{}_seconds", times.name.replace('-', "_"));
+        let mut is_begun = false;
         for (named, trial) in &trials {
-            if let Some(value) = of(trial) {
-                text.sample("", &named.labels(), &[], value);
-            }
-        }
-        text.pass_on(out)?;
-    }
-    for (name, help, of) in TIMES {
-        text.family(name, MetricType::Summary, "seconds", help);
-        for (named, trial) in &trials {
-            if let Some(distribution) = of(trial) {
-                summary(&mut text, named, &distribution);
+            if let Some(distribution) = times.distribution(trial) {
+                if !is_begun {
+                    text.family(&name, MetricType::Summary, "seconds", &times.sentence());
+                    is_begun = true;
+                }
+                summary(&mut text, named, distribution);
             }
         }
         text.pass_on(out)?;
@@ -179,11 +174,26 @@ pub fn write_run(run: &str, results: &Results, out: &mut dyn io::Write) -> io::R
     out.write_all(text.finish().as_bytes())
 }
 
-/// A metric family: its name, its help text, and the figure.
-type Family<Of, Figure> = (&'static str, &'static str, fn(&Of) -> Figure);
+/// A sample of each trial that has the figure; nothing where none has it.
+fn figure_of_trials(text: &mut Text, figure: &Figure, family: &Family, trials: &[(Named, &Trial)]) {
+    let suffix = match family.kind {
+        MetricType::Counter => "_total",
+        _ => "",
+    };
+    let mut is_begun = false;
+    for (named, trial) in trials {
+        if let Ok(value) = figure.of(trial, None, None) {
+            if !is_begun {
+                text.family(&family.name, family.kind, family.unit, &figure.sentence());
+                is_begun = true;
+            }
+            text.sample(suffix, &named.labels(), &[], value * family.scale);
+        }
+    }
+}
 
-/// Figures of a search, in the unit of its axis.
-const LIMITS: [Family<Search, Option<f64>>; 3] = [
+/// Figures of a search, in the unit of its axis: name, help text, figure.
+const LIMITS: [(&str, &str, fn(&Search) -> Option<f64>); 3] = [
     (
         "pubgauge_search_low",
         "Lower end of the 95 % interval of the limit, in the unit of the axis.",
@@ -292,106 +302,50 @@ impl Named {
     }
 }
 
-/// Families of counts: for each a field of trials, what it counts, and the help text.
-macro_rules! counts {
-    ($($field:ident $what:literal: $help:literal,)*) => {
-        [$((
-            concat!("pubgauge_", stringify!($field), "_", $what),
-            $help,
-            |trial| trial.$field,
-        )),*]
-    };
+/// The family of a figure: its name, its type and its unit, and the number of base units that the figure's unit is.
+struct Family {
+    name: String,
+    kind: MetricType,
+    unit: &'static str,
+    scale: f64,
 }
 
-const COUNTS: [Family<Trial, u64>; 11] = counts! {
-    offered "messages": "Messages due in the measurement.",
-    published "messages": "Of these, taken by the system.",
-    refused "messages": "Of these, refused by the system.",
-    not_connected "messages": "Of these, due while their publisher was not connected.",
-    not_sent "messages": "Of these, not handed over before the end.",
-    expected "deliveries": "Deliveries due for what was published, or due while its publisher was not connected.",
-    delivered "deliveries": "Deliveries, repeated ones included.",
-    lost "deliveries": "Deliveries that never came.",
-    under_way "deliveries": "Deliveries still under way when the drain ended.",
-    duplicated "deliveries": "Deliveries of what the subscriber had.",
-    reordered "deliveries": "Deliveries overtaken by a later message of their stream.",
-};
-
-/// Units that the names of gauges end in.
-const UNITS: [&str; 2] = ["seconds", "bytes"];
-
-const GAUGES: [Family<Trial, Option<f64>>; 8] = [
-    (
-        "pubgauge_measurement_seconds",
-        "Length of the measurement.",
-        |t| Some(t.duration_s),
-    ),
-    (
-        "pubgauge_offered_messages_per_second",
-        "Messages due per second.",
-        |t| Some(t.offered_msgs_per_s),
-    ),
-    (
-        "pubgauge_delivered_messages_per_second",
-        "First deliveries per second.",
-        |t| Some(t.delivered_msgs_per_s),
-    ),
-    (
-        "pubgauge_publishers_cpu_seconds",
-        "Processor time of the publishing workers.",
-        |t| Some(t.client_cpu_s.publishers),
-    ),
-    (
-        "pubgauge_subscribers_cpu_seconds",
-        "Processor time of the subscribing workers.",
-        |t| Some(t.client_cpu_s.subscribers),
-    ),
-    (
-        "pubgauge_system_cpu_seconds",
-        "Processor time of the system's processes.",
-        |t| t.system_cpu_s,
-    ),
-    (
-        "pubgauge_client_resident_bytes",
-        "Largest resident memory of the client.",
-        |t| Some(t.client_rss_bytes as f64),
-    ),
-    (
-        "pubgauge_system_resident_bytes",
-        "Largest resident memory of the system's processes.",
-        |t| t.system_rss_bytes.map(|b| b as f64),
-    ),
-];
-
-const TIMES: [Family<Trial, Option<Distribution>>; 6] = [
-    (
-        "pubgauge_latency_seconds",
-        "From the intended send time to arrival.",
-        |t| Some(t.latency_ns),
-    ),
-    (
-        "pubgauge_latency_from_send_seconds",
-        "From the actual send time to arrival.",
-        |t| Some(t.latency_from_send_ns),
-    ),
-    (
-        "pubgauge_send_lag_seconds",
-        "From the intended to the actual send time.",
-        |t| Some(t.send_lag_ns),
-    ),
-    (
-        "pubgauge_acknowledgement_seconds",
-        "From the actual send time to the acknowledgement.",
-        |t| t.acknowledgement_ns,
-    ),
-    (
-        "pubgauge_round_trip_seconds",
-        "Round trip of ping-pong flows.",
-        |t| t.round_trip_ns,
-    ),
-    (
-        "pubgauge_machine_noise_seconds",
-        "How late a thread that only sleeps woke up.",
-        |t| Some(t.noise_ns),
-    ),
-];
+impl Family {
+    /// `None` for times of messages and for the verdict, which have families of their own kind.
+    fn for_figure(figure: &Figure) -> Option<Family> {
+        use MetricType::{Counter, Gauge};
+        if figure.is_statistic() {
+            return None;
+        }
+        let (kind, end, unit, scale) = match figure.unit {
+            Unit::Messages => (Counter, "messages", "", 1.0),
+            Unit::Deliveries => (Counter, "deliveries", "", 1.0),
+            Unit::PerSecond => (Gauge, "messages_per_second", "", 1.0),
+            Unit::BytesPerSecond => (Gauge, "bytes_per_second", "", 1.0),
+            Unit::Nanoseconds => (Gauge, "seconds", "seconds", 1e-9),
+            Unit::Seconds => (Gauge, "seconds", "seconds", 1.0),
+            Unit::MicrosecondsPerMessage => (Gauge, "seconds", "seconds", 1e-6),
+            Unit::Cores => (Gauge, "cores", "", 1.0),
+            Unit::Bytes => (Gauge, "bytes", "bytes", 1.0),
+            Unit::Share => (Gauge, "ratio", "ratio", 1.0),
+            Unit::Count => (Gauge, "", "", 1.0),
+            Unit::Verdict => return None,
+        };
+        let name = &*figure.name;
+        let stem = ["-rate", "-share", "-time", "-bytes"]
+            .into_iter()
+            .find_map(|said| name.strip_suffix(said).filter(|_| !end.is_empty()))
+            .unwrap_or(name);
+        let mut name = format!("pubgauge_{}", stem.replace(['-', '.'], "_"));
+        if stem != end && !end.is_empty() {
+            name.push('_');
+            name.push_str(end);
+        }
+        Some(Family {
+            name,
+            kind,
+            unit,
+            scale,
+        })
+    }
+}

@@ -85,7 +85,7 @@ impl<'a> Run<'a> {
                 step.and_then(|step| step.load).into(),
                 trial.verdict.words().join("; ").into(),
                 trial.errors.join("; ").into(),
-                share(trial.lost, trial.expected),
+                share(trial.shortfall.lost, trial.messages.expected),
                 members.map(|(smallest, _)| smallest).into(),
                 members.map(|(_, largest)| largest).into(),
             ];
@@ -103,7 +103,10 @@ impl<'a> Run<'a> {
         let own = [("flow", CellType::Text), ("lost_share", CellType::Real)];
         self.table("flows", own, flat, |trial| {
             let part = |flow: &FlowFigures| {
-                let own = vec![flow.name.as_str().into(), share(flow.lost, flow.expected)];
+                let own = vec![
+                    flow.name.as_str().into(),
+                    share(flow.shortfall.lost, flow.messages.expected),
+                ];
                 (own, word(flow))
             };
             Ok(trial.flows.iter().map(part).collect())
@@ -126,7 +129,9 @@ impl<'a> Run<'a> {
                 windows.map(move |window| (Some(flow.name.as_str()), window))
             });
             let part = |(flow, window): (Option<&str>, &WindowFigures)| {
-                let lost = window.lost.map(|lost| share(lost, window.expected));
+                let lost = window
+                    .lost
+                    .map(|lost| share(lost, window.messages.expected));
                 let own = vec![window.name.as_str().into(), flow.into(), lost.into()];
                 (own, word(window))
             };
@@ -335,11 +340,11 @@ fn percentiles_of(trial: &Trial, measure: &str, intervals: &[Interval]) -> Vec<P
 /// The distribution of a measure of [`LOGS`] over a trial.
 fn of_trial<'t>(trial: &'t Trial, measure: &str) -> Option<&'t Distribution> {
     match measure {
-        "latency" => Some(&trial.latency_ns),
-        "latency_from_send" => Some(&trial.latency_from_send_ns),
-        "send_lag" => Some(&trial.send_lag_ns),
-        "acknowledgement" => trial.acknowledgement_ns.as_ref(),
-        "round_trip" => trial.round_trip_ns.as_ref(),
+        "latency" => Some(&trial.messages.latency_ns),
+        "latency_from_send" => Some(&trial.messages.latency_from_send_ns),
+        "send_lag" => Some(&trial.messages.send_lag_ns),
+        "acknowledgement" => trial.messages.acknowledgement_ns.as_ref(),
+        "round_trip" => trial.messages.round_trip_ns.as_ref(),
         _ => None,
     }
 }
@@ -347,10 +352,10 @@ fn of_trial<'t>(trial: &'t Trial, measure: &str) -> Option<&'t Distribution> {
 /// The same of one flow.
 fn of_flow<'f>(flow: &'f FlowFigures, measure: &str) -> Option<&'f Distribution> {
     match measure {
-        "latency" => Some(&flow.latency_ns),
-        "latency_from_send" => Some(&flow.latency_from_send_ns),
-        "send_lag" => Some(&flow.send_lag_ns),
-        "round_trip" => flow.round_trip_ns.as_ref(),
+        "latency" => Some(&flow.messages.latency_ns),
+        "latency_from_send" => Some(&flow.messages.latency_from_send_ns),
+        "send_lag" => Some(&flow.messages.send_lag_ns),
+        "round_trip" => flow.messages.round_trip_ns.as_ref(),
         _ => None,
     }
 }

@@ -6,6 +6,7 @@ use parquet::record::Field;
 use pubgauge_export::check::{Check, CheckOutcome, github, junit};
 use pubgauge_export::tables::Run;
 use pubgauge_export::{Column, Format, Table, openmetrics};
+use pubgauge_figures::Messages;
 use pubgauge_figures::bursts::BurstFigures;
 use pubgauge_figures::histogram::Interval;
 use pubgauge_figures::model::*;
@@ -35,13 +36,24 @@ fn latency() -> Histogram<u64> {
 fn trial(id: u32, system: &str, payload: &str, status: Status) -> Trial {
     let latency_ns = Distribution::from_histogram(&latency());
     let flow = |name: &str| FlowFigures {
+        messages: Messages {
+            delivered: 1000,
+            expected: 1000,
+            latency_ns,
+            ..Messages::default()
+        },
         name: name.into(),
-        delivered: 1000,
-        expected: 1000,
-        latency_ns,
+
         ..FlowFigures::default()
     };
     Trial {
+        messages: Messages {
+            delivered: 1000,
+            expected: 1000,
+            delivered_msgs_per_s: 500.5,
+            latency_ns,
+            ..Messages::default()
+        },
         id,
         cell: format!("{system} / default / fleet / payload={payload}"),
         system: System {
@@ -59,10 +71,7 @@ fn trial(id: u32, system: &str, payload: &str, status: Status) -> Trial {
         },
         repeat: 1,
         duration_s: 2.0,
-        delivered: 1000,
-        expected: 1000,
-        delivered_msgs_per_s: 500.5,
-        latency_ns,
+
         system_cpu_s: (system != "far").then_some(0.25),
         verdict: Verdict {
             status,
@@ -546,10 +555,14 @@ fn annotations_are_one_line_each() {
 fn windows_are_rows_of_all_flows_and_of_each() {
     let mut results = results();
     let window = |lost| pubgauge_figures::window::WindowFigures {
+        messages: Messages {
+            expected: 100,
+            ..Messages::default()
+        },
         name: "during".into(),
         from_s: 30.0,
         to_s: 40.0,
-        expected: 100,
+
         lost,
         ..Default::default()
     };
@@ -589,7 +602,7 @@ fn percentiles_know_what_was_never_acknowledged() {
     let mut results = results();
     results.trials.truncate(1);
     results.trials[0].flows.truncate(1);
-    results.trials[0].acknowledgement_ns = Some(Distribution::censored(&latency(), 200));
+    results.trials[0].messages.acknowledgement_ns = Some(Distribution::censored(&latency(), 200));
     let logs = |_: u32, name: &str| {
         let one = Interval {
             tag: Some("readings__all".into()),

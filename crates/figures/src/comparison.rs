@@ -13,7 +13,6 @@ pub struct PairComparison {
     /// The workload.
     pub workload: String,
     /// Values of the grid's axes.
-    #[serde(default)]
     pub axes: Vec<AxisValue>,
     /// The base of the comparison.
     pub base: ComparedSystem,

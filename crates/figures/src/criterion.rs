@@ -119,7 +119,7 @@ pub fn show_value(figure: &Figure, value: f64) -> String {
         Unit::Seconds => format!("{} s", number(value)),
         Unit::Cores => format!("{} cores", number(value)),
         Unit::MicrosecondsPerMessage => format!("{} µs a message", number(value)),
-        Unit::Messages | Unit::Count => number(value),
+        Unit::Messages | Unit::Deliveries | Unit::Count => number(value),
     }
 }
 

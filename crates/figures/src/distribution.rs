@@ -64,7 +64,6 @@ pub struct Distribution {
     /// Values recorded.
     pub count: u64,
     /// Values that are missing of what was due.
-    #[serde(default)]
     pub censored: u64,
     /// Messages of which these are the deliveries, where these are more: deliveries of one message are not independent
     /// of one another, and tell as much of a percentile as one of them. Absent: each value is of a message of its own.

@@ -2,6 +2,7 @@
 //! for, and how it comes out of a trial. A new figure is one entry of the catalogue.
 
 mod catalogue;
+mod column;
 mod scope;
 
 use std::collections::HashMap;
@@ -11,6 +12,7 @@ use pubgauge_driver::{Capability, UnknownCapability};
 use pubgauge_quantities::shown;
 
 pub use self::catalogue::per_message;
+pub use self::column::{Column, Shown};
 use self::scope::Scope;
 use crate::distribution::{Bounds, Distribution, TooFew};
 use crate::model::Trial;
@@ -21,6 +23,8 @@ use crate::window::{self, in_window};
 pub enum Unit {
     /// A number of messages.
     Messages,
+    /// A number of deliveries: a message is delivered to each of its subscribers.
+    Deliveries,
     /// Messages per second.
     PerSecond,
     BytesPerSecond,
@@ -50,7 +54,12 @@ impl Unit {
             Unit::Seconds => "s",
             Unit::MicrosecondsPerMessage => "us",
             Unit::Bytes => "B",
-            Unit::Messages | Unit::Cores | Unit::Share | Unit::Count | Unit::Verdict => "1",
+            Unit::Messages
+            | Unit::Deliveries
+            | Unit::Cores
+            | Unit::Share
+            | Unit::Count
+            | Unit::Verdict => "1",
         }
     }
 
@@ -63,9 +72,12 @@ impl Unit {
             Unit::Bytes => shown::bytes(value.round() as u64),
             Unit::BytesPerSecond => format!("{}/s", shown::bytes(value.round() as u64)),
             Unit::Share => format!("{} %", shown::digits(100.0 * value)),
-            Unit::Messages | Unit::Seconds | Unit::Cores | Unit::Count | Unit::Verdict => {
-                shown::digits(value)
-            }
+            Unit::Messages
+            | Unit::Deliveries
+            | Unit::Seconds
+            | Unit::Cores
+            | Unit::Count
+            | Unit::Verdict => shown::digits(value),
         }
     }
 
@@ -80,7 +92,7 @@ impl Unit {
             Unit::MicrosecondsPerMessage => "us",
             Unit::Bytes => "bytes",
             Unit::Share => "share",
-            Unit::Messages | Unit::Count | Unit::Verdict => "",
+            Unit::Messages | Unit::Deliveries | Unit::Count | Unit::Verdict => "",
         }
     }
 }
@@ -115,6 +127,10 @@ pub struct Figure {
     /// Whether it counts from when a message was due and ends where the client has it, so that whatever the client takes
     /// itself makes it larger: a client that is late measures an upper bound.
     pub has_lateness: bool,
+    /// How the table of results shows it; `None`: the tables of trials alone have it.
+    pub column: Option<Column>,
+    /// Times that flows and windows have, too; true for all other figures.
+    of_parts: bool,
     value: Value,
 }
 
@@ -206,6 +222,52 @@ impl Figure {
         !matches!(self.value, Value::Elsewhere { .. })
     }
 
+    /// The figures that the table of results has, in their order.
+    pub fn of_columns() -> Vec<(&'static Figure, Column)> {
+        let figures = Figure::all().iter();
+        let mut columns: Vec<_> = figures
+            .filter_map(|figure| Some((figure, figure.column?)))
+            .collect();
+        columns.sort_by_key(|(_, column)| column.place);
+        columns
+    }
+
+    /// Its meaning as a sentence.
+    pub fn sentence(&self) -> String {
+        sentence(self.says)
+    }
+
+    /// The share that it is a quantile for, of times; `None` for all other figures.
+    pub fn quantile(&self) -> Option<f64> {
+        match self.value {
+            Value::Time(_, Statistic::Quantile(quantile)) => Some(quantile),
+            _ => None,
+        }
+    }
+
+    /// Whether the tables of all trials have it. They have four statistics of times: their tail says more than the rest.
+    pub fn is_of_tables(&self) -> bool {
+        match self.value {
+            Value::Time(_, Statistic::Quantile(quantile)) => [0.5, 0.99, 0.999].contains(&quantile),
+            Value::Time(_, statistic) => matches!(statistic, Statistic::Max),
+            Value::Elsewhere { .. } => false,
+            _ => self.unit != Unit::Verdict,
+        }
+    }
+
+    /// Its value in tables of all trials: counts in full.
+    pub fn value_in_full(&self, value: f64) -> String {
+        match self.unit {
+            Unit::Messages | Unit::Deliveries => format!("{value}"),
+            unit => unit.show(value),
+        }
+    }
+
+    /// Whether it is one of several statistics of the same times.
+    pub fn is_statistic(&self) -> bool {
+        matches!(self.value, Value::Time(..))
+    }
+
     /// The figures that are counted where the study asks for it.
     pub fn on_request() -> impl Iterator<Item = &'static Figure> {
         let counted = |figure: &&Figure| matches!(figure.value, Value::OnRequest(_));
@@ -223,14 +285,14 @@ impl Figure {
             | Unit::Cores
             | Unit::MicrosecondsPerMessage => true,
             Unit::Share => !self.of_any_trial,
-            Unit::Messages | Unit::Bytes | Unit::Count | Unit::Verdict => false,
+            Unit::Messages | Unit::Deliveries | Unit::Bytes | Unit::Count | Unit::Verdict => false,
         }
     }
 
     /// Whether a window of the measurement has it, too.
     pub fn of_windows(&self) -> bool {
         match self.value {
-            Value::OfPart(_) | Value::Time(..) => true,
+            Value::OfPart(_) | Value::Time(..) => self.of_parts,
             Value::OfTrial(_) | Value::OnRequest(_) => false,
             Value::Elsewhere { of_windows } => of_windows,
         }
@@ -238,7 +300,7 @@ impl Figure {
 
     /// Whether one of several flows has it, too.
     pub fn of_flows(&self) -> bool {
-        matches!(self.value, Value::OfPart(_) | Value::Time(..))
+        self.of_parts && matches!(self.value, Value::OfPart(_) | Value::Time(..))
     }
 
     /// Its value in a trial, or in one of its flows, or in a window of either.
@@ -304,18 +366,50 @@ fn scope_of<'t>(trial: &'t Trial, flow: Option<&str>, window: Option<&str>) -> O
             if trial.flows.len() > 1 {
                 return Some(own);
             }
-            // The flow has the values that only trials have, because it is their only one.
-            let whole = Scope::from(trial);
+            // The system worked for the trial's only flow alone.
             Scope {
-                offered_per_s: whole.offered_per_s,
-                system_cpu_s: whole.system_cpu_s,
-                acknowledgement: whole.acknowledgement,
-                half_round_trip: whole.half_round_trip,
+                system_cpu_s: trial.system_cpu_s,
                 ..own
             }
         }
         (flow, Some(name)) => Scope::from(in_window(trial, flow, name)?),
     })
+}
+
+/// Words as a sentence.
+fn sentence(words: &str) -> String {
+    let mut letters = words.chars();
+    let first = letters.next().into_iter().flat_map(char::to_uppercase);
+    first.chain(letters).chain(['.']).collect()
+}
+
+/// Times of which a trial has a distribution.
+pub struct Times {
+    /// The beginning of the names of its statistics: `latency` of `latency.p99`.
+    pub name: &'static str,
+    says: &'static str,
+    distribution: for<'a> fn(&Scope<'a>) -> Option<&'a Distribution>,
+}
+
+impl Times {
+    /// The times of trials.
+    pub fn of_trials() -> impl Iterator<Item = Times> {
+        catalogue::times().map(|(name, _, distribution, says, ..)| Times {
+            name,
+            says,
+            distribution,
+        })
+    }
+
+    /// Their meaning as a sentence.
+    pub fn sentence(&self) -> String {
+        sentence(self.says)
+    }
+
+    /// Those of a trial; `None` where there are none.
+    pub fn distribution<'t>(&self, trial: &'t Trial) -> Option<&'t Distribution> {
+        (self.distribution)(&Scope::from(trial))
+    }
 }
 
 /// A figure of a trial or of one of its flows by its name, as in studies or as in `results.json`, with the window after
@@ -345,6 +439,7 @@ fn alike(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Messages;
 
     #[test]
     fn names_are_unique_and_stand_for_one_another() {
@@ -384,7 +479,10 @@ mod tests {
         (1..=100u64).for_each(|ms| times.record(ms * 1_000_000).unwrap());
         for (censored, of_all, of_delivered) in [(0, Some(90.0), 90.0), (50, None, 90.0)] {
             let trial = Trial {
-                latency_from_send_ns: Distribution::censored(&times, censored),
+                messages: Messages {
+                    latency_from_send_ns: Distribution::censored(&times, censored),
+                    ..Messages::default()
+                },
                 ..Trial::default()
             };
             let ms = |name: &str| {
@@ -501,8 +599,11 @@ mod tests {
             ..Distribution::default()
         };
         let trial = Trial {
-            latency_ns: times,
-            acknowledgement_ns: Some(times),
+            messages: Messages {
+                latency_ns: times,
+                acknowledgement_ns: Some(times),
+                ..Messages::default()
+            },
             ..Trial::default()
         };
         for (name, wanted) in [
@@ -520,9 +621,12 @@ mod tests {
             }
         }
         let few = Trial {
-            latency_ns: Distribution {
-                count: 2_994,
-                ..times
+            messages: Messages {
+                latency_ns: Distribution {
+                    count: 2_994,
+                    ..times
+                },
+                ..Messages::default()
             },
             ..Trial::default()
         };

@@ -3,6 +3,7 @@
 //! - [`model`]: the shapes of `results.json`.
 //! - [`figure`]: the catalogue of the figures of a trial.
 //! - [`distribution`], [`histogram`]: times: their percentiles, HdrHistogram logs, distribution functions.
+//! - [`Messages`]: their counts, rates and times; [`Shortfall`]: those that did not come.
 //! - [`criterion`]: criteria, and [`rule`]: claims, as a study asks for them.
 //! - [`claim`], [`comparison`], [`search`], [`studies`]: outcomes of claims, comparisons, searches, several studies.
 //! - [`on_request`]: system calls, and what crossed an interface.
@@ -22,6 +23,7 @@ pub mod figure;
 pub mod group;
 pub mod histogram;
 pub mod host;
+mod messages;
 pub mod model;
 pub mod network;
 pub mod on_request;
@@ -38,5 +40,6 @@ mod traffic;
 pub mod window;
 mod window_figures;
 
+pub use messages::{Messages, Questions, Shortfall};
 pub use model::*;
 pub use sized_host::SizedHost;

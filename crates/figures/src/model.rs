@@ -120,7 +120,6 @@ pub struct Machine {
     /// Frequency governor, where the kernel tells.
     pub governor: Option<String>,
     /// The kernel's driver and governor that send idle processors to sleep (cpuidle), where the kernel names them.
-    #[serde(default)]
     pub idle_driver: Option<String>,
     /// Highest number of open files allowed for this process.
     pub max_open_files: u64,
@@ -169,13 +168,11 @@ pub struct StudyInfo {
     pub planned_trials: u32,
     /// Criteria and whether they were met, once the run is over.
     pub criteria: Vec<CriterionOutcome>,
-    /// The same criteria as they are evaluated trial by trial; empty in runs of older versions.
-    #[serde(default)]
+    /// The same criteria as they are evaluated trial by trial.
     pub criterion_specs: Vec<CriterionSpec>,
     /// Cells that could not be planned, with the reasons.
     pub unsupported: Vec<UnsupportedCell>,
     /// The capabilities of each system of the run, as its driver and its file say.
-    #[serde(default)]
     pub capabilities: Vec<SystemCapabilities>,
     /// Recordings that claims are judged by, day by day.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

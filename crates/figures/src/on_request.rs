@@ -37,6 +37,7 @@ pub fn not_counted(trial: &Trial) -> impl Iterator<Item = String> + '_ {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Messages;
     use crate::figure::{Figure, figure};
 
     /// A trial in which everything was counted: shows which figures exist.
@@ -48,7 +49,10 @@ mod tests {
             syncs: 1,
         };
         Trial {
-            delivered_msgs_per_s: 1.0,
+            messages: Messages {
+                delivered_msgs_per_s: 1.0,
+                ..trial.messages
+            },
             duration_s: 1.0,
             system_written_bytes: Some(1),
             system_calls: Some(SystemCalls {
@@ -69,7 +73,10 @@ mod tests {
     #[test]
     fn figures_are_of_deliveries_of_the_same_time() {
         let trial = Trial {
-            delivered_msgs_per_s: 100.0,
+            messages: Messages {
+                delivered_msgs_per_s: 100.0,
+                ..everything(Trial::default()).messages
+            },
             duration_s: 2.0,
             ..everything(Trial::default())
         };
@@ -106,7 +113,7 @@ mod tests {
         );
         // A figure that was not asked for is not 0, and none is per message where no message came.
         assert!(Figure::on_request().all(|of| of.of(&Trial::default(), None, None).is_err()));
-        counted.delivered_msgs_per_s = 0.0;
+        counted.messages.delivered_msgs_per_s = 0.0;
         assert_eq!(figure(&counted, None, "client_syscalls_per_message"), None);
     }
 

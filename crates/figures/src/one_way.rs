@@ -43,11 +43,11 @@ impl Trial {
     pub fn one_way_within(&mut self, bound_ns: Option<u64>) {
         self.one_way = Some(OneWay { bound_ns });
         let quoted = |of: &mut Distribution| *of = of.within(bound_ns);
-        quoted(&mut self.latency_ns);
-        quoted(&mut self.latency_from_send_ns);
+        quoted(&mut self.messages.latency_ns);
+        quoted(&mut self.messages.latency_from_send_ns);
         for flow in &mut self.flows {
-            quoted(&mut flow.latency_ns);
-            quoted(&mut flow.latency_from_send_ns);
+            quoted(&mut flow.messages.latency_ns);
+            quoted(&mut flow.messages.latency_from_send_ns);
             if let Some(bursts) = &mut flow.bursts {
                 for time in [&mut bursts.arrival_ns, &mut bursts.longest_arrival_ns] {
                     *time = time.filter(|time| is_quotable(*time as f64, bound_ns));
@@ -56,8 +56,8 @@ impl Trial {
         }
         let flows = self.flows.iter_mut().flat_map(|flow| &mut flow.windows);
         for window in self.windows.iter_mut().chain(flows) {
-            quoted(&mut window.latency_ns);
-            quoted(&mut window.latency_from_send_ns);
+            quoted(&mut window.messages.latency_ns);
+            quoted(&mut window.messages.latency_from_send_ns);
         }
     }
 }
@@ -65,6 +65,7 @@ impl Trial {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Messages;
 
     #[test]
     fn a_percentile_is_quoted_if_its_bound_is_a_tenth_at_most() {
@@ -101,13 +102,16 @@ mod tests {
             ..Distribution::default()
         };
         let mut trial = Trial {
-            latency_ns: times,
-            round_trip_ns: Some(times),
+            messages: Messages {
+                latency_ns: times,
+                round_trip_ns: Some(times),
+                ..Messages::default()
+            },
             ..Trial::default()
         };
         trial.one_way_within(Some(50_000));
-        assert_eq!(trial.latency_ns.p50, None);
-        assert_eq!(trial.round_trip_ns, Some(times));
+        assert_eq!(trial.messages.latency_ns.p50, None);
+        assert_eq!(trial.messages.round_trip_ns, Some(times));
         assert_eq!(
             trial.one_way,
             Some(OneWay {

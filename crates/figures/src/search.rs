@@ -18,7 +18,6 @@ pub struct Search {
     /// The workload.
     pub workload: String,
     /// Values of the grid's axes.
-    #[serde(default)]
     pub axes: Vec<AxisValue>,
     /// The axis that was varied.
     pub axis: Axis,
@@ -34,7 +33,6 @@ pub struct Search {
     /// The bottleneck or unmet criterion beyond the limit.
     pub gave_way: Option<GaveWay>,
     /// Sentences on what the interval does not say, and on what would make it better.
-    #[serde(default)]
     pub notes: Vec<SearchNote>,
     /// The bursts at the limit, where the largest burst was searched for: of the longest trial at the
     /// largest burst up to `low` that stayed within.
@@ -180,7 +178,6 @@ pub struct SearchTrial {
     /// Its result.
     pub finding: StepOutcome,
     /// Why, where it was not within: reasons of its verdict, criteria not met.
-    #[serde(default)]
     pub why: Vec<String>,
 }
 
@@ -214,7 +211,6 @@ pub struct NotMeasured {
     /// The workload.
     pub workload: String,
     /// Values of the grid's axes.
-    #[serde(default)]
     pub axes: Vec<AxisValue>,
     /// Why, in a sentence.
     pub reason: String,

@@ -14,23 +14,18 @@ pub struct SizedHost {
     /// Its size, and how that was held; `instances` are its processes.
     pub limits: HeldLimits,
     /// Processor time that its processes used, in processors; absent where it was not seen.
-    #[serde(default)]
     pub used_cores: Option<f64>,
     /// Time for which the kernel kept its processes waiting at the end of their share, as a share of the measurement,
     /// added up over processors; absent where no quota is held.
-    #[serde(default)]
     pub throttled: Option<f64>,
     /// Processors that its processes may run on at once: those of the machine, or their threads if these are fewer.
-    #[serde(default)]
     pub processors: u32,
     /// Share of the measurement for which its worker that waited most was ready and waited for a processor, at the end
     /// of the host's share or because others had the processors.
-    #[serde(default)]
     pub waited: f64,
     /// Share of the processor time used there that is pubgauge's own, by the calibration of the machine: what a
     /// message costs beyond the same bytes through a bare socket, times its messages. Absent where it is not known,
     /// and for hosts of brokers.
-    #[serde(default)]
     pub own: Option<f64>,
 }
 

@@ -39,7 +39,6 @@ pub struct HostTraffic {
     pub host: String,
     /// The capacity of its link each way, in bits per second of the frames that are counted here; absent: as much
     /// as the machine can.
-    #[serde(default)]
     pub rate_bits_per_s: Option<u64>,
     /// Bytes that it sent, with headers of Ethernet (14 B a packet), IP and above.
     pub sent_bytes: u64,

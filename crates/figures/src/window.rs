@@ -32,20 +32,26 @@ pub fn in_window<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Messages;
     use crate::figure::{Figure, figure};
     use crate::model::{Distribution, FlowFigures, Status};
 
     fn window(name: &str, p99: u64, lost: Option<u64>) -> WindowFigures {
         WindowFigures {
-            name: name.into(),
-            expected: 100,
-            delivered: 100 - lost.unwrap_or(0),
-            lost,
-            latency_ns: Distribution {
-                count: 1000,
-                p99: Some(p99),
-                ..Distribution::default()
+            messages: Messages {
+                expected: 100,
+                delivered: 100 - lost.unwrap_or(0),
+                latency_ns: Distribution {
+                    count: 1000,
+                    p99: Some(p99),
+                    ..Distribution::default()
+                },
+                ..Messages::default()
             },
+            name: name.into(),
+
+            lost,
+
             ..WindowFigures::default()
         }
     }

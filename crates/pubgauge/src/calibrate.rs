@@ -342,8 +342,8 @@ fn compare(record: &TrialRecord, truth: &[TruthRecord]) -> Agreement {
             .fold(0.0, f64::max),
         latency,
         lost: (real.lost, sum.lost()),
-        duplicated: (real.duplicated, sum.duplicated),
-        reordered: (real.reordered, sum.reordered),
+        duplicated: (real.duplicated, sum.messages.duplicated()),
+        reordered: (real.reordered, sum.messages.reordered),
     }
 }
 

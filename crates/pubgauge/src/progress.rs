@@ -15,7 +15,6 @@ use pubgauge_engine::live::Live;
 use pubgauge_figures::model::{Status, Trial};
 use pubgauge_figures::search::{Purpose, Search, StepOutcome};
 use pubgauge_quantities::shown::{self, so_many};
-use pubgauge_report::{nobody_subscribes, passed_on};
 use pubgauge_runner::Watch;
 use pubgauge_study::{Plan, PlannedTrial};
 
@@ -360,8 +359,8 @@ impl Watch for Progress {
 
 /// The result of a trial, in one line.
 fn found(trial: &Trial) -> String {
-    let rate = shown::rate(passed_on(trial));
-    let carried = if nobody_subscribes(trial) {
+    let rate = shown::rate(trial.messages.carried_msgs_per_s());
+    let carried = if trial.messages.are_unheard() {
         format!("takes {rate}")
     } else {
         format!("{rate} delivered")
@@ -370,12 +369,12 @@ fn found(trial: &Trial) -> String {
     // Latency of a trial that is not valid is not quoted.
     if trial.verdict.status == Status::Valid && !trial.workload.flat_out {
         for (name, quantile) in [("p50", 0.5), ("p99", 0.99)] {
-            if let Some(ns) = trial.latency_ns.quotable(quantile) {
+            if let Some(ns) = trial.messages.latency_ns.quotable(quantile) {
                 words.push(format!("{name} {}", shown::time(ns as f64)));
             }
         }
     }
-    words.push(format!("lost {}", shown::count(trial.lost)));
+    words.push(format!("lost {}", shown::count(trial.shortfall.lost)));
     words.join(", ")
 }
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use pubgauge_figures::criterion::{Comparator, CriterionSpec, default_for};
-use pubgauge_figures::figure::{Unit, figure};
+use pubgauge_figures::figure::{Figure, Unit, figure};
 use pubgauge_figures::{PublisherWindow, Reason, Results, Rule, Status, Trial};
 use pubgauge_quantities::shown;
 use pubgauge_quantities::stats::mean;
@@ -141,7 +141,7 @@ pub(crate) fn demands_in_words(
         .any(|cell| defaulted(cell.trials[0], specs));
     // Settings that drop messages, and a study that allows losses, leave a trial valid that lost some.
     let mut trials = workload.cells.iter().flat_map(|cell| &cell.trials);
-    let losses = if trials.any(|t| t.verdict.status == Status::Valid && t.lost > 0) {
+    let losses = if trials.any(|t| t.verdict.status == Status::Valid && t.shortfall.lost > 0) {
         "nothing lost but where that is allowed"
     } else {
         "nothing lost"
@@ -190,28 +190,26 @@ pub(crate) fn demand(spec: &CriterionSpec) -> String {
 
 /// The name of a criterion's figure in words: `p99`, `send lag p50`, `readings: lost`.
 fn figure_words(spec: &CriterionSpec) -> String {
-    let name = spec.figure.as_str();
-    let (distribution, part) = name.split_once('.').unwrap_or((name, ""));
-    let part = part.replace("p99_", "p99.").replace('_', " ");
-    let words = match (distribution, part.as_str()) {
-        ("latency_ns", "max") => "largest latency".to_owned(),
-        ("latency_ns", part) if part.starts_with('p') => part.to_owned(),
-        _ => {
-            let known = [
-                "_ns",
-                "_msgs_per_s",
-                "_us_per_msg",
-                "_per_s",
-                "_share",
-                "_s",
-                "_bytes",
-            ];
-            let unit = known
-                .iter()
-                .find_map(|unit| distribution.strip_suffix(unit));
-            let base = unit.unwrap_or(distribution).replace('_', " ");
-            format!("{base} {part}").trim_end().to_owned()
+    let figure = Figure::in_window(&spec.figure).map(|(figure, _)| figure);
+    let words = match figure {
+        Some(figure) if figure.name == "latency.max" => "largest latency".to_owned(),
+        Some(figure) => {
+            let words = |recorded: &str| {
+                let base = recorded.strip_suffix(figure.unit.suffix());
+                base.unwrap_or(recorded).replace(['_', '.'], " ")
+            };
+            let recorded = figure.recorded.split_once('.');
+            let statistic = figure
+                .name
+                .split_once('.')
+                .filter(|_| figure.is_statistic());
+            match (statistic, recorded) {
+                (Some(("latency", statistic)), _) => statistic.to_owned(),
+                (Some((_, statistic)), Some((times, _))) => format!("{}{statistic}", words(times)),
+                _ => words(&figure.recorded).trim_end().to_owned(),
+            }
         }
+        None => spec.figure.replace('_', " "),
     };
     match &spec.filter.flow {
         Some(flow) => format!("{flow}: {words}"),
@@ -353,14 +351,17 @@ fn of_trial(trial: &Trial, specs: &[CriterionSpec]) -> Vec<Said> {
             .map(|reason| reason.text.clone()),
         outvoted: false,
     };
-    if said.is_empty() && trial.expected > 0 {
+    if said.is_empty() && trial.messages.expected > 0 {
         said.push(of_spec(trial, &default_for(trial)));
     } else if said.is_empty() {
         // Without subscribers there is no latency to judge.
         said.push(match status {
             Status::Valid => Said {
-                figure: format!("took {}", shown::count(trial.published)),
-                decided_by: format!("took all of {} messages", shown::count(trial.published)),
+                figure: format!("took {}", shown::count(trial.messages.published)),
+                decided_by: format!(
+                    "took all of {} messages",
+                    shown::count(trial.messages.published)
+                ),
                 used: 0.0,
                 ..by_verdict(Some(true))
             },
@@ -481,6 +482,7 @@ mod tests {
     use pubgauge_figures::criterion::Filter;
 
     use super::*;
+    use pubgauge_figures::Messages;
 
     /// A criterion of equality sets no upper limit.
     #[test]
@@ -494,7 +496,10 @@ mod tests {
         };
         let said = |published| {
             let mut trial = Trial {
-                published,
+                messages: Messages {
+                    published,
+                    ..Messages::default()
+                },
                 ..Trial::default()
             };
             trial.verdict.status = Status::Valid;

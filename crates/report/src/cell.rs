@@ -36,20 +36,6 @@ pub struct Cell<'a> {
     pub trials: Vec<&'a Trial>,
 }
 
-/// Whether the system took messages that nobody subscribes to, and so had none to deliver.
-pub fn nobody_subscribes(trial: &Trial) -> bool {
-    trial.expected == 0 && trial.published > 0
-}
-
-/// Messages that a system passed on in a second, deliveries; where nobody subscribes, those that it took.
-pub fn passed_on(trial: &Trial) -> f64 {
-    if nobody_subscribes(trial) {
-        trial.published_msgs_per_s
-    } else {
-        trial.delivered_msgs_per_s
-    }
-}
-
 impl<'a> Cell<'a> {
     /// The cell of these repeats, of which there is at least one, without a name.
     pub(crate) fn of(trials: Vec<&'a Trial>) -> Cell<'a> {
@@ -121,7 +107,7 @@ impl<'a> Cell<'a> {
 
     /// Whether nobody subscribes to what is published in any of its repeats.
     pub(crate) fn nobody_subscribes(&self) -> bool {
-        self.trials.iter().all(|trial| nobody_subscribes(trial))
+        self.trials.iter().all(|trial| trial.messages.are_unheard())
     }
 
     /// Deliveries per second (messages taken, where nobody subscribes), and how they bound what the system can do. `None` where all
@@ -129,7 +115,7 @@ impl<'a> Cell<'a> {
     pub fn carried(&self) -> Option<Carried> {
         let rates = |status: Status| -> Vec<f64> {
             let of = self.trials.iter().filter(|t| t.verdict.status == status);
-            of.map(|t| passed_on(t)).collect()
+            of.map(|t| t.messages.carried_msgs_per_s()).collect()
         };
         Bound::ALL.into_iter().find_map(|(status, bound)| {
             let values = rates(status);
@@ -147,7 +133,10 @@ impl<'a> Cell<'a> {
     /// one repeat represents all.
     pub fn typical(&self) -> &'a Trial {
         let mut quoted = self.quoted();
-        quoted.sort_by(|a, b| passed_on(a).total_cmp(&passed_on(b)));
+        quoted.sort_by(|a, b| {
+            let carried = |trial: &Trial| trial.messages.carried_msgs_per_s();
+            carried(a).total_cmp(&carried(b))
+        });
         quoted[(quoted.len() - 1) / 2]
     }
 }
@@ -242,12 +231,12 @@ mod tests {
         let trial = |status, p99| {
             let mut trial = Trial::default();
             trial.verdict.status = status;
-            trial.latency_ns.p99 = p99;
+            trial.messages.latency_ns.p99 = p99;
             trial
         };
         let p99 = |trials: &[Trial]| {
             let cell = Cell::of(trials.iter().collect());
-            let estimate = cell.estimate(|trial| trial.latency_ns.p99.map(|ns| ns as f64));
+            let estimate = cell.estimate(|trial| trial.messages.latency_ns.p99.map(|ns| ns as f64));
             estimate.map(|estimate| estimate.mean)
         };
         let (lossy, valid) = (Status::Lossy, Status::Valid);

@@ -9,7 +9,6 @@ use pubgauge_quantities::written::amount;
 
 use crate::LatencyLogs;
 use crate::answers;
-use crate::cell::passed_on;
 use crate::summary::{Bound, Carried, Cell, WorkloadCells};
 
 mod chart;
@@ -82,10 +81,10 @@ fn lines_of(lines: &[(Option<String>, LimitLine)], names: &[&str]) -> Vec<LimitL
 
 /// Deliveries per second that what was offered should cause; messages where nobody subscribes.
 fn due_per_s(trial: &Trial) -> f64 {
-    let taken = trial.published + trial.not_connected;
-    match (trial.expected, taken) {
-        (0, _) | (_, 0) => trial.offered_msgs_per_s,
-        (deliveries, taken) => trial.offered_msgs_per_s * deliveries as f64 / taken as f64,
+    let taken = trial.messages.published + trial.messages.not_connected;
+    match (trial.messages.expected, taken) {
+        (0, _) | (_, 0) => trial.messages.offered_msgs_per_s,
+        (deliveries, taken) => trial.messages.offered_msgs_per_s * deliveries as f64 / taken as f64,
     }
 }
 
@@ -98,7 +97,7 @@ fn throughput(
     for cell in &workload.cells {
         // A paced client-bound row has no bound: more than the load is not asked for.
         let carried = cell.carried().filter(|_| cell.flat_out());
-        let estimate = cell.estimate(|t| Some(passed_on(t)));
+        let estimate = cell.estimate(|t| Some(t.messages.carried_msgs_per_s()));
         // An estimate that is only a bound has no interval.
         let known = |carried: &Carried| match carried.bound {
             Bound::Exact | Bound::HostBound => carried.estimate,
@@ -174,7 +173,8 @@ fn axes(
             let others: Vec<String> = others
                 .map(|(_, (name, value))| format!("{name} = {value}"))
                 .collect();
-            let quantile = |q: f64| cell.estimate(move |t| Some(t.latency_ns.quotable(q)? as f64));
+            let quantile =
+                |q: f64| cell.estimate(move |t| Some(t.messages.latency_ns.quotable(q)? as f64));
             let due = cell.estimate(|t| Some(due_per_s(t)));
             let figures = [
                 others.join(", ").as_str().into(),
@@ -184,7 +184,9 @@ fn axes(
             .into_iter()
             .chain(interval(quantile(0.5)))
             .chain(interval(quantile(0.99)))
-            .chain(interval(cell.estimate(|t| Some(t.delivered_msgs_per_s))))
+            .chain(interval(
+                cell.estimate(|t| Some(t.messages.delivered_msgs_per_s)),
+            ))
             .chain([due.map(|e| e.mean).into()]);
             rows.push(row(cell, figures));
         }
@@ -298,15 +300,19 @@ fn memory(workload: &WorkloadCells<'_>, id: String) -> Chart {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pubgauge_figures::Messages;
 
     /// One publisher of 1,000/s, and ten subscribers.
     #[test]
     fn what_is_due_is_counted_in_deliveries() {
         let trial = |published, not_connected, expected| Trial {
-            offered_msgs_per_s: 1_000.0,
-            published,
-            not_connected,
-            expected,
+            messages: Messages {
+                offered_msgs_per_s: 1_000.0,
+                published,
+                not_connected,
+                expected,
+                ..Messages::default()
+            },
             ..Trial::default()
         };
         assert_eq!(due_per_s(&trial(10_000, 0, 100_000)), 10_000.0);

@@ -1,7 +1,11 @@
 //! A one-line explanation of every term that a reader may not know: shown on hover, and printed in
 //! full on paper.
 
-use pubgauge_figures::Status;
+use std::sync::LazyLock;
+
+use pubgauge_figures::figure::{Figure, Unit};
+use pubgauge_figures::{Distribution, Status};
+use pubgauge_quantities::shown;
 
 use crate::carries::Carries;
 
@@ -47,8 +51,16 @@ pub fn carries(carries: Carries) -> &'static str {
     }
 }
 
-/// The meanings of the figures, by the headings of columns.
-pub const FIGURES: [(&str, &str); 20] = [
+/// Terms that are no figure of the table of results.
+const TERMS: [(&str, &str); 5] = [
+    (
+        "verdict",
+        "Whether the figures of a trial can be trusted, by written rules.",
+    ),
+    (
+        "latency",
+        "From when a message should have been sent to its arrival at the subscriber, on one clock; the client's own lateness is in it.",
+    ),
     (
         "round trip",
         "From when a question should have been sent to the arrival of its answer.",
@@ -58,78 +70,55 @@ pub const FIGURES: [(&str, &str); 20] = [
         "Processor time of client and system together for one delivery: only together can a broker and a library be compared.",
     ),
     (
-        "verdict",
-        "Whether the figures of a trial can be trusted, by written rules.",
-    ),
-    (
-        "delivered",
-        "Messages that arrived at subscribers per second of the measurement; repeated ones count once. Where nobody subscribes, those that the system took.",
-    ),
-    (
-        "latency",
-        "From when a message should have been sent to its arrival at the subscriber, on one clock; the client's own lateness is in it.",
-    ),
-    (
-        "p50",
-        "Median latency: half of the deliveries were at most this late.",
-    ),
-    ("p90", "Nine of ten deliveries were at most this late."),
-    (
-        "p99",
-        "99 of 100 deliveries were at most this late; shown from 299 messages on.",
-    ),
-    (
-        "p99.9",
-        "999 of 1000 deliveries were at most this late; shown from 2,995 messages on.",
-    ),
-    (
-        "p99.99",
-        "9999 of 10000 deliveries were at most this late; shown from 29,956 messages on.",
-    ),
-    (
-        "lost",
-        "Deliveries that were due and never came, over all repeats.",
-    ),
-    (
-        "duplicated",
-        "Deliveries of a message that the subscriber had already got, over all repeats.",
-    ),
-    (
-        "reordered",
-        "Deliveries overtaken by a later message of the same publisher and topic, over all repeats.",
-    ),
-    (
-        "refused",
-        "Messages that the system or its client library did not take, over all repeats.",
-    ),
-    (
-        "not sent",
-        "Messages that were due but could not be handed over before the end, over all repeats.",
-    ),
-    (
-        "under way",
-        "Deliveries that were still coming when the trial ended: neither delivered nor lost; their latencies are not known.",
-    ),
-    (
-        "system CPU",
-        "Processor time of the system's own processes for one delivery, µs; none of its own: the system works inside the client, or its processes are out of sight.",
-    ),
-    (
-        "client CPU",
-        "Processor time of publishers and subscribers with their libraries for one delivery, µs.",
-    ),
-    (
-        "system memory",
-        "Largest resident memory of the system's processes during the measurement.",
-    ),
-    (
         "reference broker",
         "pubgauge's own minimal broker: no product, but the ceiling that the others are held against.",
     ),
 ];
 
+static FIGURES: LazyLock<Vec<(&str, String)>> = LazyLock::new(|| {
+    let columns = Figure::of_columns().into_iter();
+    let columns = columns.map(|(figure, column)| (column.name, meaning(figure)));
+    let terms = TERMS.map(|(name, meaning)| (name, meaning.to_owned()));
+    terms.into_iter().chain(columns).collect()
+});
+
+/// The meanings of terms and figures, by the headings of columns.
+pub fn figures() -> impl Iterator<Item = (&'static str, &'static str)> {
+    FIGURES.iter().map(|(name, meaning)| (*name, &**meaning))
+}
+
 /// The meaning of a figure; empty for one without an entry.
 pub fn figure(name: &str) -> &'static str {
-    let found = FIGURES.iter().find(|(figure, _)| *figure == name);
+    let found = figures().find(|(figure, _)| *figure == name);
     found.map_or("", |(_, meaning)| meaning)
+}
+
+/// The meaning of a figure of the table of results. Counts are sums over repeats there.
+fn meaning(figure: &Figure) -> String {
+    match (figure.quantile(), figure.unit) {
+        (Some(quantile), _) => percentile(quantile),
+        (None, Unit::Messages | Unit::Deliveries) => {
+            format!(
+                "{}, over all repeats.",
+                figure.sentence().trim_end_matches('.')
+            )
+        }
+        (None, _) => figure.sentence(),
+    }
+}
+
+/// The meaning of a percentile of latency, and from how many messages on it is quoted.
+fn percentile(quantile: f64) -> String {
+    if quantile == 0.5 {
+        return "Median latency: half of the deliveries were at most this late.".into();
+    }
+    let of = (1.0 / (1.0 - quantile)).round();
+    let needed = Distribution::default().enough(quantile).err();
+    let needed = needed.map_or(0, |few| few.needed);
+    format!(
+        "{} of {} deliveries were at most this late; shown from {} messages on.",
+        shown::count(of as u64 - 1),
+        shown::count(of as u64),
+        shown::count(needed),
+    )
 }

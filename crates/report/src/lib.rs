@@ -46,7 +46,6 @@ use std::collections::BTreeMap;
 use pubgauge_figures::histogram::Interval;
 
 pub use answers::answers;
-pub use cell::{nobody_subscribes, passed_on};
 pub use page::{index, page};
 pub use table::table;
 

@@ -62,7 +62,7 @@ pub(crate) fn sentence(results: &Results, cell: &Cell<'_>) -> Option<String> {
         mean(values?)
     };
     let each = |trial: &Trial, count: u64| {
-        let deliveries = trial.delivered_msgs_per_s * trial.duration_s;
+        let deliveries = trial.messages.delivered_msgs_per_s * trial.duration_s;
         (deliveries > 0.0).then(|| count as f64 / deliveries)
     };
     let bytes = mean(&|trial, on| each(trial, on.sent_by("publisher").0))?;
@@ -97,5 +97,5 @@ pub(crate) fn sentence(results: &Results, cell: &Cell<'_>) -> Option<String> {
 
 /// Payload delivered, in bits per second; `None` where payloads have several sizes.
 fn payload_bits_per_s(trial: &Trial) -> Option<f64> {
-    Some(trial.delivered_msgs_per_s * amount(&trial.workload.payload)? * 8.0)
+    Some(trial.messages.delivered_msgs_per_s * amount(&trial.workload.payload)? * 8.0)
 }

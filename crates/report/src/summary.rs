@@ -31,12 +31,6 @@ impl<'a> WorkloadCells<'a> {
     pub fn at(&self, point: usize) -> impl Iterator<Item = &Cell<'a>> {
         self.cells.iter().filter(move |cell| cell.point == point)
     }
-
-    /// Whether a count is above zero in any trial: a column of zeros is not shown.
-    pub fn any(&self, count: fn(&Trial) -> u64) -> bool {
-        let mut trials = self.cells.iter().flat_map(|cell| &cell.trials);
-        trials.any(|trial| count(trial) > 0)
-    }
 }
 
 impl<'a> Summary<'a> {

@@ -156,22 +156,22 @@ fn wins(out: &mut String, answer: &WorkloadAnswer, width: usize) {
 /// The table itself.
 fn figures(out: &mut String, results: &Results, workload: &WorkloadCells<'_>, width: usize) {
     let verdict = if width >= FULL_VERDICTS { 12 } else { 8 };
-    let mut columns: Vec<&Column> = columns(workload)
+    let mut columns: Vec<Column> = columns(workload)
         .into_iter()
-        .filter(|column| column.from <= width)
+        .filter(|column| column.look.from <= width)
         .collect();
     let names = workload
         .cells
         .iter()
         .map(|cell| cell.row.chars().count() + 1);
     let name = names.max().unwrap_or(0).clamp(SHORTEST_NAME, LONGEST_NAME);
-    let room = |columns: &[&Column]| {
-        let fixed = columns.iter().map(|c| c.width + 1).sum::<usize>() + verdict + 1;
+    let room = |columns: &[Column]| {
+        let fixed = columns.iter().map(|c| c.look.width + 1).sum::<usize>() + verdict + 1;
         width.saturating_sub(fixed)
     };
     for dispensable in DISPENSABLE {
         if room(&columns) < name {
-            columns.retain(|column| column.name != dispensable);
+            columns.retain(|column| column.look.name != dispensable);
         }
     }
     let first = room(&columns);
@@ -184,7 +184,9 @@ fn figures(out: &mut String, results: &Results, workload: &WorkloadCells<'_>, wi
         .into_iter()
         .enumerate()
     {
-        let heads = columns.iter().map(|c| (c.head[line].to_owned(), c.width));
+        let heads = columns
+            .iter()
+            .map(|c| (c.look.head[line].to_owned(), c.look.width));
         one_line(out, name, (judged, verdict), heads, first, width);
     }
     for (at, point) in workload.points.iter().enumerate() {
@@ -203,7 +205,7 @@ fn figures(out: &mut String, results: &Results, workload: &WorkloadCells<'_>, wi
             } else {
                 verdict_words(cell, short)
             };
-            let figures = columns.iter().map(|c| (c.show(cell), c.width));
+            let figures = columns.iter().map(|c| (c.show(cell), c.look.width));
             one_line(out, &label, (&judged, verdict), figures, first, width);
         }
     }
@@ -315,6 +317,9 @@ fn with_reasons(
         wrapped(out, "  ", &head, width);
         for reason in group.trials[0].verdict.reasons.iter().take(reasons) {
             wrapped(out, "    - ", &plain(&reason.text), width);
+        }
+        if let Some(reason) = group.trials[0].verdict.reasons.first() {
+            wrapped(out, "    next: ", reason.rule.advice(), width);
         }
     }
     if groups.len() > DOUBTS {

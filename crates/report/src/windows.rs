@@ -42,7 +42,7 @@ fn describe_window(cell: &Cell<'_>, flow: Option<&str>, name: &str) -> String {
         cell.estimate(figure).map(|estimate| estimate.mean)
     };
     let time = |quantile: f64| {
-        let of = |w: &WindowFigures| Some(w.latency_ns.quotable(quantile)? as f64);
+        let of = |w: &WindowFigures| Some(w.messages.latency_ns.quotable(quantile)? as f64);
         estimate(&of).map_or("-".to_owned(), shown::time)
     };
     let all = || {
@@ -50,9 +50,9 @@ fn describe_window(cell: &Cell<'_>, flow: Option<&str>, name: &str) -> String {
             .iter()
             .filter_map(move |t| in_window(t, flow, name))
     };
-    let rate = estimate(&|w| Some(w.delivered_msgs_per_s));
+    let rate = estimate(&|w| Some(w.messages.delivered_msgs_per_s));
     let mut words = rate.map_or("-".to_owned(), shown::rate);
-    if cell.quotes_latency() && all().any(|w| w.latency_ns.count > 0) {
+    if cell.quotes_latency() && all().any(|w| w.messages.latency_ns.count > 0) {
         words.push_str(&format!(
             ", p50 {}, p99 {}, p99.9 {}",
             time(0.5),
@@ -60,7 +60,7 @@ fn describe_window(cell: &Cell<'_>, flow: Option<&str>, name: &str) -> String {
             time(0.999)
         ));
     }
-    let missing: u64 = all().map(|w| w.missing).sum();
+    let missing: u64 = all().map(|w| w.messages.missing()).sum();
     let lost: Option<u64> = all().map(|w| w.lost).sum();
     match (missing, lost) {
         (0, _) => words.push_str(", none lost"),
@@ -79,22 +79,26 @@ mod tests {
 
     use super::*;
     use crate::summary::Summary;
+    use pubgauge_figures::Messages;
 
     fn window(p50: u64, missing: u64, lost: Option<u64>) -> WindowFigures {
         WindowFigures {
+            messages: Messages {
+                expected: missing,
+                delivered_msgs_per_s: 1526.0,
+                latency_ns: Distribution {
+                    count: 15_260,
+                    p50: Some(p50),
+                    p99: Some(9_000_000),
+                    p99_9: Some(20_000_000),
+                    ..Distribution::default()
+                },
+                ..Messages::default()
+            },
             name: "during".into(),
             from_s: 30.0,
             to_s: 40.0,
-            missing,
             lost,
-            delivered_msgs_per_s: 1526.0,
-            latency_ns: Distribution {
-                count: 15_260,
-                p50: Some(p50),
-                p99: Some(9_000_000),
-                p99_9: Some(20_000_000),
-                ..Distribution::default()
-            },
             ..WindowFigures::default()
         }
     }

@@ -24,7 +24,8 @@ impl Contest {
             };
             return vec![most, Contest::CPU_PER_MESSAGE];
         }
-        let round_trips = |trial: &&Trial| trial.round_trip_ns.is_some_and(|d| d.count > 0);
+        let round_trips =
+            |trial: &&Trial| trial.messages.round_trip_ns.is_some_and(|d| d.count > 0);
         let any = cells.iter().flat_map(|cell| &cell.trials).any(round_trips);
         let mut contests = vec![Contest::MEDIAN_LATENCY, Contest::TAIL_LATENCY];
         contests.extend(any.then_some(Contest::ROUND_TRIP));

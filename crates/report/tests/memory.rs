@@ -1,5 +1,6 @@
 //! What a page of hundreds of trials takes: allocations are counted.
 
+use pubgauge_figures::Messages;
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -55,6 +56,12 @@ fn run(cells: u32, repeats: u32) -> Results {
     let trial = |id: u32| {
         let rate = format!("{}/s", id / repeats + 1);
         Trial {
+            messages: Messages {
+                delivered: 1_000,
+                expected: 1_000,
+                latency_ns,
+                ..Messages::default()
+            },
             id,
             cell: format!("mosquitto / base / fleet / rate={rate}"),
             repeat: id % repeats + 1,
@@ -62,10 +69,9 @@ fn run(cells: u32, repeats: u32) -> Results {
                 name: "rate".into(),
                 value: rate,
             }],
-            delivered: 1_000,
-            expected: 1_000,
+
             duration_s: 10.0,
-            latency_ns,
+
             series: (1..=10)
                 .map(|second| SeriesRecord {
                     t_s: f64::from(second),

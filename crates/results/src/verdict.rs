@@ -13,10 +13,9 @@
 use pubgauge_driver::{OnFull, Reliability, Settings};
 use pubgauge_quantities::shown;
 
+use pubgauge_figures::Questions;
 pub use pubgauge_figures::model::Circumstances;
-use pubgauge_figures::model::{
-    FlowFigures, Questions, Reason, Rejection, Rule, Status, Trial, Verdict,
-};
+use pubgauge_figures::model::{FlowFigures, Reason, Rejection, Rule, Status, Trial, Verdict};
 use pubgauge_figures::network::{FULL, full_link};
 
 mod acknowledgements;
@@ -69,12 +68,12 @@ pub fn latency_is_upper_bound(trial: &Trial) -> bool {
     let mut flows = trial.flows.iter();
     let has_schedule =
         !trial.workload.flat_out && !flows.any(|flow| flow.flat_out || bursts_wait(flow));
-    let missing = trial.lost
-        + trial.under_way
-        + trial.refused
-        + trial.not_sent
-        + trial.not_connected
-        + trial.latency_ns.censored;
+    let missing = trial.shortfall.lost
+        + trial.shortfall.under_way
+        + trial.messages.refused
+        + trial.messages.not_sent
+        + trial.messages.not_connected
+        + trial.messages.latency_ns.censored;
     !found.is_empty()
         && found.iter().all(|(status, _)| is_of_client(status))
         && has_schedule
@@ -168,19 +167,19 @@ impl Judged<'_> {
                     .unwrap_or(&trial.settings),
                 flat_out: trial.workload.flat_out,
                 bursts_wait: trial.flows.iter().any(bursts_wait),
-                offered: trial.offered,
-                published: trial.published,
-                refused: trial.refused,
-                rejections: &trial.rejections,
-                unacknowledged: trial.unacknowledged,
-                not_connected: trial.not_connected,
-                not_sent: trial.not_sent,
-                not_tried: trial.not_tried,
-                expected: trial.expected,
-                under_way: trial.under_way,
-                lost: trial.lost,
-                duplicated: trial.duplicated,
-                questions: trial.questions,
+                offered: trial.messages.offered,
+                published: trial.messages.published,
+                refused: trial.messages.refused,
+                rejections: &trial.shortfall.rejections,
+                unacknowledged: trial.shortfall.unacknowledged,
+                not_connected: trial.messages.not_connected,
+                not_sent: trial.messages.not_sent,
+                not_tried: trial.shortfall.not_tried,
+                expected: trial.messages.expected,
+                under_way: trial.shortfall.under_way,
+                lost: trial.shortfall.lost,
+                duplicated: trial.messages.duplicated,
+                questions: trial.shortfall.questions,
             }];
         }
         let flow = |flow: &'_ FlowFigures| format!("flow `{}`: ", flow.name);
@@ -190,19 +189,19 @@ impl Judged<'_> {
             settings: f.settings.as_ref().unwrap_or(&trial.settings),
             flat_out: f.flat_out,
             bursts_wait: bursts_wait(f),
-            offered: f.offered,
-            published: f.published,
-            refused: f.refused,
-            rejections: &f.rejections,
-            unacknowledged: f.unacknowledged,
-            not_connected: f.not_connected,
-            not_sent: f.not_sent,
-            not_tried: f.not_tried,
-            expected: f.expected,
-            under_way: f.under_way,
-            lost: f.lost,
-            duplicated: f.duplicated,
-            questions: f.questions,
+            offered: f.messages.offered,
+            published: f.messages.published,
+            refused: f.messages.refused,
+            rejections: &f.shortfall.rejections,
+            unacknowledged: f.shortfall.unacknowledged,
+            not_connected: f.messages.not_connected,
+            not_sent: f.messages.not_sent,
+            not_tried: f.shortfall.not_tried,
+            expected: f.messages.expected,
+            under_way: f.shortfall.under_way,
+            lost: f.shortfall.lost,
+            duplicated: f.messages.duplicated,
+            questions: f.shortfall.questions,
         };
         trial.flows.iter().map(part).collect()
     }
@@ -324,7 +323,7 @@ fn overloaded(
     let parts = Judged::all(trial);
     let behind = parts.iter().any(|part| part.client_was_behind(trial));
     let queued = silence::queue_at_end(trial) as f64;
-    let grew = !behind || queued > thresholds::RISE_SHARE * trial.expected as f64;
+    let grew = !behind || queued > thresholds::RISE_SHARE * trial.messages.expected as f64;
     if let Some(growth) = growth.filter(|_| blameless && grew) {
         findings.add(Status::Overloaded, growth.reason());
     }
@@ -335,8 +334,8 @@ fn overloaded(
     if let Some(behind) = subscribers.filter(|behind| alone || 2 * behind.count < behind.all) {
         findings.add(Status::Overloaded, behind.reason());
     }
-    if trial.under_way > 0 && blameless {
-        let (under_way, expected) = (trial.under_way, trial.expected);
+    if trial.shortfall.under_way > 0 && blameless {
+        let (under_way, expected) = (trial.shortfall.under_way, trial.messages.expected);
         let seconds = trial.drain.seconds;
         let end = if trial.drain.cut_short {
             format!("the drain was cut short after {seconds:.1} s")
@@ -434,7 +433,7 @@ fn unsteady(trial: &Trial, client: &client::Load, window_full: bool, findings: &
 fn silent(trial: &Trial) -> Option<Reason> {
     let silence = silence::silence(trial) * 1e9;
     // The median falls among lost messages where half are; between hosts it may be too short to be quoted.
-    let latency = &trial.latency_ns;
+    let latency = &trial.messages.latency_ns;
     let usual = (latency.p50.map(|ns| ns as f64).or(latency.known_mean))
         .or_else(|| trial.one_way?.unquoted_at_most())?;
     let long = silence >= thresholds::SILENCE_FLOOR_NS

@@ -7,6 +7,7 @@ use pubgauge_engine::assignment::Role;
 use pubgauge_engine::conductor::{DrainEnd, TrialEnd, TrialRecord};
 use pubgauge_engine::recording::{FlowRecording, Usage};
 use pubgauge_engine::times::Measure;
+use pubgauge_figures::Shortfall;
 use pubgauge_figures::histogram::{ECDF_POINTS, ecdf};
 use pubgauge_figures::model::{
     Circumstances, ContextSwitches, CountCheck, Distribution, Drain, FlowFigures, HeldLimits,
@@ -20,6 +21,7 @@ use crate::describe::describe;
 use crate::distribution::{Due, distribution};
 use crate::hosts::Clocks;
 use crate::job::{ResolvedSettings, TrialRequest};
+use crate::messages::{messages, shortfall};
 use crate::observe::Observed;
 use crate::on_request::CountedOnRequest;
 use crate::record_sums::{RecordSums, questions};
@@ -80,116 +82,49 @@ pub fn trial(
     asked: TrialRequest,
     workload: &Workload,
     record: &TrialRecord,
-    beside: Beside,
+    mut beside: Beside,
 ) -> Trial {
-    let observed = &beside.observed;
-    let driver = beside.driver.as_deref();
     let sums = RecordSums::new(workload, record);
-    let sum = &sums.sum;
-    let clocks = beside.clocks.unwrap_or_default();
-    let mut mappings = asked.settings.mappings;
-    // Clients of other settings may have asked for something else.
-    if asked.of_flows.is_empty() {
-        answers::add_grants(&mut mappings, record);
-    }
+    let clocks = beside.clocks.take().unwrap_or_default();
+    let driver = beside.driver.clone();
+    let driver = driver.as_deref();
     let mut errors = errors_of_clients(&sums);
     errors.extend(clocks.errors);
-    errors.extend(beside.errors);
-    let mut checks = checks(record, sum);
-    checks.extend(beside.checks);
-    let seen = observed.processes.clone();
+    errors.append(&mut beside.errors);
+    let mut checks = checks(record, &sums.sum);
+    checks.append(&mut beside.checks);
+    let flows = flows(&asked.of_flows, driver, &sums);
     let course = series::course(record, None);
-    let round_trip = sums.distribution_if_any(Measure::RoundTrip);
+    let observed = &beside.observed;
     let mut trial = Trial {
-        id: asked.id,
-        cell: asked.cell,
-        system: System {
-            name: asked.system,
-            version: beside.version.unwrap_or_else(|| "unknown".into()),
-        },
-        settings: asked.settings.settings,
-        mappings,
-        settings_name: asked.settings_name,
-        axes: asked.axes,
-        search: asked.search,
-        limit_share: asked.limit_share,
-        repeat: asked.repeat,
-        round: asked.round,
-        verdict: Verdict::default(),
-        started: beside.started,
-        took_s: beside.took_s,
-        workload: describe(workload, beside.circumstances.client.pacing_within),
         duration_s: sums.duration_s,
-        offered: sum.offered,
-        published: sum.published,
-        refused: sum.refused,
-        rejections: answers::rejections(record, None, driver),
-        unacknowledged: (0..record.flows.len())
-            .map(|flow| record.unacknowledged(flow))
-            .sum(),
-        not_connected: sum.not_connected,
-        not_sent: sum.not_sent,
-        not_tried: sum.not_tried,
-        delivered: sum.delivered,
-        expected: sum.expected + sum.unconnected_deliveries,
-        lost: sum.lost() + sum.unconnected_deliveries,
-        under_way: sum.under_way,
-        duplicated: sum.duplicated,
-        reordered: sum.reordered,
+        messages: sums.messages(),
+        shortfall: Shortfall {
+            rejections: answers::rejections(record, None, driver),
+            unacknowledged: (0..record.flows.len())
+                .map(|flow| record.unacknowledged(flow))
+                .sum(),
+            questions: sums.questions(),
+            ..shortfall(&sums.sum)
+        },
         sentinels: sums.total(|r| r.sentinels),
         warm_up: PhaseCounts {
-            published: sum.warm_up_published,
-            delivered: sum.warm_up_delivered,
+            published: sums.sum.warm_up_published,
+            delivered: sums.sum.warm_up_delivered,
         },
         odd: sums.odd_counts(),
-        offered_msgs_per_s: sums.per_s(sum.offered),
-        published_msgs_per_s: sums.per_s(sums.measured.published),
-        delivered_msgs_per_s: sums.per_s(sums.measured.unique),
-        latency_ns: sums.distribution(Measure::Latency),
-        latency_from_send_ns: sums.distribution(Measure::LatencyFromSend),
-        send_lag_ns: sums.distribution(Measure::SendLag),
-        acknowledgement_ns: sums.distribution_if_any(Measure::Acknowledgement),
-        half_round_trip_ns: round_trip.as_ref().map(Distribution::halved),
-        round_trip_ns: round_trip,
-        questions: sums.questions(),
         publishers_blocked: sums.publishers_blocked(),
         publisher_window: answers::publisher_window(record, sums.fastest_acknowledgement()),
-        client_cpu_s: sums.client_cpu(),
-        client_processes: seen.client_processes,
-        client_rss_bytes: seen.client_rss_bytes,
-        system_cpu_s: seen.system_cpu_s,
-        system_rss_bytes: seen.system_rss_bytes,
-        system_heap_bytes: beside.own_memory.heap,
-        system_memory_limit_bytes: beside.own_memory.limit,
-        system_context_switches: seen.system_context_switches,
-        system_busiest_thread_cpu: seen.system_busiest_thread_cpu,
-        system_processes: seen.system_processes,
-        system_written_bytes: seen.system_written_bytes,
-        brokers: seen.brokers,
-        system_calls: beside.counted.system_calls,
-        interface: beside.counted.interface,
-        network: beside.counted.network,
-        sized_hosts: beside.counted.sized_hosts,
-        hosts: clocks.hosts,
-        one_way: None,
         worker_load: worker_load(record, observed),
-        client_context_switches: ContextSwitches {
-            voluntary: sums.total(|r| r.usage.voluntary_switches),
-            involuntary: sums.total(|r| r.usage.involuntary_switches),
-        },
-        wire_bytes_sent: sums.total(|r| r.wire.sent),
-        wire_bytes_received: sums.total(|r| r.wire.received),
         connections: sums.connections(),
         drain: Drain {
             seconds: record.drain.span as f64 / SECOND,
             cut_short: record.drain.ended == DrainEnd::CutShort,
         },
         longest_silence_ns: record.silence,
-        circumstances: beside.circumstances,
-        limits: beside.limits,
-        client_limits: beside.client_limits,
+        hosts: clocks.hosts,
         checks,
-        flows: flows(&asked.of_flows, driver, &sums),
+        flows,
         groups: groups::of_trial(workload, record),
         parties: parties::of_trial(workload, record, clocks.one_way.is_none()),
         windows: windows::of_trial(workload, record, observed),
@@ -201,13 +136,84 @@ pub fn trial(
         latency_ecdf: sums.latency_ecdf(),
         noise_ecdf: ecdf(&observed.noise, ECDF_POINTS),
         errors,
-        not_in_order: beside.not_in_order,
+        ..as_asked(asked, workload, record, &mut beside)
     };
+    note_use(&mut trial, &sums, &beside.observed);
+    note_beside(&mut trial, beside);
     if let Some(bound) = clocks.one_way {
         trial.one_way_within(bound);
     }
     trial.verdict = verdict(&trial);
     trial
+}
+
+/// A trial without figures: its place in the plan, and what it was to be.
+fn as_asked(
+    asked: TrialRequest,
+    workload: &Workload,
+    record: &TrialRecord,
+    beside: &mut Beside,
+) -> Trial {
+    let mut mappings = asked.settings.mappings;
+    // Clients of other settings may have asked for something else.
+    if asked.of_flows.is_empty() {
+        answers::add_grants(&mut mappings, record);
+    }
+    Trial {
+        id: asked.id,
+        cell: asked.cell,
+        system: System {
+            name: asked.system,
+            version: beside.version.take().unwrap_or_else(|| "unknown".into()),
+        },
+        settings: asked.settings.settings,
+        mappings,
+        settings_name: asked.settings_name,
+        axes: asked.axes,
+        search: asked.search,
+        limit_share: asked.limit_share,
+        repeat: asked.repeat,
+        round: asked.round,
+        workload: describe(workload, beside.circumstances.client.pacing_within),
+        ..Trial::default()
+    }
+}
+
+/// Processor time, memory and bytes of client and system.
+fn note_use(trial: &mut Trial, sums: &RecordSums<'_>, observed: &Observed) {
+    let seen = observed.processes.clone();
+    trial.client_cpu_s = sums.client_cpu();
+    trial.client_processes = seen.client_processes;
+    trial.client_rss_bytes = seen.client_rss_bytes;
+    trial.client_context_switches = ContextSwitches {
+        voluntary: sums.total(|r| r.usage.voluntary_switches),
+        involuntary: sums.total(|r| r.usage.involuntary_switches),
+    };
+    trial.wire_bytes_sent = sums.total(|r| r.wire.sent);
+    trial.wire_bytes_received = sums.total(|r| r.wire.received);
+    trial.system_cpu_s = seen.system_cpu_s;
+    trial.system_rss_bytes = seen.system_rss_bytes;
+    trial.system_context_switches = seen.system_context_switches;
+    trial.system_busiest_thread_cpu = seen.system_busiest_thread_cpu;
+    trial.system_processes = seen.system_processes;
+    trial.system_written_bytes = seen.system_written_bytes;
+    trial.brokers = seen.brokers;
+}
+
+/// The facts that neither clients nor observers have.
+fn note_beside(trial: &mut Trial, beside: Beside) {
+    trial.started = beside.started;
+    trial.took_s = beside.took_s;
+    trial.system_heap_bytes = beside.own_memory.heap;
+    trial.system_memory_limit_bytes = beside.own_memory.limit;
+    trial.system_calls = beside.counted.system_calls;
+    trial.interface = beside.counted.interface;
+    trial.network = beside.counted.network;
+    trial.sized_hosts = beside.counted.sized_hosts;
+    trial.circumstances = beside.circumstances;
+    trial.limits = beside.limits;
+    trial.client_limits = beside.client_limits;
+    trial.not_in_order = beside.not_in_order;
 }
 
 /// The verdict, with each reason on one line.
@@ -250,14 +256,14 @@ fn checks(record: &TrialRecord, sum: &FlowRecording) -> Vec<CountCheck> {
         ..CountCheck::default()
     };
     let mut arrivals = vec![
-        ("the counters", sum.unique),
+        ("the counters", sum.messages.unique),
         ("the ledger", sum.distinct),
         (
             "the latencies",
-            (record.all_times(Measure::Latency).len()).saturating_sub(sum.timed_again),
+            (record.all_times(Measure::Latency).len()).saturating_sub(sum.messages.timed_again),
         ),
     ];
-    let mut due = vec![("the publishers", sum.expected)];
+    let mut due = vec![("the publishers", sum.messages.expected)];
     if record.table.is_some() {
         arrivals.push(("the series", end.unique.saturating_sub(sum.warm_up_unique)));
         let in_series = (end.due - end.rejected).saturating_sub(sum.warm_up_expected);
@@ -350,27 +356,18 @@ fn flows(
         } else {
             Vec::new()
         },
-        offered: counts.offered,
-        published: counts.published,
-        refused: counts.refused,
-        rejections: answers::rejections(record, Some(f), driver),
-        unacknowledged: record.unacknowledged(f),
-        not_connected: counts.not_connected,
-        not_sent: counts.not_sent,
-        not_tried: counts.not_tried,
-        delivered: counts.delivered,
-        expected: counts.expected + counts.unconnected_deliveries,
-        lost: counts.lost() + counts.unconnected_deliveries,
-        under_way: counts.under_way,
-        duplicated: counts.duplicated,
-        reordered: counts.reordered,
-        published_msgs_per_s: Some(sums.per_s(record.in_measurement(Some(f)).published)),
-        delivered_msgs_per_s: sums.per_s(record.in_measurement(Some(f)).unique),
-        latency_ns: distribution(f, Measure::Latency),
-        latency_from_send_ns: distribution(f, Measure::LatencyFromSend),
-        send_lag_ns: distribution(f, Measure::SendLag),
-        round_trip_ns: Some(distribution(f, Measure::RoundTrip)).filter(|d| d.count > 0),
-        questions: questions(flow, counts),
+        messages: messages(
+            &counts.messages,
+            &record.in_measurement(Some(f)),
+            sums.duration_s,
+            |measure| distribution(f, measure),
+        ),
+        shortfall: Shortfall {
+            rejections: answers::rejections(record, Some(f), driver),
+            unacknowledged: record.unacknowledged(f),
+            questions: questions(flow, counts),
+            ..shortfall(counts)
+        },
     };
     let flows = workload.flows.iter();
     flows.zip(&record.flows).enumerate().map(figures).collect()

@@ -115,7 +115,8 @@ fn incomparable(record: &TrialRecord) -> Option<String> {
     }
     // The drain waits only for measured messages; where none was taken, it ends at once.
     let on_their_way = |flow: &FlowRecording| {
-        flow.unique == 0 && flow.warm_up_expected > flow.warm_up_unique + flow.warm_up_passed_over
+        flow.messages.unique == 0
+            && flow.warm_up_expected > flow.warm_up_unique + flow.warm_up_passed_over
     };
     if record.flows.iter().any(on_their_way) {
         return Some("messages of the warm-up had not come when the clients closed".into());
@@ -141,7 +142,7 @@ mod tests {
         assert_eq!(incomparable(&record), None);
         // Messages of the measurement arrived: those before them have arrived, or are lost.
         let flow = &mut record.flows[0];
-        (flow.warm_up_passed_over, flow.unique) = (0, 1);
+        (flow.warm_up_passed_over, flow.messages.unique) = (0, 1);
         assert_eq!(incomparable(&record), None);
     }
 }

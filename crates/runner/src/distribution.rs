@@ -30,11 +30,13 @@ pub(crate) struct Due {
 impl Due {
     pub(crate) fn of(flow: &Flow, counts: &FlowRecording) -> Due {
         Due {
-            deliveries: counts.expected + counts.untaken_deliveries + counts.timed_again,
-            messages: counts.offered,
+            deliveries: counts.messages.expected
+                + counts.messages.untaken_deliveries
+                + counts.messages.timed_again,
+            messages: counts.messages.offered,
             unacknowledged: counts.unacknowledged,
             questions: match flow.exchange {
-                Exchange::PingPong => counts.offered,
+                Exchange::PingPong => counts.messages.offered,
                 Exchange::OneWay => 0,
             },
         }

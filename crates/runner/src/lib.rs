@@ -17,6 +17,7 @@ mod instances;
 mod job;
 pub mod limits;
 mod logs;
+mod messages;
 pub mod network;
 pub mod observe;
 mod on_request;

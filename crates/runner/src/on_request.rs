@@ -322,9 +322,9 @@ fn most(traffic: &InterfaceTraffic, record: &TrialRecord, in_client: bool) -> u6
         let bytes: u64 = record.recordings.iter().map(bytes).sum();
         bytes as f64 * within as f64 / all.max(1) as f64
     };
-    let published = sum.published + sum.warm_up_published;
+    let published = sum.messages.published + sum.warm_up_published;
     let sent = part(|r| r.wire.sent, within.published, published);
-    let delivered = sum.delivered + sum.warm_up_delivered;
+    let delivered = sum.messages.delivered + sum.warm_up_delivered;
     let received = part(|r| r.wire.received, within.unique, delivered);
     // Bytes from a client to a broker cross once; between clients the same bytes are sent and received.
     let said = if in_client {

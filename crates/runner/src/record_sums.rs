@@ -7,10 +7,13 @@ use pubgauge_engine::recording::{FlowRecording, Recording, Usage};
 use pubgauge_engine::series::Totals;
 use pubgauge_engine::times::Measure;
 use pubgauge_figures::histogram::{ECDF_POINTS, ecdf};
-use pubgauge_figures::model::{ClientCpu, Connections, Distribution, OddCounts, Questions};
+use pubgauge_figures::model::{ClientCpu, Connections, Distribution, OddCounts};
+use pubgauge_figures::{Messages, Questions};
 use pubgauge_workload::{Exchange, Flow, Workload};
 
-use crate::distribution::{Due, distribution, per_second};
+use crate::distribution::{Due, distribution};
+
+use crate::messages::messages;
 
 const SECOND: f64 = 1e9;
 
@@ -50,19 +53,19 @@ impl<'a> RecordSums<'a> {
         self.record.recordings.iter().map(count).sum()
     }
 
-    /// A count of the measurement for each of its seconds.
-    pub fn per_s(&self, count: u64) -> f64 {
-        per_second(count, self.duration_s)
-    }
-
     /// A measure over all flows.
-    pub fn distribution(&self, measure: Measure) -> Distribution {
+    fn distribution(&self, measure: Measure) -> Distribution {
         distribution([&self.record.all_times(measure)], measure, &self.due)
     }
 
-    /// The same where there are values.
-    pub fn distribution_if_any(&self, measure: Measure) -> Option<Distribution> {
-        Some(self.distribution(measure)).filter(|distribution| distribution.count > 0)
+    /// The measured messages of all flows.
+    pub fn messages(&self) -> Messages {
+        messages(
+            &self.sum.messages,
+            &self.measured,
+            self.duration_s,
+            |measure| self.distribution(measure),
+        )
     }
 
     /// The distribution function of latency over all deliveries that were due.
@@ -151,9 +154,9 @@ fn seconds(spans: impl Iterator<Item = Nanos>) -> f64 {
 /// The questions of a ping-pong flow, and their answers.
 pub fn questions(flow: &Flow, counts: &FlowRecording) -> Option<Questions> {
     (flow.exchange == Exchange::PingPong).then(|| Questions {
-        asked: counts.published,
+        asked: counts.messages.published,
         answered: counts.answered,
-        unanswered: counts.published.saturating_sub(counts.answered),
+        unanswered: counts.messages.published.saturating_sub(counts.answered),
     })
 }
 

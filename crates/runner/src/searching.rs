@@ -3,14 +3,14 @@
 
 mod bursts;
 
+use pubgauge_figures::SizedHost;
 use pubgauge_figures::criterion::{Comparator, CriterionSpec};
-use pubgauge_figures::figure::{Unit, figure};
+use pubgauge_figures::figure::{Figure, Unit, figure};
 use pubgauge_figures::model::{PublisherWindow, Reason, Rule, Status, Trial, Verdict, WorkerLoad};
 use pubgauge_figures::network::full_link;
 use pubgauge_figures::search::{
     GaveWay, NoteOf, Purpose, Search, SearchNote, SearchStep, SearchTrial,
 };
-use pubgauge_figures::{SizedHost, window};
 use pubgauge_quantities::shown::bit_rate;
 use pubgauge_results::criterion::bearing;
 use pubgauge_results::verdict::crowded;
@@ -74,7 +74,7 @@ fn seen(axis: Axis, own: &[Told<'_>]) -> Vec<StepTaken> {
             (Purpose::Long, Some(load)) => Step::Long(load),
             (Purpose::Cost, Some(load)) => Step::Cost(load),
         },
-        offered: told.trial.published_msgs_per_s,
+        offered: told.trial.messages.published_msgs_per_s,
         achieved: told.achieved,
         finding: told.finding,
         seconds: seconds(told.trial),
@@ -126,7 +126,7 @@ pub fn settling_s(trial: &Trial) -> f64 {
     const MARGIN: f64 = 1.25;
     const MOST_S: f64 = 60.0;
     let left = trial.series.last().map_or(0, |last| last.backlog.max(0));
-    let needed = left as f64 / trial.delivered_msgs_per_s.max(1.0) * MARGIN;
+    let needed = left as f64 / trial.messages.delivered_msgs_per_s.max(1.0) * MARGIN;
     needed.min(MOST_S)
 }
 
@@ -135,23 +135,28 @@ fn achieved(axis: Axis, trial: &Trial, load: Option<f64>) -> f64 {
     // Where no measured message was taken, because earlier ones were still waiting, those of the warm-up tell
     // how many deliveries each has.
     let earlier = trial.at_start;
-    let (messages, deliveries) = match trial.published {
+    let (messages, deliveries) = match trial.messages.published {
         0 => (earlier.published, earlier.delivered + earlier.backlog),
         // Deliveries of messages that were due while their publisher was not connected are expected too.
-        published => (published + trial.not_connected, trial.expected),
+        published => (
+            published + trial.messages.not_connected,
+            trial.messages.expected,
+        ),
     };
     let fan = match messages {
         0 => 1.0,
         messages => deliveries as f64 / messages as f64,
     };
     let taken = if fan > 0.0 {
-        trial.delivered_msgs_per_s / fan
+        trial.messages.delivered_msgs_per_s / fan
     } else {
         0.0
     };
     match load.filter(|_| axis != Axis::Rate) {
         None => taken,
-        Some(load) => load * (taken / trial.offered_msgs_per_s.max(f64::MIN_POSITIVE)).min(1.0),
+        Some(load) => {
+            load * (taken / trial.messages.offered_msgs_per_s.max(f64::MIN_POSITIVE)).min(1.0)
+        }
     }
 }
 
@@ -286,33 +291,30 @@ fn took(axis: Axis, told: &Told<'_>) -> Option<f64> {
 /// Where there are too few messages for the percentile that a criterion limits: whether the largest value of all is
 /// within that limit. A search that begins with few messages can go on.
 fn all_within(measured: &Trial, criterion: &CriterionSpec) -> bool {
-    let (figure, window) = window::split(&criterion.figure);
-    let percentile = figure
-        .rsplit_once('.')
-        .filter(|(_, part)| part.starts_with('p'));
-    let upper = matches!(criterion.comparison, Comparator::Less | Comparator::AtMost);
-    percentile.filter(|_| upper).is_some_and(|(of, _)| {
-        let window = window.map_or(String::new(), |window| format!("@{window}"));
-        let largest = CriterionSpec {
-            figure: format!("{of}.max{window}"),
-            ..criterion.clone()
-        };
-        bearing(measured, &largest).met == Some(true)
-    })
+    let is_upper = matches!(criterion.comparison, Comparator::Less | Comparator::AtMost);
+    Figure::in_window(&criterion.figure)
+        .filter(|(figure, _)| is_upper && figure.quantile().is_some())
+        .is_some_and(|(figure, window)| {
+            let (of, _) = figure.name.split_once('.').unwrap_or((&figure.name, ""));
+            let window = window.map_or(String::new(), |window| format!("@{window}"));
+            let largest = CriterionSpec {
+                figure: format!("{of}.max{window}"),
+                ..criterion.clone()
+            };
+            bearing(measured, &largest).met == Some(true)
+        })
 }
 
 /// A trial as if its verdict were valid: its figures count, steady or not, whatever other programs did.
 fn as_measured(trial: &Trial) -> Trial {
-    let worker_load = WorkerLoad {
-        machine_others: None,
-        ..trial.worker_load
-    };
     Trial {
-        worker_load,
+        worker_load: WorkerLoad {
+            machine_others: None,
+            ..trial.worker_load
+        },
         verdict: Verdict {
             status: Status::Valid,
-            reasons: Vec::new(),
-            needs_s: None,
+            ..Verdict::default()
         },
         ..trial.clone()
     }
@@ -394,7 +396,7 @@ fn gave_way(told: &Told<'_>, criteria: &[CriterionSpec]) -> GaveWay {
     let most = held.unwrap_or(trial.circumstances.processors());
     let status = trial.verdict.status;
     let lost = |why: String| {
-        let share = trial.lost as f64 / trial.expected.max(1) as f64;
+        let share = trial.shortfall.lost as f64 / trial.messages.expected.max(1) as f64;
         say("loss", share, "share", why)
     };
     let busy = || {
@@ -459,13 +461,13 @@ fn gave_way(told: &Told<'_>, criteria: &[CriterionSpec]) -> GaveWay {
                     let figure = figure(trial, c.filter.flow.as_deref(), &c.figure);
                     say("criterion", figure.unwrap_or(0.0), &c.figure, why)
                 }
-                None if trial.lost > 0 => lost(why),
+                None if trial.shortfall.lost > 0 => lost(why),
                 None => say("criterion", 0.0, "", why),
             }
         }
         Status::Lossy => lost(why),
         Status::Overloaded => busy().unwrap_or_else(|| {
-            let taken = trial.delivered_msgs_per_s;
+            let taken = trial.messages.delivered_msgs_per_s;
             let idle = cores.map_or(String::new(), |cores| {
                 format!(" while the system used {cores:.2} cores")
             });

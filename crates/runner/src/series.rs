@@ -167,7 +167,7 @@ fn lost(counts: &FlowRecording, cut_short: bool) -> u64 {
         .saturating_sub(counts.warm_up_unique);
     // The drain waits only for measured messages. Where none of these came, those of the warm-up
     // may still be under way.
-    let warm_up = if cut_short || counts.unique == 0 {
+    let warm_up = if cut_short || counts.messages.unique == 0 {
         missing.min(counts.warm_up_passed_over)
     } else {
         missing

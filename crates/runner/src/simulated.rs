@@ -107,7 +107,7 @@ fn run_as(
         ..here
     };
     let mut record = run(&spec, &mut Nobody, &AtomicBool::new(false));
-    let (published, span) = (record.sum().published, record.duration());
+    let (published, span) = (record.sum().messages.published, record.duration());
     let publishers = |r: &&mut Recording| r.role == Role::Publishers;
     let planted = behaviour.publish_cpu_ns > 0;
     if let Some(busy) = record

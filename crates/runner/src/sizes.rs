@@ -189,10 +189,12 @@ fn waited(workers: &[&Recording]) -> f64 {
 /// processor time of the drain: its share is taken for that of all workers.
 fn own_ns(record: &TrialRecord, workers: &[&Recording], own: OwnCost) -> f64 {
     let flows = || workers.iter().flat_map(|r| &r.flows);
-    let published: u64 = flows().map(|flow| flow.published).sum();
-    let delivered: u64 = flows().map(|flow| flow.delivered).sum();
+    let published: u64 = flows().map(|flow| flow.messages.published).sum();
+    let delivered: u64 = flows().map(|flow| flow.messages.delivered).sum();
     let (within, all) = (record.in_measurement(None), record.sum());
     let part = |within: u64, all: u64| (within as f64 / all.max(1) as f64).min(1.0);
-    published as f64 * part(within.published, all.published) * own.publish_ns
-        + delivered as f64 * part(within.unique + within.repeated, all.delivered) * own.receive_ns
+    published as f64 * part(within.published, all.messages.published) * own.publish_ns
+        + delivered as f64
+            * part(within.unique + within.repeated, all.messages.delivered)
+            * own.receive_ns
 }

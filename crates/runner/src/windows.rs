@@ -2,15 +2,15 @@
 
 use pubgauge_driver::Nanos;
 use pubgauge_engine::conductor::TrialRecord;
-use pubgauge_engine::parts::{PartRecording, WindowRecord};
-use pubgauge_engine::recording::FlowRecording;
+use pubgauge_engine::parts::WindowRecord;
+use pubgauge_engine::recording::{FlowRecording, MessageCounts};
 use pubgauge_engine::series::Totals;
 use pubgauge_engine::times::Measure;
-use pubgauge_figures::Distribution;
 use pubgauge_figures::window::WindowFigures;
 use pubgauge_workload::{Exchange, Workload};
 
-use crate::distribution::{Due, distribution, per_second};
+use crate::distribution::{Due, distribution};
+use crate::messages::messages;
 use crate::observe::Observed;
 
 const SECOND: f64 = 1e9;
@@ -51,7 +51,7 @@ fn figures(
     window: &WindowRecord,
     flows: &[usize],
 ) -> WindowFigures {
-    let mut due = PartRecording::default();
+    let mut due = MessageCounts::default();
     let mut passed = Totals::default();
     let mut times_due = Due::default();
     for flow in flows {
@@ -74,41 +74,18 @@ fn figures(
     let lost = fates.as_ref().map(|f| f.iter().map(|f| f.0).sum::<u64>());
     let under_way = fates.as_ref().map(|f| f.iter().map(|f| f.1).sum::<u64>());
     let length_s = (window.to - window.from) as f64 / SECOND;
-    let per_s = |count| per_second(count, length_s);
     let distribution = |measure: Measure| {
         let times = flows.iter();
         let times = times.filter_map(|flow| window.times.get(&(*flow as u32, measure)));
         distribution(times, measure, &times_due)
     };
-    let some = |measure| Some(distribution(measure)).filter(|d: &Distribution| d.count > 0);
     WindowFigures {
         name: window.name.clone(),
         from_s: window.from as f64 / SECOND,
         to_s: window.to as f64 / SECOND,
-        offered: due.offered,
-        published: due.published,
-        refused: due.refused,
-        not_connected: due.not_connected,
-        not_sent: due.not_sent,
-        expected: due.expected + due.unconnected_deliveries,
-        delivered: due.delivered,
-        duplicated: due.delivered - due.unique,
-        reordered: due.reordered,
-        missing: flows
-            .iter()
-            .map(|f| window.due[*f].missing() + window.due[*f].unconnected_deliveries)
-            .sum(),
+        messages: messages(&due, &passed, length_s, distribution),
         lost: lost.map(|lost| lost + due.unconnected_deliveries),
         under_way,
-        offered_msgs_per_s: per_s(due.offered),
-        published_msgs_per_s: per_s(passed.published),
-        delivered_msgs_per_s: per_s(passed.unique),
-        latency_ns: distribution(Measure::Latency),
-        latency_from_send_ns: distribution(Measure::LatencyFromSend),
-        send_lag_ns: distribution(Measure::SendLag),
-        acknowledgement_ns: some(Measure::Acknowledgement),
-        round_trip_ns: some(Measure::RoundTrip),
-        half_round_trip_ns: some(Measure::RoundTrip).map(|d| d.halved()),
         system_cpu_s: None,
     }
 }
@@ -145,11 +122,11 @@ mod tests {
             name: "w".into(),
             from,
             to,
-            due: vec![PartRecording {
+            due: vec![MessageCounts {
                 expected: 10,
                 unique: 7,
                 delivered: 8,
-                ..PartRecording::default()
+                ..MessageCounts::default()
             }],
             passed: vec![Totals::default()],
             times: Default::default(),
@@ -162,14 +139,17 @@ mod tests {
         record.windows = vec![window(0, 1_000_000_000)];
         let mut told = |missing, under_way| {
             record.flows[0] = FlowRecording {
-                expected: missing,
+                messages: MessageCounts {
+                    expected: missing,
+                    ..MessageCounts::default()
+                },
                 under_way,
                 ..FlowRecording::default()
             };
             let workload = Workload::fan(1, 1, Arrivals::FlatOut);
             let w = &of_flow(&workload, &record, 0)[0];
-            assert_eq!((w.missing, w.duplicated), (3, 1));
-            (w.lost, w.under_way, w.latency_ns.censored)
+            assert_eq!((w.messages.missing(), w.messages.duplicated), (3, 1));
+            (w.lost, w.under_way, w.messages.latency_ns.censored)
         };
         // The record has the times of none of the ten deliveries that were due.
         assert_eq!(told(5, 0), (Some(3), Some(0), 10));
@@ -189,7 +169,7 @@ mod tests {
         window.times.insert((0, Measure::Latency), times);
         record.windows = vec![window];
         let workload = Workload::fan(1, 1, Arrivals::FlatOut);
-        let latency = of_flow(&workload, &record, 0)[0].latency_ns;
+        let latency = of_flow(&workload, &record, 0)[0].messages.latency_ns;
         assert_eq!((latency.count, latency.censored), (9, 3));
     }
 

@@ -148,6 +148,7 @@ fn limit(figure: &Figure, bound: &CriterionValue) -> Result<f64, String> {
         (Unit::Verdict, CriterionValue::Text(text)) => f64::from(verdict(text)? as u8),
         (
             Unit::Messages
+            | Unit::Deliveries
             | Unit::Count
             | Unit::Cores
             | Unit::BytesPerSecond
@@ -181,7 +182,7 @@ fn limit(figure: &Figure, bound: &CriterionValue) -> Result<f64, String> {
         }
         (unit, _) => {
             let expected = match unit {
-                Unit::Messages => "a plain number of messages",
+                Unit::Messages | Unit::Deliveries => "a plain number of messages",
                 Unit::PerSecond => "a rate in quotes, such as \"10k/s\"",
                 Unit::Nanoseconds | Unit::Seconds => "a duration in quotes, such as \"10ms\"",
                 Unit::Bytes => "a size in quotes, such as \"100MB\"",

@@ -1,5 +1,6 @@
 //! What is measured next, over made-up results: nothing runs, and the limits are known.
 
+use pubgauge_figures::Messages;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -74,6 +75,19 @@ fn made(proposal: &Proposal, truth: Truth) -> Trial {
     };
     let carried = offered.min(truth.limit).min(truth.client);
     Trial {
+        messages: Messages {
+            published: 1_000_000,
+            expected: 1_000_000,
+            offered_msgs_per_s: offered,
+            published_msgs_per_s: carried,
+            delivered_msgs_per_s: carried,
+            latency_ns: Distribution {
+                count: 1_000_000,
+                p99: Some(1_000_000),
+                ..Distribution::default()
+            },
+            ..Messages::default()
+        },
         id: trial.order,
         cell: trial.cell.clone(),
         system: System {
@@ -100,16 +114,7 @@ fn made(proposal: &Proposal, truth: Truth) -> Trial {
             needs_s: None,
         },
         duration_s: 2.0,
-        published: 1_000_000,
-        expected: 1_000_000,
-        offered_msgs_per_s: offered,
-        published_msgs_per_s: carried,
-        delivered_msgs_per_s: carried,
-        latency_ns: Distribution {
-            count: 1_000_000,
-            p99: Some(1_000_000),
-            ..Distribution::default()
-        },
+
         ..Trial::default()
     }
 }
@@ -220,7 +225,10 @@ fn searches_come_first_and_shares_follow_from_them() {
             trial.axes[0].value,
             format!("{}% of limit", share.share * 100.0)
         );
-        assert_eq!(trial.offered_msgs_per_s, share.load, "it ran at its load");
+        assert_eq!(
+            trial.messages.offered_msgs_per_s, share.load,
+            "it ran at its load"
+        );
         let end = if share.share > 1.0 { high } else { low };
         assert_eq!(share.end, end);
         assert!(

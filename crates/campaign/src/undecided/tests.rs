@@ -103,7 +103,7 @@ fn measured(proposal: &Proposal, slower: f64, draws: &mut StdRng) -> Trial {
     });
     assert_eq!(like.verdict.status, Status::Valid, "{:?}", like.verdict);
     let mut done = like.clone();
-    done.latency_ns.p50 = Some((1e3 * us * noise.exp()) as u64);
+    done.messages.latency_ns.p50 = Some((1e3 * us * noise.exp()) as u64);
     done.id = trial.order;
     done.cell.clone_from(&trial.cell);
     done.system.name.clone_from(&trial.system);

@@ -57,7 +57,11 @@ pub fn comparable() -> impl Iterator<Item = NamedFigure> {
 /// Whether one trial has it by itself. Numbers of messages are compared as shares and rates: how many there are depends
 /// on how many were due.
 fn is_comparable(figure: &Figure) -> bool {
-    figure.is_of_one_trial() && !matches!(figure.unit, Unit::Messages | Unit::Verdict)
+    figure.is_of_one_trial()
+        && !matches!(
+            figure.unit,
+            Unit::Messages | Unit::Deliveries | Unit::Verdict
+        )
 }
 
 /// The figures that a pair of cells is compared by as a default: latency where traffic is paced
@@ -67,10 +71,12 @@ pub fn figures_of(pair: &Pair<'_>) -> Vec<NamedFigure> {
     let all = || pair.a.iter().chain(&pair.b);
     let flat_out = all().any(|t| t.workload.flat_out);
     let shown = |figure: &NamedFigure| match &*figure.name {
-        "latency.p50" | "latency.p99" => !flat_out && all().any(|t| t.latency_ns.count > 0),
-        "round-trip.p50" => all().any(|t| t.round_trip_ns.is_some_and(|d| d.count > 0)),
-        "delivered-rate" | "loss-share" => all().any(|t| t.expected > 0),
-        "published-rate" => all().all(|t| t.expected == 0),
+        "latency.p50" | "latency.p99" => {
+            !flat_out && all().any(|t| t.messages.latency_ns.count > 0)
+        }
+        "round-trip.p50" => all().any(|t| t.messages.round_trip_ns.is_some_and(|d| d.count > 0)),
+        "delivered-rate" | "loss-share" => all().any(|t| t.messages.expected > 0),
+        "published-rate" => all().all(|t| t.messages.expected == 0),
         "cpu-per-message" => all().all(|t| figure.of(t).is_some()),
         _ => false,
     };

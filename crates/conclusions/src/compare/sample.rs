@@ -1,5 +1,6 @@
 //! Runs of two systems whose figures are drawn.
 
+use pubgauge_figures::Messages;
 use pubgauge_figures::model::{ClientCpu, Distribution, Results, System, WorkloadInfo};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -44,6 +45,13 @@ pub fn trial(
         ..Distribution::default()
     };
     Trial {
+        messages: Messages {
+            expected: 10_000,
+            delivered: 10_000,
+            delivered_msgs_per_s: drawn(1000.0) / scatter.times,
+            latency_ns,
+            ..Messages::default()
+        },
         id,
         cell: system.into(),
         repeat,
@@ -61,11 +69,9 @@ pub fn trial(
             reasons: Vec::new(),
             needs_s: None,
         },
-        expected: 10_000,
-        delivered: 10_000,
+
         duration_s: 10.0,
-        delivered_msgs_per_s: drawn(1000.0) / scatter.times,
-        latency_ns,
+
         client_cpu_s: ClientCpu {
             publishers: drawn(0.3),
             subscribers: 0.0,

@@ -105,7 +105,7 @@ fn enough_repeats_show_that_two_systems_are_the_same() {
 fn a_rate_that_falls_is_worse() {
     let mut run = run(2, 5, QUIET, QUIET);
     for t in run.trials.iter_mut().filter(|t| t.system.name == "b") {
-        t.delivered_msgs_per_s *= 0.5;
+        t.messages.delivered_msgs_per_s *= 0.5;
     }
     let c = systems(&run, 0.05);
     let row = c.sections[0]
@@ -209,7 +209,7 @@ fn losses_are_compared_where_they_happened() {
         .enumerate()
     {
         t.verdict.status = Status::Lossy;
-        t.lost = 100 + n as u64;
+        t.shortfall.lost = 100 + n as u64;
     }
     let some = loss(&systems(&run, 0.05));
     assert_eq!(some.verdict, Difference::Worse, "{some:?}");
@@ -220,9 +220,9 @@ fn losses_are_compared_where_they_happened() {
     );
     // A loss in one of five repeats may be chance.
     for t in &mut run.trials {
-        t.lost = 0;
+        t.shortfall.lost = 0;
     }
-    run.trials[3].lost = 7;
+    run.trials[3].shortfall.lost = 7;
     assert_eq!(loss(&systems(&run, 0.05)).verdict, Difference::CannotTell);
 }
 
@@ -259,7 +259,7 @@ fn equal_repeats_are_told_apart_once_there_are_enough() {
         let mut both = run(6, pairs, QUIET, QUIET);
         for t in &mut both.trials {
             t.verdict.status = Status::Lossy;
-            t.lost = 1 + u64::from(t.system.name == "b");
+            t.shortfall.lost = 1 + u64::from(t.system.name == "b");
         }
         let figures = [NamedFigure::named("loss-share").unwrap()];
         let c = if apart {
@@ -459,7 +459,7 @@ fn of_a_round_the_last_trial_counts() {
     let plain = systems(&again, 0.05);
     let mut spoilt = again.trials[2].clone();
     spoilt.verdict.status = Status::ClientBound;
-    (spoilt.lost, spoilt.duplicated) = (5_000, 5_000);
+    (spoilt.shortfall.lost, spoilt.messages.duplicated) = (5_000, 5_000);
     again.trials.insert(2, spoilt);
     for (id, trial) in (0..).zip(&mut again.trials) {
         trial.id = id;
@@ -527,7 +527,7 @@ fn a_count_that_is_0_in_some_repeats_has_no_change() {
     use pubgauge_figures::on_request::{SyscallCounts, SystemCalls};
     let mut both = run(1, 40, QUIET, SLOWER);
     for trial in &mut both.trials {
-        trial.lost = u64::from(trial.repeat % 2) * 10;
+        trial.shortfall.lost = u64::from(trial.repeat % 2) * 10;
         let system = SyscallCounts {
             syncs: u64::from(trial.repeat % 2),
             ..SyscallCounts::default()

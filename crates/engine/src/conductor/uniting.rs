@@ -211,7 +211,7 @@ impl United<'_> {
         let reordered = u64::from(sequence < *next);
         *next = (*next).max(sequence + 1);
         if place.measured {
-            self.sums.flows[flow].reordered += reordered;
+            self.sums.flows[flow].messages.reordered += reordered;
             if let Some(part) = self.sums.parts[flow].of.get_mut(place.part as usize) {
                 part.reordered += reordered;
             }
@@ -234,9 +234,8 @@ impl United<'_> {
             less(&mut counts.warm_up_unique);
             return;
         }
-        less(&mut counts.unique);
-        counts.duplicated += 1;
-        counts.timed_again += 1;
+        less(&mut counts.messages.unique);
+        counts.messages.timed_again += 1;
         if let Some(part) = parts.of.get_mut(place.part as usize) {
             less(&mut part.unique);
             part.timed_again += 1;

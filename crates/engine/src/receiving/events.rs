@@ -71,7 +71,7 @@ impl Receiving {
             }
             return;
         }
-        state.counts.delivered += 1;
+        state.counts.messages.delivered += 1;
         if manner.lowered {
             // Of a publisher with other settings another quality may be promised.
             let device = self.clients[client.0 as usize].device;
@@ -92,12 +92,11 @@ impl Receiving {
             state.compare_body(&self.filler, &header, payload, &self.brief.sizes[flow]);
         }
         if !first {
-            state.counts.duplicated += 1;
             return;
         }
-        state.counts.reordered += u64::from(reordered);
+        state.counts.messages.reordered += u64::from(reordered);
         state.counts.passed_over = passed_over(state.counts.passed_over);
-        state.counts.unique += 1;
+        state.counts.messages.unique += 1;
         if let Some(member) = member {
             self.shares[member as usize].unique += 1;
         }

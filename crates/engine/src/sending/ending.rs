@@ -100,8 +100,8 @@ impl Sending {
         let flow = self.locals[local as usize].flow as usize;
         let deliveries = self.deliveries(local, due.topic);
         let counts = &mut self.flows[flow];
-        counts.not_sent += 1;
-        counts.untaken_deliveries += deliveries;
+        counts.messages.not_sent += 1;
+        counts.messages.untaken_deliveries += deliveries;
         if let Some(parts) = &mut self.parts[flow] {
             let part = parts.due_at(intended);
             part.not_sent += 1;

@@ -54,7 +54,7 @@ fn over(workload: &Workload, brokers: u32, each: u32) -> (TrialRecord, Vec<Truth
 /// messages unsent.
 fn over_in_time(workload: &Workload, brokers: u32, each: u32) -> (TrialRecord, Vec<Truth>) {
     let mut tries = (0..10).map(|_| over(workload, brokers, each));
-    let in_time = |(record, _): &(TrialRecord, Vec<Truth>)| record.sum().not_sent == 0;
+    let in_time = |(record, _): &(TrialRecord, Vec<Truth>)| record.sum().messages.not_sent == 0;
     tries.find(in_time).expect("a trial that nothing held up")
 }
 
@@ -97,10 +97,10 @@ fn counts_over_several_brokers_are_those_over_one() {
         assert_eq!(record.outcome, TrialEnd::Completed);
         assert_eq!(
             (
-                sum.offered,
-                sum.published,
-                sum.expected,
-                sum.unique,
+                sum.messages.offered,
+                sum.messages.published,
+                sum.messages.expected,
+                sum.messages.unique,
                 sum.lost()
             ),
             (300, 300, 600, 600, 0),
@@ -120,9 +120,12 @@ fn flat_out_reaches_every_broker() {
     let (record, truth) = over(&workload, 3, 1);
     let sum = record.sum();
     assert_eq!(record.outcome, TrialEnd::Completed);
-    assert_eq!((sum.unique, sum.lost()), (2 * sum.published, 0));
+    assert_eq!(
+        (sum.messages.unique, sum.lost()),
+        (2 * sum.messages.published, 0)
+    );
     let delivered: u64 = truth.iter().map(|truth| truth.delivered).sum();
-    assert_eq!(delivered, sum.unique);
+    assert_eq!(delivered, sum.messages.unique);
     assert!(truth.iter().all(|truth| truth.delivered > 0));
 }
 

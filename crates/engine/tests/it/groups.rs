@@ -64,7 +64,12 @@ fn run_on(subscribers: u32, workload: Workload, behaviour: Behaviour) -> (TrialR
 fn agree(record: &TrialRecord, truth: &Truth) {
     let sum = record.sum();
     assert_eq!(
-        (sum.delivered, sum.unique, sum.duplicated, sum.missing()),
+        (
+            sum.messages.delivered,
+            sum.messages.unique,
+            sum.messages.duplicated(),
+            sum.messages.missing()
+        ),
         (
             truth.delivered,
             truth.unique,
@@ -77,11 +82,11 @@ fn agree(record: &TrialRecord, truth: &Truth) {
     let shares = record.recordings.iter().flat_map(|r| &r.members);
     assert_eq!(shares.map(|m| m.unique).sum::<u64>(), truth.unique);
     let times = record.all_times(Measure::Latency).len();
-    assert_eq!(times - sum.timed_again, truth.unique);
+    assert_eq!(times - sum.messages.timed_again, truth.unique);
     let end = record.series.last().expect("a series").sum();
-    assert_eq!(end.unique, sum.unique + sum.warm_up_unique);
+    assert_eq!(end.unique, sum.messages.unique + sum.warm_up_unique);
     let warm_up_repeated = sum.warm_up_delivered - sum.warm_up_unique;
-    assert_eq!(end.repeated, sum.duplicated + warm_up_repeated);
+    assert_eq!(end.repeated, sum.messages.duplicated() + warm_up_repeated);
 }
 
 #[test]
@@ -90,8 +95,18 @@ fn a_perfect_system_is_reported_as_perfect() {
         let (record, truth) = on(workers, workload(4, 600.0), Behaviour::default());
         agree(&record, &truth);
         let sum = record.sum();
-        assert_eq!((sum.unique, sum.lost()), (sum.published, 0));
-        assert_eq!((sum.duplicated, sum.reordered, sum.passed_over), (0, 0, 0));
+        assert_eq!(
+            (sum.messages.unique, sum.lost()),
+            (sum.messages.published, 0)
+        );
+        assert_eq!(
+            (
+                sum.messages.duplicated(),
+                sum.messages.reordered,
+                sum.passed_over
+            ),
+            (0, 0, 0)
+        );
         assert_eq!(record.drain.ended, DrainEnd::Complete);
     }
 }
@@ -109,10 +124,10 @@ fn loss_and_reordering_are_reported_as_they_were() {
         let (record, truth) = on(workers, workload(4, 2_000.0), behaviour);
         agree(&record, &truth);
         let sum = record.sum();
-        assert_eq!(sum.reordered, truth.reordered);
+        assert_eq!(sum.messages.reordered, truth.reordered);
         assert_eq!((sum.lost(), sum.under_way), (truth.lost, 0));
         assert!(truth.lost > 0 && truth.duplicated > 0 && truth.reordered > 0);
-        assert_eq!(sum.timed_again, 0);
+        assert_eq!(sum.messages.timed_again, 0);
     }
 }
 
@@ -130,7 +145,10 @@ fn messages_that_two_workers_get_do_not_stand_for_lost_ones() {
         agree(&record, &truth);
         let sum = record.sum();
         assert_eq!((sum.lost(), sum.under_way), (truth.lost, 0));
-        assert!(truth.lost > 0 && sum.timed_again > truth.lost, "{sum:?}");
+        assert!(
+            truth.lost > 0 && sum.messages.timed_again > truth.lost,
+            "{sum:?}"
+        );
         assert_ne!(record.drain.ended, DrainEnd::CutShort);
     }
 }
@@ -148,7 +166,7 @@ fn the_drain_waits_for_what_comes_late_to_one_worker() {
     let sum = record.sum();
     assert_eq!((sum.lost(), truth.lost, truth.under_way), (0, 0, 0));
     assert_eq!(record.drain.ended, DrainEnd::Complete);
-    assert!(sum.timed_again > 0);
+    assert!(sum.messages.timed_again > 0);
 }
 
 #[test]
@@ -181,7 +199,10 @@ fn when_a_member_ends_the_others_are_counted_on() {
     let (record, truth) = on(4, workload, behaviour);
     agree(&record, &truth);
     let sum = record.sum();
-    assert_eq!((sum.lost(), sum.unique), (0, sum.published));
+    assert_eq!(
+        (sum.lost(), sum.messages.unique),
+        (0, sum.messages.published)
+    );
     let lost: u64 = record.recordings.iter().map(|r| r.lost).sum();
     assert_eq!(lost, 1);
 }
@@ -213,7 +234,10 @@ fn a_group_of_a_flow_with_a_window_stays_on_one_worker() {
     let (record, truth, with_members) = run_on(4, flat_out, Behaviour::default());
     assert_eq!(with_members, 1);
     agree(&record, &truth);
-    assert_eq!(record.sum().unique, record.sum().published);
+    assert_eq!(
+        record.sum().messages.unique,
+        record.sum().messages.published
+    );
 }
 
 /// One member publishes as well and is with the publishers' workers.

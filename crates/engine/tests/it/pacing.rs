@@ -92,20 +92,28 @@ fn gathered_messages_leave_in_time_and_in_few_wake_ups() {
             let sum = record.sum();
             let counts = Truth::of(&truth, record.epoch);
             assert_eq!(
-                (sum.offered, sum.published, sum.not_sent),
-                (sum.published, sum.unique, 0),
+                (
+                    sum.messages.offered,
+                    sum.messages.published,
+                    sum.messages.not_sent
+                ),
+                (sum.messages.published, sum.messages.unique, 0),
                 "{span} ns"
             );
-            assert_eq!((sum.unique, sum.lost()), (counts.unique, 0), "{span} ns");
+            assert_eq!(
+                (sum.messages.unique, sum.lost()),
+                (counts.unique, 0),
+                "{span} ns"
+            );
             assert_eq!(
                 sent.len() as u64,
-                sum.published + sum.warm_up_published,
+                sum.messages.published + sum.warm_up_published,
                 "{span} ns"
             );
 
             // Lateness is recorded as it was, and latency contains it.
             let lag = record.all_times(Measure::SendLag);
-            assert_eq!(lag.len(), sum.published);
+            assert_eq!(lag.len(), sum.messages.published);
             assert!(lag.max() <= span + span / 500 + 1, "{} ns", lag.max());
             let latency = record.all_times(Measure::Latency);
             for q in [0.01, 0.5, 0.99, 1.0] {
@@ -146,7 +154,13 @@ fn the_end_of_a_measurement_waits_for_no_span() {
             .iter()
             .all(|(_, left, ..)| *left <= end)
     );
-    assert_eq!((record.sum().offered, record.sum().published), (500, 500));
+    assert_eq!(
+        (
+            record.sum().messages.offered,
+            record.sum().messages.published
+        ),
+        (500, 500)
+    );
 
     // An end by count neither.
     workload.phases.measure = Until::Count(1_234, 10 * SECOND);
@@ -158,7 +172,10 @@ fn the_end_of_a_measurement_waits_for_no_span() {
             .iter()
             .all(|(_, left, ..)| *left <= end)
     );
-    assert_eq!(record.sum().offered, record.sum().published);
+    assert_eq!(
+        record.sum().messages.offered,
+        record.sum().messages.published
+    );
 }
 
 #[test]

@@ -109,11 +109,11 @@ fn agree(run: &Run) {
     assert_eq!(run.record.outcome, TrialEnd::Completed);
     assert_eq!(
         (
-            sum.delivered,
-            sum.unique,
-            sum.missing(),
-            sum.duplicated,
-            sum.reordered
+            sum.messages.delivered,
+            sum.messages.unique,
+            sum.messages.missing(),
+            sum.messages.duplicated(),
+            sum.messages.reordered
         ),
         (
             truth.delivered,
@@ -156,16 +156,20 @@ fn a_perfect_system_is_reported_as_perfect() {
     agree(&run);
     let sum = run.record.sum();
     assert_eq!(
-        (sum.offered, sum.published, sum.expected),
+        (
+            sum.messages.offered,
+            sum.messages.published,
+            sum.messages.expected
+        ),
         (10_000, 10_000, 20_000)
     );
     assert_eq!(
         (
             sum.lost(),
-            sum.duplicated,
-            sum.reordered,
-            sum.not_sent,
-            sum.refused
+            sum.messages.duplicated(),
+            sum.messages.reordered,
+            sum.messages.not_sent,
+            sum.messages.refused
         ),
         (0, 0, 0, 0, 0)
     );
@@ -196,7 +200,7 @@ fn delays_loss_duplicates_and_reorderings_are_reported_as_they_were() {
         agree(&run);
         let sum = run.record.sum();
         assert!(
-            sum.lost() > 0 && sum.duplicated > 0 && sum.reordered > 0,
+            sum.lost() > 0 && sum.messages.duplicated() > 0 && sum.messages.reordered > 0,
             "the test must test something: {sum:?}"
         );
     }
@@ -256,9 +260,12 @@ fn back_pressure_shows_as_lateness_and_unsent_messages_not_as_calm() {
         Clock::virtual_at(SECOND),
     );
     let sum = run.record.sum();
-    assert_eq!(sum.offered, 20_000);
-    assert_eq!(sum.offered, sum.published + sum.not_sent);
-    assert!(sum.not_sent > 9_000, "{sum:?}");
+    assert_eq!(sum.messages.offered, 20_000);
+    assert_eq!(
+        sum.messages.offered,
+        sum.messages.published + sum.messages.not_sent
+    );
+    assert!(sum.messages.not_sent > 9_000, "{sum:?}");
     let lag = run.record.all_times(Measure::SendLag);
     assert!(
         lag.value_at_quantile(0.5) > 2 * SECOND,
@@ -344,11 +351,14 @@ fn a_lost_connection_is_counted_and_made_again() {
     let sum = run.record.sum();
     let recording = &run.record.recordings[0];
     assert_eq!((recording.lost, recording.remade), (1, 1));
-    assert_eq!(sum.offered, sum.published + sum.not_connected);
+    assert_eq!(
+        sum.messages.offered,
+        sum.messages.published + sum.messages.not_connected
+    );
     assert!(
-        (20..=30).contains(&sum.not_connected),
+        (20..=30).contains(&sum.messages.not_connected),
         "half a second of 50/s: {}",
-        sum.not_connected
+        sum.messages.not_connected
     );
     assert_eq!(sum.lost(), 0);
     assert!(recording.errors[0].contains("pub1"));
@@ -368,10 +378,15 @@ fn groups_share_messages_and_lose_none() {
     );
     let sum = run.record.sum();
     assert_eq!(
-        (sum.published, sum.expected, sum.unique, sum.lost()),
+        (
+            sum.messages.published,
+            sum.messages.expected,
+            sum.messages.unique,
+            sum.lost()
+        ),
         (6000, 6000, 6000, 0)
     );
-    assert_eq!(sum.reordered, 0);
+    assert_eq!(sum.messages.reordered, 0);
 }
 
 #[test]
@@ -422,8 +437,12 @@ fn a_late_answer_lets_no_second_question_out() {
     let run = simulate(w, behaviour, Settings::default(), Clock::virtual_at(SECOND));
     let sum = run.record.sum();
     // 18.5 s of one question after the other, 10 ms each; two at a time would be 3,400.
-    assert!((1800..=1870).contains(&sum.published), "{}", sum.published);
-    assert_eq!(sum.answered, sum.published);
+    assert!(
+        (1800..=1870).contains(&sum.messages.published),
+        "{}",
+        sum.messages.published
+    );
+    assert_eq!(sum.answered, sum.messages.published);
 }
 
 #[test]
@@ -460,8 +479,11 @@ fn flat_out_goes_on_where_the_client_drops() {
     let run = simulate(w, behaviour, Settings::default(), Clock::virtual_at(SECOND));
     agree(&run);
     let sum = run.record.sum();
-    assert!(sum.refused > 100, "{}", sum.refused);
-    assert_eq!(sum.offered, sum.published + sum.refused);
+    assert!(sum.messages.refused > 100, "{}", sum.messages.refused);
+    assert_eq!(
+        sum.messages.offered,
+        sum.messages.published + sum.messages.refused
+    );
     let per_s = delivered_per_s(&run.record);
     assert!((9_900.0..10_100.0).contains(&per_s), "{per_s}");
 }
@@ -503,12 +525,15 @@ fn what_waits_is_lost_with_its_connection() {
     };
     let run = simulate(w, behaviour, Settings::default(), Clock::virtual_at(SECOND));
     let sum = run.record.sum();
-    assert_eq!(sum.offered, sum.published + sum.not_connected);
+    assert_eq!(
+        sum.messages.offered,
+        sum.messages.published + sum.messages.not_connected
+    );
     // All but five of 3 s, and those of the half second without a connection.
     assert!(
-        (340..=352).contains(&sum.not_connected),
+        (340..=352).contains(&sum.messages.not_connected),
         "{}",
-        sum.not_connected
+        sum.messages.not_connected
     );
 }
 
@@ -531,7 +556,7 @@ fn back_pressure_does_not_change_the_mix_of_sizes() {
     agree(&run);
     let sum = run.record.sum();
     let recording = &run.record.recordings[0];
-    let messages = sum.published + sum.warm_up_published;
+    let messages = sum.messages.published + sum.warm_up_published;
     assert!(messages > 1000, "{messages}");
     let bytes = recording.wire.sent - 16 * recording.sentinels;
     let (small, large) = (messages.div_ceil(2), messages / 2);
@@ -573,11 +598,18 @@ fn phases_may_end_by_count() {
     agree(&run);
     let sum = run.record.sum();
     // The workers tell what they have counted every 10 ms, and know 20 ms beforehand when the measurement ends.
-    assert!((777..777 + 40).contains(&sum.offered), "{}", sum.offered);
-    assert_eq!((sum.offered, sum.published), (sum.unique, sum.unique));
+    assert!(
+        (777..777 + 40).contains(&sum.messages.offered),
+        "{}",
+        sum.messages.offered
+    );
+    assert_eq!(
+        (sum.messages.offered, sum.messages.published),
+        (sum.messages.unique, sum.messages.unique)
+    );
     // No more messages than the span has room for, and no fewer.
     let due = run.record.duration() as f64 / 1e6;
-    assert!((due - sum.offered as f64).abs() <= 1.0, "{due}");
+    assert!((due - sum.messages.offered as f64).abs() <= 1.0, "{due}");
 }
 
 /// A limit of 1,000/s is no higher where the measurement ends by count. Before, it ended in the past, and had what was
@@ -596,7 +628,7 @@ fn a_rate_is_true_where_the_measurement_ends_by_count() {
         let clock = Clock::virtual_at(SECOND);
         let run = simulate(w, behaviour.clone(), Settings::default(), clock);
         agree(&run);
-        assert!(run.record.sum().offered >= count);
+        assert!(run.record.sum().messages.offered >= count);
         let delivered = delivered_per_s(&run.record) * run.record.duration() as f64 / 1e9;
         let due = run.record.duration() as f64 / 1e6;
         assert!((delivered - due).abs() <= 2.0, "{delivered} of {due}");
@@ -618,13 +650,16 @@ fn a_client_that_sleeps_across_an_end_by_count() {
         let run = simulate(w, behaviour, Settings::default(), Clock::virtual_at(SECOND));
         agree(&run);
         let (sum, span) = (run.record.sum(), run.record.duration());
-        assert!(sum.offered >= 100, "{}", sum.offered);
-        assert_eq!(sum.offered, sum.published + sum.not_sent);
+        assert!(sum.messages.offered >= 100, "{}", sum.messages.offered);
+        assert_eq!(
+            sum.messages.offered,
+            sum.messages.published + sum.messages.not_sent
+        );
         let due = span as f64 / 1e6;
         assert!(
-            (due - sum.offered as f64).abs() <= 2.0,
+            (due - sum.messages.offered as f64).abs() <= 2.0,
             "{due} and {}",
-            sum.offered
+            sum.messages.offered
         );
     }
 }
@@ -658,7 +693,7 @@ fn flows_keep_their_shares_where_the_measurement_ends_by_count() {
     let record = run(&spec, &mut Nobody, &AtomicBool::new(false));
     assert_eq!(record.outcome, TrialEnd::Completed);
     assert_eq!(record.recordings.len(), 3);
-    let [often, seldom] = [0, 1].map(|flow| record.flows[flow].offered);
+    let [often, seldom] = [0, 1].map(|flow| record.flows[flow].messages.offered);
     assert!(often + seldom >= 101, "{often} and {seldom}");
     assert!(often >= 20 * seldom, "{often} and {seldom}");
 }
@@ -675,7 +710,7 @@ fn a_flow_may_start_late_and_stop_early() {
         Clock::virtual_at(SECOND),
     );
     agree(&run);
-    assert_eq!(run.record.sum().published, 1000);
+    assert_eq!(run.record.sum().messages.published, 1000);
     assert_eq!(run.record.sum().warm_up_published, 0);
 }
 
@@ -686,7 +721,7 @@ fn a_flow_that_starts_at_0_starts_with_the_measurement() {
     let clock = Clock::virtual_at(SECOND);
     let run = simulate(w, Behaviour::default(), Settings::default(), clock);
     agree(&run);
-    assert_eq!(run.record.sum().published, 2000);
+    assert_eq!(run.record.sum().messages.published, 2000);
     assert_eq!(run.record.sum().warm_up_published, 0);
 }
 
@@ -701,7 +736,10 @@ fn nobody_may_publish_or_subscribe() {
             Clock::virtual_at(SECOND),
         );
         assert_eq!(run.record.outcome, TrialEnd::Completed);
-        assert_eq!(run.record.sum().published, u64::from(publishers > 0) * 200);
+        assert_eq!(
+            run.record.sum().messages.published,
+            u64::from(publishers > 0) * 200
+        );
         assert_eq!(run.record.sum().lost(), 0);
     }
 }
@@ -740,7 +778,11 @@ fn real_time_agrees_too() {
     let truth = Truth::of(&run.truth, run.record.epoch);
     let sum = run.record.sum();
     assert_eq!(
-        (sum.lost(), sum.duplicated, sum.reordered),
+        (
+            sum.lost(),
+            sum.messages.duplicated(),
+            sum.messages.reordered
+        ),
         (truth.lost, truth.duplicated, truth.reordered)
     );
     assert_eq!(run.record.recordings.len(), 2);
@@ -803,7 +845,10 @@ fn messages_that_come_before_the_timetable_count_in_full() {
     let run = once(&w, &Behaviour::default(), &settings, Clock::Monotonic, late);
     let (record, sum) = (&run.record, run.record.sum());
     agree(&run);
-    assert_eq!((sum.published, sum.unique), (1_000, 2_000));
+    assert_eq!(
+        (sum.messages.published, sum.messages.unique),
+        (1_000, 2_000)
+    );
     assert_eq!(record.all_times(Measure::Latency).len(), 2_000);
     assert_eq!(record.windows[0].due[0].unique, 2_000);
 }

@@ -9,7 +9,8 @@ use pubgauge_driver::{Clock, Driver, Kind, Mark, Nanos, Reliability, Settings};
 use pubgauge_engine::assignment::{Brief, Workers};
 use pubgauge_engine::conductor::{Nobody, TrialEnd, TrialRecord, TrialSpec, run};
 use pubgauge_engine::link::{Encoded, Place};
-use pubgauge_engine::parts::{PartRecording, WindowRecord};
+use pubgauge_engine::parts::WindowRecord;
+use pubgauge_engine::recording::MessageCounts;
 use pubgauge_engine::series::Totals;
 use pubgauge_engine::times::{Measure, histogram};
 use pubgauge_simulator::{Behaviour, Bus, SimulatedDriver, Truth, TruthRecord};
@@ -183,7 +184,7 @@ fn each_flow_has_its_latencies_record_by_record() {
 /// Windows that tile the measurement add up to it, in every count and every time.
 fn tiles_add_up(record: &TrialRecord) {
     for flow in 0..record.flows.len() {
-        let mut due = PartRecording::default();
+        let mut due = MessageCounts::default();
         let mut passed = Totals::default();
         for window in &record.windows {
             due.add(&window.due[flow]);
@@ -193,19 +194,19 @@ fn tiles_add_up(record: &TrialRecord) {
             passed.repeated += window.passed[flow].repeated;
         }
         let whole = &record.flows[flow];
-        let of_flow = PartRecording {
-            offered: whole.offered,
-            published: whole.published,
-            refused: whole.refused,
-            not_connected: whole.not_connected,
-            not_sent: whole.not_sent,
-            expected: whole.expected,
-            untaken_deliveries: whole.untaken_deliveries,
-            unconnected_deliveries: whole.unconnected_deliveries,
-            delivered: whole.delivered,
-            unique: whole.unique,
-            reordered: whole.reordered,
-            timed_again: whole.timed_again,
+        let of_flow = MessageCounts {
+            offered: whole.messages.offered,
+            published: whole.messages.published,
+            refused: whole.messages.refused,
+            not_connected: whole.messages.not_connected,
+            not_sent: whole.messages.not_sent,
+            expected: whole.messages.expected,
+            untaken_deliveries: whole.messages.untaken_deliveries,
+            unconnected_deliveries: whole.messages.unconnected_deliveries,
+            delivered: whole.messages.delivered,
+            unique: whole.messages.unique,
+            reordered: whole.messages.reordered,
+            timed_again: whole.messages.timed_again,
         };
         assert_eq!(due, of_flow, "flow {flow}");
         let all = record.in_measurement(Some(flow));
@@ -346,7 +347,7 @@ fn a_window_may_hold_others_and_leave_some_out() {
     let offered: Vec<u64> = record.windows.iter().map(|w| w.due[0].offered).collect();
     assert_eq!(offered, [150, 900, 360]);
     let all = &record.windows[1];
-    assert_eq!(all.due[0].unique, record.flows[0].unique);
+    assert_eq!(all.due[0].unique, record.flows[0].messages.unique);
     for ((flow, measure), times) in &record.times {
         assert!(
             all.times.get(&(*flow, *measure)) == Some(times),

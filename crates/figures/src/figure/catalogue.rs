@@ -1,5 +1,6 @@
 //! Every figure of a trial: one entry for each.
 
+use super::column::Column;
 use super::scope::Scope;
 use super::{
     Better::{self, Less, More},
@@ -24,6 +25,7 @@ struct Entry {
     /// A trial in which the system failed does not meet a criterion that bounds it: from above where less is better
     /// (latency, loss), from below where more is (rates).
     promised: bool,
+    column: Option<Column>,
 }
 
 const fn entry(
@@ -42,6 +44,7 @@ const fn entry(
         says,
         of_any_trial: false,
         promised: false,
+        column: None,
     }
 }
 
@@ -59,10 +62,20 @@ impl Entry {
             ..self
         }
     }
+
+    /// The table of results has it.
+    const fn column(self, column: Column) -> Entry {
+        Entry {
+            column: Some(column),
+            ..self
+        }
+    }
 }
 
 const GOOD: (Unit, Better) = (Unit::Messages, More);
 const BAD: (Unit, Better) = (Unit::Messages, Less);
+const GOOD_DELIVERIES: (Unit, Better) = (Unit::Deliveries, More);
+const BAD_DELIVERIES: (Unit, Better) = (Unit::Deliveries, Less);
 const RATE: (Unit, Better) = (Unit::PerSecond, More);
 const SHARE: (Unit, Better) = (Unit::Share, Less);
 const COST: (Unit, Better) = (Unit::MicrosecondsPerMessage, Less);
@@ -85,12 +98,27 @@ const fn on_request(value: OfTrial) -> Value {
     Value::OnRequest(value)
 }
 
-const ENTRIES: [Entry; 70] = [
+const ENTRIES: [Entry; 81] = [
+    entry(
+        "measured-time",
+        "duration_s",
+        (Unit::Seconds, More),
+        whole(|t| Some(t.duration_s)),
+        "length of the measurement",
+    ),
+    entry(
+        "offered",
+        "offered",
+        GOOD,
+        of_part(|p| Some(p.messages.offered as f64)),
+        "messages that were due",
+    )
+    .of_any_trial(),
     entry(
         "published",
         "published",
         GOOD,
-        of_part(|p| Some(p.published as f64)),
+        of_part(|p| Some(p.messages.published as f64)),
         "messages that the system took",
     )
     .of_any_trial(),
@@ -98,73 +126,80 @@ const ENTRIES: [Entry; 70] = [
         "refused",
         "refused",
         BAD,
-        of_part(|p| Some(p.refused as f64)),
+        of_part(|p| Some(p.messages.refused as f64)),
         "messages that the system or its client library refused",
     )
-    .of_any_trial(),
+    .of_any_trial()
+    .column(Column::of_failures("refused", 9, ["", "refused"])),
     entry(
         "not-connected",
         "not_connected",
         BAD,
-        of_part(|p| Some(p.not_connected as f64)),
+        of_part(|p| Some(p.messages.not_connected as f64)),
         "messages that fell due while their publisher was not connected",
     )
-    .of_any_trial(),
+    .of_any_trial()
+    .column(Column::of_failures("not connected", 10, ["not", "conn."])),
     entry(
         "not-sent",
         "not_sent",
         BAD,
-        of_part(|p| Some(p.not_sent as f64)),
+        of_part(|p| Some(p.messages.not_sent as f64)),
         "messages that were due and not handed over before the end",
     )
-    .of_any_trial(),
+    .of_any_trial()
+    .column(Column::of_failures("not sent", 11, ["not", "sent"])),
     entry(
         "under-way",
         "under_way",
-        BAD,
+        BAD_DELIVERIES,
         of_part(|p| Some(p.under_way? as f64)),
-        "deliveries that were still on their way at the end",
+        "deliveries that were still coming when the trial ended: neither delivered nor lost; their latencies are not known",
     )
-    .of_any_trial(),
+    .of_any_trial()
+    .column(Column::of_failures("under way", 6, ["under", "way"])),
     entry(
         "delivered",
         "delivered",
-        GOOD,
-        of_part(|p| Some(p.delivered as f64)),
+        GOOD_DELIVERIES,
+        of_part(|p| Some(p.messages.delivered as f64)),
         "deliveries to all subscribers, repeated ones included",
     )
     .of_any_trial(),
     entry(
         "lost",
         "lost",
-        BAD,
+        BAD_DELIVERIES,
         of_part(|p| Some(p.lost? as f64)),
-        "deliveries that never come",
+        "deliveries that were due and never came",
     )
     .of_any_trial()
-    .promised(),
+    .promised()
+    .column(Column::new("lost", 5, ["", "lost"], 6).always()),
     entry(
         "duplicated",
         "duplicated",
-        BAD,
-        of_part(|p| Some(p.duplicated as f64)),
+        BAD_DELIVERIES,
+        of_part(|p| Some(p.messages.duplicated as f64)),
         "deliveries of a message that the subscriber (or group) had already",
     )
     .of_any_trial()
-    .promised(),
+    .promised()
+    .column(Column::of_failures("duplicated", 7, ["", "dupl."])),
     entry(
         "reordered",
         "reordered",
-        BAD,
-        of_part(|p| Some(p.reordered as f64)),
-        "deliveries that a later message of the stream overtook",
+        BAD_DELIVERIES,
+        of_part(|p| Some(p.messages.reordered as f64)),
+        "deliveries that a later message of the same publisher and topic overtook",
     )
-    .of_any_trial(),
+    .of_any_trial()
+    .column(Column::of_failures("reordered", 8, ["re-", "ordered"])),
     entry(
         "offered-rate",
         "offered_msgs_per_s",
         RATE,
-        of_part(|p| p.offered_per_s),
+        of_part(|p| Some(p.messages.offered_msgs_per_s)),
         "messages due in a second",
     )
     .promised(),
@@ -172,7 +207,7 @@ const ENTRIES: [Entry; 70] = [
         "published-rate",
         "published_msgs_per_s",
         RATE,
-        of_part(|p| p.published_per_s),
+        of_part(|p| Some(p.messages.published_msgs_per_s)),
         "messages that the system took in a second",
     )
     .promised(),
@@ -180,15 +215,63 @@ const ENTRIES: [Entry; 70] = [
         "delivered-rate",
         "delivered_msgs_per_s",
         RATE,
-        of_part(|p| Some(p.delivered_per_s)),
+        of_part(|p| Some(p.messages.delivered_msgs_per_s)),
         "first deliveries in a second",
     )
     .promised(),
     entry(
+        "carried-rate",
+        "carried_msgs_per_s",
+        RATE,
+        of_part(|p| Some(p.messages.carried_msgs_per_s())),
+        "first deliveries in a second; where nobody subscribes, messages that the system took",
+    )
+    .column(Column::new("delivered", 0, ["deliv.", "msgs/s"], 8).always()),
+    entry(
+        "missing",
+        "missing",
+        BAD_DELIVERIES,
+        of_part(|p| Some(p.messages.missing() as f64)),
+        "expected deliveries that have not come, lost or under way",
+    )
+    .of_any_trial(),
+    entry(
+        "bodies-compared",
+        "odd.compared",
+        GOOD_DELIVERIES,
+        whole(|t| Some(t.odd.compared as f64)),
+        "deliveries of which the body was compared with the one that was published",
+    )
+    .of_any_trial(),
+    entry(
+        "bodies-compared-whole",
+        "odd.compared_whole",
+        GOOD_DELIVERIES,
+        whole(|t| Some(t.odd.compared_whole as f64)),
+        "of these, those of which all of the body was compared; of the others its ends",
+    )
+    .of_any_trial(),
+    entry(
+        "negative",
+        "odd.negative",
+        BAD_DELIVERIES,
+        whole(|t| Some(t.odd.negative as f64)),
+        "deliveries that came before they should have been sent; recorded as 1 ns",
+    )
+    .of_any_trial(),
+    entry(
+        "overflowed",
+        "odd.overflowed",
+        BAD_DELIVERIES,
+        whole(|t| Some(t.odd.overflowed as f64)),
+        "deliveries that took longer than an hour; recorded as one hour",
+    )
+    .of_any_trial(),
+    entry(
         "loss-share",
         "lost_share",
         SHARE,
-        of_part(|p| share(p.lost?, p.expected)),
+        of_part(|p| share(p.lost?, p.messages.expected)),
         "lost of the expected deliveries",
     )
     .of_any_trial()
@@ -220,7 +303,8 @@ const ENTRIES: [Entry; 70] = [
         (Unit::Bytes, Less),
         whole(|t| Some(t.system_rss_bytes? as f64)),
         "largest resident memory of the system's processes",
-    ),
+    )
+    .column(Column::new("system memory", 14, ["system", "memory"], 8).from(100)),
     entry(
         "client-cpu-share",
         "client_cpu_share",
@@ -255,20 +339,22 @@ const ENTRIES: [Entry; 70] = [
         "client_cpu_per_message",
         COST,
         whole(|t| per_message(t.client_cpu_s.total(), t)),
-        "processor time of the client for each first delivery",
-    ),
+        "processor time of publishers and subscribers with their libraries for each first delivery",
+    )
+    .column(Column::new("client CPU", 13, ["µs/msg", "client"], 6).has_unit()),
     entry(
         "system-cpu-per-message",
         "system_cpu_per_message",
         COST,
         whole(|t| per_message(t.system_cpu_s?, t)),
-        "processor time of the system for each first delivery",
-    ),
+        "processor time of the system's own processes for each first delivery; none of its own: the system works inside the client, or its processes are out of sight",
+    )
+    .column(Column::new("system CPU", 12, ["CPU", "system"], 6).always().has_unit()),
     entry(
         "duplicated-share",
         "duplicated_share",
         SHARE,
-        of_part(|p| share(p.duplicated, p.delivered)),
+        of_part(|p| share(p.messages.duplicated, p.messages.delivered)),
         "repeated ones of all deliveries",
     )
     .of_any_trial()
@@ -277,15 +363,15 @@ const ENTRIES: [Entry; 70] = [
         "reordered-share",
         "reordered_share",
         SHARE,
-        of_part(|p| share(p.reordered, p.delivered)),
+        of_part(|p| share(p.messages.reordered, p.messages.delivered)),
         "overtaken ones of all deliveries",
     )
     .of_any_trial(),
     entry(
         "expected",
         "expected",
-        GOOD,
-        of_part(|p| Some(p.expected as f64)),
+        GOOD_DELIVERIES,
+        of_part(|p| Some(p.messages.expected as f64)),
         "deliveries that there should be",
     )
     .of_any_trial(),
@@ -315,7 +401,7 @@ const ENTRIES: [Entry; 70] = [
         "publishers-cpu-per-message",
         "publishers_cpu_per_message",
         COST,
-        whole(|t| ratio(1e6 * publishers_cpu(t)?, t.published_msgs_per_s)),
+        whole(|t| ratio(1e6 * publishers_cpu(t)?, t.messages.published_msgs_per_s)),
         "processor time of the publishing workers for each message that the system took",
     ),
     entry(
@@ -354,6 +440,20 @@ const ENTRIES: [Entry; 70] = [
         "of the measurement in which the busiest subscribing worker ran on a processor",
     ),
     entry(
+        "publishers-stalled",
+        "worker_load.publishers_stalled",
+        SHARE,
+        whole(|t| observed(t.worker_load.publishers_stalled)),
+        "of the measurement in which a publishing worker stood still, in stretches of 5 ms and more",
+    ),
+    entry(
+        "subscribers-stalled",
+        "worker_load.subscribers_stalled",
+        SHARE,
+        whole(|t| observed(t.worker_load.subscribers_stalled)),
+        "of the measurement in which a subscribing worker stood still, in stretches of 5 ms and more",
+    ),
+    entry(
         "subscribers-cpu",
         "subscribers_cpu",
         (Unit::Cores, Less),
@@ -385,9 +485,9 @@ const ENTRIES: [Entry; 70] = [
         "latency_from_send_ns.known_mean",
         (Unit::Nanoseconds, Less),
         whole(|t| {
-            t.latency_from_send_ns
+            t.messages.latency_from_send_ns
                 .mean
-                .or(t.latency_from_send_ns.known_mean)
+                .or(t.messages.latency_from_send_ns.known_mean)
         }),
         "from the actual send time to arrival, mean over what was delivered alone",
     ),
@@ -396,7 +496,7 @@ const ENTRIES: [Entry; 70] = [
         "latency_from_send_ns.known_p90",
         (Unit::Nanoseconds, Less),
         whole(|t| {
-            let latency = &t.latency_from_send_ns;
+            let latency = &t.messages.latency_from_send_ns;
             let of_all = latency.quotable(0.9).filter(|_| latency.censored == 0);
             Some(of_all.or(latency.known_p90)? as f64)
         }),
@@ -528,6 +628,13 @@ const ENTRIES: [Entry; 70] = [
         "system calls of the system that sync to disk, for each first delivery",
     ),
     entry(
+        "earlier-trials",
+        "circumstances.earlier_trials",
+        (Unit::Count, Less),
+        whole(|t| Some(f64::from(t.circumstances.earlier_trials))),
+        "trials that the system had served since it was started",
+    ),
+    entry(
         "system-heap",
         "system_heap_bytes",
         (Unit::Bytes, Less),
@@ -631,58 +738,73 @@ const ENTRIES: [Entry; 70] = [
     ),
 ];
 
-/// A distribution of times: its name, its name in `results.json`, where it is, what it says, and whether a system that
-/// failed does not meet an upper bound on it.
-type Times = (
+/// A distribution of times: its name, its name in `results.json`, where it is, what it says, whether a system that
+/// failed does not meet an upper bound on it, and whether flows and windows have it, too.
+pub(super) type Times = (
     &'static str,
     &'static str,
     for<'a> fn(&Scope<'a>) -> Option<&'a Distribution>,
     &'static str,
     bool,
+    bool,
 );
 
-const TIMES: [Times; 6] = [
+const TIMES: [Times; 7] = [
     (
         "latency",
         "latency_ns",
-        |p| Some(p.latency),
+        |p| Some(&p.messages.latency_ns),
         "from the intended send time to arrival",
+        true,
         true,
     ),
     (
         "latency-from-send",
         "latency_from_send_ns",
-        |p| Some(p.latency_from_send),
+        |p| Some(&p.messages.latency_from_send_ns),
         "from the actual send time to arrival",
+        true,
         true,
     ),
     (
         "send-lag",
         "send_lag_ns",
-        |p| Some(p.send_lag),
+        |p| Some(&p.messages.send_lag_ns),
         "from the intended to the actual send time",
         false,
+        true,
     ),
     (
         "round-trip",
         "round_trip_ns",
-        |p| p.round_trip,
+        |p| p.messages.round_trip_ns.as_ref(),
         "from the intended send time of a question to its answer",
+        true,
         true,
     ),
     (
         "acknowledgement",
         "acknowledgement_ns",
-        |p| p.acknowledgement,
+        |p| p.messages.acknowledgement_ns.as_ref(),
         "from the actual send time to the system's acknowledgement",
+        true,
         true,
     ),
     (
         "half-round-trip",
         "half_round_trip_ns",
-        |p| p.half_round_trip,
+        |p| p.messages.half_round_trip_ns.as_ref(),
         "half of each round trip",
         true,
+        true,
+    ),
+    (
+        "machine-noise",
+        "noise_ns",
+        |p| p.noise,
+        "how late a thread that only sleeps 1 ms at a time woke up",
+        false,
+        false,
     ),
 ];
 
@@ -698,6 +820,17 @@ const STATISTICS: [(&str, &str, Statistic); 8] = [
     ("p99.9", "p99_9", Statistic::Quantile(0.999)),
     ("p99.99", "p99_99", Statistic::Quantile(0.9999)),
     ("max", "max", Statistic::Max),
+];
+
+/// The columns of latency, by statistic.
+const OF_LATENCY: [(&str, Column); 4] = [
+    ("p50", Column::new("p50", 1, ["latency", "p50"], 7).always()),
+    ("p99", Column::new("p99", 2, ["", "p99"], 7).always()),
+    ("p99.9", Column::new("p99.9", 3, ["", "p99.9"], 7)),
+    (
+        "p99.99",
+        Column::new("p99.99", 4, ["", "p99.99"], 7).from(120),
+    ),
 ];
 
 /// Percentiles of latency without a field of their own.
@@ -716,10 +849,12 @@ pub(super) fn all() -> Vec<Figure> {
         of_any_trial: false,
         promised,
         has_lateness: false,
+        column: None,
+        of_parts: true,
         value,
     };
     let mut all = Vec::new();
-    for (of, recorded, distribution, says, promised) in TIMES {
+    for (of, recorded, distribution, says, promised, of_parts) in TIMES {
         all.extend(STATISTICS.map(|(name, field, statistic)| {
             let value = Value::Time(distribution, statistic);
             let plain = time(
@@ -731,6 +866,11 @@ pub(super) fn all() -> Vec<Figure> {
             );
             Figure {
                 has_lateness: FROM_DUE.contains(&of),
+                of_parts,
+                column: OF_LATENCY
+                    .iter()
+                    .find(|(statistic, _)| of == "latency" && *statistic == name)
+                    .map(|(_, column)| *column),
                 ..plain
             }
         }));
@@ -748,10 +888,17 @@ pub(super) fn all() -> Vec<Figure> {
         of_any_trial: entry.of_any_trial,
         promised: entry.promised,
         has_lateness: false,
+        column: entry.column,
+        of_parts: true,
         value: entry.value,
     });
     all.extend(plain);
     all
+}
+
+/// The distributions that figures are statistics of.
+pub(super) fn times() -> impl Iterator<Item = Times> {
+    TIMES.into_iter()
 }
 
 /// The connections of a trial in which any was made.
@@ -774,7 +921,7 @@ fn observed(share: f64) -> Option<f64> {
 
 /// First deliveries that came during the measurement.
 fn deliveries(trial: &Trial) -> f64 {
-    (trial.delivered_msgs_per_s * trial.duration_s).round()
+    (trial.messages.delivered_msgs_per_s * trial.duration_s).round()
 }
 
 fn per_delivery(count: u64, trial: &Trial) -> Option<f64> {
@@ -784,10 +931,10 @@ fn per_delivery(count: u64, trial: &Trial) -> Option<f64> {
 /// Microseconds of processor time per first delivery, both of the measurement alone; without subscribers, per message
 /// taken.
 pub fn per_message(seconds: f64, trial: &Trial) -> Option<f64> {
-    let messages = if trial.expected > 0 {
+    let messages = if trial.messages.expected > 0 {
         deliveries(trial)
     } else {
-        trial.published as f64
+        trial.messages.published as f64
     };
     ratio(seconds * 1e6, messages)
 }
@@ -810,7 +957,7 @@ fn publishers_cpu(trial: &Trial) -> Option<f64> {
 /// over the logarithm of the value. Deliveries that were still under way count as later ones. `None` where no value
 /// lies beyond it.
 fn quantile(trial: &Trial, share: f64) -> Option<f64> {
-    if trial.latency_ns.enough(share).is_err() {
+    if trial.messages.latency_ns.enough(share).is_err() {
         return None;
     }
     let mut reached = trial.latency_ecdf.iter().filter(|(_, at)| *at >= share);

@@ -94,21 +94,18 @@ fn none(count: &u32) -> bool {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HeldLimits {
     /// Instances, or hosts that these are on, or worker processes, each with these limits.
-    #[serde(default)]
     pub instances: u32,
     /// Processor time in processors; absent: not limited.
     pub cores: Option<f64>,
     /// How they were held, in words; absent: they were not.
     pub cores_by: Option<String>,
     /// Whether the kernel held them as a quota of time: none of them can have had more.
-    #[serde(default)]
     pub cores_by_quota: bool,
     /// Memory in bytes; absent: not limited.
     pub memory_bytes: Option<u64>,
     /// How it was held, in words; absent: it was not.
     pub memory_by: Option<String>,
     /// The client's workers were kept off the system's processors; set in the system's limits only.
-    #[serde(default)]
     pub clients_apart: bool,
     /// Limits that could not be held as asked for, each with the reason.
     pub not_held: Vec<String>,
@@ -124,10 +121,8 @@ pub struct CountCheck {
     pub counts: Vec<(String, u64)>,
     /// The largest difference that is no disagreement: messages sent while clients closed, which
     /// may or may not be counted.
-    #[serde(default)]
     pub tolerance: u64,
     /// Why the other count could not be read or compared; the check then has no result.
-    #[serde(default)]
     pub not_compared: Option<String>,
 }
 
@@ -301,20 +296,14 @@ pub struct OddCounts {
     pub foreign: u64,
     /// Of this trial, with a damaged body.
     pub corrupt: u64,
-    /// Of this trial, on another topic than the message was published on, where the system tells the topic. Absent in
-    /// trials of older versions.
-    #[serde(default)]
+    /// Of this trial, on another topic than the message was published on, where the system tells the topic.
     pub misdirected: u64,
-    /// Of this trial, with a lower quality of service (MQTT's QoS) than both publisher and subscriber asked for. Absent in
-    /// trials of older versions.
-    #[serde(default)]
+    /// Of this trial, with a lower quality of service (MQTT's QoS) than both publisher and subscriber asked for.
     pub lowered: u64,
     /// Deliveries of which the body was compared with the one that was published: none where the study publishes
-    /// recorded contents. Absent in trials of older versions.
-    #[serde(default)]
+    /// recorded contents.
     pub compared: u64,
     /// Of these, those of which all of the body was compared; of the others its first and last 64 bytes.
-    #[serde(default)]
     pub compared_whole: u64,
     /// Arrived before their intended send time; recorded as 1 ns, never left out.
     pub negative: u64,
@@ -333,10 +322,10 @@ pub struct ClientCpu {
     pub publishers: f64,
     /// Of the workers that subscribe, with their libraries' threads.
     pub subscribers: f64,
-    /// Of `publishers`, that of the libraries' threads; absent in trials of older versions.
+    /// Of `publishers`, that of the libraries' threads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub publishers_library: Option<f64>,
-    /// Of `subscribers`, that of the libraries' threads; absent in trials of older versions.
+    /// Of `subscribers`, that of the libraries' threads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subscribers_library: Option<f64>,
 }
@@ -361,13 +350,10 @@ pub struct WorkerLoad {
     pub subscribers_waiting: f64,
     /// Publishing worker that was stalled longest: neither running nor waiting for a processor
     /// though its sleep was over, in stretches of 5 ms and more.
-    #[serde(default)]
     pub publishers_stalled: f64,
     /// The same of the subscribing workers.
-    #[serde(default)]
     pub subscribers_stalled: f64,
     /// The whole machine: a thread that only sleeps 1 ms at a time woke up 10 ms and more too late.
-    #[serde(default)]
     pub machine_stalled: f64,
     /// Processors that programs other than client and system kept busy, of those that pubgauge may use (a container's
     /// quota leaves others the rest), on average, 1 = one. Where the system's own use is not known (`system_cpu_s` is
@@ -375,8 +361,7 @@ pub struct WorkerLoad {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine_others: Option<f64>,
     /// The whole machine: share of all its processors' time that a hypervisor gave to other virtual machines although
-    /// this one had work (`steal` in proc_stat(5)); where workers are on other hosts, the largest of all machines;
-    /// absent in trials of older versions.
+    /// this one had work (`steal` in proc_stat(5)); where workers are on other hosts, the largest of all machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine_stolen: Option<f64>,
     /// The effect of a quota of processor time around pubgauge (a container's) during the measurement; absent without one, and
@@ -391,9 +376,8 @@ pub struct WorkerLoad {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_longest_waiting_ns: Option<u64>,
     /// The longest stall of any of these, ns.
-    #[serde(default)]
     pub longest_stall_ns: u64,
-    /// The longest stall of the machine alone, ns; absent in runs of older versions.
+    /// The longest stall of the machine alone, ns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine_longest_stall_ns: Option<u64>,
 }

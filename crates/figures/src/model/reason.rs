@@ -105,6 +105,82 @@ pub enum Rule {
     LinkFull,
 }
 
+impl Rule {
+    /// The next thing to do, as a sentence.
+    pub fn advice(self) -> &'static str {
+        match self {
+            Rule::NotRun => "Look at the reason and at the system's log, and run the trial again.",
+            Rule::SystemDied => {
+                "Read the end of the system's log; give it more memory or a smaller load."
+            }
+            Rule::Unconnected => {
+                "Raise `ready-within`, connect fewer clients, or look in the system's log for why it refused them."
+            }
+            Rule::ConnectionsLost => {
+                "Read the system's log; where the study cuts connections on purpose, it has to allow that."
+            }
+            Rule::Foreign => {
+                "Give this run topics of its own (`topic-prefix`), and end whatever else publishes there."
+            }
+            Rule::Corrupt | Rule::WrongTopic | Rule::LowerQuality | Rule::OutOfOrder => {
+                "Run it once more; if it comes again, it is a defect of the system worth reporting."
+            }
+            Rule::NothingMeasured => "Measure for longer, or publish more often.",
+            Rule::NothingTaken | Rule::NothingArrived => {
+                "Check topics and rights of the user, and read the system's log."
+            }
+            Rule::Clocks => {
+                "Synchronise the hosts' clocks (chrony, PTP), or run clients on one host."
+            }
+            Rule::CountsDiffer => {
+                "See that nobody else uses the system during a trial; if it comes again, one of the two counts has a defect."
+            }
+            Rule::Lost | Rule::Repeated => {
+                "Ask for a stronger delivery, or for less load; where losses are the subject, the study can allow them."
+            }
+            Rule::LostByClient | Rule::UnsentByClient | Rule::ClientLate | Rule::ClientStalled => {
+                "Give the clients more processors, or fewer messages: nothing is said of the system."
+            }
+            Rule::QueueGrew | Rule::UnderWay | Rule::Unsent => {
+                "Offer less: `pubgauge find` tells how far the system goes."
+            }
+            Rule::SubscriberBehind => {
+                "Give that subscriber less, or spread its messages over a group that shares them."
+            }
+            Rule::Refused => {
+                "Read the codes of the rejections: a quota, a right or a limit of the system."
+            }
+            Rule::Unacknowledged => "Let the drain take longer (`drain-within`), or offer less.",
+            Rule::WindowFull => {
+                "Allow more messages under way, or take the rate as that of this setting."
+            }
+            Rule::TooShort => "Measure for as long as the reason says.",
+            Rule::RateWanders | Rule::LatencyWanders => {
+                "Measure for longer, after a longer warm-up; where arrivals vary on purpose, say so in the workload."
+            }
+            Rule::SystemSilent => {
+                "Read the system's log of that time: a pause, an election, a compaction."
+            }
+            Rule::HostFull => {
+                "Give the client's hosts more of a processor, or take the rate as that of such a host."
+            }
+            Rule::PublisherFull | Rule::LibraryFull => {
+                "Publish from more workers or hosts: the system may carry more."
+            }
+            Rule::SubscriberFull => {
+                "Subscribe from more workers or hosts: the system may carry more."
+            }
+            Rule::MachineFull => "Put clients and system on hosts of their own, or offer less.",
+            Rule::QuotaFull => "Give the container more processor time.",
+            Rule::TimeStolen => "Run it when the hypervisor is quiet, or on a machine of your own.",
+            Rule::OthersBusy => "End the other programs, and run again when the machine is quiet.",
+            Rule::LinkFull => {
+                "Offer less, or take a faster link: it was the limit, not the system."
+            }
+        }
+    }
+}
+
 /// A figure by which a rule applied.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DecidingFigure {

@@ -4,7 +4,7 @@ use pubgauge_driver::{Mapping, Settings};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::acknowledgement::{PublisherWindow, Rejection};
+use super::acknowledgement::PublisherWindow;
 use super::parts::{
     AtStart, Broker, Circumstances, ClientCpu, Connections, ContextSwitches, CountCheck, Drain,
     HeldLimits, OddCounts, PhaseCounts, System, Verdict, WorkerLoad, WorkloadInfo,
@@ -14,6 +14,7 @@ use crate::bursts::BurstFigures;
 use crate::distribution::Distribution;
 use crate::group::GroupFigures;
 use crate::host::{OneWay, WorkerHost};
+use crate::messages::{Messages, Shortfall};
 use crate::party::PartyFigures;
 use crate::search::{LimitShare, SearchStep};
 use crate::sized_host::SizedHost;
@@ -33,10 +34,8 @@ pub struct Trial {
     /// The application's demands.
     pub settings: Settings,
     /// Name of the variant of the settings, where the study names several.
-    #[serde(default)]
     pub settings_name: String,
     /// Values of the grid's axes.
-    #[serde(default)]
     pub axes: Vec<AxisValue>,
     /// The round of repeats for undecided claims that it belongs to; 0 in a trial of the plan.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -59,50 +58,15 @@ pub struct Trial {
     pub started: String,
     /// Seconds from the end of the trial before to the end of this one: its system's start and end, and the
     /// wait for what the last trial left in a system, are included. 0 if not known, as in simulated time.
-    #[serde(default)]
     pub took_s: f64,
     /// Length of the measurement in seconds.
     pub duration_s: f64,
-    /// Messages due in the measurement.
-    pub offered: u64,
-    /// Measured messages that the system took.
-    pub published: u64,
-    /// Measured messages that the system or its client library refused.
-    pub refused: u64,
-    /// Measured messages that the system rejected, by its code, the most frequent first; they are among `refused`. Empty where
-    /// it rejected none.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub rejections: Vec<Rejection>,
-    /// Measured messages that the system took and had not acknowledged when its clients closed, where it acknowledges.
-    #[serde(default, skip_serializing_if = "is_none")]
-    pub unacknowledged: u64,
-    /// Measured messages that fell due while their publisher was not connected. Their deliveries are
-    /// expected, and lost.
-    #[serde(default)]
-    pub not_connected: u64,
-    /// Measured messages that were due but could not be handed over before the end.
-    pub not_sent: u64,
-    /// Of these, messages that the client never offered to the system, because it was behind itself.
-    #[serde(default)]
-    pub not_tried: u64,
-    /// Deliveries of measured messages over all subscribers, duplicates included.
-    pub delivered: u64,
-    /// Deliveries expected: over all messages that were published, or fell due while their publisher was not
-    /// connected, the subscribers (or groups) entitled.
-    pub expected: u64,
-    /// Expected deliveries that never come: something later of the same stream has come to the same
-    /// subscriber, or nothing has come for longer than the trial was ever silent, or the publisher was not
-    /// connected.
-    pub lost: u64,
-    /// Expected deliveries that were still on their way when the drain was cut short, or whose messages the
-    /// system never acknowledged: neither delivered nor lost.
-    /// `expected = delivered - duplicated + under_way + lost`.
-    #[serde(default)]
-    pub under_way: u64,
-    /// Deliveries of a message that the same subscriber (or group) had already got.
-    pub duplicated: u64,
-    /// Deliveries overtaken by a later message of the same stream (RFC 4737).
-    pub reordered: u64,
+    /// Its measured messages.
+    #[serde(flatten)]
+    pub messages: Messages,
+    /// Measured messages that did not come.
+    #[serde(flatten)]
+    pub shortfall: Shortfall,
     /// Sentinel messages published to prove readiness.
     pub sentinels: u64,
     /// Traffic of the warm-up.
@@ -110,32 +74,9 @@ pub struct Trial {
     /// Deliveries of another trial, with a damaged body, before their sending time, or above the
     /// histogram's range, among others.
     pub odd: OddCounts,
-    /// Messages due per second of the measurement.
-    pub offered_msgs_per_s: f64,
-    /// Messages taken by the system per second of the measurement.
-    pub published_msgs_per_s: f64,
-    /// First deliveries that arrived during the measurement, per second; repeated ones count once.
-    pub delivered_msgs_per_s: f64,
-    /// From the intended send time to arrival.
-    pub latency_ns: Distribution,
-    /// From the actual send time to arrival.
-    pub latency_from_send_ns: Distribution,
-    /// From the intended to the actual send time.
-    pub send_lag_ns: Distribution,
-    /// From the actual send time to the system's acknowledgement, where it acknowledges.
-    pub acknowledgement_ns: Option<Distribution>,
-    /// Round trip of ping-pong flows, from the intended send time of the question.
-    pub round_trip_ns: Option<Distribution>,
-    /// Half of each round trip, (T2 - T1) / 2: the one-way time where both ways are alike.
-    #[serde(default)]
-    pub half_round_trip_ns: Option<Distribution>,
-    /// Questions of ping-pong flows and their answers; absent without such flows.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub questions: Option<Questions>,
     /// For how much of the measurement a publisher was held back, mean over all publishers, 0 to 1: from when the system
     /// did not take a message, or a flow's bound on what is under way let none go, until the next one was taken. Of a
-    /// library whose calls sleep until there is room (DDS) the sleep of calls of 1 ms and more. Absent in trials of older
-    /// versions.
+    /// library whose calls sleep until there is room (DDS) the sleep of calls of 1 ms and more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub publishers_blocked: Option<f64>,
     /// The window of publishers whose messages are acknowledged; absent where none is.
@@ -152,7 +93,6 @@ pub struct Trial {
     pub brokers: Vec<Broker>,
     /// Processes of the client on the host of the run, that of the run among them: 1 where all workers
     /// are its threads, or on other hosts. Absent where nothing was measured.
-    #[serde(default)]
     pub client_processes: Option<u32>,
     /// Largest resident memory of these processes during the measurement.
     pub client_rss_bytes: u64,
@@ -172,18 +112,14 @@ pub struct Trial {
     /// Context switches of the client during the measurement.
     pub client_context_switches: ContextSwitches,
     /// Context switches of the system's processes during the measurement.
-    #[serde(default)]
     pub system_context_switches: Option<ContextSwitches>,
     /// Processor share of the system's busiest thread, 1 = one core: the mean of the busiest in each
     /// interval of the series, which may be another each time. A server with one thread is at its end when this is 1.
-    #[serde(default)]
     pub system_busiest_thread_cpu: Option<f64>,
     /// Processes of the system at the end of the measurement.
-    #[serde(default)]
     pub system_processes: Option<u32>,
     /// Bytes that the kernel was to write to disk for the system's processes during the measurement (`write_bytes`
     /// of `/proc/PID/io`), of those still alive at its end; absent where they are out of sight.
-    #[serde(default)]
     pub system_written_bytes: Option<u64>,
     /// System calls of the measurement, where the study has them counted. Counting changes the rates and
     /// times of such a trial.
@@ -208,28 +144,22 @@ pub struct Trial {
     /// Connections: asked for, made, lost on the way, made again; and time to connect all.
     pub connections: Connections,
     /// How the drain went.
-    #[serde(default)]
     pub drain: Drain,
     /// Longest time, from the start of the measurement on, for which nothing came to a subscribing
     /// worker although a message was under way to it, or fell due for it while its publisher was not
     /// connected, ns.
-    #[serde(default)]
     pub longest_silence_ns: u64,
     /// Facts about the trial beside its figures, as the verdict used them.
-    #[serde(default)]
     pub circumstances: Circumstances,
     /// The study's limits of each instance of the system, and how they were held; absent without
     /// limits.
-    #[serde(default)]
     pub limits: Option<HeldLimits>,
     /// The study's limits of each worker process, and how they were held; absent without limits.
-    #[serde(default)]
     pub client_limits: Option<HeldLimits>,
     /// Hosts of given sizes, brokers first; empty where no host has a size.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sized_hosts: Vec<SizedHost>,
     /// Figures that were determined in two independent ways.
-    #[serde(default)]
     pub checks: Vec<CountCheck>,
     /// The same figures flow by flow.
     pub flows: Vec<FlowFigures>,
@@ -243,16 +173,14 @@ pub struct Trial {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub windows: Vec<WindowFigures>,
     /// The state at the start of the measurement, after the warm-up.
-    #[serde(default)]
     pub at_start: AtStart,
     /// The series, record by record.
     pub series: Vec<SeriesRecord>,
     /// The course of the backlog within the measurement, in steps of a 20th of a record or 600 in all: (seconds from
-    /// its start, deliveries due that had not come or were held back before the system). Empty in trials of older
-    /// versions.
+    /// its start, deliveries due that had not come or were held back before the system).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub course: Vec<(f64, u64)>,
-    /// Deliveries due up to each moment of the course, those of the warm-up included. Empty in trials of older versions.
+    /// Deliveries due up to each moment of the course, those of the warm-up included.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub course_due: Vec<u64>,
     /// How late a thread that only sleeps 1 ms at a time woke up during the measurement.
@@ -269,11 +197,6 @@ pub struct Trial {
 }
 
 impl Trial {
-    /// First deliveries of measured messages.
-    pub fn unique(&self) -> u64 {
-        self.delivered.saturating_sub(self.duplicated)
-    }
-
     /// Whether the system works inside the client's own threads or processes (a brokerless
     /// library), so that its processor time is part of the client's. Tells a system without
     /// processor time of its own from one that is merely out of sight.
@@ -282,90 +205,22 @@ impl Trial {
     }
 }
 
-/// Questions of ping-pong flows, and what came of them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Questions {
-    /// Measured questions that the system took; each is to be answered once.
-    pub asked: u64,
-    /// Answers that came.
-    pub answered: u64,
-    /// Questions without an answer.
-    pub unanswered: u64,
-}
-
-impl Questions {
-    /// Those of several flows; `None` if there are none.
-    pub fn sum(flows: impl Iterator<Item = Questions>) -> Option<Questions> {
-        flows.reduce(|sum, flow| Questions {
-            asked: sum.asked + flow.asked,
-            answered: sum.answered + flow.answered,
-            unanswered: sum.unanswered + flow.unanswered,
-        })
-    }
-}
-
 /// The figures of one flow.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct FlowFigures {
     /// Its name.
     pub name: String,
-    /// As in [`Trial`].
-    pub offered: u64,
-    /// As in [`Trial`].
-    pub published: u64,
-    /// As in [`Trial`].
-    pub refused: u64,
-    /// As in [`Trial`].
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub rejections: Vec<Rejection>,
-    /// As in [`Trial`].
-    #[serde(default, skip_serializing_if = "is_none")]
-    pub unacknowledged: u64,
-    /// As in [`Trial`].
-    #[serde(default)]
-    pub not_connected: u64,
-    /// As in [`Trial`].
-    pub not_sent: u64,
-    /// As in [`Trial`].
-    #[serde(default)]
-    pub not_tried: u64,
-    /// As in [`Trial`].
-    pub delivered: u64,
-    /// As in [`Trial`].
-    pub expected: u64,
-    /// As in [`Trial`].
-    pub lost: u64,
-    /// As in [`Trial`].
-    #[serde(default)]
-    pub under_way: u64,
-    /// As in [`Trial`].
-    pub duplicated: u64,
-    /// As in [`Trial`].
-    pub reordered: u64,
-    /// As in [`Trial`]; absent in trials of older versions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub published_msgs_per_s: Option<f64>,
-    /// As in [`Trial`].
-    pub delivered_msgs_per_s: f64,
-    /// As in [`Trial`].
-    pub latency_ns: Distribution,
-    /// As in [`Trial`].
-    pub latency_from_send_ns: Distribution,
-    /// As in [`Trial`].
-    pub send_lag_ns: Distribution,
-    /// As in [`Trial`].
-    pub round_trip_ns: Option<Distribution>,
-    /// As in [`Trial`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub questions: Option<Questions>,
+    /// Its measured messages.
+    #[serde(flatten)]
+    pub messages: Messages,
+    /// Those that did not come.
+    #[serde(flatten)]
+    pub shortfall: Shortfall,
     /// The demands of a flow with settings of its own.
-    #[serde(default)]
     pub settings: Option<Settings>,
     /// The driver's answer to each of these.
-    #[serde(default)]
     pub mappings: Vec<Mapping>,
     /// Whether it sends as fast as the system takes messages.
-    #[serde(default)]
     pub flat_out: bool,
     /// Seconds after which its arrivals repeat: from the beginning of a burst to that of the next, or between two
     /// messages that are evenly spaced. Absent where they do not.
@@ -375,7 +230,6 @@ pub struct FlowFigures {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bursts: Option<BurstFigures>,
     /// Its series, where the workload has several flows.
-    #[serde(default)]
     pub series: Vec<FlowSeriesRecord>,
     /// The course of its backlog, where the workload has several flows; as in [`Trial`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -404,19 +258,14 @@ pub struct FlowSeriesRecord {
     /// As in [`SeriesRecord`].
     pub waiting: u64,
     /// As in [`SeriesRecord`].
-    #[serde(default)]
     pub latency_p50_ns: u64,
     /// As in [`SeriesRecord`].
-    #[serde(default)]
     pub latency_p90_ns: u64,
     /// As in [`SeriesRecord`].
-    #[serde(default)]
     pub latency_p99_ns: u64,
     /// As in [`SeriesRecord`].
-    #[serde(default)]
     pub latency_max_ns: u64,
     /// As in [`SeriesRecord`].
-    #[serde(default)]
     pub latency_from_send_p90_ns: u64,
 }
 
@@ -429,30 +278,25 @@ pub struct SeriesRecord {
     /// Messages taken by the system.
     pub published: u64,
     /// Deliveries that these messages should cause.
-    #[serde(default)]
     pub due: u64,
     /// First deliveries.
     pub delivered: u64,
     /// Deliveries of messages that the subscriber already had.
-    #[serde(default)]
     pub duplicated: u64,
     /// Deliveries due that had not come by its end, without those that are known to be lost. Never
     /// negative.
     pub backlog: i64,
     /// Deliveries of messages that were due at its end but held back before the system.
-    #[serde(default)]
     pub waiting: u64,
     /// Median latency of the deliveries in it.
     pub latency_p50_ns: u64,
-    /// 90th percentile of the latency of the deliveries in it; 0 in trials of older versions.
-    #[serde(default)]
+    /// 90th percentile of the latency of the deliveries in it.
     pub latency_p90_ns: u64,
     /// 99th percentile of the latency of the deliveries in it.
     pub latency_p99_ns: u64,
     /// Largest latency of the deliveries in it.
     pub latency_max_ns: u64,
-    /// 90th percentile of the latency from the send of the deliveries in it; 0 in trials of older versions.
-    #[serde(default)]
+    /// 90th percentile of the latency from the send of the deliveries in it.
     pub latency_from_send_p90_ns: u64,
     /// Processor share of the publishing workers, 1 = one core; where they were on other hosts, that of the
     /// whole measurement.
@@ -466,10 +310,8 @@ pub struct SeriesRecord {
     /// Resident memory of the system.
     pub system_rss_bytes: Option<u64>,
     /// Context switches of the client.
-    #[serde(default)]
     pub client_context_switches: ContextSwitches,
     /// Context switches of the system.
-    #[serde(default)]
     pub system_context_switches: Option<ContextSwitches>,
     /// Longest stall of the machine in it, measured by the noise thread.
     pub noise_max_ns: u64,
@@ -477,8 +319,4 @@ pub struct SeriesRecord {
 
 fn is_zero(round: &u32) -> bool {
     *round == 0
-}
-
-fn is_none(count: &u64) -> bool {
-    *count == 0
 }

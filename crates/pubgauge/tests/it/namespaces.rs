@@ -175,9 +175,16 @@ fn workers_reach_a_broker_of_the_host_from_within_their_namespace() {
     let mut seen = Seen::default();
     let done = trial(&broker, &namespace.name, &mut seen);
     assert_ne!(done.verdict.status, Status::Broken, "{:?}", done.verdict);
-    assert!(done.published > 0, "{done:?}");
-    assert_eq!(done.delivered, 3 * done.published);
-    assert_eq!((done.lost, done.under_way, done.duplicated), (0, 0, 0));
+    assert!(done.messages.published > 0, "{done:?}");
+    assert_eq!(done.messages.delivered, 3 * done.messages.published);
+    assert_eq!(
+        (
+            done.shortfall.lost,
+            done.shortfall.under_way,
+            done.messages.duplicated
+        ),
+        (0, 0, 0)
+    );
     assert!(done.checks.iter().all(|check| !check.disagrees()));
 
     // The kernel says where the workers were.

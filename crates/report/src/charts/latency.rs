@@ -63,10 +63,10 @@ fn quotable<'w, 'a>(workload: &'w WorkloadCells<'a>) -> impl Iterator<Item = &'w
 
 fn distribution<'t>(trial: &'t Trial, flow: Option<&str>) -> Option<&'t Distribution> {
     match flow {
-        None => Some(&trial.latency_ns),
+        None => Some(&trial.messages.latency_ns),
         Some(name) => {
             let flow = trial.flows.iter().find(|flow| flow.name == name)?;
-            Some(&flow.latency_ns)
+            Some(&flow.messages.latency_ns)
         }
     }
 }

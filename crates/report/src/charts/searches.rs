@@ -101,7 +101,7 @@ fn latency(results: &Results, sought: &Sought<'_>, id: String) -> Chart {
     let middle = sought.middle();
     let rows = sought.tried.iter().filter_map(|tried| {
         let (own, trial) = (tried.step.load?, tried.trial?);
-        let quantile = |q: f64| trial.latency_ns.quotable(q).map(|ns| ns as f64);
+        let quantile = |q: f64| trial.messages.latency_ns.quotable(q).map(|ns| ns as f64);
         let figures = [
             own.into(),
             middle.map(|middle| own / middle).into(),

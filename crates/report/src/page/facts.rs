@@ -66,6 +66,9 @@ fn reasons(groups: &[(&WorkloadCells<'_>, &Cell<'_>, Doubt<'_>)]) -> Markup {
                         (workload.name) (group.repeats(cell.trials.len()))
                         ul {
                             @for reason in &group.trials[0].verdict.reasons { li { (reason.text) } }
+                            @if let Some(reason) = group.trials[0].verdict.reasons.first() {
+                                li { strong { "Next: " } (reason.rule.advice()) }
+                            }
                         }
                     }
                 }
@@ -261,12 +264,13 @@ pub(super) fn reading(page: &Page<'_>) -> Markup {
         steps.any(|tried| tried.step.finding == *finding)
     });
     let told = told.map(|(_, word, meaning)| (word, meaning));
-    let columns = page.measured().flat_map(columns).map(|column| column.name);
+    let columns = page
+        .measured()
+        .flat_map(columns)
+        .map(|column| column.look.name);
     let mut shown: Vec<&str> = columns.chain(["latency"]).collect();
     shown.extend(page.reference().then_some("reference broker"));
-    let figures = glossary::FIGURES
-        .into_iter()
-        .filter(|(name, _)| shown.contains(name));
+    let figures = glossary::figures().filter(|(name, _)| shown.contains(name));
     let interval = (
         "± and bars",
         "95 % confidence interval of the mean over repeats (Student's t). Two rows are called apart only if the interval of \

@@ -133,7 +133,7 @@ fn trials(sought: &Sought<'_>) -> Markup {
 
 fn row(sought: &Sought<'_>, Tried { step, trial }: &Tried<'_>) -> Markup {
     let (word, meaning) = finding(step.finding);
-    let p99 = trial.and_then(|trial| trial.latency_ns.quotable(0.99));
+    let p99 = trial.and_then(|trial| trial.messages.latency_ns.quotable(0.99));
     // Flat out, latency is that of growing queues.
     let p99 = p99.filter(|_| step.load.is_some());
     html! {

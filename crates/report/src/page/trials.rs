@@ -4,109 +4,16 @@
 use maud::{Markup, html};
 use pubgauge_figures::bursts::BurstFigures;
 use pubgauge_figures::model::Broker;
-use pubgauge_figures::{FlowFigures, SizedHost, Trial};
+use pubgauge_figures::{FlowFigures, SizedHost};
 use pubgauge_network::HostRole;
 use pubgauge_quantities::Share;
 use pubgauge_quantities::lists::unique;
 use pubgauge_quantities::shown;
 
 use super::content::Page;
-use super::per_trial::{Column, optional, or_none, per_trial, percentile_text, time, trials};
+use super::per_trial::{Column, Part, figures, or_none, per_trial, time, trials};
 use super::windows;
 use crate::summary::WorkloadCells;
-
-const OF_TRIALS: [Column<Trial>; 40] = [
-    ("measured", |t| format!("{:.1} s", t.duration_s)),
-    ("offered", |t| t.offered.to_string()),
-    ("published", |t| t.published.to_string()),
-    ("refused", |t| t.refused.to_string()),
-    ("not connected", |t| t.not_connected.to_string()),
-    ("not sent", |t| t.not_sent.to_string()),
-    ("expected", |t| t.expected.to_string()),
-    ("delivered", |t| t.delivered.to_string()),
-    ("lost", |t| t.lost.to_string()),
-    ("under way at the end", |t| t.under_way.to_string()),
-    ("duplicated", |t| t.duplicated.to_string()),
-    ("reordered", |t| t.reordered.to_string()),
-    ("bodies compared whole", |t| {
-        format!("{} of {}", t.odd.compared_whole, t.odd.compared)
-    }),
-    ("negative", |t| t.odd.negative.to_string()),
-    ("overflowed", |t| t.odd.overflowed.to_string()),
-    ("offered/s", |t| shown::rate(t.offered_msgs_per_s)),
-    ("published/s", |t| shown::rate(t.published_msgs_per_s)),
-    ("delivered/s", |t| shown::rate(t.delivered_msgs_per_s)),
-    ("latency p50", |t| percentile_text(&t.latency_ns, 0.5)),
-    ("p99", |t| percentile_text(&t.latency_ns, 0.99)),
-    ("p99.9", |t| percentile_text(&t.latency_ns, 0.999)),
-    ("max", |t| percentile_text(&t.latency_ns, 1.0)),
-    ("from send p50", |t| {
-        percentile_text(&t.latency_from_send_ns, 0.5)
-    }),
-    ("p99", |t| percentile_text(&t.latency_from_send_ns, 0.99)),
-    ("send lag p50", |t| percentile_text(&t.send_lag_ns, 0.5)),
-    ("p99", |t| percentile_text(&t.send_lag_ns, 0.99)),
-    ("acknowledged p50", |t| {
-        optional(&t.acknowledgement_ns, 1.0, 0.5)
-    }),
-    ("p99", |t| optional(&t.acknowledgement_ns, 1.0, 0.99)),
-    ("round trip p50", |t| optional(&t.round_trip_ns, 1.0, 0.5)),
-    ("half of it", |t| optional(&t.round_trip_ns, 0.5, 0.5)),
-    ("publishers CPU", |t| {
-        shown::seconds(t.client_cpu_s.publishers)
-    }),
-    ("subscribers CPU", |t| {
-        shown::seconds(t.client_cpu_s.subscribers)
-    }),
-    ("system CPU", |t| or_none(t.system_cpu_s, shown::seconds)),
-    ("busiest publisher ran / waited", |t| {
-        let load = &t.worker_load;
-        share(load.publishers_running, load.publishers_waiting)
-    }),
-    ("busiest subscriber ran / waited", |t| {
-        let load = &t.worker_load;
-        share(load.subscribers_running, load.subscribers_waiting)
-    }),
-    ("stood still: publishers / subscribers", |t| {
-        let load = &t.worker_load;
-        share(load.publishers_stalled, load.subscribers_stalled)
-    }),
-    ("client memory", |t| shown::bytes(t.client_rss_bytes)),
-    ("system memory", |t| {
-        or_none(t.system_rss_bytes, shown::bytes)
-    }),
-    ("noise p99", |t| percentile_text(&t.noise_ns, 0.99)),
-    ("earlier trials of its system", |t| {
-        t.circumstances.earlier_trials.to_string()
-    }),
-];
-
-const OF_FLOWS: [Column<FlowFigures>; 22] = [
-    ("offered", |f| f.offered.to_string()),
-    ("published", |f| f.published.to_string()),
-    ("refused", |f| f.refused.to_string()),
-    ("not connected", |f| f.not_connected.to_string()),
-    ("not sent", |f| f.not_sent.to_string()),
-    ("expected", |f| f.expected.to_string()),
-    ("delivered", |f| f.delivered.to_string()),
-    ("lost", |f| f.lost.to_string()),
-    ("under way at the end", |f| f.under_way.to_string()),
-    ("duplicated", |f| f.duplicated.to_string()),
-    ("reordered", |f| f.reordered.to_string()),
-    ("delivered/s", |f| shown::rate(f.delivered_msgs_per_s)),
-    ("latency p50", |f| percentile_text(&f.latency_ns, 0.5)),
-    ("p99", |f| percentile_text(&f.latency_ns, 0.99)),
-    ("p99.9", |f| percentile_text(&f.latency_ns, 0.999)),
-    ("max", |f| percentile_text(&f.latency_ns, 1.0)),
-    ("from send p50", |f| {
-        percentile_text(&f.latency_from_send_ns, 0.5)
-    }),
-    ("p99", |f| percentile_text(&f.latency_from_send_ns, 0.99)),
-    ("send lag p50", |f| percentile_text(&f.send_lag_ns, 0.5)),
-    ("p99", |f| percentile_text(&f.send_lag_ns, 0.99)),
-    ("round trip p50", |f| optional(&f.round_trip_ns, 1.0, 0.5)),
-    ("half of it", |f| optional(&f.round_trip_ns, 0.5, 0.5)),
-];
 
 const OF_BURSTS: [Column<BurstFigures>; 10] = [
     ("messages each", |b| b.messages.to_string()),
@@ -144,10 +51,6 @@ const OF_BROKERS: [Column<Broker>; 7] = [
     }),
 ];
 
-fn share(running: f64, waiting: f64) -> String {
-    format!("{:.0} % / {:.0} %", running * 100.0, waiting * 100.0)
-}
-
 /// The section of all trials.
 pub(super) fn section(page: &Page<'_>) -> Markup {
     html! {
@@ -157,7 +60,7 @@ pub(super) fn section(page: &Page<'_>) -> Markup {
                 details {
                     summary { "Trials of " (workload.name) }
                     @for words in limits(workload).into_iter().chain(sized_hosts(workload)) { p { (words) } }
-                    (per_trial(workload, "Trials", [], &OF_TRIALS, |trial| vec![([], trial)]))
+                    (figures(workload, "Trials", [], |_| vec![Part { names: [], flow: None, window: None }]))
                     (flows(workload))
                     (windows::section(workload))
                     (per_trial(workload, "Brokers", ["broker"], &OF_BROKERS, |trial| {
@@ -176,8 +79,9 @@ fn flows<'a>(workload: &'a WorkloadCells<'a>) -> Markup {
     let several = trials(workload).any(|(_, trial)| trial.flows.len() > 1);
     html! {
         @if several {
-            (per_trial(workload, "Flows", ["flow"], &OF_FLOWS, |trial| {
-                trial.flows.iter().map(|flow| (named(flow), flow)).collect()
+            (figures(workload, "Flows", ["flow"], |trial| {
+                let flows = trial.flows.iter();
+                flows.map(|flow| Part { names: named(flow), flow: Some(&flow.name), window: None }).collect()
             }))
         }
         (per_trial(workload, "Bursts", ["flow"], &OF_BURSTS, |trial| {

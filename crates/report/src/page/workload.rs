@@ -77,7 +77,9 @@ fn points(workload: &WorkloadCells<'_>, at: usize) -> Markup {
 fn results(workload: &WorkloadCells<'_>) -> Markup {
     let columns = columns(workload);
     let heads = [("system", ""), ("verdict", glossary::figure("verdict"))];
-    let figures = columns.iter().map(|c| (c.name, glossary::figure(c.name)));
+    let figures = columns
+        .iter()
+        .map(|c| (c.look.name, glossary::figure(c.look.name)));
     let class = if columns.len() > MANY {
         "rows fold many"
     } else {
@@ -105,7 +107,7 @@ fn results(workload: &WorkloadCells<'_>) -> Markup {
     }
 }
 
-fn row(cell: &Cell<'_>, columns: &[&Column]) -> Markup {
+fn row(cell: &Cell<'_>, columns: &[Column]) -> Markup {
     let (valid, all) = (cell.valid().count(), cell.trials.len());
     let is_long = cell.row.chars().count() > 30;
     html! {
@@ -123,7 +125,7 @@ fn row(cell: &Cell<'_>, columns: &[&Column]) -> Markup {
 fn entry(column: &Column, figure: &str) -> Markup {
     let is_bad = column.is_of_failures() && figure != "0";
     html! {
-        td class={ "n" @if is_bad { " bad" } } data-name=(column.name) {
+        td class={ "n" @if is_bad { " bad" } } data-name=(column.look.name) {
             (if figure == "-" { "–" } else { figure })
         }
     }

@@ -12,6 +12,20 @@ use pubgauge_report::wins::{Contest, ContestResult, answer};
 /// A trial with a rate and a p99, as flat out or paced as wanted.
 fn trial(system: &str, status: Status, rate: f64, p99: u64) -> Trial {
     Trial {
+        messages: Messages {
+            offered: 1000,
+            published: 1000,
+            delivered: 1000,
+            expected: 1000,
+            delivered_msgs_per_s: rate,
+            latency_ns: Distribution {
+                count: 1000,
+                p50: Some(p99 / 2),
+                p99: Some(p99),
+                ..Default::default()
+            },
+            ..Messages::default()
+        },
         cell: system.into(),
         system: System {
             name: system.into(),
@@ -34,17 +48,7 @@ fn trial(system: &str, status: Status, rate: f64, p99: u64) -> Trial {
             needs_s: None,
         },
         duration_s: 1.0,
-        offered: 1000,
-        published: 1000,
-        delivered: 1000,
-        expected: 1000,
-        delivered_msgs_per_s: rate,
-        latency_ns: Distribution {
-            count: 1000,
-            p50: Some(p99 / 2),
-            p99: Some(p99),
-            ..Default::default()
-        },
+
         ..Default::default()
     }
 }
@@ -104,9 +108,9 @@ fn by_default_gathered_messages_are_judged_from_their_send() {
     let gathered = |within_ns: u64, from_send: u64| {
         let mut t = trial("m", Status::Valid, 1000.0, 120_000_000);
         t.circumstances.client.pacing_within = within_ns;
-        t.latency_from_send_ns = Distribution {
+        t.messages.latency_from_send_ns = Distribution {
             p99: Some(from_send),
-            ..t.latency_ns
+            ..t.messages.latency_ns
         };
         let answers = answers::answers(&results(vec![t], vec![]));
         (answers[0].rows[0].carries, answers[0].asked.join(", "))
@@ -165,14 +169,14 @@ fn what_was_not_measured_cannot_be_told() {
         (rows[0].carries, rows[0].decided_by.clone())
     };
     let mut few = trial("m", Status::Valid, 1.0, 367);
-    few.latency_ns.count = 298;
+    few.messages.latency_ns.count = 298;
     let (carries, why) = decided(few.clone());
     assert_eq!(carries, Some(Carries::CannotTell));
     assert_eq!(
         why,
         "p99 not measured: 298 messages are too few, it takes 299"
     );
-    few.latency_ns.count = 299;
+    few.messages.latency_ns.count = 299;
     assert_eq!(decided(few).0, Some(Carries::Yes));
 
     let mut broken = trial("m", Status::Broken, 0.0, 0);
@@ -180,7 +184,7 @@ fn what_was_not_measured_cannot_be_told() {
     broken.duration_s = 0.0;
     assert_eq!(decided(broken.clone()).0, Some(Carries::CannotTell));
     // Without subscribers, too.
-    broken.expected = 0;
+    broken.messages.expected = 0;
     assert_eq!(decided(broken.clone()).0, Some(Carries::CannotTell));
     broken.circumstances.system_died = vec!["it ended by signal 9".into()];
     assert_eq!(decided(broken).0, Some(Carries::No));
@@ -405,8 +409,14 @@ fn the_studys_criteria_stand_before_the_default() {
     // What is lost is the study's to judge; a growing queue is none that anybody carries.
     let lost = spec("lost_share", Comparator::AtMost, 0.01);
     let share = |status, lost: u64| Trial {
-        lost,
-        delivered: 1000 - lost,
+        shortfall: Shortfall {
+            lost,
+            ..paced(status).shortfall
+        },
+        messages: Messages {
+            delivered: 1000 - lost,
+            ..paced(status).messages
+        },
         ..paced(status)
     };
     let few = rows(vec![share(Status::Lossy, 5)], vec![lost.clone()]).remove(0);
@@ -433,8 +443,12 @@ fn the_studys_criteria_stand_before_the_default() {
     flow.filter.flow = Some("readings".into());
     let mut with_flow = paced(Status::Valid);
     with_flow.flows = vec![FlowFigures {
+        messages: Messages {
+            latency_ns: with_flow.messages.latency_ns,
+            ..Messages::default()
+        },
         name: "readings".into(),
-        latency_ns: with_flow.latency_ns,
+
         ..Default::default()
     }];
     assert_eq!(
@@ -446,8 +460,8 @@ fn the_studys_criteria_stand_before_the_default() {
 #[test]
 fn where_nobody_listens_what_was_taken_counts() {
     let mut idle = trial("a", Status::Valid, 0.0, 1);
-    (idle.expected, idle.delivered) = (0, 0);
-    idle.latency_ns = Distribution::default();
+    (idle.messages.expected, idle.messages.delivered) = (0, 0);
+    idle.messages.latency_ns = Distribution::default();
     let said = |status| {
         let mut one = idle.clone();
         one.verdict.status = status;
@@ -457,7 +471,7 @@ fn where_nobody_listens_what_was_taken_counts() {
     // Flat out, and in the column of rates.
     let mut flat_out = idle.clone();
     flat_out.workload.flat_out = true;
-    flat_out.published_msgs_per_s = 37_600.0;
+    flat_out.messages.published_msgs_per_s = 37_600.0;
     let taken = rows(vec![flat_out.clone()], Vec::new()).remove(0);
     assert_eq!(taken.decided_by, "takes 37.6 k/s; nobody subscribes");
     assert_eq!(taken.figure, "takes 37.6 k/s");

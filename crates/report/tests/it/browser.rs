@@ -140,31 +140,46 @@ fn figures_equal_the_results() {
             .unwrap();
         let own = |row: &Value| row[0] == json!(trial.system.name);
         let throughput = row_of("throughput", w, &own);
-        assert_eq!(throughput[4].as_f64(), Some(trial.delivered_msgs_per_s));
+        assert_eq!(
+            throughput[4].as_f64(),
+            Some(trial.messages.delivered_msgs_per_s)
+        );
         assert_eq!(throughput[5], Value::Null, "one repeat has no interval");
         // Flat out, latencies of queues without end are not quoted.
         if !trial.workload.flat_out || trial.verdict.status == Status::Valid {
             let p99 = row_of("percentiles", w, &|row| own(row) && row[2] == "p99");
-            assert_eq!(p99[4].as_f64(), trial.latency_ns.p99.map(|p99| p99 as f64));
+            assert_eq!(
+                p99[4].as_f64(),
+                trial.messages.latency_ns.p99.map(|p99| p99 as f64)
+            );
         }
         let publishers = row_of("times", w, &|row| own(row) && row[2] == "publishers");
         let expected = trial.client_cpu_s.publishers * 1e6
-            / (trial.delivered_msgs_per_s * trial.duration_s).round();
+            / (trial.messages.delivered_msgs_per_s * trial.duration_s).round();
         assert!((publishers[3].as_f64().unwrap() - expected).abs() < 1e-9 * expected);
     }
     // And what a reader sees in the table of trials.
-    let shown = browser.eval(
-        "[...document.querySelectorAll('#trials [aria-label^=Trials] tbody tr')].map((tr) => [...tr.children].map((td) => td.textContent))",
-    );
+    let shown = browser.eval(&rows_of("Trials"));
     assert_eq!(shown.as_array().unwrap().len(), results.trials.len());
     for row in shown.as_array().unwrap() {
         let found = results.trials.iter().any(|t| {
-            row[0] == json!(t.system.name)
-                && row[10] == json!(t.delivered.to_string())
-                && row[11] == json!(t.lost.to_string())
+            row["system"] == json!(t.system.name)
+                && row["delivered"] == json!(t.messages.delivered.to_string())
+                && row["lost"] == json!(t.shortfall.lost.to_string())
         });
         assert!(found, "{row}");
     }
+}
+
+/// The rows of the tables of this kind among all trials, as the texts of their columns by heading.
+fn rows_of(kind: &str) -> String {
+    format!(
+        "[...document.querySelectorAll('#trials [aria-label^={kind}]')].flatMap((box) => {{
+            const heads = [...box.querySelectorAll('thead th')].map((th) => th.textContent);
+            return [...box.querySelectorAll('tbody tr')].map((tr) =>
+                Object.fromEntries([...tr.children].map((td, nth) => [heads[nth], td.textContent])));
+        }})"
+    )
 }
 
 #[test]
@@ -173,22 +188,20 @@ fn flows_stand_below_their_trials() {
     let mut browser = Browser::start();
     browser.size(1100, 900, false);
     browser.open(&page(&results, &logs));
-    let shown = browser.eval(
-        "[...document.querySelectorAll('#trials [aria-label^=Flows] tbody tr')].map((tr) => [...tr.children].map((td) => td.textContent))",
-    );
+    let shown = browser.eval(&rows_of("Flows"));
     let shown = shown.as_array().unwrap();
     let several = results.trials.iter().filter(|t| t.flows.len() > 1);
     let mut expected = 0;
     for trial in several {
         for flow in &trial.flows {
             expected += 1;
-            let row = shown
-                .iter()
-                .find(|row| row[0] == json!(trial.system.name) && row[3] == json!(flow.name));
+            let row = shown.iter().find(|row| {
+                row["system"] == json!(trial.system.name) && row["flow"] == json!(flow.name)
+            });
             let row = row.unwrap_or_else(|| panic!("no row of {}", flow.name));
-            assert_eq!(row[5], json!(flow.published.to_string()));
-            assert_eq!(row[10], json!(flow.delivered.to_string()));
-            assert_eq!(row[11], json!(flow.lost.to_string()));
+            assert_eq!(row["published"], json!(flow.messages.published.to_string()));
+            assert_eq!(row["delivered"], json!(flow.messages.delivered.to_string()));
+            assert_eq!(row["lost"], json!(flow.shortfall.lost.to_string()));
         }
     }
     // A trial of one flow has nothing to add to its own row.

@@ -1,5 +1,6 @@
 //! Claims of a study over stored results.
 
+use pubgauge_figures::Messages;
 use std::path::Path;
 
 use pubgauge_conclusions::claims::judge;
@@ -50,9 +51,13 @@ fn trial(system: &str, payload: &str, repeat: u32, rate: f64, ns: u64) -> Trial 
         ..FlowSeriesRecord::default()
     });
     let flow = FlowFigures {
+        messages: Messages {
+            delivered_msgs_per_s: rate / 2.0,
+            latency_ns: latency,
+            ..Messages::default()
+        },
         name: "own".into(),
-        delivered_msgs_per_s: rate / 2.0,
-        latency_ns: latency,
+
         series: of_flow.collect(),
         ..FlowFigures::default()
     };
@@ -63,6 +68,21 @@ fn trial(system: &str, payload: &str, repeat: u32, rate: f64, ns: u64) -> Trial 
         syncs: 50,
     };
     Trial {
+        messages: Messages {
+            delivered: 10_000,
+            published: 10_000,
+            expected: 10_000,
+            delivered_msgs_per_s: rate,
+            published_msgs_per_s: rate,
+            offered_msgs_per_s: rate,
+            latency_ns: latency,
+            latency_from_send_ns: latency,
+            send_lag_ns: latency,
+            acknowledgement_ns: Some(latency),
+            round_trip_ns: Some(latency),
+            half_round_trip_ns: Some(latency),
+            ..Messages::default()
+        },
         id: repeat,
         cell: format!("{system}-{payload}"),
         system: System {
@@ -86,19 +106,9 @@ fn trial(system: &str, payload: &str, repeat: u32, rate: f64, ns: u64) -> Trial 
             needs_s: None,
         },
         duration_s: 10.0,
-        delivered: 10_000,
-        published: 10_000,
-        expected: 10_000,
-        delivered_msgs_per_s: rate,
-        published_msgs_per_s: rate,
-        offered_msgs_per_s: rate,
-        latency_ns: latency,
-        latency_from_send_ns: latency,
-        send_lag_ns: latency,
+
         noise_ns: latency,
-        acknowledgement_ns: Some(latency),
-        round_trip_ns: Some(latency),
-        half_round_trip_ns: Some(latency),
+
         system_cpu_s: Some(1.0),
         system_rss_bytes: Some(1 << 20),
         system_busiest_thread_cpu: Some(0.97),
@@ -123,6 +133,8 @@ fn trial(system: &str, payload: &str, repeat: u32, rate: f64, ns: u64) -> Trial 
         worker_load: WorkerLoad {
             publishers_running: 0.5,
             subscribers_running: 0.25,
+            publishers_stalled: 0.01,
+            subscribers_stalled: 0.01,
             machine_others: Some(0.3),
             ..WorkerLoad::default()
         },
@@ -737,7 +749,7 @@ fn what_a_hypervisor_slowed_does_not_count() {
     let order = format!("{ORDER}\n{count}");
     let mut results = results();
     let slow = |trial: &mut Trial| {
-        trial.delivered_msgs_per_s /= 100.0;
+        trial.messages.delivered_msgs_per_s /= 100.0;
         trial.verdict = Verdict {
             status: Status::ClientBound,
             reasons: vec![Reason::new(Rule::TimeStolen, "a hypervisor took it")],

@@ -138,10 +138,14 @@ fn nobody_listens() -> (Results, Logs) {
     results.study.criterion_specs.clear();
     for trial in &mut results.trials {
         trial.workload.subscribers = 0;
-        (trial.delivered, trial.expected, trial.lost) = (0, 0, 0);
-        trial.delivered_msgs_per_s = 0.0;
-        trial.latency_ns = Default::default();
-        trial.latency_from_send_ns = Default::default();
+        (
+            trial.messages.delivered,
+            trial.messages.expected,
+            trial.shortfall.lost,
+        ) = (0, 0, 0);
+        trial.messages.delivered_msgs_per_s = 0.0;
+        trial.messages.latency_ns = Default::default();
+        trial.messages.latency_from_send_ns = Default::default();
         trial.latency_ecdf.clear();
         trial.flows.clear();
         trial.client_cpu_s.subscribers = -0.0;

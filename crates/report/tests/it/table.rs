@@ -164,8 +164,12 @@ fn nothing_measured_says_so() {
 fn names_have_room_at_every_width() {
     let (mut results, _) = sample::grid(2);
     for trial in &mut results.trials {
-        (trial.under_way, trial.not_sent, trial.duplicated) = (1, 2, 3);
-        (trial.reordered, trial.refused) = (4, 5);
+        (
+            trial.shortfall.under_way,
+            trial.messages.not_sent,
+            trial.messages.duplicated,
+        ) = (1, 2, 3);
+        (trial.messages.reordered, trial.messages.refused) = (4, 5);
     }
     for width in [72, 80, 100, 120] {
         let text = table(&results, width);
@@ -299,7 +303,7 @@ fn the_lossy_and_the_reference_never_win() {
     // Even the fastest figure does not win if messages were lost.
     for trial in &mut results.trials {
         if trial.system.name == "rabbitmq" {
-            trial.delivered_msgs_per_s = 1e9;
+            trial.messages.delivered_msgs_per_s = 1e9;
             trial.verdict.status = Status::Lossy;
         }
     }
@@ -350,13 +354,13 @@ fn ties_are_called_ties() {
         .trials
         .iter()
         .filter(|t| t.workload.name == "periodic 1-1" && t.system.name == "zeromq")
-        .map(|t| t.latency_ns.p99.unwrap() as f64)
+        .map(|t| t.messages.latency_ns.p99.unwrap() as f64)
         .collect();
     let mut next = means.iter();
     for trial in &mut results.trials {
         if trial.workload.name == "periodic 1-1" && trial.system.name == "mosquitto" {
             // The same again, two per cent slower: less than the repeats differ among themselves.
-            trial.latency_ns.p99 = Some((next.next().unwrap() * 1.002) as u64);
+            trial.messages.latency_ns.p99 = Some((next.next().unwrap() * 1.002) as u64);
         }
     }
     let tied = answer_of(&results, "periodic 1-1", Contest::TAIL_LATENCY);
@@ -373,7 +377,7 @@ fn equal_repeats_a_step_apart_are_no_win() {
     let (mut results, _) = sample::run(2);
     for trial in &mut results.trials {
         let is_slower = trial.system.name == "mosquitto";
-        trial.latency_ns.p99 = Some(if is_slower { 1_001_000 } else { 1_000_000 });
+        trial.messages.latency_ns.p99 = Some(if is_slower { 1_001_000 } else { 1_000_000 });
     }
     let tied = answer_of(&results, "periodic 1-1", Contest::TAIL_LATENCY);
     assert_eq!(tied.winners.len(), tied.compared, "{tied}");
@@ -395,9 +399,9 @@ fn round_trips_are_answered_where_there_are_any() {
         .iter_mut()
         .filter(|t| t.workload.name == "periodic 1-1")
     {
-        let mut twice = trial.latency_ns;
+        let mut twice = trial.messages.latency_ns;
         twice.p50 = twice.p50.map(|p50| p50 * 2);
-        trial.round_trip_ns = Some(twice);
+        trial.messages.round_trip_ns = Some(twice);
     }
     let said = answer_of(&results, "periodic 1-1", Contest::ROUND_TRIP).to_string();
     assert!(
@@ -502,7 +506,7 @@ fn what_was_counted_is_told_of() {
     let said = "system calls were counted, which slows them";
     assert!(!table(&results, 200).contains(said));
     let trial = &mut results.trials[0];
-    let deliveries = (trial.delivered_msgs_per_s * trial.duration_s).round() as u64;
+    let deliveries = (trial.messages.delivered_msgs_per_s * trial.duration_s).round() as u64;
     trial.system_calls = Some(SystemCalls {
         client: Some(SyscallCounts {
             all: 7 * deliveries,

@@ -4,6 +4,7 @@ use pubgauge_figures::model::{
 };
 use pubgauge_figures::network::NetworkTraffic;
 use pubgauge_figures::window::WindowFigures;
+use pubgauge_figures::{Messages, Shortfall};
 
 use super::*;
 
@@ -14,6 +15,16 @@ fn trial(system: &str, status: Status, p99: u64, lost: u64) -> Trial {
         ..Default::default()
     };
     Trial {
+        messages: Messages {
+            latency_ns,
+            expected: 100,
+            delivered: 100 - lost,
+            ..Messages::default()
+        },
+        shortfall: Shortfall {
+            lost,
+            ..Shortfall::default()
+        },
         system: System {
             name: system.into(),
             version: "1".into(),
@@ -28,18 +39,19 @@ fn trial(system: &str, status: Status, p99: u64, lost: u64) -> Trial {
             needs_s: None,
         },
         repeat: 1,
-        latency_ns,
-        lost,
-        expected: 100,
-        delivered: 100 - lost,
+
         system_cpu_s: Some(0.5),
         flows: vec![FlowFigures {
-            name: "meters".into(),
-            latency_ns: Distribution {
-                count: 500,
-                p99: Some(2 * p99),
-                ..Default::default()
+            messages: Messages {
+                latency_ns: Distribution {
+                    count: 500,
+                    p99: Some(2 * p99),
+                    ..Default::default()
+                },
+                ..Messages::default()
             },
+            name: "meters".into(),
+
             ..Default::default()
         }],
         ..Default::default()
@@ -122,15 +134,26 @@ fn of_messages(count: u64) -> Trial {
     values.record_n(1_000_000, count).unwrap();
     let latency_ns = Distribution::from_histogram(&values);
     Trial {
-        latency_ns,
-        flows: vec![FlowFigures {
-            name: "meters".into(),
+        messages: Messages {
             latency_ns,
+            ..trial("a", Status::Valid, 0, 0).messages
+        },
+        flows: vec![FlowFigures {
+            messages: Messages {
+                latency_ns,
+                ..Messages::default()
+            },
+            name: "meters".into(),
+
             ..FlowFigures::default()
         }],
         windows: vec![WindowFigures {
+            messages: Messages {
+                latency_ns,
+                ..Messages::default()
+            },
             name: "first".into(),
-            latency_ns,
+
             ..WindowFigures::default()
         }],
         ..trial("a", Status::Valid, 0, 0)
@@ -197,8 +220,8 @@ fn a_percentile_of_too_few_messages_meets_and_fails_nothing() {
 /// A trial that began and is broken for a reason.
 fn broken(change: impl Fn(&mut Trial)) -> Trial {
     let mut broken = trial("a", Status::Broken, 10, 0);
-    broken.offered = 100;
-    broken.published = 100;
+    broken.messages.offered = 100;
+    broken.messages.published = 100;
     broken.duration_s = 1.0;
     broken.workload.publishers = 1;
     broken.connections = Connections {
@@ -217,8 +240,8 @@ fn what_was_not_measured_is_not_failed() {
     let not_run = |why: &str| {
         broken(|t| {
             t.circumstances.not_run = Some(why.into());
-            (t.duration_s, t.offered, t.published) = (0.0, 0, 0);
-            (t.expected, t.delivered) = (0, 0);
+            (t.duration_s, t.messages.offered, t.messages.published) = (0.0, 0, 0);
+            (t.messages.expected, t.messages.delivered) = (0, 0);
             t.connections.made = 1;
         })
     };
@@ -240,8 +263,15 @@ fn what_was_not_measured_is_not_failed() {
             t.circumstances.not_run = Some("it was ended early: all connections were lost".into());
         }),
         broken(|t| t.odd.corrupt = 1),
-        broken(|t| (t.expected, t.lost, t.delivered) = (100, 100, 0)),
-        broken(|t| (t.published, t.not_sent, t.expected, t.delivered) = (0, 100, 0, 0)),
+        broken(|t| (t.messages.expected, t.shortfall.lost, t.messages.delivered) = (100, 100, 0)),
+        broken(|t| {
+            (
+                t.messages.published,
+                t.messages.not_sent,
+                t.messages.expected,
+                t.messages.delivered,
+            ) = (0, 100, 0, 0)
+        }),
     ];
     let asked = [
         criterion("latency_ns.p99", Comparator::Less, 1e9),
@@ -293,14 +323,14 @@ fn a_client_at_its_end_leaves_it_undecided() {
     }
     // A lower bound that was reached although the client was the limit.
     let mut fast = trial("a", Status::ClientBound, 10, 0);
-    fast.delivered_msgs_per_s = 2.36e6;
+    fast.messages.delivered_msgs_per_s = 2.36e6;
     let at_least = criterion("delivered_msgs_per_s", AtLeast, 1e6);
     let said = evaluate(&[fast.clone()], &at_least);
     assert_eq!(said.met, Some(true));
     assert_eq!(said.figures, "a 1, fleet, repeat 1: 2.36 M/s or more");
     // One undecided trial among others leaves all undecided; one that fails decides.
     let mut valid = trial("b", Status::Valid, 10, 0);
-    valid.delivered_msgs_per_s = 2e6;
+    valid.messages.delivered_msgs_per_s = 2e6;
     let slow = trial("c", Status::ClientBound, 10, 0);
     assert_eq!(
         evaluate(&[valid.clone(), slow.clone()], &at_least).met,
@@ -316,7 +346,10 @@ fn a_client_at_its_end_leaves_it_undecided() {
 #[test]
 fn figures_by_name() {
     let t = Trial {
-        delivered_msgs_per_s: 100.0,
+        messages: Messages {
+            delivered_msgs_per_s: 100.0,
+            ..trial("a", Status::Valid, 7, 0).messages
+        },
         duration_s: 1.0,
         ..trial("a", Status::Valid, 7, 0)
     };
@@ -340,7 +373,7 @@ fn figures_by_name() {
 fn a_time_that_clocks_hide_is_below_what_they_can_hide() {
     let mut valid = trial("a", Status::Valid, 150_000, 0);
     valid.one_way_within(Some(200_000));
-    assert_eq!(valid.latency_ns.p99, None);
+    assert_eq!(valid.messages.latency_ns.p99, None);
     let says = |trial: &Trial, comparison, limit: f64| {
         let bearing = bearing(trial, &criterion("latency.p99", comparison, limit));
         (bearing.met, bearing.figure(|value| format!("{value}")))
@@ -361,9 +394,9 @@ fn a_time_that_clocks_hide_is_below_what_they_can_hide() {
     }
     // What did not come is larger than all; too few messages tell nothing; nothing is known of the clocks.
     let mut lost = valid.clone();
-    lost.latency_ns.censored = 1;
+    lost.messages.latency_ns.censored = 1;
     let mut few = valid.clone();
-    few.latency_ns.count = 10;
+    few.messages.latency_ns.count = 10;
     let mut unknown = valid.clone();
     unknown.one_way_within(None);
     for trial in [lost, few, unknown] {
@@ -420,15 +453,20 @@ fn the_default_is_on_top_of_the_path() {
 #[test]
 fn criteria_bear_on_windows() {
     let window = |name: &str, p99, lost: Option<u64>| WindowFigures {
-        name: name.into(),
-        expected: 100,
-        delivered: 100 - lost.unwrap_or(0),
-        lost,
-        latency_ns: Distribution {
-            count: 1000,
-            p99: Some(p99),
-            ..Distribution::default()
+        messages: Messages {
+            expected: 100,
+            delivered: 100 - lost.unwrap_or(0),
+            latency_ns: Distribution {
+                count: 1000,
+                p99: Some(p99),
+                ..Distribution::default()
+            },
+            ..Messages::default()
         },
+        name: name.into(),
+
+        lost,
+
         ..WindowFigures::default()
     };
     let mut trial = Trial {

@@ -1,6 +1,7 @@
 //! Trials that did not run as planned, and trials that measured nothing.
 
 use pubgauge_figures::model::{Connections, Reason, Rule, Status, Trial};
+use pubgauge_figures::{Messages, Shortfall};
 
 use super::findings::Findings;
 use super::{client, thresholds};
@@ -92,8 +93,8 @@ pub(super) fn broken(trial: &Trial, client: &client::Load, findings: &mut Findin
     nothing(trial, &by_client, findings);
     let mut add = |reason| findings.add(Status::Broken, reason);
     // With a clock error too large for the median, arrivals before the sending time are normal.
-    let clocks_count = trial.one_way.is_none() || trial.latency_ns.p50.is_some();
-    let &Trial {
+    let clocks_count = trial.one_way.is_none() || trial.messages.latency_ns.p50.is_some();
+    let &Messages {
         offered,
         published,
         refused,
@@ -102,10 +103,11 @@ pub(super) fn broken(trial: &Trial, client: &client::Load, findings: &mut Findin
         expected,
         delivered,
         duplicated,
-        under_way,
-        lost,
         ..
-    } = trial;
+    } = &trial.messages;
+    let &Shortfall {
+        under_way, lost, ..
+    } = &trial.shortfall;
     if clocks_count && odd.negative as f64 > thresholds::NEGATIVE_SHARE * delivered.max(1) as f64 {
         let early = format!("{} of {delivered} deliveries", odd.negative);
         let text = format!("{early} came before they were sent: the clocks cannot be trusted");
@@ -115,7 +117,7 @@ pub(super) fn broken(trial: &Trial, client: &client::Load, findings: &mut Findin
     }
     let unique = delivered.checked_sub(duplicated);
     // Nobody expects what was rejected; a system that delivers it all the same makes more of it than there was to be.
-    let rejected: u64 = trial.rejections.iter().map(|r| r.messages).sum();
+    let rejected: u64 = trial.shortfall.rejections.iter().map(|r| r.messages).sum();
     let unforeseen = rejected * u64::from(trial.workload.subscribers.max(1));
     let found = unique.map(|unique| unique + under_way + lost);
     if !found.is_some_and(|found| (expected..=expected + unforeseen).contains(&found)) {
@@ -158,12 +160,12 @@ fn counted(reason: Reason, counts: &[(&str, u64)]) -> Reason {
 
 /// Trials in which nothing was due, nothing was taken or nothing arrived.
 fn nothing(trial: &Trial, by_client: &Option<String>, findings: &mut Findings) {
-    let &Trial {
+    let &Messages {
         offered,
         published,
         expected,
         ..
-    } = trial;
+    } = &trial.messages;
     if published == 0 && (offered > 0 || trial.workload.flat_out) {
         let due = match offered {
             0 => "no message".to_owned(),
@@ -172,7 +174,7 @@ fn nothing(trial: &Trial, by_client: &Option<String>, findings: &mut Findings) {
         // Messages of the warm-up are still being delivered.
         let backlog = trial.at_start.backlog;
         let busy = backlog > 0 && trial.series.iter().any(|s| s.delivered > 0);
-        let tried = trial.not_tried < offered || trial.workload.flat_out;
+        let tried = trial.shortfall.not_tried < offered || trial.workload.flat_out;
         let (status, because) = match (by_client, busy) {
             (Some(why), _) => (Status::ClientBound, format!(": {why}")),
             (None, _) if !tried && !trial.circumstances.system_in_client => {
@@ -200,7 +202,7 @@ fn nothing(trial: &Trial, by_client: &Option<String>, findings: &mut Findings) {
         let reason = Reason::new(Rule::NothingMeasured, text).count("offered", offered);
         findings.add(Status::Broken, reason);
     }
-    if expected > 0 && trial.lost == expected {
+    if expected > 0 && trial.shortfall.lost == expected {
         let (status, because) = match by_client {
             Some(why) => (Status::ClientBound, format!(": {why}")),
             None => (Status::Broken, String::new()),

@@ -217,7 +217,7 @@ impl Load {
             Rule::SubscriberBehind,
         ];
         let system_kept_up = growth.is_none()
-            && trial.under_way == 0
+            && trial.shortfall.under_way == 0
             && !behind.iter().any(|rule| findings.has(*rule));
         let publishers = self.publishers_host.as_ref().filter(|_| system_kept_up);
         for host in publishers.into_iter().chain(&self.subscribers_host) {
@@ -324,8 +324,11 @@ impl Load {
     /// Lateness of the client itself in a paced trial.
     fn late(&self, trial: &Trial, findings: &mut Findings) {
         // Without subscribers there is no latency that lateness could spoil.
-        let (lag, from_send) = (&trial.send_lag_ns, &trial.latency_from_send_ns);
-        if trial.latency_ns.count == 0 {
+        let (lag, from_send) = (
+            &trial.messages.send_lag_ns,
+            &trial.messages.latency_from_send_ns,
+        );
+        if trial.messages.latency_ns.count == 0 {
             return;
         }
         // A publisher that neither ran nor waited for a processor was held back by the system, and
@@ -346,7 +349,7 @@ impl Load {
         };
         let by_noise = |lag: u64, noise: Option<u64>| noise.unwrap_or(0) >= lag / 2;
         let beyond = |lag: Option<u64>| lag.unwrap_or(0).saturating_sub(asked);
-        let (half, median) = (beyond(lag.p50), trial.latency_ns.p50);
+        let (half, median) = (beyond(lag.p50), trial.messages.latency_ns.p50);
         let (tail, own_tail) = (beyond(lag.counted(0.99)), from_send.p99);
         if half > thresholds::LAG_FLOOR_NS
             && median.is_some_and(|p50| half as f64 > thresholds::LAG_SHARE * p50 as f64)
@@ -384,7 +387,7 @@ impl Load {
 /// messages left within it.
 fn gathered_in_time(trial: &Trial) -> bool {
     let asked = trial.circumstances.client.pacing_within;
-    let tail = trial.send_lag_ns.counted(0.99);
+    let tail = trial.messages.send_lag_ns.counted(0.99);
     asked > 0 && !trial.workload.flat_out && tail.is_some_and(|lag| lag <= asked)
 }
 
@@ -392,7 +395,7 @@ fn gathered_in_time(trial: &Trial) -> bool {
 /// quota holds to a size crowd each other while the system runs, once in each of the quota's periods: a message waits
 /// that share of a period.
 fn is_little(trial: &Trial, waiting: f64) -> bool {
-    let median = trial.latency_from_send_ns.p50.unwrap_or(0);
+    let median = trial.messages.latency_from_send_ns.p50.unwrap_or(0);
     waiting * thresholds::QUOTA_PERIOD_NS <= thresholds::LAG_SHARE * median as f64
 }
 
@@ -451,7 +454,7 @@ fn stood_still(trial: &Trial, link_full: bool) -> Option<Still> {
     ]
     .into_iter()
     .max_by(|a, b| a.1.total_cmp(&b.1))?;
-    let tail = trial.latency_ns.p99.unwrap_or(u64::MAX);
+    let tail = trial.messages.latency_ns.p99.unwrap_or(u64::MAX);
     Some(Still {
         who,
         share,

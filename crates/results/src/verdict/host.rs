@@ -140,7 +140,7 @@ fn of_host(trial: &Trial, host: &SizedHost) -> Option<AtEnd> {
 /// Whether waits at the end of a share, each as long as a period has left, may make up the tail of latencies.
 fn spoils_tail(trial: &Trial, cores: f64, throttled: f64) -> bool {
     let longest_ns = (1.0 - cores).max(0.0) * thresholds::QUOTA_PERIOD_NS;
-    let tail = trial.latency_ns.p99;
+    let tail = trial.messages.latency_ns.p99;
     !trial.workload.flat_out
         && throttled >= thresholds::STALLED_TAIL
         && tail.is_some_and(|p99| longest_ns >= p99 as f64 / 2.0)

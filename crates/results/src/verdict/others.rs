@@ -65,7 +65,7 @@ fn waited_for_others(trial: &Trial, others: f64) -> Option<f64> {
 
 fn kept_waiting(trial: &Trial, others: f64, waited: f64) -> Option<Reason> {
     let longest = trial.worker_load.system_longest_waiting_ns.unwrap_or(0);
-    let tail = trial.latency_ns.p99.unwrap_or(u64::MAX);
+    let tail = trial.messages.latency_ns.p99.unwrap_or(u64::MAX);
     let spoils_tail = waited >= thresholds::STALLED_TAIL && longest >= tail / 2;
     let limit = if waited >= thresholds::STALLED {
         thresholds::STALLED

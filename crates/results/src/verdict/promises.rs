@@ -10,7 +10,7 @@ pub(super) fn topics(trial: &Trial, findings: &mut Findings) {
     if misdirected > 0 {
         let text = format!(
             "{misdirected} of {} deliveries came on another topic than their message was published on",
-            trial.delivered
+            trial.messages.delivered
         );
         let reason = Reason::new(Rule::WrongTopic, text).count("misdirected", misdirected);
         findings.add(Status::Broken, reason);
@@ -23,7 +23,7 @@ pub(super) fn quality(trial: &Trial, findings: &mut Findings) {
     if lowered > 0 {
         let text = format!(
             "{lowered} of {} deliveries came with a lower quality of service than publisher and subscriber asked for",
-            trial.delivered
+            trial.messages.delivered
         );
         let reason = Reason::new(Rule::LowerQuality, text).count("lowered", lowered);
         findings.add(Status::Lossy, reason);
@@ -41,7 +41,7 @@ pub(super) fn order(trial: &Trial, findings: &mut Findings) {
     }
     for flow in &trial.flows {
         let shared = trial.groups.iter().any(|group| group.flow == flow.name);
-        if flow.reordered == 0 || shared {
+        if flow.messages.reordered == 0 || shared {
             continue;
         }
         let of = match trial.flows.len() {
@@ -51,10 +51,13 @@ pub(super) fn order(trial: &Trial, findings: &mut Findings) {
         let text = format!(
             "{of}{} of {} deliveries were overtaken by a later message of the same publisher and topic, and the system \
              promises their order",
-            flow.reordered, flow.delivered
+            flow.messages.reordered, flow.messages.delivered
         );
         let reason = Reason::new(Rule::OutOfOrder, text);
-        let reason = reason.count("reordered", flow.reordered);
-        findings.add(Status::Lossy, reason.count("delivered", flow.delivered));
+        let reason = reason.count("reordered", flow.messages.reordered);
+        findings.add(
+            Status::Lossy,
+            reason.count("delivered", flow.messages.delivered),
+        );
     }
 }

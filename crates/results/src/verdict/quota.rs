@@ -42,7 +42,7 @@ impl HeldBack {
     /// Whether it counts by itself: for a good part of the measurement, or for a smaller one that the tail of the latencies
     /// may be made of. The limits are those of a machine that stands still.
     pub fn counts(&self, trial: &Trial) -> bool {
-        let tail = trial.latency_ns.p99.unwrap_or(u64::MAX);
+        let tail = trial.messages.latency_ns.p99.unwrap_or(u64::MAX);
         self.share >= thresholds::STALLED
             || self.share >= thresholds::STALLED_TAIL && self.quota.mean_ns() >= tail / 2
     }

@@ -101,7 +101,7 @@ fn judged(
         .filter(|(_, record)| record.t_s > begins + 1e-6);
     let silence = silence(trial);
     // A stall is no lump: what comes usually comes sooner.
-    let usual = trial.latency_ns.p50.unwrap_or(0) as f64 / 1e9;
+    let usual = trial.messages.latency_ns.p50.unwrap_or(0) as f64 / 1e9;
     let lumps = flat_out && silence <= thresholds::SILENCE_FACTOR * usual;
     let course = Course {
         delivered: counted.map(|(_, record)| record.delivered as f64).sum(),
@@ -136,7 +136,7 @@ fn judged(
 
 /// Seconds for which the load had lasted when the measurement began, by what was published before and in it.
 fn warmed_up(trial: &Trial) -> f64 {
-    let rate = trial.published_msgs_per_s;
+    let rate = trial.messages.published_msgs_per_s;
     if rate > 0.0 {
         trial.at_start.published as f64 / rate
     } else {

@@ -8,6 +8,7 @@ mod steadiness;
 mod together;
 
 use pubgauge_driver::Settings;
+use pubgauge_figures::Messages;
 use pubgauge_figures::model::{
     AtStart, ClientCpu, Connections, CountCheck, Distribution, FlowSeriesRecord, SeriesRecord,
     System, WorkerLoad, WorkloadInfo,
@@ -41,6 +42,19 @@ fn calm() -> Trial {
     let rate = 10_000u64;
     let count = seconds * rate;
     Trial {
+        messages: Messages {
+            offered: count,
+            published: count,
+            delivered: count,
+            expected: count,
+            offered_msgs_per_s: rate as f64,
+            published_msgs_per_s: rate as f64,
+            delivered_msgs_per_s: rate as f64,
+            latency_ns: distribution(count, 200_000, 2 * MS),
+            latency_from_send_ns: distribution(count, 190_000, 2 * MS),
+            send_lag_ns: distribution(count, 5_000, 200_000),
+            ..Messages::default()
+        },
         system: System {
             name: "mosquitto".into(),
             version: "2.0.11".into(),
@@ -51,16 +65,7 @@ fn calm() -> Trial {
             ..Default::default()
         },
         duration_s: seconds as f64,
-        offered: count,
-        published: count,
-        delivered: count,
-        expected: count,
-        offered_msgs_per_s: rate as f64,
-        published_msgs_per_s: rate as f64,
-        delivered_msgs_per_s: rate as f64,
-        latency_ns: distribution(count, 200_000, 2 * MS),
-        latency_from_send_ns: distribution(count, 190_000, 2 * MS),
-        send_lag_ns: distribution(count, 5_000, 200_000),
+
         noise_ns: distribution(10_000, 60_000, 500_000),
         client_cpu_s: ClientCpu {
             publishers: 1.0,
@@ -98,16 +103,16 @@ fn flat_out() -> Trial {
     trial.duration_s = 2.0;
     let count = 600_000;
     for figure in [
-        &mut trial.offered,
-        &mut trial.published,
-        &mut trial.delivered,
-        &mut trial.expected,
+        &mut trial.messages.offered,
+        &mut trial.messages.published,
+        &mut trial.messages.delivered,
+        &mut trial.messages.expected,
     ] {
         *figure = count;
     }
-    trial.latency_ns = distribution(count, 150 * MS, 180 * MS);
-    trial.latency_from_send_ns = trial.latency_ns;
-    trial.send_lag_ns = distribution(count, 100, 1_000);
+    trial.messages.latency_ns = distribution(count, 150 * MS, 180 * MS);
+    trial.messages.latency_from_send_ns = trial.messages.latency_ns;
+    trial.messages.send_lag_ns = distribution(count, 100, 1_000);
     trial.system_cpu_s = Some(1.98);
     trial.client_cpu_s = ClientCpu {
         publishers: 0.5,
@@ -235,8 +240,8 @@ fn broken_rules() {
     expect(&t, &here(), Status::Broken, "damaged body");
 
     let mut t = calm();
-    t.delivered = 0;
-    t.lost = t.expected;
+    t.messages.delivered = 0;
+    t.shortfall.lost = t.messages.expected;
     expect(&t, &here(), Status::Broken, "none of 100000 expected");
 
     let mut t = calm();
@@ -244,14 +249,14 @@ fn broken_rules() {
     expect(&t, &here(), Status::Broken, "clocks");
 
     let mut t = calm();
-    t.lost = 7;
+    t.shortfall.lost = 7;
     expect(&t, &here(), Status::Broken, "do not add up");
 }
 
 #[test]
 fn nobody_listening_is_fine() {
     let mut t = calm();
-    (t.delivered, t.expected) = (0, 0);
+    (t.messages.delivered, t.messages.expected) = (0, 0);
     t.series = series(1.0, &[10_000; 10], &[0; 10], &[0; 10]);
     expect(&t, &here(), Status::Valid, "");
 }
@@ -259,8 +264,8 @@ fn nobody_listening_is_fine() {
 #[test]
 fn one_lost_message_is_lossy_unless_loss_is_the_subject() {
     let mut t = calm();
-    t.delivered -= 1;
-    t.lost = 1;
+    t.messages.delivered -= 1;
+    t.shortfall.lost = 1;
     expect(&t, &here(), Status::Lossy, "1 of 100000");
     t.settings.on_full = Some(OnFull::Drop);
     expect(&t, &here(), Status::Valid, "");
@@ -275,8 +280,8 @@ fn one_lost_message_is_lossy_unless_loss_is_the_subject() {
 #[test]
 fn duplicates_are_allowed_at_least_once_only() {
     let mut t = calm();
-    t.delivered += 1;
-    t.duplicated = 1;
+    t.messages.delivered += 1;
+    t.messages.duplicated = 1;
     expect(&t, &here(), Status::Lossy, "duplicates");
     t.settings.reliability = Some(Reliability::ExactlyOnce);
     expect(&t, &here(), Status::Lossy, "duplicates");
@@ -287,8 +292,8 @@ fn duplicates_are_allowed_at_least_once_only() {
 #[test]
 fn refusals() {
     let mut t = calm();
-    t.refused = 5_000;
-    t.offered += 5_000;
+    t.messages.refused = 5_000;
+    t.messages.offered += 5_000;
     expect(&t, &here(), Status::Overloaded, "refused");
     t.settings.on_full = Some(OnFull::Drop);
     expect(&t, &here(), Status::Valid, "");
@@ -297,11 +302,11 @@ fn refusals() {
 #[test]
 fn a_single_refusal_of_what_asked_for_acknowledgement_is_a_loss() {
     let mut t = calm();
-    (t.refused, t.offered) = (1, t.offered + 1);
+    (t.messages.refused, t.messages.offered) = (1, t.messages.offered + 1);
     expect(&t, &here(), Status::Valid, "");
     t.settings.reliability = Some(Reliability::ExactlyOnce);
     expect(&t, &here(), Status::Lossy, "1 by the client's side");
-    t.rejections = vec![Rejection {
+    t.shortfall.rejections = vec![Rejection {
         code: 0x97,
         name: "quota exceeded (0x97)".into(),
         messages: 1,
@@ -319,7 +324,7 @@ fn a_single_refusal_of_what_asked_for_acknowledgement_is_a_loss() {
 #[test]
 fn what_is_never_acknowledged_is_lossy_unless_the_drain_was_cut_short() {
     let mut t = calm();
-    t.unacknowledged = 3;
+    t.shortfall.unacknowledged = 3;
     expect(&t, &here(), Status::Lossy, "never acknowledged");
     t.drain.cut_short = true;
     expect(&t, &here(), Status::Overloaded, "not yet acknowledged");
@@ -329,10 +334,10 @@ fn what_is_never_acknowledged_is_lossy_unless_the_drain_was_cut_short() {
 fn a_trial_that_measured_nothing_is_not_valid() {
     let mut t = calm();
     for count in [
-        &mut t.offered,
-        &mut t.published,
-        &mut t.delivered,
-        &mut t.expected,
+        &mut t.messages.offered,
+        &mut t.messages.published,
+        &mut t.messages.delivered,
+        &mut t.messages.expected,
     ] {
         *count = 0;
     }
@@ -388,11 +393,15 @@ fn counts_found_in_two_ways_must_agree() {
 #[test]
 fn flows_are_judged_by_their_own_settings_and_named() {
     let flow = |name: &str, reliability| FlowFigures {
+        messages: Messages {
+            offered: 50_000,
+            published: 50_000,
+            delivered: 50_000,
+            expected: 50_000,
+            ..Messages::default()
+        },
         name: name.into(),
-        offered: 50_000,
-        published: 50_000,
-        delivered: 50_000,
-        expected: 50_000,
+
         settings: Some(Settings {
             reliability: Some(reliability),
             ..Settings::default()
@@ -406,10 +415,10 @@ fn flows_are_judged_by_their_own_settings_and_named() {
     ];
     expect(&t, &here(), Status::Valid, "");
     let repeat = |t: &mut Trial, flow: usize| {
-        t.flows[flow].delivered += 1;
-        t.flows[flow].duplicated += 1;
-        t.delivered += 1;
-        t.duplicated += 1;
+        t.flows[flow].messages.delivered += 1;
+        t.flows[flow].messages.duplicated += 1;
+        t.messages.delivered += 1;
+        t.messages.duplicated += 1;
     };
     let mut repeated = t.clone();
     repeat(&mut repeated, 1);

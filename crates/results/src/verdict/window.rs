@@ -27,10 +27,10 @@ impl WindowFull<'_> {
     pub fn of<'a>(trial: &'a Trial, client: &Load) -> Option<WindowFull<'a>> {
         let window = trial.publisher_window.as_ref()?;
         let fastest = window.fastest_acknowledgement_ns? as f64;
-        let usual = trial.acknowledgement_ns?.p50? as f64;
+        let usual = trial.messages.acknowledgement_ns?.p50? as f64;
         let blocked = trial.publishers_blocked?;
         let publishers = u64::from(trial.workload.publishers.max(1));
-        let under_way = trial.published_msgs_per_s * usual / 1e9;
+        let under_way = trial.messages.published_msgs_per_s * usual / 1e9;
         let is_full = blocked >= thresholds::WINDOW_BLOCKED
             && under_way >= thresholds::WINDOW_USED * (window.granted * publishers) as f64;
         let system_had_room = usual <= thresholds::WINDOW_WAIT * fastest
@@ -42,7 +42,7 @@ impl WindowFull<'_> {
             && !client.subscribers_full
             && client.stalled.is_none();
         let alike = trial.flows.iter().all(|flow| flow.settings.is_none());
-        let one_way = trial.questions.is_none();
+        let one_way = trial.shortfall.questions.is_none();
         let found = WindowFull {
             window,
             usual,
@@ -61,18 +61,18 @@ impl WindowFull<'_> {
         };
         let each = 1e9 / self.usual;
         let most = self.window.granted as f64 * self.publishers as f64 * each;
-        let wanted = (trial.offered_msgs_per_s / each / self.publishers as f64).ceil();
+        let wanted = (trial.messages.offered_msgs_per_s / each / self.publishers as f64).ceil();
         let setting = &self.window.setting;
         let more = match (trial.workload.flat_out, self.window.is_granted()) {
             (true, false) => format!("a larger {setting} would show more"),
             (true, true) => "a server that grants more would show more".to_owned(),
             (false, false) => format!(
                 "{} want {setting} = {wanted:.0} or more",
-                shown::rate(trial.offered_msgs_per_s)
+                shown::rate(trial.messages.offered_msgs_per_s)
             ),
             (false, true) => format!(
                 "{} want a server that grants {wanted:.0} or more",
-                shown::rate(trial.offered_msgs_per_s)
+                shown::rate(trial.messages.offered_msgs_per_s)
             ),
         };
         let text = format!(

@@ -1,5 +1,6 @@
 //! The committed schema is the one the types make, and real results obey it.
 
+use pubgauge_figures::Messages;
 use std::path::Path;
 
 use pubgauge_figures::claim::{ClaimOutcome, ClaimPicture, ClaimVerdict};
@@ -58,12 +59,16 @@ fn produced() -> Value {
         ..Distribution::default()
     };
     let trial = Trial {
+        messages: Messages {
+            latency_ns: one,
+            acknowledgement_ns: Some(one),
+            ..Messages::default()
+        },
         system: System {
             name: "mosquitto".into(),
             version: "2.0.11".into(),
         },
-        latency_ns: one,
-        acknowledgement_ns: Some(one),
+
         system_cpu_s: Some(0.5),
         series: vec![SeriesRecord::default()],
         flows: vec![FlowFigures::default()],

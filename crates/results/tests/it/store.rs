@@ -1,5 +1,6 @@
 //! The folder of a run on a real file system: whole or not at all, resumed, refused, full.
 
+use pubgauge_figures::Messages;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -37,11 +38,15 @@ fn resume(root: &Path) -> Result<RunFolder, StoreError> {
 
 fn trial(id: u32) -> Trial {
     Trial {
+        messages: Messages {
+            delivered: 10,
+            expected: 10,
+            ..Messages::default()
+        },
         id,
         cell: format!("cell-{id}"),
         repeat: 1,
-        delivered: 10,
-        expected: 10,
+
         ..Default::default()
     }
 }

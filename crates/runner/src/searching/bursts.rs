@@ -14,7 +14,9 @@ const LATE: &str = "had not arrived whole when the next one began";
 pub(super) fn told(trial: &Trial, reasons: &[String]) -> Option<(StepOutcome, Vec<String>)> {
     let flows = trial.flows.iter();
     let failed = flows.filter_map(|flow| Some((flow, flow.bursts.filter(|b| !b.all_in_time())?)));
-    let Some((flow, bursts)) = failed.max_by_key(|(flow, _)| flow.lost + flow.refused) else {
+    let Some((flow, bursts)) =
+        failed.max_by_key(|(flow, _)| flow.shortfall.lost + flow.messages.refused)
+    else {
         let beside = trial.flows.iter().any(|flow| flow.bursts.is_none());
         let suffered = match trial.verdict.status {
             Status::Lossy => true,
@@ -23,7 +25,7 @@ pub(super) fn told(trial: &Trial, reasons: &[String]) -> Option<(StepOutcome, Ve
         };
         return suffered.then(|| (StepOutcome::Beyond, reasons.to_vec()));
     };
-    let (lost, refused) = (flow.lost, flow.refused);
+    let (lost, refused) = (flow.shortfall.lost, flow.messages.refused);
     let not_whole = bursts.sent - bursts.whole;
     if lost + refused > 0 {
         let of_client = trial.verdict.status == Status::ClientBound;

@@ -42,11 +42,14 @@ fn any_rejected_message_makes_a_trial_lossy_and_names_its_code() {
             run.is(Status::Lossy, "rejected");
             assert_eq!(rule(&run), Some(Rule::Refused));
             let t = &run.trial;
-            assert_eq!((t.lost, t.under_way), (0, 0));
-            let [rejection] = &t.rejections[..] else {
-                panic!("{:?}", t.rejections);
+            assert_eq!((t.shortfall.lost, t.shortfall.under_way), (0, 0));
+            let [rejection] = &t.shortfall.rejections[..] else {
+                panic!("{:?}", t.shortfall.rejections);
             };
-            assert_eq!((rejection.code, rejection.messages), (0x97, t.refused));
+            assert_eq!(
+                (rejection.code, rejection.messages),
+                (0x97, t.messages.refused)
+            );
             let name = &rejection.name;
             assert!(t.verdict.reasons[0].text.contains(name.as_str()), "{name}");
         }
@@ -84,9 +87,16 @@ fn a_message_that_is_never_acknowledged_makes_a_trial_lossy() {
             run.is(Status::Lossy, "never acknowledged");
             assert_eq!(rule(&run), Some(Rule::Unacknowledged));
             let t = &run.trial;
-            assert_eq!((t.lost, t.under_way, t.refused), (0, 0, 0));
-            let missing = t.acknowledgement_ns.expect("acknowledgements").censored;
-            assert_eq!(t.unacknowledged, missing);
+            assert_eq!(
+                (t.shortfall.lost, t.shortfall.under_way, t.messages.refused),
+                (0, 0, 0)
+            );
+            let missing = t
+                .messages
+                .acknowledgement_ns
+                .expect("acknowledgements")
+                .censored;
+            assert_eq!(t.shortfall.unacknowledged, missing);
         }
     }
 }
@@ -103,7 +113,7 @@ fn late_acknowledgements_are_awaited() {
         for reliability in ACKNOWLEDGED {
             let run = run(behaviour.clone(), acknowledged(reliability));
             run.is(Status::Valid, "");
-            assert_eq!(run.trial.unacknowledged, 0);
+            assert_eq!(run.trial.shortfall.unacknowledged, 0);
         }
     }
     let behaviour = Behaviour {
@@ -113,5 +123,11 @@ fn late_acknowledgements_are_awaited() {
     };
     let run = run(behaviour, Settings::default());
     run.is(Status::Valid, "");
-    assert_eq!((run.trial.unacknowledged, run.trial.refused), (0, 0));
+    assert_eq!(
+        (
+            run.trial.shortfall.unacknowledged,
+            run.trial.messages.refused
+        ),
+        (0, 0)
+    );
 }

@@ -48,7 +48,7 @@ fn a_burst_is_timed_from_its_beginning_to_its_last_delivery() {
     let (run, figures) = run(workload, behaviour, Settings::default());
     assert_eq!((figures.sent, figures.whole, figures.in_time), (50, 50, 50));
     assert_eq!(figures.messages, 100);
-    assert_eq!(run.trial.published, 50 * 100);
+    assert_eq!(run.trial.messages.published, 50 * 100);
     // 100 messages of 10 us each, one after the other; the last one takes 3 ms more.
     assert_eq!(figures.hand_over_ns, Some(MS));
     assert_eq!(figures.msgs_per_s, Some(100_000.0));
@@ -57,7 +57,7 @@ fn a_burst_is_timed_from_its_beginning_to_its_last_delivery() {
     let arrival = figures.arrival_ns.expect("arrived");
     assert!((3_990_000..=4_010_000).contains(&arrival), "{arrival}");
     // All messages of a burst are due at its beginning: the last one is late by the others.
-    let lag = run.trial.send_lag_ns.max.expect("measured");
+    let lag = run.trial.messages.send_lag_ns.max.expect("measured");
     assert!((980_000..=1_010_000).contains(&lag), "{lag}");
     assert_eq!(
         run.trial.verdict.status,
@@ -83,7 +83,7 @@ fn what_a_full_queue_drops_is_missing_in_every_burst() {
         let (run, figures) = run(workload, queue(holds), dropping.clone());
         assert_eq!((figures.sent, figures.whole), (50, whole), "{holds}");
         assert_eq!(
-            run.trial.lost,
+            run.trial.shortfall.lost,
             if whole > 0 { 0 } else { 50 },
             "one of each"
         );
@@ -115,7 +115,7 @@ fn bursts_wait_for_one_another() {
     assert_eq!(figures.whole, figures.sent);
     assert_eq!(figures.every_ns, None);
     assert_eq!(
-        run.trial.offered,
+        run.trial.messages.offered,
         100 * figures.sent,
         "no part of one is due"
     );
@@ -150,7 +150,7 @@ fn a_burst_that_lost_something_is_given_up() {
         "one a second: {}",
         figures.sent
     );
-    assert_eq!(run.trial.lost, 10 * figures.sent);
+    assert_eq!(run.trial.shortfall.lost, 10 * figures.sent);
 }
 
 #[test]
@@ -164,7 +164,7 @@ fn a_system_that_holds_publishers_back_is_handed_a_burst_slowly() {
     assert!(figures.sent > 20 && figures.whole == figures.sent);
     let hand_over = figures.hand_over_ns.expect("told");
     assert!((30 * MS..50 * MS).contains(&hand_over), "{hand_over}");
-    assert_eq!(run.trial.lost, 0);
+    assert_eq!(run.trial.shortfall.lost, 0);
     // A burst of 3,000 takes 3 s, and the end of the measurement cuts the second one off.
     let behaviour = Behaviour {
         service_ns: MS,
@@ -175,7 +175,11 @@ fn a_system_that_holds_publishers_back_is_handed_a_burst_slowly() {
     workload.phases.warm_up = Until::Time(0);
     let (run, figures) = self::run(workload, behaviour, Settings::default());
     assert_eq!((figures.sent, figures.whole, figures.cut_off), (1, 1, 1));
-    assert!(run.trial.not_sent > 500, "{}", run.trial.not_sent);
+    assert!(
+        run.trial.messages.not_sent > 500,
+        "{}",
+        run.trial.messages.not_sent
+    );
     let said = run.trial.verdict.words().join("; ");
     assert!(!said.contains("could not be handed over"), "{said}");
 }

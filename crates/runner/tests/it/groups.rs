@@ -62,7 +62,10 @@ fn a_lopsided_group_is_reported_as_it_was() {
         };
         assert_eq!((group.name.as_str(), group.broker), ("team0", 1));
         assert_eq!(group.deliveries, really(&run, &workload));
-        assert_eq!(group.deliveries.iter().sum::<u64>(), run.trial.unique());
+        assert_eq!(
+            group.deliveries.iter().sum::<u64>(),
+            run.trial.messages.unique()
+        );
         assert_eq!(group.deliveries[2], 0);
         let of = |name: &str| figure(&run.trial, None, name).unwrap();
         assert_eq!(of("smallest_member_share"), 0.0);
@@ -93,7 +96,10 @@ fn each_group_is_counted_apart_whichever_worker_it_is_on() {
     assert_eq!(members, [2, 3, 1]);
     // Each group has had every message.
     for group in groups {
-        assert_eq!(group.deliveries.iter().sum::<u64>(), run.trial.published);
+        assert_eq!(
+            group.deliveries.iter().sum::<u64>(),
+            run.trial.messages.published
+        );
     }
     assert_eq!(figure(&run.trial, None, "largest_member_share"), Some(1.0));
 }
@@ -117,7 +123,13 @@ fn what_members_on_different_workers_got_is_reported_as_it_was() {
     let truth = Truth::of(&run.truth, run.record.epoch);
     let t = &run.trial;
     assert_eq!(
-        (t.delivered, t.unique(), t.duplicated, t.lost, t.under_way),
+        (
+            t.messages.delivered,
+            t.messages.unique(),
+            t.messages.duplicated,
+            t.shortfall.lost,
+            t.shortfall.under_way
+        ),
         (
             truth.delivered,
             truth.unique,

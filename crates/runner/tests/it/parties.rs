@@ -95,7 +95,7 @@ impl Case {
         let met = bearing(trial, &by_default(0, None)).met;
         let yes = met == Some(true);
         // Of fewer than 299 messages a 99th percentile is not known.
-        let is_known = trial.latency_ns.enough(0.99).is_ok();
+        let is_known = trial.messages.latency_ns.enough(0.99).is_ok();
         let is_in_time = yes || (met.is_none() && !is_known);
         let named = || {
             let worst = trial.parties.as_ref().and_then(|p| p.slowest_at("p99"));

@@ -49,7 +49,7 @@ fn answers(slow: f64, messages: u64, subscribers: u32, seeds: u64) -> Answers {
         let mut trial = simulate(w, behaviour, Settings::default()).trial.clone();
         // Only the number of messages is in question here.
         trial.verdict.status = Status::Valid;
-        let latency = &trial.latency_ns;
+        let latency = &trial.messages.latency_ns;
         let due = messages * u64::from(subscribers);
         assert!(
             latency.count.abs_diff(due) <= 1,
@@ -97,8 +97,8 @@ fn deliveries_of_one_message_count_once() {
     let trial = simulate(w, Behaviour::default(), Settings::default())
         .trial
         .clone();
-    assert_eq!(trial.latency_ns.count, 300);
-    assert_eq!(trial.latency_ns.messages, Some(100));
+    assert_eq!(trial.messages.latency_ns.count, 300);
+    assert_eq!(trial.messages.latency_ns.messages, Some(100));
     let says = bearing(&trial, &p99_below(50));
     assert_eq!(says.met, None);
     let words = says.figure(|ns| format!("{ns} ns"));
@@ -131,7 +131,7 @@ fn a_late_client_measures_what_latency_is_at_most() {
             "{sleep}: {:?}",
             trial.verdict
         );
-        let p99 = trial.latency_ns.p99.expect("all came");
+        let p99 = trial.messages.latency_ns.p99.expect("all came");
         assert!(p99 > sleep / 2 * MS, "{p99}");
         let says = |ms| bearing(&trial, &p99_below(ms));
         let met = says(1_000);
@@ -178,7 +178,7 @@ fn a_late_client_proves_nothing_where_more_is_amiss() {
     };
     let w = workload(2, 1, Arrivals::Periodic { per_s: 500.0 });
     let trial = simulate(w, behaviour, Settings::default()).trial.clone();
-    assert!(trial.not_sent > 0);
+    assert!(trial.messages.not_sent > 0);
     assert_ne!(bearing(&trial, &p99_below(10_000)).met, Some(true));
     // No message is due at a time of its own.
     let behaviour = Behaviour {

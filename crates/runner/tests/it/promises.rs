@@ -44,8 +44,8 @@ fn a_damaged_body_is_no_valid_trial_whatever_is_damaged() {
             let trial = trial_with(behaviour);
             assert_eq!(trial.verdict.status, Status::Broken);
             assert_eq!(rules(&trial), [Rule::Corrupt]);
-            assert_eq!(trial.odd.compared, trial.delivered);
-            assert_eq!(trial.odd.compared_whole, trial.delivered);
+            assert_eq!(trial.odd.compared, trial.messages.delivered);
+            assert_eq!(trial.odd.compared_whole, trial.messages.delivered);
         }
     }
 }
@@ -96,7 +96,7 @@ fn a_delivery_out_of_order_is_no_valid_trial_where_order_is_promised() {
             ..disorder
         };
         let trial = trial_with(unordered);
-        assert!(trial.reordered > 0);
+        assert!(trial.messages.reordered > 0);
         assert!(!rules(&trial).contains(&Rule::OutOfOrder));
     }
 }

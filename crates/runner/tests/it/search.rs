@@ -278,8 +278,12 @@ fn messages_of_the_warm_up_tell_their_fan_out() {
     };
     assert!((shown(&trial) / 500.0 - 1.0).abs() < 0.02, "{trial:?}");
     // Nothing of the measurement was taken.
-    (trial.offered, trial.published, trial.expected) = (0, 0, 0);
-    (trial.delivered, trial.under_way) = (0, 0);
+    (
+        trial.messages.offered,
+        trial.messages.published,
+        trial.messages.expected,
+    ) = (0, 0, 0);
+    (trial.messages.delivered, trial.shortfall.under_way) = (0, 0);
     assert!((shown(&trial) / 500.0 - 1.0).abs() < 0.02);
     match next(&question, Axis::Rate, 0, &trials(&trial), &[]) {
         Step::Short(load) => assert!((440.0..460.0).contains(&load), "{load}"),

@@ -105,9 +105,12 @@ fn a_study_without_the_program() {
     for trial in &results.trials {
         assert_ne!(trial.verdict.status, Status::Broken, "{:?}", trial.verdict);
         // On a crowded machine some may be due and not sent.
-        assert_eq!(trial.offered, 150, "{trial:?}");
-        assert_eq!(trial.offered, trial.published + trial.not_sent);
-        assert_eq!(trial.delivered, 2 * trial.published);
+        assert_eq!(trial.messages.offered, 150, "{trial:?}");
+        assert_eq!(
+            trial.messages.offered,
+            trial.messages.published + trial.messages.not_sent
+        );
+        assert_eq!(trial.messages.delivered, 2 * trial.messages.published);
         assert!(trial.checks.iter().all(|check| !check.disagrees()));
     }
     // The systems' folders are gone with them.

@@ -190,7 +190,7 @@ fn carried_within(planted: &Planted, trial: &Trial) -> f64 {
     });
     let works = (to - from - stood) as f64;
     let offered = match planted.workload.flows[0].arrivals {
-        Arrivals::Poisson { .. } => trial.offered.max(1) as f64,
+        Arrivals::Poisson { .. } => trial.messages.offered.max(1) as f64,
         _ => RATE * trial.duration_s,
     };
     works / b.service_ns as f64 / offered
@@ -515,7 +515,7 @@ fn a_rate_in_lumps_is_known_or_too_short() {
     };
     let trials = each(2.5, &Arrivals::FlatOut, behaves);
     all_are(&trials, Status::TooShort);
-    let off = |trial: &Trial| (trial.delivered_msgs_per_s / 10_000.0 - 1.0).abs();
+    let off = |trial: &Trial| (trial.messages.delivered_msgs_per_s / 10_000.0 - 1.0).abs();
     assert!(
         trials.iter().any(|trial| off(trial) > 0.15),
         "the edges show"
@@ -531,7 +531,11 @@ fn a_rate_in_lumps_is_known_or_too_short() {
             "{:?}",
             trial.verdict
         );
-        assert!(off(&trial) <= 0.05, "{}", trial.delivered_msgs_per_s);
+        assert!(
+            off(&trial) <= 0.05,
+            "{}",
+            trial.messages.delivered_msgs_per_s
+        );
     }
 }
 

@@ -44,9 +44,9 @@ fn three_times_what_the_system_takes_is_overload_without_loss() {
         run.agrees();
         run.is(Status::Overloaded, "the backlog grew");
         let t = &run.trial;
-        assert_eq!(t.lost, 0);
-        assert!(t.under_way > 0, "10 s of drain are not enough");
-        within(t.delivered_msgs_per_s, 1_000.0, 0.01);
+        assert_eq!(t.shortfall.lost, 0);
+        assert!(t.shortfall.under_way > 0, "10 s of drain are not enough");
+        within(t.messages.delivered_msgs_per_s, 1_000.0, 0.01);
         // The warm-up's queue stands before the measured messages, and is in the series from the
         // start: 2 s at 2,000/s too much.
         within(t.at_start.backlog as f64, 4_000.0, 0.01);
@@ -57,8 +57,11 @@ fn three_times_what_the_system_takes_is_overload_without_loss() {
             within(record.published as f64, 3_000.0 * tenth, 0.01);
         }
         // Two thirds of the latencies are not known: the median is not quoted.
-        assert!(t.latency_ns.censored > 0);
-        assert_eq!((t.latency_ns.p99, t.latency_ns.max), (None, None));
+        assert!(t.messages.latency_ns.censored > 0);
+        assert_eq!(
+            (t.messages.latency_ns.p99, t.messages.latency_ns.max),
+            (None, None)
+        );
     }
 }
 
@@ -124,11 +127,11 @@ fn flat_out_behind_a_deep_queue_is_overload() {
         run.agrees();
         let t = &run.trial;
         // None of the measured messages came: all that came were the warm-up's.
-        assert_eq!((t.delivered, t.lost), (0, 0));
-        assert_eq!(t.under_way, t.expected);
+        assert_eq!((t.messages.delivered, t.shortfall.lost), (0, 0));
+        assert_eq!(t.shortfall.under_way, t.messages.expected);
         run.is(Status::Overloaded, "under way");
-        within(t.delivered_msgs_per_s, 1_000.0, 0.01);
-        assert_eq!(t.latency_ns.p50, None);
+        within(t.messages.delivered_msgs_per_s, 1_000.0, 0.01);
+        assert_eq!(t.messages.latency_ns.p50, None);
     }
 }
 
@@ -145,8 +148,8 @@ fn one_slow_subscriber_of_four_is_overload() {
         let run = simulate(w, behaviour, at_least_once());
         run.agrees();
         run.is(Status::Overloaded, "the backlog grew");
-        assert_eq!(run.trial.lost, 0);
-        within(run.trial.delivered_msgs_per_s, 3_500.0, 0.01);
+        assert_eq!(run.trial.shortfall.lost, 0);
+        within(run.trial.messages.delivered_msgs_per_s, 3_500.0, 0.01);
     }
 }
 
@@ -166,8 +169,11 @@ fn a_freeze_across_the_end_loses_nothing_and_is_not_steady() {
         let run = simulate(w, behaviour, Settings::default());
         run.agrees();
         let t = &run.trial;
-        assert_eq!((t.lost, t.under_way, t.unique()), (0, 0, 4_000));
-        let p99 = t.latency_ns.p99.expect("all have come");
+        assert_eq!(
+            (t.shortfall.lost, t.shortfall.under_way, t.messages.unique()),
+            (0, 0, 4_000)
+        );
+        let p99 = t.messages.latency_ns.p99.expect("all have come");
         assert!(p99 > 1_400 * MS, "{p99}");
         assert_eq!(t.verdict.status, Status::Unsteady, "{:#?}", t.verdict);
         assert!(
@@ -218,10 +224,14 @@ fn doubled_deliveries_are_no_throughput() {
         run.is(Status::Valid, "");
         let t = &run.trial;
         assert_eq!(
-            (t.unique(), t.duplicated, t.delivered),
+            (
+                t.messages.unique(),
+                t.messages.duplicated,
+                t.messages.delivered
+            ),
             (5_000, 5_000, 10_000)
         );
-        within(t.delivered_msgs_per_s, 500.0, 0.01);
+        within(t.messages.delivered_msgs_per_s, 500.0, 0.01);
         let again: u64 = t.series.iter().map(|s| s.duplicated).sum();
         assert!(again >= 5_000, "{again} beside the deliveries");
     }
@@ -245,7 +255,10 @@ fn late_duplicates_are_awaited() {
         };
         let run = simulate(w, behaviour, settings);
         run.agrees();
-        assert_eq!((run.trial.unique(), run.trial.duplicated), (5_000, 5_000));
+        assert_eq!(
+            (run.trial.messages.unique(), run.trial.messages.duplicated),
+            (5_000, 5_000)
+        );
     }
 }
 
@@ -277,8 +290,8 @@ fn windows_are_kept_to_the_message() {
         assert_eq!(run.most_under_way(), u64::from(window));
         // Little's law: so many under way at 5 ms each; a full window is looked at every 50 µs.
         let per_s = f64::from(window * subscribers) * 200.0;
-        within(run.trial.delivered_msgs_per_s, per_s, 0.02);
-        assert!(run.trial.delivered_msgs_per_s <= 1.001 * per_s);
+        within(run.trial.messages.delivered_msgs_per_s, per_s, 0.02);
+        assert!(run.trial.messages.delivered_msgs_per_s <= 1.001 * per_s);
     }
 }
 
@@ -317,9 +330,9 @@ fn lost_messages_do_not_fill_a_window_for_good() {
     w.phases.measure = Until::Time(4 * SECOND);
     let run = simulate(w, behaviour, Settings::default());
     run.agrees();
-    assert!(run.trial.lost > 0);
+    assert!(run.trial.shortfall.lost > 0);
     // 20 under way at 5 ms each, less 5 %.
-    within(run.trial.delivered_msgs_per_s, 3_800.0, 0.03);
+    within(run.trial.messages.delivered_msgs_per_s, 3_800.0, 0.03);
 }
 
 #[test]
@@ -337,11 +350,11 @@ fn what_the_client_sleeps_through_was_due() {
         let run = simulate(w, behaviour, Settings::default());
         run.agrees();
         let t = &run.trial;
-        assert_eq!(t.offered, 6_000);
+        assert_eq!(t.messages.offered, 6_000);
         assert!(
-            t.not_sent.abs_diff(200 * (seed + 1)) <= 11,
+            t.messages.not_sent.abs_diff(200 * (seed + 1)) <= 11,
             "{}",
-            t.not_sent
+            t.messages.not_sent
         );
         if seed > 0 {
             run.is(Status::ClientBound, "stood still");
@@ -455,8 +468,15 @@ fn two_runs_at_once_count_their_own() {
     for named in [false, true] {
         for run in two_at_once(named) {
             let t = &run.trial;
-            assert_eq!((t.duplicated, t.reordered, t.lost), (0, 0, 0));
-            assert_eq!((t.published, t.unique()), (1_000, 1_000));
+            assert_eq!(
+                (
+                    t.messages.duplicated,
+                    t.messages.reordered,
+                    t.shortfall.lost
+                ),
+                (0, 0, 0)
+            );
+            assert_eq!((t.messages.published, t.messages.unique()), (1_000, 1_000));
             if named {
                 // Both hear the topic that both were told to use.
                 assert!(t.odd.foreign >= 900, "{}", t.odd.foreign);
@@ -540,7 +560,7 @@ fn three_workers_on_each_side_see_what_one_sees() {
         }
         let run = on_threads(w, behaviour, settings, workers);
         assert_eq!(run.record.recordings.len(), 6, "{what}");
-        assert!(run.trial.unique() > 250, "{what}");
+        assert!(run.trial.messages.unique() > 250, "{what}");
         run.agrees_to(0.05);
     }
 }
@@ -566,8 +586,15 @@ fn what_is_gathered_leaves_whole() {
         run.is(Status::Valid, "");
         let t = &run.trial;
         let due = 50_000 * seconds;
-        assert_eq!((t.offered, t.published, t.not_sent), (due, due, 0));
-        let longest = t.send_lag_ns.max.expect("all have left");
+        assert_eq!(
+            (
+                t.messages.offered,
+                t.messages.published,
+                t.messages.not_sent
+            ),
+            (due, due, 0)
+        );
+        let longest = t.messages.send_lag_ns.max.expect("all have left");
         assert!(longest <= span * MS + 20 * MS, "{longest}");
     }
 }
@@ -586,11 +613,11 @@ fn what_a_slow_client_never_offered_is_its_own() {
         run.agrees();
         run.is(Status::ClientBound, "never offered to the system");
         let t = &run.trial;
-        assert_eq!(t.offered, 25_000);
+        assert_eq!(t.messages.offered, 25_000);
         // 500 a second of 12 s stay behind, those of the warm-up first; 2 leave in each ms after the end, for 20 ms
         // and the span, in which it had nothing to send when it began.
-        within(t.not_sent as f64, 5_960.0, 0.003);
-        assert_eq!(t.not_tried, t.not_sent);
+        within(t.messages.not_sent as f64, 5_960.0, 0.003);
+        assert_eq!(t.shortfall.not_tried, t.messages.not_sent);
     }
 }
 
@@ -606,7 +633,7 @@ fn what_a_full_system_holds_back_is_its_own() {
         let run = simulate(w, behaviour, Settings::default());
         run.agrees();
         run.is(Status::Overloaded, "could not be handed over");
-        assert_eq!(run.trial.not_tried, 0);
+        assert_eq!(run.trial.shortfall.not_tried, 0);
     }
 }
 
@@ -628,11 +655,19 @@ fn percentiles_count_what_was_not_sent() {
         run.agrees();
         run.is(Status::Valid, "");
         let t = &run.trial;
-        assert_eq!(t.offered, 10_000);
+        assert_eq!(t.messages.offered, 10_000);
         let ended = run.record.table.expect("it was measured").end - START;
         let due = (ended - (end - 60 * MS)) / MS;
-        assert!(t.not_sent.abs_diff(due) <= 2, "{} of {due}", t.not_sent);
-        for d in [&t.latency_ns, &t.latency_from_send_ns, &t.send_lag_ns] {
+        assert!(
+            t.messages.not_sent.abs_diff(due) <= 2,
+            "{} of {due}",
+            t.messages.not_sent
+        );
+        for d in [
+            &t.messages.latency_ns,
+            &t.messages.latency_from_send_ns,
+            &t.messages.send_lag_ns,
+        ] {
             assert!(d.p99.is_some_and(|p99| p99 < 2 * MS), "{d:?}");
             assert_eq!((d.p99_9, d.p99_99, d.max, d.mean), (None, None, None, None));
         }
@@ -653,7 +688,7 @@ fn percentiles_count_what_was_lost() {
         let run = simulate(w, behaviour, Settings::default());
         run.agrees();
         run.is(Status::Valid, "");
-        let d = &run.trial.latency_ns;
+        let d = &run.trial.messages.latency_ns;
         assert_eq!(d.count + d.censored, 20_000);
         assert!(d.p50.is_some() && d.max.is_none());
         assert_eq!(d.p90.is_some(), loss < 0.1);
@@ -684,7 +719,7 @@ fn a_client_that_is_stopped_is_named_with_its_share() {
         run.agrees();
         run.is(Status::ClientBound, "stood still");
         let t = &run.trial;
-        assert_eq!(t.offered, 2_000);
+        assert_eq!(t.messages.offered, 2_000);
         for stalled in [
             t.worker_load.publishers_stalled,
             t.worker_load.longest_stall_ns as f64 / 10e9,
@@ -717,10 +752,19 @@ fn what_was_never_acknowledged_is_under_way() {
         run.agrees();
         run.is(Status::Overloaded, "never acknowledged");
         let t = &run.trial;
-        assert_eq!((t.lost, t.under_way), (0, u64::from(window) * receivers));
-        let acknowledged = t.acknowledgement_ns.expect("the system acknowledges");
+        assert_eq!(
+            (t.shortfall.lost, t.shortfall.under_way),
+            (0, u64::from(window) * receivers)
+        );
+        let acknowledged = t
+            .messages
+            .acknowledgement_ns
+            .expect("the system acknowledges");
         assert_eq!(acknowledged.censored, u64::from(window));
-        assert_eq!(acknowledged.count + acknowledged.censored, t.published);
+        assert_eq!(
+            acknowledged.count + acknowledged.censored,
+            t.messages.published
+        );
     }
 }
 
@@ -743,6 +787,7 @@ fn late_acknowledgements_are_awaited() {
         run.agrees();
         let acknowledged = run
             .trial
+            .messages
             .acknowledgement_ns
             .expect("the system acknowledges");
         assert_eq!((acknowledged.count, acknowledged.censored), (10, 0));
@@ -770,15 +815,29 @@ fn an_outage_is_told_as_an_outage() {
             let run = simulate(w, behaviour.clone(), Settings::default());
             run.adds_up();
             let t = &run.trial;
-            assert_eq!((t.offered, t.refused, t.not_sent), (5_000, 0, 0));
-            assert!(t.not_connected.abs_diff(600) <= 3, "{}", t.not_connected);
-            assert_eq!(t.expected, 5_000);
+            assert_eq!(
+                (t.messages.offered, t.messages.refused, t.messages.not_sent),
+                (5_000, 0, 0)
+            );
+            assert!(
+                t.messages.not_connected.abs_diff(600) <= 3,
+                "{}",
+                t.messages.not_connected
+            );
+            assert_eq!(t.messages.expected, 5_000);
             // One message or two were on their way when the connections ended.
-            assert!((t.lost - t.not_connected) <= 2, "{}", t.lost);
-            assert_eq!(t.unique() + t.lost, 5_000);
+            assert!(
+                (t.shortfall.lost - t.messages.not_connected) <= 2,
+                "{}",
+                t.shortfall.lost
+            );
+            assert_eq!(t.messages.unique() + t.shortfall.lost, 5_000);
             within(t.longest_silence_ns as f64, 1.2e9, 0.01);
-            assert_eq!((t.latency_ns.p90, t.latency_ns.max), (None, None));
-            assert!(t.latency_ns.p50.is_some());
+            assert_eq!(
+                (t.messages.latency_ns.p90, t.messages.latency_ns.max),
+                (None, None)
+            );
+            assert!(t.messages.latency_ns.p50.is_some());
             let status = if losses_allowed {
                 Status::Unsteady
             } else {
@@ -812,7 +871,7 @@ fn an_outage_of_one_of_two_publishers_is_no_silence() {
     let run = simulate(w, behaviour, Settings::default());
     run.adds_up();
     run.is(Status::Valid, "");
-    assert!(run.trial.not_connected.abs_diff(60) <= 1);
+    assert!(run.trial.messages.not_connected.abs_diff(60) <= 1);
     assert!(run.trial.longest_silence_ns < 50 * MS);
 }
 
@@ -832,11 +891,17 @@ fn every_question_is_answered_by_who_hears_it() {
         run.adds_up();
         run.is(Status::Valid, "");
         let t = &run.trial;
-        let questions = t.questions.expect("a ping-pong");
-        assert_eq!((questions.asked, questions.unanswered), (t.published, 0));
-        assert!(t.published >= 400, "{}", t.published);
-        let round_trips = t.round_trip_ns.expect("a ping-pong");
-        assert_eq!((round_trips.count, round_trips.censored), (t.published, 0));
+        let questions = t.shortfall.questions.expect("a ping-pong");
+        assert_eq!(
+            (questions.asked, questions.unanswered),
+            (t.messages.published, 0)
+        );
+        assert!(t.messages.published >= 400, "{}", t.messages.published);
+        let round_trips = t.messages.round_trip_ns.expect("a ping-pong");
+        assert_eq!(
+            (round_trips.count, round_trips.censored),
+            (t.messages.published, 0)
+        );
         let max = round_trips.max.expect("all were answered");
         assert!(max.abs_diff(2 * MS) < 10_000, "{max}");
     }
@@ -865,11 +930,11 @@ fn unanswered_questions_are_no_valid_trial() {
                 && record.subscriber.starts_with("pub")
         });
         let (came, t) = (came.count() as u64, &run.trial);
-        let questions = t.questions.expect("a ping-pong");
+        let questions = t.shortfall.questions.expect("a ping-pong");
         assert_eq!((questions.asked, questions.answered), (2_000, came));
         assert_eq!(questions.unanswered, 2_000 - came);
         run.is(Status::Lossy, "questions got no answer");
-        let round_trips = t.round_trip_ns.expect("a ping-pong");
+        let round_trips = t.messages.round_trip_ns.expect("a ping-pong");
         assert_eq!(
             (round_trips.count, round_trips.censored),
             (came, 2_000 - came)
@@ -889,7 +954,10 @@ fn an_answer_that_comes_twice_counts_once() {
     w.flows[0].exchange = Exchange::PingPong;
     let run = simulate(w, behaviour, at_least_once());
     run.adds_up();
-    let questions = run.trial.questions.expect("a ping-pong");
+    let questions = run.trial.shortfall.questions.expect("a ping-pong");
     assert_eq!((questions.asked, questions.answered), (2_000, 2_000));
-    assert_eq!(run.trial.round_trip_ns.map(|d| d.count), Some(2_000));
+    assert_eq!(
+        run.trial.messages.round_trip_ns.map(|d| d.count),
+        Some(2_000)
+    );
 }

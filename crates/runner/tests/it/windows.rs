@@ -116,7 +116,7 @@ fn a_window_over_a_system_with_room_is_named() {
             }
             let says = format!("in-flight = {}", case.window);
             assert!(verdict.reasons[0].text.starts_with(&says), "{verdict:#?}");
-            within(run.trial.delivered_msgs_per_s, case.most(), 0.05);
+            within(run.trial.messages.delivered_msgs_per_s, case.most(), 0.05);
         }
     }
     few_wrong(&wrong, all);

@@ -2,6 +2,7 @@
 //! is found, and that the decision keeps to its bounds.
 
 use pubgauge_conclusions::compare::{CellOf, ComparisonRule, conclude, next};
+use pubgauge_figures::Messages;
 use pubgauge_figures::comparison::{Difference, Ended, PairComparison};
 use pubgauge_figures::{Status, Trial};
 use rand::rngs::StdRng;
@@ -36,10 +37,14 @@ fn normal(draws: &mut StdRng) -> f64 {
 
 fn trial(cell: &CellOf, round: u32, id: usize, status: Status, per_s: f64) -> Trial {
     let mut trial = Trial {
+        messages: Messages {
+            delivered_msgs_per_s: per_s,
+            ..Messages::default()
+        },
         id: id as u32,
         cell: cell.cell.clone(),
         repeat: round,
-        delivered_msgs_per_s: per_s,
+
         ..Trial::default()
     };
     trial.workload.flat_out = true;

@@ -164,10 +164,10 @@ proptest! {
         let (mut one, alone) = seen(&steps, &[vec![0, 1, 2, 3]]);
         let (mut several, apart) = seen(&steps, &workers);
         prop_assert_eq!(apart, alone);
-        prop_assert_eq!(one.flows[0].timed_again, 0);
+        prop_assert_eq!(one.flows[0].messages.timed_again, 0);
         // Of a message that came to two workers, the time of each copy is taken.
-        let again = std::mem::take(&mut several.flows[0].timed_again);
-        prop_assert!(again <= one.flows[0].duplicated);
+        let again = std::mem::take(&mut several.flows[0].messages.timed_again);
+        prop_assert!(again <= one.flows[0].messages.duplicated());
         let parts = several.parts[0].of.iter_mut();
         let by_part: u64 = parts.map(|part| std::mem::take(&mut part.timed_again)).sum();
         prop_assert_eq!(by_part, again);
@@ -187,10 +187,17 @@ fn a_message_that_two_workers_got_is_repeated_and_counted_once() {
     let (sums, shares) = seen(&steps, &[vec![0, 1], vec![2, 3]]);
     let counts = &sums.flows[0];
     assert_eq!(
-        (counts.unique, counts.distinct, counts.duplicated),
+        (
+            counts.messages.unique,
+            counts.distinct,
+            counts.messages.duplicated()
+        ),
         (2, 2, 1)
     );
-    assert_eq!((counts.delivered, counts.timed_again), (3, 1));
+    assert_eq!(
+        (counts.messages.delivered, counts.messages.timed_again),
+        (3, 1)
+    );
     assert_eq!(shares, [1, 0, 1, 0]);
     let unique: Vec<u64> = sums.series[0].iter().map(|totals| totals.unique).collect();
     let came = FIRST as usize;

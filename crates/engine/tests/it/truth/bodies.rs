@@ -18,7 +18,10 @@ fn damaged(bytes: u32, behaviour: Behaviour) -> (u64, u64) {
     )
     .record;
     let foreign: u64 = record.recordings.iter().map(|r| r.foreign).sum();
-    (record.sum().published, record.sum().corrupt + foreign)
+    (
+        record.sum().messages.published,
+        record.sum().corrupt + foreign,
+    )
 }
 
 #[test]

@@ -365,6 +365,24 @@ fn trial(id: u32, at: usize, profile: &Profile, load: &Load, repeat: u32) -> (Tr
         });
     }
     let mut trial = Trial {
+        messages: Messages {
+            offered: published,
+            published,
+            delivered,
+            expected: published,
+            offered_msgs_per_s: published as f64 / duration_s,
+            published_msgs_per_s: published as f64 / duration_s,
+            delivered_msgs_per_s: rate.min(delivered as f64 / duration_s),
+            latency_ns: Distribution::censored(&latency, 4_000 * under_way / published.max(1)),
+            latency_from_send_ns: Distribution::from_histogram(&latency),
+            send_lag_ns: Distribution::from_histogram(&lag),
+            ..Messages::default()
+        },
+        shortfall: Shortfall {
+            lost,
+            under_way,
+            ..Shortfall::default()
+        },
         id,
         cell: format!("{}/{}", profile.name, load.name),
         system: System {
@@ -401,19 +419,9 @@ fn trial(id: u32, at: usize, profile: &Profile, load: &Load, repeat: u32) -> (Tr
         repeat,
         started: "2026-11-21T01:45:00Z".into(),
         duration_s,
-        offered: published,
-        published,
-        delivered,
-        expected: published,
-        lost,
-        under_way,
+
         sentinels: 3,
-        offered_msgs_per_s: published as f64 / duration_s,
-        published_msgs_per_s: published as f64 / duration_s,
-        delivered_msgs_per_s: rate.min(delivered as f64 / duration_s),
-        latency_ns: Distribution::censored(&latency, 4_000 * under_way / published.max(1)),
-        latency_from_send_ns: Distribution::from_histogram(&latency),
-        send_lag_ns: Distribution::from_histogram(&lag),
+
         client_cpu_s: client,
         system_cpu_s: (!profile.in_client).then_some(if flat_out { 1.97 } else { system_cpu }),
         client_rss_bytes: 12 << 20,
@@ -470,13 +478,20 @@ fn trial(id: u32, at: usize, profile: &Profile, load: &Load, repeat: u32) -> (Tr
 
 fn flow(name: &str, published: u64, delivered: u64, latency: &Histogram<u64>) -> FlowFigures {
     FlowFigures {
+        messages: Messages {
+            offered: published,
+            published,
+            delivered,
+            expected: published,
+            latency_ns: Distribution::from_histogram(latency),
+            ..Messages::default()
+        },
+        shortfall: Shortfall {
+            lost: published.saturating_sub(delivered),
+            ..Shortfall::default()
+        },
         name: name.into(),
-        offered: published,
-        published,
-        delivered,
-        expected: published,
-        lost: published.saturating_sub(delivered),
-        latency_ns: Distribution::from_histogram(latency),
+
         ..Default::default()
     }
 }

@@ -144,7 +144,10 @@ fn search(all: &mut Results, logs: &mut Logs, at: usize, steps: &Steps) -> Searc
             trial.workload.arrivals = format!("{load}/s");
             // The queue is longer the nearer the limit is.
             let slower = 1.0 / (1.0 - (load / profile.capacity).min(0.98));
-            for ns in [&mut trial.latency_ns.p50, &mut trial.latency_ns.p99] {
+            for ns in [
+                &mut trial.messages.latency_ns.p50,
+                &mut trial.messages.latency_ns.p99,
+            ] {
                 *ns = ns.map(|ns| (ns as f64 * slower) as u64);
             }
         }
@@ -177,7 +180,7 @@ fn search(all: &mut Results, logs: &mut Logs, at: usize, steps: &Steps) -> Searc
             id,
             purpose: *purpose,
             load: *load,
-            achieved: trial.delivered_msgs_per_s,
+            achieved: trial.messages.delivered_msgs_per_s,
             finding: *finding,
             why,
         };

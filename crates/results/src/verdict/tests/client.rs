@@ -40,7 +40,11 @@ fn seventy_percent_in_a_paced_trial() {
 #[test]
 fn nothing_arrived_because_the_client_stood_still() {
     let mut t = calm();
-    (t.lost, t.delivered, t.latency_ns) = (t.expected, 0, Distribution::default());
+    (
+        t.shortfall.lost,
+        t.messages.delivered,
+        t.messages.latency_ns,
+    ) = (t.messages.expected, 0, Distribution::default());
     t.series.iter_mut().for_each(|second| second.delivered = 0);
     assert_eq!(judge(&t, &here()).status, Status::Broken);
     assert!(failed(&t));
@@ -153,7 +157,7 @@ fn a_system_that_waits_for_others_is_not_judged() {
     expect(&with(queue(), 0.01, 20), &two, Status::Overloaded, "");
     let slow = |p99_ms: u64| {
         let mut t = calm();
-        t.latency_ns.p99 = Some(p99_ms * MS);
+        t.messages.latency_ns.p99 = Some(p99_ms * MS);
         t
     };
     // A tail of 109 ms, and waits of a second in twenty.
@@ -224,8 +228,8 @@ fn a_crowded_machine_is_named() {
 #[test]
 fn a_late_client() {
     let mut t = calm();
-    t.send_lag_ns.p50 = Some(150_000);
-    t.latency_ns.p50 = Some(300_000);
+    t.messages.send_lag_ns.p50 = Some(150_000);
+    t.messages.latency_ns.p50 = Some(300_000);
     t.worker_load.publishers_running = 0.6;
     expect(&t, &here(), Status::ClientBound, "half of all messages");
     // The same lag of a publisher that slept: the system held it back.
@@ -236,7 +240,7 @@ fn a_late_client() {
     expect(&t, &here(), Status::ClientBound, "half of all messages");
 
     let mut t = calm();
-    t.send_lag_ns.p99 = Some(3 * MS);
+    t.messages.send_lag_ns.p99 = Some(3 * MS);
     t.noise_ns.p99 = Some(3 * MS);
     expect(
         &t,
@@ -265,8 +269,8 @@ fn workers_at_the_end_of_their_share_are_the_limit() {
     };
     // Publishers that leave a tenth of their messages, after 8 % of a processor.
     let mut t = calm();
-    t.not_sent = t.offered / 10;
-    t.published = t.offered - t.not_sent;
+    t.messages.not_sent = t.messages.offered / 10;
+    t.messages.published = t.messages.offered - t.messages.not_sent;
     t.worker_load.publishers_running = 0.08;
     expect(&t, &here(), Status::Overloaded, "publishers had time");
     t.client_limits = held(0.1, true);
@@ -353,14 +357,14 @@ fn workers_that_wait_beside_a_system_at_the_end_of_its_share() {
         });
         t.worker_load.subscribers_waiting = 0.25;
         let latency = distribution(100_000, median_ms * MS, 2 * median_ms * MS);
-        (t.latency_ns, t.latency_from_send_ns) = (latency, latency);
+        (t.messages.latency_ns, t.messages.latency_from_send_ns) = (latency, latency);
         t
     };
     let crowded = "the machine with its 4 processors was the limit";
     expect(&at(0.49, 150), &here(), Status::Valid, "");
     let mut grows = at(0.49, 150);
-    grows.under_way = 1;
-    grows.delivered -= 1;
+    grows.shortfall.under_way = 1;
+    grows.messages.delivered -= 1;
     expect(&grows, &here(), Status::Overloaded, "under way");
     let reasons = judge(&grows, &here()).reasons;
     assert!(reasons.iter().all(|r| r.rule != Rule::MachineFull));
@@ -386,8 +390,8 @@ fn lateness_that_was_asked_for() {
     // A busy publisher that sends in batches: latency is mostly the span.
     let mut t = calm();
     t.worker_load.publishers_running = 0.6;
-    t.send_lag_ns = distribution(100_000, MS / 2, MS);
-    t.latency_ns = distribution(100_000, 7 * MS / 10, 2 * MS);
+    t.messages.send_lag_ns = distribution(100_000, MS / 2, MS);
+    t.messages.latency_ns = distribution(100_000, 7 * MS / 10, 2 * MS);
     t.circumstances = here();
     let gathered = |span| Circumstances {
         client: ClientSetup {
@@ -399,7 +403,7 @@ fn lateness_that_was_asked_for() {
     expect(&t, &here(), Status::ClientBound, "half of all messages");
     expect(&t, &gathered(MS), Status::Valid, "");
     // Later than was asked for.
-    t.send_lag_ns.p50 = Some(5 * MS / 4);
+    t.messages.send_lag_ns.p50 = Some(5 * MS / 4);
     expect(
         &t,
         &gathered(MS),
@@ -409,9 +413,9 @@ fn lateness_that_was_asked_for() {
 
     let mut t = calm();
     t.worker_load.publishers_running = 0.6;
-    t.send_lag_ns.p99 = Some(10 * MS);
+    t.messages.send_lag_ns.p99 = Some(10 * MS);
     expect(&t, &gathered(10 * MS), Status::Valid, "");
-    t.send_lag_ns.p99 = Some(13 * MS);
+    t.messages.send_lag_ns.p99 = Some(13 * MS);
     expect(
         &t,
         &gathered(10 * MS),
@@ -433,8 +437,8 @@ fn a_client_that_stood_still_is_named() {
         t.worker_load.machine_stalled = 0.02;
         expect(&t, &here(), Status::ClientBound, "2.0 % of the measurement");
         // A silence shorter than the tail of the latencies.
-        t.latency_ns.p99 = Some(900 * MS);
-        t.latency_from_send_ns.p99 = Some(900 * MS);
+        t.messages.latency_ns.p99 = Some(900 * MS);
+        t.messages.latency_from_send_ns.p99 = Some(900 * MS);
         expect(&t, &here(), Status::Valid, "");
     }
 }
@@ -445,8 +449,12 @@ fn what_the_client_slept_through_is_its_own() {
     let mut t = calm();
     t.duration_s = 6.0;
     t.series.truncate(6);
-    (t.offered, t.not_sent) = (6_000, 795);
-    for count in [&mut t.published, &mut t.delivered, &mut t.expected] {
+    (t.messages.offered, t.messages.not_sent) = (6_000, 795);
+    for count in [
+        &mut t.messages.published,
+        &mut t.messages.delivered,
+        &mut t.messages.expected,
+    ] {
         *count = 5_205;
     }
     t.worker_load.publishers_stalled = 0.133;
@@ -483,7 +491,7 @@ fn what_the_client_ran_out_of_is_not_the_systems_fault() {
 
     // Messages that a server drops because the subscriber does not read.
     let mut t = calm();
-    (t.delivered, t.lost) = (90_000, 10_000);
+    (t.messages.delivered, t.shortfall.lost) = (90_000, 10_000);
     t.worker_load.subscribers_running = 0.97;
     expect(&t, &here(), Status::ClientBound, "10000 of 100000");
     // Acknowledged messages may not be dropped.
@@ -516,9 +524,9 @@ fn a_publishing_worker_that_gathers_messages_may_wait_while_it_hands_them_over_i
     let gathering = |last_ms: u64, within_ms: u64| {
         let mut t = calm();
         t.circumstances.client.pacing_within = within_ms * MS;
-        t.send_lag_ns = distribution(t.published, 50 * MS, last_ms * MS);
-        t.latency_ns = distribution(t.delivered, 70 * MS, 120 * MS);
-        t.latency_from_send_ns = distribution(t.delivered, 20 * MS, 40 * MS);
+        t.messages.send_lag_ns = distribution(t.messages.published, 50 * MS, last_ms * MS);
+        t.messages.latency_ns = distribution(t.messages.delivered, 70 * MS, 120 * MS);
+        t.messages.latency_from_send_ns = distribution(t.messages.delivered, 20 * MS, 40 * MS);
         t.worker_load.publishers_waiting = 0.25;
         t
     };
@@ -559,9 +567,9 @@ fn a_worker_that_waits_for_a_full_link_is_not_the_limit() {
 #[test]
 fn a_full_link_is_named_where_the_system_is_blamed() {
     let mut t = calm();
-    t.delivered = 90_000;
-    t.under_way = 10_000;
-    t.delivered_msgs_per_s = 9_000.0;
+    t.messages.delivered = 90_000;
+    t.shortfall.under_way = 10_000;
+    t.messages.delivered_msgs_per_s = 9_000.0;
     let of = |share: f64| judge(&linked(t.clone(), share), &here());
     let named = |verdict: &Verdict| {
         verdict
@@ -582,8 +590,8 @@ fn a_full_link_is_named_where_the_system_is_blamed() {
 #[test]
 fn a_stall_of_a_worker_is_none_of_the_machine() {
     let mut t = calm();
-    t.latency_ns = distribution(100_000, 20 * MS, 500 * MS);
-    t.latency_from_send_ns = distribution(100_000, 20 * MS, 500 * MS);
+    t.messages.latency_ns = distribution(100_000, 20 * MS, 500 * MS);
+    t.messages.latency_from_send_ns = distribution(100_000, 20 * MS, 500 * MS);
     t.worker_load.publishers_stalled = 0.003;
     t.worker_load.machine_stalled = 0.012;
     t.worker_load.longest_stall_ns = 300 * MS;

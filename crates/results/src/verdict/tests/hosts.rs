@@ -30,15 +30,18 @@ fn flood_from(cores: f64, cost_us: f64, own_us: f64, taken: f64) -> Trial {
     let used = cores * (1.0 - taken);
     let count = (used * t.duration_s * 1e6 / cost_us) as u64;
     for figure in [
-        &mut t.offered,
-        &mut t.published,
-        &mut t.delivered,
-        &mut t.expected,
+        &mut t.messages.offered,
+        &mut t.messages.published,
+        &mut t.messages.delivered,
+        &mut t.messages.expected,
     ] {
         *figure = count;
     }
     let rate = count as f64 / t.duration_s;
-    (t.published_msgs_per_s, t.delivered_msgs_per_s) = (rate, rate);
+    (
+        t.messages.published_msgs_per_s,
+        t.messages.delivered_msgs_per_s,
+    ) = (rate, rate);
     t.client_cpu_s.publishers = used * t.duration_s;
     t.system_cpu_s = Some(0.3);
     t.worker_load = WorkerLoad {
@@ -69,7 +72,7 @@ fn what_a_host_of_a_size_gets_done_is_a_result() {
             expect(&t, &here(), Status::HostBound, "publisher-1 used");
             let verdict = judge(&t, &here());
             assert!(verdict.has(Rule::HostFull), "{verdict:?}");
-            carried.push((cores, cost_us, t.delivered_msgs_per_s));
+            carried.push((cores, cost_us, t.messages.delivered_msgs_per_s));
             // The system in the client's own processes changes nothing.
             let brokerless = Circumstances {
                 system_in_client: true,
@@ -160,8 +163,8 @@ fn waits_at_the_end_of_a_share_may_be_the_tail() {
         ..host("subscriber-2", 0.2)
     }];
     expect(&t, &here(), Status::HostBound, "half the 99th percentile");
-    t.latency_ns = distribution(100_000, 10 * MS, 40 * MS);
-    t.latency_from_send_ns = t.latency_ns;
+    t.messages.latency_ns = distribution(100_000, 10 * MS, 40 * MS);
+    t.messages.latency_from_send_ns = t.messages.latency_ns;
     expect(&t, &here(), Status::Valid, "");
     t.sized_hosts[0].throttled = Some(0.25);
     expect(&t, &here(), Status::HostBound, "subscriber-2 used 60 %");
@@ -181,7 +184,7 @@ fn a_queue_or_loss_before_a_host_at_its_end_is_the_hosts() {
     }];
     expect(&t, &here(), Status::HostBound, "subscriber-1 used 100 %");
     let mut t = calm();
-    (t.lost, t.delivered) = (1_000, t.delivered - 1_000);
+    (t.shortfall.lost, t.messages.delivered) = (1_000, t.messages.delivered - 1_000);
     expect(&t, &here(), Status::Lossy, "");
     t.sized_hosts = vec![SizedHost {
         used_cores: Some(0.2),

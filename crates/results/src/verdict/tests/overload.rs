@@ -104,16 +104,20 @@ fn a_backlog_made_by_a_full_subscriber_is_the_clients() {
 #[test]
 fn due_messages_left_unsent() {
     let mut t = calm();
-    t.not_sent = 5_000;
-    t.offered += 5_000;
+    t.messages.not_sent = 5_000;
+    t.messages.offered += 5_000;
     expect(&t, &here(), Status::Overloaded, "could not be handed over");
     // One message at the border of the measurement does not count.
-    (t.offered, t.published, t.not_sent) = (20, 19, 1);
+    (
+        t.messages.offered,
+        t.messages.published,
+        t.messages.not_sent,
+    ) = (20, 19, 1);
     expect(&t, &here(), Status::Valid, "");
     // A publisher without time to spare is the cause itself.
     let mut t = calm();
-    t.not_sent = 5_000;
-    t.offered += 5_000;
+    t.messages.not_sent = 5_000;
+    t.messages.offered += 5_000;
     t.worker_load.publishers_running = 0.95;
     expect(
         &t,
@@ -137,14 +141,14 @@ fn slow_growth_with_rising_latency_is_overload() {
 fn what_is_under_way_is_not_lost() {
     // A third of the deliveries was still coming when the drain was cut short.
     let mut t = calm();
-    (t.delivered, t.under_way) = (70_000, 30_000);
+    (t.messages.delivered, t.shortfall.under_way) = (70_000, 30_000);
     t.drain.cut_short = true;
     expect(&t, &here(), Status::Overloaded, "30000 of 100000");
     // None of the measured ones had come: the warm-up's stood before them.
-    (t.delivered, t.under_way) = (0, 100_000);
+    (t.messages.delivered, t.shortfall.under_way) = (0, 100_000);
     t.at_start.backlog = 50_000;
     expect(&t, &here(), Status::Overloaded, "100000 of 100000");
-    (t.under_way, t.lost) = (0, 100_000);
+    (t.shortfall.under_way, t.shortfall.lost) = (0, 100_000);
     expect(&t, &here(), Status::Broken, "none of 100000");
 }
 

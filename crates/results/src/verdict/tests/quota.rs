@@ -113,7 +113,7 @@ fn moments_that_fill_the_tail_count() {
         "in 3 of 100 periods (120 ms",
     );
     // The tail of latencies is ten times as long as what was held back at a time.
-    t.latency_ns = distribution(t.expected, 100 * MS, 400 * MS);
+    t.messages.latency_ns = distribution(t.messages.expected, 100 * MS, 400 * MS);
     expect(&t, &container(0.5), Status::Valid, "");
 }
 

@@ -108,7 +108,12 @@ fn no_rate_is_below_none() {
 fn few_messages_vary_by_chance() {
     let mut t = flat_out();
     t.duration_s = 10.0;
-    (t.offered, t.published, t.delivered, t.expected) = (41, 41, 41, 41);
+    (
+        t.messages.offered,
+        t.messages.published,
+        t.messages.delivered,
+        t.messages.expected,
+    ) = (41, 41, 41, 41);
     let few = [4u64, 2, 6, 5, 3, 4, 7, 3, 2, 5];
     t.series = series(1.0, &few, &few, &[0; 10]);
     t.system_cpu_s = Some(9.9);
@@ -147,10 +152,10 @@ fn a_frozen_system_is_told_without_a_median() {
     let mut t = calm();
     t.longest_silence_ns = 1_200 * MS;
     expect(&t, &here(), Status::Unsteady, "stood still");
-    t.latency_ns.p50 = None;
-    t.latency_ns.known_mean = Some(300_000.0);
+    t.messages.latency_ns.p50 = None;
+    t.messages.latency_ns.known_mean = Some(300_000.0);
     expect(&t, &here(), Status::Unsteady, "stood still");
-    t.latency_ns.known_mean = None;
+    t.messages.latency_ns.known_mean = None;
     t.one_way = Some(OneWay {
         bound_ns: Some(50_000),
     });
@@ -168,6 +173,6 @@ fn a_frozen_system_is_unsteady() {
         "nothing was delivered for 2.00 s",
     );
     // A slow link is no stall.
-    t.latency_ns.p50 = Some(1_500 * MS);
+    t.messages.latency_ns.p50 = Some(1_500 * MS);
     expect(&t, &here(), Status::Valid, "");
 }

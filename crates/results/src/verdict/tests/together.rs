@@ -1,6 +1,7 @@
 //! All rules at once: their order, and what holds for any trial.
 
 use proptest::prelude::*;
+use pubgauge_figures::Messages;
 use pubgauge_figures::model::{DecidingFigure, PublisherWindow, QuotaUse};
 use pubgauge_figures::party::{PartyCourse, PartyFigures, PartyName};
 
@@ -10,10 +11,10 @@ use crate::verdict::findings::contradicts;
 #[test]
 fn all_reasons_stand_worst_first() {
     let mut t = calm();
-    t.delivered -= 10;
-    t.lost = 10;
-    t.not_sent = 5_000;
-    t.offered += 5_000;
+    t.messages.delivered -= 10;
+    t.shortfall.lost = 10;
+    t.messages.not_sent = 5_000;
+    t.messages.offered += 5_000;
     t.worker_load.subscribers_waiting = 0.5;
     let verdict = judge(&t, &here());
     assert_eq!(verdict.status, Status::Lossy);
@@ -42,18 +43,23 @@ const PLANTS: [Plant; 31] = [
     (Rule::OutOfOrder, |t| {
         t.circumstances.order_promised = true;
         t.flows = vec![FlowFigures {
-            reordered: 1,
+            messages: Messages {
+                reordered: 1,
+                ..Messages::default()
+            },
             ..FlowFigures::default()
         }];
     }),
-    (Rule::Clocks, |t| t.odd.negative = t.delivered),
-    (Rule::CountsDiffer, |t| t.published += 1),
+    (Rule::Clocks, |t| t.odd.negative = t.messages.delivered),
+    (Rule::CountsDiffer, |t| t.messages.published += 1),
     (Rule::Lost, |t| {
-        let some = t.delivered / 10;
-        (t.delivered, t.lost) = (t.delivered - some, t.lost + some);
+        let some = t.messages.delivered / 10;
+        (t.messages.delivered, t.shortfall.lost) =
+            (t.messages.delivered - some, t.shortfall.lost + some);
     }),
     (Rule::Repeated, |t| {
-        (t.delivered, t.duplicated) = (t.delivered + 5, t.duplicated + 5);
+        (t.messages.delivered, t.messages.duplicated) =
+            (t.messages.delivered + 5, t.messages.duplicated + 5);
     }),
     (Rule::QueueGrew, |t| {
         for (i, second) in t.series.iter_mut().enumerate() {
@@ -77,21 +83,24 @@ const PLANTS: [Plant; 31] = [
         });
     }),
     (Rule::UnderWay, |t| {
-        let some = t.delivered / 10;
-        (t.delivered, t.under_way) = (t.delivered - some, t.under_way + some);
+        let some = t.messages.delivered / 10;
+        (t.messages.delivered, t.shortfall.under_way) =
+            (t.messages.delivered - some, t.shortfall.under_way + some);
     }),
     (Rule::Unsent, |t| {
-        let some = t.offered / 10;
-        (t.offered, t.not_sent) = (t.offered + some, t.not_sent + some);
+        let some = t.messages.offered / 10;
+        (t.messages.offered, t.messages.not_sent) =
+            (t.messages.offered + some, t.messages.not_sent + some);
     }),
     (Rule::Refused, |t| {
-        let some = t.offered / 10;
-        (t.offered, t.refused) = (t.offered + some, t.refused + some);
+        let some = t.messages.offered / 10;
+        (t.messages.offered, t.messages.refused) =
+            (t.messages.offered + some, t.messages.refused + some);
     }),
-    (Rule::Unacknowledged, |t| t.unacknowledged = 5),
+    (Rule::Unacknowledged, |t| t.shortfall.unacknowledged = 5),
     (Rule::WindowFull, |t| {
         let publishers = u64::from(t.workload.publishers.max(1));
-        let usual = 2e10 * publishers as f64 / t.published_msgs_per_s;
+        let usual = 2e10 * publishers as f64 / t.messages.published_msgs_per_s;
         t.publishers_blocked = Some(0.9);
         t.publisher_window = Some(PublisherWindow {
             setting: "in-flight".into(),
@@ -100,9 +109,10 @@ const PLANTS: [Plant; 31] = [
             term: String::new(),
             fastest_acknowledgement_ns: Some(usual as u64),
         });
-        t.acknowledgement_ns = Some(distribution(1_000, usual as u64, usual as u64));
-        let some = t.offered / 10;
-        (t.offered, t.not_sent) = (t.offered + some, t.not_sent + some);
+        t.messages.acknowledgement_ns = Some(distribution(1_000, usual as u64, usual as u64));
+        let some = t.messages.offered / 10;
+        (t.messages.offered, t.messages.not_sent) =
+            (t.messages.offered + some, t.messages.not_sent + some);
     }),
     (Rule::TooShort, |t| t.longest_silence_ns = 4_000 * MS),
     (Rule::RateWanders, |t| {
@@ -141,7 +151,7 @@ const PLANTS: [Plant; 31] = [
         });
     }),
     (Rule::ClientLate, |t| {
-        t.send_lag_ns.p50 = Some(150_000);
+        t.messages.send_lag_ns.p50 = Some(150_000);
         t.noise_ns.p50 = Some(150_000);
     }),
     (Rule::ClientStalled, |t| {

@@ -166,12 +166,12 @@ impl Run {
         assert_eq!(self.record.outcome, TrialEnd::Completed);
         assert_eq!(
             (
-                t.delivered,
-                t.unique(),
-                t.lost,
-                t.under_way,
-                t.duplicated,
-                t.reordered
+                t.messages.delivered,
+                t.messages.unique(),
+                t.shortfall.lost,
+                t.shortfall.under_way,
+                t.messages.duplicated,
+                t.messages.reordered
             ),
             (
                 truth.delivered,
@@ -183,8 +183,8 @@ impl Run {
             ),
             "delivered, unique, lost, under way, duplicated, reordered"
         );
-        if let Some(median) = t.latency_ns.p50 {
-            let all = t.latency_ns.count + t.latency_ns.censored;
+        if let Some(median) = t.messages.latency_ns.p50 {
+            let all = t.messages.latency_ns.count + t.messages.latency_ns.censored;
             let real = truth.latencies[(all.div_ceil(2) - 1) as usize] as f64;
             within(median as f64, real, share);
         }
@@ -195,22 +195,26 @@ impl Run {
     #[track_caller]
     pub fn adds_up(&self) {
         let t = &self.trial;
-        let untaken = t.refused + t.not_connected + t.not_sent;
-        assert_eq!(t.offered, t.published + untaken, "messages");
-        let deliveries = t.unique() + t.under_way + t.lost;
-        assert_eq!(t.expected, deliveries, "deliveries");
+        let untaken = t.messages.refused + t.messages.not_connected + t.messages.not_sent;
+        assert_eq!(
+            t.messages.offered,
+            t.messages.published + untaken,
+            "messages"
+        );
+        let deliveries = t.messages.unique() + t.shortfall.under_way + t.shortfall.lost;
+        assert_eq!(t.messages.expected, deliveries, "deliveries");
         for check in &t.checks {
             assert!(!check.disagrees(), "{check:?}");
         }
         let sum = |of: fn(&SeriesRecord) -> u64| -> u64 { t.series.iter().map(of).sum() };
         // The series counts a message when it is handed over, before the system may reject it.
-        let rejected: u64 = t.rejections.iter().map(|r| r.messages).sum();
-        let published = t.published + rejected + t.warm_up.published;
+        let rejected: u64 = t.shortfall.rejections.iter().map(|r| r.messages).sum();
+        let published = t.messages.published + rejected + t.warm_up.published;
         assert_eq!(t.at_start.published + sum(|s| s.published), published);
-        let delivered = t.delivered + t.warm_up.delivered;
+        let delivered = t.messages.delivered + t.warm_up.delivered;
         let unique = t.at_start.delivered + sum(|s| s.delivered);
         let warm_up = self.record.sum();
-        assert_eq!(unique, t.unique() + warm_up.warm_up_unique);
+        assert_eq!(unique, t.messages.unique() + warm_up.warm_up_unique);
         assert!(delivered >= unique);
         assert!(t.series.iter().all(|s| s.backlog >= 0));
         // At the end of the measurement: what the drain delivered, and what is left.
@@ -222,9 +226,9 @@ impl Run {
             // What was held back when the measurement ended may still have gone out, and be lost: it is not known
             // which of the lost ones were.
             let added: u64 = drain.iter().map(|s| s.due).sum();
-            let left = drained + t.under_way + warm_up_left;
+            let left = drained + t.shortfall.under_way + warm_up_left;
             let backlog = end.backlog as u64 + added;
-            let lost_late = added.min(t.lost + self.record.sum().warm_up_passed_over);
+            let lost_late = added.min(t.shortfall.lost + self.record.sum().warm_up_passed_over);
             // A message that was rejected in the drain was under way until then.
             let rejected_late = rejected * u64::from(t.workload.subscribers);
             assert!(
@@ -232,7 +236,7 @@ impl Run {
                 "backlog: {backlog}, {left}"
             );
         }
-        let d = &t.latency_ns;
+        let d = &t.messages.latency_ns;
         if d.censored > 0 {
             let known = d.count as f64 / (d.count + d.censored) as f64;
             for (quantile, value) in [
@@ -250,18 +254,18 @@ impl Run {
         }
         // Every message that was due has its place in the distribution, whatever became of it.
         let sum = self.record.sum();
-        if let Some(each) = sum.expected.checked_div(sum.published) {
-            let due = t.offered * each + sum.timed_again;
+        if let Some(each) = sum.messages.expected.checked_div(sum.messages.published) {
+            let due = t.messages.offered * each + sum.messages.timed_again;
             assert_eq!(d.count + d.censored, due, "deliveries due");
         }
-        let lag = &t.send_lag_ns;
-        assert_eq!(lag.count + lag.censored, t.offered, "messages due");
+        let lag = &t.messages.send_lag_ns;
+        assert_eq!(lag.count + lag.censored, t.messages.offered, "messages due");
     }
 
     fn warm_up_under_way(&self) -> u64 {
         let sum = self.record.sum();
         let missing = sum.warm_up_expected - sum.warm_up_unique;
-        if self.trial.drain.cut_short || sum.unique == 0 {
+        if self.trial.drain.cut_short || sum.messages.unique == 0 {
             missing.saturating_sub(sum.warm_up_passed_over)
         } else {
             0
