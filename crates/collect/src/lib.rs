@@ -10,6 +10,7 @@
 mod clock;
 mod collector;
 pub mod columns;
+pub mod compact;
 pub mod config;
 pub mod dead;
 mod error;

@@ -1,5 +1,6 @@
 //! Messages as Apache Parquet: one column after the other, without a copy of the payloads.
 
+pub(crate) mod merge;
 mod reader;
 
 use std::io::{self, Write};

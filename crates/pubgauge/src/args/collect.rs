@@ -73,9 +73,24 @@ pub struct CollectArgs {
     pub output: Output,
 }
 
-/// `pubgauge collect verify` and `pubgauge collect leave`.
+/// What `pubgauge collect` does instead of collecting.
 #[derive(Debug, Subcommand)]
 pub enum CollectVerb {
+    /// Merge the small finished files of each folder into larger ones. Collectors may work in the folder meanwhile, and
+    /// whoever lists a partition finds each message once.
+    Compact {
+        /// The data folder.
+        dir: PathBuf,
+        /// Only files of hours and days that have ended so long ago; where no folder tells a date, files that were finished so long ago.
+        #[arg(long, value_name = "TIME", default_value = "1h")]
+        older_than: String,
+        /// How large merged files become at the most.
+        #[arg(long, value_name = "SIZE", default_value = "256MiB")]
+        target: String,
+        /// What is printed.
+        #[command(flatten)]
+        output: Output,
+    },
     /// Give up the sessions of a collector that has ended and does not come back: collect what they hold, and have the
     /// brokers drop them. A group can shrink so without a loss.
     Leave {

@@ -315,6 +315,9 @@ fn wrong_configurations_are_told_with_their_place_and_change_nothing() {
         ),
         ("collect", "--config"),
         ("collect verify .", "is no data folder of a collector"),
+        ("collect compact .", "is no data folder of a collector"),
+        ("collect compact . --older-than 5", "--older-than 5: "),
+        ("collect compact . --target lots", "--target lots: "),
     ] {
         let args: Vec<&str> = line.split(' ').collect();
         let done = place.run(&args).exits(3);

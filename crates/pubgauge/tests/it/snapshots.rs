@@ -7,7 +7,7 @@ use crate::common;
 use common::*;
 
 /// All verbs, as they are typed.
-const VERBS: [&str; 20] = [
+const VERBS: [&str; 21] = [
     "",
     "run",
     "find",
@@ -18,6 +18,7 @@ const VERBS: [&str; 20] = [
     "compare",
     "export",
     "collect",
+    "collect compact",
     "collect leave",
     "collect verify",
     "calibrate",
