@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, Seek, SeekFrom, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 
 use pubgauge_place::{OpenFolder, content};
 use serde::{Deserialize, Serialize};
@@ -101,14 +101,24 @@ impl FileEntry {
     /// # Errors
     /// What is different, in words.
     pub fn check(&self, bytes: &[u8]) -> Result<(), String> {
-        if bytes.len() as u64 != self.bytes {
-            return Err(format!(
-                "has {} bytes instead of {}",
-                bytes.len(),
-                self.bytes
-            ));
+        self.check_with(bytes.len() as u64, || Ok(crc32fast::hash(bytes)))
+    }
+
+    /// As [`FileEntry::check`], of a file that is read in pieces.
+    ///
+    /// # Errors
+    /// As there, and that it cannot be read.
+    pub fn check_file(&self, file: &mut File) -> Result<(), String> {
+        let unreadable = |error: io::Error| format!("cannot be read: {error}");
+        let len = file.metadata().map_err(unreadable)?.len();
+        self.check_with(len, || checksum(file))
+    }
+
+    fn check_with(&self, len: u64, sum: impl FnOnce() -> io::Result<u32>) -> Result<(), String> {
+        if len != self.bytes {
+            return Err(format!("has {len} bytes instead of {}", self.bytes));
         }
-        let sum = crc32fast::hash(bytes);
+        let sum = sum().map_err(|error| format!("cannot be read: {error}"))?;
         if sum != self.crc32 {
             return Err(format!(
                 "has the checksum {sum:08x} instead of {:08x}",
@@ -117,6 +127,21 @@ impl FileEntry {
         }
         Ok(())
     }
+}
+
+/// CRC-32 of a file, which is read in pieces, and stands at its begin then.
+fn checksum(file: &mut File) -> io::Result<u32> {
+    let mut sum = crc32fast::Hasher::new();
+    let mut piece = vec![0; 256 << 10];
+    file.rewind()?;
+    loop {
+        match file.read(&mut piece)? {
+            0 => break,
+            got => sum.update(&piece[..got]),
+        }
+    }
+    file.rewind()?;
+    Ok(sum.finalize())
 }
 
 /// Where a finished file is: the names of the folders down to it, and its own.
@@ -199,6 +224,12 @@ fn replace<'a>(files: &mut Files<'a>, into: &'a FileEntry, from: &'a [String]) {
         files.remove(path.as_str());
     }
     files.insert(&into.path, (into, None));
+}
+
+/// Whether a collector moves its files to a store, or has: those that are here may be there already.
+pub fn is_moved(entries: &[Entry]) -> bool {
+    let is_moved = |entry: &Entry| matches!(entry, Entry::Uploading { .. } | Entry::Uploaded(_));
+    entries.iter().any(is_moved)
 }
 
 /// Files that were being merged when that was cut off: the merged one of each, if it is there.

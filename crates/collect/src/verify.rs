@@ -2,9 +2,9 @@
 
 mod among;
 mod elsewhere;
-mod file;
+pub(crate) mod file;
 mod found;
-mod merged;
+pub(crate) mod merged;
 pub(crate) mod numbers;
 mod segments;
 mod sequence;

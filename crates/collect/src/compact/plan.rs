@@ -14,7 +14,7 @@ use crate::config::Form;
 use crate::files::name_parts;
 use crate::folder::{self, LOG};
 use crate::log::segment;
-use crate::manifest::{self, Entry, FileEntry, FilePlace};
+use crate::manifest::{self, FileEntry, FilePlace};
 
 /// So many numbers a merged file lies among at the most, where others lie between its own: whoever reads all files keeps
 /// what it has found of them.
@@ -165,8 +165,7 @@ fn sources(
         }
     };
     let (entries, _) = manifest::read(&member.own)?;
-    let is_moved = |entry: &Entry| matches!(entry, Entry::Uploading { .. } | Entry::Uploaded(_));
-    if entries.iter().any(is_moved) {
+    if manifest::is_moved(&entries) {
         return Ok(Err("moves its files to a store, where they may be already: have it make larger ones (`log.segment`, `log.segment-age`)".into()));
     }
     let mut found = ByPartition::new();

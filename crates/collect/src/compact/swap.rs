@@ -12,7 +12,6 @@ use super::work::Work;
 use super::write::Group;
 use super::{Step, Steps};
 use crate::files::is_folder;
-use crate::folder;
 use crate::manifest::{self, Entry};
 
 /// What the names of such folders end with, behind the partition's; they begin with a dot.
@@ -88,38 +87,20 @@ impl<'a> Aside<'a> {
     /// Puts it in the partition's place, with all files that are there and were not merged.
     ///
     /// # Errors
-    /// If the partition is being written to, has changed, or cannot be exchanged.
+    /// If the partition has changed, or cannot be exchanged.
     pub fn take_place(&self, work: &Work<'_>, groups: &[Group]) -> io::Result<()> {
         if groups.is_empty() {
             return Ok(());
         }
         let _held = work.changing.hold()?;
-        let merged = groups.iter().flat_map(|group| &group.sources);
-        let mut merged: BTreeMap<&OsStr, (u64, u64)> = merged
-            .map(|source| (source.name.as_ref(), source.identity))
-            .collect();
-        for name in self.partition.names()? {
-            let shown = name.to_string_lossy();
-            if let Some(identity) = merged.remove(&*name) {
-                let about = self.partition.file(&name)?.metadata()?;
-                if (about.dev(), about.ino()) != identity {
-                    return Err(io::Error::other(format!("{shown} was replaced meanwhile")));
-                }
-            } else if let Some(writer) = being_written(work, &shown) {
-                if folder::is_running(work.top.shown(), writer) {
-                    let what = format!("is left: the collector {writer} writes to it");
-                    return Err(io::Error::other(what));
-                }
-            } else {
-                // Refused, if it is no regular file.
-                self.partition.file(&name)?;
-                self.partition.link_into(&name, &self.folder)?;
+        for group in groups {
+            let member = &work.members[group.member];
+            if manifest::is_moved(&manifest::read(&member.own)?.0) {
+                let what = format!("is left: {} moves its files to a store now", member.name);
+                return Err(io::Error::other(what));
             }
         }
-        if let Some(name) = merged.into_keys().next() {
-            let name = name.to_string_lossy();
-            return Err(io::Error::other(format!("{name} was removed meanwhile")));
-        }
+        self.link_others(groups)?;
         self.folder.sync()?;
         (self.steps)(Step::Linked);
         for group in groups {
@@ -141,14 +122,33 @@ impl<'a> Aside<'a> {
         }
         Ok(())
     }
-}
 
-/// The collector that is making the file of this name.
-fn being_written<'a>(work: &'a Work<'_>, name: &str) -> Option<&'a str> {
-    let rest = name.strip_prefix('.')?.strip_suffix(".tmp")?;
-    let (collector, _first) = rest.rsplit_once('-')?;
-    let members = work.members.iter().map(|member| member.name.as_str());
-    members.into_iter().find(|name| *name == collector)
+    /// Has all files of the partition that were not merged stand in it, too.
+    fn link_others(&self, groups: &[Group]) -> io::Result<()> {
+        let merged = groups.iter().flat_map(|group| &group.sources);
+        let mut merged: BTreeMap<&OsStr, (u64, u64)> = merged
+            .map(|source| (source.name.as_ref(), source.identity))
+            .collect();
+        for name in self.partition.names()? {
+            let shown = name.to_string_lossy();
+            if let Some(identity) = merged.remove(&*name) {
+                let about = self.partition.file(&name)?.metadata()?;
+                if (about.dev(), about.ino()) != identity {
+                    return Err(io::Error::other(format!("{shown} was replaced meanwhile")));
+                }
+            } else {
+                // Refused, if it is no regular file. One that is being written goes on and gets its name in the folder
+                // that is there then.
+                self.partition.file(&name)?;
+                self.partition.link_into(&name, &self.folder)?;
+            }
+        }
+        if let Some(name) = merged.into_keys().next() {
+            let name = name.to_string_lossy();
+            return Err(io::Error::other(format!("{name} was removed meanwhile")));
+        }
+        Ok(())
+    }
 }
 
 /// # Errors

@@ -1,4 +1,5 @@
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -7,19 +8,20 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use ::parquet::file::reader::{FileReader, SerializedFileReader};
 use proptest::prelude::*;
 use pubgauge_mqtt_codec::QoS;
-use pubgauge_place::Access;
+use pubgauge_place::{Access, OpenFolder};
 
 use super::plan::Source;
 use super::*;
 use crate::columns::{self, Column, ColumnType, Columns};
 use crate::config::{Compression, Form};
 use crate::files::{self, EventTime, Layout, Partitioning, name_parts, partition_files};
-use crate::folder::Folder;
+use crate::folder::{self, Folder};
 use crate::log::{Limits, Log};
 use crate::manifest::{self, Entry, FileEntry, LIST};
 use crate::message::Message;
 use crate::store::Place;
-use crate::verify::{Sequences, SequencesFound, verify, verify_each};
+use crate::verify::merged::find_since;
+use crate::verify::{Counted, Sequences, SequencesFound, file, verify, verify_each};
 
 const LIMITS: Limits = Limits {
     segment_bytes: 1 << 20,
@@ -378,6 +380,21 @@ fn killed_at_each_step(folders: Folders, all: u64) {
     }
 }
 
+/// Has all threads of a test end once one of them does, even by a panic.
+struct EndsOthers<'a>(&'a AtomicBool);
+
+impl Drop for EndsOthers<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, SeqCst);
+    }
+}
+
+fn wait_for(over: &AtomicBool, holds: impl Fn() -> bool) {
+    while !holds() && !over.load(SeqCst) {
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
 #[test]
 fn a_collector_at_work_and_a_reader_are_not_disturbed() {
     let data = tempfile::tempdir().unwrap();
@@ -387,8 +404,10 @@ fn a_collector_at_work_and_a_reader_are_not_disturbed() {
     let over = AtomicBool::new(false);
     let looks = AtomicU64::new(0);
     let merged = AtomicU64::new(0);
+    let merges = AtomicU64::new(0);
     std::thread::scope(|scope| {
         scope.spawn(|| {
+            let _ends = EndsOthers(&over);
             // A log that is open all the time, as that of a collector is.
             let mut next = 7;
             let (mut log, _) = Log::open(&folder.log(), Form::Parquet, LIMITS, next).unwrap();
@@ -396,21 +415,28 @@ fn a_collector_at_work_and_a_reader_are_not_disturbed() {
             while next < 100 || looks.load(SeqCst) < 20 || merged.load(SeqCst) < 20 {
                 put(&folder, &mut log, &mut next, &part);
                 finished.store(next - 1, SeqCst);
+                // Six files for each turn of the others, who would not be through with more of them.
+                wait_for(&over, || next < 18 * (merges.load(SeqCst) + 2));
+                if over.load(SeqCst) {
+                    return;
+                }
             }
-            over.store(true, SeqCst);
         });
         // What is to be read stands from the second file on.
-        while finished.load(SeqCst) == 6 {
-            std::thread::yield_now();
-        }
+        wait_for(&over, || finished.load(SeqCst) > 6);
         scope.spawn(|| {
+            let _ends = EndsOthers(&over);
             while !over.load(SeqCst) {
                 let done = compacted(data.path(), 20_000);
                 assert_eq!(done.faults, []);
                 merged.fetch_add(done.merged_files, SeqCst);
+                merges.fetch_add(1, SeqCst);
+                let looked = looks.load(SeqCst);
+                wait_for(&over, || looks.load(SeqCst) > looked);
             }
         });
         scope.spawn(|| {
+            let _ends = EndsOthers(&over);
             while !over.load(SeqCst) {
                 let hour = || std::fs::metadata(data.path().join("date=2026-11-26/hour=07"));
                 let number = |hour: std::io::Result<std::fs::Metadata>| hour.unwrap().ino();
@@ -428,6 +454,7 @@ fn a_collector_at_work_and_a_reader_are_not_disturbed() {
             }
         });
         scope.spawn(|| {
+            let _ends = EndsOthers(&over);
             while !over.load(SeqCst) {
                 assert_eq!(verify(data.path()).unwrap().faults, []);
             }
@@ -461,8 +488,19 @@ fn what_must_not_be_merged_is_left_and_told() {
         endpoint: None,
         region: None,
     };
-    folder.list(&[Entry::Uploading { to }]).unwrap();
+    folder.list(&[Entry::Uploading { to: to.clone() }]).unwrap();
     left(&compacted(data.path(), ALL), "to a store");
+    // One that begins to move them meanwhile.
+    let (data, folder) = fresh();
+    let begin = |step: Step| {
+        if step == Step::Written {
+            folder.list(&[Entry::Uploading { to: to.clone() }]).unwrap();
+        }
+    };
+    let steps: (Steps<'_>, _) = (&begin, Duration::ZERO);
+    let stop = AtomicBool::new(false);
+    let done = in_steps(data.path(), Options::default(), LATER_S, &stop, steps).unwrap();
+    left(&done, "to a store now");
     // A collector that holds nothing while it changes names.
     let (data, _folder) = fresh();
     std::fs::remove_file(data.path().join("collectors/.changing")).unwrap();
@@ -470,18 +508,6 @@ fn what_must_not_be_merged_is_left_and_told() {
         &compacted(data.path(), ALL),
         "of a version that knows nothing",
     );
-    // A partition that is being written to.
-    let (data, folder) = fresh();
-    let hour = data.path().join("date=2026-11-26/hour=07");
-    std::fs::write(hour.join(".one-0000000000000010.tmp"), "part").unwrap();
-    left(
-        &compacted(data.path(), ALL),
-        "the collector one writes to it",
-    );
-    drop(folder);
-    // Of one that does not run, nothing becomes of it.
-    assert_eq!(compacted(data.path(), ALL).merged_files, 1);
-    assert_eq!(partition_files(data.path()).unwrap().len(), 1);
     // A link among the files.
     let (data, _folder) = fresh();
     let hour = data.path().join("date=2026-11-26/hour=07");
@@ -585,6 +611,22 @@ fn files_are_not_merged_among_more_numbers_than_are_kept_when_they_are_read() {
 }
 
 #[test]
+fn a_file_that_is_being_written_goes_on_where_the_others_are() {
+    let part = Part::of(Form::Ndjson, &[0, 0, 0]);
+    let data = tempfile::tempdir().unwrap();
+    let _folder = fill(data.path(), "one", &[part.clone(), part.clone()]);
+    let hour = data.path().join("date=2026-11-26/hour=07");
+    let partial = hour.join(".one-0000000000000007.tmp");
+    let mut file = std::fs::File::create(&partial).unwrap();
+    file.write_all(b"begun, ").unwrap();
+    let before = std::fs::metadata(&hour).unwrap().ino();
+    assert_eq!(compacted(data.path(), ALL).merged_files, 1);
+    assert_ne!(std::fs::metadata(&hour).unwrap().ino(), before);
+    file.write_all(b"and ended").unwrap();
+    assert_eq!(std::fs::read(&partial).unwrap(), b"begun, and ended");
+}
+
+#[test]
 fn a_damaged_file_stays_as_it_is_and_is_told() {
     let part = Part::of(Form::Parquet, &[0, 0, 0]);
     let data = tempfile::tempdir().unwrap();
@@ -648,6 +690,27 @@ fn a_merged_file_that_is_there_again_or_gone_is_told() {
         faults.len() == 1 && faults[0].what == "is missing",
         "{faults:?}"
     );
+}
+
+#[test]
+fn a_file_that_was_merged_since_the_list_was_read_is_found_in_its_own_folder() {
+    for folders in [Folders::Hour, Folders::KindAndDate, Folders::EventHour] {
+        let data = tempfile::tempdir().unwrap();
+        two(data.path(), folders);
+        let top = OpenFolder::open(data.path()).unwrap();
+        let own = top.inside("collectors").unwrap().inside("one").unwrap();
+        let (entries, _) = manifest::read(&own).unwrap();
+        compacted(data.path(), ALL);
+        let listed = manifest::files(&entries, &|_| false).into_values();
+        for (gone, _) in listed.filter(|(file, _)| !folder::holds(&top, file)) {
+            let (into, content) = find_since(&top, &own, gone).unwrap();
+            let mut numbers = Vec::new();
+            let mut take = |one: Counted<'_>| numbers.push(one.seq);
+            file::read(content, &into, &mut take).unwrap();
+            numbers.retain(|seq| (gone.first..=gone.last).contains(seq));
+            assert_eq!(numbers.len() as u64, gone.messages, "{gone:?} {into:?}");
+        }
+    }
 }
 
 #[test]

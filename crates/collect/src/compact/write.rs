@@ -1,7 +1,6 @@
 //! The merged files of a partition.
 
-use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -120,16 +119,8 @@ fn checked(source: &Source, partition: &OpenFolder) -> io::Result<Result<Checked
         Ok(file) => file,
     };
     let about = file.metadata()?;
-    if about.len() != entry.bytes {
-        let len = about.len();
-        return Ok(Err(format!("has {len} bytes instead of {}", entry.bytes)));
-    }
-    let sum = checksum(&mut file)?;
-    if sum != entry.crc32 {
-        return Ok(Err(format!(
-            "has the checksum {sum:08x} instead of {:08x}",
-            entry.crc32
-        )));
+    if let Err(what) = entry.check_file(&mut file) {
+        return Ok(Err(what));
     }
     let columns = match source.form {
         Form::Ndjson => None,
@@ -157,20 +148,6 @@ fn checked(source: &Source, partition: &OpenFolder) -> io::Result<Result<Checked
         identity: (about.dev(), about.ino()),
         columns,
     }))
-}
-
-/// CRC-32 of a file, which is read in pieces.
-fn checksum(file: &mut File) -> io::Result<u32> {
-    let mut sum = crc32fast::Hasher::new();
-    let mut piece = vec![0; 256 << 10];
-    loop {
-        match file.read(&mut piece)? {
-            0 => break,
-            got => sum.update(&piece[..got]),
-        }
-    }
-    file.seek(SeekFrom::Start(0))?;
-    Ok(sum.finalize())
 }
 
 /// Writes one merged file.

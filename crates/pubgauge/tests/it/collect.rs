@@ -1,6 +1,7 @@
 //! `pubgauge collect`, as it is typed.
 
 mod canary;
+mod compact;
 mod leave;
 mod partitions;
 mod reload;
