@@ -6,6 +6,8 @@
 //! list of files says of merged ones depends on which of the two folders is there ([`crate::manifest::files`]), until that is
 //! listed, too.
 
+mod group;
+mod merge;
 mod plan;
 mod swap;
 mod work;
@@ -22,13 +24,13 @@ use serde::Serialize;
 
 use crate::Error;
 use crate::verify::Fault;
+use group::Group;
 use work::{Work, failed};
-use write::Group;
 
 /// How long the folder that a partition was is kept.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// What is merged.
+/// Which files are merged, and how far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Only files of hours and days that have ended so long ago; where no folder tells a time, those that were
@@ -47,7 +49,7 @@ impl Default for Options {
     }
 }
 
-/// What was merged.
+/// Files that were merged.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Compacted {
     /// Files that were merged, their bytes, and the messages in them.
@@ -57,7 +59,7 @@ pub struct Compacted {
     /// Files that they became, and their bytes.
     pub merged_files: u64,
     pub merged_bytes: u64,
-    /// What was left as it is, although it could have been merged, and why.
+    /// Folders and collectors that were left as they are, although something could have been merged, and why.
     pub left: Vec<Fault>,
     /// Files that are not as they were written; they stay.
     pub faults: Vec<Fault>,
@@ -121,7 +123,7 @@ fn in_steps(
         match work.merge(&partition, &mut compacted) {
             Ok(former) => formers.extend(former),
             Err(_) if stop.load(Relaxed) => compacted.stopped = true,
-            Err(error) => compacted.left(partition.path(), error.to_string()),
+            Err(error) => compacted.leave(partition.path(), error.to_string()),
         }
         while let Some(former) = formers.front()
             && former.since.elapsed() >= grace
@@ -146,7 +148,7 @@ impl Compacted {
         self.merged_bytes += group.into.bytes;
     }
 
-    fn left(&mut self, place: impl Into<String>, what: impl Into<String>) {
+    fn leave(&mut self, place: impl Into<String>, what: impl Into<String>) {
         let (place, what) = (place.into(), what.into());
         self.left.push(Fault { place, what });
     }

@@ -25,7 +25,7 @@ pub use self::layout::Layout;
 use self::making::Making;
 pub use self::memory::{Made, in_memory};
 pub(crate) use self::ndjson::Line;
-pub(crate) use self::parquet::merge;
+pub(crate) use self::parquet::{merge, rows};
 pub use self::parquet::{read_columns, read_columns_of};
 pub use self::partition::{
     EventTime, MOST_PARTS, Misplaced, Misplacement, Part, Partitioning, is_folder, is_key,

@@ -25,6 +25,7 @@ mod message;
 pub mod names;
 mod notice;
 mod peer;
+pub mod replay;
 mod session;
 mod status;
 mod storage;

@@ -315,7 +315,7 @@ impl Storage {
 
 /// The first number that no file of this collector has, whether it is listed or not; and its files that are not listed.
 fn found_files(folder: &Folder) -> std::io::Result<(u64, Vec<Unlisted>)> {
-    // What is merged meanwhile would be in one of the two alone.
+    // Files that are merged meanwhile would be in one of the two alone.
     let _held = folder.hold()?;
     let (entries, _) = manifest::read(folder.own())?;
     let mut free = manifest::next_seq(&entries);

@@ -5,6 +5,7 @@ mod compact;
 mod log;
 mod metrics;
 mod progress;
+mod replay;
 mod service;
 
 use std::path::{Path, PathBuf};
@@ -78,6 +79,7 @@ pub fn collect(args: &CollectArgs) -> Result<i32, Ending> {
             target,
             output,
         }) => compact::compact(dir, older_than, target, output),
+        Some(CollectVerb::Replay(args)) => replay::replay(args),
         Some(CollectVerb::Leave {
             config,
             name,

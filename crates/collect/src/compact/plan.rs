@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 
 use pubgauge_place::{OpenFolder, is_refused};
 
 use super::Compacted;
-use super::work::Work;
+use super::work::{Member, Work};
 use crate::Error;
 use crate::config::Form;
 use crate::files::name_parts;
@@ -19,29 +18,6 @@ use crate::manifest::{self, FileEntry, FilePlace};
 /// So many numbers a merged file lies among at the most, where others lie between its own: whoever reads all files keeps
 /// what it has found of them.
 pub(super) const MOST_AMONG: u64 = 1 << 22;
-
-/// A collector that has worked in the data folder.
-pub struct Member {
-    pub name: String,
-    pub own: OpenFolder,
-    is_running: bool,
-}
-
-/// All of them.
-pub fn members(data: &Path, collectors: &OpenFolder) -> Result<Vec<Member>, Error> {
-    let names = folder::names(data)?.into_iter();
-    let member = |name: String| {
-        let own = collectors.inside(&name);
-        let own = own.map_err(|error| folder::unusable(collectors.shown(), &error))?;
-        let is_running = folder::is_running(data, &name);
-        Ok(Member {
-            name,
-            own,
-            is_running,
-        })
-    };
-    names.map(member).collect()
-}
 
 /// A finished file.
 #[derive(Clone, Debug)]
@@ -81,7 +57,7 @@ struct Ended {
 }
 
 impl Ended {
-    fn at(at_s: i64) -> Ended {
+    fn new(at_s: i64) -> Ended {
         let time = jiff::Timestamp::from_second(at_s).unwrap_or_default();
         Ended {
             date: time.strftime("date=%Y-%m-%d").to_string(),
@@ -111,13 +87,13 @@ pub fn partitions(
     ended: i64,
     compacted: &mut Compacted,
 ) -> Result<Vec<Partition>, Error> {
-    let ended = Ended::at(ended);
+    let ended = Ended::new(ended);
     let mut found: BTreeMap<Vec<String>, Vec<Run>> = BTreeMap::new();
     for (nth, member) in work.members.iter().enumerate() {
         if member.is_running && !work.is_respected {
             let what =
                 "is at work, of a version that knows nothing of merging: start it with this one";
-            compacted.left(&member.name, what);
+            compacted.leave(&member.name, what);
             continue;
         }
         let failed =
@@ -125,11 +101,11 @@ pub fn partitions(
         let by_partition = match sources(work, member, &ended) {
             Ok(Ok(by_partition)) => by_partition,
             Ok(Err(what)) => {
-                compacted.left(&member.name, what);
+                compacted.leave(&member.name, what);
                 continue;
             }
             Err(error) if is_refused(&error) => {
-                compacted.left(&member.name, format!("is not read: {error}"));
+                compacted.leave(&member.name, format!("is not read: {error}"));
                 continue;
             }
             Err(error) => return Err(failed(error)),
@@ -196,7 +172,7 @@ fn sources(
     Ok(Ok(found))
 }
 
-/// What could be merged of a partition's files: runs of two and more whose numbers rise, up to so many bytes.
+/// Files of a partition that could be merged: runs of two and more whose numbers rise, up to so many bytes.
 pub(super) fn runs(member: usize, mut sources: Vec<Source>, target_bytes: u64) -> Vec<Run> {
     sources.sort_by_key(|source| source.entry.first);
     let mut runs: Vec<Run> = Vec::new();

@@ -8,22 +8,11 @@ use std::os::unix::fs::MetadataExt;
 use pubgauge_place::{OpenFolder, take_after};
 use rustix::fs::fstat;
 
-use super::work::Work;
-use super::write::Group;
+use super::group::Group;
+use super::work::{Work, aside_name};
 use super::{Step, Steps};
 use crate::files::is_folder;
 use crate::manifest::{self, Entry};
-
-/// What the names of such folders end with, behind the partition's; they begin with a dot.
-const END: &str = ".compacting";
-
-/// Whether a name is one of a folder that is to take a partition's place, or has lost it.
-pub fn is_aside(name: &str) -> bool {
-    let of = name
-        .strip_prefix('.')
-        .and_then(|name| name.strip_suffix(END));
-    of.is_some_and(is_folder)
-}
 
 /// A folder that is to take a partition's place.
 pub struct Aside<'a> {
@@ -44,7 +33,7 @@ impl<'a> Aside<'a> {
     /// # Errors
     /// If it cannot be made, the partition has others in it, or the file system cannot exchange two folders.
     pub fn begin(above: &'a OpenFolder, place: &'a str, steps: Steps<'a>) -> io::Result<Aside<'a>> {
-        let name = format!(".{place}{END}");
+        let name = aside_name(place);
         let partition = above.inside(place)?;
         for name in partition.names()? {
             if is_folder(&name.to_string_lossy()) && partition.inside(&name).is_ok() {

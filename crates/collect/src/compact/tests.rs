@@ -72,7 +72,7 @@ impl Folders {
     }
 }
 
-/// What becomes one segment: the hour of each message after seven, and how it becomes files.
+/// Messages of one segment: the hour of each message after seven, and how it becomes files.
 #[derive(Clone, Debug)]
 struct Part {
     form: Form,
@@ -172,7 +172,7 @@ fn put(folder: &Folder, log: &mut Log, next: &mut u64, part: &Part) {
 /// Each row that a reader finds, as text, by its file's collector and by its number.
 type Rows = BTreeMap<(String, u64), Vec<String>>;
 
-/// What a reader finds that takes all files of all partitions; in each of them numbers rise.
+/// Rows that a reader finds who takes all files of all partitions; in each of them numbers rise.
 fn rows(data: &Path) -> std::io::Result<Rows> {
     let mut rows = Rows::new();
     for path in partition_files(data)? {
@@ -206,7 +206,7 @@ fn rows(data: &Path) -> std::io::Result<Rows> {
     Ok(rows)
 }
 
-/// Whatever is hidden in a data folder: folders that are in no partition's place, and partial files.
+/// All that is hidden in a data folder: folders that are in no partition's place, and partial files.
 fn hidden(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in folder.read_dir().unwrap().map(Result::unwrap) {
@@ -220,7 +220,7 @@ fn hidden(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// What verification tells of all messages, and of the numbers in payloads.
+/// All messages, and the numbers in payloads, as verification tells them.
 #[derive(Debug, PartialEq)]
 struct Ledger {
     /// Topics and payloads, with their numbers, as often as they are there.
@@ -422,7 +422,7 @@ fn a_collector_at_work_and_a_reader_are_not_disturbed() {
                 }
             }
         });
-        // What is to be read stands from the second file on.
+        // Something is to be read from the third file on.
         wait_for(&over, || finished.load(SeqCst) > 6);
         scope.spawn(|| {
             let _ends = EndsOthers(&over);

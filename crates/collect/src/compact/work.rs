@@ -5,31 +5,59 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
-use std::time::Instant;
 
 use pubgauge_place::{Access, OpenFolder, is_refused, take_owner};
 use rustix::fs::{FlockOperation, flock};
 
-use super::plan::{self, Member, Partition};
-use super::swap::{self, Aside};
-use super::{Compacted, Options, Step, Steps, write};
+use super::{Options, Steps};
 use crate::Error;
-use crate::files::each_partition;
+use crate::files::{each_partition, is_folder};
 use crate::folder::{self, Changing};
 use crate::manifest;
 
 /// The file that is locked while files are merged, in the folder of all collectors.
 const LOCK: &str = ".compacting";
 
-/// The folder that a partition was until now. A reader may have opened it, and be about to list what is in it.
-pub struct Former {
-    /// The folders around it.
-    around: Vec<String>,
-    name: String,
-    pub since: Instant,
+/// A collector that has worked in the data folder.
+pub struct Member {
+    pub name: String,
+    pub own: OpenFolder,
+    pub is_running: bool,
 }
 
-/// What merging works with.
+/// All of them.
+fn members(data: &Path, collectors: &OpenFolder) -> Result<Vec<Member>, Error> {
+    let names = folder::names(data)?.into_iter();
+    let member = |name: String| {
+        let own = collectors.inside(&name);
+        let own = own.map_err(|error| folder::unusable(collectors.shown(), &error))?;
+        let is_running = folder::is_running(data, &name);
+        Ok(Member {
+            name,
+            own,
+            is_running,
+        })
+    };
+    names.map(member).collect()
+}
+
+/// Names of folders that are to take a partition's place end so, behind the partition's; they begin with a dot.
+const END: &str = ".compacting";
+
+/// The name of the folder that is to take a partition's place.
+pub fn aside_name(partition: &str) -> String {
+    format!(".{partition}{END}")
+}
+
+/// Whether a name is one of a folder that is to take a partition's place, or has lost it.
+fn is_aside(name: &str) -> bool {
+    let of = name
+        .strip_prefix('.')
+        .and_then(|name| name.strip_suffix(END));
+    of.is_some_and(is_folder)
+}
+
+/// The folder, and how files are merged in it.
 pub struct Work<'a> {
     pub top: OpenFolder,
     pub changing: Changing,
@@ -65,7 +93,7 @@ impl<'a> Work<'a> {
         Ok(Work {
             is_respected: Changing::is_there(&collectors),
             changing: Changing::open(&collectors).map_err(failed)?,
-            members: plan::members(data, &collectors)?,
+            members: members(data, &collectors)?,
             top: top.with_access(Access::Owner),
             options,
             stop,
@@ -110,51 +138,9 @@ impl<'a> Work<'a> {
             Ok(())
         };
         look(&self.top)?;
-        // What stands in place of partitions is nobody's to merge.
+        // Links in place of partitions are nobody's to merge.
         each_partition(&self.top, &mut look)?;
         Ok(around)
-    }
-
-    /// Merges files of a partition; the folder that it was, if something was merged.
-    pub fn merge(
-        &self,
-        partition: &Partition,
-        compacted: &mut Compacted,
-    ) -> io::Result<Option<Former>> {
-        let Some((name, around)) = partition.folders.split_last() else {
-            return Ok(None);
-        };
-        let above = folder::open_below(&self.top, around)?;
-        let aside = Aside::begin(&above, name, self.steps)?;
-        let merged = write::all(self, partition, &aside, compacted)
-            .and_then(|groups| aside.take_place(self, &groups).map(|()| groups));
-        let has_place = aside.has_place();
-        let former = Former {
-            around: around.to_vec(),
-            name: aside.name,
-            since: Instant::now(),
-        };
-        match merged {
-            Ok(groups) if !groups.is_empty() => {
-                groups.iter().for_each(|group| compacted.add(group));
-                Ok(Some(former))
-            }
-            // What is not listed yet may not be on the disk: the next compaction finishes it.
-            Err(error) if has_place => Err(error),
-            other => {
-                self.remove(&former)?;
-                other.map(|_| None)
-            }
-        }
-    }
-
-    /// Removes the folder that a partition was. The next compaction does so, where this one does not get there.
-    pub fn remove(&self, former: &Former) -> io::Result<()> {
-        let around = folder::open_below(&self.top, &former.around)?;
-        around.remove(&former.name)?;
-        around.sync()?;
-        (self.steps)(Step::Removed);
-        Ok(())
     }
 }
 
@@ -170,6 +156,6 @@ pub fn failed(data: &Path, error: &io::Error) -> Error {
 /// Names of folders in this one that are in no partition's place.
 fn asides_in(folder: &OpenFolder) -> io::Result<Vec<OsString>> {
     let mut names = folder.names()?;
-    names.retain(|name| name.to_str().is_some_and(swap::is_aside));
+    names.retain(|name| name.to_str().is_some_and(is_aside));
     Ok(names)
 }

@@ -4,10 +4,10 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::Ordering::Relaxed;
 
-use parquet::schema::types::TypePtr;
 use pubgauge_place::{OpenFolder, take_after};
 use rustix::fs::fstatvfs;
 
+use super::group::{Checked, Group};
 use super::plan::{Partition, Source};
 use super::swap::Aside;
 use super::work::Work;
@@ -23,28 +23,8 @@ const RESERVE: u64 = 256 << 20;
 /// Most row groups of a merged file: all their places stand in its footer.
 const MOST_GROUPS: usize = 4096;
 
-/// A file that was merged, and from which.
-pub struct Group {
-    /// Number of the collector.
-    pub member: usize,
-    pub into: FileEntry,
-    pub sources: Vec<Checked>,
-}
-
-/// A finished file that is as it was written.
-pub struct Checked {
-    pub entry: FileEntry,
-    pub name: String,
-    stem: String,
-    form: Form,
-    /// Device and number of the file.
-    pub identity: (u64, u64),
-    /// Its columns, and how many row groups it has, if it is Parquet.
-    columns: Option<(TypePtr, usize)>,
-}
-
 /// Makes the merged files of a partition, beside it.
-pub fn all(
+pub fn write_merged(
     work: &Work<'_>,
     partition: &Partition,
     aside: &Aside<'_>,
@@ -62,7 +42,7 @@ pub fn all(
                 let what = format!(
                     "is left: merging takes {bytes} bytes, beside {RESERVE} that stay free"
                 );
-                compacted.left(partition.path(), what);
+                compacted.leave(partition.path(), what);
                 continue;
             }
             groups.push(group(work, run.member, sources, partition, aside)?);

@@ -2,6 +2,7 @@
 
 pub(crate) mod merge;
 mod reader;
+pub(crate) mod rows;
 
 use std::io::{self, Write};
 use std::sync::Arc;

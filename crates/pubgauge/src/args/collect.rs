@@ -73,7 +73,7 @@ pub struct CollectArgs {
     pub output: Output,
 }
 
-/// What `pubgauge collect` does instead of collecting.
+/// Verbs of `pubgauge collect`, in place of collecting.
 #[derive(Debug, Subcommand)]
 pub enum CollectVerb {
     /// Merge the small finished files of each folder into larger ones. Collectors may work in the folder meanwhile, and
@@ -110,6 +110,9 @@ pub enum CollectVerb {
         #[command(flatten)]
         output: Output,
     },
+    /// Publish the messages of a data folder's finished files to a broker again, at QoS 1, in their order and with the time
+    /// between them that was between them.
+    Replay(ReplayArgs),
     /// Read everything in a data folder again: checksums, footers, numbers without gaps; count what
     /// messages of pubgauge lack.
     Verify {
@@ -153,6 +156,40 @@ pub enum CollectVerb {
         #[command(flatten)]
         output: Output,
     },
+}
+
+/// `pubgauge collect replay`.
+#[derive(Debug, Args)]
+pub struct ReplayArgs {
+    /// The data folder.
+    pub dir: PathBuf,
+    /// The broker: mqtt://host, mqtts://user@host:port, wss://host/path. Password and key go there, and nowhere else.
+    #[arg(long, value_name = "ADDRESS")]
+    pub to_broker: String,
+    /// Only messages that were received from then on: 2026-11-26T07:00:00Z.
+    #[arg(long, value_name = "TIME")]
+    pub from: Option<String>,
+    /// Only messages that were received before then.
+    #[arg(long, value_name = "TIME")]
+    pub until: Option<String>,
+    /// Only messages whose topic a filter matches; may be given several times.
+    #[arg(long, value_name = "FILTER")]
+    pub topic: Vec<String>,
+    /// So many times as fast as they were received, or as fast as the broker takes them.
+    #[arg(long, value_name = "FACTOR|max", default_value = "1")]
+    pub speed: String,
+    /// Put this in front of each topic.
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    pub topic_prefix: String,
+    /// Version of MQTT; 5 if absent. Properties of messages go with 5 alone.
+    #[arg(long, value_enum, value_name = "5|3.1.1")]
+    pub mqtt: Option<MqttVersion>,
+    /// How the broker is logged in to.
+    #[command(flatten)]
+    pub login: Login,
+    /// What is printed.
+    #[command(flatten)]
+    pub output: Output,
 }
 
 /// A version of MQTT.

@@ -5,6 +5,7 @@ mod compact;
 mod leave;
 mod partitions;
 mod reload;
+mod replay;
 mod service;
 mod tls;
 mod tutorial;

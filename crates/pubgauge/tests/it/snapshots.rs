@@ -7,7 +7,7 @@ use crate::common;
 use common::*;
 
 /// All verbs, as they are typed.
-const VERBS: [&str; 21] = [
+const VERBS: [&str; 22] = [
     "",
     "run",
     "find",
@@ -20,6 +20,7 @@ const VERBS: [&str; 21] = [
     "collect",
     "collect compact",
     "collect leave",
+    "collect replay",
     "collect verify",
     "calibrate",
     "trace",

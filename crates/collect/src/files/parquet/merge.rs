@@ -19,7 +19,7 @@ const MOST_OF_FOOTER: u64 = 64 << 20;
 /// Bytes behind a footer: its length, and "PAR1".
 const TAIL: u64 = 8;
 
-/// What a file's footer says, as far as its chunks lie within the file.
+/// The footer of a file, as far as its chunks lie within the file.
 ///
 /// # Errors
 /// Why it cannot be read, or is that of no such file, in words.
