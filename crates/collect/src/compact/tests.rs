@@ -377,6 +377,12 @@ fn killed_at_each_step(folders: Folders, all: u64) {
         whole("merged");
         assert_eq!(partition_files(data.path()).unwrap().len(), files);
         assert_eq!(hidden(data.path()), Vec::<PathBuf>::new());
+        // Files that were finished so can be merged with more.
+        let more = Part::of(Form::Parquet, &[0, 0, 0]).within(folders);
+        drop(fill(data.path(), "one", &[more]));
+        assert!(compacted(data.path(), ALL).merged_files > 0);
+        let all: u64 = ledger(data.path()).messages.values().sum();
+        assert_eq!(all, before.len() as u64 + 3, "{folders:?}, step {nth}");
     }
 }
 
