@@ -1,12 +1,18 @@
 //! Stored messages reach another broker as they reached the first one.
 
+use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use pubgauge_collect::config::{Mqtt, TlsFiles};
 use pubgauge_collect::files::partition_files;
 use pubgauge_collect::replay::{Options, Replayed, Target, replay};
-use pubgauge_driver::Reliability;
+use pubgauge_driver::{Reliability, Secret};
+use pubgauge_mqtt_codec::{
+    Ack, ConnAck, Packet, PropertiesBuf, Property, ReasonCode, Version, decode,
+};
 use serde_json::Value;
 
 use crate::common::*;
@@ -232,4 +238,109 @@ fn payloads_that_were_not_kept_are_told_and_nothing_stands_for_them() {
     let done = replayed(&data, &broker, Mqtt::V5, &Options::default());
     let counts = (done.read, done.published, done.acknowledged, done.not_kept);
     assert_eq!(counts, (6, 2, 2, 4));
+}
+
+/// A broker with narrow limits, which refuses the message "2"; the password and the payloads that it was sent.
+fn narrow_broker(listener: &TcpListener) -> (String, Vec<Vec<u8>>) {
+    let (mut stream, _) = listener.accept().unwrap();
+    let (mut password, mut payloads, mut input) = (String::new(), Vec::new(), Vec::new());
+    let mut unanswered = Vec::new();
+    loop {
+        let mut bytes = [0; 4096];
+        // Two are allowed: a third one must not come before an answer.
+        let wait = (unanswered.len() == 2).then_some(Duration::from_millis(50));
+        stream.set_read_timeout(wait).unwrap();
+        let got = stream.read(&mut bytes).unwrap_or(0);
+        input.extend(&bytes[..got]);
+        let mut out = Vec::new();
+        let mut is_over = false;
+        while let Some((packet, len)) = decode(&input, Version::V5, 1 << 20).unwrap() {
+            match packet {
+                Packet::Connect(connect) => {
+                    password = String::from_utf8(connect.password.unwrap().to_vec()).unwrap();
+                    let mut limits = PropertiesBuf::default();
+                    for limit in [
+                        Property::ReceiveMaximum(2),
+                        Property::MaximumPacketSize(2000),
+                        Property::RetainAvailable(false),
+                    ] {
+                        limits.push(limit).unwrap();
+                    }
+                    let answer = Packet::ConnAck(ConnAck {
+                        properties: limits.as_properties(),
+                        ..ConnAck::default()
+                    });
+                    answer.encode(Version::V5, &mut out).unwrap();
+                }
+                Packet::Publish(publish) => {
+                    payloads.push(publish.payload.to_vec());
+                    unanswered.push((publish.packet_id, publish.payload == b"2"));
+                    assert!(unanswered.len() <= 2, "{payloads:?}");
+                }
+                Packet::Disconnect(_) => is_over = true,
+                other => panic!("{other:?}"),
+            }
+            input.drain(..len);
+        }
+        if is_over {
+            return (password, payloads);
+        }
+        if got == 0 || payloads.len() == 3 {
+            for (packet_id, is_refused) in unanswered.drain(..) {
+                // "Quota exceeded".
+                let reason = ReasonCode(if is_refused { 0x97 } else { 0 });
+                let ack = Packet::PubAck(Ack {
+                    packet_id,
+                    reason,
+                    ..Ack::default()
+                });
+                ack.encode(Version::V5, &mut out).unwrap();
+            }
+        }
+        stream.write_all(&out).unwrap();
+    }
+}
+
+#[test]
+fn limits_of_a_broker_are_kept_and_messages_that_it_refuses_are_counted() {
+    let broker = Broker::start();
+    let place = tempfile::tempdir().unwrap();
+    let data = place.path().join("data");
+    let rest = "topics = [\"t/#\"]\nname = \"c\"";
+    let collecting = Collecting::begin(config(&data, &[broker.url()], rest));
+    collecting.connected(1);
+    let large = "x".repeat(5000);
+    for (payload, is_retained) in [
+        ("1", false),
+        (&*large, false),
+        ("2", false),
+        ("r", true),
+        ("3", false),
+    ] {
+        let mut args = vec!["-V", "5", "-t", "t/a", "-m", payload, "-q", "1"];
+        args.extend(is_retained.then_some("-r"));
+        mosquitto_pub(&broker, &args);
+    }
+    collecting.stored(5);
+    collecting.end();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("mqtt://me@{}", listener.local_addr().unwrap());
+    let password = Some(Secret::new("hush".to_owned()));
+    let target = Target::parse(&url, TlsFiles::default(), password, Mqtt::V5).unwrap();
+    let peer = std::thread::spawn(move || narrow_broker(&listener));
+    let (options, stop) = (Options::default(), AtomicBool::new(false));
+    let done = replay(&data, &target, &options, &stop, &mut |_, _| {}).unwrap();
+    let expected = Replayed {
+        read: 5,
+        published: 3,
+        acknowledged: 2,
+        refused: 1,
+        not_taken: 2,
+        ..Replayed::default()
+    };
+    assert_eq!(done, expected);
+    let (password, payloads) = peer.join().unwrap();
+    assert_eq!(password, "hush");
+    assert_eq!(payloads, [b"1", b"2", b"3"].map(|payload| payload.to_vec()));
+    assert!(!format!("{done:?}{target:?}").contains("hush"));
 }
