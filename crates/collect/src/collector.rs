@@ -28,7 +28,7 @@ use crate::session::{Asked, InFlight};
 use crate::status::Status;
 use crate::storage::{Shared, Storage};
 use crate::waker::Waker;
-use certificates::Certificates;
+pub(crate) use certificates::Certificates;
 use lead::Loop;
 use pace::Pace;
 pub use reload::Reloads;

@@ -8,6 +8,7 @@ mod open;
 mod parquet;
 mod partition;
 mod properties;
+mod summed;
 mod writer;
 
 #[cfg(feature = "kafka")]
@@ -24,10 +25,12 @@ pub use self::layout::Layout;
 use self::making::Making;
 pub use self::memory::{Made, in_memory};
 pub(crate) use self::ndjson::Line;
+pub(crate) use self::parquet::{merge, rows};
 pub use self::parquet::{read_columns, read_columns_of};
 pub use self::partition::{
     EventTime, MOST_PARTS, Misplaced, Misplacement, Part, Partitioning, is_folder, is_key,
 };
+pub(crate) use self::summed::Summed;
 use crate::columns::Undecoded;
 use crate::config::Form;
 use crate::folder::Folder;
@@ -139,7 +142,7 @@ pub fn finish(
 }
 
 /// Name of the file of these messages; `stem` is what the names of the collector's files begin with.
-fn file_name(stem: &str, (first, last): (u64, u64), form: Form) -> String {
+pub(crate) fn file_name(stem: &str, (first, last): (u64, u64), form: Form) -> String {
     format!("{stem}-{first:016}-{last:016}.{}", form.extension())
 }
 
@@ -149,6 +152,7 @@ fn file_name(stem: &str, (first, last): (u64, u64), form: Form) -> String {
 /// If the data folder cannot be read.
 pub fn remove_partial(folder: &Folder) -> io::Result<()> {
     let ours = format!(".{}-", folder.name);
+    let _held = folder.hold()?;
     let refused = each_partition(folder.top(), &mut |partition| {
         for name in partition.names()? {
             let text = name.to_str().unwrap_or_default();
@@ -196,7 +200,7 @@ pub(crate) fn files_and_refused(top: &OpenFolder) -> io::Result<(Vec<PathBuf>, V
 }
 
 /// Gives each partition to `take`, in order, and folders around partitions, too; returns what stands in place of one.
-fn each_partition(
+pub(crate) fn each_partition(
     top: &OpenFolder,
     take: &mut dyn FnMut(&OpenFolder) -> io::Result<()>,
 ) -> io::Result<Vec<NoPartition>> {

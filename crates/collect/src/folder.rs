@@ -6,19 +6,25 @@
 //! DIR/collectors/NAME/files.ndjson                      every finished file: length, checksum, numbers
 //! DIR/collectors/NAME/sessions.json                     the brokers that may hold messages for it
 //! DIR/collectors/NAME/lock                              held by the collector that runs
+//! DIR/collectors/.changing                              held while lists and partitions are changed
 //! ```
 
+mod changing;
+
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use pubgauge_place::{Access, OpenFolder, is_refused};
 use rustix::fs::{FlockOperation, flock};
 
 use crate::Error;
 use crate::log::segment;
-use crate::manifest::{self, Entry, FilePlace, LIST};
+use crate::manifest::{self, Entry, FileEntry, FilePlace, LIST};
+
+pub(crate) use changing::{Changing, Held};
 
 /// The folder in a data folder that holds all collectors' own.
 pub const COLLECTORS: &str = "collectors";
@@ -47,8 +53,7 @@ pub struct Folder {
     top: OpenFolder,
     own: OpenFolder,
     log: Arc<OpenFolder>,
-    /// Held while the list of files or a partition's folder is changed, by one of several threads.
-    changing: Mutex<()>,
+    changing: Changing,
     _lock: File,
 }
 
@@ -94,6 +99,8 @@ impl Folder {
                 .sync()
                 .map_err(|error| unusable(folder.shown(), &error))?;
         }
+        let changing = Changing::open(&collectors);
+        let changing = changing.map_err(|error| unusable(collectors.shown(), &error))?;
         let mark = mark(&own, &log).map_err(|error| unusable(own.shown(), &error))?;
         Ok(Folder {
             data: data.to_owned(),
@@ -102,7 +109,7 @@ impl Folder {
             top,
             own,
             log: Arc::new(log),
-            changing: Mutex::default(),
+            changing,
             _lock: lock,
         })
     }
@@ -131,9 +138,12 @@ impl Folder {
         self.log.clone()
     }
 
-    /// Keeps other threads from changing the list of files and folders of partitions.
-    pub fn hold(&self) -> MutexGuard<'_, ()> {
-        self.changing.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Keeps other threads and processes from changing lists of files and folders of partitions.
+    ///
+    /// # Errors
+    /// If another process keeps this one from it.
+    pub(crate) fn hold(&self) -> io::Result<Held<'_>> {
+        self.changing.hold()
     }
 
     /// Appends to the list of finished files, and returns when that is on disk.
@@ -141,7 +151,7 @@ impl Folder {
     /// # Errors
     /// If it cannot be written.
     pub fn list(&self, entries: &[Entry]) -> io::Result<()> {
-        let _held = self.hold();
+        let _held = self.hold()?;
         manifest::append(&self.own, entries)
     }
 
@@ -158,7 +168,7 @@ impl Folder {
     /// # Errors
     /// If it cannot be removed, or lies behind a link.
     pub fn remove_file(&self, place: &FilePlace<'_>) -> io::Result<()> {
-        let _held = self.hold();
+        let _held = self.hold()?;
         let mut open: Vec<OpenFolder> = Vec::new();
         for name in &place.folders {
             let within = open.last().unwrap_or(&self.top);
@@ -179,16 +189,51 @@ impl Folder {
     }
 }
 
+/// Opens a data folder that collectors have worked in, and the folder of all of them.
+///
+/// # Errors
+/// If it is none, or a link stands in place of a folder.
+pub(crate) fn open_data(data: &Path) -> Result<(OpenFolder, OpenFolder), Error> {
+    let no_folder = || {
+        Error::input(
+            format!("{} is no data folder of a collector", data.display()),
+            format!("expected the folder of `to`, or of --to: it has a folder `{COLLECTORS}`"),
+        )
+    };
+    let top = OpenFolder::open(data).map_err(|_| no_folder())?;
+    let collectors = match top.inside(COLLECTORS) {
+        Err(error) if is_refused(&error) => return Err(unusable(data, &error)),
+        inside => inside.map_err(|_| no_folder())?,
+    };
+    Ok((top, collectors))
+}
+
 /// Opens a finished file of a data folder: of its folders' names and its own.
 ///
 /// # Errors
 /// If it is not there, or is no regular file, or lies behind a link.
 pub(crate) fn file_of(top: &OpenFolder, place: &FilePlace<'_>) -> io::Result<File> {
-    let mut within: Option<OpenFolder> = None;
-    for name in &place.folders {
-        within = Some(within.as_ref().unwrap_or(top).inside(name)?);
+    open_below(top, &place.folders)?.file(place.name)
+}
+
+/// Opens the folder that names lead to, each of which is in the one before; the first is in the data folder.
+///
+/// # Errors
+/// If one is not there, or is a link.
+pub(crate) fn open_below(
+    top: &OpenFolder,
+    names: impl IntoIterator<Item: AsRef<OsStr>>,
+) -> io::Result<OpenFolder> {
+    let mut folder = top.try_clone()?;
+    for name in names {
+        folder = folder.inside(name)?;
     }
-    within.as_ref().unwrap_or(top).file(place.name)
+    Ok(folder)
+}
+
+/// Whether a finished file is in the data folder.
+pub(crate) fn holds(top: &OpenFolder, file: &FileEntry) -> bool {
+    file.place().is_ok_and(|place| file_of(top, &place).is_ok())
 }
 
 /// The mark of a collector's folder, which is made at its first start. A folder that a version without marks has begun

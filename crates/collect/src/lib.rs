@@ -10,6 +10,7 @@
 mod clock;
 mod collector;
 pub mod columns;
+pub mod compact;
 pub mod config;
 pub mod dead;
 mod error;
@@ -24,6 +25,7 @@ mod message;
 pub mod names;
 mod notice;
 mod peer;
+pub mod replay;
 mod session;
 mod status;
 mod storage;

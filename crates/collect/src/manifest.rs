@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, Seek, SeekFrom, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 
 use pubgauge_place::{OpenFolder, content};
 use serde::{Deserialize, Serialize};
@@ -28,6 +28,12 @@ pub enum Entry {
     File(FileEntry),
     /// A finished file was put to a store, which has confirmed it.
     Uploaded(Uploaded),
+    /// Finished files are moved to this store from now on: those that are here may be there, too.
+    Uploading { to: Place },
+    /// Finished files are merged into one: once that one is there, they are not.
+    Merging { into: FileEntry, from: Vec<String> },
+    /// They were merged into the file of this path.
+    Merged { path: String },
     /// Numbers that no message has: what they were given to never reached the disk, and was not acknowledged.
     NotStored { first: u64, last: u64 },
     /// Numbers of messages that were on disk, may have been acknowledged, and cannot be read.
@@ -49,7 +55,7 @@ pub struct FileEntry {
     pub last: u64,
     /// Messages in it.
     pub messages: u64,
-    /// First and last number of the segment that its numbers lie scattered in; none where they follow one another.
+    /// First and last number of the segments that its numbers lie scattered in; none where they follow one another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub among: Option<(u64, u64)>,
 }
@@ -79,19 +85,40 @@ impl FileEntry {
         }
     }
 
+    /// First and last number that its own lie among.
+    pub fn span(&self) -> (u64, u64) {
+        self.among.unwrap_or((self.first, self.last))
+    }
+
+    /// Whether the next file begins behind its last number, and no numbers of others lie among theirs.
+    pub fn is_followed_by(&self, next: &FileEntry) -> bool {
+        let is_whole = self.among.is_none() && next.among.is_none();
+        is_whole && self.last.checked_add(1) == Some(next.first)
+    }
+
     /// Whether a file's content is as it was written.
     ///
     /// # Errors
     /// What is different, in words.
     pub fn check(&self, bytes: &[u8]) -> Result<(), String> {
-        if bytes.len() as u64 != self.bytes {
-            return Err(format!(
-                "has {} bytes instead of {}",
-                bytes.len(),
-                self.bytes
-            ));
+        self.check_with(bytes.len() as u64, || Ok(crc32fast::hash(bytes)))
+    }
+
+    /// As [`FileEntry::check`], of a file that is read in pieces.
+    ///
+    /// # Errors
+    /// As there, and that it cannot be read.
+    pub fn check_file(&self, file: &mut File) -> Result<(), String> {
+        let unreadable = |error: io::Error| format!("cannot be read: {error}");
+        let len = file.metadata().map_err(unreadable)?.len();
+        self.check_with(len, || checksum(file))
+    }
+
+    fn check_with(&self, len: u64, sum: impl FnOnce() -> io::Result<u32>) -> Result<(), String> {
+        if len != self.bytes {
+            return Err(format!("has {len} bytes instead of {}", self.bytes));
         }
-        let sum = crc32fast::hash(bytes);
+        let sum = sum().map_err(|error| format!("cannot be read: {error}"))?;
         if sum != self.crc32 {
             return Err(format!(
                 "has the checksum {sum:08x} instead of {:08x}",
@@ -100,6 +127,21 @@ impl FileEntry {
         }
         Ok(())
     }
+}
+
+/// CRC-32 of a file, which is read in pieces, and stands at its begin then.
+fn checksum(file: &mut File) -> io::Result<u32> {
+    let mut sum = crc32fast::Hasher::new();
+    let mut piece = vec![0; 256 << 10];
+    file.rewind()?;
+    loop {
+        match file.read(&mut piece)? {
+            0 => break,
+            got => sum.update(&piece[..got]),
+        }
+    }
+    file.rewind()?;
+    Ok(sum.finalize())
 }
 
 /// Where a finished file is: the names of the folders down to it, and its own.
@@ -144,9 +186,14 @@ pub struct Uploaded {
     pub e_tag: Option<String>,
 }
 
-/// Finished files, by path, and where they are if not in the data folder. A repeated compaction lists a file again.
-pub fn files(entries: &[Entry]) -> BTreeMap<&str, (&FileEntry, Option<&Uploaded>)> {
-    let mut files = BTreeMap::new();
+/// Finished files by path, and where they are if not in the data folder.
+pub type Files<'a> = BTreeMap<&'a str, (&'a FileEntry, Option<&'a Uploaded>)>;
+
+/// The finished files of a list. A repeated compaction of the log lists a file again. Of files that were being merged
+/// when that was cut off, `is_there` tells whether the merged one is in the data folder, in place of them.
+pub fn files<'a>(entries: &'a [Entry], is_there: &dyn Fn(&FileEntry) -> bool) -> Files<'a> {
+    let mut files = Files::new();
+    let mut undecided: BTreeMap<&str, (&FileEntry, &[String])> = BTreeMap::new();
     for entry in entries {
         match entry {
             Entry::File(file) => drop(files.insert(file.path.as_str(), (file, None))),
@@ -155,10 +202,51 @@ pub fn files(entries: &[Entry]) -> BTreeMap<&str, (&FileEntry, Option<&Uploaded>
                     file.1 = Some(uploaded);
                 }
             }
-            Entry::NotStored { .. } | Entry::Lost { .. } => {}
+            Entry::Merging { into, from } => {
+                undecided.insert(&into.path, (into, from));
+            }
+            Entry::Merged { path } => {
+                if let Some((into, from)) = undecided.remove(path.as_str()) {
+                    replace(&mut files, into, from);
+                }
+            }
+            Entry::Uploading { .. } | Entry::NotStored { .. } | Entry::Lost { .. } => {}
         }
     }
+    for (into, from) in undecided.into_values().filter(|(into, _)| is_there(into)) {
+        replace(&mut files, into, from);
+    }
     files
+}
+
+fn replace<'a>(files: &mut Files<'a>, into: &'a FileEntry, from: &'a [String]) {
+    for path in from {
+        files.remove(path.as_str());
+    }
+    files.insert(&into.path, (into, None));
+}
+
+/// Whether a collector moves its files to a store, or has: those that are here may be there already.
+pub fn is_moved(entries: &[Entry]) -> bool {
+    let is_moved = |entry: &Entry| matches!(entry, Entry::Uploading { .. } | Entry::Uploaded(_));
+    entries.iter().any(is_moved)
+}
+
+/// Files that were being merged when that was cut off: the merged one of each, if it is there.
+pub fn unlisted_merges(entries: &[Entry], is_there: &dyn Fn(&FileEntry) -> bool) -> Vec<Entry> {
+    let mut undecided = BTreeMap::new();
+    for entry in entries {
+        match entry {
+            Entry::Merging { into, .. } => drop(undecided.insert(into.path.as_str(), into)),
+            Entry::Merged { path } => drop(undecided.remove(path.as_str())),
+            _ => {}
+        }
+    }
+    let there = undecided.into_values().filter(|into| is_there(into));
+    let merged = |into: &FileEntry| Entry::Merged {
+        path: into.path.clone(),
+    };
+    there.map(merged).collect()
 }
 
 /// The entries of the list in a collector's own folder, and the lines that are none. A last line without its end is
@@ -218,7 +306,7 @@ pub fn next_seq(entries: &[Entry]) -> u64 {
     let last = entries.iter().filter_map(|entry| match entry {
         Entry::File(file) => Some(file.last),
         Entry::NotStored { last, .. } | Entry::Lost { last, .. } => Some(*last),
-        Entry::Uploaded(_) => None,
+        _ => None,
     });
     last.max().unwrap_or(0) + 1
 }
@@ -262,6 +350,47 @@ mod tests {
             expected.push(file(6, 9));
             assert_eq!(read(&own).unwrap(), (expected, vec![]), "cut at {cut}");
         }
+    }
+
+    #[test]
+    fn files_that_are_merged_are_listed_once_whenever_that_was_cut_off() {
+        let named = |path: &str| FileEntry {
+            path: path.into(),
+            bytes: 5,
+            crc32: 7,
+            first: 1,
+            last: 2,
+            messages: 2,
+            among: None,
+        };
+        let merging = |into: &str, from: &[&str]| Entry::Merging {
+            into: named(into),
+            from: from.iter().map(|path| (*path).to_owned()).collect(),
+        };
+        let all = [
+            Entry::File(named("a")),
+            Entry::File(named("b")),
+            merging("ab", &["a", "b"]),
+            Entry::Merged { path: "ab".into() },
+            Entry::File(named("c")),
+            merging("abc", &["ab", "c"]),
+            Entry::Merged { path: "abc".into() },
+        ];
+        let paths = |entries: usize, there: &[&str]| {
+            let is_there = |file: &FileEntry| there.contains(&&*file.path);
+            let files = files(&all[..entries], &is_there);
+            files.into_keys().collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(paths(3, &[]), "a b");
+        assert_eq!(paths(3, &["ab"]), "ab");
+        // Once it is listed as merged, it is missing where it is not there.
+        assert_eq!(paths(4, &[]), "ab");
+        assert_eq!(paths(6, &["ab"]), "ab c");
+        assert_eq!(paths(6, &["abc"]), "abc");
+        assert_eq!(paths(7, &[]), "abc");
+        assert_eq!(unlisted_merges(&all[..3], &|_| false), []);
+        assert_eq!(unlisted_merges(&all[..6], &|_| true), all[6..]);
+        assert_eq!(next_seq(&all), 3);
     }
 
     #[test]

@@ -95,9 +95,7 @@ impl Storage {
             }
         };
         files::remove_partial(folder).map_err(failed("cannot be read"))?;
-        let (entries, _) = manifest::read(folder.own()).map_err(failed("the list of files"))?;
-        let (at_least, unlisted) =
-            found_files(folder, &entries).map_err(failed("cannot be read"))?;
+        let (at_least, unlisted) = found_files(folder).map_err(failed("cannot be read"))?;
         let opened = Log::open(&folder.log(), config.form, config.limits, at_least);
         let (log, recovered) = opened.map_err(failed("the log cannot be taken"))?;
         let torn: Vec<Entry> = recovered
@@ -135,7 +133,7 @@ impl Storage {
             None => (None, None),
             Some(upload) => {
                 let (finished, to_upload) = channel();
-                let uploader = Uploader::new(shared, folder, upload, &entries, abandon.clone());
+                let uploader = Uploader::new(shared, folder, upload, abandon.clone());
                 let uploader = uploader.map_err(failed("cannot be changed"))?;
                 let uploading = thread::spawn(move || uploader.run(&to_upload));
                 (Some(finished), Some(uploading))
@@ -316,9 +314,12 @@ impl Storage {
 }
 
 /// The first number that no file of this collector has, whether it is listed or not; and its files that are not listed.
-fn found_files(folder: &Folder, entries: &[Entry]) -> std::io::Result<(u64, Vec<Unlisted>)> {
-    let mut free = manifest::next_seq(entries);
-    let listed = manifest::files(entries);
+fn found_files(folder: &Folder) -> std::io::Result<(u64, Vec<Unlisted>)> {
+    // Files that are merged meanwhile would be in one of the two alone.
+    let _held = folder.hold()?;
+    let (entries, _) = manifest::read(folder.own())?;
+    let mut free = manifest::next_seq(&entries);
+    let listed = manifest::files(&entries, &|file| folder::holds(folder.top(), file));
     let mut unlisted = Vec::new();
     for path in files::partition_files(&folder.data)? {
         let name = path

@@ -2,8 +2,9 @@
 
 mod among;
 mod elsewhere;
-mod file;
+pub(crate) mod file;
 mod found;
+pub(crate) mod merged;
 pub(crate) mod numbers;
 mod segments;
 mod sequence;
@@ -18,7 +19,7 @@ use pubgauge_place::{OpenFolder, is_refused};
 
 use crate::Error;
 use crate::files::{files_and_refused, name_parts};
-use crate::folder::{self, COLLECTORS, LOG};
+use crate::folder::{self, LOG};
 use crate::log::stored;
 use crate::manifest::{self, Entry, LIST, Uploaded};
 use crate::message::Message;
@@ -126,17 +127,7 @@ fn folder_of(
     counts: &mut Counts<'_>,
     elsewhere: &mut Elsewhere,
 ) -> Result<(), Error> {
-    let no_folder = || {
-        Error::input(
-            format!("{} is no data folder of a collector", data.display()),
-            format!("expected the folder of `to`, or of --to: it has a folder `{COLLECTORS}`"),
-        )
-    };
-    let top = OpenFolder::open(data).map_err(|_| no_folder())?;
-    let collectors = match top.inside(COLLECTORS) {
-        Err(error) if is_refused(&error) => return Err(folder::unusable(data, &error)),
-        inside => inside.map_err(|_| no_folder())?,
-    };
+    let (top, collectors) = folder::open_data(data)?;
     let unreadable = |error: std::io::Error| Error::failed(format!("{}: {error}", data.display()));
     let (paths, refused) = files_and_refused(&top).map_err(unreadable)?;
     for (path, why) in refused {
@@ -253,17 +244,26 @@ fn collector(
             _ => {}
         }
     }
-    let mut files: Vec<_> = manifest::files(&entries).into_values().collect();
+    let listed = manifest::files(&entries, &|file| folder::holds(top, file));
+    merged::find_again(top, (&entries, &listed), paths, verified, owned);
+    let mut files: Vec<_> = listed.into_values().collect();
     // The files of a segment one after the other: what lies among each other's numbers becomes one range then.
-    files.sort_by_key(|(file, _)| file.among.unwrap_or((file.first, file.last)));
+    files.sort_by_key(|(file, _)| file.span());
     for (file, uploaded) in files {
         owned.insert(data.join(&file.path));
+        let mut whole = file.clone();
         let seen = match file::content(top, file) {
             Err(what) => Seen::Wrong(what),
             Ok(Some(bytes)) => Seen::Content(bytes),
             Ok(None) => match uploaded.cloned().or_else(|| moved_since(&own, &file.path)) {
                 Some(uploaded) => elsewhere.look(file, &uploaded),
-                None => Seen::Wrong("is missing".into()),
+                None => match merged::find_since(top, &own, file) {
+                    Some((into, bytes)) => {
+                        whole = into;
+                        Seen::Content(bytes)
+                    }
+                    None => Seen::Wrong("is missing".into()),
+                },
             },
         };
         let content = match seen {
@@ -282,10 +282,13 @@ fn collector(
         };
         let mut own = Numbers::default();
         let mut take = |counted: Counted<'_>| {
-            own.add(counted.seq);
-            counts.add(&counted);
+            // Of one that it was merged into meanwhile, its own.
+            if whole.path == file.path || (file.first..=file.last).contains(&counted.seq) {
+                own.add(counted.seq);
+                counts.add(&counted);
+            }
         };
-        match content.and_then(|bytes| file::read(bytes, file, &mut take)) {
+        match content.and_then(|bytes| file::read(bytes, &whole, &mut take)) {
             Err(what) => {
                 verified.fault(&file.path, what);
                 // What it lacks is told with it.
@@ -372,7 +375,8 @@ fn collector(
 /// Where a file went that a collector at work has moved since the list was read.
 fn moved_since(own: &OpenFolder, path: &str) -> Option<Uploaded> {
     let (entries, _) = manifest::read(own).ok()?;
-    manifest::files(&entries).get(path)?.1.cloned()
+    let files = manifest::files(&entries, &|_| false);
+    files.get(path)?.1.cloned()
 }
 
 fn lacks(collector: &str, first: u64, next: u64, verified: &mut Verified) {

@@ -17,7 +17,8 @@ use std::os::unix::fs::{DirBuilderExt, FileExt};
 use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{
-    AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, SeekFrom, openat, openat2, seek,
+    AtFlags, Dir, FileType, Gid, Mode, OFlags, RenameFlags, ResolveFlags, SeekFrom, Uid, fchmod,
+    fchown, fstat, openat, openat2, seek,
 };
 use rustix::io::Errno;
 
@@ -107,6 +108,24 @@ impl OpenFolder {
         }
         let folder = OpenFolder::open(path)?;
         Ok(OpenFolder { access, ..folder })
+    }
+
+    /// The same folder; `access` is who may use what is made in it.
+    #[must_use]
+    pub fn with_access(self, access: Access) -> OpenFolder {
+        OpenFolder { access, ..self }
+    }
+
+    /// The same folder once more.
+    ///
+    /// # Errors
+    /// If no more can be open.
+    pub fn try_clone(&self) -> io::Result<OpenFolder> {
+        Ok(OpenFolder {
+            folder: self.folder.try_clone()?,
+            shown: self.shown.clone(),
+            access: self.access,
+        })
     }
 
     /// A folder in this one; it is made if there is none.
@@ -253,6 +272,30 @@ impl OpenFolder {
         Ok(rustix::fs::renameat(folder, from, folder, to)?)
     }
 
+    /// Gives two files or folders the name of each other, both at once.
+    ///
+    /// # Errors
+    /// An error of the file system, which may know no such exchange.
+    pub fn exchange(&self, one_name: &str, other_name: &str) -> io::Result<()> {
+        let (folder, from, to) = (
+            &self.folder,
+            one(one_name.as_ref())?,
+            one(other_name.as_ref())?,
+        );
+        let flags = RenameFlags::EXCHANGE;
+        Ok(rustix::fs::renameat_with(folder, from, folder, to, flags)?)
+    }
+
+    /// Has a file stand in another folder, too, under the same name; a link there is the link itself.
+    ///
+    /// # Errors
+    /// An error of the file system, and if the name is taken there.
+    pub fn link_into(&self, name: impl AsRef<OsStr>, other: &OpenFolder) -> io::Result<()> {
+        let name = one(name.as_ref())?;
+        let (from, to) = (&self.folder, &other.folder);
+        Ok(rustix::fs::linkat(from, name, to, name, AtFlags::empty())?)
+    }
+
     /// Removes a folder with all that is in it, if there is one; of a link the link alone.
     ///
     /// # Errors
@@ -365,6 +408,29 @@ impl AsFd for OpenFolder {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.folder.as_fd()
     }
+}
+
+/// Gives a file or a folder the owner and the group of another one.
+///
+/// # Errors
+/// An error of the file system: this user may not give it to that owner.
+pub fn take_owner(made: impl AsFd, model: impl AsFd) -> io::Result<()> {
+    let (is, wanted) = (fstat(&made)?, fstat(model)?);
+    if (is.st_uid, is.st_gid) != (wanted.st_uid, wanted.st_gid) {
+        let (uid, gid) = (Uid::from_raw(wanted.st_uid), Gid::from_raw(wanted.st_gid));
+        fchown(&made, Some(uid), Some(gid))?;
+    }
+    Ok(())
+}
+
+/// Gives a file or a folder the owner, the group and the permissions of another one.
+///
+/// # Errors
+/// As [`take_owner`].
+pub fn take_after(made: impl AsFd, model: impl AsFd) -> io::Result<()> {
+    take_owner(&made, &model)?;
+    let mode = fstat(model)?.st_mode;
+    Ok(fchmod(made, Mode::from_raw_mode(mode))?)
 }
 
 /// The length of a file of at most `most` bytes.
@@ -495,6 +561,33 @@ mod tests {
         place.remove("d").unwrap();
         place.remove("d").unwrap();
         assert!(!run.join("d").exists());
+    }
+
+    #[test]
+    fn folders_are_exchanged_at_once_with_files_that_stand_in_both() {
+        let all = tempfile::tempdir().unwrap();
+        let place = OpenFolder::made(all.path()).unwrap();
+        let (old, new) = (place.below("old").unwrap(), place.below(".new").unwrap());
+        old.write("kept", "k").unwrap();
+        old.write("gone", "g").unwrap();
+        new.write("made", "m").unwrap();
+        old.link_into("kept", &new).unwrap();
+        assert!(old.link_into("kept", &new).is_err(), "the name is taken");
+        assert!(old.link_into("../old/kept", &new).is_err());
+        let mode = |folder: &OpenFolder| fstat(folder).unwrap().st_mode & 0o777;
+        fchmod(&old, Mode::from_raw_mode(0o710)).unwrap();
+        take_after(&new, &old).unwrap();
+        assert_eq!(mode(&new), 0o710);
+        place.exchange("old", ".new").unwrap();
+        assert!(place.exchange("old", "../old").is_err());
+        assert_eq!(
+            place.inside("old").unwrap().names().unwrap(),
+            ["kept", "made"]
+        );
+        assert_eq!(
+            place.inside(".new").unwrap().names().unwrap(),
+            ["gone", "kept"]
+        );
     }
 
     #[test]

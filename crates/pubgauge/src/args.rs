@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::exit::{print, print_json, tell};
 pub use calibrate::CalibrateArgs;
-pub use collect::{CollectArgs, CollectVerb, FileForm, LogForm, MqttVersion};
+pub use collect::{CollectArgs, CollectVerb, FileForm, LogForm, MqttVersion, ReplayArgs};
 pub use find::FindArgs;
 pub use hosts::{HostsArgs, WorkerArgs};
 pub use tools::{ConvertArgs, ServeVerb, TraceVerb};

@@ -1,9 +1,11 @@
 //! `pubgauge collect`: messages of a fleet into files, each acknowledged once it is on disk.
 
 mod attend;
+mod compact;
 mod log;
 mod metrics;
 mod progress;
+mod replay;
 mod service;
 
 use std::path::{Path, PathBuf};
@@ -71,6 +73,13 @@ pub fn collect(args: &CollectArgs) -> Result<i32, Ending> {
             let sequences = sequence.as_ref().map(|number| Sequences::new(number, by));
             verified(dir, sequences.transpose()?, look, output)
         }
+        Some(CollectVerb::Compact {
+            dir,
+            older_than,
+            target,
+            output,
+        }) => compact::compact(dir, older_than, target, output),
+        Some(CollectVerb::Replay(args)) => replay::replay(args),
         Some(CollectVerb::Leave {
             config,
             name,

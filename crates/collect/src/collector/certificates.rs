@@ -11,14 +11,14 @@ use crate::config::{Broker, TlsFiles};
 
 /// What a connection to each broker begins with, by the broker's number.
 #[derive(Default)]
-pub(super) struct Certificates(Vec<Option<(Arc<Setup>, usize)>>);
+pub struct Certificates(Vec<Option<(Arc<Setup>, usize)>>);
 
 impl Certificates {
     /// Reads the certificates for all brokers with TLS, those that several share once.
     ///
     /// # Errors
     /// Files that are missing, unreadable or do not belong together, with the first broker that they are for.
-    pub(super) fn read(brokers: &[Broker]) -> Result<Certificates, Error> {
+    pub fn read(brokers: &[Broker]) -> Result<Certificates, Error> {
         let mut shared: Vec<((&TlsFiles, bool), Vec<usize>)> = Vec::new();
         for (at, broker) in brokers.iter().enumerate() {
             if !broker.endpoint.encryption.is_on() {
@@ -53,7 +53,7 @@ impl Certificates {
     ///
     /// # Errors
     /// If rustls refuses.
-    pub(super) fn begin(&self, broker: usize) -> Result<Option<Box<ClientConnection>>, String> {
+    pub fn begin(&self, broker: usize) -> Result<Option<Box<ClientConnection>>, String> {
         let Some(Some((setup, nth))) = self.0.get(broker) else {
             return Ok(None);
         };

@@ -8,6 +8,7 @@ use pubgauge_net::endpoint::{Addressing, Endpoint};
 use super::checked::TlsFiles;
 use super::faults::Faults;
 use super::file::{BrokerFile, CollectFile, Mqtt, TlsFile};
+use crate::Error;
 
 /// How brokers are addressed.
 const ADDRESSING: Addressing = Addressing {
@@ -50,6 +51,9 @@ const WEBSOCKET: [&str; 2] = ["ws", "wss"];
 /// The path that is asked for where an address has none, as most brokers have it.
 const USUAL_PATH: &str = "mqtt";
 
+/// How a path is written.
+const WEBSOCKET_HINT: &str = "such as \"wss://HOST/mqtt\"";
+
 /// A broker, and what opens it.
 #[derive(Clone, Debug)]
 pub struct Broker {
@@ -61,6 +65,27 @@ pub struct Broker {
     pub tls: TlsFiles,
     /// What is asked for there, SCHEME://HOST:PORT/PATH, where MQTT is spoken over WebSocket.
     pub websocket: Option<String>,
+}
+
+impl Broker {
+    /// One at an address that the user gives, and what opens it.
+    ///
+    /// # Errors
+    /// An address of another form.
+    pub fn parse(url: &str, tls: TlsFiles, password: Option<Secret>) -> Result<Broker, Error> {
+        let endpoint = Endpoint::read(url, &ADDRESSING).map_err(|error| Error {
+            what: error.what,
+            hint: error.hint,
+            is_input: true,
+        })?;
+        let websocket = websocket_url(url, &endpoint);
+        Ok(Broker {
+            websocket: websocket.map_err(|what| Error::input(what, WEBSOCKET_HINT))?,
+            endpoint,
+            password,
+            tls,
+        })
+    }
 }
 
 /// All brokers: those of the list, which share a password and certificates, and those with tables of their own.
@@ -143,18 +168,28 @@ fn websocket(
     steps: &[&str],
     faults: &mut Faults,
 ) -> Option<String> {
-    let (scheme, place) = url.split_once("://")?;
+    let asked_for = websocket_url(url, endpoint);
+    let told = asked_for.map_err(|message| faults.add(steps, message, Some(WEBSOCKET_HINT)));
+    told.ok().flatten()
+}
+
+/// The URL that is asked for at an address, if it is one of WebSocket.
+///
+/// # Errors
+/// That its path cannot be asked for, in words.
+fn websocket_url(url: &str, endpoint: &Endpoint) -> Result<Option<String>, String> {
+    let Some((scheme, place)) = url.split_once("://") else {
+        return Ok(None);
+    };
     if !WEBSOCKET.contains(&scheme) {
-        return None;
+        return Ok(None);
     }
     let path = place.split_once('/').map_or(USUAL_PATH, |(_, path)| path);
     let shown = &endpoint.shown;
     let url = format!("{shown}/{path}");
-    if let Err(error) = crate::link::websocket::check(&url) {
-        let message = format!("the path of {shown} cannot be asked for: {error}");
-        faults.add(steps, message, Some("such as \"wss://HOST/mqtt\""));
-    }
-    Some(url)
+    crate::link::websocket::check(&url)
+        .map_err(|error| format!("the path of {shown} cannot be asked for: {error}"))?;
+    Ok(Some(url))
 }
 
 /// A broker with a table of its own, which is the `nth`.

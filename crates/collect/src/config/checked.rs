@@ -227,10 +227,7 @@ impl Config {
             to: written.to.as_ref().map(|to| folder.join(to)),
             name: written.name.clone(),
             qos: qos.unwrap_or_default(),
-            version: match written.mqtt.unwrap_or_default() {
-                Mqtt::V5 => Version::V5,
-                Mqtt::V311 => Version::V311,
-            },
+            version: written.mqtt.unwrap_or_default().version(),
             form: written.form.unwrap_or_default(),
             group: written.group.clone(),
             canary,

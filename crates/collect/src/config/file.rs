@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use pubgauge_mqtt_codec::Version;
 use pubgauge_quantities::{Rate, Size, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -134,6 +135,15 @@ pub enum Mqtt {
     /// MQTT 3.1.1.
     #[serde(rename = "3.1.1")]
     V311,
+}
+
+impl Mqtt {
+    pub(crate) fn version(self) -> Version {
+        match self {
+            Mqtt::V5 => Version::V5,
+            Mqtt::V311 => Version::V311,
+        }
+    }
 }
 
 /// What finished files are.

@@ -27,9 +27,9 @@ pub struct Line<'a> {
     pub retain: bool,
     pub dup: bool,
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
-    content_type: Option<Cow<'a, str>>,
+    pub content_type: Option<Cow<'a, str>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    properties: Option<Map<String, Value>>,
+    pub properties: Option<Map<String, Value>>,
     /// Its columns, where payloads are decoded, and whether it has all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     decoded: Option<bool>,
@@ -44,6 +44,11 @@ pub struct Line<'a> {
 }
 
 impl Line<'_> {
+    /// Whether it has its payload.
+    pub fn is_payload_kept(&self) -> bool {
+        self.payload.is_some() || self.payload_base64.is_some()
+    }
+
     /// The payload's bytes, none of one that was decoded and is not kept; `None` if the line lacks it.
     pub fn payload(&self) -> Option<Vec<u8>> {
         match (&self.payload, &self.payload_base64) {

@@ -1,16 +1,15 @@
 //! A finished file while it is made on the disk.
 
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io;
 
 use bytes::Bytes;
-use pubgauge_place::OpenFolder;
 
+use super::summed::Summed;
 use super::writer::Writer;
 use super::{Layout, file_name};
 use crate::columns::Undecoded;
 use crate::config::Form;
-use crate::folder::Folder;
+use crate::folder::{Folder, open_below};
 use crate::manifest::FileEntry;
 use crate::message::Message;
 
@@ -36,7 +35,7 @@ impl<'a> Open<'a> {
     ) -> io::Result<Open<'a>> {
         let partial = format!(".{}-{first:016}.tmp", folder.name);
         let file = {
-            let _held = folder.hold();
+            let _held = folder.hold()?;
             let mut place = None;
             for name in partition.split('/') {
                 let within = place.as_ref().unwrap_or(folder.top());
@@ -80,14 +79,13 @@ impl<'a> Open<'a> {
         let (bytes, crc32) = summed.finish()?;
         let (first, last) = (self.first, self.last);
         let name = file_name(&self.folder.stem(), (first, last), self.form);
-        let mut place: Option<OpenFolder> = None;
-        for name in self.partition.split('/') {
-            let within = place.as_ref().unwrap_or(self.folder.top());
-            place = Some(within.inside(name)?);
+        {
+            // Whoever lists the partition meanwhile would see neither name.
+            let _held = self.folder.hold()?;
+            let place = open_below(self.folder.top(), self.partition.split('/'))?;
+            place.rename(&self.partial, &name)?;
+            place.sync()?;
         }
-        let place = place.ok_or(io::ErrorKind::NotFound)?;
-        place.rename(&self.partial, &name)?;
-        place.sync()?;
         let path = format!("{}/{name}", self.partition);
         let entry = FileEntry {
             path,
@@ -99,43 +97,5 @@ impl<'a> Open<'a> {
             among: None,
         };
         Ok((entry, undecoded))
-    }
-}
-
-/// A file with its length and checksum.
-struct Summed {
-    file: BufWriter<File>,
-    bytes: u64,
-    sum: crc32fast::Hasher,
-}
-
-impl Summed {
-    fn new(file: File) -> Summed {
-        let file = BufWriter::with_capacity(64 << 10, file);
-        Summed {
-            file,
-            bytes: 0,
-            sum: crc32fast::Hasher::new(),
-        }
-    }
-
-    /// Puts it on disk; length and checksum.
-    fn finish(mut self) -> io::Result<(u64, u32)> {
-        self.file.flush()?;
-        self.file.get_ref().sync_all()?;
-        Ok((self.bytes, self.sum.finalize()))
-    }
-}
-
-impl Write for Summed {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.file.write(bytes)?;
-        self.sum.update(&bytes[..written]);
-        self.bytes += written as u64;
-        Ok(written)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
     }
 }

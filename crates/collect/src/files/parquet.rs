@@ -1,6 +1,8 @@
 //! Messages as Apache Parquet: one column after the other, without a copy of the payloads.
 
+pub(crate) mod merge;
 mod reader;
+pub(crate) mod rows;
 
 use std::io::{self, Write};
 use std::sync::Arc;

@@ -12,7 +12,7 @@ use pubgauge_place::is_refused;
 
 use super::{STORE_AGAIN, Shared};
 use crate::config::Upload;
-use crate::folder::Folder;
+use crate::folder::{self, Folder};
 use crate::manifest::{self, Entry, FileEntry, FilePlace, Uploaded};
 use crate::notice::Notice;
 use crate::store::{Client, Failure};
@@ -42,11 +42,12 @@ impl Uploader {
         shared: &Shared,
         folder: &Arc<Folder>,
         upload: &Upload,
-        entries: &[Entry],
         abandon: Arc<AtomicBool>,
     ) -> io::Result<Uploader> {
+        let entries = announced(folder, upload)?;
+        let is_there = |file: &FileEntry| folder::holds(folder.top(), file);
         let mut waiting = VecDeque::new();
-        for (file, uploaded) in manifest::files(entries).into_values() {
+        for (file, uploaded) in manifest::files(&entries, &is_there).into_values() {
             let refused = |what: String| {
                 (shared.watch)(&Notice::DamagedFile {
                     path: file.path.clone(),
@@ -239,6 +240,18 @@ impl Uploader {
         });
         Ok(())
     }
+}
+
+/// The list of files, which says that they are moved from now on: nobody merges what may be in the store already.
+fn announced(folder: &Folder, upload: &Upload) -> io::Result<Vec<Entry>> {
+    let to = upload.place.clone();
+    let uploading = Entry::Uploading { to };
+    let (entries, _) = manifest::read(folder.own())?;
+    if entries.contains(&uploading) {
+        return Ok(entries);
+    }
+    folder.list(&[uploading])?;
+    Ok(manifest::read(folder.own())?.0)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Files whose numbers lie among those of other files, and of which the content was not read.
 //!
 //! The files of one segment have all of its numbers. So those that were not read have as many messages as the ones that were read
-//! leave over.
+//! leave over. The same is true of all segments together that a merged file lies in.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -28,7 +28,8 @@ impl Unread {
     /// The ranges of their numbers, where `known` are all other ones, sorted; and what is wrong with them, in words.
     pub fn settle(self, known: &[RangeInclusive<u64>]) -> (Vec<RangeInclusive<u64>>, Vec<String>) {
         let mut wrong = Vec::new();
-        for (&(first, last), &messages) in &self.0 {
+        let segments = self.overlapping_as_one();
+        for &(first, last, messages) in &segments {
             let within = |range: &RangeInclusive<u64>| {
                 let (from, to) = (*range.start().max(&first), *range.end().min(&last));
                 let more = to.checked_sub(from);
@@ -54,8 +55,26 @@ impl Unread {
                 ));
             }
         }
-        let ranges = self.0.into_keys().filter(|(first, last)| first <= last);
-        (ranges.map(|(first, last)| first..=last).collect(), wrong)
+        let ranges = segments
+            .into_iter()
+            .filter(|(first, last, _)| first <= last);
+        let ranges = ranges.map(|(first, last, _)| first..=last);
+        (ranges.collect(), wrong)
+    }
+
+    /// First and last number and messages of segments. A merged file lies in several; these are as one then.
+    fn overlapping_as_one(self) -> Vec<(u64, u64, u64)> {
+        let mut all: Vec<(u64, u64, u64)> = Vec::new();
+        for ((first, last), messages) in self.0 {
+            match all.last_mut() {
+                Some((begin, end, sum)) if *begin <= *end && first <= last && first <= *end => {
+                    *end = last.max(*end);
+                    *sum = messages.saturating_add(*sum);
+                }
+                _ => all.push((first, last, messages)),
+            }
+        }
+        all
     }
 }
 
@@ -98,6 +117,17 @@ mod tests {
                 (vec![11..=20], Vec::from_iter(told.map(String::from)))
             );
             assert!(numbers.found.is_empty());
+        }
+        // A merged file, and one that was not, of two segments; and one of the next.
+        for (messages, told) in [(7, None), (6, Some("of messages 11 to 30, 1 are missing"))] {
+            let (mut all, mut numbers) = (Unread::default(), Numbers::default());
+            all.add(&of(messages, Some((11, 30))), &mut numbers);
+            all.add(&of(3, Some((11, 20))), &mut numbers);
+            all.add(&of(2, Some((21, 30))), &mut numbers);
+            all.add(&of(5, Some((31, 35))), &mut numbers);
+            let (ranges, wrong) = all.settle(&[12..=14, 21..=25]);
+            assert_eq!(ranges, [11..=30, 31..=35]);
+            assert_eq!(wrong, Vec::from_iter(told.map(String::from)));
         }
         // What a stranger may list.
         for among in [(u64::MAX, 0), (0, u64::MAX)] {

@@ -230,7 +230,10 @@ fn a_store_that_the_list_alone_names_is_not_asked() {
     let data = tempfile::tempdir().unwrap();
     let folder = filled(data.path());
     let (entries, _) = manifest::read(folder.own()).unwrap();
-    let (path, _) = manifest::files(&entries).into_iter().next().unwrap();
+    let (path, _) = manifest::files(&entries, &|_| false)
+        .into_iter()
+        .next()
+        .unwrap();
     let there = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     there.set_nonblocking(true).unwrap();
     let to = Place {

@@ -10,7 +10,7 @@ use pubgauge_testing::sequence;
 
 use crate::common::*;
 
-fn mosquitto_pub(broker: &Broker, args: &[&str]) {
+pub fn mosquitto_pub(broker: &Broker, args: &[&str]) {
     let address = broker.address();
     let (host, port) = address.rsplit_once(':').unwrap();
     let mut command = Command::new("mosquitto_pub");

@@ -18,6 +18,7 @@ mod passwords;
 mod reload;
 #[cfg(feature = "upload")]
 mod renewal;
+mod replay;
 mod strangers;
 #[cfg(feature = "upload")]
 mod upload;

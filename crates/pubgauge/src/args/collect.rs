@@ -73,9 +73,24 @@ pub struct CollectArgs {
     pub output: Output,
 }
 
-/// `pubgauge collect verify` and `pubgauge collect leave`.
+/// Verbs of `pubgauge collect`, in place of collecting.
 #[derive(Debug, Subcommand)]
 pub enum CollectVerb {
+    /// Merge the small finished files of each folder into larger ones. Collectors may work in the folder meanwhile, and
+    /// whoever lists a partition finds each message once.
+    Compact {
+        /// The data folder.
+        dir: PathBuf,
+        /// Only files of hours and days that have ended so long ago; where no folder tells a date, files that were finished so long ago.
+        #[arg(long, value_name = "TIME", default_value = "1h")]
+        older_than: String,
+        /// How large merged files become at the most.
+        #[arg(long, value_name = "SIZE", default_value = "256MiB")]
+        target: String,
+        /// What is printed.
+        #[command(flatten)]
+        output: Output,
+    },
     /// Give up the sessions of a collector that has ended and does not come back: collect what they hold, and have the
     /// brokers drop them. A group can shrink so without a loss.
     Leave {
@@ -95,6 +110,9 @@ pub enum CollectVerb {
         #[command(flatten)]
         output: Output,
     },
+    /// Publish the messages of a data folder's finished files to a broker again, at QoS 1, in their order and with the time
+    /// between them that was between them.
+    Replay(ReplayArgs),
     /// Read everything in a data folder again: checksums, footers, numbers without gaps; count what
     /// messages of pubgauge lack.
     Verify {
@@ -138,6 +156,40 @@ pub enum CollectVerb {
         #[command(flatten)]
         output: Output,
     },
+}
+
+/// `pubgauge collect replay`.
+#[derive(Debug, Args)]
+pub struct ReplayArgs {
+    /// The data folder.
+    pub dir: PathBuf,
+    /// The broker: mqtt://host, mqtts://user@host:port, wss://host/path. Password and key go there, and nowhere else.
+    #[arg(long, value_name = "ADDRESS")]
+    pub to_broker: String,
+    /// Only messages that were received from then on: 2026-11-26T07:00:00Z.
+    #[arg(long, value_name = "TIME")]
+    pub from: Option<String>,
+    /// Only messages that were received before then.
+    #[arg(long, value_name = "TIME")]
+    pub until: Option<String>,
+    /// Only messages whose topic a filter matches; may be given several times.
+    #[arg(long, value_name = "FILTER")]
+    pub topic: Vec<String>,
+    /// So many times as fast as they were received, or as fast as the broker takes them.
+    #[arg(long, value_name = "FACTOR|max", default_value = "1")]
+    pub speed: String,
+    /// Put this in front of each topic.
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    pub topic_prefix: String,
+    /// Version of MQTT; 5 if absent. Properties of messages go with 5 alone.
+    #[arg(long, value_enum, value_name = "5|3.1.1")]
+    pub mqtt: Option<MqttVersion>,
+    /// How the broker is logged in to.
+    #[command(flatten)]
+    pub login: Login,
+    /// What is printed.
+    #[command(flatten)]
+    pub output: Output,
 }
 
 /// A version of MQTT.

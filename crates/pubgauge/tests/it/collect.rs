@@ -1,9 +1,11 @@
 //! `pubgauge collect`, as it is typed.
 
 mod canary;
+mod compact;
 mod leave;
 mod partitions;
 mod reload;
+mod replay;
 mod service;
 mod tls;
 mod tutorial;
@@ -315,6 +317,9 @@ fn wrong_configurations_are_told_with_their_place_and_change_nothing() {
         ),
         ("collect", "--config"),
         ("collect verify .", "is no data folder of a collector"),
+        ("collect compact .", "is no data folder of a collector"),
+        ("collect compact . --older-than 5", "--older-than 5: "),
+        ("collect compact . --target lots", "--target lots: "),
     ] {
         let args: Vec<&str> = line.split(' ').collect();
         let done = place.run(&args).exits(3);

@@ -7,7 +7,7 @@ use crate::common;
 use common::*;
 
 /// All verbs, as they are typed.
-const VERBS: [&str; 20] = [
+const VERBS: [&str; 22] = [
     "",
     "run",
     "find",
@@ -18,7 +18,9 @@ const VERBS: [&str; 20] = [
     "compare",
     "export",
     "collect",
+    "collect compact",
     "collect leave",
+    "collect replay",
     "collect verify",
     "calibrate",
     "trace",

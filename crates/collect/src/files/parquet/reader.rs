@@ -54,7 +54,9 @@ pub fn read_columns_of(
         .map_err(|error| error.to_string())
 }
 
-fn read(file: &dyn FileReader, take: &mut dyn FnMut(Vec<Row>)) -> Result<()> {
+/// # Errors
+/// If the columns are not those of a finished file.
+pub(super) fn check_columns(file: &dyn FileReader) -> Result<()> {
     let columns = file.metadata().file_metadata().schema_descr().columns();
     let names: Vec<String> = columns
         .iter()
@@ -78,6 +80,12 @@ fn read(file: &dyn FileReader, take: &mut dyn FnMut(Vec<Row>)) -> Result<()> {
             names.join(", ")
         )));
     }
+    Ok(())
+}
+
+fn read(file: &dyn FileReader, take: &mut dyn FnMut(Vec<Row>)) -> Result<()> {
+    check_columns(file)?;
+    let columns = file.metadata().file_metadata().schema_descr().columns();
     for nth in 0..file.num_row_groups() {
         let group = file.get_row_group(nth)?;
         let rows = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
@@ -106,7 +114,7 @@ fn read(file: &dyn FileReader, take: &mut dyn FnMut(Vec<Row>)) -> Result<()> {
                 .map(|value| value.unwrap_or_else(|| Vec::new().into()))
                 .collect()
         };
-        for at in 11..names.len() {
+        for at in 11..columns.len() {
             pass(read(at)?, rows)?;
         }
         let each = seq.into_iter().zip(topic).zip(qos).zip(dup).zip(payload);

@@ -34,7 +34,12 @@ fn begun(data: &Path, entries: &[Entry]) -> (Vec<String>, Vec<String>) {
         waker: Waker::new().unwrap(),
     };
     let folder = Arc::new(Folder::open(data, Some("c"), Access::Owner).unwrap());
-    let uploader = Uploader::new(&shared, &folder, &upload(), entries, Arc::default()).unwrap();
+    folder.own().write(manifest::LIST, "").unwrap();
+    folder.list(entries).unwrap();
+    let uploader = Uploader::new(&shared, &folder, &upload(), Arc::default()).unwrap();
+    let to = upload().place;
+    let (listed, _) = manifest::read(folder.own()).unwrap();
+    assert_eq!(listed.last(), Some(&Entry::Uploading { to }));
     let waiting = uploader.waiting.iter().map(|file| file.path.clone());
     let waiting = waiting.collect();
     let told = told.lock().unwrap().clone();
