@@ -47,6 +47,7 @@ fn without_collectors_each_answer_is_that_of_the_driver_for_mqtt() {
             json!({}),
             json!({ "version": "3.1.1", "no-local": true }),
             json!({ "topic-alias": 3, "subscribe-qos": 1, "receive-buffer-bytes": 65536 }),
+            json!({ "collect": false }),
             json!({ "collect": false, "receive-maximum": 20 }),
         ] {
             let ours = native(own.clone());
