@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
+use pubgauge_collect_driver::CollectDriver;
 use pubgauge_driver::Drivers;
 use pubgauge_driver_amqp::AmqpDriver;
 use pubgauge_driver_cyclonedds::CycloneddsDriver;
 use pubgauge_driver_dds_mixed::Mixed;
 use pubgauge_driver_fastdds::FastddsDriver;
-use pubgauge_driver_mqtt::MqttDriver;
 use pubgauge_driver_nats::NatsDriver;
 use pubgauge_driver_xmpp::XmppDriver;
 use pubgauge_driver_zeromq::ZeromqDriver;
@@ -22,7 +22,7 @@ static ALL: LazyLock<Drivers> = LazyLock::new(|| {
         Arc::new(CycloneddsDriver),
         Arc::new(Mixed::FAST_TO_CYCLONE),
         Arc::new(FastddsDriver),
-        Arc::new(MqttDriver),
+        Arc::new(CollectDriver),
         Arc::new(NatsDriver),
         Arc::new(XmppDriver),
         Arc::new(ZeromqDriver),

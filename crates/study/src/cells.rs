@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use pubgauge_setup::Setup;
+use pubgauge_strict_toml::{Entry, Node, Problem, Value};
 use pubgauge_workload::Workload;
 
 use crate::file::{NamedSettings, StudyFile, Systems, WorkloadFile};
@@ -13,11 +14,10 @@ use crate::known::{PlanOptions, no_such_system};
 use crate::load::OpenLoad;
 use crate::names::not_of_study;
 use crate::planned::{MAX_TRIALS, PlannedTrial};
-use crate::problem::Problem;
 use crate::profile;
 use crate::resolve::own_settings;
 use crate::study::{Study, path_fault};
-use crate::tree::{Entry, Node, PathFault, Value, full_path};
+use crate::tree::{PathFault, full_path, put_value};
 
 /// Keys at the top of a study that no grid varies.
 const FIXED: [&str; 13] = [
@@ -59,8 +59,8 @@ impl Cell<'_> {
         let mut tree = bare.clone();
         for (axis, (path, value)) in self.set.iter().enumerate() {
             let steps: Vec<&str> = path.iter().map(String::as_str).collect();
-            let set = tree.set(&steps, value.span.clone(), value);
-            set.map_err(|fault| (axis, fault))?;
+            put_value(&mut tree, &steps, value.span.clone(), value)
+                .map_err(|fault| (axis, fault))?;
         }
         Ok(tree)
     }

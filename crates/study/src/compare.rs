@@ -1,9 +1,9 @@
 //! Studies that compare their cells with each other.
 
+use pubgauge_strict_toml::{InvalidInput, Problem};
 use pubgauge_workload::SECOND;
 
 use crate::file::{NamedSettings, StudyFile, TrialOrder};
-use crate::problem::{Problem, StudyError};
 use crate::study::Study;
 use crate::window;
 
@@ -127,7 +127,7 @@ impl Study {
         if precision.is_some() && repeats.is_some() {
             let message = "with a precision the run decides how often each cell is measured";
             let hint = "leave it out; `compare.pairs` is the most, `compare.budget` the longest";
-            problems.extend(StudyError::plain("--repeats", message, Some(hint)).problems);
+            problems.extend(InvalidInput::plain("--repeats", message, Some(hint)).problems);
         }
         Some(ComparePlan {
             precision,

@@ -4,11 +4,11 @@ use std::path::Path;
 
 use pubgauge_driver::{Reliability, Settings};
 use pubgauge_quantities::{Rate, Size, Span};
+use pubgauge_strict_toml::InvalidInput;
 
 use crate::file::{
     FlowFile, NamedSettings, OneSize, PayloadFile, PhasesFile, StudyFile, UntilFile, WorkloadFile,
 };
-use crate::problem::StudyError;
 use crate::study::Study;
 
 /// The options of `pubgauge run` without a study file. Every value may be absent.
@@ -45,14 +45,14 @@ impl DailyFlags {
     ///
     /// # Errors
     /// A value out of range; the message names the flag.
-    pub fn file(&self) -> Result<StudyFile, StudyError> {
+    pub fn file(&self) -> Result<StudyFile, InvalidInput> {
         let reliability = match self.qos {
             None => None,
             Some(0) => Some(Reliability::AtMostOnce),
             Some(1) => Some(Reliability::AtLeastOnce),
             Some(2) => Some(Reliability::ExactlyOnce),
             Some(other) => {
-                return Err(StudyError::plain(
+                return Err(InvalidInput::plain(
                     &format!("--qos {other}"),
                     "expected 0 (at most once), 1 (at least once) or 2 (exactly once)",
                     None,
@@ -65,7 +65,7 @@ impl DailyFlags {
         };
         if let Some(version) = &self.mqtt {
             if version != "3.1.1" && version != "5" {
-                return Err(StudyError::plain(
+                return Err(InvalidInput::plain(
                     &format!("--mqtt {version}"),
                     "expected 3.1.1 or 5",
                     None,
@@ -112,8 +112,8 @@ impl DailyFlags {
     ///
     /// # Errors
     /// As [`DailyFlags::file`].
-    pub fn study(&self) -> Result<Study, StudyError> {
-        let wrong = |error: String| StudyError::plain("flags", error, None);
+    pub fn study(&self) -> Result<Study, InvalidInput> {
+        let wrong = |error: String| InvalidInput::plain("flags", error, None);
         let text = toml::to_string(&self.file()?).map_err(|error| wrong(error.to_string()))?;
         Study::parse("flags", &text, Path::new(""))
     }

@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::problem::StudyError;
+use pubgauge_strict_toml::InvalidInput;
+
 use crate::study::Study;
 
 /// The studies in a folder, not in folders below it: files that end in `.toml` and have a `name` at the top, by
@@ -10,10 +11,11 @@ use crate::study::Study;
 ///
 /// # Errors
 /// If the folder cannot be read, or such a file is not TOML.
-pub fn studies_in(folder: &Path) -> Result<Vec<PathBuf>, StudyError> {
+pub fn studies_in(folder: &Path) -> Result<Vec<PathBuf>, InvalidInput> {
     let shown = folder.display().to_string();
-    let unreadable =
-        |error: std::io::Error| StudyError::plain(&shown, format!("cannot be read: {error}"), None);
+    let unreadable = |error: std::io::Error| {
+        InvalidInput::plain(&shown, format!("cannot be read: {error}"), None)
+    };
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(unreadable)? {
         let path = entry.map_err(unreadable)?.path();

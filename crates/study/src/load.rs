@@ -7,11 +7,11 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use pubgauge_quantities::Percent;
+use pubgauge_strict_toml::InvalidInput;
 use pubgauge_workload::Workload;
 
 use crate::places::{Place, set_value, written};
 use crate::placing;
-use crate::problem::StudyError;
 use crate::resolve::{self, Traces};
 use crate::study::Study;
 use pubgauge_search::Axis;
@@ -144,7 +144,7 @@ impl ShareOfLimit {
 
 impl OpenLoad {
     /// The workload with this load, over so many brokers.
-    pub(crate) fn workload(&self, load: f64, brokers: u32) -> Result<Arc<Workload>, StudyError> {
+    pub(crate) fn workload(&self, load: f64, brokers: u32) -> Result<Arc<Workload>, InvalidInput> {
         let (study, index) = (&self.study, self.place.workload);
         let mut tree = study.tree.clone();
         set_value(&mut tree, &self.place, written(self.place.axis, load));

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use pubgauge_strict_toml::{InvalidInput, Node, Problem};
+
 use crate::cells::Cell;
 use crate::load::{OpenLoad, ShareOfLimit};
 use crate::names::not_of_study;
 use crate::places::{FIND, Place, find_places};
 use crate::planned::PlannedTrial;
-use crate::problem::{Problem, StudyError};
 use crate::study::Study;
-use crate::tree::Node;
 
 impl Study {
     /// Whether a value of the study is searched for.
@@ -148,7 +148,7 @@ impl Study {
     }
 
     /// Whether the limit of each share is searched for.
-    pub(crate) fn check_shares(&self, trials: &[PlannedTrial]) -> Result<(), StudyError> {
+    pub(crate) fn check_shares(&self, trials: &[PlannedTrial]) -> Result<(), InvalidInput> {
         let searches: Vec<&PlannedTrial> = trials.iter().filter(|t| t.seeks().is_some()).collect();
         let without = |trial: &&PlannedTrial| {
             trial.share().is_some() && !searches.iter().any(|search| trial.is_share_of(search))
@@ -170,7 +170,7 @@ impl Study {
         if problems.is_empty() {
             Ok(())
         } else {
-            Err(StudyError { problems })
+            Err(InvalidInput { problems })
         }
     }
 

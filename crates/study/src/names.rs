@@ -5,11 +5,11 @@ use std::borrow::Borrow;
 use pubgauge_figures::criterion::CriterionSpec;
 use pubgauge_figures::rule::{Claim, Part};
 use pubgauge_quantities::spelling::did_you_mean;
+use pubgauge_strict_toml::Problem;
 
 use crate::claim::{Fault, claim};
 use crate::criterion::{self, criterion};
 use crate::file::{NamedSettings, StudyFile, Systems};
-use crate::problem::Problem;
 use crate::resolve;
 use crate::study::Study;
 use crate::window;

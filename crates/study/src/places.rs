@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
-use crate::tree::{Node, Value};
+use pubgauge_strict_toml::{Node, Value};
+
+use crate::tree::put_value;
 use pubgauge_search::Axis;
 
 /// The text in place of a value that is searched for.
@@ -59,7 +61,7 @@ pub(crate) fn set_value(tree: &mut Node, place: &Place, value: Value) {
     let node = Node::at(&span, value);
     let steps: Vec<&str> = place.path.iter().map(String::as_str).collect();
     // The path was found in this very tree.
-    let _ = tree.set(&steps, span, &node);
+    let _ = put_value(tree, &steps, span, &node);
 }
 
 /// A load as a value of the tree.

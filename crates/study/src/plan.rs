@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use pubgauge_figures::rule::Claim;
+use pubgauge_strict_toml::{InvalidInput, Node, Problem};
 use pubgauge_workload::{SECOND, Until, Workload};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
@@ -16,11 +17,9 @@ use crate::known::{PlanOptions, no_such_system};
 use crate::places::restored;
 use crate::placing;
 use crate::planned::{MAX_TRIALS, Plan, PlannedTrial};
-use crate::problem::{Problem, StudyError};
 use crate::resolve::{self, Traces};
 use crate::search;
 use crate::study::{Study, path_fault};
-use crate::tree::Node;
 use crate::window;
 
 impl Study {
@@ -28,13 +27,13 @@ impl Study {
     ///
     /// # Errors
     /// Everything that is wrong with the file and its claims.
-    pub fn claims_alone(&self) -> Result<Vec<Claim>, StudyError> {
+    pub fn claims_alone(&self) -> Result<Vec<Claim>, InvalidInput> {
         let mut problems = Vec::new();
         let claims = self.claims(&self.file()?, &mut problems);
         if problems.is_empty() {
             Ok(claims)
         } else {
-            Err(StudyError { problems })
+            Err(InvalidInput { problems })
         }
     }
 
@@ -43,7 +42,7 @@ impl Study {
     ///
     /// # Errors
     /// Everything that is wrong with the study, at once as far as possible.
-    pub fn plan(&self, options: &PlanOptions) -> Result<Plan, StudyError> {
+    pub fn plan(&self, options: &PlanOptions) -> Result<Plan, InvalidInput> {
         self.check_scales()?;
         let base = self.file()?;
         let mut problems = Vec::new();
@@ -59,7 +58,7 @@ impl Study {
         let seed = u64::from(base.seed.unwrap_or(1));
         let (loads, sought) = self.open_loads(&cells, &bare, seed, &mut problems);
         if !problems.is_empty() {
-            return Err(StudyError { problems });
+            return Err(InvalidInput { problems });
         }
         let rounds = compare.as_ref().is_some_and(|c| c.precision.is_some());
         // A template for each cell: the run decides how often it is measured.
@@ -176,7 +175,7 @@ impl Study {
         if trials.is_empty() {
             let left_out: Vec<String> = all_notes.into_iter().collect();
             let message = format!("nothing is left to run: {}", left_out.join("; "));
-            return Err(StudyError::one(self.problem(
+            return Err(InvalidInput::one(self.problem(
                 &self.tree,
                 &["workload"],
                 message,
@@ -197,7 +196,7 @@ impl Study {
         held.dedup_by(|a, b| Arc::ptr_eq(a, b));
         let resolved = toml::to_string(&base).map_err(|error| {
             let message = format!("cannot be stored as TOML: {error}");
-            StudyError::plain(&base.name, message, None)
+            InvalidInput::plain(&base.name, message, None)
         })?;
         Ok(Plan {
             name: base.name,
@@ -220,10 +219,10 @@ impl Study {
     }
 
     /// The tree of a cell.
-    fn of_cell(&self, cell: &Cell<'_>, bare: &Node) -> Result<Node, StudyError> {
+    fn of_cell(&self, cell: &Cell<'_>, bare: &Node) -> Result<Node, InvalidInput> {
         cell.tree(bare).map_err(|(axis, fault)| {
             let message = path_fault(&cell.axes[axis].0, &fault);
-            StudyError::one(self.problem(&self.tree, &["grid"], message, None))
+            InvalidInput::one(self.problem(&self.tree, &["grid"], message, None))
         })
     }
 
@@ -244,22 +243,22 @@ impl Study {
         workload: &WorkloadFile,
         base: &StudyFile,
         options: &PlanOptions,
-    ) -> StudyError {
+    ) -> InvalidInput {
         let message =
             format!("there would be more than {MAX_TRIALS} trials, the most that a run may have");
         let nth = nth.to_string();
         let path: &[&str] = match (options.repeats, workload.repeats, base.repeats) {
             (Some(repeats), ..) if repeats > 1 => {
-                return StudyError::plain(&format!("--repeats {repeats}"), message, None);
+                return InvalidInput::plain(&format!("--repeats {repeats}"), message, None);
             }
             (None, Some(_), _) => &["workload", &nth, "repeats"],
             (None, None, Some(_)) => &["repeats"],
             _ => &["grid"],
         };
-        StudyError::one(self.problem(&self.tree, path, message, None))
+        InvalidInput::one(self.problem(&self.tree, path, message, None))
     }
 
-    pub(crate) fn clashed(&self, tree: &Node, found: &[Clash]) -> StudyError {
+    pub(crate) fn clashed(&self, tree: &Node, found: &[Clash]) -> InvalidInput {
         let mut problems: Vec<Problem> = found
             .iter()
             .map(|clash| {
@@ -268,7 +267,7 @@ impl Study {
             })
             .collect();
         problems.dedup();
-        StudyError { problems }
+        InvalidInput { problems }
     }
 
     /// The systems to run on.
@@ -297,7 +296,7 @@ impl Study {
             let mut wrong = |message: String, hint: Option<String>| {
                 if from_flag {
                     let flag = format!("--on {name}");
-                    problems.extend(StudyError::plain(&flag, message, hint.as_deref()).problems);
+                    problems.extend(InvalidInput::plain(&flag, message, hint.as_deref()).problems);
                 } else {
                     problems.push(self.problem(&self.tree, &["systems", &number], message, hint));
                 }

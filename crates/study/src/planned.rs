@@ -8,11 +8,11 @@ use pubgauge_figures::recording::RecordingInfo;
 use pubgauge_figures::rule::Claim;
 use pubgauge_search::Axis;
 use pubgauge_setup::Setup;
+use pubgauge_strict_toml::InvalidInput;
 use pubgauge_workload::{SECOND, Trace, Until, Workload};
 
 use crate::compare::ComparePlan;
 use crate::load::{OpenLoad, ShareOfLimit};
-use crate::problem::StudyError;
 use crate::search::SearchPlan;
 
 /// Most trials of a study.
@@ -157,7 +157,7 @@ impl PlannedTrial {
     ///
     /// # Errors
     /// The study has a value that is not possible.
-    pub fn seeking(&self, load: Option<f64>, measure: u64) -> Result<PlannedTrial, StudyError> {
+    pub fn seeking(&self, load: Option<f64>, measure: u64) -> Result<PlannedTrial, InvalidInput> {
         let mut trial = match load {
             None => self.clone(),
             Some(load) => self.at(load)?,
@@ -175,7 +175,7 @@ impl PlannedTrial {
     ///
     /// # Errors
     /// The study has a value that is not possible.
-    pub fn at(&self, load: f64) -> Result<PlannedTrial, StudyError> {
+    pub fn at(&self, load: f64) -> Result<PlannedTrial, InvalidInput> {
         // Profiles and systems change the settings independently of the load.
         let workload = match &self.load {
             Some(open) => open.workload(load, self.setup.brokers)?,

@@ -3,10 +3,10 @@
 use std::ops::Range;
 
 use pubgauge_quantities::spelling::did_you_mean;
+use pubgauge_strict_toml::{Entry, InvalidInput, Node, Value};
 
-use crate::problem::StudyError;
 use crate::study::Study;
-use crate::tree::{Entry, Node, Value};
+use crate::tree::put_value;
 
 /// The size that every study has: as it is written.
 pub const FULL: &str = "full";
@@ -25,7 +25,7 @@ impl Study {
     ///
     /// # Errors
     /// If the study has no such scale, or the scale names an element that the study does not have.
-    pub fn apply_scale(&mut self, name: &str) -> Result<(), StudyError> {
+    pub fn apply_scale(&mut self, name: &str) -> Result<(), InvalidInput> {
         if name == FULL {
             return Ok(());
         }
@@ -43,11 +43,11 @@ impl Study {
                 format!("--scale {name}"),
                 format!("there is no scale `{name}`{near}"),
             );
-            return Err(StudyError::plain(&flag, message, Some(&hint)));
+            return Err(InvalidInput::plain(&flag, message, Some(&hint)));
         };
         let (over, span) = (chosen.node.clone(), chosen.span.clone());
         let wrong = |misfit: Misfit| {
-            StudyError::one(
+            InvalidInput::one(
                 self.sources
                     .problem(Some(misfit.span), misfit.message, None),
             )
@@ -63,14 +63,14 @@ impl Study {
         let none = Entry::at(&span, name, Value::Table(Vec::new()));
         let only = Node::at(&span, Value::Table(vec![none]));
         // A table at the top of the study.
-        let _ = tree.set(&["scale"], span, &only);
+        let _ = put_value(&mut tree, &["scale"], span, &only);
         self.tree = tree;
         self.scale = Some(name.to_owned());
         Ok(())
     }
 
     /// Whether all scales of the study can be chosen.
-    pub(crate) fn check_scales(&self) -> Result<(), StudyError> {
+    pub(crate) fn check_scales(&self) -> Result<(), InvalidInput> {
         let Some(scales) = self.tree.get("scale") else {
             return Ok(());
         };
@@ -79,7 +79,7 @@ impl Study {
                 let message =
                     format!("`{FULL}` is the study as written, and is not a scale of its own");
                 let at = Some(scale.span.clone());
-                return Err(StudyError::one(self.sources.problem(at, message, None)));
+                return Err(InvalidInput::one(self.sources.problem(at, message, None)));
             }
             if !matches!(scale.node.value, Value::Table(_)) {
                 // Decoding says what is expected.

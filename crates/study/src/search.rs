@@ -1,10 +1,10 @@
 //! Studies that search for a limit: one value of a flow is "find".
 
+use pubgauge_strict_toml::{InvalidInput, Problem};
 use pubgauge_workload::SECOND;
 
 use crate::file::SearchFile;
 use crate::places::FIND;
-use crate::problem::{Problem, StudyError};
 use crate::study::Study;
 use pubgauge_search::Axis;
 
@@ -33,7 +33,7 @@ impl Study {
     ///
     /// # Errors
     /// If there is no flow.
-    pub fn search_for(&mut self, axis: Axis) -> Result<(), StudyError> {
+    pub fn search_for(&mut self, axis: Axis) -> Result<(), InvalidInput> {
         if self.seeks() {
             Ok(())
         } else {

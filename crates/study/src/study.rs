@@ -3,17 +3,17 @@
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use pubgauge_strict_toml::{
+    Entry, InvalidInput, MAX_DEPTH, Node, Noun, Sources, Value, read_text, read_tree, too_deep,
+};
 use toml::de::DeValue;
 
 use pubgauge_quantities::spelling::did_you_mean;
 
-use crate::decode::decode;
 use crate::file::StudyFile;
 use crate::places;
-use crate::problem::{Sources, StudyError};
 use crate::profile;
-use crate::strict::{MAX_DEPTH, Noun, problems, read_text, read_tree, too_deep};
-use crate::tree::{Entry, Node, PathFault, Value, full_path, short_names};
+use crate::tree::{PathFault, full_path, put_value, short_names, split_settings, with_profile};
 
 /// How messages speak of a study file.
 const STUDY: Noun = Noun {
@@ -63,9 +63,9 @@ impl Study {
     /// Reads a study file.
     ///
     /// # Errors
-    /// When it cannot be read, is larger than [`crate::MAX_FILE_BYTES`], or is not TOML. What the keys
+    /// When it cannot be read, is larger than [`pubgauge_strict_toml::MAX_FILE_BYTES`], or is not TOML. What the keys
     /// mean is checked by [`Study::file`] and [`Study::plan`].
-    pub fn open(path: &Path) -> Result<Self, StudyError> {
+    pub fn open(path: &Path) -> Result<Self, InvalidInput> {
         let text = read_text(path, &STUDY)?;
         let folder = path.parent().unwrap_or(Path::new("")).to_path_buf();
         Study::parse(&path.display().to_string(), &text, &folder)
@@ -75,7 +75,7 @@ impl Study {
     ///
     /// # Errors
     /// When the text is not TOML.
-    pub fn parse(name: &str, text: &str, folder: &Path) -> Result<Self, StudyError> {
+    pub fn parse(name: &str, text: &str, folder: &Path) -> Result<Self, InvalidInput> {
         let mut sources = Sources::default();
         let tree = read_tree(name, text, &STUDY, &mut sources)?;
         Ok(Study {
@@ -104,7 +104,7 @@ impl Study {
     /// # Errors
     /// When it is not `PATH=VALUE`, or the path does not exist. Whether the key exists and the
     /// value fits is checked by [`Study::file`], in messages that name the flag.
-    pub fn apply_set(&mut self, set: &str) -> Result<(), StudyError> {
+    pub fn apply_set(&mut self, set: &str) -> Result<(), InvalidInput> {
         self.apply(&format!("--set {set}"), set)
     }
 
@@ -112,12 +112,12 @@ impl Study {
     ///
     /// # Errors
     /// As [`Study::apply_set`].
-    pub fn apply_flag(&mut self, flag: &str, path: &str, value: &str) -> Result<(), StudyError> {
+    pub fn apply_flag(&mut self, flag: &str, path: &str, value: &str) -> Result<(), InvalidInput> {
         self.apply(&format!("{flag} {value}"), &format!("{path}={value}"))
     }
 
-    fn apply(&mut self, flag: &str, set: &str) -> Result<(), StudyError> {
-        let wrong = |message: String| StudyError::plain(flag, message, None);
+    fn apply(&mut self, flag: &str, set: &str) -> Result<(), InvalidInput> {
+        let wrong = |message: String| InvalidInput::plain(flag, message, None);
         let Some((path, value)) = set.split_once('=') else {
             return Err(wrong(
                 "expected PATH=VALUE, such as `phases.measure=30s`".into(),
@@ -152,7 +152,7 @@ impl Study {
         }
         node.span = span.clone();
         let mut tree = self.tree.clone();
-        tree.set(&steps, span, &node)
+        put_value(&mut tree, &steps, span, &node)
             .map_err(|fault| wrong(path_fault(path, &fault)))?;
         self.tree = tree;
         Ok(())
@@ -164,7 +164,7 @@ impl Study {
     ///
     /// # Errors
     /// A name that no profile has, or one that is given twice.
-    pub fn apply_profiles(&mut self, names: &[String]) -> Result<(), StudyError> {
+    pub fn apply_profiles(&mut self, names: &[String]) -> Result<(), InvalidInput> {
         let mut given = Vec::new();
         for (nth, name) in names.iter().enumerate() {
             let flag = format!("--profile {name}");
@@ -172,10 +172,10 @@ impl Study {
                 let near = did_you_mean(name, profile::names());
                 let message = format!("there is no profile `{name}`{near}");
                 let hint = format!("there is {}", profile::names().join(", "));
-                return Err(StudyError::plain(&flag, message, Some(&hint)));
+                return Err(InvalidInput::plain(&flag, message, Some(&hint)));
             }
             if names[..nth].contains(name) {
-                return Err(StudyError::plain(&flag, "is given twice", None));
+                return Err(InvalidInput::plain(&flag, "is given twice", None));
             }
             let base = self.sources.add(&flag, name, true);
             given.push((name, base..base + name.len()));
@@ -198,7 +198,7 @@ impl Study {
             let with_each = variants.iter().flat_map(|variant| {
                 given
                     .iter()
-                    .map(|(name, span)| variant.with_profile(name, span.clone()))
+                    .map(|(name, span)| with_profile(variant, name, span.clone()))
             });
             let with_each = with_each.collect();
             entry.node.value = Value::List(with_each);
@@ -241,7 +241,7 @@ impl Study {
     ///
     /// # Errors
     /// Every key or value that does not fit.
-    pub fn file(&self) -> Result<StudyFile, StudyError> {
+    pub fn file(&self) -> Result<StudyFile, InvalidInput> {
         self.decode(&self.tree)
     }
 
@@ -254,11 +254,11 @@ impl Study {
     }
 
     /// Decodes a changed copy of the tree.
-    pub(crate) fn decode(&self, tree: &Node) -> Result<StudyFile, StudyError> {
+    pub(crate) fn decode(&self, tree: &Node) -> Result<StudyFile, InvalidInput> {
         let mut tree = tree.clone();
         places::fill(&mut tree);
-        tree.split_settings();
-        decode(&tree).map_err(|misfits| problems(&self.sources, misfits))
+        split_settings(&mut tree);
+        self.sources.decode(&tree)
     }
 }
 

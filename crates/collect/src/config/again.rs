@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use pubgauge_study::{StrictFile, StudyError};
+use pubgauge_strict_toml::{InvalidInput, StrictFile};
 
 use super::checked::{COLLECT, Config, Given, check, folder_of};
 use super::upload::Upload;
@@ -11,7 +11,7 @@ use super::upload::Upload;
 ///
 /// # Errors
 /// Everything that is wrong in it or cannot change, with line and column.
-pub fn read_again(path: &Path, given: &Given, current: &Config) -> Result<Config, StudyError> {
+pub fn read_again(path: &Path, given: &Given, current: &Config) -> Result<Config, InvalidInput> {
     again(
         &StrictFile::open(path, &COLLECT)?,
         folder_of(path),
@@ -25,7 +25,7 @@ fn again(
     folder: &Path,
     given: &Given,
     current: &Config,
-) -> Result<Config, StudyError> {
+) -> Result<Config, InvalidInput> {
     let config = check(file, folder, given)?;
     let problems: Vec<_> = changed(current, &config)
         .map(|steps| {
@@ -38,7 +38,7 @@ fn again(
     if problems.is_empty() {
         Ok(config)
     } else {
-        Err(StudyError { problems })
+        Err(InvalidInput { problems })
     }
 }
 
@@ -132,7 +132,7 @@ mod tests {
         check(&file(text), Path::new("/etc/x"), &Given::default()).unwrap()
     }
 
-    fn reread(text: &str, current: &Config) -> Result<Config, StudyError> {
+    fn reread(text: &str, current: &Config) -> Result<Config, InvalidInput> {
         again(&file(text), Path::new("/etc/x"), &Given::default(), current)
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use pubgauge_driver::Secret;
 use pubgauge_mqtt_codec::{MAX_PACKET_LEN, QoS, Version};
 use pubgauge_place::Access;
-use pubgauge_study::{Noun, Problem, StrictFile, StudyError};
+use pubgauge_strict_toml::{InvalidInput, Noun, Problem, StrictFile};
 
 use super::brokers::{Broker, brokers};
 use super::canary::Canary;
@@ -78,7 +78,7 @@ pub struct Given {
 ///
 /// # Errors
 /// Everything that is wrong in it, with line and column.
-pub fn read(path: &Path, given: &Given) -> Result<Config, StudyError> {
+pub fn read(path: &Path, given: &Given) -> Result<Config, InvalidInput> {
     let file = StrictFile::open(path, &COLLECT)?;
     check(&file, folder_of(path), given)
 }
@@ -88,7 +88,11 @@ pub(super) fn folder_of(path: &Path) -> &Path {
     path.parent().unwrap_or(Path::new(""))
 }
 
-pub(super) fn check(file: &StrictFile, folder: &Path, given: &Given) -> Result<Config, StudyError> {
+pub(super) fn check(
+    file: &StrictFile,
+    folder: &Path,
+    given: &Given,
+) -> Result<Config, InvalidInput> {
     let mut written: CollectFile = file.decode()?;
     if given.name.is_some() {
         written.name.clone_from(&given.name);
@@ -99,7 +103,7 @@ pub(super) fn check(file: &StrictFile, folder: &Path, given: &Given) -> Result<C
             file.problem(&steps, fault.message.clone(), fault.hint.clone())
         };
         let problems: Vec<Problem> = faults.iter().map(at).collect();
-        StudyError { problems }
+        InvalidInput { problems }
     })
 }
 

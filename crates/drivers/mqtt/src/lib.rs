@@ -18,7 +18,6 @@
 //! kept as long as the session, so that nothing is delivered twice.
 
 mod client;
-mod collected;
 mod fleet;
 mod leave;
 mod native;
@@ -33,9 +32,12 @@ mod topics;
 
 use pubgauge_driver::{
     Crowd, Driver, DriverError, Fleet, FleetConfig, Footprint, Mapping, Reliability, Scheme,
-    Settings, Subscription, Target, Traits, Unsupported, accepted,
+    Settings, Subscription, Target, Traits, Unsupported,
 };
 use pubgauge_mqtt_codec::ReasonCode;
+
+pub use native::{NAME, Native, Protocol};
+pub use options::SubscriberTerms;
 
 /// The MQTT driver.
 ///
@@ -93,27 +95,12 @@ impl Driver for MqttDriver {
         options::check_group(settings, target, subscription)
     }
 
-    fn footprint(&self, settings: &Settings, target: &Target, crowd: &Crowd) -> Footprint {
+    fn footprint(&self, _: &Settings, _: &Target, crowd: &Crowd) -> Footprint {
         // 280 to 480 bytes of resident memory were measured for an idle client (mosquitto, NATS).
-        let footprint = Footprint::over_tcp(crowd, 280);
-        let options = options::Options::resolve(settings, target);
-        if options.is_ok_and(|(options, _)| options.collect) {
-            footprint + collected::footprint(crowd)
-        } else {
-            footprint
-        }
+        Footprint::over_tcp(crowd, 280)
     }
 
     fn open(&self, config: FleetConfig) -> Result<Box<dyn Fleet>, DriverError> {
-        let resolved = options::Options::resolve(&config.settings, &config.target);
-        let options = accepted("MQTT", resolved)?;
-        let (target, clock) = (config.target.clone(), config.clock.clone());
-        let worker = config.worker;
-        let fleet = Box::new(fleet::open(config)?);
-        Ok(if options.collect {
-            Box::new(collected::open(fleet, &options, target, clock, worker))
-        } else {
-            fleet
-        })
+        Ok(Box::new(fleet::open(config)?))
     }
 }

@@ -7,14 +7,14 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 /// The driver's name in study files.
-pub(crate) const NAME: &str = "mqtt";
+pub const NAME: &str = "mqtt";
 
 pub(crate) static NATIVE: NativeSettings<Native> = NativeSettings::of(NAME);
 
 /// `native.mqtt.*` as given.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
-pub(crate) struct Native {
+pub struct Native {
     /// Protocol version; shared subscriptions are not in 3.1.1, servers may allow them.
     pub version: Option<Protocol>,
     /// QoS in SUBSCRIBE.
@@ -30,16 +30,14 @@ pub(crate) struct Native {
     pub retain_handling: Option<u8>,
     /// No Local in SUBSCRIBE, except in shared subscriptions.
     pub no_local: Option<bool>,
-    /// Subscribers are collectors (`pubgauge collect`): a message is delivered once it is on disk. Their sessions outlive a
-    /// connection by 1 s; durable ones are given up at the end.
-    pub collect: Option<bool>,
+    /// The socket options of its connections.
     #[serde(flatten)]
     pub socket: SocketOptions,
 }
 
-/// `native.mqtt.version`.
+/// `native.mqtt.version`: MQTT 3.1.1 or MQTT 5.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
-pub(crate) enum Protocol {
+pub enum Protocol {
     #[serde(rename = "3.1.1")]
     V311,
     #[serde(rename = "5", alias = "5.0")]

@@ -50,13 +50,43 @@ pub(crate) struct Options {
     pub topic_alias: u16,
     pub retain_handling: RetainHandling,
     pub no_local: bool,
-    /// Subscribers are collectors.
-    pub collect: bool,
+}
+
+/// How subscribers subscribe under some settings, for whoever brings subscribers of another kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SubscriberTerms {
+    /// Version of the protocol.
+    pub version: Version,
+    /// QoS in SUBSCRIBE.
+    pub qos: QoS,
+    /// Keep Alive, s; 0 is off.
+    pub keep_alive_s: u16,
+    /// How long a session outlives its connection, s, where it is durable.
+    pub durable_s: Option<u32>,
+}
+
+impl SubscriberTerms {
+    /// Those of a system like `target`. Settings that are refused have none that are of use.
+    pub fn new(settings: &Settings, target: &Target) -> SubscriberTerms {
+        let (options, _) = Options::read(settings, target);
+        SubscriberTerms {
+            version: options.version,
+            qos: options.subscribe_qos,
+            keep_alive_s: options.keep_alive_s,
+            durable_s: options.durable.then_some(options.session_expiry_s),
+        }
+    }
 }
 
 impl Options {
     /// Resolves the settings for a system like `target`.
     pub fn resolve(settings: &Settings, target: &Target) -> Resolved<Options> {
+        let (options, table) = Options::read(settings, target);
+        table.finish(options)
+    }
+
+    /// As [`Options::resolve`], with what was refused still in the table.
+    fn read(settings: &Settings, target: &Target) -> (Options, Resolution) {
         let mut table = Resolution::default();
         let native = NATIVE.read(settings, &mut table);
         let version = native
@@ -83,7 +113,6 @@ impl Options {
                 _ => RetainHandling::Send,
             },
             no_local: native.no_local.unwrap_or(false),
-            collect: native.collect.unwrap_or(false),
         };
         check_version(version, target, &mut table);
         options.delivery(settings, target, &native, &mut table);
@@ -93,10 +122,7 @@ impl Options {
         absent(settings, &mut table);
         options.connection(settings, &mut table);
         options.only_of_v5(settings, &mut table);
-        if options.collect {
-            options.refuse_for_collectors(settings, &native, &mut table);
-        }
-        table.finish(options)
+        (options, table)
     }
 
     fn delivery(&mut self, s: &Settings, target: &Target, native: &Native, t: &mut Resolution) {

@@ -3,11 +3,12 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use pubgauge_study::{Plan, PlanOptions, Study, StudyError};
+use pubgauge_strict_toml::InvalidInput;
+use pubgauge_study::{Plan, PlanOptions, Study};
 
 const CLAIMS: &str = include_str!("data/claims.toml");
 
-fn planned(text: &str) -> Result<Plan, StudyError> {
+fn planned(text: &str) -> Result<Plan, InvalidInput> {
     let options = PlanOptions::with_systems(["mosquitto"]);
     Study::parse("claims.toml", text, Path::new("."))?.plan(&options)
 }

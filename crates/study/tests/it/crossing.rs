@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use pubgauge_study::{Plan, PlanOptions, Study, StudyError};
+use pubgauge_strict_toml::InvalidInput;
+use pubgauge_study::{Plan, PlanOptions, Study};
 
 fn options() -> PlanOptions {
     PlanOptions::with_systems(["a", "b", "c"])
@@ -55,7 +56,7 @@ fn study(text: &str) -> Study {
     Study::parse("t.toml", text, Path::new("")).expect("TOML")
 }
 
-fn planned(study: &Study) -> Result<Plan, StudyError> {
+fn planned(study: &Study) -> Result<Plan, InvalidInput> {
     study.plan(&options())
 }
 

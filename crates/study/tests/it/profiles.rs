@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use pubgauge_driver::{Batching, Durability, Mapping, Reliability, Settings, Unsupported};
-use pubgauge_study::{Plan, PlanOptions, Study, StudyError};
+use pubgauge_strict_toml::InvalidInput;
+use pubgauge_study::{Plan, PlanOptions, Study};
 
 fn study(settings: &str, rate: &str) -> Study {
     let text = format!(
@@ -13,7 +14,7 @@ fn study(settings: &str, rate: &str) -> Study {
     Study::parse("study.toml", &text, Path::new("")).expect("TOML")
 }
 
-fn plan(study: &Study) -> Result<Plan, StudyError> {
+fn plan(study: &Study) -> Result<Plan, InvalidInput> {
     study.plan(&PlanOptions::with_systems(["a"]))
 }
 

@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
-use pubgauge_study::{Plan, PlanOptions, Study, StudyError};
+use pubgauge_strict_toml::InvalidInput;
+use pubgauge_study::{Plan, PlanOptions, Study};
 use pubgauge_workload::{SECOND, Window};
 
-fn plan(text: &str) -> Result<Plan, StudyError> {
+fn plan(text: &str) -> Result<Plan, InvalidInput> {
     let options = PlanOptions::with_systems(["mosquitto"]);
     Study::parse("study.toml", text, Path::new(".")).and_then(|study| study.plan(&options))
 }

@@ -5,13 +5,14 @@ use std::fs;
 use std::path::Path;
 
 use proptest::prelude::*;
-use pubgauge_study::{PlanOptions, Study, StudyError};
+use pubgauge_strict_toml::InvalidInput;
+use pubgauge_study::{PlanOptions, Study};
 
 fn options() -> PlanOptions {
     PlanOptions::with_systems(["mosquitto", "zeromq"])
 }
 
-fn complaint(text: &str) -> StudyError {
+fn complaint(text: &str) -> InvalidInput {
     let study = Study::parse("study.toml", text, Path::new("."));
     match study.and_then(|study| study.plan(&options())) {
         Ok(_) => panic!("this was accepted:\n{text}"),

@@ -1,6 +1,6 @@
 use super::*;
 
-fn config(text: &str) -> Result<Config, StudyError> {
+fn config(text: &str) -> Result<Config, InvalidInput> {
     let file = StrictFile::parse("collect.toml", text, &COLLECT)?;
     check(&file, Path::new("/etc/x"), &Given::default())
 }

@@ -1,6 +1,5 @@
 //! Tests of the crate through what it offers, one program.
 
-mod collected;
 mod common;
 mod counts;
 mod features;

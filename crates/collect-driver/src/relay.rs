@@ -3,7 +3,7 @@
 use pubgauge_driver::{Acknowledgement, Change, ClientId, Delivery, Events};
 
 /// Gives publishers the numbers that they have here.
-pub(super) struct Relay<'a> {
+pub(crate) struct Relay<'a> {
     pub events: &'a mut dyn Events,
     pub ours: &'a [ClientId],
     pub reported: bool,

@@ -1,30 +1,24 @@
-//! Subscribers that are collectors of `pubgauge collect` (`native.mqtt.collect`): a message is delivered once it is on disk.
+//! The fleet: clients that publish are those of another fleet, and clients that subscribe are collectors.
 //!
-//! Publishers are those of [`crate::fleet`]. A collector has threads of its own, as in `pubgauge collect`; each
+//! Publishers are those of the MQTT driver's own fleet. A collector has threads of its own, as in `pubgauge collect`; each
 //! commit comes over a channel when it is synced, and is reported with the next poll. A worker whose clients all publish
 //! or all subscribe, the engine's usual division, sleeps in one place. One with both looks after its publishers every
 //! [`SLICE`].
-
-mod collecting;
-mod relay;
-mod setup;
-mod told;
 
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use pubgauge_collect::Notice;
 use pubgauge_driver::{
     Change, ClientId, ClientSpec, Clock, Crowd, DriverError, Events, Fleet, Footprint, Grant,
     Nanos, Payload, Publish, Refusal, Subscription, Target, TopicId, WireBytes,
 };
+use pubgauge_driver_mqtt::SubscriberTerms;
 
-use crate::options::Options;
-use collecting::Collecting;
-use relay::Relay;
-use setup::Setup;
-use told::{Told, What};
+use crate::collecting::Collecting;
+use crate::relay::Relay;
+use crate::setup::Setup;
+use crate::told::{Told, What};
 
 /// Longest sleep of a worker that has publishers and collectors, ns.
 const SLICE: Nanos = 500_000;
@@ -47,7 +41,7 @@ pub(crate) fn footprint(crowd: &Crowd) -> Footprint {
 /// A fleet whose publishers are those of `publishing`.
 pub(crate) fn open(
     publishing: Box<dyn Fleet>,
-    options: &Options,
+    terms: SubscriberTerms,
     target: Target,
     clock: Clock,
     worker: u32,
@@ -61,7 +55,7 @@ pub(crate) fn open(
         pending: VecDeque::new(),
         told,
         tell,
-        setup: Setup::new(options, target, worker),
+        setup: Setup::new(terms, target, worker),
         clock,
     }
 }
@@ -327,13 +321,5 @@ impl Fleet for CollectedFleet {
 impl Drop for CollectedFleet {
     fn drop(&mut self) {
         self.each_collector().for_each(Collecting::give_up);
-    }
-}
-
-/// Whether a notice says that a connection cannot go on, and why.
-fn failure(notice: &Notice) -> Option<&str> {
-    match notice {
-        Notice::Failed { why, .. } | Notice::NameNotFound { why, .. } => Some(why),
-        _ => None,
     }
 }

@@ -1,4 +1,4 @@
-//! From the tree to the types of the study file, with errors that point at line and column.
+//! From the tree to the types of a file, with errors that point at line and column.
 
 use std::fmt;
 use std::ops::Range;
@@ -21,7 +21,7 @@ pub(crate) struct Misfit {
     pub(crate) message: String,
     pub(crate) hint: Option<String>,
     /// The key that is missing, if that is what is wrong.
-    pub(crate) missing: Option<String>,
+    missing: Option<String>,
 }
 
 /// Most errors reported at once.

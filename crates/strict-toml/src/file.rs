@@ -1,4 +1,4 @@
-//! TOML files that are read strictly: every error at once, with file, line and column.
+//! A file, from its bytes to its values.
 
 use std::fmt;
 use std::fs::File;
@@ -8,15 +8,15 @@ use std::path::Path;
 use serde::de::DeserializeOwned;
 use toml::de::DeTable;
 
-use crate::decode::{Misfit, decode};
-use crate::problem::{Problem, Sources, StudyError};
+use crate::decode::decode;
+use crate::problem::{InvalidInput, Problem, Sources};
 use crate::tree::{Node, Value};
 
 /// Largest file in bytes; such a file is a page or two of text.
 pub const MAX_FILE_BYTES: u64 = 1 << 20;
 
 /// Deepest nesting of tables and lists; the formats need 5.
-pub(crate) const MAX_DEPTH: usize = 24;
+pub const MAX_DEPTH: usize = 24;
 
 /// How messages speak of a file.
 #[derive(Clone, Copy, Debug)]
@@ -51,7 +51,7 @@ impl StrictFile {
     ///
     /// # Errors
     /// When it cannot be read, is larger than [`MAX_FILE_BYTES`], or is not TOML.
-    pub fn open(path: &Path, noun: &Noun) -> Result<StrictFile, StudyError> {
+    pub fn open(path: &Path, noun: &Noun) -> Result<StrictFile, InvalidInput> {
         let text = read_text(path, noun)?;
         StrictFile::parse(&path.display().to_string(), &text, noun)
     }
@@ -60,7 +60,7 @@ impl StrictFile {
     ///
     /// # Errors
     /// When the text is not TOML.
-    pub fn parse(name: &str, text: &str, noun: &Noun) -> Result<StrictFile, StudyError> {
+    pub fn parse(name: &str, text: &str, noun: &Noun) -> Result<StrictFile, InvalidInput> {
         let mut sources = Sources::default();
         let tree = read_tree(name, text, noun, &mut sources)?;
         Ok(StrictFile { sources, tree })
@@ -70,8 +70,8 @@ impl StrictFile {
     ///
     /// # Errors
     /// Every key and value that does not fit.
-    pub fn decode<T: DeserializeOwned>(&self) -> Result<T, StudyError> {
-        decode(&self.tree).map_err(|misfits| problems(&self.sources, misfits))
+    pub fn decode<T: DeserializeOwned>(&self) -> Result<T, InvalidInput> {
+        self.sources.decode(&self.tree)
     }
 
     /// An error at the value that these steps lead to: keys, and numbers of elements from 0. Where they lead to none,
@@ -99,22 +99,32 @@ impl StrictFile {
     }
 }
 
-/// Misfits as errors with their positions.
-pub(crate) fn problems(sources: &Sources, misfits: Vec<Misfit>) -> StudyError {
-    let each = misfits.into_iter();
-    let mut problems: Vec<Problem> = each
-        .map(|misfit| sources.problem(misfit.span, misfit.message, misfit.hint))
-        .collect();
-    problems.dedup();
-    StudyError { problems }
+impl Sources {
+    /// A tree of these texts as typed data.
+    ///
+    /// # Errors
+    /// Every key and value that does not fit.
+    pub fn decode<T: DeserializeOwned>(&self, tree: &Node) -> Result<T, InvalidInput> {
+        decode(tree).map_err(|misfits| {
+            let each = misfits.into_iter();
+            let mut problems: Vec<Problem> = each
+                .map(|misfit| self.problem(misfit.span, misfit.message, misfit.hint))
+                .collect();
+            problems.dedup();
+            InvalidInput { problems }
+        })
+    }
 }
 
 /// The text of a file.
-pub(crate) fn read_text(path: &Path, noun: &Noun) -> Result<String, StudyError> {
+///
+/// # Errors
+/// When it cannot be read, is larger than [`MAX_FILE_BYTES`], or is no text.
+pub fn read_text(path: &Path, noun: &Noun) -> Result<String, InvalidInput> {
     let name = path.display().to_string();
     let unreadable = |error: std::io::Error| {
         let missing = error.kind() == std::io::ErrorKind::NotFound;
-        StudyError::plain(
+        InvalidInput::plain(
             &name,
             format!("cannot be read: {error}"),
             missing.then_some(noun.missing),
@@ -123,7 +133,7 @@ pub(crate) fn read_text(path: &Path, noun: &Noun) -> Result<String, StudyError> 
     let file = File::open(path).map_err(unreadable)?;
     let about = file.metadata().map_err(unreadable)?;
     if about.is_dir() {
-        return Err(StudyError::plain(
+        return Err(InvalidInput::plain(
             &name,
             format!("is a folder, not {noun} file"),
             None,
@@ -131,7 +141,7 @@ pub(crate) fn read_text(path: &Path, noun: &Noun) -> Result<String, StudyError> 
     }
     let too_big = |size: String| {
         let message = format!("is {size}; {noun} file has at most 1 MiB");
-        StudyError::plain(&name, message, noun.too_big)
+        InvalidInput::plain(&name, message, noun.too_big)
     };
     if about.len() > MAX_FILE_BYTES {
         return Err(too_big(format!("{} bytes long", about.len())));
@@ -148,16 +158,19 @@ pub(crate) fn read_text(path: &Path, noun: &Noun) -> Result<String, StudyError> 
 }
 
 /// The values of a text, which is added to `sources`.
-pub(crate) fn read_tree(
+///
+/// # Errors
+/// When it is empty, nested too deep, or not TOML.
+pub fn read_tree(
     name: &str,
     text: &str,
     noun: &Noun,
     sources: &mut Sources,
-) -> Result<Node, StudyError> {
+) -> Result<Node, InvalidInput> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     sources.add(name, text, false);
     if text.trim().is_empty() {
-        return Err(StudyError::at_byte(
+        return Err(InvalidInput::at_byte(
             name,
             b"",
             0,
@@ -167,7 +180,7 @@ pub(crate) fn read_tree(
     }
     if let Some(at) = too_deep(text) {
         let message = format!("nested more than {MAX_DEPTH} levels deep");
-        return Err(StudyError::one(sources.problem(
+        return Err(InvalidInput::one(sources.problem(
             Some(at..at + 1),
             message,
             None,
@@ -180,18 +193,18 @@ pub(crate) fn read_tree(
             .take(10)
             .map(|error| sources.problem(error.span(), syntax(error.message()), None))
             .collect();
-        return Err(StudyError { problems });
+        return Err(InvalidInput { problems });
     }
     let span = table.span();
     Node::table(table.into_inner(), span, 0).map_err(|span| {
-        StudyError::one(sources.problem(Some(span), "this number is out of range", None))
+        InvalidInput::one(sources.problem(Some(span), "this number is out of range", None))
     })
 }
 
 /// The text of a file, or what it is instead.
-fn text_of(name: &str, bytes: Vec<u8>, noun: &Noun) -> Result<String, StudyError> {
+fn text_of(name: &str, bytes: Vec<u8>, noun: &Noun) -> Result<String, InvalidInput> {
     if bytes.starts_with(&[0x1f, 0x8b]) {
-        return Err(StudyError::at_byte(
+        return Err(InvalidInput::at_byte(
             name,
             &bytes,
             0,
@@ -200,7 +213,7 @@ fn text_of(name: &str, bytes: Vec<u8>, noun: &Noun) -> Result<String, StudyError
         ));
     }
     if let Some(at) = bytes.iter().position(|byte| *byte == 0) {
-        return Err(StudyError::at_byte(
+        return Err(InvalidInput::at_byte(
             name,
             &bytes,
             at,
@@ -210,7 +223,7 @@ fn text_of(name: &str, bytes: Vec<u8>, noun: &Noun) -> Result<String, StudyError
     }
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        StudyError::at_byte(
+        InvalidInput::at_byte(
             name,
             error.as_bytes(),
             at,
@@ -220,9 +233,9 @@ fn text_of(name: &str, bytes: Vec<u8>, noun: &Noun) -> Result<String, StudyError
     })
 }
 
-/// Where brackets or dotted keys are nested deeper than the format ever is. The parser has a
+/// Where brackets or dotted keys are nested deeper than [`MAX_DEPTH`], which no format is. The parser has a
 /// limit of its own, but dropping and walking a deep tree would overflow the stack before.
-pub(crate) fn too_deep(text: &str) -> Option<usize> {
+pub fn too_deep(text: &str) -> Option<usize> {
     let mut depth = 0usize;
     let mut quote: Option<char> = None;
     let mut escaped = false;

@@ -11,15 +11,14 @@ use pubgauge_collect::{
 };
 use pubgauge_driver::{Change, ClientId, ClientSpec, DriverError, Subscription, WireBytes};
 
-use super::failure;
-use super::setup::Setup;
-use super::told::{Batch, Told, What};
+use crate::setup::Setup;
+use crate::told::{Batch, Told, What};
 
 /// How long a session may take to be given up.
 const LEAVE_WITHIN: Duration = Duration::from_secs(5);
 
 /// A client that is a collector.
-pub(super) struct Collecting {
+pub(crate) struct Collecting {
     pub id: ClientId,
     /// Counts its collectors.
     pub run: u32,
@@ -48,7 +47,7 @@ struct Running {
 }
 
 impl Collecting {
-    pub(super) fn new(
+    pub(crate) fn new(
         id: ClientId,
         spec: &ClientSpec,
         setup: &Setup,
@@ -73,7 +72,7 @@ impl Collecting {
     }
 
     /// Subscribes, with the next [`Collecting::go_on`]; whether the answer is still to come.
-    pub(super) fn subscribe(&mut self, asked: &Subscription) -> bool {
+    pub(crate) fn subscribe(&mut self, asked: &Subscription) -> bool {
         let filter = match &asked.group {
             Some(group) => format!("$share/{group}/{}", asked.filter),
             None => asked.filter.clone(),
@@ -88,7 +87,7 @@ impl Collecting {
     }
 
     /// Begins, or takes more filters, if that was asked for.
-    pub(super) fn go_on(&mut self, setup: &Setup, tell: &Sender<Told>) -> Result<(), DriverError> {
+    pub(crate) fn go_on(&mut self, setup: &Setup, tell: &Sender<Told>) -> Result<(), DriverError> {
         if std::mem::take(&mut self.wanted) {
             // The one before holds the folder until it has ended.
             self.wait();
@@ -150,7 +149,7 @@ impl Collecting {
     }
 
     /// What a notice changes.
-    pub(super) fn heard(&mut self, notice: Notice) -> Vec<Change> {
+    pub(crate) fn heard(&mut self, notice: Notice) -> Vec<Change> {
         if let Some(why) = failure(&notice) {
             let failed = Change::Failed(why.to_owned().into());
             // The engine says when it is tried again.
@@ -180,7 +179,7 @@ impl Collecting {
     }
 
     /// What its end changes.
-    pub(super) fn ended(&mut self, outcome: Result<(), String>) -> Vec<Change> {
+    pub(crate) fn ended(&mut self, outcome: Result<(), String>) -> Vec<Change> {
         self.connected = false;
         match outcome {
             Err(why) => vec![Change::Failed(why.into())],
@@ -190,7 +189,7 @@ impl Collecting {
     }
 
     /// Ends in order; whether its end is told.
-    pub(super) fn leave(&mut self) -> bool {
+    pub(crate) fn leave(&mut self) -> bool {
         self.wanted = false;
         let runs = |running: &&Running| !running.thread.is_finished();
         let Some(running) = self.running.as_ref().filter(runs) else {
@@ -203,7 +202,7 @@ impl Collecting {
     }
 
     /// Ends, and nothing more is told of it but what it stores.
-    pub(super) fn give_up(&mut self) {
+    pub(crate) fn give_up(&mut self) {
         (self.wanted, self.connected, self.leaving) = (false, false, false);
         if let Some(running) = &self.running {
             running.stop.store(true, Relaxed);
@@ -212,14 +211,14 @@ impl Collecting {
     }
 
     /// Begins again in the same folder, and with the same session if the broker still has it.
-    pub(super) fn begin_again(&mut self) {
+    pub(crate) fn begin_again(&mut self) {
         self.wanted = true;
         (self.connected, self.more, self.unanswered) = (false, false, 0);
         self.config.filters.clear();
     }
 
     /// Waits for the end of one that was told to end, which is bounded.
-    pub(super) fn wait(&mut self) {
+    pub(crate) fn wait(&mut self) {
         let Some(running) = self.running.take() else {
             return;
         };
@@ -231,7 +230,7 @@ impl Collecting {
         self.wire.received += received.get();
     }
 
-    pub(super) fn wire_bytes(&self) -> WireBytes {
+    pub(crate) fn wire_bytes(&self) -> WireBytes {
         let mut bytes = self.wire;
         if let Some(running) = &self.running {
             bytes.sent += running.wire.sent.get();
@@ -264,4 +263,12 @@ fn give_session_up(
     let collector = Collector::new(config, names::system(), Arc::new(|_| {}))?;
     let collector = collector.with_tap(tap(deliver));
     collector.run(until, &AtomicBool::new(false)).map(drop)
+}
+
+/// Whether a notice says that a connection cannot go on, and why.
+fn failure(notice: &Notice) -> Option<&str> {
+    match notice {
+        Notice::Failed { why, .. } | Notice::NameNotFound { why, .. } => Some(why),
+        _ => None,
+    }
 }

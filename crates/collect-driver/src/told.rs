@@ -4,14 +4,14 @@ use pubgauge_collect::{Message, Notice};
 use pubgauge_driver::{ClientId, Delivery};
 
 /// What a collector has told.
-pub(super) struct Told {
+pub(crate) struct Told {
     pub client: ClientId,
     /// Which of the client's collectors it was.
     pub run: u32,
     pub what: What,
 }
 
-pub(super) enum What {
+pub(crate) enum What {
     Notice(Notice),
     Stored(Batch),
     /// It has ended, or why it could not go on.
@@ -20,7 +20,7 @@ pub(super) enum What {
 
 /// Messages that are on disk.
 #[derive(Default)]
-pub(super) struct Batch {
+pub(crate) struct Batch {
     /// Topics and payloads.
     bytes: Vec<u8>,
     each: Vec<Stored>,
@@ -34,7 +34,7 @@ struct Stored {
 }
 
 impl Batch {
-    pub(super) fn of(messages: &mut dyn Iterator<Item = Message<'_>>) -> Batch {
+    pub(crate) fn of(messages: &mut dyn Iterator<Item = Message<'_>>) -> Batch {
         let mut batch = Batch::default();
         for message in messages {
             batch.bytes.extend_from_slice(message.topic.as_bytes());
@@ -49,11 +49,11 @@ impl Batch {
         batch
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.each.is_empty()
     }
 
-    pub(super) fn deliveries(&self) -> impl Iterator<Item = Delivery<'_>> {
+    pub(crate) fn deliveries(&self) -> impl Iterator<Item = Delivery<'_>> {
         let mut rest = &self.bytes[..];
         self.each.iter().map(move |stored| {
             let (topic, after) = rest.split_at(stored.topic_len as usize);

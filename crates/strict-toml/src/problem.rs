@@ -1,4 +1,4 @@
-//! Errors in a study, each with its position and a hint.
+//! Errors in a text, each with its position and a hint.
 
 use std::fmt;
 use std::ops::Range;
@@ -6,22 +6,23 @@ use std::sync::Arc;
 
 use pubgauge_driver::shortened;
 
-/// A text that problems point into: the study file, or one `--set` flag.
+/// A text that problems point into: a file, or a flag that changes it.
 #[derive(Clone, Debug)]
-pub(crate) struct Source {
-    /// File name, or `--set PATH=VALUE`.
-    pub(crate) name: String,
-    pub(crate) text: Arc<str>,
-    pub(crate) is_flag: bool,
+struct Source {
+    /// File name, or the flag with its value.
+    name: String,
+    text: Arc<str>,
+    is_flag: bool,
 }
 
-/// All texts of a study; spans are offsets into them, as if joined in this order.
+/// The texts that a tree of values was made from: a file, and flags that change it. Spans are offsets into them, as if
+/// joined in this order.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Sources(pub(crate) Vec<Source>);
+pub struct Sources(Vec<Source>);
 
 impl Sources {
     /// Adds a text; returns the offset at which its spans begin.
-    pub(crate) fn add(&mut self, name: &str, text: &str, is_flag: bool) -> usize {
+    pub fn add(&mut self, name: &str, text: &str, is_flag: bool) -> usize {
         let base = self.0.iter().map(|source| source.text.len() + 1).sum();
         self.0.push(Source {
             name: name.into(),
@@ -32,14 +33,14 @@ impl Sources {
     }
 
     /// Makes a problem at `span`.
-    pub(crate) fn problem(
+    pub fn problem(
         &self,
         span: Option<Range<usize>>,
         message: impl Into<String>,
         hint: Option<String>,
     ) -> Problem {
         let first = self.0.first().map_or("", |source| &source.name);
-        let mut problem = Problem::of(first, message.into(), hint);
+        let mut problem = Problem::without_position(first, message.into(), hint);
         let Some(span) = span else {
             return problem;
         };
@@ -99,7 +100,7 @@ fn floor(text: &str, index: usize) -> usize {
     index
 }
 
-/// One error in a study.
+/// One error in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// File, or the flag.
@@ -119,8 +120,7 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// One without a position.
-    fn of(source: &str, message: String, hint: Option<String>) -> Problem {
+    fn without_position(source: &str, message: String, hint: Option<String>) -> Problem {
         Problem {
             source: source.to_owned(),
             line: None,
@@ -161,16 +161,17 @@ impl fmt::Display for Problem {
     }
 }
 
-/// All errors found in a study; at least one.
+/// All errors found in a file and in the flags that change it; at least one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StudyError {
+pub struct InvalidInput {
     /// The problems, in the order of the file.
     pub problems: Vec<Problem>,
 }
 
-impl StudyError {
-    pub(crate) fn one(problem: Problem) -> Self {
-        StudyError {
+impl InvalidInput {
+    /// A single problem.
+    pub fn one(problem: Problem) -> Self {
+        InvalidInput {
             problems: vec![problem],
         }
     }
@@ -191,7 +192,7 @@ impl StudyError {
         let column = String::from_utf8_lossy(&before[line_start..])
             .chars()
             .count();
-        let mut error = StudyError::plain(source, message, hint);
+        let mut error = InvalidInput::plain(source, message, hint);
         for problem in &mut error.problems {
             problem.line = Some(before.iter().filter(|b| **b == b'\n').count() + 1);
             problem.column = Some(column + 1);
@@ -200,15 +201,15 @@ impl StudyError {
     }
 
     /// A problem without a position in a text.
-    pub(crate) fn plain(source: &str, message: impl Into<String>, hint: Option<&str>) -> Self {
+    pub fn plain(source: &str, message: impl Into<String>, hint: Option<&str>) -> Self {
         let hint = hint.map(str::to_string);
-        StudyError::one(Problem::of(source, message.into(), hint))
+        InvalidInput::one(Problem::without_position(source, message.into(), hint))
     }
 }
 
-impl std::error::Error for StudyError {}
+impl std::error::Error for InvalidInput {}
 
-impl fmt::Display for StudyError {
+impl fmt::Display for InvalidInput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (n, problem) in self.problems.iter().enumerate() {
             if n > 0 {

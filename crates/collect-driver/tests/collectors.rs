@@ -1,21 +1,24 @@
 //! Subscribers that are collectors: a message is delivered once it is on disk.
 
-use crate::common;
-
-use common::*;
+use pubgauge_collect_driver::CollectDriver;
 use pubgauge_driver::*;
+use pubgauge_testing::mosquitto::Mosquitto;
+use pubgauge_testing::{Rig, SECOND, settings};
+use serde_json::json;
 
-fn collecting(broker: &Mosquitto, scratch: &tempfile::TempDir) -> Rig {
-    collecting_with(reliable("5", Reliability::AtLeastOnce), broker, scratch)
+fn reliable(version: &str) -> Settings {
+    settings(json!({
+        "reliability": "at-least-once",
+        "native": { "mqtt": { "collect": true, "version": version } },
+    }))
 }
 
-fn collecting_with(mut settings: Settings, broker: &Mosquitto, scratch: &tempfile::TempDir) -> Rig {
-    native(&mut settings, "collect", true.into());
+fn collecting(settings: Settings, broker: &Mosquitto, scratch: &tempfile::TempDir) -> Rig {
     let target = Target {
         scratch: scratch.path().to_owned(),
-        ..target(broker.port)
+        ..Target::at(format!("mqtt://127.0.0.1:{}", broker.port))
     };
-    open(target, settings)
+    Rig::open(&CollectDriver, target, settings)
 }
 
 /// Whether a payload stands in a file of the collectors' logs, or in a finished file; payloads do not compress here.
@@ -33,7 +36,7 @@ fn is_on_disk(folder: &std::path::Path, payload: &[u8]) -> bool {
 fn a_message_is_delivered_once_it_is_on_disk() {
     let broker = Mosquitto::start();
     let scratch = tempfile::tempdir().unwrap();
-    let mut rig = collecting(&broker, &scratch);
+    let mut rig = collecting(reliable("5"), &broker, &scratch);
     let one = rig.named_subscriber("one");
     rig.subscribe(one, "t/+");
     rig.subscribe(one, "u/#");
@@ -62,7 +65,7 @@ fn a_message_is_delivered_once_it_is_on_disk() {
 fn a_group_of_collectors_shares_the_messages() {
     let broker = Mosquitto::start();
     let scratch = tempfile::tempdir().unwrap();
-    let mut rig = collecting(&broker, &scratch);
+    let mut rig = collecting(reliable("5"), &broker, &scratch);
     let members = ["one", "two"].map(|name| rig.named_subscriber(name));
     for member in members {
         rig.subscribe_shared(member, "t", Some("g"));
@@ -82,7 +85,7 @@ fn a_group_of_collectors_shares_the_messages() {
 fn a_collector_whose_broker_is_gone_fails_and_comes_back() {
     let mut broker = Mosquitto::start();
     let scratch = tempfile::tempdir().unwrap();
-    let mut rig = collecting(&broker, &scratch);
+    let mut rig = collecting(reliable("5"), &broker, &scratch);
     let one = rig.named_subscriber("one");
     rig.subscribe(one, "t");
     broker.kill();
@@ -107,8 +110,11 @@ fn a_durable_session_outlives_a_failure_and_is_given_up_at_the_end() {
     for version in ["5", "3.1.1"] {
         let broker = Mosquitto::start();
         let scratch = tempfile::tempdir().unwrap();
-        let settings = durable(version, Reliability::AtLeastOnce);
-        let mut rig = collecting_with(settings, &broker, &scratch);
+        let settings = Settings {
+            session: Some(Session::Durable),
+            ..reliable(version)
+        };
+        let mut rig = collecting(settings, &broker, &scratch);
         let one = rig.named_subscriber("one");
         rig.subscribe(one, "t");
         let publisher = rig.named_publisher("p");
