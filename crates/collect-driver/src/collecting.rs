@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use pubgauge_collect::{
-    Collector, Config, EndsAfter, Leave, Notice, Reloads, Tap, Wire, folder, names,
+    Collector, Config, EndsAfter, Leave, Notice, Reloads, Status, Tap, Wire, folder, names,
 };
 use pubgauge_driver::{Change, ClientId, ClientSpec, DriverError, Subscription, WireBytes};
 
@@ -38,7 +38,7 @@ pub(crate) struct Collecting {
 }
 
 struct Running {
-    wire: Arc<Wire>,
+    status: Arc<Status>,
     reloads: Reloads,
     stop: Arc<AtomicBool>,
     /// Whether it gives its session up at its end.
@@ -140,7 +140,7 @@ impl Collecting {
             say(What::Ended(outcome));
         });
         Ok(Running {
-            wire: status.wire.clone(),
+            status,
             reloads,
             stop,
             leaves,
@@ -225,16 +225,22 @@ impl Collecting {
         running.stop.store(true, Relaxed);
         // A panic there was printed already.
         let _ = running.thread.join();
-        let Wire { sent, received } = &*running.wire;
+        let Wire { sent, received } = &*running.status.wire;
         self.wire.sent += sent.get();
         self.wire.received += received.get();
+    }
+
+    /// Kernel's identifiers of the threads of its collector.
+    pub(crate) fn threads(&self) -> Vec<u32> {
+        let running = self.running.as_ref();
+        running.map_or(Vec::new(), |running| running.status.threads.ids())
     }
 
     pub(crate) fn wire_bytes(&self) -> WireBytes {
         let mut bytes = self.wire;
         if let Some(running) = &self.running {
-            bytes.sent += running.wire.sent.get();
-            bytes.received += running.wire.received.get();
+            bytes.sent += running.status.wire.sent.get();
+            bytes.received += running.status.wire.received.get();
         }
         bytes
     }

@@ -298,6 +298,16 @@ impl Fleet for CollectedFleet {
         true
     }
 
+    fn later_threads(&self) -> Vec<u32> {
+        let collectors = self.clients.iter().filter_map(|client| match client {
+            Client::Collector(collecting) => Some(collecting.threads()),
+            Client::Publisher(_) => None,
+        });
+        let mut threads = self.publishing.later_threads();
+        threads.extend(collectors.flatten());
+        threads
+    }
+
     fn close(&mut self, until: Nanos) {
         self.each_collector().for_each(Collecting::give_up);
         self.each_collector().for_each(Collecting::wait);

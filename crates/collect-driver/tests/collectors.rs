@@ -56,6 +56,11 @@ fn a_message_is_delivered_once_it_is_on_disk() {
     assert!(is_on_disk(scratch.path(), &last.payload));
     let bytes = rig.fleet.wire_bytes();
     assert!(bytes.received > 200 * 64, "{bytes:?}");
+    // One reads, one stores, one makes files.
+    let threads = rig.fleet.later_threads();
+    let runs = |id: &u32| std::path::Path::new(&format!("/proc/self/task/{id}")).exists();
+    assert_eq!(threads.len(), 3);
+    assert!(threads.iter().all(runs), "{threads:?}");
     rig.disconnect(one);
     rig.fleet.close(clock::monotonic_now() + 10 * SECOND);
     assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0);

@@ -155,6 +155,7 @@ impl Collector {
     /// # Errors
     /// If the log cannot be taken, or the system gives no descriptors.
     pub fn run(self, until: EndsAfter, stop: &AtomicBool) -> Result<Summary, Error> {
+        self.status.threads.note_current();
         let waker = Waker::new()?;
         let shared = Shared {
             status: self.status.clone(),

@@ -40,5 +40,5 @@ pub use message::Message;
 pub use notice::{Level, Notice, Watch};
 pub use status::{
     BrokerStatus, Canaries, Count, Counted, DiskStatus, Histogram, LogStatus, SegmentStatus,
-    Status, Wire,
+    Status, Threads, Wire,
 };

@@ -93,10 +93,30 @@ pub struct Wire {
     pub received: Count,
 }
 
+/// The threads of a collector, by the kernel's identifiers.
+#[derive(Debug, Default)]
+pub struct Threads(Mutex<Vec<u32>>);
+
+impl Threads {
+    /// Notes that the calling thread is one of them.
+    pub fn note_current(&self) {
+        let id = rustix::thread::gettid().as_raw_nonzero().get();
+        let mut ids = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        ids.extend(u32::try_from(id));
+    }
+
+    /// All that have begun.
+    pub fn ids(&self) -> Vec<u32> {
+        let ids = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        ids.clone()
+    }
+}
+
 /// Figures of a collector at work.
 #[derive(Debug)]
 pub struct Status {
     began: Instant,
+    pub threads: Threads,
     pub wire: Arc<Wire>,
     /// Messages received, by the QoS of their delivery.
     pub received: [Count; 3],
@@ -157,6 +177,7 @@ impl Default for Status {
     fn default() -> Status {
         Status {
             began: Instant::now(),
+            threads: Threads::default(),
             wire: Arc::default(),
             received: Default::default(),
             marked_duplicate: Count::default(),

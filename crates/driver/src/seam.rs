@@ -494,6 +494,12 @@ pub trait Fleet {
         false
     }
 
+    /// Kernel's identifiers of threads that clients have begun since the fleet was opened. Their processor time belongs to
+    /// this fleet, too.
+    fn later_threads(&self) -> Vec<u32> {
+        Vec::new()
+    }
+
     /// Ends all clients in order, waiting until `until` at the latest, and frees everything. What
     /// they would leave on the system (last values, durable sessions, queues) is removed, as far
     /// as the system lets them.

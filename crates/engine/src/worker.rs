@@ -433,7 +433,9 @@ impl Worker {
     }
 
     fn reading(&self) -> Reading {
-        let mut reading = Reading::take(&self.context.clock, &self.helpers);
+        let mut threads = self.helpers.clone();
+        threads.extend(self.fleet.later_threads());
+        let mut reading = Reading::take(&self.context.clock, &threads);
         reading.stood_still = self.stalls().outside;
         reading
     }

@@ -192,8 +192,11 @@ fn figure_of_trials(text: &mut Text, figure: &Figure, family: &Family, trials: &
     }
 }
 
-/// Figures of a search, in the unit of its axis: name, help text, figure.
-const LIMITS: [(&str, &str, fn(&Search) -> Option<f64>); 3] = [
+/// A figure of a search: its family's name and help text, and its value.
+type OfSearch = (&'static str, &'static str, fn(&Search) -> Option<f64>);
+
+/// Figures of a search, in the unit of its axis.
+const LIMITS: [OfSearch; 3] = [
     (
         "pubgauge_search_low",
         "Lower end of the 95 % interval of the limit, in the unit of the axis.",

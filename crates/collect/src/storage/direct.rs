@@ -72,6 +72,7 @@ pub(super) struct Direct {
 impl Direct {
     /// Works until there is nothing more to come.
     pub(super) fn run(mut self, orders: &Receiver<Commit>) {
+        self.shared.status.threads.note_current();
         for commit in orders {
             self.keep(commit);
         }

@@ -48,6 +48,7 @@ pub(super) struct Unlisted {
 
 impl Finisher {
     pub(super) fn run(self, closed: &Receiver<Closed>) {
+        self.shared.status.threads.note_current();
         let torn = manifest::read(self.folder.own());
         let torn = torn.map_or_else(|_| Vec::new(), |(entries, _)| entries);
         for segment in closed {

@@ -38,6 +38,7 @@ pub(super) struct Keeper {
 impl Keeper {
     /// Works until there is nothing more to come. Whether the last segment was closed.
     pub(super) fn run(mut self, orders: &Receiver<Commit>) -> bool {
+        self.shared.status.threads.note_current();
         self.note_segment();
         loop {
             self.look_at_disk(Instant::now());

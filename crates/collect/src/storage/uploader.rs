@@ -84,6 +84,7 @@ impl Uploader {
 
     /// Works until no more files come and all are in the store, or the store has failed once more then.
     pub(super) fn run(mut self, finished: &Receiver<FileEntry>) {
+        self.shared.status.threads.note_current();
         let mut wait = STORE_AGAIN.0;
         let mut is_last = false;
         while !self.abandon.load(Relaxed) {

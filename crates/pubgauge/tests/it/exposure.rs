@@ -169,9 +169,9 @@ fn modes_of_a_data_folder(access: &str) -> Vec<u32> {
     assert!(publisher.status().unwrap().success());
     // Stored, and not in a file yet.
     collector.until("the message is in the log", || {
-        let log = place.at("data/collectors").read_dir().unwrap().next();
-        let log = log.unwrap().unwrap().path().join("log");
-        let mut segments = log.read_dir().unwrap().flatten();
+        let collectors = place.at("data/collectors").read_dir().unwrap().flatten();
+        let logs = collectors.filter_map(|one| one.path().join("log").read_dir().ok());
+        let mut segments = logs.flatten().flatten();
         segments.any(|one| one.metadata().is_ok_and(|about| about.len() > 60))
     });
     let mut found = Vec::new();
