@@ -13,10 +13,10 @@
 use pubgauge_driver::{OnFull, Reliability, Settings};
 use pubgauge_quantities::shown;
 
-use pubgauge_figures::Questions;
 pub use pubgauge_figures::model::Circumstances;
-use pubgauge_figures::model::{FlowFigures, Reason, Rejection, Rule, Status, Trial, Verdict};
+use pubgauge_figures::model::{FlowFigures, Reason, Rule, Status, Trial, Verdict};
 use pubgauge_figures::network::{FULL, full_link};
+use pubgauge_figures::{Messages, Questions, Shortfall};
 
 mod acknowledgements;
 mod broken;
@@ -141,19 +141,8 @@ struct Judged<'a> {
     flat_out: bool,
     /// Its bursts wait for one another: the end of the measurement may cut one off.
     bursts_wait: bool,
-    offered: u64,
-    published: u64,
-    refused: u64,
-    rejections: &'a [Rejection],
-    unacknowledged: u64,
-    not_connected: u64,
-    not_sent: u64,
-    not_tried: u64,
-    expected: u64,
-    under_way: u64,
-    lost: u64,
-    duplicated: u64,
-    questions: Option<Questions>,
+    messages: &'a Messages,
+    shortfall: &'a Shortfall,
 }
 
 impl Judged<'_> {
@@ -167,19 +156,8 @@ impl Judged<'_> {
                     .unwrap_or(&trial.settings),
                 flat_out: trial.workload.flat_out,
                 bursts_wait: trial.flows.iter().any(bursts_wait),
-                offered: trial.messages.offered,
-                published: trial.messages.published,
-                refused: trial.messages.refused,
-                rejections: &trial.shortfall.rejections,
-                unacknowledged: trial.shortfall.unacknowledged,
-                not_connected: trial.messages.not_connected,
-                not_sent: trial.messages.not_sent,
-                not_tried: trial.shortfall.not_tried,
-                expected: trial.messages.expected,
-                under_way: trial.shortfall.under_way,
-                lost: trial.shortfall.lost,
-                duplicated: trial.messages.duplicated,
-                questions: trial.shortfall.questions,
+                messages: &trial.messages,
+                shortfall: &trial.shortfall,
             }];
         }
         let flow = |flow: &'_ FlowFigures| format!("flow `{}`: ", flow.name);
@@ -189,26 +167,15 @@ impl Judged<'_> {
             settings: f.settings.as_ref().unwrap_or(&trial.settings),
             flat_out: f.flat_out,
             bursts_wait: bursts_wait(f),
-            offered: f.messages.offered,
-            published: f.messages.published,
-            refused: f.messages.refused,
-            rejections: &f.shortfall.rejections,
-            unacknowledged: f.shortfall.unacknowledged,
-            not_connected: f.messages.not_connected,
-            not_sent: f.messages.not_sent,
-            not_tried: f.shortfall.not_tried,
-            expected: f.messages.expected,
-            under_way: f.shortfall.under_way,
-            lost: f.shortfall.lost,
-            duplicated: f.messages.duplicated,
-            questions: f.shortfall.questions,
+            messages: &f.messages,
+            shortfall: &f.shortfall,
         };
         trial.flows.iter().map(part).collect()
     }
 
     /// A share of the messages that were due.
     fn share(&self, count: u64) -> f64 {
-        count as f64 / self.offered.max(1) as f64
+        count as f64 / self.messages.offered.max(1) as f64
     }
 
     /// Whether messages were left unsent, most of which the client never offered to the system. A library that is
@@ -216,15 +183,15 @@ impl Judged<'_> {
     fn client_was_behind(&self, trial: &Trial) -> bool {
         self.is_left_unsent()
             && !trial.circumstances.system_in_client
-            && 2 * self.not_tried > self.not_sent
+            && 2 * self.shortfall.not_tried > self.messages.not_sent
     }
 
     /// Whether more messages were left unsent than may be.
     fn is_left_unsent(&self) -> bool {
         !self.flat_out
             && !self.bursts_wait
-            && self.not_sent >= 2
-            && self.share(self.not_sent) > thresholds::UNSENT_SHARE
+            && self.messages.not_sent >= 2
+            && self.share(self.messages.not_sent) > thresholds::UNSENT_SHARE
     }
 
     fn losses_allowed(&self, trial: &Trial) -> bool {
@@ -237,11 +204,11 @@ impl Judged<'_> {
 
 fn lossy(trial: &Trial, client: &client::Load, findings: &mut Findings) {
     for part in Judged::all(trial) {
-        let (of, lost, expected) = (&part.of, part.lost, part.expected);
+        let (of, lost, expected) = (&part.of, part.shortfall.lost, part.messages.expected);
         let mut losses: Vec<(String, [(&str, u64); 2])> = Vec::new();
         if lost > 0 {
             let share = percent(lost, expected);
-            let unconnected = match part.not_connected {
+            let unconnected = match part.messages.not_connected {
                 0 => String::new(),
                 n => format!("; {n} messages fell due while their publisher was not connected"),
             };
@@ -253,8 +220,8 @@ fn lossy(trial: &Trial, client: &client::Load, findings: &mut Findings) {
         }
         if let Some(Questions {
             asked, unanswered, ..
-        }) =
-            (part.questions).filter(|questions| questions.unanswered > 0 && !trial.drain.cut_short)
+        }) = (part.shortfall.questions)
+            .filter(|questions| questions.unanswered > 0 && !trial.drain.cut_short)
         {
             let share = percent(unanswered, asked);
             let text = format!("{of}{unanswered} of {asked} questions got no answer ({share})");
@@ -279,8 +246,8 @@ fn lossy(trial: &Trial, client: &client::Load, findings: &mut Findings) {
             findings.add(status, reason.count(few.0, few.1).count(all.0, all.1));
         }
         let repeats_allowed = part.settings.reliability == Some(Reliability::AtLeastOnce);
-        if part.duplicated > 0 && !repeats_allowed {
-            let again = part.duplicated;
+        if part.messages.duplicated > 0 && !repeats_allowed {
+            let again = part.messages.duplicated;
             let text =
                 format!("{of}{again} deliveries were duplicates, and the settings promise none");
             let reason = Reason::new(Rule::Repeated, text).count("duplicated", again);
@@ -297,7 +264,7 @@ fn lost_most(trial: &Trial, part: &Judged<'_>) -> String {
             return None;
         }
         // More than half as many again as each would have lost if all had lost alike.
-        (2 * most.lost * parties.count > 3 * part.lost).then_some(most)
+        (2 * most.lost * parties.count > 3 * part.shortfall.lost).then_some(most)
     });
     most.map_or(String::new(), |most| {
         let (party, own) = (&most.party, most.lost);
@@ -376,7 +343,7 @@ fn too_short(client: &client::Load, carried: &Carried, findings: &mut Findings) 
 }
 
 fn unsent(trial: &Trial, part: &Judged<'_>, client: &client::Load, findings: &mut Findings) {
-    let (of, not_sent, offered) = (&part.of, part.not_sent, part.offered);
+    let (of, not_sent, offered) = (&part.of, part.messages.not_sent, part.messages.offered);
     let share = percent(not_sent, offered);
     let unsent = format!(
         "{of}{not_sent} of {offered} messages that were due could not be handed over before the end \
@@ -389,7 +356,7 @@ fn unsent(trial: &Trial, part: &Judged<'_>, client: &client::Load, findings: &mu
         client.share(),
     );
     let (status, rule, text) = if part.client_was_behind(trial) {
-        let not_tried = part.not_tried;
+        let not_tried = part.shortfall.not_tried;
         let text = format!(
             "{unsent}: {not_tried} of them were never offered to the system, because the publishers were \
              behind: {load}"
@@ -405,7 +372,7 @@ fn unsent(trial: &Trial, part: &Judged<'_>, client: &client::Load, findings: &mu
     let unsent_share = part.share(not_sent);
     let reason = Reason::new(rule, text)
         .limited("unsent_share", unsent_share, thresholds::UNSENT_SHARE)
-        .count("not_tried", part.not_tried)
+        .count("not_tried", part.shortfall.not_tried)
         .figure("running_share", trial.worker_load.publishers_running)
         .figure("waiting_share", client.publishers_waiting);
     findings.add(status, reason);

@@ -10,24 +10,24 @@ pub(super) fn judge(trial: &Trial, findings: &mut Findings) {
         if part.losses_allowed(trial) {
             continue;
         }
-        if part.refused > 0 {
+        if part.messages.refused > 0 {
             refused(&part, findings);
         }
         // A publisher that the system stopped reading has deliveries under way.
-        if part.unacknowledged > 0 && part.under_way == 0 {
+        if part.shortfall.unacknowledged > 0 && part.shortfall.under_way == 0 {
             unacknowledged(trial, &part, findings);
         }
     }
 }
 
 fn refused(part: &Judged<'_>, findings: &mut Findings) {
-    let (of, refused, offered) = (&part.of, part.refused, part.offered);
+    let (of, refused, offered) = (&part.of, part.messages.refused, part.messages.offered);
     let share = percent(refused, offered);
-    let asked = !part.settings.may_lose() || !part.rejections.is_empty();
+    let asked = !part.settings.may_lose() || !part.shortfall.rejections.is_empty();
     let reason = if asked {
         let text = format!(
             "{of}{refused} of {offered} messages that asked for acknowledgement were rejected ({share}): {}",
-            by_whom(part.rejections, refused)
+            by_whom(&part.shortfall.rejections, refused)
         );
         Reason::new(Rule::Refused, text).count("refused", refused)
     } else if part.share(refused) > thresholds::UNSENT_SHARE {
@@ -63,7 +63,11 @@ fn by_whom(rejections: &[Rejection], refused: u64) -> String {
 }
 
 fn unacknowledged(trial: &Trial, part: &Judged<'_>, findings: &mut Findings) {
-    let (of, missing, published) = (&part.of, part.unacknowledged, part.published);
+    let (of, missing, published) = (
+        &part.of,
+        part.shortfall.unacknowledged,
+        part.messages.published,
+    );
     let share = percent(missing, published);
     let seconds = trial.drain.seconds;
     let (status, end) = if trial.drain.cut_short {

@@ -8,11 +8,11 @@ mod steadiness;
 mod together;
 
 use pubgauge_driver::Settings;
-use pubgauge_figures::Messages;
 use pubgauge_figures::model::{
     AtStart, ClientCpu, Connections, CountCheck, Distribution, FlowSeriesRecord, SeriesRecord,
     System, WorkerLoad, WorkloadInfo,
 };
+use pubgauge_figures::{Messages, Rejection};
 
 use super::*;
 
