@@ -3,7 +3,7 @@
 //! Files of a partition become one, in the order of their numbers. A folder with the merged files, and with all others
 //! of the partition, is made beside it under a name that no reader looks for, and takes its place at once
 //! (`renameat2(2)` with `RENAME_EXCHANGE`): whoever lists the partition finds each message once, whenever that is. What the
-//! list of files says of merged ones depends on which of the two folders is there ([`crate::manifest::files`]), until that is
+//! list of files says of merged ones depends on which of the two folders is there (`manifest::files`), until that is
 //! listed, too.
 
 mod group;
