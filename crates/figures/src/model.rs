@@ -28,7 +28,7 @@ pub use reason::*;
 pub use trial::*;
 
 /// Name and version of the format; raised whenever a reader could misunderstand a newer file.
-pub const FORMAT: &str = "pubgauge-results/1";
+pub const FORMAT: &str = "pubgauge-results/2";
 
 /// The file `results.json` of a run.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]

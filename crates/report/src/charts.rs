@@ -42,14 +42,14 @@ pub fn of_workload(
         figures.extend([cpu, memory, series]);
         figures.extend(latency);
     } else {
-        let after = latency.split_off(latency.len().min(1));
+        let mut after = latency.split_off(latency.len().min(1));
         figures.extend(axes);
         figures.extend(latency);
         // Distribution and throughput are side by side, the throughput last.
-        let (flows, ecdf) = after.split_at(after.len().saturating_sub(1));
-        figures.extend(flows.iter().cloned());
+        let ecdf = after.split_off(after.len().saturating_sub(1));
+        figures.extend(after);
         figures.extend([cpu, memory, series]);
-        figures.extend(ecdf.iter().cloned());
+        figures.extend(ecdf);
         figures.push(throughput);
     }
     figures.retain(|figure| !figure.rows.is_empty());

@@ -1,6 +1,6 @@
 //! Names of rows: they say what was varied.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use pubgauge_figures::Trial;
 use pubgauge_quantities::lists::unique;
@@ -9,7 +9,7 @@ use pubgauge_quantities::written::{amount, spaced};
 use crate::cell::Cell;
 
 /// One combination of values of the varied load (payload, rate, devices). Rows are compared within.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct GridPoint {
     /// Its text: `payload = 1 KiB, rate = 5k/s`; empty where no load was varied.
     pub label: String,
@@ -62,7 +62,10 @@ pub(crate) fn name(cells: &mut [Cell<'_>]) -> Vec<GridPoint> {
         };
         named.push((row, point));
     }
-    let mut points = unique(named.iter().map(|(_, point)| point.clone()));
+    let mut known = HashSet::new();
+    let points = named.iter().map(|(_, point)| point);
+    let new = points.filter(|point| known.insert(*point));
+    let mut points: Vec<GridPoint> = new.cloned().collect();
     points.sort_by(|a, b| {
         // Words after numbers, by the alphabet.
         let places = |point: &GridPoint| -> Vec<(bool, f64, String)> {
@@ -79,6 +82,7 @@ pub(crate) fn name(cells: &mut [Cell<'_>]) -> Vec<GridPoint> {
             .unwrap_or(std::cmp::Ordering::Equal)
     });
     tell_apart(cells, &mut named);
+    let places: HashMap<&GridPoint, usize> = points.iter().zip(0..).collect();
     for (cell, (row, point)) in cells.iter_mut().zip(named) {
         let mut label = row.clone();
         label.extend(Some(point.label.clone()).filter(|label| !label.is_empty()));
@@ -90,7 +94,7 @@ pub(crate) fn name(cells: &mut [Cell<'_>]) -> Vec<GridPoint> {
             }
         };
         (cell.row, cell.label) = (or_system(row), or_system(label));
-        cell.point = points.iter().position(|p| *p == point).unwrap_or(0);
+        cell.point = places.get(&point).copied().unwrap_or(0);
     }
     points
 }
@@ -129,8 +133,13 @@ fn tell_apart(cells: &[Cell<'_>], named: &mut [(Vec<String>, GridPoint)]) {
     };
     let ways: [&Way; 2] = [&version, &asked];
     let alike = |named: &[(Vec<String>, GridPoint)]| -> Vec<usize> {
-        let twice = |at: &usize| named.iter().filter(|n| **n == named[*at]).count() > 1;
-        (0..named.len()).filter(twice).collect()
+        let mut times: HashMap<_, usize> = HashMap::new();
+        for one in named {
+            *times.entry(one).or_default() += 1;
+        }
+        (0..named.len())
+            .filter(|at| times[&named[*at]] > 1)
+            .collect()
     };
     for way in ways {
         let group = alike(named);

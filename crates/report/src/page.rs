@@ -4,6 +4,7 @@ use maud::{Markup, html};
 use pubgauge_figures::Results;
 use pubgauge_figures::model::StudyInfo;
 use pubgauge_quantities::shown;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::LatencyLogs;
@@ -157,25 +158,45 @@ fn row(label: &str, row: &str, point: usize, colour: usize, reference: bool) -> 
     json!({ "label": label, "row": row, "point": point, "colour": colour, "reference": reference })
 }
 
+/// The charts of a workload, as `page.js` reads them.
+#[derive(Serialize)]
+struct Drawn<'a> {
+    cells: Vec<Value>,
+    figures: &'a [charts::Chart],
+    #[serde(rename = "flatOut")]
+    flat_out: bool,
+}
+
+impl Drawn<'_> {
+    fn text(&self) -> String {
+        serde_json::to_string(self).expect("figures are plain data")
+    }
+}
+
 /// The data for the charts.
-fn data(page: &Page<'_>) -> Vec<Value> {
-    let workloads = page
-        .summary
-        .workloads
-        .iter()
-        .zip(&page.figures)
-        .map(|(workload, figures)| {
-            let cells = workload.cells.iter();
-            let cells = cells.map(|c| row(&c.label, &c.row, c.point, c.system_index, c.reference));
-            let cells: Vec<_> = cells.collect();
-            json!({ "flatOut": workload.flat_out, "cells": cells, "figures": figures })
-        });
+fn data(page: &Page<'_>) -> Vec<String> {
+    let workloads = page.summary.workloads.iter().zip(&page.figures);
+    let workloads = workloads.map(|(workload, figures)| {
+        let cells = workload.cells.iter();
+        let cells = cells.map(|c| row(&c.label, &c.row, c.point, c.system_index, c.reference));
+        let drawn = Drawn {
+            cells: cells.collect(),
+            figures,
+            flat_out: workload.flat_out,
+        };
+        drawn.text()
+    });
     // A search is drawn like a workload of one row.
     let searches = page.searches.iter().zip(&page.search_figures);
     let searches = searches.map(|(sought, figures)| {
         let label = &sought.label;
         let cell = row(label, label, 0, sought.system_index, sought.reference);
-        json!({ "flatOut": false, "cells": [cell], "figures": figures })
+        let drawn = Drawn {
+            cells: vec![cell],
+            figures,
+            flat_out: false,
+        };
+        drawn.text()
     });
     let claims = claims::data(&claims::with_figures(&page.results.claims, ""));
     workloads.chain(searches).chain(claims).collect()

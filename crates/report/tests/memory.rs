@@ -127,3 +127,10 @@ fn the_curves_of_thousands_of_rows_have_fewer_points() {
     assert!(long.contains("Of so many rows each curve has 50 points."));
     assert!(long.len() < 60 << 20, "{} bytes", long.len());
 }
+
+#[test]
+fn a_page_of_ten_thousand_cells_takes_no_gigabyte() {
+    let (length, most) = page_of(10_000, 1);
+    assert!(length < 100 << 20, "{length} bytes");
+    assert!(most < 500 << 20, "{most} bytes");
+}

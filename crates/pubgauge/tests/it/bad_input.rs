@@ -317,7 +317,7 @@ fn folders_that_hold_no_run() {
     std::fs::create_dir(place.at("damaged")).unwrap();
     place.write(
         "damaged/results.json",
-        "{\"format\": \"pubgauge-results/1\", ",
+        "{\"format\": \"pubgauge-results/2\", ",
     );
     place
         .run(&["report", "damaged"])

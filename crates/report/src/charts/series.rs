@@ -8,16 +8,20 @@ use crate::summary::WorkloadCells;
 /// The largest number of records in a figure; longer series are merged record by record.
 const SERIES_POINTS: usize = 240;
 
+/// The same of all rows of a workload together; each has ten at the least.
+const MOST_POINTS: usize = 100_000;
+
 pub(super) fn series(workload: &WorkloadCells<'_>, id: String) -> Chart {
     let mut rows = Vec::new();
     let mut measured: f64 = 0.0;
     let mut end: f64 = 0.0;
     let mut longest = 0;
+    let most = (MOST_POINTS / workload.cells.len().max(1)).clamp(10, SERIES_POINTS);
     for cell in &workload.cells {
         let trial = cell.typical();
         measured = measured.max(trial.duration_s);
         longest = longest.max(trial.series.len());
-        for (length, second) in thinned(&trial.series) {
+        for (length, second) in thinned(&trial.series, most) {
             end = end.max(second.t_s);
             // The first deliveries may all be of the warm-up: they have no latency.
             let some = |ns: u64| Value::from((ns > 0).then_some(ns as f64));
@@ -58,7 +62,7 @@ pub(super) fn series(workload: &WorkloadCells<'_>, id: String) -> Chart {
             } else {
                 "every other window, and "
             },
-            if longest > SERIES_POINTS {
+            if longest > most {
                 " A point stands for several records: its p50 is the mean of theirs by deliveries, its p99 their largest."
             } else {
                 ""
@@ -116,9 +120,9 @@ fn rounded(value: f64) -> f64 {
     (value * 1000.0).round() / 1000.0
 }
 
-/// Records with their length in seconds, merged so that no more than [`SERIES_POINTS`] are left.
-fn thinned(series: &[SeriesRecord]) -> Vec<(f64, SeriesRecord)> {
-    let group = series.len().div_ceil(SERIES_POINTS).max(1);
+/// Records with their length in seconds, merged so that no more than `most` are left.
+fn thinned(series: &[SeriesRecord], most: usize) -> Vec<(f64, SeriesRecord)> {
+    let group = series.len().div_ceil(most).max(1);
     let mut start = 0.0;
     series
         .chunks(group)
@@ -167,7 +171,7 @@ mod tests {
             ..SeriesRecord::default()
         };
         let series: Vec<SeriesRecord> = (1..=2 * SERIES_POINTS as u32).map(record).collect();
-        let merged = thinned(&series);
+        let merged = thinned(&series, SERIES_POINTS);
         assert_eq!(merged.len(), SERIES_POINTS);
         assert!(merged.iter().all(|(_, s)| s.latency_p50_ns == 4_000));
     }

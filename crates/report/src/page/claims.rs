@@ -112,7 +112,7 @@ pub(super) fn article(shown: &Shown<'_>, id: &str, name: Markup) -> Markup {
 }
 
 /// The data of the charts, as `page.js` draws it: each as a workload whose cells are the sides.
-pub(super) fn data<'a>(shown: impl IntoIterator<Item = &'a Shown<'a>>) -> Vec<Value> {
+pub(super) fn data<'a>(shown: impl IntoIterator<Item = &'a Shown<'a>>) -> Vec<String> {
     let figures = shown.into_iter().flat_map(|shown| &shown.figures);
     let data = figures.map(|figure| {
         let sides = unique(figure.rows.iter().map(|row| &row[0]));
@@ -120,7 +120,7 @@ pub(super) fn data<'a>(shown: impl IntoIterator<Item = &'a Shown<'a>>) -> Vec<Va
             json!({ "label": side, "row": side, "point": 0, "colour": nth, "reference": false })
         });
         let cells: Vec<Value> = cells.collect();
-        json!({ "flatOut": false, "cells": cells, "figures": [figure] })
+        json!({ "flatOut": false, "cells": cells, "figures": [figure] }).to_string()
     });
     data.collect()
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::charts::NOISE;
 
@@ -24,8 +24,8 @@ pub(super) struct Document<'a> {
     /// The text below the heading.
     pub(super) header: Markup,
     pub(super) sections: Markup,
-    /// The data of the charts, one value for each workload.
-    pub(super) workloads: Vec<Value>,
+    /// The data of the charts as JSON, a text for each workload.
+    pub(super) workloads: Vec<String>,
 }
 
 impl Document<'_> {
@@ -51,12 +51,12 @@ impl Document<'_> {
                         (self.header)
                     }
                     main { (self.sections) }
-                    script type="application/json" id="data" { (PreEscaped(data(self.workloads))) }
+                    script type="application/json" id="data" { (PreEscaped(data(&self.workloads))) }
                     script { (PreEscaped(SCRIPT)) }
                 }
             }
         };
-        visible(&document.into_string())
+        visible(document.into_string())
     }
 }
 
@@ -74,10 +74,19 @@ fn minute(started: &str) -> String {
 
 /// The data of the charts as JSON for a script element: characters that could end the element or a line, and those that
 /// [`visible`] replaces, are escaped, so that no name can inject markup.
-fn data(workloads: Vec<Value>) -> String {
-    let text = serde_json::to_string(&json!({ "workloads": workloads, "noise": NOISE }))
-        .expect("figures are plain data");
-    let mut out = String::with_capacity(text.len());
+fn data(workloads: &[String]) -> String {
+    let length = workloads.iter().map(String::len).sum::<usize>();
+    let mut out = String::with_capacity(length + 100);
+    let _ = write!(out, "{{\"noise\":{},\"workloads\":[", Value::from(NOISE));
+    for (nth, workload) in workloads.iter().enumerate() {
+        out.push_str(if nth == 0 { "" } else { "," });
+        escape(workload, &mut out);
+    }
+    out.push_str("]}");
+    out
+}
+
+fn escape(text: &str, out: &mut String) {
     for c in text.chars() {
         match c {
             '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
@@ -89,11 +98,13 @@ fn data(workloads: Vec<Value>) -> String {
             c => out.push(c),
         }
     }
-    out
 }
 
 /// A text without the characters that could hide or reorder what is read.
-fn visible(text: &str) -> String {
+fn visible(text: String) -> String {
+    if !text.contains(is_hidden) {
+        return text;
+    }
     let shown = |c| if is_hidden(c) { '\u{fffd}' } else { c };
     text.chars().map(shown).collect()
 }

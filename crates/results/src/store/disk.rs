@@ -66,10 +66,10 @@ pub enum StoreError {
         /// The operating system's error.
         source: io::Error,
     },
-    /// The file was written by a newer pubgauge.
+    /// The file was written by another version of pubgauge.
     #[error(
         "{path} has the format {found:?}, and this pubgauge reads {FORMAT:?}\n  hint: {}",
-        newer_hint(found)
+        format_hint(found)
     )]
     Format {
         /// The file.
@@ -123,8 +123,11 @@ pub enum StoreError {
     },
 }
 
-fn newer_hint(found: &str) -> &'static str {
+fn format_hint(found: &str) -> &'static str {
     match format_version(found) {
+        Some(found) if Some(found) < format_version(FORMAT) => {
+            "it was written by an older version; read it with that one, or run the study again"
+        }
         Some(_) => "it was written by a newer version; update pubgauge to read it",
         None => "it is no results file of pubgauge",
     }

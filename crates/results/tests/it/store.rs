@@ -289,12 +289,16 @@ fn newer_and_damaged_files_are_named() {
     let text = fs::read_to_string(&path).unwrap();
     fs::write(
         &path,
-        text.replace("pubgauge-results/1", "pubgauge-results/9"),
+        text.replace("pubgauge-results/2", "pubgauge-results/9"),
     )
     .unwrap();
     let error = store::load(&root).unwrap_err().to_string();
     assert!(error.contains("newer version; update pubgauge"), "{error}");
-    fs::write(&path, text.replace("pubgauge-results/1", "vegeta")).unwrap();
+    let older = text.replace("pubgauge-results/2", "pubgauge-results/1");
+    fs::write(&path, older).unwrap();
+    let error = store::load(&root).unwrap_err().to_string();
+    assert!(error.contains("older version"), "{error}");
+    fs::write(&path, text.replace("pubgauge-results/2", "vegeta")).unwrap();
     let error = store::load(&root).unwrap_err().to_string();
     assert!(error.contains("no results file of pubgauge"), "{error}");
     fs::write(&path, &text[..text.len() / 2]).unwrap();
