@@ -330,7 +330,7 @@ impl Worker {
                 Ok(Command::Connect(peers)) => {
                     self.peers = peers;
                     self.phase = Phase::Connecting;
-                    self.connect_reading = Reading::take(&self.context.clock, &self.helpers);
+                    self.connect_reading = self.reading_of_threads();
                 }
                 Ok(Command::Peers(peers)) => {
                     let known = std::mem::replace(&mut self.peers, peers);
@@ -433,11 +433,16 @@ impl Worker {
     }
 
     fn reading(&self) -> Reading {
-        let mut threads = self.helpers.clone();
-        threads.extend(self.fleet.later_threads());
-        let mut reading = Reading::take(&self.context.clock, &threads);
+        let mut reading = self.reading_of_threads();
         reading.stood_still = self.stalls().outside;
         reading
+    }
+
+    /// The times of its own thread and of all threads of its clients.
+    fn reading_of_threads(&self) -> Reading {
+        let mut threads = self.helpers.clone();
+        threads.extend(self.fleet.later_threads());
+        Reading::take(&self.context.clock, &threads)
     }
 
     fn stalls(&self) -> Stalls {

@@ -92,7 +92,7 @@ pub fn partitions(
     for (nth, member) in work.members.iter().enumerate() {
         if member.is_running && !work.is_respected {
             let what =
-                "is at work, of a version that knows nothing of merging: start it with this one";
+                "it is at work, of a version that knows nothing of merging: start it with this one";
             compacted.leave(&member.name, what);
             continue;
         }
@@ -105,7 +105,7 @@ pub fn partitions(
                 continue;
             }
             Err(error) if is_refused(&error) => {
-                compacted.leave(&member.name, format!("is not read: {error}"));
+                compacted.leave(&member.name, format!("it cannot be read: {error}"));
                 continue;
             }
             Err(error) => return Err(failed(error)),
@@ -142,7 +142,7 @@ fn sources(
     };
     let (entries, _) = manifest::read(&member.own)?;
     if manifest::is_moved(&entries) {
-        return Ok(Err("moves its files to a store, where they may be already: have it make larger ones (`log.segment`, `log.segment-age`)".into()));
+        return Ok(Err("it moves its files to a store, where they may be already: have it make larger ones (`log.segment`, `log.segment-age`)".into()));
     }
     let mut found = ByPartition::new();
     let is_there = |file: &FileEntry| folder::holds(&work.top, file);

@@ -37,7 +37,7 @@ impl<'a> Aside<'a> {
         let partition = above.inside(place)?;
         for name in partition.names()? {
             if is_folder(&name.to_string_lossy()) && partition.inside(&name).is_ok() {
-                let what = format!("is left: beside files it has folders, such as {name:?}");
+                let what = format!("beside files it has folders, such as {name:?}");
                 return Err(io::Error::other(what));
             }
         }
@@ -46,9 +46,8 @@ impl<'a> Aside<'a> {
         steps(Step::Begun);
         can_exchange(&folder)?;
         take_after(&folder, &partition).map_err(|error| {
-            let what = format!(
-                "is left: its owner would lose it ({error}); merge as the user that collects"
-            );
+            let what =
+                format!("its owner would lose it ({error}); merge as the user that collects");
             io::Error::new(error.kind(), what)
         })?;
         Ok(Aside {
@@ -85,7 +84,7 @@ impl<'a> Aside<'a> {
         for group in groups {
             let member = &work.members[group.member];
             if manifest::is_moved(&manifest::read(&member.own)?.0) {
-                let what = format!("is left: {} moves its files to a store now", member.name);
+                let what = format!("{} moves its files to a store now", member.name);
                 return Err(io::Error::other(what));
             }
         }
@@ -148,7 +147,7 @@ fn can_exchange(within: &OpenFolder) -> io::Result<()> {
     within.below(other)?;
     within.exchange(one, other).map_err(|error| {
         let what = format!(
-            "is left: its file system cannot exchange two folders at once ({error}), without which a reader could find messages twice or not at all"
+            "its file system cannot exchange two folders at once ({error}), without which a reader could find messages twice or not at all"
         );
         io::Error::new(error.kind(), what)
     })?;

@@ -39,9 +39,7 @@ pub fn write_merged(
             let bytes: u64 = sources.iter().map(|source| source.entry.bytes).sum();
             let about = fstatvfs(&work.top)?;
             if about.f_bavail.saturating_mul(about.f_frsize) < bytes.saturating_add(RESERVE) {
-                let what = format!(
-                    "is left: merging takes {bytes} bytes, beside {RESERVE} that stay free"
-                );
+                let what = format!("merging takes {bytes} bytes, beside {RESERVE} that stay free");
                 compacted.leave(partition.path(), what);
                 continue;
             }

@@ -10,7 +10,6 @@ use pubgauge_workload::{Exchange, Subscriber};
 use super::{ClientState, Phase, Worker};
 use crate::reports::Report;
 use crate::sending::reply_topic;
-use crate::usage::Reading;
 
 /// Clients connecting at the same time; brokers' listen queues are often 100 long, and one that
 /// overflows costs a second of SYN retransmission.
@@ -64,8 +63,7 @@ impl Worker {
             }
         }
         if self.up == self.assignment.devices.len() {
-            self.connect_usage =
-                Reading::take(&self.context.clock, &self.helpers).since(&self.connect_reading);
+            self.connect_usage = self.reading_of_threads().since(&self.connect_reading);
             self.phase = Phase::Connected;
             let report = match self.sending.advertise(&mut *self.fleet, &self.client_of) {
                 Ok(()) => Report::Ready(std::mem::take(&mut self.addresses)),

@@ -46,7 +46,7 @@ fn in_words(compacted: &Compacted) -> String {
         compacted.bytes,
     );
     for left in &compacted.left {
-        text += &format!("left: {} {}\n", left.place, left.what);
+        text += &format!("left as it is: {}: {}\n", left.place, left.what);
     }
     for fault in &compacted.faults {
         text += &format!("fault: {} {}\n", fault.place, fault.what);

@@ -95,7 +95,7 @@ fn progress(so_far: &Replayed, received_ns: i64) -> String {
 
 fn in_words(replayed: &Replayed) -> String {
     let mut text = format!(
-        "{} published, {} acknowledged; the latest one {} ms late\n",
+        "{} published, {} acknowledged, at most {} ms late\n",
         so_many(replayed.published, "message"),
         replayed.acknowledged,
         replayed.lag_ms,

@@ -2,7 +2,6 @@
 
 use maud::{Markup, html};
 use pubgauge_figures::Trial;
-use pubgauge_figures::window::WindowFigures;
 
 use super::per_trial::{Part, figures, trials};
 use crate::summary::WorkloadCells;
@@ -27,29 +26,18 @@ fn windows_of(trial: &Trial) -> Vec<Part<'_, 4>> {
     } else {
         &[]
     };
-    let parts = |window: &'_ WindowFigures| {
-        let moment = |seconds: f64| format!("{seconds:.3} s");
-        let (name, from, to) = (
-            window.name.clone(),
-            moment(window.from_s),
-            moment(window.to_s),
-        );
-        let all = std::iter::once(None).chain(flows.iter().map(|flow| Some(&*flow.name)));
-        all.map(|flow| {
-            let words = flow.unwrap_or("all").to_owned();
-            ([name.clone(), words, from.clone(), to.clone()], flow)
+    let windows = trial.windows.iter().flat_map(|window| {
+        let flows = flows.iter().map(|flow| Some(flow.name.as_str()));
+        std::iter::once(None).chain(flows).map(|flow| Part {
+            names: [
+                window.name.clone(),
+                flow.unwrap_or("all").to_owned(),
+                format!("{:.3} s", window.from_s),
+                format!("{:.3} s", window.to_s),
+            ],
+            flow,
+            window: Some(&window.name),
         })
-        .collect::<Vec<_>>()
-    };
-    let windows = trial.windows.iter();
-    windows
-        .flat_map(|window| {
-            let parts = parts(window).into_iter();
-            parts.map(|(names, flow)| Part {
-                names,
-                flow,
-                window: Some(&*window.name),
-            })
-        })
-        .collect()
+    });
+    windows.collect()
 }

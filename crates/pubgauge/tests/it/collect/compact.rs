@@ -102,7 +102,7 @@ fn what_is_left_is_told_with_exit_code_2_and_what_is_damaged_with_1() {
     assert!(
         done.out
             .starts_with("12 finished files of 120 messages merged into 2 files")
-            && done.out.contains("left: site=north ")
+            && done.out.contains("left as it is: site=north: ")
             && done.out.contains("symbolic link"),
         "{done:?}"
     );

@@ -86,7 +86,7 @@ fn what_one_broker_had_another_one_gets() {
     let done = place.run(&line).exits(0);
     assert!(
         done.out
-            .starts_with("40 messages published, 40 acknowledged;"),
+            .starts_with("40 messages published, 40 acknowledged,"),
         "{done:?}"
     );
     collector.ends_within(Duration::from_secs(60)).exits(0);
@@ -125,7 +125,7 @@ fn ctrl_c_ends_it_in_order_and_says_where_to_go_on() {
     replaying.signal(libc::SIGINT);
     let done = replaying.ends_within(Duration::from_secs(60)).exits(2);
     assert!(
-        done.out.starts_with("1 message published, 1 acknowledged;")
+        done.out.starts_with("1 message published, 1 acknowledged,")
             && done
                 .out
                 .contains("ended before its end: it was stopped\n  hint: go on with --from 20"),
@@ -144,7 +144,7 @@ fn ctrl_c_ends_it_in_order_and_says_where_to_go_on() {
     let done = place.run(&line).exits(0);
     assert!(
         done.out
-            .starts_with("2 messages published, 2 acknowledged;"),
+            .starts_with("2 messages published, 2 acknowledged,"),
         "{done:?}"
     );
 }
