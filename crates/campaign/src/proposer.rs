@@ -179,9 +179,7 @@ impl<'a> Proposer<'a> {
 pub fn specs(prepared: &Prepared) -> Vec<CriterionSpec> {
     let plan = &prepared.plan;
     let mut specs = plan.criteria.clone();
-    let of_time = |spec: &CriterionSpec| {
-        spec.figure.contains("latency") || spec.figure.contains("round_trip")
-    };
+    let of_time = |spec: &CriterionSpec| spec.asked().is_some_and(|figure| figure.of_delivery);
     let any_path = (plan.searches()).any(|search| path_ns(search, &prepared.systems) > 0);
     // One for all searches over a path that gather messages, and one for the others over it.
     let mut defaults: Vec<CriterionSpec> = Vec::new();

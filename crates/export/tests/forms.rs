@@ -79,7 +79,7 @@ fn trial(id: u32, system: &str, payload: &str, status: Status) -> Trial {
                 pubgauge_figures::Rule::Lost,
                 "a \"reason\", with\na line",
             )],
-            needs_s: None,
+            ..Verdict::default()
         },
         flows: vec![flow("readings, all"), flow("commands")],
         series: [1.0, 2.0, 3.0]
@@ -137,9 +137,9 @@ fn with_a_search() -> Results {
         confirmed: Some(39.5e3),
         bound: LimitedBy::Client,
         gave_way: Some(GaveWay {
-            what: "client".into(),
+            what: pubgauge_figures::search::Bottleneck::Client,
             figure: 0.97,
-            unit: "share of a core".into(),
+            unit: pubgauge_figures::figure::Unit::Share,
             words: "a client thread was busy".into(),
         }),
         notes: ["one", "two"]

@@ -9,93 +9,14 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use pubgauge_driver::{Capability, UnknownCapability};
-use pubgauge_quantities::shown;
 
 pub use self::catalogue::per_message;
 pub use self::column::{Column, Shown};
 use self::scope::Scope;
 use crate::distribution::{Bounds, Distribution, TooFew};
 use crate::model::Trial;
+pub use crate::unit::Unit;
 use crate::window::{self, in_window};
-
-/// The unit of a figure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
-    /// A number of messages.
-    Messages,
-    /// A number of deliveries: a message is delivered to each of its subscribers.
-    Deliveries,
-    /// Messages per second.
-    PerSecond,
-    BytesPerSecond,
-    Nanoseconds,
-    /// Seconds of processor time.
-    Seconds,
-    /// Processors: seconds of processor time in a second.
-    Cores,
-    /// Microseconds of processor time for a message.
-    MicrosecondsPerMessage,
-    Bytes,
-    /// 0 to 1; a count over a count.
-    Share,
-    /// A number, plain or per message or byte.
-    Count,
-    /// One of [`crate::model::Status::ALL`].
-    Verdict,
-}
-
-impl Unit {
-    /// Its symbol, for machines.
-    pub fn symbol(self) -> &'static str {
-        match self {
-            Unit::Nanoseconds => "ns",
-            Unit::PerSecond => "1/s",
-            Unit::BytesPerSecond => "B/s",
-            Unit::Seconds => "s",
-            Unit::MicrosecondsPerMessage => "us",
-            Unit::Bytes => "B",
-            Unit::Messages
-            | Unit::Deliveries
-            | Unit::Cores
-            | Unit::Share
-            | Unit::Count
-            | Unit::Verdict => "1",
-        }
-    }
-
-    /// A value with its unit, in three digits.
-    pub fn show(self, value: f64) -> String {
-        match self {
-            Unit::Nanoseconds => shown::time(value),
-            Unit::PerSecond => shown::rate(value),
-            Unit::MicrosecondsPerMessage => shown::time(value * 1e3),
-            Unit::Bytes => shown::bytes(value.round() as u64),
-            Unit::BytesPerSecond => format!("{}/s", shown::bytes(value.round() as u64)),
-            Unit::Share => format!("{} %", shown::digits(100.0 * value)),
-            Unit::Messages
-            | Unit::Deliveries
-            | Unit::Seconds
-            | Unit::Cores
-            | Unit::Count
-            | Unit::Verdict => shown::digits(value),
-        }
-    }
-
-    /// The end of a column's name; empty for a plain number.
-    pub fn suffix(self) -> &'static str {
-        match self {
-            Unit::Nanoseconds => "ns",
-            Unit::PerSecond => "msgs_per_s",
-            Unit::BytesPerSecond => "bytes_per_s",
-            Unit::Seconds => "s",
-            Unit::Cores => "cores",
-            Unit::MicrosecondsPerMessage => "us",
-            Unit::Bytes => "bytes",
-            Unit::Share => "share",
-            Unit::Messages | Unit::Deliveries | Unit::Count | Unit::Verdict => "",
-        }
-    }
-}
 
 /// Which direction is the better one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,6 +48,8 @@ pub struct Figure {
     /// Whether it counts from when a message was due and ends where the client has it, so that whatever the client takes
     /// itself makes it larger: a client that is late measures an upper bound.
     pub has_lateness: bool,
+    /// It is a time that a delivery took.
+    pub of_delivery: bool,
     /// How the table of results shows it; `None`: the tables of trials alone have it.
     pub column: Option<Column>,
     /// Times that flows and windows have, too; true for all other figures.
@@ -387,18 +310,24 @@ fn sentence(words: &str) -> String {
 pub struct Times {
     /// The beginning of the names of its statistics: `latency` of `latency.p99`.
     pub name: &'static str,
-    says: &'static str,
+    /// Their name in `results.json`.
+    recorded: &'static str,
     distribution: for<'a> fn(&Scope<'a>) -> Option<&'a Distribution>,
+    says: &'static str,
+    /// A system that failed does not meet an upper bound on them.
+    promised: bool,
+    /// Flows and windows have them, too.
+    of_parts: bool,
+    /// They count from when a message was due.
+    from_due: bool,
+    /// They are those of a delivery.
+    of_delivery: bool,
 }
 
 impl Times {
     /// The times of trials.
     pub fn of_trials() -> impl Iterator<Item = Times> {
-        catalogue::times().map(|(name, _, distribution, says, ..)| Times {
-            name,
-            says,
-            distribution,
-        })
+        catalogue::TIMES.into_iter()
     }
 
     /// Their meaning as a sentence.

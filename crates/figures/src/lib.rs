@@ -37,6 +37,7 @@ mod sized_host;
 pub mod studies;
 mod syscalls;
 mod traffic;
+mod unit;
 pub mod window;
 mod window_figures;
 

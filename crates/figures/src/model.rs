@@ -1,6 +1,7 @@
 //! `results.json`: the names that other tools read. Names of measured values contain the unit.
 
 mod acknowledgement;
+mod evidence;
 mod parts;
 mod reason;
 mod trial;
@@ -22,6 +23,7 @@ use crate::recording::RecordingInfo;
 use crate::search::{NotMeasured, Search};
 use crate::traffic::NetworkInfo;
 pub use acknowledgement::*;
+pub use evidence::Evidence;
 pub use parts::*;
 pub use pubgauge_setup::ClientSetup;
 pub use reason::*;

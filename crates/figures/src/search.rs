@@ -7,6 +7,7 @@ pub use pubgauge_search::{Axis, LimitedBy, StepOutcome};
 
 use crate::axis::AxisValue;
 use crate::bursts::BurstFigures;
+use crate::unit::Unit;
 
 /// A search for the highest load that stays within what is asked for.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -125,16 +126,68 @@ impl SearchNote {
     }
 }
 
+/// The part of the whole that limits a load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Bottleneck {
+    /// The processors that the system has; its figure is those in use.
+    Processor,
+    /// One thread of the system; its figure is the share of a processor that it used.
+    Thread,
+    /// The link of a host of a network; its figure is the share of the rate that was in use.
+    Link,
+    /// Lost deliveries, as a share of those expected.
+    Loss,
+    /// Latency beyond a criterion.
+    Latency,
+    /// A queue that grew; its figure is the delivered rate.
+    Queue,
+    /// Connections that were not made; its figure is those that were.
+    ConnectionsMade,
+    /// Connections that were lost.
+    ConnectionsLost,
+    /// A criterion, with its figure.
+    Criterion,
+    /// A client host of a given size; its figure is the share of it in use.
+    Host,
+    /// A window of the settings, with what it allows.
+    Window,
+    /// The client; its figure is the share of the time for which its busiest thread ran.
+    Client,
+    /// The machine; its figure is the processors that other programs kept busy.
+    Machine,
+}
+
+impl Bottleneck {
+    /// Its name, in words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Bottleneck::Processor => "processor",
+            Bottleneck::Thread => "thread",
+            Bottleneck::Link => "link",
+            Bottleneck::Loss => "loss",
+            Bottleneck::Latency => "latency",
+            Bottleneck::Queue => "queue",
+            Bottleneck::ConnectionsMade => "connections made",
+            Bottleneck::ConnectionsLost => "connections lost",
+            Bottleneck::Criterion => "criterion",
+            Bottleneck::Host => "host",
+            Bottleneck::Window => "window",
+            Bottleneck::Client => "client",
+            Bottleneck::Machine => "machine",
+        }
+    }
+}
+
 /// The limit of the load, with its figure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GaveWay {
-    /// `processor`, `thread`, `link` (of a host of a network), `loss`, `latency`, `queue`, `connections`,
-    /// `criterion`, `client`, `machine` (other programs on it).
-    pub what: String,
+    /// The part of the whole that gave way.
+    pub what: Bottleneck,
     /// Its figure just beyond the limit, in `unit`.
     pub figure: f64,
     /// Unit of the figure.
-    pub unit: String,
+    pub unit: Unit,
     /// The same in a sentence.
     pub words: String,
 }

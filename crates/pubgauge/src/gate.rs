@@ -9,7 +9,7 @@ use pubgauge_figures::criterion::default_for;
 use pubgauge_figures::model::{Results, Status, Trial};
 use pubgauge_report::compare::change;
 use pubgauge_results::criterion::bearing;
-use pubgauge_results::verdict::{latency_is_upper_bound, spoilt_by_others};
+use pubgauge_results::verdict::spoilt_by_others;
 
 use crate::args::{Annotations, GateArgs};
 use crate::exit::{CRITERION, Ending, FINE, NOT_VALID, say};
@@ -105,7 +105,7 @@ fn is_proof(results: &Results, trial: &Trial) -> bool {
         asked.push(default_for(trial));
     }
     let is_met = |spec| bearing(trial, spec).met == Some(true);
-    latency_is_upper_bound(trial) && asked.iter().all(is_met)
+    trial.verdict.latency_is_upper_bound && asked.iter().all(is_met)
 }
 
 /// The checks of a comparison, one for each figure. A cell of A without a partner is undecided: what B would show

@@ -9,7 +9,7 @@ use pubgauge_figures::{PublisherWindow, Reason, Results, Rule, Status, Trial};
 use pubgauge_quantities::shown;
 use pubgauge_quantities::stats::mean;
 use pubgauge_results::criterion::bearing;
-use pubgauge_results::verdict::{failed, failures_decide};
+use pubgauge_results::verdict::failures_decide;
 use serde::Serialize;
 
 pub use crate::carries::Carries;
@@ -370,7 +370,7 @@ fn of_trial(trial: &Trial, specs: &[CriterionSpec]) -> Vec<Said> {
             | Status::TooShort
             | Status::Unsteady
             | Status::ClientBound => by_verdict(None),
-            Status::Broken if !failed(trial) => by_verdict(None),
+            Status::Broken if !trial.verdict.system_failed => by_verdict(None),
             _ => by_verdict(Some(false)),
         });
     } else if status == Status::Overloaded {

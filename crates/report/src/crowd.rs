@@ -3,7 +3,6 @@
 use pubgauge_figures::model::Trial;
 use pubgauge_quantities::lists::names;
 use pubgauge_quantities::shown;
-use pubgauge_results::verdict::crowded;
 
 use crate::cell::Doubt;
 use crate::summary::WorkloadCells;
@@ -12,7 +11,10 @@ use crate::summary::WorkloadCells;
 /// sentence; `None` without any.
 pub(crate) fn sentence(workload: &WorkloadCells<'_>) -> Option<String> {
     let rows = workload.cells.iter().filter_map(|cell| {
-        let crowded = cell.trials.iter().filter(|trial| crowded(trial).is_some());
+        let crowded = cell
+            .trials
+            .iter()
+            .filter(|trial| trial.verdict.others_busy.is_some());
         let others = crowded.filter_map(|trial| trial.worker_load.machine_others);
         Some((cell, others.reduce(f64::max)?))
     });

@@ -329,16 +329,8 @@ pub(crate) fn notes(members: &[&Sought<'_>]) -> Vec<String> {
 
 /// The limit of the load, with its figure: `thread 98 %`.
 pub(crate) fn gave_way(gave_way: &GaveWay) -> String {
-    let value = gave_way.figure;
-    let figure = match &gave_way.unit[..] {
-        "ns" => shown::time(value),
-        "s" => shown::time(value * 1e9),
-        "bytes" | "B" => shown::bytes(value as u64),
-        unit if unit.starts_with("share") => shown::share(value),
-        "" => shown::brief(value),
-        unit => format!("{} {unit}", shown::brief(value)),
-    };
-    format!("{} {figure}", gave_way.what)
+    let figure = gave_way.unit.show_in_full(gave_way.figure);
+    format!("{} {figure}", gave_way.what.name())
 }
 
 /// The words for findings, with their meanings.

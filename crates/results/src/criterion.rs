@@ -8,7 +8,7 @@ use pubgauge_figures::figure::{Better, Figure, Unit, figure};
 use pubgauge_figures::model::{CriterionOutcome, Status, Trial};
 use pubgauge_figures::party::SlowestParty;
 
-use crate::verdict::{crowded, failed, failures_decide, latency_is_upper_bound};
+use crate::verdict::failures_decide;
 
 /// The bearing of one trial on a criterion.
 #[derive(Clone, Debug, PartialEq)]
@@ -105,7 +105,7 @@ impl Bearing {
 /// - A host-bound trial is compared by its rates.
 /// - A client-bound trial meets a lower bound on a rate that it reached nevertheless.
 /// - A client-bound or host-bound trial meets an upper bound on a time that counts from when a message was due, if that
-///   contains the client's lateness and nothing else was amiss ([`latency_is_upper_bound`]).
+///   contains the client's lateness and nothing else was amiss ([`Verdict::latency_is_upper_bound`]).
 /// - All other trials that are not valid are undecided.
 pub fn bearing(trial: &Trial, criterion: &CriterionSpec) -> Bearing {
     use Comparator::{AtLeast, AtMost, Equal, Greater, Less};
@@ -143,7 +143,7 @@ pub fn bearing(trial: &Trial, criterion: &CriterionSpec) -> Bearing {
     match (status, found) {
         (_, Ok(value)) if asked.unit == Unit::Verdict => compared(value),
         (Status::Valid, Ok(value))
-            if !asked.of_any_trial && !holds(value) && crowded(trial).is_some() =>
+            if !asked.of_any_trial && !holds(value) && trial.verdict.others_busy.is_some() =>
         {
             said(None, Told::Crowded(value))
         }
@@ -184,7 +184,7 @@ pub fn bearing(trial: &Trial, criterion: &CriterionSpec) -> Bearing {
             (None, None) => because("not measured: there was none, or it is out of sight".to_owned()),
         },
         (Status::Broken, _) => {
-            let fails = (demands && failed(trial)).then_some(false);
+            let fails = (demands && trial.verdict.system_failed).then_some(false);
             said(fails, Told::Reason("broken".into()))
         }
         (_, Ok(value)) if asked.of_any_trial => compared(value),
@@ -196,7 +196,7 @@ pub fn bearing(trial: &Trial, criterion: &CriterionSpec) -> Bearing {
         (Status::HostBound | Status::ClientBound, found)
             if asked.has_lateness
                 && matches!(criterion.comparison, Less | AtMost)
-                && latency_is_upper_bound(trial) =>
+                && trial.verdict.latency_is_upper_bound =>
         {
             let most = match bounds {
                 Some(bounds) => bounds.at_most.map(|ns| ns as f64),

@@ -14,7 +14,7 @@ use pubgauge_driver::{OnFull, Reliability, Settings};
 use pubgauge_quantities::shown;
 
 pub use pubgauge_figures::model::Circumstances;
-use pubgauge_figures::model::{FlowFigures, Reason, Rule, Status, Trial, Verdict};
+use pubgauge_figures::model::{Evidence, FlowFigures, Reason, Rule, Status, Trial, Verdict};
 use pubgauge_figures::network::{FULL, full_link};
 use pubgauge_figures::{Messages, Questions, Shortfall};
 
@@ -46,25 +46,23 @@ use window::WindowFull;
 
 /// Judges a trial by its figures and its circumstances. The verdict that it has already is ignored.
 pub fn judge(trial: &Trial) -> Verdict {
-    findings(trial).verdict()
+    let findings = findings(trial);
+    Verdict {
+        system_failed: findings.show_failure(trial.duration_s > 0.0),
+        latency_is_upper_bound: latency_is_upper_bound(trial, &findings),
+        others_busy: others::crowded(trial),
+        ..findings.verdict()
+    }
 }
 
-/// Whether a broken trial shows that the system failed: it ended, closed connections, took nothing, delivered nothing
-/// or damaged messages. Any other broken trial measured nothing that can be held against the system: it was never
-/// ready, the client ended it, or its figures contradict each other.
-pub fn failed(trial: &Trial) -> bool {
-    findings(trial).show_failure(trial.duration_s > 0.0)
-}
-
-/// Whether latency from when messages were due bounds the system's from above in a trial in which the client, or a
-/// client host, was the limit: no rule says anything else, everything due was sent and came, and no queue grew.
+/// Whether latency bounds the system's from above, as [`Verdict::latency_is_upper_bound`] has it.
 ///
 /// A client that is late sends later, and reads later. No system that takes messages in order delivers one earlier
 /// because it, or another, came later: with a client in time, each would have come no later than it did. Flat out, and
 /// where bursts wait for one another, nothing is due at a time of its own, and a faster client would have sent more.
-pub fn latency_is_upper_bound(trial: &Trial) -> bool {
+fn latency_is_upper_bound(trial: &Trial, findings: &Findings) -> bool {
     let is_of_client = |status: &Status| matches!(status, Status::ClientBound | Status::HostBound);
-    let found = findings(trial).found;
+    let found = &findings.found;
     let mut flows = trial.flows.iter();
     let has_schedule =
         !trial.workload.flat_out && !flows.any(|flow| flow.flat_out || bursts_wait(flow));
@@ -79,12 +77,6 @@ pub fn latency_is_upper_bound(trial: &Trial) -> bool {
         && has_schedule
         && missing == 0
         && matches!(series::carried(trial), Carried::All)
-}
-
-/// Says, in words, that other programs had processors that the system needed, so that slow figures may be due to them.
-/// `None` if they had not, or if it is not known what the system used.
-pub fn crowded(trial: &Trial) -> Option<String> {
-    others::crowded(trial).map(|reason| reason.text)
 }
 
 fn findings(trial: &Trial) -> Findings {
@@ -205,7 +197,7 @@ impl Judged<'_> {
 fn lossy(trial: &Trial, client: &client::Load, findings: &mut Findings) {
     for part in Judged::all(trial) {
         let (of, lost, expected) = (&part.of, part.shortfall.lost, part.messages.expected);
-        let mut losses: Vec<(String, [(&str, u64); 2])> = Vec::new();
+        let mut losses: Vec<(String, [(Evidence, u64); 2])> = Vec::new();
         if lost > 0 {
             let share = percent(lost, expected);
             let unconnected = match part.messages.not_connected {
@@ -216,7 +208,10 @@ fn lossy(trial: &Trial, client: &client::Load, findings: &mut Findings) {
             let text = format!(
                 "{of}{lost} of {expected} expected deliveries were lost ({share}){unconnected}{most}"
             );
-            losses.push((text, [("lost", lost), ("expected", expected)]));
+            losses.push((
+                text,
+                [(Evidence::Lost, lost), (Evidence::Expected, expected)],
+            ));
         }
         if let Some(Questions {
             asked, unanswered, ..
@@ -225,7 +220,10 @@ fn lossy(trial: &Trial, client: &client::Load, findings: &mut Findings) {
         {
             let share = percent(unanswered, asked);
             let text = format!("{of}{unanswered} of {asked} questions got no answer ({share})");
-            losses.push((text, [("unanswered", unanswered), ("asked", asked)]));
+            losses.push((
+                text,
+                [(Evidence::Unanswered, unanswered), (Evidence::Asked, asked)],
+            ));
         }
         losses.retain(|_| !part.losses_allowed(trial));
         for (text, [few, all]) in losses {
@@ -250,7 +248,7 @@ fn lossy(trial: &Trial, client: &client::Load, findings: &mut Findings) {
             let again = part.messages.duplicated;
             let text =
                 format!("{of}{again} deliveries were duplicates, and the settings promise none");
-            let reason = Reason::new(Rule::Repeated, text).count("duplicated", again);
+            let reason = Reason::new(Rule::Repeated, text).count(Evidence::Duplicated, again);
             findings.add(Status::Lossy, reason);
         }
     }
@@ -318,8 +316,8 @@ fn overloaded(
             percent(expected - under_way, expected)
         );
         let reason = Reason::new(Rule::UnderWay, text)
-            .count("under_way", under_way)
-            .count("expected", expected);
+            .count(Evidence::UnderWay, under_way)
+            .count(Evidence::Expected, expected);
         findings.add(Status::Overloaded, reason);
     }
     for part in parts {
@@ -371,10 +369,14 @@ fn unsent(trial: &Trial, part: &Judged<'_>, client: &client::Load, findings: &mu
     };
     let unsent_share = part.share(not_sent);
     let reason = Reason::new(rule, text)
-        .limited("unsent_share", unsent_share, thresholds::UNSENT_SHARE)
-        .count("not_tried", part.shortfall.not_tried)
-        .figure("running_share", trial.worker_load.publishers_running)
-        .figure("waiting_share", client.publishers_waiting);
+        .limited(
+            Evidence::UnsentShare,
+            unsent_share,
+            thresholds::UNSENT_SHARE,
+        )
+        .count(Evidence::NotTried, part.shortfall.not_tried)
+        .figure(Evidence::RunningShare, trial.worker_load.publishers_running)
+        .figure(Evidence::WaitingShare, client.publishers_waiting);
     findings.add(status, reason);
 }
 
@@ -414,7 +416,7 @@ fn silent(trial: &Trial) -> Option<Reason> {
             usual / 1e6
         );
         let limit = thresholds::SILENCE_FACTOR * usual;
-        Reason::new(Rule::SystemSilent, text).limited("silence_ns", silence, limit)
+        Reason::new(Rule::SystemSilent, text).limited(Evidence::Silence, silence, limit)
     })
 }
 
@@ -427,7 +429,7 @@ fn link(trial: &Trial, findings: &mut Findings) {
             link.host,
             100.0 * share
         );
-        let reason = Reason::new(Rule::LinkFull, text).limited("link_share", share, FULL);
+        let reason = Reason::new(Rule::LinkFull, text).limited(Evidence::LinkShare, share, FULL);
         findings.add(Status::Unsteady, reason);
     }
 }

@@ -1,28 +1,22 @@
 //! A search over stored trials: the finding of each, the next load, and the result. Pure: a search that
 //! was cut off continues from the trials on disk.
 
+mod bottleneck;
 mod bursts;
 
-use pubgauge_figures::SizedHost;
 use pubgauge_figures::criterion::{Comparator, CriterionSpec};
-use pubgauge_figures::figure::{Figure, Unit, figure};
-use pubgauge_figures::model::{PublisherWindow, Reason, Rule, Status, Trial, Verdict, WorkerLoad};
-use pubgauge_figures::network::full_link;
-use pubgauge_figures::search::{
-    GaveWay, NoteOf, Purpose, Search, SearchNote, SearchStep, SearchTrial,
-};
-use pubgauge_quantities::shown::bit_rate;
+use pubgauge_figures::figure::{Figure, figure};
+use pubgauge_figures::model::{PublisherWindow, Reason, Rule, Status, Trial};
+use pubgauge_figures::search::{NoteOf, Purpose, Search, SearchNote, SearchStep, SearchTrial};
 use pubgauge_results::criterion::bearing;
-use pubgauge_results::verdict::crowded;
 use pubgauge_search::{
     Axis, Faces, LimitEstimate, LimitedBy, Question, Step, StepOutcome, StepTaken, Wander, found,
 };
 
+use bottleneck::{as_measured, gave_way};
+
 /// Seconds that starting, connecting and stopping add to a trial's phases.
 const AROUND_S: f64 = 1.0;
-/// Share of its processors from which a system, or its thread, is at its limit.
-const BUSY: f64 = 0.90;
-
 /// The next trial of search `number`, after the trials of the run.
 pub fn next(
     question: &Question,
@@ -172,7 +166,8 @@ fn achieved(axis: Axis, trial: &Trial, load: Option<f64>) -> f64 {
 pub fn told(axis: Axis, trial: &Trial, criteria: &[CriterionSpec]) -> (StepOutcome, Vec<String>) {
     let (finding, why) = of_system(axis, trial, criteria, &trial.verdict.words());
     let stolen = trial.verdict.reason(Rule::TimeStolen);
-    let by_others = crowded(trial).or_else(|| Some(stolen?.text.clone()));
+    let by_others =
+        (trial.verdict.others_busy.as_ref().or(stolen)).map(|reason| reason.text.clone());
     let Some(crowd) = by_others.filter(|_| finding == StepOutcome::Beyond) else {
         return (finding, why);
     };
@@ -305,21 +300,6 @@ fn all_within(measured: &Trial, criterion: &CriterionSpec) -> bool {
         })
 }
 
-/// A trial as if its verdict were valid: its figures count, steady or not, whatever other programs did.
-fn as_measured(trial: &Trial) -> Trial {
-    Trial {
-        worker_load: WorkerLoad {
-            machine_others: None,
-            ..trial.worker_load
-        },
-        verdict: Verdict {
-            status: Status::Valid,
-            ..Verdict::default()
-        },
-        ..trial.clone()
-    }
-}
-
 /// The result of a search, from the trials of the run.
 pub fn conclude(
     question: &Question,
@@ -339,7 +319,7 @@ pub fn conclude(
         bound: found.bound,
         notes: notes(axis, question, &found, gave_in, &own),
         bursts: bursts::at_limit(axis, &found, &own),
-        gave_way: gave_in.map(|told| gave_way(told, criteria)),
+        gave_way: gave_in.map(|told| gave_way(told.trial, &told.why, criteria)),
         trials: own
             .iter()
             .map(|told| SearchTrial {
@@ -371,137 +351,6 @@ fn gave_in<'o, 'a>(own: &'o [Told<'a>], found: &LimitEstimate) -> Option<&'o Tol
     };
     let (told, _) = of(wanted).or_else(|| of(StepOutcome::Nothing))?;
     Some(told)
-}
-
-/// The limit of the load in a trial.
-fn gave_way(told: &Told<'_>, criteria: &[CriterionSpec]) -> GaveWay {
-    let trial = told.trial;
-    let say = |what: &str, figure: f64, unit: &str, words: String| GaveWay {
-        what: what.into(),
-        figure,
-        unit: unit.into(),
-        words,
-    };
-    let why = told.why.first().cloned().unwrap_or_default();
-    if let (Some(others), Some(crowd)) = (trial.worker_load.machine_others, crowded(trial)) {
-        return say("machine", others, "cores", crowd);
-    }
-    let cores = trial
-        .system_cpu_s
-        .map(|s| s / trial.duration_s.max(f64::MIN_POSITIVE));
-    let held = trial.limits.as_ref().and_then(|limits| {
-        let cores = limits.cores.filter(|_| limits.cores_by_quota)?;
-        Some(cores * f64::from(limits.instances.max(1)))
-    });
-    let most = held.unwrap_or(trial.circumstances.processors());
-    let status = trial.verdict.status;
-    let lost = |why: String| {
-        let share = trial.shortfall.lost as f64 / trial.messages.expected.max(1) as f64;
-        say("loss", share, "share", why)
-    };
-    let busy = || {
-        let cores = cores?;
-        if most > 0.0 && cores >= BUSY * most {
-            let of = match held {
-                Some(held) => format!("the {held} of a core that it is held to"),
-                None => format!("{most} cores"),
-            };
-            return Some(say(
-                "processor",
-                cores,
-                "cores",
-                format!("the system's processor time: {cores:.2} cores in use of {of}"),
-            ));
-        }
-        let thread = trial
-            .system_busiest_thread_cpu
-            .filter(|share| *share >= BUSY)?;
-        Some(say(
-            "thread",
-            thread,
-            "cores",
-            format!(
-                "one thread of the system: it used {thread:.2} of a core, {cores:.2} cores in all"
-            ),
-        ))
-    };
-    let full = || {
-        let (link, share) = full_link(trial)?;
-        let rate = link.rate_bits_per_s.map(bit_rate).unwrap_or_default();
-        let words = format!(
-            "the link of {}: {:.0} % of its {rate} was in use",
-            link.host,
-            100.0 * share
-        );
-        Some(say("link", share, "share", words))
-    };
-    // A full link causes queues, latency and loss wherever packets cross it.
-    let its_own = !matches!(
-        status,
-        Status::HostBound | Status::SettingBound | Status::ClientBound | Status::Broken
-    );
-    if let Some(link) = full().filter(|_| its_own) {
-        return link;
-    }
-    match status {
-        Status::Valid | Status::TooShort | Status::Unsteady => {
-            let measured = as_measured(trial);
-            let missed = criteria
-                .iter()
-                .find(|c| bearing(&measured, c).met == Some(false));
-            match missed {
-                Some(c)
-                    if c.asked()
-                        .is_some_and(|asked| asked.promised && asked.unit == Unit::Nanoseconds) =>
-                {
-                    let ns = figure(trial, c.filter.flow.as_deref(), &c.figure).unwrap_or(0.0);
-                    say("latency", ns, "ns", why)
-                }
-                Some(c) => {
-                    let figure = figure(trial, c.filter.flow.as_deref(), &c.figure);
-                    say("criterion", figure.unwrap_or(0.0), &c.figure, why)
-                }
-                None if trial.shortfall.lost > 0 => lost(why),
-                None => say("criterion", 0.0, "", why),
-            }
-        }
-        Status::Lossy => lost(why),
-        Status::Overloaded => busy().unwrap_or_else(|| {
-            let taken = trial.messages.delivered_msgs_per_s;
-            let idle = cores.map_or(String::new(), |cores| {
-                format!(" while the system used {cores:.2} cores")
-            });
-            say(
-                "queue",
-                taken,
-                "deliveries/s",
-                format!("the queue: {taken:.0} deliveries/s came{idle}; {why}"),
-            )
-        }),
-        Status::HostBound => {
-            let used = trial.sized_hosts.iter().filter_map(SizedHost::used);
-            say("host", used.fold(0.0, f64::max), "share", why)
-        }
-        Status::SettingBound => {
-            let window = trial.publisher_window.as_ref();
-            let granted = window.map_or(0.0, |window| window.granted as f64);
-            say("window", granted, "messages", why)
-        }
-        Status::ClientBound => {
-            let load = &trial.worker_load;
-            let most = load.publishers_running.max(load.subscribers_running);
-            say("client", most, "share", why)
-        }
-        Status::Broken if trial.connections.made < trial.connections.planned => {
-            say("connections", trial.connections.made as f64, "made", why)
-        }
-        Status::Broken => say(
-            "connections",
-            f64::from(trial.connections.lost as u32),
-            "lost",
-            why,
-        ),
-    }
 }
 
 /// The window that was the limit of a trial.
@@ -572,7 +421,7 @@ fn notes(
     }
     match found.bound {
         LimitedBy::System => {}
-        LimitedBy::Client if gave_in.is_some_and(|told| crowded(told.trial).is_some()) => note(
+        LimitedBy::Client if gave_in.is_some_and(|told| told.trial.verdict.others_busy.is_some()) => note(
             NoteOf::OthersBusy,
             "other programs kept the machine busy above that: the system carries at least so much. A machine \
              that does nothing else would show more"

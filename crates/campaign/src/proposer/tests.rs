@@ -111,7 +111,7 @@ fn made(proposal: &Proposal, truth: Truth) -> Trial {
         verdict: Verdict {
             status,
             reasons: Vec::new(),
-            needs_s: None,
+            ..Verdict::default()
         },
         duration_s: 2.0,
 

@@ -67,7 +67,7 @@ pub fn trial(
         verdict: pubgauge_figures::Verdict {
             status: Status::Valid,
             reasons: Vec::new(),
-            needs_s: None,
+            ..pubgauge_figures::Verdict::default()
         },
 
         duration_s: 10.0,

@@ -4,7 +4,7 @@ use super::column::Column;
 use super::scope::Scope;
 use super::{
     Better::{self, Less, More},
-    Figure, Statistic, Unit, Value,
+    Figure, Statistic, Times, Unit, Value,
 };
 use crate::distribution::Distribution;
 use crate::model::{Connections, Trial};
@@ -738,78 +738,110 @@ const ENTRIES: [Entry; 81] = [
     ),
 ];
 
-/// A distribution of times: its name, its name in `results.json`, where it is, what it says, whether a system that
-/// failed does not meet an upper bound on it, and whether flows and windows have it, too.
-pub(super) type Times = (
-    &'static str,
-    &'static str,
-    for<'a> fn(&Scope<'a>) -> Option<&'a Distribution>,
-    &'static str,
-    bool,
-    bool,
-);
+/// Times that are promised, are those of a delivery, and of a trial, its flows and windows.
+const fn times(
+    name: &'static str,
+    recorded: &'static str,
+    distribution: for<'a> fn(&Scope<'a>) -> Option<&'a Distribution>,
+    says: &'static str,
+) -> Times {
+    Times {
+        name,
+        recorded,
+        distribution,
+        says,
+        promised: true,
+        of_parts: true,
+        from_due: false,
+        of_delivery: true,
+    }
+}
 
-const TIMES: [Times; 7] = [
-    (
+impl Times {
+    /// They count from when a message was due.
+    const fn from_due(self) -> Times {
+        Times {
+            from_due: true,
+            ..self
+        }
+    }
+
+    /// They are not those of a delivery.
+    const fn not_of_delivery(self) -> Times {
+        Times {
+            of_delivery: false,
+            ..self
+        }
+    }
+
+    /// They are not the system's: it promises nothing of them.
+    const fn not_promised(self) -> Times {
+        Times {
+            promised: false,
+            ..self.not_of_delivery()
+        }
+    }
+
+    /// A trial alone has them.
+    const fn of_trial(self) -> Times {
+        Times {
+            of_parts: false,
+            ..self
+        }
+    }
+}
+
+pub(super) const TIMES: [Times; 7] = [
+    times(
         "latency",
         "latency_ns",
         |p| Some(&p.messages.latency_ns),
         "from the intended send time to arrival",
-        true,
-        true,
-    ),
-    (
+    )
+    .from_due(),
+    times(
         "latency-from-send",
         "latency_from_send_ns",
         |p| Some(&p.messages.latency_from_send_ns),
         "from the actual send time to arrival",
-        true,
-        true,
     ),
-    (
+    times(
         "send-lag",
         "send_lag_ns",
         |p| Some(&p.messages.send_lag_ns),
         "from the intended to the actual send time",
-        false,
-        true,
-    ),
-    (
+    )
+    .not_promised(),
+    times(
         "round-trip",
         "round_trip_ns",
         |p| p.messages.round_trip_ns.as_ref(),
         "from the intended send time of a question to its answer",
-        true,
-        true,
-    ),
-    (
+    )
+    .from_due(),
+    times(
         "acknowledgement",
         "acknowledgement_ns",
         |p| p.messages.acknowledgement_ns.as_ref(),
         "from the actual send time to the system's acknowledgement",
-        true,
-        true,
-    ),
-    (
+    )
+    .not_of_delivery(),
+    times(
         "half-round-trip",
         "half_round_trip_ns",
         |p| p.messages.half_round_trip_ns.as_ref(),
         "half of each round trip",
-        true,
-        true,
-    ),
-    (
+    )
+    .from_due(),
+    times(
         "machine-noise",
         "noise_ns",
         |p| p.noise,
         "how late a thread that only sleeps 1 ms at a time woke up",
-        false,
-        false,
-    ),
+    )
+    .not_promised()
+    .of_trial(),
 ];
-
-/// Those of [`TIMES`] that count from when a message was due.
-const FROM_DUE: [&str; 3] = ["latency", "round-trip", "half-round-trip"];
 
 const STATISTICS: [(&str, &str, Statistic); 8] = [
     ("min", "min", Statistic::Min),
@@ -849,33 +881,35 @@ pub(super) fn all() -> Vec<Figure> {
         of_any_trial: false,
         promised,
         has_lateness: false,
+        of_delivery: true,
         column: None,
         of_parts: true,
         value,
     };
     let mut all = Vec::new();
-    for (of, recorded, distribution, says, promised, of_parts) in TIMES {
+    for times in TIMES {
         all.extend(STATISTICS.map(|(name, field, statistic)| {
-            let value = Value::Time(distribution, statistic);
+            let value = Value::Time(times.distribution, statistic);
             let plain = time(
-                format!("{of}.{name}"),
-                format!("{recorded}.{field}"),
-                says,
-                promised,
+                format!("{}.{name}", times.name),
+                format!("{}.{field}", times.recorded),
+                times.says,
+                times.promised,
                 value,
             );
             Figure {
-                has_lateness: FROM_DUE.contains(&of),
-                of_parts,
+                has_lateness: times.from_due,
+                of_delivery: times.of_delivery,
+                of_parts: times.of_parts,
                 column: OF_LATENCY
                     .iter()
-                    .find(|(statistic, _)| of == "latency" && *statistic == name)
+                    .find(|(statistic, _)| times.name == "latency" && *statistic == name)
                     .map(|(_, column)| *column),
                 ..plain
             }
         }));
     }
-    let latency = TIMES[0].3;
+    let latency = TIMES[0].says;
     all.extend(OF_ECDF.map(|(name, recorded, value)| {
         time(name.into(), recorded.into(), latency, true, whole(value))
     }));
@@ -888,17 +922,13 @@ pub(super) fn all() -> Vec<Figure> {
         of_any_trial: entry.of_any_trial,
         promised: entry.promised,
         has_lateness: false,
+        of_delivery: false,
         column: entry.column,
         of_parts: true,
         value: entry.value,
     });
     all.extend(plain);
     all
-}
-
-/// The distributions that figures are statistics of.
-pub(super) fn times() -> impl Iterator<Item = Times> {
-    TIMES.into_iter()
 }
 
 /// The connections of a trial in which any was made.

@@ -193,6 +193,17 @@ pub struct Verdict {
     /// system carried what it was offered. What it sees then may ask for more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needs_s: Option<f64>,
+    /// The trial is broken because the system failed: it ended, closed connections, took nothing, delivered nothing or
+    /// damaged messages. Any other broken trial measured nothing that can be held against the system: it was never ready,
+    /// the client ended it, or its figures contradict each other.
+    pub system_failed: bool,
+    /// Latency from when messages were due bounds the system's from above, although the client, or a client host, was the
+    /// limit: no rule says anything else, everything due was sent and came, and no queue grew.
+    pub latency_is_upper_bound: bool,
+    /// Other programs had processors that the system needed, so that slow figures may be due to them; whether or not the
+    /// verdict is of that. Absent if they had not, or if it is not known what the system used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub others_busy: Option<Reason>,
 }
 
 impl Verdict {

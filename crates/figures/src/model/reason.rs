@@ -5,6 +5,9 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::evidence::Evidence;
+use crate::unit::Unit;
+
 /// A rule of verdicts; `docs/verdicts.md` has their thresholds.
 #[derive(
     Clone,
@@ -184,10 +187,15 @@ impl Rule {
 /// A figure by which a rule applied.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DecidingFigure {
-    /// Its name. The end is the unit: `_share` (1 is the whole), `_ns`, `_s`, `_per_s`, `_cores`; without one a count.
-    pub figure: String,
+    /// The figure.
+    pub figure: Evidence,
+    /// Who counted, where several count the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counted_by: Option<String>,
     /// Its value.
     pub value: f64,
+    /// The unit of value and limit.
+    pub unit: Unit,
     /// The limit of the rule, in the same unit; absent where the rule has none, or none of this figure alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<f64>,
@@ -216,28 +224,48 @@ impl Reason {
         }
     }
 
+    /// The value of a figure that decided.
+    pub fn value(&self, figure: Evidence) -> Option<f64> {
+        let mut figures = self.figures.iter();
+        figures
+            .find(|decided| decided.figure == figure)
+            .map(|decided| decided.value)
+    }
+
     /// With a figure that decided, and no limit.
-    pub fn figure(self, name: &str, value: f64) -> Reason {
-        self.decided(name, value, None)
+    pub fn figure(self, figure: Evidence, value: f64) -> Reason {
+        self.decided(figure, None, value, None)
     }
 
     /// With a count that decided, and no limit.
-    pub fn count(self, name: &str, count: u64) -> Reason {
-        self.figure(name, count as f64)
+    pub fn count(self, figure: Evidence, count: u64) -> Reason {
+        self.figure(figure, count as f64)
+    }
+
+    /// With the count of one of several that must agree.
+    pub fn counted_by(self, who: &str, count: u64) -> Reason {
+        self.decided(Evidence::Counted, Some(who.to_owned()), count as f64, None)
     }
 
     /// With a figure and the limit that the rule sets it.
-    pub fn limited(self, name: &str, value: f64, limit: f64) -> Reason {
-        self.decided(name, value, Some(limit))
+    pub fn limited(self, figure: Evidence, value: f64, limit: f64) -> Reason {
+        self.decided(figure, None, value, Some(limit))
     }
 
-    fn decided(mut self, name: &str, value: f64, limit: Option<f64>) -> Reason {
+    fn decided(
+        mut self,
+        figure: Evidence,
+        counted_by: Option<String>,
+        value: f64,
+        limit: Option<f64>,
+    ) -> Reason {
         // JSON has no other numbers.
         if value.is_finite() && limit.is_none_or(f64::is_finite) {
-            let figure = name.to_owned();
             self.figures.push(DecidingFigure {
                 figure,
+                counted_by,
                 value,
+                unit: figure.unit(),
                 limit,
             });
         }

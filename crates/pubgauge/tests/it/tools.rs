@@ -27,7 +27,12 @@ fn with_medians(place: &Place, like: &Value, run: &str, medians: &[u64]) {
         let mut trial = first.clone();
         trial["id"] = json!(nth);
         trial["repeat"] = json!(nth + 1);
-        trial["verdict"] = json!({"status": "valid", "reasons": []});
+        trial["verdict"] = json!({
+            "status": "valid",
+            "reasons": [],
+            "system_failed": false,
+            "latency_is_upper_bound": false,
+        });
         trial["latency_ns"]["p50"] = json!(median);
         trial
     });

@@ -8,6 +8,7 @@ use pubgauge_report::answers;
 use pubgauge_report::answers::{Carries, RowAnswer};
 use pubgauge_report::summary::{Bound, Cell, Summary};
 use pubgauge_report::wins::{Contest, ContestResult, answer};
+use pubgauge_results::verdict::judge;
 
 /// A trial with a rate and a p99, as flat out or paced as wanted.
 fn trial(system: &str, status: Status, rate: f64, p99: u64) -> Trial {
@@ -45,7 +46,7 @@ fn trial(system: &str, status: Status, rate: f64, p99: u64) -> Trial {
                 Rule::NotRun,
                 format!("why it is {}", status.word()),
             )],
-            needs_s: None,
+            ..Verdict::default()
         },
         duration_s: 1.0,
 
@@ -187,6 +188,7 @@ fn what_was_not_measured_cannot_be_told() {
     broken.messages.expected = 0;
     assert_eq!(decided(broken.clone()).0, Some(Carries::CannotTell));
     broken.circumstances.system_died = vec!["it ended by signal 9".into()];
+    broken.verdict = judge(&broken);
     assert_eq!(decided(broken).0, Some(Carries::No));
 }
 

@@ -103,7 +103,7 @@ fn trial(system: &str, payload: &str, repeat: u32, rate: f64, ns: u64) -> Trial 
         verdict: Verdict {
             status: Status::Valid,
             reasons: Vec::new(),
-            needs_s: None,
+            ..Verdict::default()
         },
         duration_s: 10.0,
 
@@ -753,7 +753,7 @@ fn what_a_hypervisor_slowed_does_not_count() {
         trial.verdict = Verdict {
             status: Status::ClientBound,
             reasons: vec![Reason::new(Rule::TimeStolen, "a hypervisor took it")],
-            needs_s: None,
+            ..Verdict::default()
         };
     };
     let of_a = |trial: &&mut Trial| trial.system.name == "a" && trial.axes[0].value == "4KiB";

@@ -26,7 +26,7 @@ fn searches_are_drawn_and_told() {
             "mosquitto",
             "207k to 217k msg/s",
             "207k for 60 s",
-            "thread 98 %",
+            "thread 98.4 %",
             "4.60 µs",
             "4.60 µs"
         ])
@@ -112,7 +112,6 @@ fn every_kind_of_search_is_drawn() {
             search.notes.push(note);
             search.trials[0].why.push(hostile.into());
             if let Some(way) = &mut search.gave_way {
-                way.what = hostile.into();
                 way.words = hostile.into();
             }
         }

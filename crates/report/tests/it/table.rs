@@ -10,6 +10,7 @@ use pubgauge_figures::{Reason, Results, Rule, Status};
 use pubgauge_report::summary::{Cell, Summary};
 use pubgauge_report::wins::{Contest, ContestResult, answer};
 use pubgauge_report::{page, table};
+use pubgauge_results::verdict::judge;
 
 fn answer_of(results: &Results, workload: &str, contest: Contest) -> ContestResult {
     let summary = Summary::of(results);
@@ -486,7 +487,9 @@ fn other_programs_on_the_machine_are_told_of() {
     }
     let said = "Other programs kept";
     assert!(!table(&results, 200).contains(said), "a little");
-    results.trials[0].worker_load.machine_others = Some(3.8);
+    let trial = &mut results.trials[0];
+    trial.worker_load.machine_others = Some(3.8);
+    trial.verdict.others_busy = judge(trial).others_busy;
     let sentence = format!(
         "Other programs kept up to 3.80 of the machine's 4 processors busy ({}): what was slow",
         results.trials[0].system.name

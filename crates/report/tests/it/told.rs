@@ -37,6 +37,7 @@ fn a_system_is_named_once() {
     for trial in &mut results.trials {
         trial.circumstances.cores = 4;
         trial.worker_load.machine_others = Some(3.8);
+        trial.verdict.others_busy = pubgauge_results::verdict::judge(trial).others_busy;
     }
     let words = text(&results);
     let (_, after) = words

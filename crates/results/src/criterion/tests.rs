@@ -36,7 +36,7 @@ fn trial(system: &str, status: Status, p99: u64, lost: u64) -> Trial {
         verdict: Verdict {
             status,
             reasons: Vec::new(),
-            needs_s: None,
+            ..Verdict::default()
         },
         repeat: 1,
 

@@ -1,6 +1,6 @@
 //! Messages that asked for acknowledgement and were rejected, and those that were never acknowledged.
 
-use pubgauge_figures::model::{Reason, Rejection, Rule, Status, Trial};
+use pubgauge_figures::model::{Evidence, Reason, Rejection, Rule, Status, Trial};
 
 use super::{Findings, Judged, percent, thresholds};
 
@@ -29,11 +29,11 @@ fn refused(part: &Judged<'_>, findings: &mut Findings) {
             "{of}{refused} of {offered} messages that asked for acknowledgement were rejected ({share}): {}",
             by_whom(&part.shortfall.rejections, refused)
         );
-        Reason::new(Rule::Refused, text).count("refused", refused)
+        Reason::new(Rule::Refused, text).count(Evidence::Refused, refused)
     } else if part.share(refused) > thresholds::UNSENT_SHARE {
         let text = format!("{of}{refused} of {offered} messages were refused ({share})");
         let limit = thresholds::UNSENT_SHARE;
-        Reason::new(Rule::Refused, text).limited("refused_share", part.share(refused), limit)
+        Reason::new(Rule::Refused, text).limited(Evidence::RefusedShare, part.share(refused), limit)
     } else {
         return;
     };
@@ -82,7 +82,7 @@ fn unacknowledged(trial: &Trial, part: &Judged<'_>, findings: &mut Findings) {
     let text =
         format!("{of}{missing} of {published} messages that the system took ({share}) were {end}");
     let reason = Reason::new(Rule::Unacknowledged, text)
-        .count("unacknowledged", missing)
-        .count("published", published);
+        .count(Evidence::Unacknowledged, missing)
+        .count(Evidence::Published, published);
     findings.add(status, reason);
 }

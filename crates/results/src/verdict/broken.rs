@@ -1,6 +1,6 @@
 //! Trials that did not run as planned, and trials that measured nothing.
 
-use pubgauge_figures::model::{Connections, Reason, Rule, Status, Trial};
+use pubgauge_figures::model::{Connections, Evidence, Reason, Rule, Status, Trial};
 use pubgauge_figures::{Messages, Shortfall};
 
 use super::findings::Findings;
@@ -45,7 +45,9 @@ pub(super) fn broken(trial: &Trial, client: &client::Load, findings: &mut Findin
         let reason = Reason::new(Rule::Unconnected, text);
         blame(
             findings,
-            reason.count("made", made).count("planned", planned),
+            reason
+                .count(Evidence::ConnectionsMade, made)
+                .count(Evidence::ConnectionsPlanned, planned),
         );
     }
     if lost > 0 && !circumstances.disconnects_allowed {
@@ -55,14 +57,14 @@ pub(super) fn broken(trial: &Trial, client: &client::Load, findings: &mut Findin
         let first = first.map_or(String::new(), |why| format!("; first of all {why}"));
         let text = format!("{lost} of {planned} connections were lost, {remade} made again{first}");
         let reason = Reason::new(Rule::ConnectionsLost, text);
-        blame(findings, reason.count("lost", lost));
+        blame(findings, reason.count(Evidence::ConnectionsLost, lost));
     }
     let mut add = |reason| findings.add(Status::Broken, reason);
     let odd = &trial.odd;
     if odd.foreign > 0 {
         let what = "deliveries were not of this trial or not for that subscriber";
         let reason = Reason::new(Rule::Foreign, format!("{} {what}", odd.foreign));
-        add(reason.count("foreign", odd.foreign));
+        add(reason.count(Evidence::Foreign, odd.foreign));
     }
     if odd.corrupt > 0 {
         let text = match odd.compared - odd.compared_whole.min(odd.compared) {
@@ -72,7 +74,7 @@ pub(super) fn broken(trial: &Trial, client: &client::Load, findings: &mut Findin
                 odd.corrupt
             ),
         };
-        add(Reason::new(Rule::Corrupt, text).count("corrupt", odd.corrupt));
+        add(Reason::new(Rule::Corrupt, text).count(Evidence::Corrupt, odd.corrupt));
     }
     for check in trial.checks.iter().filter(|check| check.disagrees()) {
         let counts = check.counts.iter();
@@ -80,14 +82,14 @@ pub(super) fn broken(trial: &Trial, client: &client::Load, findings: &mut Findin
         let text = format!("{}: {}", check.what, counts.join(", "));
         let counts = check.counts.iter();
         let reason = Reason::new(Rule::CountsDiffer, text);
-        add(counts.fold(reason, |reason, (who, n)| reason.count(who, *n)));
+        add(counts.fold(reason, |reason, (who, n)| reason.counted_by(who, *n)));
     }
     if circumstances.not_run.is_some() {
         return;
     }
     if trial.duration_s <= 0.0 {
         let text = "nothing was measured: the measurement lasted 0 s";
-        add(Reason::new(Rule::NothingMeasured, text).figure("measured_s", trial.duration_s));
+        add(Reason::new(Rule::NothingMeasured, text).figure(Evidence::Measured, trial.duration_s));
         return;
     }
     nothing(trial, &by_client, findings);
@@ -113,7 +115,7 @@ pub(super) fn broken(trial: &Trial, client: &client::Load, findings: &mut Findin
         let text = format!("{early} came before they were sent: the clocks cannot be trusted");
         let share = odd.negative as f64 / delivered.max(1) as f64;
         let reason = Reason::new(Rule::Clocks, text);
-        add(reason.limited("early_share", share, thresholds::NEGATIVE_SHARE));
+        add(reason.limited(Evidence::EarlyShare, share, thresholds::NEGATIVE_SHARE));
     }
     let unique = delivered.checked_sub(duplicated);
     // Nobody expects what was rejected; a system that delivers it all the same makes more of it than there was to be.
@@ -127,11 +129,11 @@ pub(super) fn broken(trial: &Trial, client: &client::Load, findings: &mut Findin
         );
         let reason = Reason::new(Rule::CountsDiffer, text);
         let terms = [
-            ("delivered", delivered),
-            ("duplicated", duplicated),
-            ("under_way", under_way),
-            ("lost", lost),
-            ("expected", expected),
+            (Evidence::Delivered, delivered),
+            (Evidence::Duplicated, duplicated),
+            (Evidence::UnderWay, under_way),
+            (Evidence::Lost, lost),
+            (Evidence::Expected, expected),
         ];
         add(counted(reason, &terms));
     }
@@ -142,20 +144,22 @@ pub(super) fn broken(trial: &Trial, client: &client::Load, findings: &mut Findin
         );
         let reason = Reason::new(Rule::CountsDiffer, text);
         let terms = [
-            ("published", published),
-            ("refused", refused),
-            ("not_connected", not_connected),
-            ("not_sent", not_sent),
-            ("offered", offered),
+            (Evidence::Published, published),
+            (Evidence::Refused, refused),
+            (Evidence::NotConnected, not_connected),
+            (Evidence::NotSent, not_sent),
+            (Evidence::Offered, offered),
         ];
         add(counted(reason, &terms));
     }
 }
 
 /// With all of these counts.
-fn counted(reason: Reason, counts: &[(&str, u64)]) -> Reason {
+fn counted(reason: Reason, counts: &[(Evidence, u64)]) -> Reason {
     let all = counts.iter();
-    all.fold(reason, |reason, (name, count)| reason.count(name, *count))
+    all.fold(reason, |reason, (figure, count)| {
+        reason.count(*figure, *count)
+    })
 }
 
 /// Trials in which nothing was due, nothing was taken or nothing arrived.
@@ -193,13 +197,13 @@ fn nothing(trial: &Trial, by_client: &Option<String>, findings: &mut Findings) {
         findings.add(
             status,
             reason
-                .count("published", published)
-                .count("offered", offered),
+                .count(Evidence::Published, published)
+                .count(Evidence::Offered, offered),
         );
     } else if offered == 0 && trial.workload.publishers > 0 {
         let seconds = trial.duration_s;
         let text = format!("nothing was measured: no message was due within {seconds} s");
-        let reason = Reason::new(Rule::NothingMeasured, text).count("offered", offered);
+        let reason = Reason::new(Rule::NothingMeasured, text).count(Evidence::Offered, offered);
         findings.add(Status::Broken, reason);
     }
     if expected > 0 && trial.shortfall.lost == expected {
@@ -208,7 +212,7 @@ fn nothing(trial: &Trial, by_client: &Option<String>, findings: &mut Findings) {
             None => (Status::Broken, String::new()),
         };
         let text = format!("none of {expected} expected deliveries arrived{because}");
-        let reason = Reason::new(Rule::NothingArrived, text).count("expected", expected);
+        let reason = Reason::new(Rule::NothingArrived, text).count(Evidence::Expected, expected);
         findings.add(status, reason);
     }
 }

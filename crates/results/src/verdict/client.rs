@@ -2,7 +2,7 @@
 
 use super::quota::HeldBack;
 
-use pubgauge_figures::model::{Reason, Rule, Status, Trial};
+use pubgauge_figures::model::{Evidence, Reason, Rule, Status, Trial};
 use pubgauge_figures::network::full_link;
 use pubgauge_figures::processors;
 use pubgauge_quantities::shown::{self, time};
@@ -143,8 +143,8 @@ impl Load {
             let text =
                 format!("{stalled}: what was sent and received late then was the client's doing");
             let reason = Reason::new(Rule::ClientStalled, text)
-                .limited("stalled_share", still.share, still.limit())
-                .figure("longest_stall_ns", still.longest_ns as f64);
+                .limited(Evidence::StalledShare, still.share, still.limit())
+                .figure(Evidence::LongestStall, still.longest_ns as f64);
             findings.blame_client(reason);
         }
         // Messages that the system, or a link, did not take in time left late for that reason.
@@ -234,7 +234,11 @@ impl Load {
                      time (limit {limit}{share})"
                 );
                 let reason = Reason::new(Rule::LibraryFull, text);
-                findings.blame_client(reason.limited("running_share", busiest, self.running_limit));
+                findings.blame_client(reason.limited(
+                    Evidence::RunningShare,
+                    busiest,
+                    self.running_limit,
+                ));
             }
             return;
         }
@@ -246,7 +250,7 @@ impl Load {
                  system could have taken more"
             );
             findings.blame_client(Reason::new(Rule::PublisherFull, text).limited(
-                "running_share",
+                Evidence::RunningShare,
                 load.publishers_running,
                 self.running_limit,
             ));
@@ -264,9 +268,9 @@ impl Load {
             let running = load.subscribers_running;
             let both = running + self.subscribers_waiting;
             let reason = Reason::new(Rule::SubscriberFull, text)
-                .limited("running_share", running, self.running_limit)
+                .limited(Evidence::RunningShare, running, self.running_limit)
                 .limited(
-                    "running_and_waiting_share",
+                    Evidence::RunningAndWaiting,
                     both,
                     thresholds::FLAT_OUT_RUNNING,
                 );
@@ -316,8 +320,12 @@ impl Load {
         );
         let limit = thresholds::WAITING;
         let reason = Reason::new(Rule::MachineFull, text)
-            .limited("publishers_waiting_share", self.publishers_waiting, limit)
-            .limited("subscribers_waiting_share", self.subscribers_waiting, limit);
+            .limited(Evidence::PublishersWaiting, self.publishers_waiting, limit)
+            .limited(
+                Evidence::SubscribersWaiting,
+                self.subscribers_waiting,
+                limit,
+            );
         findings.blame_client(reason);
     }
 
@@ -356,7 +364,7 @@ impl Load {
             && (at_fault || by_noise(half, trial.noise_ns.p50))
         {
             let limit_ns = thresholds::LAG_SHARE * median.unwrap_or(0) as f64;
-            let figure = ("send_lag_p50_ns", half as f64, limit_ns);
+            let figure = (Evidence::SendLagMedian, half as f64, limit_ns);
             let (half, median) = (time(half as f64), time(median.unwrap_or(0) as f64));
             let limit = percent(thresholds::LAG_SHARE);
             let text = format!(
@@ -370,7 +378,11 @@ impl Load {
             && own_tail.is_some_and(|p99| tail > p99)
             && (at_fault || by_noise(tail, trial.noise_ns.p99))
         {
-            let figure = ("send_lag_p99_ns", tail as f64, own_tail.unwrap_or(0) as f64);
+            let figure = (
+                Evidence::SendLagTail,
+                tail as f64,
+                own_tail.unwrap_or(0) as f64,
+            );
             let (tail, own_tail) = (time(tail as f64), time(own_tail.unwrap_or(0) as f64));
             let text = format!(
                 "the tail is the client's own: 1 % of messages left more than {tail} late{allowed}, and \
@@ -496,7 +508,7 @@ fn stolen(trial: &Trial) -> Option<Reason> {
             100.0 * share,
             percent(limit)
         );
-        Reason::new(Rule::TimeStolen, text).limited("stolen_share", share, limit)
+        Reason::new(Rule::TimeStolen, text).limited(Evidence::StolenShare, share, limit)
     })
 }
 

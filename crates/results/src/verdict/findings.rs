@@ -1,6 +1,6 @@
 //! The rules, and what those that applied found.
 
-use pubgauge_figures::model::{Reason, Rule, Status, Verdict};
+use pubgauge_figures::model::{Evidence, Reason, Rule, Status, Verdict};
 
 /// Whether it says that the system failed under its load, and not merely that nothing was measured of it.
 fn is_failure(rule: Rule) -> bool {
@@ -57,7 +57,7 @@ pub(super) fn contradicts(one: Rule, other: Rule) -> bool {
 #[derive(Default)]
 pub(super) struct Findings {
     pub(super) found: Vec<(Status, Reason)>,
-    /// As in [`Verdict`].
+    /// Seconds for which the measurement would have had to last.
     pub(super) needs_s: Option<f64>,
 }
 
@@ -68,7 +68,7 @@ impl Findings {
 
     /// Says that the measurement was too short, and would have to last for `needs_s` seconds.
     pub(super) fn add_too_short(&mut self, needs_s: f64, why: impl Into<String>) {
-        let reason = Reason::new(Rule::TooShort, why).figure("needs_s", needs_s);
+        let reason = Reason::new(Rule::TooShort, why).figure(Evidence::Needed, needs_s);
         self.add(Status::TooShort, reason);
         self.needs_s = Some(needs_s);
     }
@@ -132,6 +132,7 @@ impl Findings {
                 .map_or(Status::Valid, |(status, _)| *status),
             needs_s: self.needs_s,
             reasons: self.found.into_iter().map(|(_, reason)| reason).collect(),
+            ..Verdict::default()
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use pubgauge_figures::model::{Reason, Rule};
+use pubgauge_figures::model::{Evidence, Reason, Rule};
 
 use super::thresholds;
 
@@ -66,14 +66,14 @@ impl Growth {
     /// Why it is a growing queue.
     pub(super) fn reason(&self) -> Reason {
         let reason =
-            Reason::new(Rule::QueueGrew, self.to_string()).figure("grown_for_s", self.seconds);
+            Reason::new(Rule::QueueGrew, self.to_string()).figure(Evidence::GrownFor, self.seconds);
         match self.kind {
             Kind::Latency => reason
-                .figure("first_latency_ns", self.from)
-                .figure("last_latency_ns", self.to),
+                .figure(Evidence::FirstLatency, self.from)
+                .figure(Evidence::LastLatency, self.to),
             Kind::Backlog { .. } | Kind::Slow => reason
-                .figure("first_backlog", self.from)
-                .figure("last_backlog", self.to),
+                .figure(Evidence::FirstBacklog, self.from)
+                .figure(Evidence::LastBacklog, self.to),
         }
     }
 }

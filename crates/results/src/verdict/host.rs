@@ -2,7 +2,7 @@
 //! pubgauge or the machine that was at its end.
 
 use pubgauge_figures::SizedHost;
-use pubgauge_figures::model::{Reason, Rule, Status, Trial};
+use pubgauge_figures::model::{Evidence, Reason, Rule, Status, Trial};
 
 use super::thresholds;
 
@@ -120,15 +120,15 @@ fn of_host(trial: &Trial, host: &SizedHost) -> Option<AtEnd> {
         ),
     };
     let mut reason = Reason::new(Rule::HostFull, ends + &why)
-        .limited("used_share", used, thresholds::HOST_USED)
-        .limited("throttled_share", throttled, thresholds::WAITING)
+        .limited(Evidence::UsedShare, used, thresholds::HOST_USED)
+        .limited(Evidence::ThrottledShare, throttled, thresholds::WAITING)
         .limited(
-            "waited_for_others_share",
+            Evidence::WaitedForOthers,
             of_others(host),
             thresholds::WAITING,
         );
     if let Some(own) = host.own {
-        reason = reason.limited("own_cost_share", own, thresholds::OWN_COST);
+        reason = reason.limited(Evidence::OwnCostShare, own, thresholds::OWN_COST);
     }
     Some(AtEnd {
         reason,

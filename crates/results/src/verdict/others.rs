@@ -1,13 +1,14 @@
 //! Whether other programs than client and system had the processors that the system waited for.
 
-use pubgauge_figures::model::{Reason, Rule, Status, Trial};
+use pubgauge_figures::model::{Evidence, Reason, Rule, Status, Trial};
 use pubgauge_quantities::shown::time;
 
 use super::client::{cores_in_use, percent};
 use super::findings::Findings;
 use super::{quota, thresholds};
 
-/// See [`super::crowded`].
+/// The reason by which other programs had processors that the system needed. `None` if they had not, or if it is not known
+/// what the system used.
 pub(super) fn crowded(trial: &Trial) -> Option<Reason> {
     let others = others_cores(trial)?;
     match waited_for_others(trial, others) {
@@ -91,9 +92,9 @@ fn kept_waiting(trial: &Trial, others: f64, waited: f64) -> Option<Reason> {
         time(longest as f64),
     );
     let reason = Reason::new(Rule::OthersBusy, text)
-        .limited("waited_for_others_share", waited, limit)
-        .figure("longest_waiting_ns", longest as f64);
-    Some(reason.figure("others_cores", others))
+        .limited(Evidence::WaitedForOthers, waited, limit)
+        .figure(Evidence::LongestWaiting, longest as f64);
+    Some(reason.figure(Evidence::OthersCores, others))
 }
 
 /// Where it is not known for how long the system waited: whether others kept a good part of a machine busy that was almost
@@ -111,6 +112,6 @@ fn nearly_full(trial: &Trial, others: f64) -> Option<Reason> {
             all - others
         );
         let limit = thresholds::OTHERS_BUSY * cores;
-        Reason::new(Rule::OthersBusy, text).limited("others_cores", others, limit)
+        Reason::new(Rule::OthersBusy, text).limited(Evidence::OthersCores, others, limit)
     })
 }

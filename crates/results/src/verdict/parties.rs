@@ -4,7 +4,7 @@
 //! what all have in common (the publishers' lateness, a system that is slower for all) is gone, and what is left is zero for
 //! a party that keeps up. Before one that takes less than it is sent it rises for as long as it is sent more.
 
-use pubgauge_figures::model::{Reason, Rule, Trial};
+use pubgauge_figures::model::{Evidence, Reason, Rule, Trial};
 use pubgauge_figures::party::{PartyCourse, PartyFigures, PartyName};
 
 use super::{bursts_wait, series, thresholds};
@@ -43,11 +43,11 @@ impl Behind<'_> {
             self.waiting
         );
         Reason::new(Rule::SubscriberBehind, text)
-            .figure("first_latency_ns", self.from * 1e9)
-            .figure("last_latency_ns", self.to * 1e9)
-            .figure("grown_for_s", self.seconds)
-            .count("behind", self.count)
-            .count("subscribers", self.all)
+            .figure(Evidence::FirstLatency, self.from * 1e9)
+            .figure(Evidence::LastLatency, self.to * 1e9)
+            .figure(Evidence::GrownFor, self.seconds)
+            .count(Evidence::Behind, self.count)
+            .count(Evidence::Subscribers, self.all)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The protocol's promises of each delivery: its topic, its quality of service and its order.
 
-use pubgauge_figures::model::{Reason, Rule, Status, Trial};
+use pubgauge_figures::model::{Evidence, Reason, Rule, Status, Trial};
 
 use super::findings::Findings;
 
@@ -12,7 +12,7 @@ pub(super) fn topics(trial: &Trial, findings: &mut Findings) {
             "{misdirected} of {} deliveries came on another topic than their message was published on",
             trial.messages.delivered
         );
-        let reason = Reason::new(Rule::WrongTopic, text).count("misdirected", misdirected);
+        let reason = Reason::new(Rule::WrongTopic, text).count(Evidence::Misdirected, misdirected);
         findings.add(Status::Broken, reason);
     }
 }
@@ -25,7 +25,7 @@ pub(super) fn quality(trial: &Trial, findings: &mut Findings) {
             "{lowered} of {} deliveries came with a lower quality of service than publisher and subscriber asked for",
             trial.messages.delivered
         );
-        let reason = Reason::new(Rule::LowerQuality, text).count("lowered", lowered);
+        let reason = Reason::new(Rule::LowerQuality, text).count(Evidence::Lowered, lowered);
         findings.add(Status::Lossy, reason);
     }
 }
@@ -54,10 +54,10 @@ pub(super) fn order(trial: &Trial, findings: &mut Findings) {
             flow.messages.reordered, flow.messages.delivered
         );
         let reason = Reason::new(Rule::OutOfOrder, text);
-        let reason = reason.count("reordered", flow.messages.reordered);
+        let reason = reason.count(Evidence::Reordered, flow.messages.reordered);
         findings.add(
             Status::Lossy,
-            reason.count("delivered", flow.messages.delivered),
+            reason.count(Evidence::Delivered, flow.messages.delivered),
         );
     }
 }

@@ -3,7 +3,7 @@
 
 use super::thresholds;
 
-use pubgauge_figures::model::{QuotaUse, Reason, Rule, Trial};
+use pubgauge_figures::model::{Evidence, QuotaUse, Reason, Rule, Trial};
 use pubgauge_figures::processors;
 use pubgauge_quantities::shown::time;
 
@@ -79,14 +79,14 @@ impl HeldBack {
         let text = format!("{}; in use were {}", self.words(), in_use(trial));
         let reason = Reason::new(Rule::QuotaFull, text);
         let reason = match self.limit() {
-            Some(limit) => reason.limited("held_back_share", self.share, limit),
-            None => reason.figure("held_back_share", self.share),
+            Some(limit) => reason.limited(Evidence::HeldBackShare, self.share, limit),
+            None => reason.figure(Evidence::HeldBackShare, self.share),
         };
         reason
-            .count("held_back_periods", self.quota.held_back_periods)
-            .count("periods", self.quota.periods)
-            .figure("held_back_ns", self.quota.held_back_ns as f64)
-            .figure("quota_cores", self.quota.cores)
+            .count(Evidence::HeldBackPeriods, self.quota.held_back_periods)
+            .count(Evidence::Periods, self.quota.periods)
+            .figure(Evidence::HeldBack, self.quota.held_back_ns as f64)
+            .figure(Evidence::QuotaCores, self.quota.cores)
     }
 
     /// The limit that its share is beyond; `None` of a smaller share, which counts where it explains a standstill.

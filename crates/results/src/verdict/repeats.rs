@@ -2,8 +2,6 @@
 
 use pubgauge_figures::model::{Rule, Status, Trial};
 
-use super::crowded;
-
 /// Whether other programs, a hypervisor, a quota or too small a machine took processor time that the trial needed.
 fn disturbed(trial: &Trial) -> bool {
     use Rule::{ClientStalled, MachineFull, OthersBusy, QuotaFull, TimeStolen};
@@ -15,7 +13,7 @@ fn disturbed(trial: &Trial) -> bool {
         TimeStolen,
     ];
     let reasons = &trial.verdict.reasons;
-    reasons.iter().any(|reason| rules.contains(&reason.rule)) || crowded(trial).is_some()
+    reasons.iter().any(|reason| rules.contains(&reason.rule)) || trial.verdict.others_busy.is_some()
 }
 
 /// Whether a trial is client-bound because other programs or a hypervisor had the processors: what else is held against
@@ -24,7 +22,8 @@ pub fn spoilt_by_others(trial: &Trial) -> bool {
     let rules = [Rule::OthersBusy, Rule::TimeStolen];
     let mut reasons = trial.verdict.reasons.iter();
     trial.verdict.status == Status::ClientBound
-        && (reasons.any(|reason| rules.contains(&reason.rule)) || crowded(trial).is_some())
+        && (reasons.any(|reason| rules.contains(&reason.rule))
+            || trial.verdict.others_busy.is_some())
 }
 
 /// Whether repeats of a cell that did not do what was asked show that the system cannot: `failed` of all `repeats`. Where

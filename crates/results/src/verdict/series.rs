@@ -2,7 +2,9 @@
 //!
 //! Records may be shorter than a second, and few; each rule says what it needs.
 
-use pubgauge_figures::model::{FlowFigures, FlowSeriesRecord, Reason, Rule, SeriesRecord, Trial};
+use pubgauge_figures::model::{
+    Evidence, FlowFigures, FlowSeriesRecord, Reason, Rule, SeriesRecord, Trial,
+};
 use pubgauge_quantities::stats::{LinearFit, chance_beyond};
 
 use super::carried::{self, Carried, Course};
@@ -371,7 +373,7 @@ pub(super) fn rate_unsteady(trial: &Trial) -> Option<Reason> {
             limit * 100.0
         );
         let reason = Reason::new(Rule::RateWanders, text);
-        return Some(reason.limited("halves_differ_share", differ, limit.max(chance)));
+        return Some(reason.limited(Evidence::HalvesDiffer, differ, limit.max(chance)));
     }
     if trial.workload.flat_out
         && let Changed::Yes(change) = steps::changed(&rates(&records))
@@ -399,7 +401,7 @@ pub(super) fn rate_unsteady(trial: &Trial) -> Option<Reason> {
             thresholds::RATE_VARIATION * 100.0
         );
         let reason = Reason::new(Rule::RateWanders, text);
-        reason.limited("rate_variation_share", variation, thresholds::RATE_VARIATION)
+        reason.limited(Evidence::RateVariation, variation, thresholds::RATE_VARIATION)
     })
 }
 
@@ -418,9 +420,13 @@ fn rate_changed(change: &Change) -> Reason {
         thresholds::RATE_CHANGE * 100.0
     );
     let reason = Reason::new(Rule::RateWanders, text)
-        .figure("first_msgs_per_s", change.from)
-        .figure("last_msgs_per_s", change.to);
-    reason.limited("change_share", change.share(), thresholds::RATE_CHANGE)
+        .figure(Evidence::FirstRate, change.from)
+        .figure(Evidence::LastRate, change.to);
+    reason.limited(
+        Evidence::ChangeShare,
+        change.share(),
+        thresholds::RATE_CHANGE,
+    )
 }
 
 /// For a flat-out rate of which so few records do not tell whether it is that of two systems: how long a measurement
@@ -477,7 +483,7 @@ pub(super) fn latency_unsteady(trial: &Trial) -> Option<Reason> {
             thresholds::LATENCY_FACTOR
         );
         let reason = Reason::new(Rule::LatencyWanders, text);
-        reason.limited("latency_ns", high, thresholds::LATENCY_FACTOR * low)
+        reason.limited(Evidence::Latency, high, thresholds::LATENCY_FACTOR * low)
     })
 }
 

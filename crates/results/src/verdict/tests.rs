@@ -169,6 +169,11 @@ fn judge(trial: &Trial, circumstances: &Circumstances) -> Verdict {
     })
 }
 
+/// The words in which a trial says that other programs had processors that its system needed.
+fn others_busy(trial: &Trial) -> Option<String> {
+    super::judge(trial).others_busy.map(|reason| reason.text)
+}
+
 #[track_caller]
 fn expect(trial: &Trial, circumstances: &Circumstances, status: Status, part: &str) {
     let verdict = judge(trial, circumstances);

@@ -2,7 +2,7 @@
 
 use super::thresholds;
 
-use pubgauge_figures::model::{PublisherWindow, Reason, Rule, Trial};
+use pubgauge_figures::model::{Evidence, PublisherWindow, Reason, Rule, Trial};
 use pubgauge_figures::network::full_link;
 use pubgauge_quantities::shown;
 
@@ -85,13 +85,17 @@ impl WindowFull<'_> {
             shown::share(self.blocked),
         );
         Reason::new(Rule::WindowFull, text)
-            .count("window", self.window.granted)
-            .limited("blocked_share", self.blocked, thresholds::WINDOW_BLOCKED)
+            .count(Evidence::Window, self.window.granted)
             .limited(
-                "acknowledgement_ns",
+                Evidence::BlockedShare,
+                self.blocked,
+                thresholds::WINDOW_BLOCKED,
+            )
+            .limited(
+                Evidence::Acknowledgement,
                 self.usual,
                 thresholds::WINDOW_WAIT * self.fastest,
             )
-            .figure("most_per_s", most)
+            .figure(Evidence::MostRate, most)
     }
 }

@@ -8,7 +8,7 @@ use pubgauge_engine::assignment::Workers;
 use pubgauge_engine::conductor::TrialEnd;
 use pubgauge_figures::bursts::BurstFigures;
 use pubgauge_figures::model::Status;
-use pubgauge_figures::search::{LimitedBy, Search, StepOutcome};
+use pubgauge_figures::search::{Bottleneck, LimitedBy, Search, StepOutcome};
 use pubgauge_runner::simulated::{SimulatedClient, SimulatedTrial, on, search_along, simulate};
 use pubgauge_search::{Axis, Question};
 use pubgauge_setup::ClientSetup;
@@ -251,8 +251,8 @@ fn the_largest_burst_that_fits_is_found() {
         assert!(high - low <= 2.0 || high / low <= 1.1, "{what}");
         assert_eq!(found.bound, LimitedBy::System, "{what}");
         assert_eq!(
-            found.gave_way.as_ref().map(|g| &*g.what),
-            Some("loss"),
+            found.gave_way.as_ref().map(|gave_way| gave_way.what),
+            Some(Bottleneck::Loss),
             "{what}"
         );
         let bursts = found.bursts.expect("the bursts at the limit");

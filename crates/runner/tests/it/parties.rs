@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use pubgauge_driver::{Clock, Mark, Reliability, Settings};
 use pubgauge_figures::criterion::by_default;
-use pubgauge_figures::model::{Rule, Status, Trial};
+use pubgauge_figures::model::{Evidence, Rule, Status, Trial};
 use pubgauge_results::criterion::bearing;
 use pubgauge_runner::simulated::{START, SimulatedClient, on};
 use pubgauge_simulator::{Behaviour, Bus};
@@ -145,14 +145,11 @@ fn one_of_a_hundred_that_takes_15_of_20_a_second_is_overload_and_named() {
             reason.text.contains(&format!("`{}`", case.name())),
             "{reason}"
         );
-        let figure = |name: &str| {
-            let mut figures = reason.figures.iter();
-            figures.find(|f| f.figure == name).map(|f| f.value)
-        };
-        assert_eq!(figure("behind"), Some(1.0));
-        assert_eq!(figure("subscribers"), Some(100.0));
+        let figure = |figure| reason.value(figure);
+        assert_eq!(figure(Evidence::Behind), Some(1.0));
+        assert_eq!(figure(Evidence::Subscribers), Some(100.0));
         // What is due a second later comes a third of a second later: 4.7 s from the first slot to the 14th of 1.07 s.
-        let rose = figure("last_latency_ns").zip(figure("first_latency_ns"));
+        let rose = figure(Evidence::LastLatency).zip(figure(Evidence::FirstLatency));
         let rose = rose.map_or(0.0, |(last, first)| (last - first) / 1e9);
         assert!((3.9..4.9).contains(&rose), "{rose} s: {reason}");
     }
@@ -177,10 +174,7 @@ fn several_that_fall_behind_are_overload() {
         let verdict = &run.trial.verdict;
         assert_eq!(verdict.status, Status::Overloaded, "{verdict:?}");
         let named = (verdict.reasons.iter()).find(|r| r.rule == Rule::SubscriberBehind);
-        let count = named.map(|reason| {
-            let mut figures = reason.figures.iter();
-            figures.find(|f| f.figure == "behind").map(|f| f.value)
-        });
+        let count = named.map(|reason| reason.value(Evidence::Behind));
         // Where most are behind, the queue of all is told instead.
         let told = (behind < 10).then_some(Some(f64::from(behind)));
         assert_eq!(count, told, "{behind}: {verdict:?}");

@@ -1,8 +1,10 @@
 //! Three searches: a limit with its interval, a client that stays the limit, and a system that carries
 //! no load at all within what is asked.
 
+use pubgauge_figures::figure::Unit;
 use pubgauge_figures::search::{
-    GaveWay, LimitedBy, NoteOf, Purpose, Search, SearchNote, SearchStep, SearchTrial, StepOutcome,
+    Bottleneck, GaveWay, LimitedBy, NoteOf, Purpose, Search, SearchNote, SearchStep, SearchTrial,
+    StepOutcome,
 };
 use pubgauge_figures::{Reason, Rule};
 
@@ -64,9 +66,9 @@ pub fn run() -> (Results, Logs) {
             confirmed: Some(207e3),
             bound: LimitedBy::System,
             gave_way: Some(gave_way(
-                "thread",
+                Bottleneck::Thread,
                 0.984,
-                "share of a core",
+                Unit::Share,
                 "its busiest thread used 98.4 % of a core",
             )),
             ..search(&mut all, &mut logs, 1, &MOSQUITTO)
@@ -76,9 +78,9 @@ pub fn run() -> (Results, Logs) {
             confirmed: Some(0.96e6),
             bound: LimitedBy::Client,
             gave_way: Some(gave_way(
-                "client",
+                Bottleneck::Client,
                 0.97,
-                "share of a core",
+                Unit::Share,
                 "the busiest client thread used 97 % of a core",
             )),
             notes: vec![
@@ -94,9 +96,9 @@ pub fn run() -> (Results, Logs) {
             high: Some(1.0),
             bound: LimitedBy::System,
             gave_way: Some(gave_way(
-                "latency",
+                Bottleneck::Latency,
                 412e6,
-                "ns",
+                Unit::Nanoseconds,
                 "p99 was 412 ms where 100 ms are allowed",
             )),
             notes: vec![SearchNote::new(NoteOf::NoLongTrial, "in trials of 2 s")],
@@ -107,11 +109,11 @@ pub fn run() -> (Results, Logs) {
     (all, logs)
 }
 
-fn gave_way(what: &str, figure: f64, unit: &str, words: &str) -> GaveWay {
+fn gave_way(what: Bottleneck, figure: f64, unit: Unit, words: &str) -> GaveWay {
     GaveWay {
-        what: what.into(),
+        what,
         figure,
-        unit: unit.into(),
+        unit,
         words: words.into(),
     }
 }
@@ -174,7 +176,7 @@ fn search(all: &mut Results, logs: &mut Logs, at: usize, steps: &Steps) -> Searc
             reasons: (why.iter())
                 .map(|why| Reason::new(Rule::QueueGrew, why))
                 .collect(),
-            needs_s: None,
+            ..Verdict::default()
         };
         let step = SearchTrial {
             id,

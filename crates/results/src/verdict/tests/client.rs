@@ -47,11 +47,11 @@ fn nothing_arrived_because_the_client_stood_still() {
     ) = (t.messages.expected, 0, Distribution::default());
     t.series.iter_mut().for_each(|second| second.delivered = 0);
     assert_eq!(judge(&t, &here()).status, Status::Broken);
-    assert!(failed(&t));
+    assert!(judge(&t, &here()).system_failed);
     t.worker_load.subscribers_stalled = 1.0;
     t.worker_load.longest_stall_ns = 10_000 * MS;
     assert_eq!(judge(&t, &here()).status, Status::ClientBound);
-    assert!(!failed(&t));
+    assert!(!judge(&t, &here()).system_failed);
 }
 
 #[test]
@@ -121,10 +121,10 @@ fn other_programs_are_named_where_they_may_be_to_blame() {
     t.worker_load.machine_others = Some(1.9);
     expect(&t, &two, Status::Valid, "");
     t.circumstances = two;
-    assert!(crowded(&t).is_some());
+    assert!(others_busy(&t).is_some());
     // Where the system may be among the others, these cannot be blamed.
     t.system_cpu_s = None;
-    assert!(crowded(&t).is_none());
+    assert!(others_busy(&t).is_none());
 }
 
 /// Others on both processors; the system's thread waited for them for so long in all, and so long in one record.

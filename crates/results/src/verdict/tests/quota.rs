@@ -60,13 +60,9 @@ fn a_quota_that_is_used_up_is_what_is_named() {
         "this container may use 0.2 of a processor, and was held back in 100 of 100 periods (15.5 s, added up over \
          processors; limit 5 % of the time); in use were 0.08 cores by the client and 0.10 by the system"
     );
-    let figure = |name: &str| {
-        let mut figures = reason.figures.iter();
-        figures.find(|f| f.figure == name).map(|f| f.value)
-    };
-    assert_eq!(figure("held_back_share"), Some(1.0));
-    assert_eq!(figure("held_back_periods"), Some(100.0));
-    assert_eq!(figure("quota_cores"), Some(0.2));
+    assert_eq!(reason.value(Evidence::HeldBackShare), Some(1.0));
+    assert_eq!(reason.value(Evidence::HeldBackPeriods), Some(100.0));
+    assert_eq!(reason.value(Evidence::QuotaCores), Some(0.2));
 }
 
 /// 41 of 41 periods of a shorter measurement, and a queue that grew meanwhile: it is not the system's.
@@ -183,17 +179,17 @@ fn others_count_beside_what_a_container_may_use() {
     };
     t.system_cpu_s = Some(4.0);
     t.worker_load.machine_others = Some(0.4);
-    let said = crowded(&t).expect("1.4 of 1.5");
+    let said = others_busy(&t).expect("1.4 of 1.5");
     assert!(
         said.contains("kept 0.4 of the 1.5 processors that this container may use busy"),
         "{said}"
     );
     t.circumstances.quota_cores = None;
-    assert_eq!(crowded(&t), None, "1.4 of 2");
+    assert_eq!(others_busy(&t), None, "1.4 of 2");
     // What the quota kept the system waiting for nobody had.
     t.circumstances = container(1.5);
     t.worker_load.system_waiting = Some(0.5);
-    assert!(crowded(&t).is_some());
+    assert!(others_busy(&t).is_some());
     t.worker_load.quota = Some(used(1.5, 80, 4_800));
-    assert_eq!(crowded(&t), None);
+    assert_eq!(others_busy(&t), None);
 }
