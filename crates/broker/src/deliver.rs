@@ -76,7 +76,7 @@ impl Post<'_> {
             }
             matched = true;
             let retain = self.retain && target.retain_as_published;
-            self.to(
+            self.deliver_to(
                 target.session,
                 self.qos.min(target.qos),
                 retain,
@@ -93,13 +93,13 @@ impl Post<'_> {
             let id = [options.id];
             let ids = if options.id == 0 { &[][..] } else { &id[..] };
             let retain = self.retain && options.retain_as_published;
-            self.to(sub.session, self.qos.min(options.qos), retain, ids);
+            self.deliver_to(sub.session, self.qos.min(options.qos), retain, ids);
         }
         matched
     }
 
     /// Delivers to one session.
-    pub(crate) fn to(&mut self, session: SessionId, qos: u8, retain: bool, ids: &[u32]) {
+    pub(crate) fn deliver_to(&mut self, session: SessionId, qos: u8, retain: bool, ids: &[u32]) {
         let Some(to) = self.sessions.get_mut(session) else {
             return;
         };
@@ -283,7 +283,7 @@ impl Broker {
                 }
                 (_, Some(d)) => {
                     let flags = DUP | d.qos << 1 | u8::from(d.retain);
-                    let outgoing = Outgoing::of(&d.message, now_ms);
+                    let outgoing = Outgoing::from_kept(&d.message, now_ms);
                     self.net
                         .send_publish(to, &outgoing, flags, packet_id, &d.ids);
                 }
@@ -304,7 +304,7 @@ impl Broker {
                 self.net.stats.publish_expired += 1;
                 continue;
             }
-            let outgoing = Outgoing::of(message, now_ms);
+            let outgoing = Outgoing::from_kept(message, now_ms);
             if outgoing.packet_len(version, *qos, ids) > max_packet {
                 self.net.stats.publish_dropped += 1;
                 continue;

@@ -20,7 +20,7 @@ pub(crate) struct Outgoing<'a> {
 
 impl<'a> Outgoing<'a> {
     /// A kept message, with its remaining expiry interval.
-    pub(crate) fn of(message: &'a Message, now_ms: u64) -> Outgoing<'a> {
+    pub(crate) fn from_kept(message: &'a Message, now_ms: u64) -> Outgoing<'a> {
         Outgoing {
             topic: message.topic(),
             props: message.props(),

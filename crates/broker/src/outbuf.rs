@@ -44,7 +44,7 @@ impl Pool {
         shelf.pop().unwrap_or_else(|| Vec::with_capacity(size))
     }
 
-    fn put(&mut self, mut chunk: Vec<u8>) {
+    fn give_back(&mut self, mut chunk: Vec<u8>) {
         chunk.clear();
         let shelf = match chunk.capacity() {
             SMALL => &mut self.small,
@@ -170,7 +170,7 @@ impl OutBuf {
         (self.head, self.len) = (0, 0);
         let mut ring = std::mem::take(&mut self.chunks);
         for chunk in ring.drain(..) {
-            pool.put(chunk);
+            pool.give_back(chunk);
         }
         // A ring that grew for a long backlog is not kept.
         if (1..=16).contains(&ring.capacity()) && pool.rings.len() < RINGS {
@@ -203,7 +203,7 @@ impl OutBuf {
             }
             head -= first.len();
             if let Some(chunk) = self.chunks.pop_front() {
-                pool.put(chunk);
+                pool.give_back(chunk);
             }
         }
         // No packet, hence no chunk, is longer than 256 MiB.

@@ -55,7 +55,7 @@ impl Broker {
                 RetainHandling::DoNotSend => false,
             };
             // A shared subscription gets none (section 4.8.2).
-            if let (true, Filter::Plain(filter)) = (retained, Filter::of(raw)) {
+            if let (true, Filter::Plain(filter)) = (retained, Filter::parse(raw)) {
                 owed.push((filter, options));
             }
         }
@@ -117,7 +117,7 @@ impl Broker {
             session: id,
             options,
         };
-        let filter = Filter::of(raw);
+        let filter = Filter::parse(raw);
         match filter {
             Filter::Plain(filter) => self.tree.subscribe(filter, sub, !known),
             Filter::Shared { group, filter } => self.tree.subscribe_shared(group, filter, sub),
@@ -130,7 +130,7 @@ impl Broker {
     /// Removes a subscription from the tree; the caller updates the session's
     /// own list.
     pub(crate) fn drop_subscription(&mut self, id: SessionId, raw: &str) {
-        let filter = Filter::of(raw);
+        let filter = Filter::parse(raw);
         match filter {
             Filter::Plain(filter) => self.tree.unsubscribe(filter, id),
             Filter::Shared { group, filter } => self.tree.unsubscribe_shared(group, filter, id),
@@ -149,7 +149,7 @@ impl Broker {
                 self.retained.set(message.topic(), None);
                 continue;
             }
-            let outgoing = Outgoing::of(&message, self.now_ms);
+            let outgoing = Outgoing::from_kept(&message, self.now_ms);
             let mut post = Post {
                 net: &mut self.net,
                 sessions: &mut self.sessions,
@@ -160,7 +160,7 @@ impl Broker {
                 expires_ms: message.expires_ms,
                 kept: Some(message.clone()),
             };
-            post.to(session, message.qos.min(options.qos), true, ids);
+            post.deliver_to(session, message.qos.min(options.qos), true, ids);
         }
     }
 }

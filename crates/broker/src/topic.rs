@@ -44,7 +44,7 @@ pub(crate) enum Filter<'a> {
 
 impl<'a> Filter<'a> {
     /// Parses a filter that the codec has found valid.
-    pub(crate) fn of(raw: &'a str) -> Filter<'a> {
+    pub(crate) fn parse(raw: &'a str) -> Filter<'a> {
         match pubgauge_mqtt_codec::topic::split_shared(raw) {
             Some((group, filter)) => Filter::Shared {
                 group: group.as_bytes(),
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn shares() {
-        let shared = Filter::of("$share/g/a/#");
+        let shared = Filter::parse("$share/g/a/#");
         assert_eq!(
             shared,
             Filter::Shared {
@@ -83,7 +83,7 @@ mod tests {
             }
         );
         assert_eq!(shared.pattern(), b"a/#");
-        assert_eq!(Filter::of("$shared/a"), Filter::Plain(b"$shared/a"));
+        assert_eq!(Filter::parse("$shared/a"), Filter::Plain(b"$shared/a"));
         assert!(is_exact(b"a/b") && !is_exact(b"a/+") && !is_exact(b"#"));
     }
 }

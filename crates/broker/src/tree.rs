@@ -345,7 +345,7 @@ mod tests {
             let mut list: BTreeMap<(u32, String), u8> = BTreeMap::new();
             for (add, session, raw, qos) in steps {
                 let key = (session, raw.clone());
-                match (add, Filter::of(&raw)) {
+                match (add, Filter::parse(&raw)) {
                     (true, Filter::Plain(f)) => {
                         tree.subscribe(f, sub(session, qos), !list.contains_key(&key));
                         list.insert(key, qos);
@@ -368,7 +368,7 @@ mod tests {
                 let mut plain = Vec::new();
                 let mut shared: BTreeMap<(&[u8], &[u8]), Vec<u32>> = BTreeMap::new();
                 for ((session, raw), qos) in &list {
-                    match Filter::of(raw) {
+                    match Filter::parse(raw) {
                         Filter::Plain(f) if passes(f) => {
                             plain.push(sub(*session, *qos));
                         }

@@ -131,7 +131,7 @@ fn next(
     if let Some(proposal) = proposer.next(&results.trials)? {
         return Ok(Some(proposal));
     }
-    let again = proposer.again(results);
+    let again = proposer.propose_repeat(results);
     let before = results.trials.last().map_or(0, |trial| trial.round);
     if again
         .as_ref()
@@ -215,7 +215,9 @@ impl<'a> Measuring<'a> {
         }
         let network = match self.hosts {
             Some(_) => None,
-            None => self.networks.of(trial, || watch.note(Note::BareNetwork))?,
+            None => self
+                .networks
+                .bring_up(trial, || watch.note(Note::BareNetwork))?,
         };
         watch.begins(trial);
         self.environment.client = self.client_of(proposal, chosen)?;
@@ -369,7 +371,7 @@ fn store_findings(proposer: &Proposer<'_>, folder: &mut RunFolder) -> Result<Vec
     let trials = &folder.results().trials;
     let searches = proposer.searches(trials);
     let (planned, not_measured) = (proposer.planned(trials), proposer.not_measured(trials));
-    let told = folder.tell(searches.clone(), not_measured, planned);
+    let told = folder.store_plan(searches.clone(), not_measured, planned);
     told.map_err(Error::not_valid)?;
     Ok(searches)
 }

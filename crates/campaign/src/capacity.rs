@@ -39,7 +39,7 @@ pub fn check<'a>(
         };
         let counted = counted
             .entry(Arc::as_ptr(&trial.workload))
-            .or_insert_with(|| Counted::of(&trial.workload));
+            .or_insert_with(|| Counted::count(&trial.workload));
         // An impossible workload is reported when the trial is run.
         let Some(counted) = counted else {
             continue;
@@ -136,10 +136,10 @@ struct Counted {
 }
 
 impl Counted {
-    fn of(workload: &Arc<Workload>) -> Option<Counted> {
+    fn count(workload: &Arc<Workload>) -> Option<Counted> {
         let brief = Brief::new(workload.clone()).ok()?;
         Some(Counted {
-            census: Census::of(&brief.workload, &brief.audience),
+            census: Census::take(&brief.workload, &brief.audience),
             max_payload: brief.max_payload as u64,
         })
     }
@@ -297,7 +297,7 @@ mod tests {
         let ports = |clients: &[ClientCounts], endpoint: &str| {
             most_from_one_source(clients, &[endpoint.to_owned()])
         };
-        let of = |count: u32| brokers(&one.over(count).expect("flat out"), count);
+        let of = |count: u32| brokers(&one.spread_over(count).expect("flat out"), count);
         let (alone, several) = (of(1), of(6));
         assert_eq!(
             alone.iter().map(ClientCounts::all).collect::<Vec<_>>(),

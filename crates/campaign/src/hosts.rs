@@ -63,7 +63,7 @@ pub fn stays_here(
 
 /// Why real hosts cannot serve as a study's network: of it, only the numbers of hosts apply to them.
 fn of_network(network: &Network) -> Option<String> {
-    let plain = |role: &HostRole| network.of(*role).link == Link::default();
+    let plain = |role: &HostRole| network.hosts_of(*role).link == Link::default();
     if !HostRole::ALL.iter().all(plain) {
         return Some(
             "[testbed.network] says what links do, which only a network that pubgauge makes can be told: leave all but `hosts` out"
@@ -76,7 +76,7 @@ fn of_network(network: &Network) -> Option<String> {
             network.broker.hosts
         ));
     }
-    let lacking = |role: &&HostRole| network.of(**role).hosts == 0;
+    let lacking = |role: &&HostRole| network.hosts_of(**role).hosts == 0;
     let role = [HostRole::Publisher, HostRole::Subscriber]
         .iter()
         .find(lacking)?;

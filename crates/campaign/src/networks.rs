@@ -29,7 +29,7 @@ pub fn refused(trial: &PlannedTrial, chosen: &Chosen) -> Option<Unsupported> {
             reason: "nothing of an emulated network crosses an interface of this host; leave it out: the links of the network's hosts are counted anyway".into(),
         });
     }
-    let has_broker_host = network.of(HostRole::Broker).hosts > 0;
+    let has_broker_host = network.hosts_of(HostRole::Broker).hosts > 0;
     let reason = stays_here(
         trial,
         chosen,
@@ -60,7 +60,7 @@ fn of_roles(network: &Network, trial: &PlannedTrial) -> Option<String> {
         ),
         (HostRole::Subscriber, clients.iter().any(|c| c.others > 0)),
     ];
-    let lacking = |(role, there): &(HostRole, bool)| *there && network.of(*role).hosts == 0;
+    let lacking = |(role, there): &(HostRole, bool)| *there && network.hosts_of(*role).hosts == 0;
     let (role, _) = sides.into_iter().find(lacking)?;
     Some(format!("the network has no {} host", role.name()))
 }
@@ -128,7 +128,7 @@ impl Networks {
     ///
     /// # Errors
     /// If it cannot be made or measured.
-    pub fn of(
+    pub fn bring_up(
         &mut self,
         trial: &PlannedTrial,
         measuring: impl FnOnce(),
@@ -139,13 +139,17 @@ impl Networks {
         let is_asked_for = |up: &TrialNetwork| up.lab.network() == network;
         let asked = match self.up.iter().position(is_asked_for) {
             Some(at) => self.up.remove(at),
-            None => self.made(network, measuring)?,
+            None => self.create(network, measuring)?,
         };
         self.up.push(asked.clone());
         Ok(Some(asked))
     }
 
-    fn made(&mut self, network: &Network, measuring: impl FnOnce()) -> Result<TrialNetwork, Error> {
+    fn create(
+        &mut self,
+        network: &Network,
+        measuring: impl FnOnce(),
+    ) -> Result<TrialNetwork, Error> {
         let hosts = |up: &TrialNetwork| up.lab.hosts().len();
         while !self.up.is_empty()
             && (self.up.len() >= MOST_UP

@@ -28,7 +28,7 @@ impl Pairs {
     ///
     /// # Errors
     /// If a figure does not exist, or no two cells can be compared.
-    pub fn of(plan: &Plan) -> Result<Option<Pairs>, Error> {
+    pub fn from_plan(plan: &Plan) -> Result<Option<Pairs>, Error> {
         let Some(asked) = &plan.compare else {
             return Ok(None);
         };
@@ -100,7 +100,7 @@ fn spent_s(done: &[Trial]) -> f64 {
 /// # Errors
 /// As [`Pairs::of`].
 pub fn compared(plan: &Plan) -> Result<Option<String>, Error> {
-    let Some(pairs) = Pairs::of(plan)? else {
+    let Some(pairs) = Pairs::from_plan(plan)? else {
         return Ok(None);
     };
     let count = so_many(pairs.so_far(&[]).len() as u64, "comparison");

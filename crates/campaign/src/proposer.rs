@@ -76,7 +76,7 @@ impl<'a> Proposer<'a> {
             client: client.clone(),
             fits: BTreeMap::new(),
             processes,
-            pairs: Pairs::of(&prepared.plan)?,
+            pairs: Pairs::from_plan(&prepared.plan)?,
             over: RefCell::default(),
             loaded: RefCell::default(),
             budget_s: None,
@@ -179,7 +179,10 @@ impl<'a> Proposer<'a> {
 pub fn specs(prepared: &Prepared) -> Vec<CriterionSpec> {
     let plan = &prepared.plan;
     let mut specs = plan.criteria.clone();
-    let of_time = |spec: &CriterionSpec| spec.asked().is_some_and(|figure| figure.of_delivery);
+    let of_time = |spec: &CriterionSpec| {
+        spec.catalogued_figure()
+            .is_some_and(|figure| figure.of_delivery)
+    };
     let any_path = (plan.searches()).any(|search| path_ns(search, &prepared.systems) > 0);
     // One for all searches over a path that gather messages, and one for the others over it.
     let mut defaults: Vec<CriterionSpec> = Vec::new();

@@ -35,7 +35,7 @@ pub fn shares(hosts: &HostSizes) -> Vec<(&'static str, Share)> {
             HostRole::Publisher => ("each publisher host", "a publisher host"),
             HostRole::Subscriber => ("each subscriber host", "a subscriber host"),
         };
-        let by_size = hosts.of(role).by_size();
+        let by_size = hosts.sizes_of(role).by_size();
         let by_size: Vec<Share> = by_size.map(|(_, size)| size).collect();
         let who = if by_size.len() == 1 { each } else { one };
         by_size.into_iter().map(move |size| (who, size))
@@ -79,7 +79,7 @@ fn fits(hosts: &HostSizes, there: Share) -> Result<(), String> {
     if !wanted.iter().any(beyond) {
         return Ok(());
     }
-    let words = |size: Share| size.words().unwrap_or_default();
+    let words = |size: Share| size.describe().unwrap_or_default();
     let there = Share {
         cores: all.cores.and(there.cores),
         memory_bytes: all.memory_bytes.and(there.memory_bytes),

@@ -82,7 +82,7 @@ struct Wanted {
 struct Measured(BTreeMap<String, (u32, f64)>);
 
 impl Measured {
-    fn of(trials: &[Trial]) -> Measured {
+    fn from_trials(trials: &[Trial]) -> Measured {
         let mut cells: BTreeMap<String, (u32, f64)> = BTreeMap::new();
         for trial in trials.iter().filter(|trial| trial.search.is_none()) {
             let (count, seconds) = cells.entry(trial.cell.clone()).or_default();
@@ -171,7 +171,7 @@ impl Proposer<'_> {
     pub(crate) fn whole_rounds<'r>(&self, results: &'r Results) -> Cow<'r, Results> {
         let rounds = results.trials.iter().map(|trial| trial.round);
         let last = rounds.max().unwrap_or(0);
-        match self.again(results) {
+        match self.propose_repeat(results) {
             Some(next) if next.round == last => results_before(results, last),
             _ => Cow::Borrowed(results),
         }
@@ -179,7 +179,7 @@ impl Proposer<'_> {
 
     /// The trial to measure after those of the plan, for claims that are undecided; `None` where none is, or the budget
     /// is spent.
-    pub fn again(&self, results: &Results) -> Option<Proposal> {
+    pub fn propose_repeat(&self, results: &Results) -> Option<Proposal> {
         let (budget_s, trials) = (self.budget_s?, &results.trials);
         if self.plan().rounds().is_some() || spent_s(trials, u32::MAX) >= budget_s {
             return None;
@@ -219,7 +219,7 @@ impl Proposer<'_> {
             return round.clone();
         }
         let before = results_before(results, number);
-        let measured = Measured::of(&before.trials);
+        let measured = Measured::from_trials(&before.trials);
         let wanted = wanted(open(&before, &self.plan().claims), &measured);
         let left_s = budget_s - spent_s(&before.trials, number);
         let taken = taken_up(&wanted, &measured, left_s);
@@ -250,7 +250,7 @@ impl Proposer<'_> {
 
     /// How long it would take to decide the claims that are undecided.
     pub fn forecast(&self, results: &Results) -> RepeatsForecast {
-        let measured = Measured::of(&results.trials);
+        let measured = Measured::from_trials(&results.trials);
         let wanted = wanted(open(results, &self.plan().claims), &measured);
         let mut lacking: BTreeMap<String, u32> = BTreeMap::new();
         let mut forecast = RepeatsForecast::default();

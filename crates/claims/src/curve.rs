@@ -23,7 +23,7 @@ const STRAIGHT: f64 = 0.1;
 const ABOVE: (f64, f64) = (0.0, f64::INFINITY);
 const BELOW: (f64, f64) = (f64::NEG_INFINITY, 0.0);
 
-fn each(ratio: &Estimated, range: (f64, f64), ways: Ways) -> (String, Finding) {
+fn judge_both_ends(ratio: &Estimated, range: (f64, f64), ways: Ways) -> (String, Finding) {
     let finding = match &ratio.1 {
         Ok(estimate) => inside(estimate, range, ways, &shown_ratio),
         Err(lack) => lack.clone().into(),
@@ -45,7 +45,7 @@ pub fn cross(
         return Finding::cannot_tell("no points on both sides of the crossing");
     }
     // The points, and the two means.
-    let ways = Ways::every(required + 2).within(outer);
+    let ways = Ways::every(required + 2).nested_in(outer);
     let side = |first: usize, count: usize, range| {
         let points = &ratios[first..first + count];
         let name = match points {
@@ -53,7 +53,7 @@ pub fn cross(
             [(first, _), .., (last, _)] => format!("mean from {first} to {last}"),
             [] => String::new(),
         };
-        let (_, whole) = each(&(String::new(), mean(first, count)), range, ways);
+        let (_, whole) = judge_both_ends(&(String::new(), mean(first, count)), range, ways);
         let judged = joint((name, whole), points, range, ways, &shown_ratio);
         (String::new(), judged)
     };
@@ -65,13 +65,16 @@ pub fn cross_anywhere(ratios: &[Estimated], outer: Ways) -> Finding {
     let [first, .., last] = ratios else {
         return Finding::cannot_tell("a crossing needs two points at least");
     };
-    let ways = Ways::every(2).within(outer);
-    let ends = all_hold(&[each(first, ABOVE, ways), each(last, BELOW, ways)]);
+    let ways = Ways::every(2).nested_in(outer);
+    let ends = all_hold(&[
+        judge_both_ends(first, ABOVE, ways),
+        judge_both_ends(last, BELOW, ways),
+    ]);
     if ends.outcome != Outcome::Holds {
         return ends;
     }
     if let Some((name, Err(why))) = ratios.iter().find(|(_, ratio)| ratio.is_err()) {
-        return why.clone().at(name).into();
+        return why.clone().about(name).into();
     }
     let signs = ratios.iter().filter_map(|(_, ratio)| {
         let (low, high) = ratio.as_ref().ok()?.interval(1);
@@ -121,7 +124,7 @@ pub fn jump(curves: &[Vec<f64>], steps: Option<&[usize]>, outer: Ways) -> Findin
     let places: Vec<usize> = all_steps.iter().map(|s| largest(s, &anywhere)).collect();
     let heights: Vec<f64> = all_steps.iter().map(|s| s[largest(s, allowed)]).collect();
     let doubled = (2f64.ln(), f64::INFINITY);
-    let height = inside(&Estimate::of(&heights), doubled, outer, &shown_ratio);
+    let height = inside(&Estimate::mean_of(&heights), doubled, outer, &shown_ratio);
     let there = places
         .iter()
         .filter(|place| allowed.contains(place))
@@ -160,14 +163,14 @@ pub type Curves<'a> = (&'a str, &'a [Vec<(f64, f64)>]);
 pub fn slope(a: Curves<'_>, b: Curves<'_>, linear: bool, outer: Ways) -> Finding {
     for (name, curves) in [a, b] {
         if curves.len() < FEWEST {
-            return too_few(curves.len()).at(name).into();
+            return too_few(curves.len()).about(name).into();
         }
         if curves.iter().any(|curve| curve.len() < 3) {
             return Finding::cannot_tell(format!("{name}: a slope needs three points at least"));
         }
     }
     let parts = if linear { 3 } else { 1 };
-    let ways = Ways::every(parts).within(outer);
+    let ways = Ways::every(parts).nested_in(outer);
     let slope =
         |curve: &Vec<(f64, f64)>| LinearFit::through(curve).map_or(f64::NAN, |line| line.slope);
     let slopes = |curves: &[Vec<(f64, f64)>]| curves.iter().map(slope).collect::<Vec<_>>();
@@ -205,9 +208,10 @@ fn straight(curves: &[Vec<(f64, f64)>], outer: Ways) -> Finding {
         curve.iter().map(off).collect()
     };
     let residuals: Vec<Vec<f64>> = curves.iter().map(residuals).collect();
-    let off = |point: usize| Estimate::of(&of_repeats(&|repeat| residuals[repeat][point] / range));
+    let off =
+        |point: usize| Estimate::mean_of(&of_repeats(&|repeat| residuals[repeat][point] / range));
     let off: Vec<Estimate> = (0..points).map(off).collect();
-    let ways = Ways::every(points).within(outer);
+    let ways = Ways::every(points).nested_in(outer);
     let show = |share: f64| format!("{} %", shown::number(100.0 * share));
     let judged = |point: &Estimate| inside(point, (-STRAIGHT, STRAIGHT), ways, &show);
     let far = |a: &&Estimate, b: &&Estimate| a.middle().abs().total_cmp(&b.middle().abs());

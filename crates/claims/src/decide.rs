@@ -82,7 +82,7 @@ pub struct Turn {
 
 impl Turn {
     /// The same, with what it is about.
-    pub(crate) fn of(self, name: &str) -> Turn {
+    pub(crate) fn about(self, name: &str) -> Turn {
         Turn {
             words: named(name, &self.words),
             ..self
@@ -128,7 +128,7 @@ impl Finding {
     }
 
     /// The reason; the figures, where they are reason enough.
-    pub(crate) fn why(&self) -> &str {
+    pub(crate) fn reason(&self) -> &str {
         match self.reason.as_str() {
             "" => &self.ours,
             reason => reason,
@@ -148,7 +148,7 @@ pub struct Lack {
 
 impl Lack {
     /// The same, with what it is about.
-    pub fn at(self, name: &str) -> Lack {
+    pub fn about(self, name: &str) -> Lack {
         Lack {
             why: format!("{name}: {}", self.why),
             ..self
@@ -204,16 +204,16 @@ impl Ways {
 
     /// All of `points` must hold, one that fails decides.
     pub fn every(points: usize) -> Ways {
-        Ways::least(points, points)
+        Ways::at_least(points, points)
     }
 
     /// One of `points` that holds decides, all must fail.
-    pub fn some(points: usize) -> Ways {
-        Ways::least(1, points)
+    pub fn any_of(points: usize) -> Ways {
+        Ways::at_least(1, points)
     }
 
     /// At least `least` of `points` must hold.
-    pub fn least(least: usize, points: usize) -> Ways {
+    pub fn at_least(least: usize, points: usize) -> Ways {
         Ways {
             hold: (points + 1).saturating_sub(least).max(1),
             fail: least.max(1),
@@ -221,7 +221,7 @@ impl Ways {
     }
 
     /// Of `several` judgements each is told by itself, whichever way it goes.
-    pub fn each(several: usize) -> Ways {
+    pub fn separately(several: usize) -> Ways {
         let several = several.max(1);
         Ways {
             hold: several,
@@ -230,7 +230,7 @@ impl Ways {
     }
 
     /// Within another judgement.
-    pub fn within(self, outer: Ways) -> Ways {
+    pub fn nested_in(self, outer: Ways) -> Ways {
         Ways {
             hold: self.hold * outer.hold,
             fail: self.fail * outer.fail,
@@ -383,10 +383,10 @@ pub fn joint(
         },
         reason: match whole.outcome {
             Outcome::Holds => String::new(),
-            _ => named(&name, whole.why()),
+            _ => named(&name, whole.reason()),
         },
         tells: soonest.filter(|_| undecided),
-        turn: whole.turn.map(|turn| turn.of(&name)),
+        turn: whole.turn.map(|turn| turn.about(&name)),
         outcome: whole.outcome,
     }
 }

@@ -45,7 +45,7 @@ pub fn judge(claim: &Claim, run: &Run<'_>) -> Finding {
     };
     let mut finding = match &judged(Ways::ONE)[..] {
         [(_, one)] => one.clone(),
-        several => agree(several, || judged(Ways::each(several.len()))),
+        several => agree(several, || judged(Ways::separately(several.len()))),
     };
     if filters_of(&claim.parts, None).iter().any(is_recorded) {
         finding.tells = None;
@@ -84,7 +84,7 @@ fn halves(parts: &[Part], choice: &Choice, run: &Run<'_>, outer: Ways) -> Findin
     let has = |found: &[(String, Finding)], outcome| found.iter().any(|f| f.1.outcome == outcome);
     if has(&found, Outcome::Holds) && has(&found, Outcome::DoesNotHold) {
         let count = parts.iter().filter(|part| applicable(part, run)).count();
-        let strict = judge_parts(parts, choice, run, Ways::each(count).within(outer));
+        let strict = judge_parts(parts, choice, run, Ways::separately(count).nested_in(outer));
         if has(&strict, Outcome::Holds) && has(&strict, Outcome::DoesNotHold) {
             return in_part(&strict);
         }
@@ -104,7 +104,7 @@ fn looks(filters: &[Filter], run: &Run<'_>) -> Ways {
     }
     let about = |t: &&Observation<'_>| filters.iter().any(|filter| t.cell.passes(filter));
     let rounds = run.trials.iter().filter(about).map(|trial| trial.round);
-    Ways::each(2usize.saturating_pow(rounds.max().unwrap_or(0) + 1))
+    Ways::separately(2usize.saturating_pow(rounds.max().unwrap_or(0) + 1))
 }
 
 /// Why a claim is not applicable to the run.
@@ -162,7 +162,7 @@ pub(crate) fn all_needed(
     outer: Ways,
 ) -> Vec<(String, Finding)> {
     let count = parts.iter().filter(|part| applicable(part, run)).count();
-    judge_parts(parts, choice, run, Ways::every(count).within(outer))
+    judge_parts(parts, choice, run, Ways::every(count).nested_in(outer))
 }
 
 /// The finding of each part, by its name.
@@ -174,7 +174,7 @@ fn judge_parts(
 ) -> Vec<(String, Finding)> {
     let judged = |part: &Part| match (lacks(part, run), &part.rule, &part.group) {
         (Some(why), ..) => Finding::new(Outcome::NotApplicable, why, ""),
-        (None, Some(rule), _) => Judging { rule, choice, run }.part(ways),
+        (None, Some(rule), _) => Judging { rule, choice, run }.judge_part(ways),
         (None, None, Some(group)) => {
             let of = |parts: &[Part]| parts.iter().filter(|p| applicable(p, run)).count();
             match group.least {
@@ -192,7 +192,7 @@ fn judge_parts(
                     }
                 }
                 Some(count) => {
-                    let ways = Ways::least(count, of(&group.parts)).within(ways);
+                    let ways = Ways::at_least(count, of(&group.parts)).nested_in(ways);
                     enough_hold(count, &judge_parts(&group.parts, choice, run, ways))
                 }
             }
@@ -228,11 +228,14 @@ fn share_of_points(
         return Finding::cannot_tell(why);
     }
     let looks = looks(&filters_of(&claim.parts, Some(choice)), run);
-    let points: Vec<(String, Finding)> = judged.iter().flat_map(|own| own.alone(ways)).collect();
+    let points: Vec<(String, Finding)> = judged
+        .iter()
+        .flat_map(|own| own.judge_separately(ways))
+        .collect();
     let count = |outcome| points.iter().filter(|(_, f)| f.outcome == outcome).count();
     let (won, lost) = (count(Outcome::Holds), count(Outcome::DoesNotHold));
     let decided = won + lost;
-    let (low, high) = wilson(won, decided, one_of(ways.within(looks).hold));
+    let (low, high) = wilson(won, decided, one_of(ways.nested_in(looks).hold));
     let percent = |share: f64| shown::number(100.0 * share);
     let ours = format!(
         "{won} of {decided} decided points, {} ties or missing ({} % to {} %)",

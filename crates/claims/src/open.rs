@@ -26,7 +26,7 @@ pub fn open(claim: &Claim, run: &Run<'_>) -> Option<Open> {
     let mut cells = BTreeSet::new();
     let chosen = combinations(claim);
     // As one of several implementations, and at the confidence at which they differ.
-    let each = [Ways::ONE, Ways::each(chosen.len())];
+    let each = [Ways::ONE, Ways::separately(chosen.len())];
     for (choice, ways) in chosen
         .iter()
         .flat_map(|choice| each.map(|ways| (choice, ways)))

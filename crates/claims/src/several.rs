@@ -33,7 +33,7 @@ pub fn enough_hold(least: usize, findings: &[(String, Finding)]) -> Finding {
     };
     let each = findings
         .iter()
-        .map(|(name, f)| named(name, &named(&f.outcome.to_string(), f.why())));
+        .map(|(name, f)| named(name, &named(&f.outcome.to_string(), f.reason())));
     let each: Vec<String> = each.collect();
     let reason = format!("{held} of {} hold: {}", findings.len(), shortened(&each));
     // The n-th of those that go one way decides, where it is foreseen.
@@ -143,7 +143,7 @@ fn by_outcome(findings: &[(String, Finding)], with: &str, before: &str) -> Strin
     let outcomes: BTreeSet<Outcome> = findings.iter().map(|(_, f)| f.outcome).collect();
     let groups = outcomes.into_iter().map(|outcome| {
         let of = findings.iter().filter(|(_, f)| f.outcome == outcome);
-        let each = of.map(|(name, f)| match (outcome, f.why()) {
+        let each = of.map(|(name, f)| match (outcome, f.reason()) {
             (Outcome::Holds, _) | (_, "") => name.clone(),
             (_, why) => format!("{name} ({why})"),
         });
@@ -175,7 +175,7 @@ fn combine(findings: &[(String, Finding)], decides: Outcome, otherwise: Outcome)
     // A finding that holds at all its points needs no list of them as a reason, only of what was left out.
     let mut reason = match outcome {
         Outcome::Holds if decides != Outcome::Holds => listed(is(outcome), |f| &f.reason),
-        outcome => listed(is(outcome), Finding::why),
+        outcome => listed(is(outcome), Finding::reason),
     };
     if !left_out.is_empty() {
         let gap = if reason.is_empty() { "" } else { "; " };
@@ -199,7 +199,7 @@ fn combine(findings: &[(String, Finding)], decides: Outcome, otherwise: Outcome)
 fn furthest(findings: &[(String, Finding)], outcome: Outcome) -> Option<Turn> {
     let is = findings.iter().filter(|(_, f)| f.outcome == outcome);
     let turns: Vec<Turn> = is
-        .map(|(name, f)| Some(f.turn.clone()?.of(name)))
+        .map(|(name, f)| Some(f.turn.clone()?.about(name)))
         .collect::<Option<_>>()?;
     let count = turns.len();
     let furthest = turns
@@ -218,7 +218,7 @@ fn furthest(findings: &[(String, Finding)], outcome: Outcome) -> Option<Turn> {
 fn nearest(findings: &[(String, Finding)]) -> Option<Turn> {
     let turns = findings
         .iter()
-        .filter_map(|(name, f)| Some(f.turn.clone()?.of(name)));
+        .filter_map(|(name, f)| Some(f.turn.clone()?.about(name)));
     turns.min_by(|a, b| a.distance.total_cmp(&b.distance))
 }
 

@@ -77,7 +77,7 @@ fn judge_each<T>(
         void: stolen(trial),
         figures,
     });
-    let recorded = OfDay::all(&results.study.recordings);
+    let recorded = OfDay::group_by_day(&results.study.recordings);
     let days = recorded.iter().map(|of| Observation {
         cell: of.cell(),
         repeat: of.day.day as u32,
@@ -143,7 +143,7 @@ fn networks(results: &Results) -> BTreeMap<CellKey, Vec<String>> {
 
 /// The properties of a network, in the words of claims.
 fn properties(network: &Network) -> Vec<String> {
-    let links = HostRole::ALL.map(|role| network.of(role));
+    let links = HostRole::ALL.map(|role| network.hosts_of(role));
     let links = links.iter().filter(|hosts| hosts.hosts > 0);
     let rates: Vec<Option<u64>> = links.map(|hosts| hosts.link.rate_bits_per_s).collect();
     let mut words = Vec::new();
@@ -285,7 +285,7 @@ struct OfDay<'a> {
 }
 
 impl OfDay<'_> {
-    fn all(recordings: &[RecordingInfo]) -> Vec<OfDay<'_>> {
+    fn group_by_day(recordings: &[RecordingInfo]) -> Vec<OfDay<'_>> {
         let hours = recordings
             .iter()
             .flat_map(|recording| recording.hours.iter().map(move |hours| (recording, hours)));

@@ -151,7 +151,7 @@ fn values(pair: &Pair<'_>, figure: &NamedFigure) -> Values {
         let (kept, aside) = usable(trials, figure);
         let shown: Vec<(u32, f64)> = kept
             .iter()
-            .filter_map(|trial| Some((trial.repeat, figure.of(trial)?)))
+            .filter_map(|trial| Some((trial.repeat, figure.value_in(trial)?)))
             .collect();
         let problem = match aside {
             Some(words) => Some(format!("{name}: {words}")),
@@ -246,8 +246,8 @@ fn repeats(count: usize) -> String {
 fn row(figure: NamedFigure, values: Values, confidence: f64, margin: f64) -> Row {
     let mut row = Row {
         figure,
-        a: MeanInterval::of(&values.a),
-        b: MeanInterval::of(&values.b),
+        a: MeanInterval::mean_of(&values.a),
+        b: MeanInterval::mean_of(&values.b),
         change: None,
         verdict: Difference::CannotTell,
         paired: values.paired,

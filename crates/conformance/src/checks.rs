@@ -24,7 +24,7 @@ pub(super) fn run(check: Check, setup: &mut Setup<'_>) -> Result<(), Violation> 
         Check::DeliversInOrder => delivers_in_order,
         Check::Sizes => sizes,
         Check::OtherTopics => other_topics,
-        Check::Many => many,
+        Check::Many => many_clients,
         Check::ManySubscriptions => many_subscriptions,
         Check::LateSubscriber => late_subscriber,
         Check::BackPressure => back_pressure,
@@ -131,7 +131,7 @@ fn other_topics(setup: &mut Setup<'_>) -> Result<(), Violation> {
     pair.close()
 }
 
-fn many(setup: &mut Setup<'_>) -> Result<(), Violation> {
+fn many_clients(setup: &mut Setup<'_>) -> Result<(), Violation> {
     let mut pair = setup.pair(3, 2, &format!("{}/#", setup.base()))?;
     for sender in 0..3 {
         pair.send_all(sender, 500, 64)?;

@@ -125,7 +125,7 @@ fn run<'a>(
         Check::ALL.iter().partition(|check| check.needs_lifecycle());
     for check in of_all {
         outcomes.push(judge(&mut setup, check));
-        if ended(server.as_deref_mut(), &mut outcomes) {
+        if has_ended(server.as_deref_mut(), &mut outcomes) {
             return outcomes;
         }
     }
@@ -133,7 +133,7 @@ fn run<'a>(
         setup.server = Some(server);
         for check in of_a_server {
             outcomes.push(judge(&mut setup, check));
-            if ended(setup.server.as_deref_mut(), &mut outcomes) {
+            if has_ended(setup.server.as_deref_mut(), &mut outcomes) {
                 break;
             }
         }
@@ -142,7 +142,7 @@ fn run<'a>(
 }
 
 /// Whether the server has ended by itself in the last check, which then failed because of it.
-fn ended(
+fn has_ended(
     server: Option<&mut (dyn Lifecycle + '_)>,
     outcomes: &mut [(&'static str, Conformity)],
 ) -> bool {

@@ -17,7 +17,7 @@ const SECOND: Nanos = 1_000_000_000;
 /// not take it back. Under exactly once it may: a system delivers when the client has answered, and
 /// [`Fleet::unsettled`](pubgauge_driver::Fleet::unsettled) says what is still unanswered.
 pub(super) fn disconnect(setup: &mut Setup<'_>) -> Result<(), Violation> {
-    ends(setup, "disconnect", |out, client| {
+    survives_end(setup, "disconnect", |out, client| {
         out.fleet.disconnect(client);
         let closed = |c: &Change| *c == Change::Closed;
         out.await_change(client, "disconnect", closed).map(|_| ())
@@ -26,13 +26,13 @@ pub(super) fn disconnect(setup: &mut Setup<'_>) -> Result<(), Violation> {
 
 /// The same for the end of the whole fleet.
 pub(super) fn close(setup: &mut Setup<'_>) -> Result<(), Violation> {
-    ends(setup, "close", |out, _| {
+    survives_end(setup, "close", |out, _| {
         out.fleet.close(out.clock.now() + 2 * SECOND);
         Ok(())
     })
 }
 
-fn ends(
+fn survives_end(
     setup: &mut Setup<'_>,
     how: &str,
     end: impl FnOnce(&mut Rig, ClientId) -> Result<(), Violation>,

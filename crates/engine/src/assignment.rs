@@ -67,7 +67,7 @@ pub struct Workers {
 
 impl Workers {
     /// The workers of a side on all of its hosts, and the number of these hosts; both at least 1.
-    pub fn of(&self, role: Role) -> (u32, u32) {
+    pub fn workers_and_hosts(&self, role: Role) -> (u32, u32) {
         let (each, hosts) = match role {
             Role::Publishers => (self.publishers, self.publisher_hosts),
             Role::Subscribers => (self.subscribers, self.subscriber_hosts),
@@ -365,7 +365,7 @@ pub fn divide(brief: &Brief, workers: Workers, mark: Mark, windowed: &[bool]) ->
     let mut assignments = Vec::new();
     let mut hosts_used: BTreeMap<Role, u32> = BTreeMap::new();
     for ((settings, broker, role), mine) in kinds {
-        let (count, hosts) = workers.of(role);
+        let (count, hosts) = workers.workers_and_hosts(role);
         let count = (count as usize).min(mine.len());
         let mut shares: Vec<Vec<u32>> = vec![Vec::new(); count];
         let mut share_of = HashMap::new();

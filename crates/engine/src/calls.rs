@@ -27,7 +27,7 @@ impl Calls {
 
     /// When a call begins.
     #[inline]
-    pub fn begins(&self) -> Nanos {
+    pub fn start_time(&self) -> Nanos {
         self.clock.now()
     }
 

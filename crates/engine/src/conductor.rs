@@ -245,7 +245,7 @@ impl<'a> Conductor<'a> {
         if self.any(|traits| traits.publishers_first) {
             self.connect(Some(Role::Publishers), ready_by, observer, stop)?;
             self.connect(Some(Role::Subscribers), ready_by, observer, stop)?;
-            self.tell(None, &Command::Peers(self.addresses.clone()));
+            self.command(None, &Command::Peers(self.addresses.clone()));
         } else {
             self.connect(None, ready_by, observer, stop)?;
         }
@@ -269,7 +269,7 @@ impl<'a> Conductor<'a> {
         };
         let mut table = timetable(warm_up + phases.warm_up.latest());
         self.table = Some(table);
-        self.tell(None, &Command::Run(table));
+        self.command(None, &Command::Run(table));
         self.hand_out();
         self.enter(Phase::WarmUp, observer);
         // The live counter does not tell sentinels apart; they ended with the command.
@@ -286,7 +286,7 @@ impl<'a> Conductor<'a> {
                 // A quarter of an interval is how much earlier it may begin than asked for here.
                 table = timetable(self.spec.clock.now() + lead + interval / 4);
                 self.table = Some(table);
-                self.tell(None, &Command::Run(table));
+                self.command(None, &Command::Run(table));
             }
         }
 
@@ -298,7 +298,7 @@ impl<'a> Conductor<'a> {
             if let Err(outcome) = passed {
                 table.end = self.spec.clock.now().min(table.end).max(table.measure + 1);
                 self.table = Some(table);
-                self.tell(None, &Command::Stop(table.end));
+                self.command(None, &Command::Stop(table.end));
                 self.drain(observer, stop, SECOND);
                 return Err(outcome);
             }
@@ -315,12 +315,12 @@ impl<'a> Conductor<'a> {
                 // Told before it comes: all workers count up to it, and traffic goes on until then.
                 table.end = Cuts::new(table, &workload).end_near(now + lead);
                 self.table = Some(table);
-                self.tell(None, &Command::Stop(table.end));
+                self.command(None, &Command::Stop(table.end));
             }
             passed = self.pass_time(observer, stop);
         }
         if !end_told {
-            self.tell(None, &Command::Stop(table.end));
+            self.command(None, &Command::Stop(table.end));
         }
         self.enter(Phase::Drain, observer);
         self.drain(observer, stop, phases.drain_within);
@@ -342,7 +342,7 @@ impl<'a> Conductor<'a> {
         stop: &AtomicBool,
     ) -> Result<(), TrialEnd> {
         let addresses = self.addresses.clone();
-        self.tell(role, &Command::Connect(addresses));
+        self.command(role, &Command::Connect(addresses));
         while self
             .workers
             .iter()

@@ -170,7 +170,7 @@ pub struct Gathered {
 
 impl Gathered {
     /// Of these groups.
-    pub fn of(parties: &[u32]) -> Gathered {
+    pub fn for_groups(parties: &[u32]) -> Gathered {
         Gathered {
             parties: parties.iter().copied().collect(),
             ..Gathered::default()
@@ -242,7 +242,7 @@ mod tests {
         fn sequences_come_back_as_they_went(
             sequences in prop::collection::vec(prop_oneof![0..MOST_MESSAGES, 0..200u32], 0..50), cuts in 1u32..5,
         ) {
-            let mut gathered = Gathered::of(&[1]);
+            let mut gathered = Gathered::for_groups(&[1]);
             for (n, sequence) in (0..).zip(&sequences) {
                 gathered.add(place(n % cuts), *sequence);
             }

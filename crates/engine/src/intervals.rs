@@ -96,7 +96,7 @@ impl Intervals {
     ///
     /// # Errors
     /// As of [`Intervals::each`].
-    pub fn of(&self, number: u32) -> impl Iterator<Item = io::Result<EncodedInterval>> {
+    pub fn of_record(&self, number: u32) -> impl Iterator<Item = io::Result<EncodedInterval>> {
         let from = self.places.partition_point(|place| place.number < number);
         let to = self.places.partition_point(|place| place.number <= number);
         self.places[from..to].iter().map(|place| self.read(*place))
@@ -118,7 +118,7 @@ impl Intervals {
     ///
     /// # Errors
     /// Where the file cannot be read: that histogram is lost.
-    pub fn each(&self) -> impl Iterator<Item = io::Result<EncodedInterval>> {
+    pub fn sorted(&self) -> impl Iterator<Item = io::Result<EncodedInterval>> {
         self.places.iter().map(|place| self.read(*place))
     }
 
@@ -144,7 +144,7 @@ impl Intervals {
 impl PartialEq for Intervals {
     fn eq(&self, other: &Intervals) -> bool {
         let same = |(one, other): (io::Result<EncodedInterval>, io::Result<EncodedInterval>)| matches!((one, other), (Ok(one), Ok(other)) if one == other);
-        self.len() == other.len() && self.each().zip(other.each()).all(same)
+        self.len() == other.len() && self.sorted().zip(other.sorted()).all(same)
     }
 }
 
@@ -182,7 +182,7 @@ mod tests {
     }
 
     fn all(of: &Intervals) -> Vec<EncodedInterval> {
-        of.each().collect::<Result<_, _>>().unwrap()
+        of.sorted().collect::<Result<_, _>>().unwrap()
     }
 
     #[test]

@@ -173,7 +173,7 @@ impl Account {
         u64::from(self.party) << 32 | (self.kind as u64) << 24 | u64::from(self.stream)
     }
 
-    fn of(key: u64) -> Self {
+    fn new(key: u64) -> Self {
         Account {
             party: (key >> 32) as u32,
             stream: key as u32 & 0xff_ffff,
@@ -282,7 +282,7 @@ impl Ledger {
     pub fn unique(&self) -> impl Iterator<Item = (Account, u32)> + '_ {
         let entry = |(key, number): (&u64, &u32)| {
             let entry = &self.entries[*number as usize];
-            (Account::of(*key), entry.seen.unique())
+            (Account::new(*key), entry.seen.unique())
         };
         self.index.iter().map(entry)
     }
@@ -293,7 +293,7 @@ impl Ledger {
         let entry = |(key, number): (&u64, &u32)| {
             let entry = &self.entries[*number as usize];
             (
-                Account::of(*key),
+                Account::new(*key),
                 entry.seen.missing_below(entry.position()),
             )
         };

@@ -289,7 +289,7 @@ impl Place for Encoded {
         let (sender, reports) = channel();
         let inner = Outbox::new(order.assignment.worker, sender);
         let again = |error: std::io::Error| DriverError::new(error.to_string());
-        let order = frames::again(&order).map_err(again)?;
+        let order = frames::encode_and_decode(&order).map_err(again)?;
         let link = self.0.start(order, secrets, inner)?;
         Ok(Box::new(EncodedLink {
             link,
@@ -320,7 +320,7 @@ struct EncodedLink {
 impl EncodedLink {
     fn pass_on(&mut self) {
         while let Ok(sent) = self.reports.try_recv() {
-            let report = match frames::again(&sent.report) {
+            let report = match frames::encode_and_decode(&sent.report) {
                 Ok(report) => report,
                 Err(error) => Report::Gone(error.to_string()),
             };
@@ -331,7 +331,7 @@ impl EncodedLink {
 
 impl WorkerLink for EncodedLink {
     fn send(&mut self, command: Command) {
-        match frames::again(&command) {
+        match frames::encode_and_decode(&command) {
             Ok(command) => self.link.send(command),
             Err(error) => {
                 self.outbox.send(Report::Gone(error.to_string()));

@@ -118,7 +118,7 @@ pub struct LatencyLive {
 impl Live {
     /// Adds up what workers have counted. Of their first deliveries of measured messages, `again` were second ones: a
     /// member of the group on another worker had the message.
-    pub fn of<'a>(workers: impl Iterator<Item = &'a LiveCounters>, again: u64) -> Live {
+    pub fn add_up<'a>(workers: impl Iterator<Item = &'a LiveCounters>, again: u64) -> Live {
         let mut live = Live::default();
         let (mut expected, mut unique, mut passed_over) = (0, 0, 0);
         for worker in workers {

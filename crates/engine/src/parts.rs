@@ -44,7 +44,7 @@ pub fn count(phases: &Phases) -> usize {
 }
 
 /// The parts of the window between two bounds.
-fn parts(bounds: &[Nanos], from: Nanos, to: Nanos) -> Range<usize> {
+fn parts_between(bounds: &[Nanos], from: Nanos, to: Nanos) -> Range<usize> {
     let after = |bound| bounds.partition_point(|b| *b <= bound);
     after(from)..after(to)
 }
@@ -163,7 +163,7 @@ pub fn windows(
     let measured = phases.windows.iter().filter(|w| w.from < duration);
     measured
         .map(|window| {
-            let parts = parts(&bounds, window.from, window.to);
+            let parts = parts_between(&bounds, window.from, window.to);
             let due = |flow: &FlowParts| {
                 let mut sum = MessageCounts::default();
                 let of = flow.of.iter().skip(parts.start).take(parts.len());

@@ -62,7 +62,7 @@ struct Place {
 impl ReceivingClient {
     /// The place by which the client is entitled to `stream`.
     #[inline]
-    fn place(&self, brief: &Brief, stream: u32) -> Option<Place> {
+    fn entitling_place(&self, brief: &Brief, stream: u32) -> Option<Place> {
         let entitled = |place: &&Place| {
             let party = &brief.audience.parties[place.party as usize];
             party.is_entitled(stream)
@@ -288,7 +288,7 @@ impl Receiving {
         let brief = context.brief.clone();
         let devices = &assignment.devices;
         let mut shares = Vec::new();
-        let gathered = Gathered::of(&context.apart);
+        let gathered = Gathered::for_groups(&context.apart);
         let mine: FxHashSet<u32> = devices.iter().copied().collect();
         let mut parties_of: FxHashMap<u32, Vec<Place>> = FxHashMap::default();
         let mut parties: Vec<Member> = Vec::new();

@@ -497,7 +497,7 @@ impl Sending {
             None => self.filler.body(stream, sequence, size as usize),
         };
         let sent = now.saturating_sub(self.epoch);
-        let began = self.calls.as_ref().map(Calls::begins);
+        let began = self.calls.as_ref().map(Calls::start_time);
         let outcome = fleet.publish(
             state.client,
             outlet.topic,

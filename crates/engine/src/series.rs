@@ -130,7 +130,7 @@ impl Cuts {
         let steps = self.table.steps.max(1);
         let (record, step) = (self.number / steps, self.number % steps);
         if step == 0 {
-            self.interval = (self.at(record), self.at(record + 1));
+            self.interval = (self.interval_start(record), self.interval_start(record + 1));
         }
         self.next_cut = self.step(self.interval, step);
         let bound = self.bounds.get(self.passed).copied();
@@ -186,7 +186,7 @@ impl Cuts {
             }
             // The interval ends earlier; its steps before that stay where they are.
             let begun = self.number.saturating_sub(1) / self.table.steps.max(1);
-            self.interval = (self.at(begun), self.at(begun + 1));
+            self.interval = (self.interval_start(begun), self.interval_start(begun + 1));
             self.plan();
         }
     }
@@ -200,16 +200,16 @@ impl Cuts {
 
     /// When each cut is, steps included, from the start of the measurement on: with whether it is the start or
     /// the end of an interval.
-    pub fn all(&self) -> impl Iterator<Item = (Nanos, bool)> {
+    pub fn times(&self) -> impl Iterator<Item = (Nanos, bool)> {
         (0..).flat_map(move |record| {
-            let interval = (self.at(record), self.at(record + 1));
+            let interval = (self.interval_start(record), self.interval_start(record + 1));
             let steps = 0..self.table.steps.max(1);
             steps.map(move |step| (self.step(interval, step), step == 0))
         })
     }
 
     /// When interval `n` begins: 0 at the start of the measurement.
-    pub fn at(&self, n: u32) -> Nanos {
+    pub fn interval_start(&self, n: u32) -> Nanos {
         let Timetable {
             measure,
             end,
@@ -247,7 +247,7 @@ impl Cuts {
         } = self.table;
         let number = at.saturating_sub(measure).div_ceil(interval);
         let nominal = measure + number * interval;
-        if number > 0 && self.at(number as u32) <= at && nominal + 1 < end {
+        if number > 0 && self.interval_start(number as u32) <= at && nominal + 1 < end {
             nominal + 1
         } else {
             at
@@ -341,7 +341,7 @@ mod tests {
     #[test]
     fn steps_divide_intervals() {
         let mut cuts = in_steps(&cuts(&[1000.0], 8 * SECOND));
-        let all: Vec<(Nanos, bool)> = cuts.all().take(17).collect();
+        let all: Vec<(Nanos, bool)> = cuts.times().take(17).collect();
         let mut passed = Vec::new();
         for (at, whole) in &all {
             assert_eq!(cuts.next(), *at);
@@ -386,17 +386,17 @@ mod tests {
         // Messages are due 0.1 ms before each full second.
         let due = 8 * SECOND - 100_000;
         let slow = cuts(&[1.0], due);
-        assert_eq!(slow.at(1), due + 3 * SECOND - LEAD);
+        assert_eq!(slow.interval_start(1), due + 3 * SECOND - LEAD);
         // Messages on the full second, or right after it: each falls into the record that begins there, and what is
         // read a moment after the cut is read before them.
         for after in [0, 1_000, LEAD / 2] {
-            let on_the_second = cuts(&[1.0], 8 * SECOND + after).at(1);
+            let on_the_second = cuts(&[1.0], 8 * SECOND + after).interval_start(1);
             assert_eq!(on_the_second, 11 * SECOND + after - LEAD);
         }
         // Two flows, half a second apart: the cut is never right after either.
         let cuts = cuts(&[1.0, 2.0], 8 * SECOND - 200_000);
         for n in 1..3 {
-            let phase = (cuts.at(n) + 200_000) % (SECOND / 2);
+            let phase = (cuts.interval_start(n) + 200_000) % (SECOND / 2);
             assert!(phase > SECOND / 4, "{phase}");
         }
     }

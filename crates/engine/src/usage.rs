@@ -153,7 +153,7 @@ impl Reading {
     }
 
     /// When it was taken.
-    pub fn at(&self) -> Nanos {
+    pub fn taken_at(&self) -> Nanos {
         self.at
     }
 

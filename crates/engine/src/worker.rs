@@ -272,12 +272,12 @@ impl Worker {
         let (sending, receiving) = (&mut self.sending, &mut self.receiving);
         sending.answer(&mut *self.fleet, &mut receiving.replies);
         sending.answered(&mut receiving.answered);
-        self.tell();
+        self.report();
         true
     }
 
     /// Reports the tokens that came back, and every 10 ms what was counted.
-    fn tell(&mut self) {
+    fn report(&mut self) {
         for (flow, tokens) in self.receiving.passed_since(false) {
             self.outbox.send(Report::Passed(flow, tokens));
         }
@@ -468,7 +468,7 @@ impl Worker {
                 self.start_reading = Some(before.unwrap_or_else(|| self.reading()));
             } else {
                 until = table.measure;
-                let due = |reading: Reading| now >= reading.at() + READ_EVERY;
+                let due = |reading: Reading| now >= reading.taken_at() + READ_EVERY;
                 if self.warm_up_reading.is_none_or(due) {
                     self.warm_up_reading = Some(self.reading());
                 }

@@ -106,7 +106,7 @@ pub enum ClaimVerdict {
 
 impl ClaimVerdict {
     /// In words.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             ClaimVerdict::Holds => "holds",
             ClaimVerdict::HoldsInPart => "holds in part",

@@ -28,24 +28,24 @@ impl Filter {
 
 impl CriterionSpec {
     /// The figure that it asks for; `None` if there is none of that name, as in another version's results.
-    pub fn asked(&self) -> Option<&'static Figure> {
+    pub fn catalogued_figure(&self) -> Option<&'static Figure> {
         Some(Figure::in_window(&self.figure)?.0)
     }
 
     /// A value of its figure, with the unit.
-    pub fn show(&self, value: f64) -> String {
-        let asked = self.asked();
+    pub fn format_value(&self, value: f64) -> String {
+        let asked = self.catalogued_figure();
         asked.map_or_else(|| number(value), |asked| show_value(asked, value))
     }
 
     /// The value that it compares with, and the path's part of it: `200 ms (100 ms + 100 ms of the path)`.
     pub fn limit(&self) -> String {
-        let limit = self.show(self.value);
+        let limit = self.format_value(self.value);
         match self.filter.path_ns {
             None | Some(0) => limit,
             Some(path_ns) => {
                 let path = path_ns as f64;
-                let [rest, path] = [self.value - path, path].map(|ns| self.show(ns));
+                let [rest, path] = [self.value - path, path].map(|ns| self.format_value(ns));
                 format!("{limit} ({rest} + {path} of the path)")
             }
         }

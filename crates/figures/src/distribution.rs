@@ -101,7 +101,7 @@ impl Distribution {
     ///
     /// # Errors
     /// There are too few messages.
-    pub fn enough(&self, quantile: f64) -> Result<(), TooFew> {
+    pub fn check_count(&self, quantile: f64) -> Result<(), TooFew> {
         let values = self.count + self.censored;
         check_enough(self.messages.unwrap_or(values), quantile)
     }
@@ -113,7 +113,7 @@ impl Distribution {
             let value = self.quotable(quantile)?;
             return Some(Bounds::exactly(value));
         };
-        all.of(quantile)
+        all.bounds_of(quantile)
     }
 
     /// The same counts with other values: what becomes of each time, and of the mean.

@@ -85,14 +85,14 @@ enum Statistic {
 }
 
 impl Statistic {
-    fn of(self, distribution: &Distribution) -> Result<f64, Option<TooFew>> {
+    fn value_in(self, distribution: &Distribution) -> Result<f64, Option<TooFew>> {
         let time = |ns: Option<u64>| ns.map(|ns| ns as f64);
         let value = match self {
             Statistic::Min => time(distribution.min),
             Statistic::Mean => distribution.mean,
             Statistic::Max => time(distribution.max),
             Statistic::Quantile(quantile) => {
-                distribution.enough(quantile).map_err(Some)?;
+                distribution.check_count(quantile).map_err(Some)?;
                 time(distribution.quotable(quantile))
             }
         };
@@ -240,7 +240,9 @@ impl Figure {
         let whole = flow.is_none() && window.is_none();
         match self.value {
             Value::OfPart(value) => value(&scope).ok_or(None),
-            Value::Time(distribution, statistic) => statistic.of(distribution(&scope).ok_or(None)?),
+            Value::Time(distribution, statistic) => {
+                statistic.value_in(distribution(&scope).ok_or(None)?)
+            }
             Value::OfTrial(value) | Value::OnRequest(value) if whole => value(trial).ok_or(None),
             _ => Err(None),
         }
@@ -274,7 +276,7 @@ impl Figure {
         let times = distribution(&scope)?;
         // Of what did not come nothing is known.
         let is_whole = times.count > 0 && times.censored == 0;
-        (is_whole && statistic.of(times) == Err(None))
+        (is_whole && statistic.value_in(times) == Err(None))
             .then(|| trial.one_way?.unquoted_at_most())
             .flatten()
     }

@@ -119,7 +119,7 @@ impl Distribution {
             count,
             censored,
             messages: several,
-            bounds: Some(PercentileBounds::by(bounds)),
+            bounds: Some(PercentileBounds::from_quantiles(bounds)),
             min: Some(histogram.min()),
             mean: whole.then(|| histogram.mean()),
             known_mean: (!whole).then(|| histogram.mean()),
@@ -143,7 +143,7 @@ impl Distribution {
     /// `quantile` is 0.5, 0.9, 0.99, 0.999 or 0.9999; 1 is the largest value.
     pub fn quotable(&self, quantile: f64) -> Option<u64> {
         let value = self.percentile(quantile);
-        value.filter(|_| quantile == 1.0 || self.enough(quantile).is_ok())
+        value.filter(|_| quantile == 1.0 || self.check_count(quantile).is_ok())
     }
 
     /// A percentile of the messages that there were, ns, whatever it says of others: at least one value lies beyond.

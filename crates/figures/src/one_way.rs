@@ -28,7 +28,7 @@ impl OneWay {
 impl Distribution {
     /// The one-way times that can be quoted between clocks that agree to within `bound_ns`: values of which that
     /// is at most [`QUOTABLE_SHARE`]. Others are absent; all are where the bound is not known.
-    pub fn within(&self, bound_ns: Option<u64>) -> Distribution {
+    pub fn quotable_within(&self, bound_ns: Option<u64>) -> Distribution {
         let is_known = |value: f64| is_quotable(value, bound_ns);
         self.map(
             |time| Some(time).filter(|time| is_known(*time as f64)),
@@ -42,7 +42,7 @@ impl Trial {
     /// bound is not known.
     pub fn one_way_within(&mut self, bound_ns: Option<u64>) {
         self.one_way = Some(OneWay { bound_ns });
-        let quoted = |of: &mut Distribution| *of = of.within(bound_ns);
+        let quoted = |of: &mut Distribution| *of = of.quotable_within(bound_ns);
         quoted(&mut self.messages.latency_ns);
         quoted(&mut self.messages.latency_from_send_ns);
         for flow in &mut self.flows {
@@ -79,15 +79,15 @@ mod tests {
             max: Some(9_000),
             ..Distribution::default()
         };
-        let told = times.within(Some(100));
+        let told = times.quotable_within(Some(100));
         assert_eq!(
             (told.count, told.min, told.mean),
             (1_000, None, Some(1_000.0))
         );
         assert_eq!((told.p50, told.p90), (None, Some(1_000)));
         assert_eq!((told.p99, told.max), (Some(5_000), Some(9_000)));
-        assert_eq!(times.within(Some(0)), times);
-        let nothing = times.within(None);
+        assert_eq!(times.quotable_within(Some(0)), times);
+        let nothing = times.quotable_within(None);
         assert_eq!(
             (nothing.count, nothing.mean, nothing.max),
             (1_000, None, None)

@@ -91,7 +91,7 @@ pub struct OutcomeCounts {
 
 impl OutcomeCounts {
     /// Counts outcomes.
-    pub fn of<'a>(claims: impl IntoIterator<Item = &'a ClaimOutcome>) -> OutcomeCounts {
+    pub fn count<'a>(claims: impl IntoIterator<Item = &'a ClaimOutcome>) -> OutcomeCounts {
         let mut counts = OutcomeCounts::default();
         for claim in claims {
             *match claim.outcome {
@@ -110,25 +110,25 @@ impl OutcomeCounts {
     }
 
     /// All of them.
-    pub fn all(&self) -> u32 {
-        self.words().iter().map(|(_, count)| count).sum()
+    pub fn total(&self) -> u32 {
+        self.named_counts().iter().map(|(_, count)| count).sum()
     }
 
     /// Those that have an answer.
     pub fn answered(&self) -> u32 {
-        self.all() - self.cannot_tell - self.not_applicable
+        self.total() - self.cannot_tell - self.not_applicable
     }
 
     /// Each outcome with its count, in words.
-    pub fn words(&self) -> [(&'static str, u32); 7] {
+    pub fn named_counts(&self) -> [(&'static str, u32); 7] {
         [
-            (ClaimVerdict::Holds.word(), self.holds),
-            (ClaimVerdict::HoldsInPart.word(), self.in_part),
+            (ClaimVerdict::Holds.as_str(), self.holds),
+            (ClaimVerdict::HoldsInPart.as_str(), self.in_part),
             ("depends", self.depends),
-            (ClaimVerdict::DoesNotHold.word(), self.does_not_hold),
+            (ClaimVerdict::DoesNotHold.as_str(), self.does_not_hold),
             ("stand-in", self.stand_in),
-            (ClaimVerdict::CannotTell.word(), self.cannot_tell),
-            (ClaimVerdict::NotApplicable.word(), self.not_applicable),
+            (ClaimVerdict::CannotTell.as_str(), self.cannot_tell),
+            (ClaimVerdict::NotApplicable.as_str(), self.not_applicable),
         ]
     }
 }

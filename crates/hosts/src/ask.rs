@@ -110,7 +110,7 @@ impl Watch {
     ///
     /// # Errors
     /// Why it is not known.
-    pub fn end(&self, course: &Course) -> Result<Nanos, ClockError> {
+    pub fn largest_error(&self, course: &Course) -> Result<Nanos, ClockError> {
         let now = (self.clock)();
         let is_later = |seen: &Seen| seen.exchanges.last().is_some_and(|one| one.sent >= now);
         let band = self.band(is_later)?;
@@ -129,7 +129,7 @@ impl Watch {
             let waited = self.shared.has_changed.wait_timeout(seen, left);
             seen = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
-        Band::of(&seen.exchanges, self.port)
+        Band::from_exchanges(&seen.exchanges, self.port)
     }
 
     /// Forgets the exchanges before `asker` (this end's clock, ns).
@@ -284,7 +284,7 @@ mod tests {
 
         let watch = Watch::start(address, key, monotonic_now).unwrap();
         let course = watch.begin().unwrap();
-        let error = watch.end(&course).unwrap();
+        let error = watch.largest_error(&course).unwrap();
         let host_now = monotonic_now() + AHEAD;
         let wrong = course.far(host_now).abs_diff(host_now - AHEAD);
         assert!(wrong <= error, "{wrong} ns, bound {error} ns");

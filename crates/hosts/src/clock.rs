@@ -120,7 +120,7 @@ impl Band {
     ///
     /// # Errors
     /// No exchanges; readings that go back; clocks that did what no offset explains.
-    pub fn of(exchanges: &[ClockExchange], port: u16) -> Result<Band, ClockError> {
+    pub fn from_exchanges(exchanges: &[ClockExchange], port: u16) -> Result<Band, ClockError> {
         if !exchanges.iter().all(ClockExchange::is_possible) {
             return Err(ClockError::Impossible);
         }
@@ -247,7 +247,7 @@ mod tests {
             answered: 2_000 * MS + 30_000,
             heard: 5_000 * MS + 50_000,
         };
-        let band = Band::of(&[one], 1).unwrap();
+        let band = Band::from_exchanges(&[one], 1).unwrap();
         let course = band.course();
         assert!(band.error_of(&course) < 30_000);
         let growth = band.growth_until(15_000 * MS, &course);
@@ -280,7 +280,7 @@ mod tests {
         let clock = |host| asker(host, 5_000_000, 0.0);
         let one = exchange(10 * MS, [30_000, 0, 50_000], clock);
         assert_eq!(one.under_way(), 80_000);
-        let band = Band::of(&[one], 1).unwrap();
+        let band = Band::from_exchanges(&[one], 1).unwrap();
         let course = band.course();
         // The middle is off by half of the difference of both ways.
         assert_eq!(course.far(10 * MS), 15 * MS + 10_000);
@@ -292,7 +292,7 @@ mod tests {
         let clock = |host| asker(host, -7_000, 0.0);
         let slow = |at| exchange(at, [2 * MS, 0, 2 * MS], clock);
         let fast = exchange(30 * MS, [5_000, 0, 5_000], clock);
-        let band = Band::of(&[slow(20 * MS), fast, slow(40 * MS)], 1).unwrap();
+        let band = Band::from_exchanges(&[slow(20 * MS), fast, slow(40 * MS)], 1).unwrap();
         // 10 ms at 1,200 ppm, and 5 us of its own.
         let course = band.course();
         assert!(
@@ -313,20 +313,20 @@ mod tests {
                 })
             })
             .collect();
-        let Err(ClockError::Set { beyond_ns, ago_s }) = Band::of(&all, 1) else {
+        let Err(ClockError::Set { beyond_ns, ago_s }) = Band::from_exchanges(&all, 1) else {
             panic!("nothing told");
         };
         // 300 us less both halves and 20 ms at 1,200 ppm.
         assert!((200_000..300_000).contains(&beyond_ns), "{beyond_ns}");
         assert!(ago_s <= 1);
         // Later exchanges are as good as ever.
-        assert!(Band::of(&all[50..], 1).is_ok());
+        assert!(Band::from_exchanges(&all[50..], 1).is_ok());
     }
 
     #[test]
     fn nothing_and_nonsense_are_told() {
         assert_eq!(
-            Band::of(&[], 7).unwrap_err(),
+            Band::from_exchanges(&[], 7).unwrap_err(),
             ClockError::NoExchange { port: 7 }
         );
         let good = exchange(MS, [1, 1, 1], |host| asker(host, 0, 0.0));
@@ -342,7 +342,7 @@ mod tests {
             },
         ] {
             assert_eq!(
-                Band::of(&[good, bad], 1).unwrap_err(),
+                Band::from_exchanges(&[good, bad], 1).unwrap_err(),
                 ClockError::Impossible
             );
         }
@@ -367,8 +367,8 @@ mod tests {
                 .map(|((there, work, back), n)| exchange(start + n * gap * MS, [*there, *work, *back], clock))
                 .collect();
             let before = (all.len() as f64 * begin) as usize + 1;
-            let course = Band::of(&all[..before], 1).unwrap().course();
-            let band = Band::of(&all, 1).unwrap();
+            let course = Band::from_exchanges(&all[..before], 1).unwrap().course();
+            let band = Band::from_exchanges(&all, 1).unwrap();
             for point in &band.points {
                 let offset = clock(point.at) as i64 - point.at as i64;
                 prop_assert!(point.low <= offset && offset <= point.high, "{offset} {point:?}");
@@ -390,9 +390,9 @@ mod tests {
         let all: Vec<ClockExchange> = (1..3_000)
             .map(|n| exchange(n * 20 * MS, [30_000, 0, 30_000], clock))
             .collect();
-        let course = Band::of(&all, 1).unwrap().course();
+        let course = Band::from_exchanges(&all, 1).unwrap().course();
         assert!((course.drift - 40e-6).abs() < 5e-6, "{}", course.drift);
-        let few = Band::of(&all[..50], 1).unwrap().course();
+        let few = Band::from_exchanges(&all[..50], 1).unwrap().course();
         assert_eq!(few.drift, 0.0);
     }
 }

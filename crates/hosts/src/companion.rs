@@ -93,14 +93,14 @@ impl Starting {
     }
 
     /// Its first message, if that has come after at most `longest`.
-    pub fn said(&self, longest: Duration) -> Option<Result<Hello, HostError>> {
+    pub fn first_message(&self, longest: Duration) -> Option<Result<Hello, HostError>> {
         self.said.recv_timeout(longest).ok()
     }
 
     /// The companion that has said this.
-    pub fn with(self, hello: Hello) -> Result<Companion, HostError> {
+    pub fn accept(self, hello: Hello) -> Result<Companion, HostError> {
         let mut companion = self.companion;
-        if !hello.machine.shares_clock(&HostIdentity::here()) {
+        if !hello.machine.shares_clock(&HostIdentity::of_this_host()) {
             let address = (hello.address, hello.port).into();
             companion.watch = Some(Watch::start(address, self.key, monotonic_now)?);
         }

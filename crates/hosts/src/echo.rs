@@ -36,7 +36,7 @@ pub fn serve(
     let socket = UdpSocket::bind((own, 0))?;
     socket.set_nonblocking(true)?;
     let port = socket.local_addr()?.port();
-    frames::write(&mut output, &Hello::own(own, port))?;
+    frames::write(&mut output, &Hello::from_here(own, port))?;
     let mut beat = Instant::now() + BEAT;
     loop {
         let now = Instant::now();

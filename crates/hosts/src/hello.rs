@@ -47,11 +47,11 @@ impl Default for Hello {
 
 impl Hello {
     /// The hello of this host, whose echo listens at `address` and `port`.
-    pub fn own(address: IpAddr, port: u16) -> Hello {
+    pub fn from_here(address: IpAddr, port: u16) -> Hello {
         Hello {
             link: link::VERSION,
             pubgauge: env!("CARGO_PKG_VERSION").into(),
-            machine: HostIdentity::here(),
+            machine: HostIdentity::of_this_host(),
             address,
             interface: interface(address),
             port,
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn this_host_says_who_it_is() {
-        let own = Hello::own(Ipv4Addr::LOCALHOST.into(), 7);
+        let own = Hello::from_here(Ipv4Addr::LOCALHOST.into(), 7);
         assert_eq!(own.interface, "lo");
         own.check().unwrap();
     }
@@ -135,7 +135,7 @@ mod tests {
     /// The interface's name goes into XML that Cyclone DDS reads, the host's onto the page.
     #[test]
     fn names_that_no_host_has_are_refused() {
-        let own = Hello::own(Ipv4Addr::LOCALHOST.into(), 7);
+        let own = Hello::from_here(Ipv4Addr::LOCALHOST.into(), 7);
         let of = |host: &str, interface: &str| Hello {
             machine: HostIdentity {
                 host: host.into(),

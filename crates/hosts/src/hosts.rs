@@ -48,7 +48,7 @@ impl Hosts {
     }
 
     /// The address at which they reach this host.
-    pub fn at(&self) -> IpAddr {
+    pub fn conductor_address(&self) -> IpAddr {
         self.at
     }
 
@@ -110,8 +110,8 @@ impl Hosts {
                 None => Starting::new(self.host(number), self.at),
             };
             let outcome = match attempt {
-                Ok(attempt) => match attempt.said(GLANCE) {
-                    Some(said) => said.and_then(|hello| attempt.with(hello)),
+                Ok(attempt) => match attempt.first_message(GLANCE) {
+                    Some(said) => said.and_then(|hello| attempt.accept(hello)),
                     None => {
                         waiting.push_back((number, Some(attempt), not_before));
                         continue;

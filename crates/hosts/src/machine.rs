@@ -16,7 +16,7 @@ pub struct HostIdentity {
 
 impl HostIdentity {
     /// This host.
-    pub fn here() -> HostIdentity {
+    pub fn of_this_host() -> HostIdentity {
         let line = |path: &str| {
             let text = std::fs::read(path).unwrap_or_default();
             plain(text.trim_ascii())
@@ -63,12 +63,12 @@ mod tests {
 
     #[test]
     fn one_kernel_and_one_namespace_are_one_clock() {
-        let here = HostIdentity::here();
+        let here = HostIdentity::of_this_host();
         assert!(
             !here.host.is_empty() && here.boot_id.len() == 36,
             "{here:?}"
         );
-        assert!(here.shares_clock(&HostIdentity::here()));
+        assert!(here.shares_clock(&HostIdentity::of_this_host()));
         let renamed = HostIdentity {
             host: "other".into(),
             ..here.clone()

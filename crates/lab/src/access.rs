@@ -8,7 +8,7 @@ pub(crate) fn why_not(error: &io::Error) -> Option<String> {
     match error.kind() {
         io::ErrorKind::PermissionDenied => Some(format!(
             "an emulated network takes root, or a user namespace of one's own: {error}\n  hint: {}",
-            hint(&Facts::here())
+            hint(&Facts::of_this_machine())
         )),
         // ENOSPC: the user's share of namespaces is used up.
         io::ErrorKind::StorageFull => Some(format!(
@@ -33,7 +33,7 @@ struct Facts {
 }
 
 impl Facts {
-    fn here() -> Facts {
+    fn of_this_machine() -> Facts {
         let number = |file: &str| {
             let text = std::fs::read_to_string(format!("/proc/sys/{file}")).ok()?;
             text.trim().parse().ok()

@@ -33,7 +33,7 @@ impl Subnet {
 
     /// A subnet within the private ranges (RFC 1918) that overlaps with none of the machine's
     /// routes; `None` if every one that is tried overlaps with a route.
-    pub fn beside(routes: &[Subnet]) -> Option<Subnet> {
+    pub fn free_subnet(routes: &[Subnet]) -> Option<Subnet> {
         let tens = (0..=255u8).map(|i| Ipv4Addr::new(10, i.wrapping_add(87), 0, 0));
         let twelves = (16..32).map(|i| Ipv4Addr::new(172, i, 0, 0));
         let sixteens = (0..=255).map(|i| Ipv4Addr::new(192, 168, i, 0));
@@ -105,12 +105,15 @@ mod tests {
     #[test]
     fn a_machine_whose_routes_take_everything_is_told() {
         let all = ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"].map(|r| parse(r).unwrap());
-        assert_eq!(Subnet::beside(&all), None);
+        assert_eq!(Subnet::free_subnet(&all), None);
         assert_eq!(
-            Subnet::beside(&all[..2]).unwrap().to_string(),
+            Subnet::free_subnet(&all[..2]).unwrap().to_string(),
             "192.168.0.0/24"
         );
-        assert_eq!(Subnet::beside(&[]).unwrap().to_string(), "10.87.0.0/24");
+        assert_eq!(
+            Subnet::free_subnet(&[]).unwrap().to_string(),
+            "10.87.0.0/24"
+        );
     }
 
     proptest! {
@@ -124,7 +127,7 @@ mod tests {
                 .map(|(base, prefix, near)| if near { (base % (1 << 20) + 0x0a57_0000, prefix.max(12)) } else { (base, prefix) })
                 .map(|(base, prefix)| Subnet { base: Ipv4Addr::from(base), prefix })
                 .collect();
-            if let Some(chosen) = Subnet::beside(&routes) {
+            if let Some(chosen) = Subnet::free_subnet(&routes) {
                 for index in [0, 253] {
                     let host = Subnet { base: chosen.host(index), prefix: 32 };
                     prop_assert!(host.meets(&chosen));

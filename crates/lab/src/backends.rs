@@ -47,7 +47,7 @@ impl Backends {
     /// # Errors
     /// If no network namespace can be made.
     pub fn look() -> std::io::Result<Backends> {
-        let place = Namespace::make()?;
+        let place = Namespace::create()?;
         let qdisc = |kind: &str| {
             let line = format!("qdisc replace dev lo root {kind}\n");
             tool::run(&place, &["tc", "-batch", "-"], &line)

@@ -23,7 +23,7 @@ impl Lab {
     /// arrives.
     pub fn baseline(&self, from: Host, to: &[Host], span: Duration) -> Result<Baseline, LabError> {
         let round_trips = self.round_trips(from, to, span)?;
-        let (sender, receivers) = self.ends(from, to)?;
+        let (sender, receivers) = self.sender_and_receivers(from, to)?;
         let delays = to.iter().map(|to| self.delays(from, *to)).max();
         let delays = delays.unwrap_or_default();
         let failed = |what: &'static str| LabError::io(format!("baseline from {from}: {what}"));
@@ -49,7 +49,7 @@ impl Lab {
         to: &[Host],
         span: Duration,
     ) -> Result<Vec<RoundTrip>, LabError> {
-        let (sender, receivers) = self.ends(from, to)?;
+        let (sender, receivers) = self.sender_and_receivers(from, to)?;
         let one = span / receivers.len().max(1) as u32;
         let trips = receivers.iter().map(|receiver| {
             let delays = self.delays(from, receiver.host());
@@ -66,7 +66,11 @@ impl Lab {
         Duration::from_nanos(ns.sum())
     }
 
-    fn ends(&self, from: Host, to: &[Host]) -> Result<(&LabHost, Vec<&LabHost>), LabError> {
+    fn sender_and_receivers(
+        &self,
+        from: Host,
+        to: &[Host],
+    ) -> Result<(&LabHost, Vec<&LabHost>), LabError> {
         let own = |host: Host| self.host(host).ok_or(LabError::NoHost(host));
         let receivers: Result<_, _> = to.iter().map(|host| own(*host)).collect();
         Ok((own(from)?, receivers?))

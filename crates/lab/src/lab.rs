@@ -95,7 +95,7 @@ impl LabHost {
     }
 
     /// The host, as the testbed takes it for processes that run on it.
-    pub fn on(&self) -> NetworkHost {
+    pub fn network_host(&self) -> NetworkHost {
         NetworkHost {
             address: self.address,
             namespace: Some(self.namespace.clone()),
@@ -142,7 +142,7 @@ impl Lab {
             Some(why) => LabError::Access(why),
             None => LabError::io("a network namespace")(error),
         };
-        let switch = Namespace::make().map_err(access)?;
+        let switch = Namespace::create().map_err(access)?;
         let backends = Backends::look().map_err(access)?;
         let subnet = free_subnet()?;
         let folder = OwnedFolder::create(&std::env::temp_dir(), FOLDER)
@@ -152,7 +152,7 @@ impl Lab {
             hosts.push(LabHost {
                 host,
                 address: subnet.host(index),
-                namespace: Arc::new(Namespace::make().map_err(access)?),
+                namespace: Arc::new(Namespace::create().map_err(access)?),
             });
         }
         let names = Names {
@@ -163,7 +163,7 @@ impl Lab {
             sockets: folder.path().to_owned(),
             subnet,
         };
-        let plan = NetworkPlan::of(network, &backends, &names)?;
+        let plan = NetworkPlan::for_network(network, &backends, &names)?;
         let mut lab = Lab {
             network: network.clone(),
             subnet,
@@ -249,14 +249,14 @@ impl Lab {
     }
 
     fn run(&self, place: StepNamespace, argv: &[&str], input: &str) -> Result<(), LabError> {
-        tool::run(self.at(place)?, argv, input).map_err(|error| LabError::Step {
+        tool::run(self.namespace_of(place)?, argv, input).map_err(|error| LabError::Step {
             place: place.to_string(),
             command: argv.join(" "),
             said: error.to_string(),
         })
     }
 
-    fn at(&self, place: StepNamespace) -> Result<&Namespace, LabError> {
+    fn namespace_of(&self, place: StepNamespace) -> Result<&Namespace, LabError> {
         match place {
             StepNamespace::Switch => Ok(&self.switch),
             StepNamespace::Host(host) => {
@@ -276,7 +276,9 @@ impl Lab {
                     other => other,
                 };
                 let what = format!("{}: {}", step.place, path.display());
-                self.at(step.place)?.run(write).map_err(LabError::io(what))
+                self.namespace_of(step.place)?
+                    .run(write)
+                    .map_err(LabError::io(what))
             }
             Act::Run { argv, input } => self.run(step.place, argv, input),
             Act::Start { argv, ready } => {
@@ -299,7 +301,7 @@ impl Lab {
             command: argv.join(" "),
             said,
         };
-        let namespace = self.at(place)?;
+        let namespace = self.namespace_of(place)?;
         let confinement = Confinement {
             namespace: Some(namespace.path()),
             ..Confinement::default()
@@ -392,9 +394,10 @@ impl Ready {
 /// A range that overlaps with none of the machine's routes.
 fn free_subnet() -> Result<Subnet, LabError> {
     let argv = ["ip", "-json", "-4", "route", "show", "table", "all"];
-    let listed = tool::within(&argv, "").map_err(|error| LabError::Addresses(error.to_string()))?;
+    let listed = tool::run_in_namespace(&argv, "")
+        .map_err(|error| LabError::Addresses(error.to_string()))?;
     let routes = address::routes(&listed).map_err(LabError::Addresses)?;
-    Subnet::beside(&routes).ok_or_else(|| {
+    Subnet::free_subnet(&routes).ok_or_else(|| {
         let taken = "the machine's routes leave no private range free (10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16)";
         LabError::Addresses(taken.to_owned())
     })

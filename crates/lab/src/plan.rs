@@ -37,12 +37,12 @@ impl NetworkPlan {
     ///
     /// # Panics
     /// If `names` does not have one file for each host.
-    pub fn of(
+    pub fn for_network(
         network: &Network,
         backends: &Backends,
         names: &Names,
     ) -> Result<NetworkPlan, PlanError> {
-        let means = shape::Means::of(network, backends)?;
+        let means = shape::Means::choose(network, backends)?;
         let hosts: Vec<Host> = network.hosts().collect();
         assert_eq!(hosts.len(), names.hosts.len(), "a namespace for each host");
         let wired: Vec<bool> = hosts
@@ -79,7 +79,7 @@ pub fn states_script(states: &[(Host, LinkState)]) -> String {
 /// # Errors
 /// As [`NetworkPlan::of`].
 pub fn possible(network: &Network, backends: &Backends) -> Result<bool, PlanError> {
-    let means = shape::Means::of(network, backends)?;
+    let means = shape::Means::choose(network, backends)?;
     let mut hosts = network.hosts();
     Ok(hosts.any(|host| means.by_wirefilter(network.link(host))))
 }

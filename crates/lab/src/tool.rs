@@ -19,13 +19,13 @@ impl<S: Into<String>> From<S> for ToolError {
 /// Runs a program in a namespace with this input.
 pub(crate) fn run(place: &Namespace, argv: &[&str], input: &str) -> Result<(), ToolError> {
     place
-        .run(|| Ok(within(argv, input)))
+        .run(|| Ok(run_in_namespace(argv, input)))
         .map_err(|error| format!("the namespace cannot be entered: {error}"))?
         .map(|_| ())
 }
 
 /// Runs a program in the network namespace of this thread; returns its standard output.
-pub(crate) fn within(argv: &[&str], input: &str) -> Result<String, ToolError> {
+pub(crate) fn run_in_namespace(argv: &[&str], input: &str) -> Result<String, ToolError> {
     let (program, arguments) = (argv[0], &argv[1..]);
     let file = on_path(program).ok_or_else(|| format!("there is no program `{program}`"))?;
     let run = || -> io::Result<std::process::Output> {

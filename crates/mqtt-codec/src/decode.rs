@@ -36,7 +36,7 @@ pub fn decode(
     let packet = if first >> 4 == PacketType::Publish as u8 {
         Packet::Publish(publish(first, body, version)?)
     } else {
-        other(first, body, version)?
+        decode_rare(first, body, version)?
     };
     Ok(Some((packet, len)))
 }
@@ -213,7 +213,7 @@ fn publish(first: u8, body: &[u8], version: Version) -> Result<Publish<'_>, Deco
     } else {
         packet_id(&mut reader)?
     };
-    let properties = properties(&mut reader, version, Place::of(PacketType::Publish))?;
+    let properties = properties(&mut reader, version, Place::in_packet(PacketType::Publish))?;
     if name.is_empty()
         && (version == Version::V311 || properties.find(PropertyId::TopicAlias).is_none())
     {
@@ -229,7 +229,7 @@ fn publish(first: u8, body: &[u8], version: Version) -> Result<Publish<'_>, Deco
         topic: name,
         packet_id,
         properties,
-        payload: reader.rest(),
+        payload: reader.remaining_bytes(),
     })
 }
 
@@ -244,7 +244,7 @@ fn packet_id(reader: &mut Reader<'_>) -> Result<u16, DecodeError> {
     }
 }
 
-fn other(first: u8, body: &[u8], version: Version) -> Result<Packet<'_>, DecodeError> {
+fn decode_rare(first: u8, body: &[u8], version: Version) -> Result<Packet<'_>, DecodeError> {
     let Some(packet_type) = PacketType::from_bits(first >> 4) else {
         return Err(DecodeError::malformed(
             "packet type 0",
@@ -253,7 +253,7 @@ fn other(first: u8, body: &[u8], version: Version) -> Result<Packet<'_>, DecodeE
     };
     let mut reader = Reader::new(body);
     let r = &mut reader;
-    let place = Place::of(packet_type);
+    let place = Place::in_packet(packet_type);
     let packet = match packet_type {
         PacketType::Connect => Packet::Connect(connect(r)?),
         PacketType::ConnAck => Packet::ConnAck(connack(r, version)?),
@@ -265,23 +265,23 @@ fn other(first: u8, body: &[u8], version: Version) -> Result<Packet<'_>, DecodeE
         PacketType::Subscribe => Packet::Subscribe(Subscribe {
             packet_id: packet_id(r)?,
             properties: properties(r, version, place)?,
-            filters: Filters::checked(r.rest(), version)?,
+            filters: Filters::checked(r.remaining_bytes(), version)?,
         }),
         PacketType::Unsubscribe => Packet::Unsubscribe(Unsubscribe {
             packet_id: packet_id(r)?,
             properties: properties(r, version, place)?,
-            filters: TopicFilters::checked(r.rest())?,
+            filters: TopicFilters::checked(r.remaining_bytes())?,
         }),
         PacketType::SubAck => Packet::SubAck(SubAck {
             packet_id: packet_id(r)?,
             properties: properties(r, version, place)?,
-            codes: codes(r.rest(), version, packet_type)?,
+            codes: codes(r.remaining_bytes(), version, packet_type)?,
         }),
         PacketType::UnsubAck => Packet::UnsubAck(UnsubAck {
             packet_id: packet_id(r)?,
             properties: properties(r, version, place)?,
             codes: match version {
-                Version::V5 => codes(r.rest(), version, packet_type)?,
+                Version::V5 => codes(r.remaining_bytes(), version, packet_type)?,
                 Version::V311 => &[],
             },
         }),
@@ -345,7 +345,10 @@ fn reason_and_properties<'a>(
     if reader.is_empty() && packet_type != PacketType::Auth {
         return Ok((code, Properties::default()));
     }
-    Ok((code, Properties::read(reader, Place::of(packet_type))?))
+    Ok((
+        code,
+        Properties::read(reader, Place::in_packet(packet_type))?,
+    ))
 }
 
 fn ack<'a>(
@@ -422,7 +425,7 @@ fn connect<'a>(reader: &mut Reader<'a>) -> Result<Connect<'a>, DecodeError> {
         return malformed("a password without a user name");
     }
     let keep_alive_s = reader.u16()?;
-    let connect_properties = properties(reader, version, Place::of(PacketType::Connect))?;
+    let connect_properties = properties(reader, version, Place::in_packet(PacketType::Connect))?;
     let client_id = reader.string()?;
     let will = if has_will {
         let properties = properties(reader, version, Place::WILL)?;
@@ -490,7 +493,7 @@ fn connack<'a>(reader: &mut Reader<'a>, version: Version) -> Result<ConnAck<'a>,
                 )
                 .with_found(code));
             } else {
-                let place = Place::of(PacketType::ConnAck);
+                let place = Place::in_packet(PacketType::ConnAck);
                 (ReasonCode(code), Properties::read(reader, place)?)
             }
         }

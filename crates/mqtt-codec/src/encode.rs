@@ -52,7 +52,7 @@ impl Packet<'_> {
     }
 
     fn write_body(&self, version: Version, out: &mut Vec<u8>) -> Result<(), EncodeError> {
-        let place = Place::of(self.packet_type());
+        let place = Place::in_packet(self.packet_type());
         match self {
             Packet::Connect(connect) => write_connect(connect, out),
             Packet::ConnAck(connack) => write_connack(connack, version, out),
@@ -193,7 +193,7 @@ fn write_reason(
     if properties.is_empty() && packet_type != PacketType::Auth {
         return Ok(());
     }
-    write_properties(properties, version, Place::of(packet_type), out)
+    write_properties(properties, version, Place::in_packet(packet_type), out)
 }
 
 fn write_ack(
@@ -223,7 +223,7 @@ fn write_connect(connect: &Connect<'_>, out: &mut Vec<u8>) -> Result<(), EncodeE
     out.extend_from_slice(b"\0\x04MQTT");
     out.extend_from_slice(&[level, flags]);
     out.extend_from_slice(&connect.keep_alive_s.to_be_bytes());
-    let place = Place::of(PacketType::Connect);
+    let place = Place::in_packet(PacketType::Connect);
     write_properties(connect.properties, version, place, out)?;
     write_string(out, connect.client_id, "the client identifier")?;
     if let Some(will) = &connect.will {
@@ -257,7 +257,7 @@ fn write_connack(
     write_properties(
         connack.properties,
         version,
-        Place::of(PacketType::ConnAck),
+        Place::in_packet(PacketType::ConnAck),
         out,
     )
 }

@@ -16,7 +16,7 @@ impl Place {
     /// The will; it has the bit of packet type 0, which does not exist.
     pub const WILL: Place = Place(1);
 
-    pub const fn of(packet: PacketType) -> Place {
+    pub const fn in_packet(packet: PacketType) -> Place {
         Place(1 << packet as u8)
     }
 }
@@ -24,7 +24,7 @@ impl Place {
 macro_rules! mask {
     ($($place:ident)*) => { 0 $(| mask!(@ $place))* };
     (@ Will) => { Place::WILL.0 };
-    (@ $packet:ident) => { Place::of(PacketType::$packet).0 };
+    (@ $packet:ident) => { Place::in_packet(PacketType::$packet).0 };
 }
 
 macro_rules! properties {
@@ -227,7 +227,7 @@ impl<'a> Properties<'a> {
     /// If they are none, or a PUBLISH cannot have them.
     pub fn of_publish(raw: &'a [u8]) -> Result<Self, DecodeError> {
         let properties = Properties { raw };
-        properties.check(Place::of(PacketType::Publish))?;
+        properties.check(Place::in_packet(PacketType::Publish))?;
         Ok(properties)
     }
 
@@ -317,7 +317,7 @@ impl<'a> Properties<'a> {
             }
             let repeats = id == PropertyId::UserProperty
                 || id == PropertyId::SubscriptionIdentifier
-                    && place == Place::of(PacketType::Publish);
+                    && place == Place::in_packet(PacketType::Publish);
             if seen & 1 << id as u8 != 0 && !repeats {
                 return Err(
                     DecodeError::protocol("a property stands twice", SECTION).with_found(id as u8)
@@ -412,8 +412,8 @@ mod tests {
 
     #[test]
     fn a_property_stands_only_where_table_2_4_has_it() {
-        let publish = Place::of(PacketType::Publish);
-        let connect = Place::of(PacketType::Connect);
+        let publish = Place::in_packet(PacketType::Publish);
+        let connect = Place::in_packet(PacketType::Connect);
         assert!(check(&[Property::TopicAlias(3)], publish).is_ok());
         assert!(check(&[Property::TopicAlias(3)], Place::WILL).is_err());
         assert!(check(&[Property::WillDelayInterval(3)], Place::WILL).is_ok());
@@ -424,7 +424,7 @@ mod tests {
 
     #[test]
     fn only_user_properties_and_subscription_identifiers_repeat() {
-        let publish = Place::of(PacketType::Publish);
+        let publish = Place::in_packet(PacketType::Publish);
         let user = Property::UserProperty(("a", "b"));
         let subscription = Property::SubscriptionIdentifier(7);
         assert!(check(&[user, user], publish).is_ok());
@@ -432,7 +432,7 @@ mod tests {
         assert!(
             check(
                 &[subscription, subscription],
-                Place::of(PacketType::Subscribe)
+                Place::in_packet(PacketType::Subscribe)
             )
             .is_err()
         );
@@ -455,7 +455,7 @@ mod tests {
 
     #[test]
     fn authentication_data_needs_a_method() {
-        let connect = Place::of(PacketType::Connect);
+        let connect = Place::in_packet(PacketType::Connect);
         let data = Property::AuthenticationData(b"x");
         assert!(check(&[data], connect).is_err());
         assert!(check(&[data, Property::AuthenticationMethod("m")], connect).is_ok());

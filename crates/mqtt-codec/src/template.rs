@@ -115,7 +115,7 @@ fn check_publish(
         return Err(EncodeError::OnlyInV5("a property"));
     }
     if !properties.is_empty() {
-        let place = Place::of(PacketType::Publish);
+        let place = Place::in_packet(PacketType::Publish);
         properties.check(place).map_err(EncodeError::Invalid)?;
     }
     let alias_alone = topic.is_empty() && properties.find(PropertyId::TopicAlias).is_some();

@@ -95,7 +95,7 @@ impl<'a> Reader<'a> {
 
     /// All that has not been read.
     #[inline]
-    pub fn rest(&mut self) -> &'a [u8] {
+    pub fn remaining_bytes(&mut self) -> &'a [u8] {
         std::mem::take(&mut self.rest)
     }
 

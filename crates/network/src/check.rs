@@ -55,7 +55,7 @@ impl Network {
         let mut problems = Problems::default();
         self.check_hosts(&mut problems);
         for role in HostRole::ALL {
-            let Hosts { link, .. } = self.of(role);
+            let Hosts { link, .. } = self.hosts_of(role);
             problems.role = role.name();
             link.check_rate(&mut problems);
             link.check_delay(&mut problems);
@@ -69,7 +69,7 @@ impl Network {
     }
 
     fn check_hosts(&self, problems: &mut Problems) {
-        let counts = HostRole::ALL.map(|role| u64::from(self.of(role).hosts));
+        let counts = HostRole::ALL.map(|role| u64::from(self.hosts_of(role).hosts));
         let all: u64 = counts.iter().sum();
         let told = "broker.hosts + publisher.hosts + subscriber.hosts";
         if all < 2 {

@@ -11,22 +11,22 @@ impl Network {
     pub fn describe(&self) -> String {
         let roles: Vec<HostRole> = HostRole::ALL
             .into_iter()
-            .filter(|role| self.of(*role).hosts > 0)
+            .filter(|role| self.hosts_of(*role).hosts > 0)
             .collect();
         let mut text = format!(
             "{} hosts around one switch; each link, each way:\n",
             self.hosts().count()
         );
         for role in &roles {
-            let Hosts { hosts, link } = self.of(*role);
+            let Hosts { hosts, link } = self.hosts_of(*role);
             let plural = if *hosts == 1 { "host" } else { "hosts" };
             let name = format!("{hosts} {} {plural}", role.name());
-            push(&mut text, &format!("  {name:<22}"), &link.words());
+            push(&mut text, &format!("  {name:<22}"), &link.properties());
         }
         text.push_str("from host to host, over both links:\n");
         for (from, to) in pairs(self, &roles) {
             let name = format!("{} to {}", from.name(), to.name());
-            let words = path(&self.of(from).link, &self.of(to).link);
+            let words = path(&self.hosts_of(from).link, &self.hosts_of(to).link);
             push(&mut text, &format!("  {name:<25}"), &words);
         }
         text
@@ -37,7 +37,7 @@ impl Network {
 fn pairs(network: &Network, roles: &[HostRole]) -> Vec<(HostRole, HostRole)> {
     let mut pairs = Vec::new();
     for (index, from) in roles.iter().enumerate() {
-        if network.of(*from).hosts > 1 && roles.len() == 1 {
+        if network.hosts_of(*from).hosts > 1 && roles.len() == 1 {
             pairs.push((*from, *from));
         }
         for to in &roles[index + 1..] {
@@ -53,7 +53,7 @@ fn pairs(network: &Network, roles: &[HostRole]) -> Vec<(HostRole, HostRole)> {
 
 impl Link {
     /// Its properties in words.
-    fn words(&self) -> Vec<String> {
+    fn properties(&self) -> Vec<String> {
         let mut words = vec![match self.rate_bits_per_s {
             Some(bits) => format!("{}, queue {}", bit_rate(bits), span(self.queue_ns)),
             None => "rate not limited".into(),

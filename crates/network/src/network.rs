@@ -203,7 +203,7 @@ impl LinkState {
 
 impl Network {
     /// The hosts of a role.
-    pub fn of(&self, role: HostRole) -> &Hosts {
+    pub fn hosts_of(&self, role: HostRole) -> &Hosts {
         match role {
             HostRole::Broker => &self.broker,
             HostRole::Publisher => &self.publisher,
@@ -213,15 +213,15 @@ impl Network {
 
     /// All hosts: brokers, publishers, subscribers.
     pub fn hosts(&self) -> impl Iterator<Item = Host> + '_ {
-        HostRole::ALL
-            .into_iter()
-            .flat_map(|role| (1..=self.of(role).hosts).map(move |number| Host { role, number }))
+        HostRole::ALL.into_iter().flat_map(|role| {
+            (1..=self.hosts_of(role).hosts).map(move |number| Host { role, number })
+        })
     }
 
     /// The constant delay of a message from a publisher's host to a subscriber's, which crosses a broker's link twice
     /// where there is a broker. Jitter and queues are not in it.
     pub fn path_ns(&self, through_broker: bool) -> Nanos {
-        let delay = |role| match self.of(role) {
+        let delay = |role| match self.hosts_of(role) {
             Hosts { hosts: 0, .. } => 0,
             there => there.link.delay_ns,
         };
@@ -235,7 +235,7 @@ impl Network {
 
     /// The link of a host.
     pub fn link(&self, host: Host) -> &Link {
-        &self.of(host.role).link
+        &self.hosts_of(host.role).link
     }
 }
 

@@ -49,7 +49,7 @@ pub struct HostSizes {
 
 impl HostSizes {
     /// The hosts of a role.
-    pub fn of(&self, role: HostRole) -> &SizedHosts {
+    pub fn sizes_of(&self, role: HostRole) -> &SizedHosts {
         match role {
             HostRole::Broker => &self.broker,
             HostRole::Publisher => &self.publisher,
@@ -60,7 +60,7 @@ impl HostSizes {
     /// All hosts with their sizes: brokers, publishers, subscribers.
     pub fn hosts(&self) -> impl Iterator<Item = (Host, Share)> + '_ {
         HostRole::ALL.into_iter().flat_map(|role| {
-            let sizes = (1..).zip(&self.of(role).sizes);
+            let sizes = (1..).zip(&self.sizes_of(role).sizes);
             sizes.map(move |(number, size)| (Host { role, number }, *size))
         })
     }
@@ -86,7 +86,7 @@ impl HostSizes {
     /// The hosts of each role and size in words, a line each: `2 publisher hosts of 0.3 cores each`.
     pub fn describe(&self) -> Vec<String> {
         let all = HostRole::ALL.into_iter().flat_map(|role| {
-            let by_size = self.of(role).by_size();
+            let by_size = self.sizes_of(role).by_size();
             by_size.map(move |(hosts, size)| (role, hosts, size))
         });
         let words = |(role, hosts, size): (HostRole, usize, Share)| {
@@ -94,7 +94,7 @@ impl HostSizes {
                 1 => ("host", ""),
                 _ => ("hosts", " each"),
             };
-            let size = match size.words() {
+            let size = match size.describe() {
                 Some(size) => format!("of {size}{each}"),
                 None => "of no given size".to_owned(),
             };

@@ -16,7 +16,7 @@ impl Share {
     }
 
     /// In words: `0.3 cores and 512 MiB of memory`; `None` where nothing is limited.
-    pub fn words(&self) -> Option<String> {
+    pub fn describe(&self) -> Option<String> {
         // Sums of numbers such as 0.1 are not exact.
         let rounded = |cores: f64| (cores * 1e6).round() / 1e6;
         let cores = self.cores.map(|cores| format!("{} cores", rounded(cores)));

@@ -134,7 +134,7 @@ pub enum Estimate {
 
 impl Estimate {
     /// The mean of the repeats of one cell.
-    pub fn of(values: &[f64]) -> Estimate {
+    pub fn mean_of(values: &[f64]) -> Estimate {
         Estimate::contrast(&[(1.0, values)])
     }
 
@@ -166,11 +166,11 @@ impl Estimate {
             return Estimate::contrast(&[(1.0, b), (-1.0, a)]);
         }
         let differences: Vec<f64> = a.iter().zip(b).map(|(a, b)| b - a).collect();
-        Estimate::of(&differences)
+        Estimate::mean_of(&differences)
     }
 
     /// The same without ends that are not known.
-    pub fn without(mut self, ends: Lacks) -> Estimate {
+    pub fn without_ends(mut self, ends: Lacks) -> Estimate {
         if let Estimate::Mean { lacks, .. } = &mut self {
             *lacks = ends;
         }
@@ -228,7 +228,7 @@ impl Estimate {
             Estimate::Share { all, .. } => all,
             Estimate::Between { .. } => return None,
         };
-        let (low, high) = self.without(Lacks::default()).interval_at(confidence);
+        let (low, high) = self.without_ends(Lacks::default()).interval_at(confidence);
         let needed = (repeats as f64 * ((high - low) / 2.0 / distance).powi(2)).ceil();
         (!needed.is_nan()).then(|| (needed as u32).max(repeats as u32 + 1))
     }
@@ -247,12 +247,12 @@ pub struct MeanInterval {
 
 impl MeanInterval {
     /// The mean of `values`; `None` without values.
-    pub fn of(values: &[f64]) -> Option<MeanInterval> {
+    pub fn mean_of(values: &[f64]) -> Option<MeanInterval> {
         let n = values.len();
         let (low, high) = match n {
             0 => return None,
             1 => (values[0], values[0]),
-            _ => Estimate::of(values).interval(1),
+            _ => Estimate::mean_of(values).interval(1),
         };
         Some(MeanInterval {
             mean: mean(values.iter().copied())?,
@@ -379,13 +379,13 @@ impl LinearFit {
     }
 
     /// Its value at an x.
-    pub fn at(&self, x: f64) -> f64 {
+    pub fn value_at(&self, x: f64) -> f64 {
         self.mean_y + self.slope * (x - self.mean_x)
     }
 
     /// How far a point lies above it.
     pub fn residual(&self, point: &(f64, f64)) -> f64 {
-        point.1 - self.at(point.0)
+        point.1 - self.value_at(point.0)
     }
 
     /// The factor by which the slope's error is larger because neighbouring points are correlated,
@@ -424,7 +424,7 @@ mod tests {
     #[test]
     fn intervals_of_known_values() {
         // Textbook: n = 5, mean 10, s = 1.5811, t(0.975, 4) = 2.7764.
-        let (low, high) = Estimate::of(&[8.0, 9.0, 10.0, 11.0, 12.0]).interval(1);
+        let (low, high) = Estimate::mean_of(&[8.0, 9.0, 10.0, 11.0, 12.0]).interval(1);
         assert!((low - 8.0368).abs() < 1e-3 && (high - 11.9632).abs() < 1e-3);
         // Welch: equal variances and sizes have 2 (n - 1) degrees of freedom; t(0.975, 8) = 2.306.
         let (a, b) = ([1.0, 2.0, 3.0, 4.0, 5.0], [11.0, 12.0, 13.0, 14.0, 15.0]);
@@ -442,7 +442,7 @@ mod tests {
     fn differences_are_of_pairs_or_welchs() {
         let (a, b) = ([1.0, 2.0, 3.0, 4.0], [2.0, 2.5, 4.5, 5.5]);
         let pairs = Estimate::difference(&a, &b, true);
-        let known = MeanInterval::of(&[1.0, 0.5, 1.5, 1.5]).unwrap();
+        let known = MeanInterval::mean_of(&[1.0, 0.5, 1.5, 1.5]).unwrap();
         let (low, high) = pairs.interval(1);
         assert!((pairs.middle() - known.mean).abs() < 1e-12);
         assert!(((high - low) / 2.0 - known.half_width.unwrap()).abs() < 1e-9);
@@ -452,10 +452,10 @@ mod tests {
 
     #[test]
     fn repeats_that_are_needed() {
-        let e = Estimate::of(&[8.0, 9.0, 10.0, 11.0, 12.0]);
+        let e = Estimate::mean_of(&[8.0, 9.0, 10.0, 11.0, 12.0]);
         assert_eq!(e.repeats_for(0.98, CONFIDENCE), Some(21));
         assert_eq!(e.repeats_for(0.0, CONFIDENCE), Some(u32::MAX));
-        let agreeing = Estimate::of(&[8.0, 8.0, 8.0]);
+        let agreeing = Estimate::mean_of(&[8.0, 8.0, 8.0]);
         assert_eq!(agreeing.repeats_for(0.0, CONFIDENCE), None);
     }
 
@@ -523,11 +523,11 @@ mod tests {
     #[test]
     fn interval_of_known_values() {
         // Textbook: n = 5, mean 10, s = 1.5811, t(0.975, 4) = 2.7764.
-        let e = MeanInterval::of(&[8.0, 9.0, 10.0, 11.0, 12.0]).unwrap();
+        let e = MeanInterval::mean_of(&[8.0, 9.0, 10.0, 11.0, 12.0]).unwrap();
         assert_eq!(e.mean, 10.0);
         assert!((e.half_width.unwrap() - 1.9632).abs() < 1e-3, "{e:?}");
-        assert_eq!(MeanInterval::of(&[3.0]).unwrap().half_width, None);
-        assert_eq!(MeanInterval::of(&[]), None);
+        assert_eq!(MeanInterval::mean_of(&[3.0]).unwrap().half_width, None);
+        assert_eq!(MeanInterval::mean_of(&[]), None);
     }
 
     #[test]

@@ -137,7 +137,7 @@ impl Units {
     }
 
     /// The quantity in the smallest unit, exact where it is a whole number of it.
-    fn whole(&self, text: &str, value: f64, size: u64) -> Result<u64, UnitError> {
+    fn whole_units(&self, text: &str, value: f64, size: u64) -> Result<u64, UnitError> {
         let exact = value * size as f64;
         if exact.is_finite() && exact < 9e18 {
             Ok(exact.round() as u64)
@@ -169,7 +169,7 @@ impl FromStr for Size {
                 "`{text}` is not a whole number of bytes"
             )));
         }
-        SIZES.whole(text, value, size).map(Size)
+        SIZES.whole_units(text, value, size).map(Size)
     }
 }
 
@@ -179,7 +179,7 @@ impl FromStr for Span {
     fn from_str(text: &str) -> Result<Self, UnitError> {
         let text = text.trim();
         let (value, size) = SPANS.read(text)?;
-        SPANS.whole(text, value, size).map(Span)
+        SPANS.whole_units(text, value, size).map(Span)
     }
 }
 
@@ -189,7 +189,7 @@ impl FromStr for BitRate {
     fn from_str(text: &str) -> Result<Self, UnitError> {
         let text = text.trim();
         let (value, size) = BIT_RATES.read(text)?;
-        BIT_RATES.whole(text, value, size).map(BitRate)
+        BIT_RATES.whole_units(text, value, size).map(BitRate)
     }
 }
 

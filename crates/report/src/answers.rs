@@ -82,7 +82,7 @@ pub struct CarriedRate {
 
 /// The answers of a run, workload by workload.
 pub fn answers(results: &Results) -> Vec<WorkloadAnswer> {
-    let summary = Summary::of(results);
+    let summary = Summary::summarize(results);
     let each = summary.workloads.iter();
     each.map(|workload| of_workload(results, workload))
         .collect()
@@ -103,9 +103,9 @@ pub(crate) fn of_workload(results: &Results, workload: &WorkloadCells<'_>) -> Wo
     let rows = workload.cells.iter().map(|cell| row(cell, specs)).collect();
     let (asked, by_default) = demands_in_words(results, workload);
     let wins = (0..workload.points.len()).flat_map(|point| {
-        let cells: Vec<&Cell<'_>> = workload.at(point).collect();
+        let cells: Vec<&Cell<'_>> = workload.cells_at(point).collect();
         let at = workload.points[point].label.clone();
-        let each = Contest::of(&cells).into_iter();
+        let each = Contest::between(&cells).into_iter();
         each.map(move |contest| {
             let answer = answer(&cells, contest);
             Win {
@@ -113,7 +113,7 @@ pub(crate) fn of_workload(results: &Results, workload: &WorkloadCells<'_>) -> Wo
                 what: contest.superlative,
                 meaning: contest.meaning(),
                 decided: !answer.winners.is_empty(),
-                who: answer.who(),
+                who: answer.winner_sentence(),
                 short: answer.short(),
             }
         })
@@ -396,12 +396,12 @@ fn of_spec(trial: &Trial, spec: &CriterionSpec) -> Said {
         (true, _) => value / limit,
         (false, _) => limit / value,
     });
-    let allowed = spec.show(limit);
+    let allowed = spec.format_value(limit);
     let measured = if (used - 1.0).abs() > 0.01 {
         // Three digits, unless these would hide on which side of the limit the value lies.
         bearing.figure(|value| short(spec, value))
     } else {
-        bearing.figure(|value| spec.show(value))
+        bearing.figure(|value| spec.format_value(value))
     };
     let status = trial.verdict.status;
     // A trial that is not valid is decided by its verdict, not by a figure. A client-bound trial
@@ -415,7 +415,10 @@ fn of_spec(trial: &Trial, spec: &CriterionSpec) -> Said {
     let shown = format!("{words} {measured}");
     let decided_by = match (bearing.met, upper) {
         _ if by_verdict => status.word().to_owned(),
-        (None, _) => format!("{words} {}", bearing.figure(|value| spec.show(value))),
+        (None, _) => format!(
+            "{words} {}",
+            bearing.figure(|value| spec.format_value(value))
+        ),
         (Some(true), _) if !used.is_normal() || limit == 0.0 => shown.clone(),
         (Some(true), true) => format!("{shown}, {times} times below the {allowed} allowed"),
         (Some(true), false) => format!("{shown}, {times} times the {allowed} asked for"),
@@ -446,10 +449,10 @@ fn of_spec(trial: &Trial, spec: &CriterionSpec) -> Said {
 
 /// A figure in three digits.
 fn short(spec: &CriterionSpec, value: f64) -> String {
-    match spec.asked().map(|asked| asked.unit) {
+    match spec.catalogued_figure().map(|asked| asked.unit) {
         Some(Unit::Nanoseconds) => shown::time(value),
         Some(Unit::PerSecond) => shown::rate(value),
-        _ => spec.show(value),
+        _ => spec.format_value(value),
     }
 }
 

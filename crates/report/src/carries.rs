@@ -16,7 +16,7 @@ pub enum Carries {
 
 impl Carries {
     /// As it is written.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Carries::Yes => "yes",
             Carries::No => "no",

@@ -38,7 +38,7 @@ pub struct Cell<'a> {
 
 impl<'a> Cell<'a> {
     /// The cell of these repeats, of which there is at least one, without a name.
-    pub(crate) fn of(trials: Vec<&'a Trial>) -> Cell<'a> {
+    pub(crate) fn from_repeats(trials: Vec<&'a Trial>) -> Cell<'a> {
         let first = trials[0];
         Cell {
             id: first.cell.clone(),
@@ -53,8 +53,8 @@ impl<'a> Cell<'a> {
     }
 
     /// The cell of a single trial that is compared with no other, without a name.
-    pub(crate) fn alone(trial: &'a Trial) -> Cell<'a> {
-        Cell::of(vec![trial])
+    pub(crate) fn from_trial(trial: &'a Trial) -> Cell<'a> {
+        Cell::from_repeats(vec![trial])
     }
 
     /// Whether it has flat-out traffic: in a grid over the rate some cells may.
@@ -102,7 +102,7 @@ impl<'a> Cell<'a> {
     /// messages is larger than all that came.
     pub fn estimate(&self, figure: impl Fn(&Trial) -> Option<f64>) -> Option<MeanInterval> {
         let values: Option<Vec<f64>> = self.quoted().into_iter().map(figure).collect();
-        MeanInterval::of(&values?)
+        MeanInterval::mean_of(&values?)
     }
 
     /// Whether nobody subscribes to what is published in any of its repeats.
@@ -119,7 +119,7 @@ impl<'a> Cell<'a> {
         };
         Bound::ALL.into_iter().find_map(|(status, bound)| {
             let values = rates(status);
-            let estimate = MeanInterval::of(&values)?;
+            let estimate = MeanInterval::mean_of(&values)?;
             Some(Carried {
                 bound,
                 estimate,
@@ -235,7 +235,7 @@ mod tests {
             trial
         };
         let p99 = |trials: &[Trial]| {
-            let cell = Cell::of(trials.iter().collect());
+            let cell = Cell::from_repeats(trials.iter().collect());
             let estimate = cell.estimate(|trial| trial.messages.latency_ns.p99.map(|ns| ns as f64));
             estimate.map(|estimate| estimate.mean)
         };

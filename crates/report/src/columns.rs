@@ -17,7 +17,7 @@ const NONE: &str = "-";
 
 impl Column {
     /// Its entry for a row: of counts the sum over all repeats, else the mean over those that are quoted.
-    pub fn show(&self, cell: &Cell<'_>) -> String {
+    pub fn entry(&self, cell: &Cell<'_>) -> String {
         if self.is_count() {
             return shown::count(self.counts(cell).sum::<f64>() as u64);
         }
@@ -53,7 +53,7 @@ impl Column {
         let mut cells = workload.cells.iter();
         match self.look.shown {
             Shown::Always => true,
-            Shown::IfKnown => cells.any(|cell| self.show(cell) != NONE),
+            Shown::IfKnown => cells.any(|cell| self.entry(cell) != NONE),
             Shown::IfAny => cells.any(|cell| self.counts(cell).any(|count| count > 0.0)),
         }
     }

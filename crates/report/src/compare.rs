@@ -108,14 +108,14 @@ pub fn change(row: &Row) -> String {
         return "-".to_owned();
     };
     debug_assert!(change.relative || row.figure.known.unit == Unit::Share || change.effect == 0.0);
-    match parts(change) {
+    match format_change(change) {
         (effect, interval) if interval.is_empty() => effect,
         (effect, interval) => format!("{effect} ({interval})"),
     }
 }
 
 /// A change and its interval: `+13.0 %`, `+9.1 to +17.0`; the latter empty if there is no change at all.
-pub(crate) fn parts(change: FigureChange) -> (String, String) {
+pub(crate) fn format_change(change: FigureChange) -> (String, String) {
     if change.effect == 0.0 && change.low == change.high {
         return ("no change".to_owned(), String::new());
     }

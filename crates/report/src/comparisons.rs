@@ -7,7 +7,7 @@ use pubgauge_figures::comparison::{
 };
 use pubgauge_quantities::lists::{grouped, unique};
 
-use crate::compare::parts;
+use crate::compare::format_change;
 
 /// A table of changes.
 pub(crate) struct Board {
@@ -138,7 +138,7 @@ fn table_entry(comparison: &PairComparison, figure: &ComparedFigure) -> Told {
         low,
         high,
     });
-    let (change, interval) = change.map_or(("-".to_owned(), String::new()), parts);
+    let (change, interval) = change.map_or(("-".to_owned(), String::new()), format_change);
     let pairs = match comparison.pairs {
         1 => "1 pair".to_owned(),
         n => format!("{n} pairs"),

@@ -113,7 +113,7 @@ fn percentile(quantile: f64) -> String {
         return "Median latency: half of the deliveries were at most this late.".into();
     }
     let of = (1.0 / (1.0 - quantile)).round();
-    let needed = Distribution::default().enough(quantile).err();
+    let needed = Distribution::default().check_count(quantile).err();
     let needed = needed.map_or(0, |few| few.needed);
     format!(
         "{} of {} deliveries were at most this late; shown from {} messages on.",

@@ -71,7 +71,7 @@ impl Contest {
     }
 
     /// A value with its unit.
-    pub fn show(self, value: f64) -> String {
+    pub fn format_value(self, value: f64) -> String {
         self.figure().unit.show(value)
     }
 
@@ -109,7 +109,7 @@ impl Contest {
     pub fn show_bound(self, estimate: &MeanInterval, bound: Bound) -> String {
         match bound {
             Bound::Exact => self.show_estimate(estimate),
-            bound => self.show(estimate.mean) + bound.suffix(),
+            bound => self.format_value(estimate.mean) + bound.suffix(),
         }
     }
 
@@ -120,7 +120,7 @@ impl Contest {
         } else {
             ""
         };
-        self.show(estimate.mean) + more
+        self.format_value(estimate.mean) + more
     }
 }
 

@@ -39,9 +39,9 @@ use frame::Document;
 /// The page of a run. `logs` make the distribution functions exact over repeats; without them
 /// the points stored in `results.json` are drawn.
 pub fn page(results: &Results, logs: &dyn LatencyLogs) -> String {
-    let summary = Summary::of(results);
+    let summary = Summary::summarize(results);
     let each = || summary.workloads.iter().enumerate();
-    let searches = crate::searches::of(results, &summary);
+    let searches = crate::searches::searches_of(results, &summary);
     let page = Page {
         results,
         searched: searches.iter().map(Sought::workload).collect(),

@@ -57,7 +57,7 @@ pub(crate) struct Group<'s, 'a> {
 }
 
 /// The searches of a run, in its order.
-pub(crate) fn of<'a>(results: &'a Results, summary: &Summary<'_>) -> Vec<Sought<'a>> {
+pub(crate) fn searches_of<'a>(results: &'a Results, summary: &Summary<'_>) -> Vec<Sought<'a>> {
     let each = results.searches.iter().enumerate().map(|(number, search)| {
         let tried = search.trials.iter().map(|step| Tried {
             step,
@@ -68,7 +68,7 @@ pub(crate) fn of<'a>(results: &'a Results, summary: &Summary<'_>) -> Vec<Sought<
             search,
             label: String::new(),
             row: String::new(),
-            system_index: summary.place(&search.system),
+            system_index: summary.position(&search.system),
             reference: crate::cell::is_reference(&search.system),
             tried: tried.collect(),
         }
@@ -114,7 +114,7 @@ fn name(all: &mut [Sought<'_>]) {
     for ((workload, axis), alike) in groups {
         let mut cells: Vec<_> = alike
             .iter()
-            .map(|at| Cell::alone(&stand_ins[*at]))
+            .map(|at| Cell::from_trial(&stand_ins[*at]))
             .collect();
         naming::name(&mut cells);
         for (at, cell) in alike.into_iter().zip(cells) {
@@ -139,7 +139,7 @@ pub(crate) fn groups<'s, 'a>(results: &Results, all: &'s [Sought<'a>]) -> Vec<Gr
             name: search.workload.clone(),
             flat_out: false,
             points: vec![naming::GridPoint::default()],
-            cells: cells.map(Cell::alone).collect(),
+            cells: cells.map(Cell::from_trial).collect(),
         };
         let (mut asked, mut by_default) = answers::demands_in_words(results, &workload);
         if search.axis == Axis::Burst {
@@ -175,7 +175,7 @@ impl<'a> Sought<'a> {
     /// Its trials, as the table of all trials shows them.
     pub fn workload(&self) -> WorkloadCells<'a> {
         let cells = self.tried.iter().filter_map(|tried| {
-            let mut cell = Cell::alone(tried.trial?);
+            let mut cell = Cell::from_trial(tried.trial?);
             cell.label = format!(
                 "{}, {}",
                 self.load_of(tried.step),

@@ -48,7 +48,7 @@ pub fn outcome(results: &Results, folder: &str) -> StudyOutcome {
         } else {
             Vec::new()
         },
-        counts: OutcomeCounts::of(&results.claims),
+        counts: OutcomeCounts::count(&results.claims),
         claims: results.claims.clone(),
     }
 }
@@ -70,14 +70,14 @@ fn machine(machine: &Machine) -> String {
 
 /// The answers of a run: the limit of each search, then each row of each workload.
 fn answers_of_run(results: &Results) -> Vec<String> {
-    let summary = Summary::of(results);
-    let sought = crate::searches::of(results, &summary);
+    let summary = Summary::summarize(results);
+    let sought = crate::searches::searches_of(results, &summary);
     let limits = sought.iter().map(|s| format!("{}: {}", s.label, s.limit()));
     let rows = answers(results).into_iter().flat_map(|answer| {
         let workload = answer.workload;
         answer.rows.into_iter().map(move |row| {
             let carries = match row.carries {
-                Some(carries) => format!("{}, ", carries.word()),
+                Some(carries) => format!("{}, ", carries.as_str()),
                 None => String::new(),
             };
             // Names leave out the parts that all rows have in common; the system may be missing too.
@@ -190,14 +190,19 @@ pub fn table(studies: &Studies, width: usize) -> String {
 
 /// `holds 6, cannot tell 21`: the outcomes that there are.
 fn outcomes(counts: OutcomeCounts) -> String {
-    let some = counts.words().into_iter().filter(|(_, n)| *n > 0);
+    let some = counts.named_counts().into_iter().filter(|(_, n)| *n > 0);
     let words: Vec<String> = some.map(|(word, n)| format!("{word} {n}")).collect();
     words.join(", ")
 }
 
 /// A claim in one line: outcome, sentence, both figures, reason.
 pub(crate) fn claim_words(claim: &ClaimOutcome) -> String {
-    let mut text = format!("{} {}: {}", claim.id, claim.outcome.word(), claim.sentence);
+    let mut text = format!(
+        "{} {}: {}",
+        claim.id,
+        claim.outcome.as_str(),
+        claim.sentence
+    );
     let said = [
         ("stand-in", &claim.stand_in),
         ("why", &claim.reason),
@@ -242,8 +247,8 @@ pub fn markdown(studies: &Studies) -> String {
         let said = [claim.stand_in.clone(), why];
         let said: Vec<String> = said.into_iter().filter(|words| !words.is_empty()).collect();
         let outcome = match &said[..] {
-            [] => format!("**{}**", claim.outcome.word()),
-            said => format!("**{}**: {}", claim.outcome.word(), cell(&said.join("; "))),
+            [] => format!("**{}**", claim.outcome.as_str()),
+            said => format!("**{}**: {}", claim.outcome.as_str(), cell(&said.join("; "))),
         };
         out.push_str(&format!(
             "| {} {} | {} ({}) | {} | {} | {outcome} |\n",

@@ -28,7 +28,7 @@ pub struct WorkloadCells<'a> {
 
 impl<'a> WorkloadCells<'a> {
     /// The cells of a point, which are compared with each other.
-    pub fn at(&self, point: usize) -> impl Iterator<Item = &Cell<'a>> {
+    pub fn cells_at(&self, point: usize) -> impl Iterator<Item = &Cell<'a>> {
         self.cells.iter().filter(move |cell| cell.point == point)
     }
 }
@@ -36,7 +36,7 @@ impl<'a> WorkloadCells<'a> {
 impl<'a> Summary<'a> {
     /// Groups the trials of a run that count, without those of searches: these differ in load, so that they are
     /// not repeats of a cell, and the search is shown in their place.
-    pub fn of(results: &'a Results) -> Summary<'a> {
+    pub fn summarize(results: &'a Results) -> Summary<'a> {
         let names = results.trials.iter().map(|t| t.system.name.clone());
         // Sorted by name, so that the random order of trials does not change a system's colour.
         let mut systems: Vec<String> = names.collect();
@@ -49,7 +49,7 @@ impl<'a> Summary<'a> {
                 .into_iter()
                 .map(|((_, system), trials)| Cell {
                     system_index: place(system).unwrap_or_default(),
-                    ..Cell::of(trials)
+                    ..Cell::from_repeats(trials)
                 });
             let mut cells: Vec<Cell<'a>> = cells.collect();
             let points = naming::name(&mut cells);
@@ -82,7 +82,7 @@ impl<'a> Summary<'a> {
     }
 
     /// The place of a system in [`Summary::systems`].
-    pub(crate) fn place(&self, system: &str) -> usize {
+    pub(crate) fn position(&self, system: &str) -> usize {
         let place = self.systems.iter().position(|name| name == system);
         place.unwrap_or_default()
     }

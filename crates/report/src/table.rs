@@ -48,7 +48,7 @@ const DOUBTS: usize = 12;
 /// The table, no line longer than `width` (at least 72) characters.
 pub fn table(results: &Results, width: usize) -> String {
     let width = width.max(MINIMUM_WIDTH);
-    let summary = Summary::of(results);
+    let summary = Summary::summarize(results);
     let mut out = String::new();
     searches::section(&mut out, results, &summary, width);
     comparisons::section(&mut out, results, width);
@@ -120,7 +120,7 @@ fn carries(out: &mut String, results: &Results, answer: &WorkloadAnswer, width: 
     let short = answer.rows.len() > IN_FULL;
     for row in &answer.rows {
         let lead = match row.carries {
-            Some(carries) => format!("   {:<11} ", carries.word()),
+            Some(carries) => format!("   {:<11} ", carries.as_str()),
             None => "   ".to_owned(),
         };
         let text = format!("{}: {}", row.row, reason_of_row(row, short));
@@ -193,7 +193,7 @@ fn figures(out: &mut String, results: &Results, workload: &WorkloadCells<'_>, wi
         if !point.label.is_empty() {
             wrapped(out, " ", &plain(&format!("{}:", point.label)), width);
         }
-        for cell in workload.at(at) {
+        for cell in workload.cells_at(at) {
             let mark = if cell.status() == Status::Valid {
                 " "
             } else {
@@ -205,7 +205,7 @@ fn figures(out: &mut String, results: &Results, workload: &WorkloadCells<'_>, wi
             } else {
                 verdict_words(cell, short)
             };
-            let figures = columns.iter().map(|c| (c.show(cell), c.look.width));
+            let figures = columns.iter().map(|c| (c.entry(cell), c.look.width));
             one_line(out, &label, (&judged, verdict), figures, first, width);
         }
     }

@@ -115,7 +115,7 @@ mod tests {
             comparisons: Vec::new(),
             networks: Vec::new(),
         };
-        let summary = Summary::of(&results);
+        let summary = Summary::summarize(&results);
         summary.workloads[0]
             .cells
             .iter()
@@ -178,7 +178,7 @@ mod tests {
             trials: vec![broken, valid],
             ..Results::default()
         };
-        let summary = Summary::of(&results);
+        let summary = Summary::summarize(&results);
         assert_eq!(sentences(&summary.workloads[0].cells[0]).len(), 1);
     }
 }

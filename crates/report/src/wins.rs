@@ -14,7 +14,7 @@ pub use crate::metric::Contest;
 impl Contest {
     /// The contests that cells are compared by: throughput flat out, where latency only shows how
     /// long the queues are; latency when paced, where every system delivers what is offered.
-    pub fn of(cells: &[&Cell<'_>]) -> Vec<Contest> {
+    pub fn between(cells: &[&Cell<'_>]) -> Vec<Contest> {
         if cells.iter().all(|cell| cell.flat_out()) {
             let nobody = cells.iter().all(|cell| cell.nobody_subscribes());
             let most = if nobody {
@@ -85,7 +85,7 @@ pub fn answer(cells: &[&Cell<'_>], contest: Contest) -> ContestResult {
                 (Bound::Exact, values.unwrap_or_default())
             }
         };
-        let Some(estimate) = MeanInterval::of(&values) else {
+        let Some(estimate) = MeanInterval::mean_of(&values) else {
             continue;
         };
         let place = Contender {
@@ -141,7 +141,7 @@ pub fn answer(cells: &[&Cell<'_>], contest: Contest) -> ContestResult {
 }
 
 impl ContestResult {
-    fn show(&self, place: &Contender) -> String {
+    fn format_value(&self, place: &Contender) -> String {
         let figure = self.contest.show_bound(&place.estimate, place.bound);
         format!("{} {figure}", place.row)
     }
@@ -164,32 +164,32 @@ impl ContestResult {
 
 impl ContestResult {
     /// Who wins, in one sentence that claims no more than the figures show.
-    pub fn who(&self) -> String {
+    pub fn winner_sentence(&self) -> String {
         let Some(best) = self.winners.first() else {
             return "no valid figure to compare".to_owned();
         };
         let mut who = match (&self.winners[..], &self.runner_up) {
             (_, _) if self.compared == 1 && best.bound == Bound::Exact => {
-                format!("{}, the only valid figure", self.show(best))
+                format!("{}, the only valid figure", self.format_value(best))
             }
-            (_, _) if self.compared == 1 => format!("{}, the only figure", self.show(best)),
+            (_, _) if self.compared == 1 => format!("{}, the only figure", self.format_value(best)),
             ([best], Some(next)) => {
                 let times = self.times(next).map(|times| format!(": {times}"));
                 format!(
                     "{}, then {}{}",
-                    self.show(best),
-                    self.show(next),
+                    self.format_value(best),
+                    self.format_value(next),
                     times.unwrap_or_default()
                 )
             }
             (tied, next) => {
-                let all: Vec<String> = tied.iter().map(|place| self.show(place)).collect();
+                let all: Vec<String> = tied.iter().map(|place| self.format_value(place)).collect();
                 let bounds = tied.iter().any(|place| place.bound != Bound::Exact);
                 let what = if bounds { "order" } else { "winner" };
                 // Only the best is known to be ahead of the next one.
                 let next = next.as_ref().filter(|_| bounds);
-                let ahead =
-                    next.map(|next| format!("; {} is ahead of {}", best.row, self.show(next)));
+                let ahead = next
+                    .map(|next| format!("; {} is ahead of {}", best.row, self.format_value(next)));
                 format!(
                     "no clear {what} among {}{}",
                     all.join(", "),
@@ -212,7 +212,7 @@ impl ContestResult {
             who += &format!(" (one {valid}repeat: could be chance)");
         }
         if let Some(ceiling) = &self.ceiling {
-            let figure = self.contest.show(ceiling.estimate.mean);
+            let figure = self.contest.format_value(ceiling.estimate.mean);
             who += &format!("; reference broker: {figure}{}", ceiling.bound.suffix());
         }
         who
@@ -237,6 +237,11 @@ impl ContestResult {
 
 impl fmt::Display for ContestResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.contest.superlative, self.who())
+        write!(
+            f,
+            "{}: {}",
+            self.contest.superlative,
+            self.winner_sentence()
+        )
     }
 }

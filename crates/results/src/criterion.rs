@@ -240,7 +240,7 @@ pub fn evaluate(trials: &[Trial], criterion: &CriterionSpec) -> CriterionOutcome
         met,
         figures,
     };
-    if criterion.asked().is_none() {
+    if criterion.catalogued_figure().is_none() {
         return outcome(None, no_such_figure(&criterion.figure));
     }
     let matching = trials
@@ -267,7 +267,7 @@ pub fn evaluate(trials: &[Trial], criterion: &CriterionSpec) -> CriterionOutcome
         format!(
             "{words}, repeat {}: {}",
             trial.repeat,
-            bearing.figure(|value| criterion.show(value))
+            bearing.figure(|value| criterion.format_value(value))
         )
     };
     for met in [Some(false), None] {

@@ -262,7 +262,7 @@ impl RunFolder {
     ///
     /// # Errors
     /// The error of the file system.
-    pub fn tell(
+    pub fn store_plan(
         &mut self,
         searches: Vec<Search>,
         not_measured: Vec<NotMeasured>,
@@ -431,22 +431,22 @@ pub fn load_log(dir: &Path, trial: u32, name: &str) -> Result<Vec<Interval>, Sto
 /// # Errors
 /// If writing fails.
 pub fn write_json(results: &Results, out: &mut dyn Write) -> io::Result<()> {
-    fn part(out: &mut dyn Write, value: &impl Serialize) -> io::Result<()> {
+    fn write_part(out: &mut dyn Write, value: &impl Serialize) -> io::Result<()> {
         Ok(serde_json::to_writer(out, value)?)
     }
     fn member(out: &mut dyn Write, name: &str, value: &impl Serialize) -> io::Result<()> {
         write!(out, "\"{name}\": ")?;
-        part(out, value)
+        write_part(out, value)
     }
     fn list(out: &mut dyn Write, name: &str, parts: &[impl Serialize]) -> io::Result<()> {
         write!(out, ",\n\"{name}\": [")?;
         for (at, one) in parts.iter().enumerate() {
             out.write_all(if at == 0 { b"\n" } else { b",\n" })?;
-            part(out, one)?;
+            write_part(out, one)?;
         }
         out.write_all(b"\n]")
     }
-    fn some(out: &mut dyn Write, name: &str, parts: &[impl Serialize]) -> io::Result<()> {
+    fn write_list(out: &mut dyn Write, name: &str, parts: &[impl Serialize]) -> io::Result<()> {
         if parts.is_empty() {
             return Ok(());
         }
@@ -471,11 +471,11 @@ pub fn write_json(results: &Results, out: &mut dyn Write) -> io::Result<()> {
     out.write_all(b",\n")?;
     member(out, "study", study)?;
     list(out, "trials", trials)?;
-    some(out, "searches", searches)?;
-    some(out, "not_measured", not_measured)?;
-    some(out, "claims", claims)?;
-    some(out, "comparisons", comparisons)?;
-    some(out, "networks", networks)?;
+    write_list(out, "searches", searches)?;
+    write_list(out, "not_measured", not_measured)?;
+    write_list(out, "claims", claims)?;
+    write_list(out, "comparisons", comparisons)?;
+    write_list(out, "networks", networks)?;
     out.write_all(b"\n}\n")
 }
 

@@ -81,7 +81,7 @@ fn latency_is_upper_bound(trial: &Trial, findings: &Findings) -> bool {
 
 fn findings(trial: &Trial) -> Findings {
     let mut findings = Findings::default();
-    let client = client::Load::of(trial);
+    let client = client::Load::from_trial(trial);
     broken::broken(trial, &client, &mut findings);
     promises::topics(trial, &mut findings);
     if !findings.ends_here() {
@@ -93,9 +93,9 @@ fn findings(trial: &Trial) -> Findings {
         lossy(trial, &client, &mut findings);
         acknowledgements::judge(trial, &mut findings);
         // Messages that a window held back say nothing about the system: neither a queue before it, nor its latency.
-        let unsent = Judged::all(trial).iter().any(Judged::is_left_unsent);
+        let unsent = Judged::parts_of(trial).iter().any(Judged::is_left_unsent);
         let held_back = trial.workload.flat_out || unsent || !matches!(carried, Carried::All);
-        let window = WindowFull::of(trial, &client).filter(|_| held_back);
+        let window = WindowFull::find(trial, &client).filter(|_| held_back);
         let growth = growth.filter(|_| window.is_none());
         overloaded(trial, &client, growth, window.is_some(), &mut findings);
         match &window {
@@ -138,7 +138,7 @@ struct Judged<'a> {
 }
 
 impl Judged<'_> {
-    fn all(trial: &Trial) -> Vec<Judged<'_>> {
+    fn parts_of(trial: &Trial) -> Vec<Judged<'_>> {
         if trial.flows.len() < 2 {
             return vec![Judged {
                 of: String::new(),
@@ -195,7 +195,7 @@ impl Judged<'_> {
 }
 
 fn lossy(trial: &Trial, client: &client::Load, findings: &mut Findings) {
-    for part in Judged::all(trial) {
+    for part in Judged::parts_of(trial) {
         let (of, lost, expected) = (&part.of, part.shortfall.lost, part.messages.expected);
         let mut losses: Vec<(String, [(Evidence, u64); 2])> = Vec::new();
         if lost > 0 {
@@ -285,7 +285,7 @@ fn overloaded(
     // system, and `client` names it. The same goes for what a busy publisher left unsent.
     let blameless = !client.subscribers_full && client.stalled.is_none();
     // Latency also rises behind a client that falls behind by itself: then the queue tells.
-    let parts = Judged::all(trial);
+    let parts = Judged::parts_of(trial);
     let behind = parts.iter().any(|part| part.client_was_behind(trial));
     let queued = silence::queue_at_end(trial) as f64;
     let grew = !behind || queued > thresholds::RISE_SHARE * trial.messages.expected as f64;

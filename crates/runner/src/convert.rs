@@ -322,7 +322,7 @@ fn flows(
     let (workload, record) = (sums.workload, sums.record);
     let distribution = |flow: usize, measure: Measure| {
         let times = record.times.get(&(flow as u32, measure));
-        let due = Due::of(&workload.flows[flow], &record.flows[flow]);
+        let due = Due::from_flow(&workload.flows[flow], &record.flows[flow]);
         distribution(times, measure, &due)
     };
     let several = workload.flows.len() > 1;

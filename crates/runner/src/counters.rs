@@ -14,7 +14,7 @@ pub struct Ours {
 
 impl Ours {
     /// The counts of one broker's clients, or of all.
-    pub fn of(record: &TrialRecord, broker: Option<u32>) -> Self {
+    pub fn from_record(record: &TrialRecord, broker: Option<u32>) -> Self {
         let mut ours = Ours {
             traffic: Traffic::default(),
             sentinels: 0,

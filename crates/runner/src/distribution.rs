@@ -28,7 +28,7 @@ pub(crate) struct Due {
 }
 
 impl Due {
-    pub(crate) fn of(flow: &Flow, counts: &FlowRecording) -> Due {
+    pub(crate) fn from_flow(flow: &Flow, counts: &FlowRecording) -> Due {
         Due {
             deliveries: counts.messages.expected
                 + counts.messages.untaken_deliveries

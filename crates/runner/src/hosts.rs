@@ -25,7 +25,7 @@ pub struct Sides {
 
 impl Sides {
     /// The host of a worker.
-    fn of(&self, assignment: &Assignment) -> Option<usize> {
+    fn host_of(&self, assignment: &Assignment) -> Option<usize> {
         let side = match assignment.role {
             Role::Publishers => &self.publishers,
             Role::Subscribers => &self.subscribers,
@@ -86,7 +86,7 @@ impl HostsPlace {
                     shared: false,
                     offset_ns: course.far as i64 - course.near as i64,
                     bound_ns: watch
-                        .end(&course)
+                        .largest_error(&course)
                         .map_err(|error| clocks.errors.push(self.unknown(*number, &error)))
                         .ok(),
                 },
@@ -161,7 +161,7 @@ impl Place for HostsPlace {
         secrets: Secrets,
         outbox: Outbox,
     ) -> Result<Box<dyn WorkerLink>, DriverError> {
-        let number = self.sides.of(&order.assignment);
+        let number = self.sides.host_of(&order.assignment);
         let number =
             number.ok_or_else(|| DriverError::new("no host is for a worker".to_owned()))?;
         let role = order.assignment.role;
@@ -234,7 +234,7 @@ impl Peer for There {
 /// # Errors
 /// A message, if that is no IPv4 address.
 pub(crate) fn own_host(hosts: &Hosts) -> Result<NetworkHost, String> {
-    match hosts.at().to_canonical() {
+    match hosts.conductor_address().to_canonical() {
         IpAddr::V4(address) => Ok(NetworkHost {
             address,
             namespace: None,

@@ -80,7 +80,7 @@ impl Instances {
     }
 
     /// The same for another trial.
-    pub fn again(mut self, job: &Job<'_>, mark: Mark) -> Instances {
+    pub fn for_trial(mut self, job: &Job<'_>, mark: Mark) -> Instances {
         for running in &mut self.all {
             running.target.shared = job.driver.shared(&job.asked.settings.settings, mark);
         }
@@ -170,7 +170,7 @@ impl Instances {
         let mut alone = Vec::new();
         for (number, (one, counting)) in (0..).zip(self.all.iter().zip(counting)) {
             let Some(counting) = counting else { continue };
-            let traffic = counters::Ours::of(record, Some(number));
+            let traffic = counters::Ours::from_record(record, Some(number));
             let agree = |counted: &SystemCounts| counters::agree(brief, record, &traffic, counted);
             let counted = counting.finish(one, &*job.driver, agree);
             if let Some(broker) = brokers.get_mut(number as usize) {
@@ -189,7 +189,7 @@ impl Instances {
             });
         }
         let Some(sum) = sum else { return alone };
-        let all = counters::Ours::of(record, None);
+        let all = counters::Ours::from_record(record, None);
         let mut checks = counters::checks(brief, record, &all, shown_as, &sum);
         checks.append(&mut alone);
         checks
@@ -206,7 +206,10 @@ impl Instances {
             None => Ok(OwnMemory::default()),
         });
         let told: Vec<OwnMemory> = told.collect::<Result<_, _>>()?;
-        Ok(told.into_iter().reduce(OwnMemory::with).unwrap_or_default())
+        Ok(told
+            .into_iter()
+            .reduce(OwnMemory::combined_with)
+            .unwrap_or_default())
     }
 
     /// Stops all of a system with this name: how each ended, and what is to be said of those that did not end in

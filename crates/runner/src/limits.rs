@@ -3,7 +3,7 @@
 
 use pubgauge_figures::model::HeldLimits;
 use pubgauge_quantities::lists::unique;
-use pubgauge_testbed::shares::{Held, Share, apart};
+use pubgauge_testbed::shares::{Held, Share, divide};
 use pubgauge_testbed::{SystemFile, SystemKind, usable_cpus};
 
 use crate::job::ClientConfig;
@@ -49,7 +49,7 @@ impl MachineShare {
         let workers = (client.workers.publishers + client.workers.subscribers) as usize;
         let usable = usable_cpus();
         let all = cores * instances as f64;
-        match apart(&usable, all, workers) {
+        match divide(&usable, all, workers) {
             Some((own, clients)) => {
                 limits.cpus = own;
                 shared.pin = clients;

@@ -48,10 +48,10 @@ impl TrialNetwork {
     }
 
     fn host(&self, role: HostRole, number: u32) -> Option<NetworkHost> {
-        let hosts = self.lab.network().of(role).hosts;
+        let hosts = self.lab.network().hosts_of(role).hosts;
         let number = number.checked_rem(hosts)? + 1;
         let own = self.lab.host(Host { role, number })?;
-        Some(own.on())
+        Some(own.network_host())
     }
 }
 
@@ -111,7 +111,7 @@ impl LinkCounters {
     }
 
     /// The measurement has ended.
-    pub(crate) fn end(&mut self) {
+    pub(crate) fn end_measurement(&mut self) {
         let now = self.read();
         self.crossed = (now.into_iter().zip(&self.before))
             .map(|(now, before)| now - *before)

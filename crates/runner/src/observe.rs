@@ -248,7 +248,7 @@ fn sampled(system: &mut [Option<ProcessSampler>]) -> Vec<Option<ProcessSample>> 
 
 /// Several systems as one; its busiest thread is the busiest of all. `None` where one is out of
 /// sight.
-fn together(each: &[Option<ProcessSample>]) -> Option<ProcessSample> {
+fn combine(each: &[Option<ProcessSample>]) -> Option<ProcessSample> {
     let mut each = each.iter();
     let mut sum = each.next()?.clone()?;
     for one in each {
@@ -283,19 +283,19 @@ fn noise_until(end: Nanos, now: Nanos, last_turn: bool) -> Nanos {
 
 /// Processor time that other programs used from one sample to a later one, ns, of the `processors` that this process
 /// may use; with that of the system where it is out of sight.
-fn others(from: &Sample, to: &Sample, processors: f64) -> Option<f64> {
+fn time_of_others(from: &Sample, to: &Sample, processors: f64) -> Option<f64> {
     let systems = from.system.as_ref().zip(to.system.as_ref());
     let system = systems.map_or(0, |(from, to)| to.cpu_ns.saturating_sub(from.cpu_ns));
     let machine = to.machine?.since(&from.machine?);
     let client = to.client.cpu_ns.saturating_sub(from.client.cpu_ns);
     let others = machine.used.saturating_sub(system + client) as f64;
     let span = to.at.saturating_sub(from.at) as f64;
-    Some(taken(others, machine.all as f64, span, processors))
+    Some(time_taken(others, machine.all as f64, span, processors))
 }
 
 /// The part of the time of `others` that was taken from the `processors` that this process may use, ns. Where a quota (a
 /// container's) leaves it fewer than the machine has, others have the rest first. `all` is the time of all processors.
-fn taken(others: f64, all: f64, span: f64, processors: f64) -> f64 {
+fn time_taken(others: f64, all: f64, span: f64, processors: f64) -> f64 {
     // Both clocks are read a moment apart.
     let there = (all / span.max(1.0)).round();
     (others - (there - processors).max(0.0) * span).max(0.0)
@@ -393,7 +393,7 @@ impl<'a> Watcher<'a> {
             publishers_ns: of(Role::Publishers),
             subscribers_ns: of(Role::Subscribers),
             client: self.client.sample(),
-            system: together(&each),
+            system: combine(&each),
             machine: MachineReading::now(),
             throttling: self.quotas.iter().map(Quota::throttling).collect(),
             each,
@@ -440,7 +440,7 @@ impl<'a> Watcher<'a> {
         if measuring.last.at != now {
             let each = sampled(&mut self.system);
             // `None` where a system is out of sight.
-            let Some(all) = together(&each) else {
+            let Some(all) = combine(&each) else {
                 return;
             };
             // The busiest thread's time since the sample before this one.
@@ -491,7 +491,7 @@ impl<'a> Watcher<'a> {
         let mut noise_max_ns = 0;
         if let Some(meter) = &self.noise_meter {
             let end = began + self.steps.length;
-            let span = meter.began()..noise_until(end, now, last_turn);
+            let span = meter.start_time()..noise_until(end, now, last_turn);
             noise_max_ns = observed.take_noise(&meter.drain(), &span, now, last_turn);
         }
         let figures = &mut observed.processes;
@@ -512,7 +512,7 @@ impl<'a> Watcher<'a> {
         }
         let whole = (sample.at - measuring.first.at).max(1) as f64;
         observed.others_cores =
-            others(&measuring.first, &sample, self.processors).map(|ns| ns / whole);
+            time_of_others(&measuring.first, &sample, self.processors).map(|ns| ns / whole);
         let machine = sample.machine.zip(measuring.first.machine);
         observed.stolen = machine.map(|(to, from)| to.since(&from).stolen_share());
         observed.quota = quota_use(&self.quotas, &measuring.first, &sample);
@@ -551,7 +551,7 @@ impl<'a> Watcher<'a> {
 impl Observer for Watcher<'_> {
     fn phase(&mut self, phase: Phase, _: Nanos) {
         if self.measuring.is_some() && phase != Phase::Measure {
-            self.counter.end();
+            self.counter.end_measurement();
             // The noise thread must wake up to record its lateness.
             std::thread::sleep(Duration::from_nanos(2 * NOISE_INTERVAL));
             self.turn(monotonic_now(), true);
@@ -604,7 +604,7 @@ mod tests {
     #[test]
     fn others_have_the_processors_first_that_a_quota_leaves() {
         let s = SECOND as f64;
-        let of = |others: f64, there: f64, own| taken(others * s, there * s, s, own) / s;
+        let of = |others: f64, there: f64, own| time_taken(others * s, there * s, s, own) / s;
         assert_eq!(of(5.0, 8.0, 2.0), 0.0);
         assert_eq!(of(7.5, 8.0, 2.0), 1.5);
         assert_eq!(

@@ -59,7 +59,7 @@ enum Side {
 }
 
 impl Side {
-    fn of(counter: std::io::Result<SyscallCounter>) -> Side {
+    fn from_counter(counter: std::io::Result<SyscallCounter>) -> Side {
         match counter {
             Ok(counter) => Side::From(counter, Syscalls::default()),
             Err(error) => Side::Not(error.to_string()),
@@ -181,7 +181,7 @@ impl CountersOnRequest {
         };
         self.opened = true;
         let threads = live.threads.iter().map(|thread| thread.thread as i32);
-        *client = Side::of(SyscallCounter::of_threads(threads));
+        *client = Side::from_counter(SyscallCounter::of_threads(threads));
         let roots: Option<Vec<i32>> = running.root_pids().into_iter().collect();
         *system = match roots {
             _ if self.in_client => {
@@ -190,7 +190,7 @@ impl CountersOnRequest {
             None => Side::Not("pubgauge did not start it, and does not see it".to_owned()),
             Some(roots) => {
                 let all = || roots.iter().flat_map(|r| procfs::descendants(*r)).collect();
-                Side::of(SyscallCounter::of_processes(all))
+                Side::from_counter(SyscallCounter::of_processes(all))
             }
         };
     }
@@ -212,7 +212,7 @@ impl CountersOnRequest {
     }
 
     /// The measurement has ended.
-    pub fn end(&mut self) {
+    pub fn end_measurement(&mut self) {
         let Some((_, ended)) = &mut self.read else {
             return;
         };
@@ -223,9 +223,9 @@ impl CountersOnRequest {
             interface.traffic.packets = crossed.packets;
         }
         if let Some(links) = &mut self.links {
-            links.end();
+            links.end_measurement();
         }
-        self.hosts.end();
+        self.hosts.end_measurement();
         for side in self.calls.iter_mut().flatten() {
             side.read(true);
         }
@@ -260,9 +260,10 @@ impl CountersOnRequest {
             let mut traffic = interface.traffic;
             let seconds = record.duration() as f64 / 1e9;
             let quiet = (interface.foreign_per_s * seconds).round() as u64;
-            let beyond = traffic
-                .bytes
-                .saturating_sub(most(&traffic, record, self.in_client));
+            let beyond =
+                traffic
+                    .bytes
+                    .saturating_sub(largest_traffic(&traffic, record, self.in_client));
             traffic.foreign_bytes = quiet.max(beyond);
             let payload = payload_bytes(workload, record);
             traffic.payload_bytes = payload.as_ref().ok().copied();
@@ -316,7 +317,7 @@ fn crowded(traffic: &InterfaceTraffic) -> Option<String> {
 /// The most bytes that the trial's messages can have caused on an interface, by the bytes that its clients report as
 /// sent and received: the measurement's part of both, by messages, 10 % more, and 100 B of headers for each packet,
 /// which is more than any have. [`u64::MAX`] where clients report no bytes.
-fn most(traffic: &InterfaceTraffic, record: &TrialRecord, in_client: bool) -> u64 {
+fn largest_traffic(traffic: &InterfaceTraffic, record: &TrialRecord, in_client: bool) -> u64 {
     let (within, sum) = (record.in_measurement(None), record.sum());
     let part = |bytes: fn(&Recording) -> u64, within: u64, all: u64| {
         let bytes: u64 = record.recordings.iter().map(bytes).sum();

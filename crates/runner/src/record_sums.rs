@@ -36,7 +36,7 @@ impl<'a> RecordSums<'a> {
     pub fn new(workload: &'a Workload, record: &'a TrialRecord) -> Self {
         let mut due = Due::default();
         for (flow, counts) in workload.flows.iter().zip(&record.flows) {
-            due.add(&Due::of(flow, counts));
+            due.add(&Due::from_flow(flow, counts));
         }
         RecordSums {
             workload,

@@ -38,7 +38,7 @@ pub(crate) struct How {
 
 impl How {
     /// How the trial of a job starts its system, if it may stay up after it; `None` also where there is no process.
-    pub(crate) fn of(job: &Job<'_>, system: &SystemFile) -> Option<How> {
+    pub(crate) fn for_job(job: &Job<'_>, system: &SystemFile) -> Option<How> {
         let started = matches!(system.kind, SystemKind::Process | SystemKind::Builtin);
         (job.setup.keep_running && started).then(|| How {
             system: system.clone(),
@@ -75,7 +75,7 @@ impl Kept {
     }
 
     /// Leaves a system running for the next trial.
-    pub(crate) fn put(&self, job: &Job<'_>, instances: Instances, how: How) {
+    pub(crate) fn keep(&self, job: &Job<'_>, instances: Instances, how: How) {
         *lock(&self.up) = Some(Up {
             name: job.asked.system.clone(),
             instances,

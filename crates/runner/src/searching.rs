@@ -10,7 +10,8 @@ use pubgauge_figures::model::{PublisherWindow, Reason, Rule, Status, Trial};
 use pubgauge_figures::search::{NoteOf, Purpose, Search, SearchNote, SearchStep, SearchTrial};
 use pubgauge_results::criterion::bearing;
 use pubgauge_search::{
-    Axis, Faces, LimitEstimate, LimitedBy, Question, Step, StepOutcome, StepTaken, Wander, found,
+    Axis, Faces, LimitEstimate, LimitedBy, Question, Step, StepOutcome, StepTaken, Wander,
+    estimate_limit,
 };
 
 use bottleneck::{as_measured, gave_way};
@@ -25,8 +26,8 @@ pub fn next(
     trials: &[Trial],
     criteria: &[CriterionSpec],
 ) -> Step {
-    let own = own(axis, number, trials, criteria);
-    pubgauge_search::next(question, &seen(axis, &own))
+    let own = trials_of_search(axis, number, trials, criteria);
+    pubgauge_search::next(question, &steps_taken(axis, &own))
 }
 
 /// A trial of a search, with its step and what it tells.
@@ -40,7 +41,7 @@ struct Told<'a> {
 }
 
 /// The trials of a search.
-fn own<'a>(
+fn trials_of_search<'a>(
     axis: Axis,
     number: u32,
     trials: &'a [Trial],
@@ -48,7 +49,7 @@ fn own<'a>(
 ) -> Vec<Told<'a>> {
     let own = trials.iter().filter_map(|trial| {
         let step = trial.search.filter(|step| step.search == number)?;
-        let (finding, why) = told(axis, trial, criteria);
+        let (finding, why) = judge_step(axis, trial, criteria);
         Some(Told {
             trial,
             step,
@@ -60,7 +61,7 @@ fn own<'a>(
     own.collect()
 }
 
-fn seen(axis: Axis, own: &[Told<'_>]) -> Vec<StepTaken> {
+fn steps_taken(axis: Axis, own: &[Told<'_>]) -> Vec<StepTaken> {
     let one = |told: &Told<'_>| StepTaken {
         step: match (told.step.purpose, told.step.load) {
             (_, None) | (Purpose::FlatOut, _) => Step::FlatOut,
@@ -73,7 +74,7 @@ fn seen(axis: Axis, own: &[Told<'_>]) -> Vec<StepTaken> {
         finding: told.finding,
         seconds: seconds(told.trial),
         cost: cost_s(told.trial).filter(|_| axis != Axis::Burst),
-        took: took(axis, told),
+        took: clients_taken(axis, told),
     };
     own.iter().map(one).collect()
 }
@@ -163,7 +164,11 @@ fn achieved(axis: Axis, trial: &Trial, load: Option<f64>) -> f64 {
 ///
 /// Of a search over bursts (`axis`) only this is asked: whether every burst arrived whole and in time. A
 /// client that is busy handing bursts over does not count against it.
-pub fn told(axis: Axis, trial: &Trial, criteria: &[CriterionSpec]) -> (StepOutcome, Vec<String>) {
+pub fn judge_step(
+    axis: Axis,
+    trial: &Trial,
+    criteria: &[CriterionSpec],
+) -> (StepOutcome, Vec<String>) {
     let (finding, why) = of_system(axis, trial, criteria, &trial.verdict.words());
     let stolen = trial.verdict.reason(Rule::TimeStolen);
     let by_others =
@@ -199,7 +204,7 @@ fn of_system(
         | Status::Lossy
             if axis == Axis::Burst =>
         {
-            if let Some(told) = bursts::told(trial, &reasons) {
+            if let Some(told) = bursts::judge_bursts(trial, &reasons) {
                 return told;
             }
         }
@@ -231,7 +236,7 @@ fn of_system(
         let words = format!(
             "{}: {}",
             criterion.text,
-            bearing.figure(|value| criterion.show(value))
+            bearing.figure(|value| criterion.format_value(value))
         );
         match bearing.met {
             Some(true) => {}
@@ -272,7 +277,7 @@ fn only_others(trial: &Trial) -> bool {
 }
 
 /// How many of the clients that are searched for were taken, where others of them were turned away.
-fn took(axis: Axis, told: &Told<'_>) -> Option<f64> {
+fn clients_taken(axis: Axis, told: &Told<'_>) -> Option<f64> {
     let trial = told.trial;
     let away = told.finding == StepOutcome::Beyond
         && trial.verdict.status == Status::Broken
@@ -309,8 +314,8 @@ pub fn conclude(
     criteria: &[CriterionSpec],
     template: Search,
 ) -> Search {
-    let own = own(axis, number, trials, criteria);
-    let found = found(question, &seen(axis, &own));
+    let own = trials_of_search(axis, number, trials, criteria);
+    let found = estimate_limit(question, &steps_taken(axis, &own));
     let gave_in = gave_in(&own, &found);
     Search {
         low: found.low,
@@ -417,7 +422,7 @@ fn notes(
     let full = gave_in.and_then(full_window);
     let mut note = |of, text: String| notes.push(SearchNote { of, text });
     if let Some(at_limit) = bursts::at_limit(axis, found, own) {
-        note(NoteOf::Bursts, bursts::words(&at_limit));
+        note(NoteOf::Bursts, bursts::describe_rate(&at_limit));
     }
     match found.bound {
         LimitedBy::System => {}

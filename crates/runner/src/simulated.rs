@@ -48,7 +48,7 @@ pub fn simulate(
 ) -> Result<SimulatedTrial, BriefError> {
     let (clock, mark) = (Clock::virtual_at(START), Mark::from_seed(behaviour.seed));
     let bus = Arc::new(Bus::new(behaviour.clone(), clock.clone(), mark));
-    on(
+    simulate_on(
         workload,
         &behaviour,
         settings,
@@ -70,7 +70,7 @@ pub struct SimulatedClient {
 ///
 /// # Errors
 /// If the workload is not possible.
-pub fn on(
+pub fn simulate_on(
     workload: Workload,
     behaviour: &Behaviour,
     settings: Settings,

@@ -45,7 +45,7 @@ pub(crate) fn hold(sizes: Option<&HostSizes>, role: HostRole) -> HostShares {
 
 /// The host of a role with this number, from 0, where hosts are used in turn.
 pub(crate) fn host(sizes: &HostSizes, role: HostRole, number: u32) -> Option<Host> {
-    let number = number.checked_rem(sizes.of(role).count())? + 1;
+    let number = number.checked_rem(sizes.sizes_of(role).count())? + 1;
     Some(Host { role, number })
 }
 
@@ -128,7 +128,7 @@ impl SizeMeter {
     }
 
     /// The measurement has ended.
-    pub(crate) fn end(&mut self) {
+    pub(crate) fn end_measurement(&mut self) {
         self.ended = monotonic_now();
         for metered in &mut self.hosts {
             let (now, before) = (metered.read(), metered.before);

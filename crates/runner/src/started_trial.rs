@@ -82,13 +82,13 @@ impl<'a> StartedTrial<'a> {
             instances,
             &environment.client,
         );
-        let how = How::of(job, &system);
+        let how = How::for_job(job, &system);
         let mut not_in_order = Vec::new();
         let running = match kept.take(how.as_ref(), &mut not_in_order)? {
-            Some(kept) => kept.again(job, mark),
+            Some(kept) => kept.for_trial(job, mark),
             None => Instances::start(job, &system, environment, mark)?,
         };
-        let workers = WorkersPlace::of(job, environment);
+        let workers = WorkersPlace::for_job(job, environment);
         let here = TrialSpec::local(
             brief,
             job.driver.clone(),
@@ -102,7 +102,7 @@ impl<'a> StartedTrial<'a> {
             mark,
             client: job.setup.client,
             pin_to: machine.pin.clone(),
-            place: workers.place().unwrap_or_else(|| here.place.clone()),
+            place: workers.engine_place().unwrap_or_else(|| here.place.clone()),
             ..here
         };
         Ok(StartedTrial {
@@ -241,7 +241,7 @@ impl<'a> StartedTrial<'a> {
         let circumstances = &mut beside.circumstances;
         let is_undisturbed = circumstances.not_run.is_none() && beside.observed.died.is_empty();
         match self.how.filter(|_| is_undisturbed) {
-            Some(how) => kept.put(self.job, self.running, how),
+            Some(how) => kept.keep(self.job, self.running, how),
             None => {
                 let (ends, words) = self.running.stop(&self.job.asked.system);
                 self.not_in_order.extend(words);

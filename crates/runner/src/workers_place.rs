@@ -24,7 +24,7 @@ pub enum WorkersPlace {
 
 impl WorkersPlace {
     /// Where the workers of a trial are to be.
-    pub fn of(job: &Job<'_>, environment: &Environment<'_>) -> WorkersPlace {
+    pub fn for_job(job: &Job<'_>, environment: &Environment<'_>) -> WorkersPlace {
         let client = &environment.client;
         if let Some((all, sides)) = client.hosts.clone() {
             let is_brokerless = job.system.kind == SystemKind::Library;
@@ -42,7 +42,7 @@ impl WorkersPlace {
     }
 
     /// The engine's place for them; absent: its own, threads of this program.
-    pub fn place(&self) -> Option<Arc<dyn Place>> {
+    pub fn engine_place(&self) -> Option<Arc<dyn Place>> {
         match self {
             WorkersPlace::Here => None,
             WorkersPlace::Processes(place) => Some(place.clone()),

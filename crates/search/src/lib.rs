@@ -23,5 +23,5 @@ mod wander;
 pub use axis::Axis;
 pub use faces::Faces;
 pub use question::{LimitEstimate, LimitedBy, Question, Step, StepOutcome, StepTaken};
-pub use steps::{found, next};
+pub use steps::{estimate_limit, next};
 pub use wander::Wander;

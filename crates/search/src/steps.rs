@@ -264,7 +264,7 @@ impl<'a> View<'a> {
     /// The next number of clients between the most that were taken and the fewest that were not; `None` where these are
     /// neighbours. A system may have taken more than the client knew of when it was told of the first refusal: from what it
     /// took the loads go up, ever faster.
-    fn between(&self) -> Option<Step> {
+    fn bisect_clients(&self) -> Option<Step> {
         let (low, high, took) = self.turned_away()?;
         let inside = |load: &f64| low < *load && *load < high;
         let middle = (low + high) / 2.0;
@@ -300,7 +300,7 @@ impl<'a> View<'a> {
             return self.doubtful().is_none();
         }
         if self.turned_away().is_some() {
-            return self.between().is_none();
+            return self.bisect_clients().is_none();
         }
         let width = high / low <= 1.0 + self.question.width;
         let step = self.question.whole && high - low <= 1.0;
@@ -462,7 +462,7 @@ impl<'a> View<'a> {
     }
 
     fn cost(&self) -> Step {
-        let base = self.confirmed().or(self.found().low);
+        let base = self.confirmed().or(self.estimate().low);
         match (COSTS.get(self.costs), base) {
             (Some(share), Some(base)) => {
                 let step = Step::Cost(self.rounded(share * base, f64::round));
@@ -505,7 +505,7 @@ impl<'a> View<'a> {
             Some(step) => return step,
             None => {}
         }
-        if let Some(step) = self.doubtful().or_else(|| self.between()) {
+        if let Some(step) = self.doubtful().or_else(|| self.bisect_clients()) {
             return step;
         }
         let last = self.evidence.last();
@@ -518,7 +518,7 @@ impl<'a> View<'a> {
         }
     }
 
-    fn found(&self) -> LimitEstimate {
+    fn estimate(&self) -> LimitEstimate {
         let within = self.most_within();
         let beyond = self.least_beyond();
         let interval = self.interval();
@@ -577,7 +577,7 @@ impl<'a> View<'a> {
         let (low, high) = self.interval()?;
         let near = (1.0 - PACE_ZONE) * low..=(1.0 + PACE_ZONE) * high;
         let costs = self.costs_of.iter().filter(|(load, _)| near.contains(load));
-        Wander::of(&costs.copied().collect::<Vec<_>>())
+        Wander::from_costs(&costs.copied().collect::<Vec<_>>())
     }
 }
 
@@ -587,6 +587,6 @@ pub fn next(question: &Question, seen: &[StepTaken]) -> Step {
 }
 
 /// The knowledge after these outcomes.
-pub fn found(question: &Question, seen: &[StepTaken]) -> LimitEstimate {
-    View::new(question, seen).found()
+pub fn estimate_limit(question: &Question, seen: &[StepTaken]) -> LimitEstimate {
+    View::new(question, seen).estimate()
 }

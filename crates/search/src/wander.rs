@@ -22,7 +22,7 @@ pub struct Wander {
 impl Wander {
     /// By the loads of trials near the limit, and what a message cost in each, in the order in which they ran; `None`
     /// where the pace was steady.
-    pub(crate) fn of(trials: &[(f64, f64)]) -> Option<Wander> {
+    pub(crate) fn from_costs(trials: &[(f64, f64)]) -> Option<Wander> {
         let costs = at_one_load(trials);
         let middle = |costs: &[f64]| median(costs.iter().copied(), f64::total_cmp);
         let several = || costs.windows(TRIALS).filter_map(middle);
@@ -67,7 +67,7 @@ mod tests {
             let trials: Vec<_> = loads
                 .map(|l| (l, 1e-5 * (l / 1e3).powf(exponent)))
                 .collect();
-            assert_eq!(Wander::of(&trials), None, "{exponent}");
+            assert_eq!(Wander::from_costs(&trials), None, "{exponent}");
         }
     }
 
@@ -79,7 +79,7 @@ mod tests {
                 let slow = if n < 10 { 1.0 } else { 1.3 };
                 (load, 1e-5 * slow * (load / 1e3).powf(exponent))
             });
-            let told = Wander::of(&trials.collect::<Vec<_>>()).unwrap();
+            let told = Wander::from_costs(&trials.collect::<Vec<_>>()).unwrap();
             assert!(
                 (told.most / told.least - 1.3).abs() < 0.01,
                 "{exponent} {told:?}"
@@ -89,9 +89,9 @@ mod tests {
 
     #[test]
     fn fewer_than_five_trials_tell_nothing() {
-        assert_eq!(Wander::of(&[]), None);
+        assert_eq!(Wander::from_costs(&[]), None);
         assert_eq!(
-            Wander::of(&[(1e3, 1e-5), (1e3, 2e-5), (1e3, 9e-5), (1e3, 2e-5)]),
+            Wander::from_costs(&[(1e3, 1e-5), (1e3, 2e-5), (1e3, 9e-5), (1e3, 2e-5)]),
             None
         );
     }

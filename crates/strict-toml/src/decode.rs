@@ -151,7 +151,7 @@ impl fmt::Display for Misfit {
 
 impl Misfit {
     /// Sets the span unless an inner one is known.
-    fn at(mut self, span: &Range<usize>) -> Self {
+    fn or_at(mut self, span: &Range<usize>) -> Self {
         self.span.get_or_insert_with(|| span.clone());
         self
     }
@@ -176,7 +176,7 @@ impl<'de> de::Deserializer<'de> for Reader<'_> {
             Value::List(nodes) => visitor.visit_seq(SeqDeserializer::new(nodes.iter().map(Reader))),
             Value::Table(entries) => visitor.visit_map(Table(entries.iter(), None)),
         }
-        .map_err(|misfit| misfit.at(&self.0.span))
+        .map_err(|misfit| misfit.or_at(&self.0.span))
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
@@ -208,12 +208,12 @@ impl<'de> de::Deserializer<'de> for Reader<'_> {
                     "this is not possible here; expected one of {}",
                     listed(variants)
                 ))
-                .at(span));
+                .or_at(span));
             }
         };
         visitor
             .visit_enum(variant)
-            .map_err(|misfit| misfit.at(span))
+            .map_err(|misfit| misfit.or_at(span))
     }
 
     forward_to_deserialize_any! {
@@ -246,7 +246,7 @@ impl<'de> MapAccess<'de> for Table<'_> {
         let key: de::value::StrDeserializer<'_, Misfit> = entry.key.as_str().into_deserializer();
         seed.deserialize(key)
             .map(Some)
-            .map_err(|m| m.at(&entry.span))
+            .map_err(|m| m.or_at(&entry.span))
     }
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Misfit> {

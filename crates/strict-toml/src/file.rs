@@ -180,7 +180,7 @@ pub fn read_tree(
     }
     if let Some(at) = too_deep(text) {
         let message = format!("nested more than {MAX_DEPTH} levels deep");
-        return Err(InvalidInput::one(sources.problem(
+        return Err(InvalidInput::single(sources.problem(
             Some(at..at + 1),
             message,
             None,
@@ -197,7 +197,7 @@ pub fn read_tree(
     }
     let span = table.span();
     Node::table(table.into_inner(), span, 0).map_err(|span| {
-        InvalidInput::one(sources.problem(Some(span), "this number is out of range", None))
+        InvalidInput::single(sources.problem(Some(span), "this number is out of range", None))
     })
 }
 

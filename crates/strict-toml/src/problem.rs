@@ -170,7 +170,7 @@ pub struct InvalidInput {
 
 impl InvalidInput {
     /// A single problem.
-    pub fn one(problem: Problem) -> Self {
+    pub fn single(problem: Problem) -> Self {
         InvalidInput {
             problems: vec![problem],
         }
@@ -203,7 +203,7 @@ impl InvalidInput {
     /// A problem without a position in a text.
     pub fn plain(source: &str, message: impl Into<String>, hint: Option<&str>) -> Self {
         let hint = hint.map(str::to_string);
-        InvalidInput::one(Problem::without_position(source, message.into(), hint))
+        InvalidInput::single(Problem::without_position(source, message.into(), hint))
     }
 }
 

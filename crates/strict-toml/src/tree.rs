@@ -35,7 +35,7 @@ pub struct Entry {
 
 impl Node {
     /// A value that stands at `span`.
-    pub fn at(span: &Range<usize>, value: Value) -> Node {
+    pub fn at_span(span: &Range<usize>, value: Value) -> Node {
         let span = span.clone();
         Node { span, value }
     }
@@ -200,11 +200,11 @@ impl Node {
 
 impl Entry {
     /// A key and its value that both stand at `span`.
-    pub fn at(span: &Range<usize>, key: &str, value: Value) -> Entry {
+    pub fn at_span(span: &Range<usize>, key: &str, value: Value) -> Entry {
         Entry {
             key: key.to_owned(),
             span: span.clone(),
-            node: Node::at(span, value),
+            node: Node::at_span(span, value),
         }
     }
 }

@@ -23,7 +23,7 @@ pub(crate) struct Fault {
 }
 
 impl Fault {
-    pub(crate) fn of(key: &str, message: impl Into<String>) -> Fault {
+    pub(crate) fn new(key: &str, message: impl Into<String>) -> Fault {
         Fault {
             path: vec![key.into()],
             message: message.into(),
@@ -49,18 +49,18 @@ pub fn without_claims(resolved: &str) -> Option<serde_json::Value> {
 /// A claim from its form in the file.
 pub(crate) fn claim(file: &ClaimFile, named: &Sides) -> Result<Claim, Fault> {
     if file.id.trim().is_empty() {
-        return Err(Fault::of("id", "a claim needs a name"));
+        return Err(Fault::new("id", "a claim needs a name"));
     }
     let share = file
         .share
         .as_deref()
         .map(percent)
         .transpose()
-        .map_err(|m| Fault::of("share", m))?;
+        .map_err(|m| Fault::new("share", m))?;
     let rules = file.rule.list();
     let none = rules.is_empty() && file.not_applicable.is_none();
     if none {
-        return Err(Fault::of(
+        return Err(Fault::new(
             "id",
             "a claim needs a `rule`, or says why it is `not-applicable`",
         ));
@@ -69,15 +69,15 @@ pub(crate) fn claim(file: &ClaimFile, named: &Sides) -> Result<Claim, Fault> {
         figure: file.figure.as_ref(),
         along: file.along.as_ref(),
         verdicts: file.verdicts.as_deref().unwrap_or_default(),
-        filter: sides::cells(&file.filter).map_err(|m| Fault::of("where", m))?,
+        filter: sides::cells(&file.filter).map_err(|m| Fault::new("where", m))?,
         named,
     };
     if let Some(message) = unknown(above.verdicts) {
-        return Err(Fault::of("verdicts", message));
+        return Err(Fault::new("verdicts", message));
     }
-    known(&file.figure).map_err(|(key, message)| Fault::of(key, message))?;
+    known(&file.figure).map_err(|(key, message)| Fault::new(key, message))?;
     let many = matches!(file.rule, RuleList::Many(_));
-    let parts = above.parts(rules, many).map_err(|f| f.below("rule"))?;
+    let parts = above.read_parts(rules, many).map_err(|f| f.below("rule"))?;
     let points_only = |part: &Part| {
         part.group.is_none()
             && part.rule.as_ref().is_none_or(|rule| {
@@ -88,7 +88,7 @@ pub(crate) fn claim(file: &ClaimFile, named: &Sides) -> Result<Claim, Fault> {
             })
     };
     if share.is_some() && !parts.iter().all(points_only) {
-        return Err(Fault::of(
+        return Err(Fault::new(
             "share",
             "a share counts points: of `value`, `ratio`, `difference` or `equal`",
         ));
@@ -126,7 +126,7 @@ struct Above<'a> {
 
 impl<'a> Above<'a> {
     /// The values that the rules below `file` inherit.
-    fn with(&self, file: &'a RuleFile) -> At<Above<'a>> {
+    fn inherited_by(&self, file: &'a RuleFile) -> At<Above<'a>> {
         let verdicts = file.verdicts.as_deref().unwrap_or(self.verdicts);
         if let Some(message) = unknown(verdicts) {
             return Err(("verdicts", message));
@@ -143,7 +143,7 @@ impl<'a> Above<'a> {
         })
     }
 
-    fn parts(&self, files: &'a [RuleFile], many: bool) -> Result<Vec<Part>, Fault> {
+    fn read_parts(&self, files: &'a [RuleFile], many: bool) -> Result<Vec<Part>, Fault> {
         let part = |(nth, file): (usize, &'a RuleFile)| {
             let letter = || match files.len() {
                 1 => String::new(),
@@ -152,7 +152,7 @@ impl<'a> Above<'a> {
                     .unwrap_or_default(),
             };
             let name = file.part.clone().unwrap_or_else(letter);
-            self.part(file, name).map_err(|fault| {
+            self.read_part(file, name).map_err(|fault| {
                 if many {
                     fault.below(&nth.to_string())
                 } else {
@@ -163,8 +163,8 @@ impl<'a> Above<'a> {
         files.iter().enumerate().map(part).collect()
     }
 
-    fn part(&self, file: &'a RuleFile, name: String) -> Result<Part, Fault> {
-        let fault = |(key, message): (&str, String)| Fault::of(key, message);
+    fn read_part(&self, file: &'a RuleFile, name: String) -> Result<Part, Fault> {
+        let fault = |(key, message): (&str, String)| Fault::new(key, message);
         let mut part = Part {
             name,
             needs: Needs {
@@ -177,7 +177,7 @@ impl<'a> Above<'a> {
         if file.not_applicable.is_some() {
             return Ok(part);
         }
-        let above = self.with(file).map_err(fault)?;
+        let above = self.inherited_by(file).map_err(fault)?;
         let least = file.least.map_or(1, |least| least as usize);
         let (key, files, least) = match (file.any.is_empty(), file.all.is_empty()) {
             (true, true) => {
@@ -188,18 +188,18 @@ impl<'a> Above<'a> {
             (true, false) => ("all", &file.all, None),
             (false, false) => {
                 let message = "a part has `any` or `all`; put one into a part of the other";
-                return Err(Fault::of("all", message));
+                return Err(Fault::new("all", message));
             }
         };
         if !file.sides.is_empty() || !judges::given_judges(file).is_empty() {
             let message = format!("a part with `{key}` has neither sides nor a judge of its own");
-            return Err(Fault::of(key, message));
+            return Err(Fault::new(key, message));
         }
         if least.is_some_and(|least| least == 0 || least > files.len()) {
             let message = format!("`least` is 1 to {} here: the parts of `any`", files.len());
-            return Err(Fault::of("least", message));
+            return Err(Fault::new("least", message));
         }
-        let parts = above.parts(files, true).map_err(|f| f.below(key))?;
+        let parts = above.read_parts(files, true).map_err(|f| f.below(key))?;
         part.group = Some(Group { least, parts });
         Ok(part)
     }

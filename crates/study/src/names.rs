@@ -57,7 +57,7 @@ impl Study {
         for (nth, file) in base.claim.iter().enumerate() {
             let known = claims.iter().any(|claim| claim.id == file.id);
             let read = if known {
-                Err(Fault::of(
+                Err(Fault::new(
                     "id",
                     format!("claim `{}` is there twice", file.id),
                 ))
@@ -68,7 +68,7 @@ impl Study {
                         rules.find_map(|rule| window::unknown(&rule.figure, base))
                     };
                     let wrong = claim.parts.iter().find_map(unknown);
-                    wrong.map_or(Ok(claim), |message| Err(Fault::of("rule", message)))
+                    wrong.map_or(Ok(claim), |message| Err(Fault::new("rule", message)))
                 })
             };
             match read {

@@ -58,7 +58,7 @@ pub(crate) fn find_places(tree: &Node) -> Vec<Place> {
 /// Puts a value into a place.
 pub(crate) fn set_value(tree: &mut Node, place: &Place, value: Value) {
     let span = place.span.clone();
-    let node = Node::at(&span, value);
+    let node = Node::at_span(&span, value);
     let steps: Vec<&str> = place.path.iter().map(String::as_str).collect();
     // The path was found in this very tree.
     let _ = put_value(tree, &steps, span, &node);

@@ -33,7 +33,7 @@ pub(crate) fn first_unplaceable(
     let place = |brokers: u32| {
         let placed = match brokers {
             1 => Ok(workload.clone()),
-            _ => workload.over(brokers).map(Arc::new),
+            _ => workload.spread_over(brokers).map(Arc::new),
         };
         placed.map(|workload| (brokers, workload))
     };

@@ -175,7 +175,7 @@ impl Study {
         if trials.is_empty() {
             let left_out: Vec<String> = all_notes.into_iter().collect();
             let message = format!("nothing is left to run: {}", left_out.join("; "));
-            return Err(InvalidInput::one(self.problem(
+            return Err(InvalidInput::single(self.problem(
                 &self.tree,
                 &["workload"],
                 message,
@@ -222,7 +222,7 @@ impl Study {
     fn of_cell(&self, cell: &Cell<'_>, bare: &Node) -> Result<Node, InvalidInput> {
         cell.tree(bare).map_err(|(axis, fault)| {
             let message = path_fault(&cell.axes[axis].0, &fault);
-            InvalidInput::one(self.problem(&self.tree, &["grid"], message, None))
+            InvalidInput::single(self.problem(&self.tree, &["grid"], message, None))
         })
     }
 
@@ -255,7 +255,7 @@ impl Study {
             (None, None, Some(_)) => &["repeats"],
             _ => &["grid"],
         };
-        InvalidInput::one(self.problem(&self.tree, path, message, None))
+        InvalidInput::single(self.problem(&self.tree, path, message, None))
     }
 
     pub(crate) fn clashed(&self, tree: &Node, found: &[Clash]) -> InvalidInput {

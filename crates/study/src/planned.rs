@@ -160,7 +160,7 @@ impl PlannedTrial {
     pub fn seeking(&self, load: Option<f64>, measure: u64) -> Result<PlannedTrial, InvalidInput> {
         let mut trial = match load {
             None => self.clone(),
-            Some(load) => self.at(load)?,
+            Some(load) => self.at_load(load)?,
         };
         if let Some(axis) = self.seeks() {
             let written = load.map_or("max".to_owned(), |load| axis.written(load));
@@ -175,7 +175,7 @@ impl PlannedTrial {
     ///
     /// # Errors
     /// The study has a value that is not possible.
-    pub fn at(&self, load: f64) -> Result<PlannedTrial, InvalidInput> {
+    pub fn at_load(&self, load: f64) -> Result<PlannedTrial, InvalidInput> {
         // Profiles and systems change the settings independently of the load.
         let workload = match &self.load {
             Some(open) => open.workload(load, self.setup.brokers)?,

@@ -47,7 +47,7 @@ impl Study {
         };
         let (over, span) = (chosen.node.clone(), chosen.span.clone());
         let wrong = |misfit: Misfit| {
-            InvalidInput::one(
+            InvalidInput::single(
                 self.sources
                     .problem(Some(misfit.span), misfit.message, None),
             )
@@ -60,8 +60,8 @@ impl Study {
         merge(&mut tree, &over, "the study").map_err(wrong)?;
         // A run that is resumed from its stored study must not scale it twice: the chosen scale
         // then changes nothing.
-        let none = Entry::at(&span, name, Value::Table(Vec::new()));
-        let only = Node::at(&span, Value::Table(vec![none]));
+        let none = Entry::at_span(&span, name, Value::Table(Vec::new()));
+        let only = Node::at_span(&span, Value::Table(vec![none]));
         // A table at the top of the study.
         let _ = put_value(&mut tree, &["scale"], span, &only);
         self.tree = tree;
@@ -79,7 +79,9 @@ impl Study {
                 let message =
                     format!("`{FULL}` is the study as written, and is not a scale of its own");
                 let at = Some(scale.span.clone());
-                return Err(InvalidInput::one(self.sources.problem(at, message, None)));
+                return Err(InvalidInput::single(
+                    self.sources.problem(at, message, None),
+                ));
             }
             if !matches!(scale.node.value, Value::Table(_)) {
                 // Decoding says what is expected.

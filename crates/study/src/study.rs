@@ -143,7 +143,7 @@ impl Study {
         let span = base..base + set.len();
         let mut node = match DeValue::parse(value) {
             Ok(parsed) => Node::new(parsed, base),
-            Err(_) => Ok(Node::at(&span, Value::Text(value.to_string()))),
+            Err(_) => Ok(Node::at_span(&span, Value::Text(value.to_string()))),
         }
         .map_err(|_| wrong(format!("{value} is out of range")))?;
         // Text whose quotes the shell removed, such as `64B`; and dates, which no key has.
@@ -187,8 +187,8 @@ impl Study {
             return Ok(());
         };
         if !entries.iter().any(|entry| entry.key == "settings") {
-            let one = Node::at(&span, Value::Table(Vec::new()));
-            entries.push(Entry::at(&span, "settings", Value::List(vec![one])));
+            let one = Node::at_span(&span, Value::Table(Vec::new()));
+            entries.push(Entry::at_span(&span, "settings", Value::List(vec![one])));
         }
         for entry in entries.iter_mut().filter(|entry| entry.key == "settings") {
             let variants = match &entry.node.value {

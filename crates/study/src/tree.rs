@@ -114,11 +114,13 @@ fn put_below(
                 let table = Value::Table(Vec::new());
                 let empty = match LISTS.contains(step) {
                     // `--set settings.reliability=...` needs a variant to go to.
-                    true if *step == "settings" => Value::List(vec![Node::at(&key_span, table)]),
+                    true if *step == "settings" => {
+                        Value::List(vec![Node::at_span(&key_span, table)])
+                    }
                     true => Value::List(Vec::new()),
                     false => table,
                 };
-                entries.push(Entry::at(&key_span, step, empty));
+                entries.push(Entry::at_span(&key_span, step, empty));
                 entries.len() - 1
             });
             let entry = &mut entries[index];
@@ -139,7 +141,7 @@ pub(crate) fn with_profile(settings: &Node, profile: &str, span: Range<usize>) -
         for (key, value) in [("name", name), ("profile", Some(profile.to_owned()))] {
             let Some(value) = value else { continue };
             entries.retain(|entry| entry.key != key);
-            entries.push(Entry::at(&span, key, Value::Text(value)));
+            entries.push(Entry::at_span(&span, key, Value::Text(value)));
         }
     }
     variant
@@ -173,7 +175,7 @@ fn split(settings: &mut Node) {
             let (mut named, ask): (Vec<Entry>, Vec<Entry>) = std::mem::take(entries)
                 .into_iter()
                 .partition(|entry| ["name", "profile"].contains(&entry.key.as_str()));
-            named.push(Entry::at(&span, "ask", Value::Table(ask)));
+            named.push(Entry::at_span(&span, "ask", Value::Table(ask)));
             *entries = named;
         }
     }

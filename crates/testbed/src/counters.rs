@@ -51,7 +51,7 @@ pub struct OwnMemory {
 
 impl OwnMemory {
     /// That of two brokers together; what one of them does not say is not known of both.
-    pub fn with(self, other: OwnMemory) -> OwnMemory {
+    pub fn combined_with(self, other: OwnMemory) -> OwnMemory {
         let sum = |a: Option<u64>, b: Option<u64>| Some(a?.saturating_add(b?));
         OwnMemory {
             heap: sum(self.heap, other.heap),
@@ -96,7 +96,7 @@ impl Running {
     ///
     /// `settings` are those of the trial, and of its flows that have their own.
     pub fn begin_counting(&self, settings: &[Settings]) -> Option<Counting> {
-        let counting = namespace::on(self.host(), || self.begin_counting_there(settings));
+        let counting = namespace::run_on(self.host(), || self.begin_counting_there(settings));
         counting.ok()?
     }
 
@@ -107,7 +107,7 @@ impl Running {
             settings.iter().find_map(|one| not_comparable(counter, one))
         };
         let mut counting = Counting {
-            not_comparable: counters.both().map(excepted),
+            not_comparable: counters.message_counters().map(excepted),
             target: self.target.clone(),
             before: Ok([Some(0); 2]),
             root_pid: self.root_pid(),
@@ -148,7 +148,7 @@ impl Counting {
         driver: &dyn Driver,
         agrees: impl FnMut(&SystemCounts) -> bool + Send,
     ) -> SystemCounts {
-        let counted = namespace::on(running.host(), || {
+        let counted = namespace::run_on(running.host(), || {
             self.finish_there(running, driver, agrees)
         });
         counted.unwrap_or_else(|error| self.counted(&Err(error.to_string())))
@@ -216,7 +216,7 @@ impl Counting {
         }
         let until = Instant::now() + self.time_out();
         let read = || http::read_memory(&self.counters, until);
-        namespace::on(running.host(), read).map_err(|error| error.to_string())?
+        namespace::run_on(running.host(), read).map_err(|error| error.to_string())?
     }
 
     /// The counts once two readings in a row are alike: messages of a probe may still arrive.
@@ -234,7 +234,11 @@ impl Counting {
 
     /// Whether there is a count that can be compared.
     fn is_of_use(&self) -> bool {
-        let mut both = self.counters.both().into_iter().zip(&self.not_comparable);
+        let mut both = self
+            .counters
+            .message_counters()
+            .into_iter()
+            .zip(&self.not_comparable);
         both.any(|(counter, excepted)| counter.is_some() && excepted.is_none())
     }
 
@@ -244,7 +248,7 @@ impl Counting {
 
     /// The differences between the beginning and a reading.
     fn counted(&self, after: &Result<Pair<u64>, String>) -> SystemCounts {
-        let both = self.counters.both();
+        let both = self.counters.message_counters();
         let count = |which: usize| {
             let counter = both[which]?;
             Some(match (&self.not_comparable[which], &self.before, after) {

@@ -68,7 +68,7 @@ impl Listened {
     ///
     /// # Errors
     /// If no thread can be started.
-    pub fn to(stream: impl Read + Send + 'static) -> io::Result<Listened> {
+    pub fn start_reading(stream: impl Read + Send + 'static) -> io::Result<Listened> {
         let shared = Arc::<Shared>::default();
         let own = shared.clone();
         let thread = std::thread::Builder::new().name("stderr".into());
@@ -146,7 +146,7 @@ mod tests {
     #[test]
     fn a_stream_without_end_takes_no_more_than_its_ends() {
         let stream = io::repeat(b'x').take(40 * KEPT as u64);
-        let heard = Listened::to(stream.chain(&b"\nlast"[..])).unwrap();
+        let heard = Listened::start_reading(stream.chain(&b"\nlast"[..])).unwrap();
         while !lock(&heard.0.heard).is_over {
             std::thread::sleep(Duration::from_millis(1));
         }

@@ -106,7 +106,8 @@ fn broker(address: &str, drivers: &Drivers) -> Result<SystemFile, AddressError> 
     if let Some(odd) = place.chars().find(|c| odd(*c) || *c == '/').or(odd_path) {
         return Err(error(&format!("`{odd}` has no meaning here"), example()));
     }
-    let whole = |place: &str| whole(place, usual_port).map_err(|(what, hint)| error(&what, hint));
+    let whole =
+        |place: &str| with_port(place, usual_port).map_err(|(what, hint)| error(&what, hint));
     let place = match place.split_once(',') {
         None => whole(place)?,
         // Publishers connect to the first place, subscribers to the second.
@@ -158,7 +159,7 @@ fn takes_a_place(address: &str) -> bool {
 }
 
 /// `HOST[:PORT]` with its port. The error is what is wrong, and what to do.
-fn whole(place: &str, usual_port: u16) -> Result<String, (String, String)> {
+fn with_port(place: &str, usual_port: u16) -> Result<String, (String, String)> {
     let (host, port) = match place.rsplit_once(':') {
         _ if place.ends_with(']') => (place, None),
         Some((host, port)) => (host, Some(port)),

@@ -171,7 +171,7 @@ impl SystemFile {
         // At the end of `before`, the text that can be read.
         let fault = |what: String, before: &str| {
             let hint = "a system file is a small text file in TOML; see docs/add-a-broker.md";
-            FileError::at(&name, before, before.len(), what, Some(hint.into()))
+            FileError::at_offset(&name, before, before.len(), what, Some(hint.into()))
         };
         let unreadable = |e: std::io::Error| fault(format!("cannot be read: {e}"), "");
         let file = open_file(path).map_err(unreadable)?;

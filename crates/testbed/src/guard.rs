@@ -146,12 +146,12 @@ impl Guard {
 
     /// Sends a signal to the system's process group and to descendants that left it.
     pub fn signal(&self, signal: i32) {
-        self.tell(SIGNAL, signal);
+        self.send(SIGNAL, signal);
     }
 
     /// Kills the system and every descendant.
     pub fn kill(&self) {
-        self.tell(KILL, 0);
+        self.send(KILL, 0);
     }
 
     /// Reaps the guard, which has ended or is about to; `false` if it takes longer than `time_out`.
@@ -166,7 +166,7 @@ impl Guard {
         }
     }
 
-    fn tell(&self, what: u8, value: i32) {
+    fn send(&self, what: u8, value: i32) {
         // A guard that is gone has nothing left to signal: the error can be ignored.
         let _ = send(&self.socket, &encode(what, value), SendFlags::NOSIGNAL);
     }
@@ -263,7 +263,7 @@ unsafe fn watch(socket: RawFd, system: i32, bounds: &Bounds) -> ! {
         libc::sigemptyset(&mut signals);
         libc::sigaddset(&mut signals, libc::SIGCHLD);
         let children = libc::signalfd(-1, &signals, 0);
-        say(STARTED, system);
+        send_raw(STARTED, system);
 
         let mut polls = [0, children].map(|fd| libc::pollfd {
             fd,
@@ -289,7 +289,7 @@ unsafe fn watch(socket: RawFd, system: i32, bounds: &Bounds) -> ! {
                         if value != libc::SIGSTOP {
                             signal_all(system, lives, libc::SIGCONT);
                         }
-                        say(SIGNALLED, value);
+                        send_raw(SIGNALLED, value);
                     }
                     // Also when pubgauge is gone: `recv` then gives 0 or an error.
                     _ => kill_all(system, lives, bounds),
@@ -299,7 +299,7 @@ unsafe fn watch(socket: RawFd, system: i32, bounds: &Bounds) -> ! {
     }
 }
 
-unsafe fn say(what: u8, value: i32) {
+unsafe fn send_raw(what: u8, value: i32) {
     let message = encode(what, value);
     // SAFETY: the buffer is as long as said.
     unsafe { libc::send(0, message.as_ptr().cast(), MESSAGE, libc::MSG_NOSIGNAL) };
@@ -314,10 +314,10 @@ unsafe fn reap(system: i32, lives: &mut bool, bounds: &Bounds, options: i32) -> 
         match libc::waitpid(-1, &mut status, options) {
             0 => return false,
             -1 if *libc::__errno_location() == libc::EINTR => {}
-            -1 => end(bounds),
+            -1 => end_guard(bounds),
             pid if pid == system => {
                 *lives = false;
-                say(EXITED, status);
+                send_raw(EXITED, status);
             }
             _ => {}
         }
@@ -359,7 +359,7 @@ unsafe fn kill_all(system: i32, mut lives: bool, bounds: &Bounds) -> ! {
 }
 
 /// Ends the guard, once nothing is left, and removes the control groups.
-unsafe fn end(bounds: &Bounds) -> ! {
+unsafe fn end_guard(bounds: &Bounds) -> ! {
     // SAFETY: bare system calls with paths that end in NUL, and a buffer of our own.
     unsafe {
         let mut byte = 0u8;

@@ -135,7 +135,7 @@ pub fn stop_everything() {
 pub fn kill_everything() {
     let instances = close_registry();
     for instance in &instances {
-        instance.tell(Guard::kill);
+        instance.with_guard(Guard::kill);
     }
     // Nothing is left to wait for but the removal of folders.
     stop_everything();
@@ -342,7 +342,7 @@ impl Instance {
         if !over && way == Way::Order {
             // A hook that fails must not keep the system running.
             let _ = self.hooks(When::BeforeStop);
-            self.tell(|guard| guard.signal(self.plan.stop.signal.number()));
+            self.with_guard(|guard| guard.signal(self.plan.stop.signal.number()));
         }
         let orderly = self.wait_gone(if over || way == Way::Kill {
             // Descendants that outlived the system get no grace period.
@@ -351,7 +351,7 @@ impl Instance {
             Duration::from_secs_f64(self.plan.stop.grace_s)
         });
         if !orderly {
-            self.tell(Guard::kill);
+            self.with_guard(Guard::kill);
         }
         let gone = orderly || self.wait_gone(KILL_TIME);
         let guard = self
@@ -384,7 +384,7 @@ impl Instance {
     pub fn pause(&self, paused: bool) {
         let signal = if paused { libc::SIGSTOP } else { libc::SIGCONT };
         let before = self.update(Duration::ZERO).signalled;
-        self.tell(|guard| guard.signal(signal));
+        self.with_guard(|guard| guard.signal(signal));
         let deadline = Instant::now() + KILL_TIME;
         let sent = |state: State| state.signalled != before || state.gone;
         // Without a guard there is nothing to signal.
@@ -392,7 +392,7 @@ impl Instance {
         while guarded() && !sent(self.update(Duration::from_millis(50))) {}
     }
 
-    fn tell(&self, what: impl FnOnce(&Guard)) {
+    fn with_guard(&self, what: impl FnOnce(&Guard)) {
         if let Some(guard) = self.shared_guard().as_ref() {
             what(guard);
         }
@@ -431,7 +431,7 @@ pub(crate) fn run_hooks(plan: &StartPlan, when: When, again: bool) -> Result<(),
         let time_out = Duration::from_secs_f64(hook.time_out_s);
         let shown = hook.command.join(" ");
         let run = || command::run(&hook.command, &plan.env, &plan.directory, time_out);
-        let output = namespace::on(plan.host.as_ref(), run)
+        let output = namespace::run_on(plan.host.as_ref(), run)
             .and_then(|output| output)
             .map_err(|error| format!("the command `{shown}` cannot be executed: {error}"))?;
         if !output.success {

@@ -98,7 +98,7 @@ pub fn check(needs: &ResourceNeeds, available: &Available) -> Result<(), Shortag
             needed: bytes,
             available: available.memory_bytes,
             bound: available.memory_bound,
-            parts: parts(&needs.memory, bytes),
+            parts: largest_parts(&needs.memory, bytes),
         });
     }
     Ok(())
@@ -246,7 +246,7 @@ pub struct TooFewDescriptors {
 }
 
 /// The parts of the estimate that make up a hundredth or more.
-fn parts(memory: &[(String, u64)], all: u64) -> String {
+fn largest_parts(memory: &[(String, u64)], all: u64) -> String {
     let large = memory.iter().filter(|(_, bytes)| *bytes >= all / 100);
     let words = large.map(|(what, bytes)| format!("{what} {}", shown::bytes(*bytes)));
     words.collect::<Vec<_>>().join(", ")

@@ -26,7 +26,7 @@ impl Namespace {
     /// # Errors
     /// If this process may not: it needs root or a user namespace of its own (see the error's
     /// kind).
-    pub fn make() -> io::Result<Namespace> {
+    pub fn create() -> io::Result<Namespace> {
         let file = on_a_thread(|| {
             // SAFETY: of what `unshare` may take away (files, file systems) a network namespace is nothing.
             unsafe { unshare_unsafe(UnshareFlags::NEWNET) }?;
@@ -109,7 +109,7 @@ pub struct Site {
 ///
 /// # Errors
 /// If the host cannot be entered.
-pub(crate) fn on<T: Send>(
+pub(crate) fn run_on<T: Send>(
     host: Option<&NetworkHost>,
     what: impl FnOnce() -> T + Send,
 ) -> io::Result<T> {

@@ -69,7 +69,7 @@ impl NoiseMeter {
     }
 
     /// When its first wake-up was due, less [`NOISE_INTERVAL`]: the others follow, one each interval.
-    pub fn began(&self) -> Nanos {
+    pub fn start_time(&self) -> Nanos {
         self.began
     }
 
@@ -85,11 +85,11 @@ impl NoiseMeter {
 
     /// Ends the thread and returns what was not drained yet.
     pub fn stop(mut self) -> Vec<Nanos> {
-        self.end();
+        self.finish();
         self.drain()
     }
 
-    fn end(&mut self) {
+    fn finish(&mut self) {
         self.shared.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
             // It cannot panic; if it did, there would only be no more samples.
@@ -100,7 +100,7 @@ impl NoiseMeter {
 
 impl Drop for NoiseMeter {
     fn drop(&mut self) {
-        self.end();
+        self.finish();
     }
 }
 

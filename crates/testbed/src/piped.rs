@@ -107,7 +107,7 @@ impl Piped {
         })?;
         let piped = Piped {
             guard: Mutex::new(guard),
-            stderr: Listened::to(stderr)?,
+            stderr: Listened::start_reading(stderr)?,
             share: confinement.host.map_or(confinement.share, HostShare::share),
             held: confinement
                 .host
@@ -156,12 +156,12 @@ impl Piped {
 
     /// Its standard error: the first and the last 64 KiB, with a line that says how much is left out
     /// between them.
-    pub fn said(&self) -> String {
+    pub fn standard_error(&self) -> String {
         self.stderr.text()
     }
 
     fn last_line(&self) -> Option<String> {
-        let text = self.said();
+        let text = self.standard_error();
         // Lines that begin with `note: ` say how to see more of a panic.
         let mut said = text.lines().filter(|line| !line.starts_with("note: "));
         let last = said.rfind(|line| !line.trim().is_empty())?;
@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn hosts_of_different_sizes_do_not_meet() {
         let of = |whole: usize, taken| {
-            let usable = shares::beside(vec![0, 1, 2, 3], taken);
+            let usable = shares::next_processors(vec![0, 1, 2, 3], taken);
             usable[4 - whole..].to_vec()
         };
         assert_eq!(

@@ -35,7 +35,7 @@ pub(crate) fn probe(
         until,
         seen: Seen::default(),
     };
-    let result = attempt.make(what, driver.traits(&Settings::default()).publishers_first);
+    let result = attempt.connect_both(what, driver.traits(&Settings::default()).publishers_first);
     attempt.fleet.close(monotonic_now() + CLOSE_NS);
     result
 }
@@ -95,7 +95,7 @@ impl Events for Seen {
 }
 
 impl Attempt {
-    fn make(&mut self, what: Probe, publishers_first: bool) -> Result<(), String> {
+    fn connect_both(&mut self, what: Probe, publishers_first: bool) -> Result<(), String> {
         // Two clients, because publishers and subscribers may connect to different places.
         let (publisher, address) = self.connect(true, Vec::new())?;
         let peers = if publishers_first {

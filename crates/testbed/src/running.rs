@@ -132,7 +132,7 @@ impl Running {
         self.halt();
         let host = self.host().cloned();
         let system = self.record.system.clone();
-        let started = namespace::on(host.as_ref(), || self.start_again());
+        let started = namespace::run_on(host.as_ref(), || self.start_again());
         started.map_err(|error| StartError::Host { system, error })?
     }
 
@@ -180,7 +180,7 @@ impl Running {
         };
         let stopped = life.instance.end(way);
         if life.held.is_none() {
-            let held = namespace::on(life.plan.host.as_ref(), || Held::take(&life.ports));
+            let held = namespace::run_on(life.plan.host.as_ref(), || Held::take(&life.ports));
             life.held = held.ok();
         }
         stopped

@@ -28,7 +28,7 @@ pub use host::HostShare;
 pub use pubgauge_driver::share::{MAX_CORES, MIN_CORES, MIN_MEMORY_MIB};
 pub use pubgauge_quantities::Share;
 pub use share::{Held, PERIOD_US};
-pub(crate) use share::{beside, in_turn};
+pub(crate) use share::{in_turn, next_processors};
 
 /// A share that is held until this is dropped.
 #[derive(Debug, Default)]
@@ -56,7 +56,7 @@ pub(crate) fn hold(
     bound: &[usize],
     env: impl IntoIterator<Item = (String, String)>,
 ) -> Holding {
-    hold_by(&Cgroups::here(), share, usable, bound, env)
+    hold_by(&Cgroups::of_this_process(), share, usable, bound, env)
 }
 
 fn hold_by(
@@ -122,12 +122,12 @@ fn hold_by(
 
 /// How a share would be held here, as far as can be told without making control groups.
 pub fn foresee(share: &Share) -> Held {
-    Cgroups::here().foresee(share)
+    Cgroups::of_this_process().foresee(share)
 }
 
 /// Divides `usable` processors into those of a system with a share of `cores` and those of the
 /// client, at least one for each of its `workers`; `None` if there are not enough.
-pub fn apart(usable: &[usize], cores: f64, workers: usize) -> Option<(Vec<usize>, Vec<usize>)> {
+pub fn divide(usable: &[usize], cores: f64, workers: usize) -> Option<(Vec<usize>, Vec<usize>)> {
     let whole = cores.ceil() as usize;
     if usable.len() < whole.saturating_add(workers.max(1)) {
         return None;

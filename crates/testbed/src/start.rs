@@ -211,7 +211,7 @@ impl Testbed {
                 Some(share) => share.free_while(|| self.try_process(site, system, found, scratch)),
                 None => self.try_process(site, system, found, scratch),
             };
-            let tried = namespace::on(site.host.as_ref(), start);
+            let tried = namespace::run_on(site.host.as_ref(), start);
             let tried = tried.map_err(|error| StartError::Host {
                 system: system.name.clone(),
                 error,

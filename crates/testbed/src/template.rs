@@ -22,7 +22,7 @@ pub const DOMAIN: &str = "dds-domain";
 /// [`names`] finds those earlier.
 pub fn fill(template: &str, values: &BTreeMap<String, String>) -> String {
     let mut out = String::with_capacity(template.len());
-    for piece in pieces(template) {
+    for piece in split(template) {
         match piece {
             Piece::Text(text) => out.push_str(text),
             Piece::Name(name) if values.contains_key(name) => out.push_str(&values[name]),
@@ -39,7 +39,7 @@ pub fn fill_all(templates: &[String], values: &BTreeMap<String, String>) -> Vec<
 
 /// The names of the placeholders in a template.
 pub fn names(template: &str) -> impl Iterator<Item = &str> {
-    pieces(template).filter_map(|piece| match piece {
+    split(template).filter_map(|piece| match piece {
         Piece::Name(name) => Some(name),
         _ => None,
     })
@@ -57,7 +57,7 @@ enum Piece<'a> {
     Escaped(&'a str),
 }
 
-fn pieces(mut rest: &str) -> impl Iterator<Item = Piece<'_>> {
+fn split(mut rest: &str) -> impl Iterator<Item = Piece<'_>> {
     std::iter::from_fn(move || {
         if rest.is_empty() {
             return None;

@@ -92,7 +92,7 @@ impl PlacementError {
 /// A set of brokers, by bits.
 type Brokers = u64;
 
-fn each(brokers: Brokers) -> impl Iterator<Item = u32> {
+fn numbers(brokers: Brokers) -> impl Iterator<Item = u32> {
     (0..MOST_BROKERS).filter(move |b| brokers >> b & 1 == 1)
 }
 
@@ -110,7 +110,7 @@ impl Workload {
     ///
     /// # Errors
     /// [`PlacementError`] where that would be another workload.
-    pub fn over(&self, brokers: u32) -> Result<Workload, PlacementError> {
+    pub fn spread_over(&self, brokers: u32) -> Result<Workload, PlacementError> {
         if brokers == 0 || brokers > MOST_BROKERS {
             return Err(PlacementError::Count(brokers));
         }
@@ -119,7 +119,7 @@ impl Workload {
         }
         let placed = Placed::new(self, brokers)?;
         let parts: Vec<Parts> = (self.flows.iter())
-            .map(|flow| placed.parts(self, flow))
+            .map(|flow| placed.place_flow(self, flow))
             .collect::<Result<_, _>>()?;
         let connections = Connections::new(self, &parts);
         let flow = |(flow, parts): (&Flow, Parts)| Flow {
@@ -197,7 +197,7 @@ impl<'a> Placed<'a> {
         Ok(Placed { of, sorted })
     }
 
-    fn parts(&self, workload: &Workload, flow: &Flow) -> Result<Parts, PlacementError> {
+    fn place_flow(&self, workload: &Workload, flow: &Flow) -> Result<Parts, PlacementError> {
         let publisher = |publisher: &Publisher| {
             let mut parts: Vec<(u32, Vec<String>)> = Vec::new();
             for topic in &publisher.topics {
@@ -242,7 +242,7 @@ fn parts_of(subscriber: &Subscriber, heard: &HashMap<&str, Brokers>) -> Vec<(u32
         };
         subscriber.filters.iter().filter(here).cloned().collect()
     };
-    each(all | 1 << first).map(|b| (b, on(b))).collect()
+    numbers(all | 1 << first).map(|b| (b, on(b))).collect()
 }
 
 /// Refuses a division that would make another workload.
@@ -319,7 +319,7 @@ impl Connections {
             let first = connections.devices.len() as u32;
             let brokers = brokers.max(1);
             connections.of.push((first, brokers));
-            for (nth, broker) in each(brokers).enumerate() {
+            for (nth, broker) in numbers(brokers).enumerate() {
                 connections.devices.push(Device {
                     name: match nth {
                         0 => device.name.clone(),

@@ -33,7 +33,7 @@ pub struct Census {
 
 impl Census {
     /// Counts.
-    pub fn of(workload: &Workload, audience: &Audience) -> Census {
+    pub fn take(workload: &Workload, audience: &Audience) -> Census {
         let mut publishing: HashSet<u32> = HashSet::new();
         let mut heard: HashMap<u32, Vec<u32>> = HashMap::new();
         let (mut streams, mut links, mut stream_links) = (audience.streams.len() as u64, 0, 0);
@@ -182,7 +182,7 @@ mod tests {
             },
             seed: 0,
         };
-        Census::of(&workload, &Audience::new(&workload).unwrap())
+        Census::take(&workload, &Audience::new(&workload).unwrap())
     }
 
     #[test]

@@ -55,19 +55,19 @@ impl Draws {
     }
 
     /// Uniform over all 64-bit numbers.
-    pub(crate) fn word(&mut self) -> u64 {
+    pub(crate) fn next_u64(&mut self) -> u64 {
         self.state = self.state.wrapping_add(GOLDEN);
         mix(self.state)
     }
 
     /// Uniform from 0 (excluded) to 1 (included), so that its logarithm is finite.
     pub(crate) fn unit(&mut self) -> f64 {
-        ((self.word() >> 11) + 1) as f64 / (1u64 << 53) as f64
+        ((self.next_u64() >> 11) + 1) as f64 / (1u64 << 53) as f64
     }
 
     /// Uniform from 0 to `bound - 1`; 0 if `bound` is 0. The bias is below `bound / 2^64`.
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
-        ((u128::from(self.word()) * u128::from(bound)) >> 64) as u64
+        ((u128::from(self.next_u64()) * u128::from(bound)) >> 64) as u64
     }
 }
 
@@ -75,16 +75,16 @@ impl TryRng for Draws {
     type Error = Infallible;
 
     fn try_next_u32(&mut self) -> Result<u32, Infallible> {
-        Ok((self.word() >> 32) as u32)
+        Ok((self.next_u64() >> 32) as u32)
     }
 
     fn try_next_u64(&mut self) -> Result<u64, Infallible> {
-        Ok(self.word())
+        Ok(self.next_u64())
     }
 
     fn try_fill_bytes(&mut self, dst: &mut [u8]) -> Result<(), Infallible> {
         for chunk in dst.chunks_mut(8) {
-            chunk.copy_from_slice(&self.word().to_le_bytes()[..chunk.len()]);
+            chunk.copy_from_slice(&self.next_u64().to_le_bytes()[..chunk.len()]);
         }
         Ok(())
     }
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn streams_and_seeds_differ() {
-        let first = |seed, stream, index| Draws::new(seed, stream, index).word();
+        let first = |seed, stream, index| Draws::new(seed, stream, index).next_u64();
         assert_ne!(first(1, 0, 0), first(2, 0, 0));
         assert_ne!(first(1, 0, 0), first(1, 1, 0));
         assert_ne!(first(1, 0, 0), first(1, 0, 1));

@@ -216,7 +216,7 @@ impl Schedule {
             } else {
                 (nth % u64::from(topics)) as u32
             },
-            size: self.sizes.of(self.seed, publisher, nth),
+            size: self.sizes.bytes_of(self.seed, publisher, nth),
             content: None,
         }
     }
@@ -239,9 +239,9 @@ impl Source {
                 None => Source::Nothing,
                 Some(pace) => Source::Periodic {
                     pace,
-                    point: pace.at(u64::from(first)),
-                    step: (1, pace.at(1)),
-                    wrap: pace.at(count - u64::from(last - first)),
+                    point: pace.due_time(u64::from(first)),
+                    step: (1, pace.due_time(1)),
+                    wrap: pace.due_time(count - u64::from(last - first)),
                     round: 0,
                     next,
                 },
@@ -339,7 +339,7 @@ impl Iterator for Schedule {
                 } else {
                     let gap = shard[*next] - shard[before];
                     if gap != step.0 {
-                        *step = (gap, pace.at(u64::from(gap)));
+                        *step = (gap, pace.due_time(u64::from(gap)));
                     }
                     pace.advance(point, step.1);
                 }
@@ -367,7 +367,7 @@ impl Iterator for Schedule {
             } => {
                 let k = *round * *publishers + u64::from(shard[*next]);
                 let burst = (k / *per_burst).checked_mul(*cycle)?;
-                let at = burst.checked_add(pace.at(k % *per_burst).nanos()?)?;
+                let at = burst.checked_add(pace.due_time(k % *per_burst).nanos()?)?;
                 let message = (at, *next, *round);
                 turn(next, round);
                 message
@@ -399,7 +399,7 @@ impl Iterator for Schedule {
                 sent[index] += 1;
                 let (size, content) = match &self.sizes {
                     SizeModel::Recorded => (played.size, played.content),
-                    sizes => (sizes.of(self.seed, played.publisher, nth), None),
+                    sizes => (sizes.bytes_of(self.seed, played.publisher, nth), None),
                 };
                 return Some(Due {
                     at: played.at,

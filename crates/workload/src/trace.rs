@@ -210,7 +210,7 @@ impl Trace {
         header.extend(with_payload.then_some("payload"));
         csv.write_record(&header)?;
         for reading in &self.readings {
-            let time = time::show(self.start + reading.at as i64);
+            let time = time::format_rfc3339(self.start + reading.at as i64);
             let size = reading.size.to_string();
             let device = &self.devices[reading.device as usize];
             let mut record: Vec<&[u8]> = vec![time.as_bytes(), device.as_bytes(), size.as_bytes()];

@@ -212,7 +212,7 @@ fn a_sensor_on_a_tower() {
         least: 3,
         ..Days::default()
     };
-    let found = days.of(&source).unwrap_or_else(|error| panic!("{error}"));
+    let found = days.read(&source).unwrap_or_else(|error| panic!("{error}"));
     let share = |of: &[DayReadings]| {
         let each = of.iter().map(|day| day.kept as f64 / day.readings as f64);
         each.sum::<f64>() / of.len() as f64

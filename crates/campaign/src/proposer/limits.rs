@@ -168,7 +168,7 @@ impl Proposer<'_> {
         let (workload, processes) = known
             .entry(key)
             .or_insert_with(|| {
-                let loaded = trial.at(load).map_err(|error| error.to_string())?;
+                let loaded = trial.at_load(load).map_err(|error| error.to_string())?;
                 let processes = self
                     .processes_for(&loaded)
                     .map_err(|error| error.to_string())?;
@@ -245,7 +245,7 @@ impl Proposer<'_> {
             return Ok((most, None));
         }
         let fits = |load: f64| {
-            let trial = template.at(load).map_err(Error::bad_input)?;
+            let trial = template.at_load(load).map_err(Error::bad_input)?;
             self.processes_for(&trial).map(|_| ())
         };
         let Err(mut why) = fits(most) else {

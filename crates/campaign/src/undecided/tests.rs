@@ -78,7 +78,7 @@ fn proposer(prepared: &Prepared, budget_s: Option<f64>) -> Proposer<'_> {
 fn next(proposer: &Proposer<'_>, results: &Results) -> Option<Proposal> {
     let planned = proposer.next(&results.trials);
     let planned = planned.unwrap_or_else(|error| panic!("{error}"));
-    planned.or_else(|| proposer.again(results))
+    planned.or_else(|| proposer.propose_repeat(results))
 }
 
 /// A trial of the simulated system: all cells have the same workload.

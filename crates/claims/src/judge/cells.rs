@@ -37,7 +37,7 @@ pub(super) struct Series {
     pub(super) points: Vec<Point>,
 }
 
-pub(super) fn at(name: &str, point: &str) -> String {
+pub(super) fn name_at(name: &str, point: &str) -> String {
     match point {
         "" => name.to_owned(),
         point => format!("{name} at {point}"),
@@ -45,7 +45,7 @@ pub(super) fn at(name: &str, point: &str) -> String {
 }
 
 /// Whether an estimate lies in a range, if there is one.
-pub(super) fn within(
+pub(super) fn judge_range(
     estimate: Result<Estimate, Lack>,
     range: (f64, f64),
     ways: Ways,
@@ -103,7 +103,7 @@ pub(super) fn slowed_apart(run: &Run<'_>, rule: &ClaimRule, sides: &[&Filter]) -
 }
 
 impl Series {
-    pub(super) fn of(
+    pub(super) fn from_run(
         run: &Run<'_>,
         rule: &ClaimRule,
         name: String,
@@ -116,15 +116,16 @@ impl Series {
             if let Some(axis) = rule.axis() {
                 filter.insert(axis.clone(), vec![point.clone()]);
             }
-            let found = measured(run, rule, &filter).map_err(|lack| lack.at(&at(&name, point)));
+            let found =
+                measured(run, rule, &filter).map_err(|lack| lack.about(&name_at(&name, point)));
             (point.clone(), found)
         };
         let points = points.iter().map(each).collect();
         Series { name, points }
     }
 
-    pub(super) fn at(&self, point: &str) -> String {
-        at(&self.name, point)
+    pub(super) fn name_at(&self, point: &str) -> String {
+        name_at(&self.name, point)
     }
 
     /// Whether all its values have logarithms.
@@ -152,13 +153,13 @@ impl Series {
                     return Err("limits have no curve for each repeat".into());
                 }
                 Ok(Measured::AtLeast(values)) => {
-                    return Err(at_least(values.len()).at(&self.at(point)));
+                    return Err(at_least(values.len()).about(&self.name_at(point)));
                 }
                 Err(why) => return Err(why.clone()),
             }
         }
         if logs && !self.positive() {
-            return Err(Lack::from("a value is 0 and has no logarithm").at(&self.name));
+            return Err(Lack::from("a value is 0 and has no logarithm").about(&self.name));
         }
         let repeats: Vec<u32> = all
             .first()
@@ -191,25 +192,25 @@ impl Series {
             Some((*repeat, spread_of_steps(&values)?))
         };
         let spreads: Option<Vec<_>> = curves.iter().map(spread).collect();
-        let few = || Lack::from("three points at least are needed").at(&self.name);
+        let few = || Lack::from("three points at least are needed").about(&self.name);
         self.spreads(spreads.ok_or_else(few)?)
     }
 
     pub(super) fn spreads_of_windows(&self) -> Result<Measured, Lack> {
         let Some((_, measured)) = self.points.first() else {
-            return Err(Lack::from("not measured").at(&self.name));
+            return Err(Lack::from("not measured").about(&self.name));
         };
         let windows = match measured.as_ref().map_err(Lack::clone)? {
             Measured::Repeats { windows, .. } => windows,
             Measured::AtLeast(values) => {
-                return Err(at_least(values.len()).at(&self.name));
+                return Err(at_least(values.len()).about(&self.name));
             }
             Measured::Between(..) => return Err("limits have no seconds".into()),
         };
         let spread =
             |(repeat, windows): &(u32, Vec<f64>)| Some((*repeat, spread_of_windows(windows)?));
         let spreads: Option<Vec<_>> = windows.iter().map(spread).collect();
-        let short = || Lack::from("a repeat has fewer than 8 seconds").at(&self.name);
+        let short = || Lack::from("a repeat has fewer than 8 seconds").about(&self.name);
         self.spreads(spreads.ok_or_else(short)?)
     }
 
@@ -221,7 +222,7 @@ impl Series {
                 windows: Vec::new(),
             })
         } else {
-            Err(Lack::from("a repeat does not vary at all").at(&self.name))
+            Err(Lack::from("a repeat does not vary at all").about(&self.name))
         }
     }
 }
@@ -380,7 +381,7 @@ pub(super) fn estimate(
             .map(|(factor, values)| (*factor, values.iter().map(|(_, v)| *v).collect()))
             .collect();
         let terms: Vec<(f64, &[f64])> = plain.iter().map(|(f, v)| (*f, &v[..])).collect();
-        return Ok(Estimate::contrast(&terms).without(lacks));
+        return Ok(Estimate::contrast(&terms).without_ends(lacks));
     }
     let of = |repeat: u32| {
         repeats.iter().try_fold(0.0, |sum, (factor, values)| {
@@ -396,7 +397,7 @@ pub(super) fn estimate(
     if sums.len() < FEWEST {
         Err(too_few(sums.len()))
     } else {
-        Ok(Estimate::of(&sums).without(lacks))
+        Ok(Estimate::mean_of(&sums).without_ends(lacks))
     }
 }
 

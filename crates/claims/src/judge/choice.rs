@@ -7,13 +7,13 @@ use pubgauge_figures::rule::{Claim, ClaimRule, Filter, Part, Side};
 /// The number of the alternative of each side.
 pub(crate) type Choice = BTreeMap<String, usize>;
 
-fn sides(claim: &Claim) -> impl Iterator<Item = &Side> {
+fn candidate_sides(claim: &Claim) -> impl Iterator<Item = &Side> {
     let rules = claim.parts.iter().flat_map(Part::rules);
     rules.flat_map(|rule| rule.sides.iter().chain(&rule.against))
 }
 
 pub(crate) fn combinations(claim: &Claim) -> Vec<Choice> {
-    let several: BTreeMap<&str, usize> = sides(claim)
+    let several: BTreeMap<&str, usize> = candidate_sides(claim)
         .filter(|side| side.alternatives.len() > 1)
         .map(|side| (side.chosen_by(), side.alternatives.len()))
         .collect();
@@ -41,7 +41,7 @@ pub(super) fn choice_name(claim: &Claim, choice: &Choice) -> String {
 
 /// An alternative, named by what distinguishes it from the others of its side.
 fn chosen_name(claim: &Claim, name: &str, nth: usize) -> String {
-    let Some(side) = sides(claim).find(|s| s.chosen_by() == name) else {
+    let Some(side) = candidate_sides(claim).find(|s| s.chosen_by() == name) else {
         return name.to_owned();
     };
     let differs = |key: &String| {

@@ -4,7 +4,7 @@ use pubgauge_figures::rule::{Bounds, Steps};
 use pubgauge_quantities::stats::{Estimate, isotonic};
 use pubgauge_quantities::written::amount;
 
-use super::cells::{Measured, Point, Series, estimate, within};
+use super::cells::{Measured, Point, Series, estimate, judge_range};
 use super::judging::{Judged, Judging, Line, log_range};
 use crate::curve::{self, shown_ratio};
 use crate::decide::{Estimated, Lack, Ways, inside, joint};
@@ -14,7 +14,7 @@ impl Judging<'_> {
     pub(super) fn steps(&self, line: &Line<'_>, up: f64, asked: &Steps, outer: Ways) -> Judged {
         let points = two_points(line)?;
         // Steps, and the trend.
-        let ways = Ways::every(points.len()).within(outer);
+        let ways = Ways::every(points.len()).nested_in(outer);
         let change = |from: usize, to: usize| {
             self.weighted(line, !asked.plain, &|at| match at {
                 at if at == to => Some(1.0),
@@ -42,7 +42,7 @@ impl Judging<'_> {
             (name, change(to - 1, to))
         };
         let steps: Vec<Estimated> = (1..points.len()).map(step).collect();
-        let whole = within(self.trend(line, !asked.plain), ends, ways, show);
+        let whole = judge_range(self.trend(line, !asked.plain), ends, ways, show);
         Ok(joint(
             (of_trend(points), whole),
             &steps,
@@ -54,7 +54,7 @@ impl Judging<'_> {
 
     pub(super) fn flat(&self, line: &Line<'_>, tolerance: f64, outer: Ways) -> Judged {
         let points = two_points(line)?;
-        let ways = Ways::every(points.len() + 1).within(outer);
+        let ways = Ways::every(points.len() + 1).nested_in(outer);
         let bound = (1.0 + tolerance).ln();
         let range = (-bound, bound);
         let share = 1.0 / points.len() as f64;
@@ -63,7 +63,7 @@ impl Judging<'_> {
             (points[point].0.clone(), self.weighted(line, true, &own))
         };
         let each: Vec<Estimated> = (0..points.len()).map(at).collect();
-        let whole = within(self.trend(line, true), range, ways, &shown_ratio);
+        let whole = judge_range(self.trend(line, true), range, ways, &shown_ratio);
         Ok(joint(
             (of_trend(points), whole),
             &each,
@@ -98,7 +98,7 @@ impl Judging<'_> {
     pub(super) fn cross(&self, line: &Line<'_>, from: &str, to: &str, ways: Ways) -> Judged {
         let points = &line.terms[0].1.points;
         let ratios: Vec<Estimated> = (0..points.len())
-            .map(|at| (points[at].0.clone(), self.at(line, at, true)))
+            .map(|at| (points[at].0.clone(), self.estimate_at(line, at, true)))
             .collect();
         if self.rule.wide {
             return Ok(curve::cross_anywhere(&ratios, ways));

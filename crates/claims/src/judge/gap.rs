@@ -15,7 +15,7 @@ const OTHERS: f64 = 3.0;
 
 /// The judgements that a gap between so many sides makes at once: of each pair whether it is the gap.
 pub(super) fn ways(sides: usize) -> Ways {
-    Ways::each(sides * sides.saturating_sub(1) / 2)
+    Ways::separately(sides * sides.saturating_sub(1) / 2)
 }
 
 /// The gap at each point of the axis.

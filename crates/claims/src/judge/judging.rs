@@ -48,7 +48,7 @@ impl Judging<'_> {
         let points = cells::points(self.run, self.rule, &self.filters());
         let each = |side: &Side| {
             let filter = self.filter(side).cloned().unwrap_or_default();
-            Series::of(self.run, self.rule, side.name.clone(), &filter, &points)
+            Series::from_run(self.run, self.rule, side.name.clone(), &filter, &points)
         };
         let all: Vec<Series> = sides.iter().map(each).collect();
         if self.rule.gap && !all.is_empty() {
@@ -92,7 +92,12 @@ impl Judging<'_> {
         }
     }
 
-    pub(super) fn at(&self, line: &Line<'_>, point: usize, logs: bool) -> Result<Estimate, Lack> {
+    pub(super) fn estimate_at(
+        &self,
+        line: &Line<'_>,
+        point: usize,
+        logs: bool,
+    ) -> Result<Estimate, Lack> {
         let terms: Vec<_> = line
             .terms
             .iter()
@@ -101,11 +106,11 @@ impl Judging<'_> {
         self.estimated(&terms, logs)
     }
 
-    pub(super) fn part(&self, outer: Ways) -> Finding {
+    pub(super) fn judge_part(&self, outer: Ways) -> Finding {
         if let Some(why) = cells::slowed_apart(self.run, self.rule, &self.filters()) {
             return Finding::cannot_tell(why);
         }
-        let outer = self.told(outer);
+        let outer = self.with_looks(outer);
         let (sides, against) = (
             self.series(&self.rule.sides),
             self.series(&self.rule.against),
@@ -121,7 +126,7 @@ impl Judging<'_> {
         let pairs = self.lines(&sides, &against, true);
         let of_points = if self.is_of_pairs() { &pairs } else { &lines };
         let over = |lines: &[Line<'_>], judged: &dyn Fn(&Line<'_>, Ways) -> Judged| {
-            let ways = Ways::every(lines.len()).within(outer);
+            let ways = Ways::every(lines.len()).nested_in(outer);
             let each = lines.iter().map(|line| {
                 let finding = judged(line, ways).unwrap_or_else(Finding::from);
                 (line.name.clone(), finding)
@@ -136,12 +141,12 @@ impl Judging<'_> {
             }
             Judge::Value(_) | Judge::Ratio(_) | Judge::Difference(_) | Judge::Equal(_) => {
                 let ways = match self.rule.points {
-                    Points::Some => Ways::some(count).within(Ways::every(of_points.len())),
+                    Points::Some => Ways::any_of(count).nested_in(Ways::every(of_points.len())),
                     Points::Every | Points::Joint => Ways::every(count * of_points.len()),
                     Points::Mean => Ways::every(of_points.len()),
                 };
                 let lines = self
-                    .points(of_points, count, ways.within(outer))
+                    .points(of_points, count, ways.nested_in(outer))
                     .into_iter();
                 let one = lines.map(|points| match self.rule.points {
                     Points::Some => any(&points),
@@ -156,7 +161,7 @@ impl Judging<'_> {
                     .flat_map(|(_, s)| {
                         s.points
                             .iter()
-                            .map(|(point, m)| (s.at(point), cells::count(m, *wanted)))
+                            .map(|(point, m)| (s.name_at(point), cells::count(m, *wanted)))
                     });
                 all_hold(&cells.collect::<Vec<_>>())
             }
@@ -178,7 +183,7 @@ impl Judging<'_> {
     }
 
     /// With how often the cells were looked at, and among how many sides a gap is chosen.
-    pub(super) fn told(&self, outer: Ways) -> Ways {
+    pub(super) fn with_looks(&self, outer: Ways) -> Ways {
         let filters = self.filters().into_iter().map(|own| self.rule.cells(own));
         let looks = looks(&filters.collect::<Vec<_>>(), self.run);
         let gap = if self.rule.gap {
@@ -186,6 +191,6 @@ impl Judging<'_> {
         } else {
             Ways::ONE
         };
-        gap.within(looks).within(outer)
+        gap.nested_in(looks).nested_in(outer)
     }
 }

@@ -91,7 +91,7 @@ fn curves(rule: &ClaimRule, run: &Run<'_>) -> Vec<Curve> {
     let filters: Vec<&Filter> = sides.iter().map(|(_, filter)| *filter).collect();
     let axis = points(run, rule, &filters);
     let curve = |(name, filter): (String, &Filter)| {
-        let series = Series::of(run, rule, name.clone(), filter, &axis);
+        let series = Series::from_run(run, rule, name.clone(), filter, &axis);
         let measured = series.points.into_iter();
         Curve {
             side: name,
@@ -121,7 +121,7 @@ fn point(at: String, measured: &Measured) -> Option<Point> {
             if values.is_empty() {
                 return None;
             }
-            let estimate = Estimate::of(&values);
+            let estimate = Estimate::mean_of(&values);
             let (low, high) = estimate.interval(1);
             let enough = values.len() >= FEWEST;
             let bounded = enough && !matches!(measured, Measured::AtLeast(_));

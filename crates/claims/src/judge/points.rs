@@ -12,14 +12,14 @@ use crate::decide::{Estimated, Finding, Lack, Tells, Ways, joint};
 
 impl Judging<'_> {
     /// The points of all lines, each told by itself: one that fails needs no more confidence than one that holds.
-    pub(super) fn alone(&self, outer: Ways) -> Vec<(String, Finding)> {
+    pub(super) fn judge_separately(&self, outer: Ways) -> Vec<(String, Finding)> {
         let (sides, against) = (
             self.series(&self.rule.sides),
             self.series(&self.rule.against),
         );
         let lines = self.lines(&sides, &against, self.is_of_pairs());
         let count = sides.first().map_or(0, |s| s.points.len());
-        self.points(&lines, count, self.told(outer)).concat()
+        self.points(&lines, count, self.with_looks(outer)).concat()
     }
 
     /// The points of each line, for judges that look at one point at a time.
@@ -34,10 +34,10 @@ impl Judging<'_> {
                 return vec![(line.name.clone(), self.mean(line, count, ways))];
             }
             let at = |point: usize| {
-                let name = cells::at(&line.name, &line.terms[0].1.points[point].0);
+                let name = cells::name_at(&line.name, &line.terms[0].1.points[point].0);
                 (
                     name,
-                    self.point(line, ways, &|logs| self.at(line, point, logs)),
+                    self.point(line, ways, &|logs| self.estimate_at(line, point, logs)),
                 )
             };
             (0..count).map(at).collect()
@@ -53,13 +53,13 @@ impl Judging<'_> {
     /// The mean over the axis decides, and no point may be decided against.
     pub(super) fn jointly(&self, line: &Line<'_>, count: usize, outer: Ways) -> Finding {
         // The points, and the mean.
-        let ways = Ways::every(count + 1).within(outer);
+        let ways = Ways::every(count + 1).nested_in(outer);
         let whole = (String::new(), self.mean(line, count, ways));
         let scale = self.scale(line);
         let points: Vec<Estimated> = (0..count)
             .map(|at| {
                 let name = line.terms[0].1.points[at].0.clone();
-                (name, self.at(line, at, scale.logs))
+                (name, self.estimate_at(line, at, scale.logs))
             })
             .collect();
         joint(whole, &points, scale.range, ways, &scale.show)
@@ -107,7 +107,7 @@ impl Judging<'_> {
         at: &dyn Fn(bool) -> Result<Estimate, Lack>,
     ) -> Finding {
         let scale = self.scale(line);
-        cells::within(at(scale.logs), scale.range, ways, &scale.show)
+        cells::judge_range(at(scale.logs), scale.range, ways, &scale.show)
     }
 
     /// In which range a point must lie for judges that look at one point at a time.

@@ -41,7 +41,7 @@ impl NamedFigure {
 
     /// Its value; `None` where a trial does not have it: the system is out of sight, or there are
     /// too few messages for the percentile.
-    pub fn of(&self, trial: &Trial) -> Option<f64> {
+    pub fn value_in(&self, trial: &Trial) -> Option<f64> {
         let (_, window) = Figure::in_window(&self.name)?;
         let value = self.known.of(trial, None, window).ok();
         value.filter(|value| value.is_finite() && *value >= 0.0)
@@ -77,7 +77,7 @@ pub fn figures_of(pair: &Pair<'_>) -> Vec<NamedFigure> {
         "round-trip.p50" => all().any(|t| t.messages.round_trip_ns.is_some_and(|d| d.count > 0)),
         "delivered-rate" | "loss-share" => all().any(|t| t.messages.expected > 0),
         "published-rate" => all().all(|t| t.messages.expected == 0),
-        "cpu-per-message" => all().all(|t| figure.of(t).is_some()),
+        "cpu-per-message" => all().all(|t| figure.value_in(t).is_some()),
         _ => false,
     };
     comparable().filter(shown).collect()

@@ -214,7 +214,7 @@ fn decisive(question: &ComparisonRule, pair: &Pair<'_>) -> Vec<NamedFigure> {
         &["latency.p50", "round-trip.p50", "system-cpu-per-message"]
     };
     // A system within its client has no processor time of its own, one-way traffic no round trips.
-    let shown = |figure: &NamedFigure| all().all(|t| spoilt(t) || figure.of(t).is_some());
+    let shown = |figure: &NamedFigure| all().all(|t| spoilt(t) || figure.value_in(t).is_some());
     let figures = names.iter().filter_map(|name| NamedFigure::named(name));
     let figures: Vec<NamedFigure> = figures.filter(shown).collect();
     if figures.is_empty() {

@@ -82,7 +82,7 @@ impl Conductor<'_> {
         let workers = self.workers.iter().enumerate();
         let there = workers.filter(|(_, handle)| !handle.is_over());
         self.again.asked = there.map(|(number, _)| number as u32).collect();
-        self.tell(
+        self.command(
             None,
             &Command::TellUnproven(self.again.from, self.again.most),
         );
@@ -97,7 +97,7 @@ impl Conductor<'_> {
             return;
         }
         let round = again.round();
-        self.tell(None, &Command::ProveAgain(round));
+        self.command(None, &Command::ProveAgain(round));
     }
 
     /// How many paths are unproven, and how many sentinels of the newest round are missing, at most: a stream that several

@@ -117,7 +117,7 @@ fn each_flow(
     let mut lost = false;
     let mut current = None;
     // Sorted by flow.
-    for interval in intervals.of(number) {
+    for interval in intervals.of_record(number) {
         let Ok(interval) = interval else {
             lost = true;
             continue;

@@ -21,7 +21,7 @@ impl Conductor<'_> {
             .filter_map(|handle| handle.recording.take())
             .collect();
         let count = self.spec.brief.workload.flows.len();
-        let mut sums = Sums::of(&recordings, count);
+        let mut sums = Sums::add_up(&recordings, count);
         for recording in &recordings {
             self.exhausted.extend(&recording.exhausted);
         }
@@ -138,7 +138,7 @@ impl Conductor<'_> {
         let (mut course, mut series) = (Vec::new(), Vec::new());
         let last = count.saturating_sub(1);
         let mut before = 0;
-        for (n, (at, whole)) in cuts.all().take(last).enumerate() {
+        for (n, (at, whole)) in cuts.times().take(last).enumerate() {
             if at <= table.end {
                 course.push(moment(n, at));
             }

@@ -41,7 +41,7 @@ impl Conductor<'_> {
             let silent = now - last.1;
             let waited = silent.min(now - answered.1);
             let silence = self.live.silence;
-            if self.all(|handle| handle.counters.stopped) && self.live.under_way == 0 {
+            if self.all_workers(|handle| handle.counters.stopped) && self.live.under_way == 0 {
                 // Late ones: messages that were passed over, repeated ones where there are such. Answers of
                 // the system and of ping-pong subscribers are awaited too.
                 let repeats = may_repeat || self.live.repeated > 0;
@@ -53,7 +53,7 @@ impl Conductor<'_> {
             }
             // With every stream closed that can be closed, only groups can have something missing.
             let closed = closing.is_some()
-                && self.all(|handle| handle.counters.closing)
+                && self.all_workers(|handle| handle.counters.closing)
                 && self.live.unproven == 0;
             if closed && silent > quiet.max(2 * silence) {
                 break DrainEnd::Silent;
@@ -73,7 +73,7 @@ impl Conductor<'_> {
             } else if self.live.under_way > 0 && silent > close_after {
                 closing = Some(Rounds::begin(now));
                 self.again = Again::default();
-                self.tell(None, &Command::CloseStreams(now));
+                self.command(None, &Command::CloseStreams(now));
             }
             if let Err(end) = self.pass_time(observer, stop) {
                 // Where a recording is missing for it, this is why.

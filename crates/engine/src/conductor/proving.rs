@@ -97,7 +97,7 @@ impl Conductor<'_> {
             return Ok(());
         }
         self.enter(Phase::Prove, observer);
-        self.tell(None, &Command::Prove);
+        self.command(None, &Command::Prove);
         let mut rounds = Rounds::begin(began);
         loop {
             let now = self.spec.clock.now();

@@ -23,7 +23,7 @@ pub(super) struct Sums {
 
 impl Sums {
     /// Adds up what workers saw of so many flows.
-    pub(super) fn of(recordings: &[Recording], flows: usize) -> Sums {
+    pub(super) fn add_up(recordings: &[Recording], flows: usize) -> Sums {
         let mut sums = Sums {
             flows: vec![FlowRecording::default(); flows],
             series: vec![Vec::new(); flows],
@@ -130,7 +130,7 @@ impl Apart {
     }
 
     /// Deliveries of measured messages that workers have counted as first ones and that members on another worker had.
-    pub(super) fn again(&self) -> u64 {
+    pub(super) fn repeated_deliveries(&self) -> u64 {
         self.again[0]
     }
 
@@ -204,7 +204,7 @@ impl United<'_> {
         };
         let seen = self.seen.entry(account).or_default();
         if !seen.note(sequence) {
-            self.again(flow, place);
+            self.retract_first(flow, place);
             return;
         }
         let next = self.next.entry((account, place.member)).or_default();
@@ -219,7 +219,7 @@ impl United<'_> {
     }
 
     /// Takes back a first delivery that was none.
-    fn again(&mut self, flow: usize, place: &Place) {
+    fn retract_first(&mut self, flow: usize, place: &Place) {
         let counts = &mut self.sums.flows[flow];
         let parts = &mut self.sums.parts[flow];
         for (again, at) in [

@@ -31,7 +31,7 @@ const PATIENCE_FACTOR: Nanos = 3;
 
 impl Conductor<'_> {
     /// Tells the workers of one side, or all.
-    pub(super) fn tell(&mut self, role: Option<Role>, command: &Command) {
+    pub(super) fn command(&mut self, role: Option<Role>, command: &Command) {
         for handle in &mut self.workers {
             if role.is_none_or(|role| role == handle.role) {
                 handle.send(command.clone());
@@ -40,7 +40,7 @@ impl Conductor<'_> {
     }
 
     /// Whether something holds of every worker that is not gone.
-    pub(super) fn all(&self, holds: impl Fn(&WorkerHandle) -> bool) -> bool {
+    pub(super) fn all_workers(&self, holds: impl Fn(&WorkerHandle) -> bool) -> bool {
         self.workers
             .iter()
             .all(|handle| handle.is_over() || holds(handle))
@@ -179,12 +179,12 @@ impl Conductor<'_> {
             self.live = Live {
                 threads,
                 latency: self.collected.newest,
-                ..Live::of(counters, self.apart.again())
+                ..Live::add_up(counters, self.apart.repeated_deliveries())
             };
             self.apart.correct(&mut self.live);
         }
         for positions in given_up {
-            self.tell(None, &Command::GiveUp(positions));
+            self.command(None, &Command::GiveUp(positions));
         }
         if !inline {
             // Places that pass on the reports of others.
@@ -315,14 +315,14 @@ impl Conductor<'_> {
         }
         // All workers must know: in a brokerless system a client would take the end of its peer for
         // a lost connection.
-        self.tell(None, &Command::Closing);
+        self.command(None, &Command::Closing);
         self.await_workers(Duration::from_secs(1), |handle| handle.closing);
         // Lasting state of a system (sessions, last values) is removed one by one.
         let devices = self.spec.brief.workload.devices.len() as u64;
         let patience = Duration::from_secs(2) + Duration::from_millis(devices);
         for role in [Role::Subscribers, Role::Publishers] {
             let until = self.spec.clock.now() + patience.as_nanos() as u64;
-            self.tell(Some(role), &Command::Finish(until));
+            self.command(Some(role), &Command::Finish(until));
             self.await_workers(patience + Duration::from_secs(2), |handle| {
                 handle.role != role
             });
@@ -358,7 +358,7 @@ impl Conductor<'_> {
     /// Waits until something holds of every worker that is not over, for `patience` at most.
     fn await_workers(&mut self, patience: Duration, holds: impl Fn(&WorkerHandle) -> bool) {
         let patience = Instant::now() + patience;
-        while !self.all(&holds) && Instant::now() < patience {
+        while !self.all_workers(&holds) && Instant::now() < patience {
             self.hear();
         }
     }

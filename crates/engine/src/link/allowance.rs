@@ -44,7 +44,7 @@ pub(super) struct Allowance {
 
 impl Allowance {
     /// Of the worker that gets this order.
-    pub fn of(order: &Order) -> Allowance {
+    pub fn for_order(order: &Order) -> Allowance {
         let workload = &order.workload;
         let subscribers = workload.flows.iter().map(|flow| flow.subscribers.len());
         Allowance {
@@ -275,7 +275,7 @@ pub(super) mod tests {
             to: 1_000_000_000,
         }];
         let order = order_of(workload.clone());
-        let allowance = Allowance::of(&order);
+        let allowance = Allowance::for_order(&order);
         let mut large = recording();
         large.flows = vec![FlowRecording::default(); workload.flows.len()];
         large.series = vec![vec![Totals::default(); most_cuts(&workload)]];
@@ -352,7 +352,7 @@ pub(super) mod tests {
 
     #[test]
     fn what_would_become_more_than_the_trial_has_is_refused() {
-        let allowance = Allowance::of(&order());
+        let allowance = Allowance::for_order(&order());
         let head = r#"{"Recording":{"worker":0,"role":"publishers","flows":[],"series":["#;
         let lists = [head, &"[],".repeat(1_000_000), "[]]}}"].concat();
         let why = allowance.check(lists.as_bytes()).unwrap_err();

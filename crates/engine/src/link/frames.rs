@@ -13,7 +13,7 @@ const LONGEST: usize = 1 << 30;
 /// # Errors
 /// As [`put`].
 pub fn write(out: &mut impl Write, what: &impl Serialize) -> io::Result<()> {
-    put(out, what)?;
+    write_frame(out, what)?;
     out.flush()
 }
 
@@ -21,7 +21,7 @@ pub fn write(out: &mut impl Write, what: &impl Serialize) -> io::Result<()> {
 ///
 /// # Errors
 /// Those of the writer; data that cannot be written as JSON; a frame longer than 1 GiB.
-pub fn put(out: &mut impl Write, what: &impl Serialize) -> io::Result<()> {
+pub fn write_frame(out: &mut impl Write, what: &impl Serialize) -> io::Result<()> {
     let bytes = serde_json::to_vec(what)?;
     if bytes.len() > LONGEST {
         let why = format!("a frame of {} bytes is too long", bytes.len());
@@ -87,7 +87,7 @@ pub(super) fn read_bytes(from: &mut impl Read, most: usize) -> io::Result<Option
 ///
 /// # Errors
 /// As [`write`] and [`read`].
-pub(super) fn again<T: Serialize + DeserializeOwned>(what: &T) -> io::Result<T> {
+pub(super) fn encode_and_decode<T: Serialize + DeserializeOwned>(what: &T) -> io::Result<T> {
     let mut bytes = Vec::new();
     write(&mut bytes, what)?;
     read(&mut &bytes[..])?.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())

@@ -34,7 +34,7 @@ struct Greeting {
 }
 
 impl Greeting {
-    fn own() -> Self {
+    fn of_this_program() -> Self {
         Greeting {
             link: VERSION,
             pubgauge: env!("CARGO_PKG_VERSION").into(),
@@ -88,10 +88,10 @@ pub fn link(
 ) -> Result<Box<dyn WorkerLink>, DriverError> {
     let (sender, commands) = channel();
     let number = order.assignment.worker;
-    let allowance = Allowance::of(&order);
+    let allowance = Allowance::for_order(&order);
     let tell = move || {
         // Where a worker takes no more commands, the stream of its reports shows it.
-        let _ = tell(output, &order, &secrets, &commands);
+        let _ = write_commands(output, &order, &secrets, &commands);
     };
     let theirs = peer.clone();
     let hear = move || {
@@ -125,7 +125,7 @@ pub fn link(
     }))
 }
 
-fn tell(
+fn write_commands(
     output: impl Write,
     order: &Order,
     secrets: &Secrets,
@@ -148,9 +148,9 @@ fn pass_on<T, U: Serialize>(
     what: fn(T) -> U,
 ) -> io::Result<()> {
     while let Ok(first) = from.recv() {
-        frames::put(output, &what(first))?;
+        frames::write_frame(output, &what(first))?;
         while let Ok(next) = from.try_recv() {
-            frames::put(output, &what(next))?;
+            frames::write_frame(output, &what(next))?;
         }
         output.flush()?;
     }
@@ -238,7 +238,7 @@ pub fn serve(
     clock: Clock,
 ) -> io::Result<()> {
     let (mut input, mut output) = (BufReader::new(input), BufWriter::new(output));
-    frames::write(&mut output, &Greeting::own())?;
+    frames::write(&mut output, &Greeting::of_this_program())?;
     let Some(order) = frames::read::<Order>(&mut input)? else {
         return Ok(());
     };
@@ -310,8 +310,8 @@ mod tests {
             frame
         };
         let mut greeting = Vec::new();
-        frames::write(&mut greeting, &Greeting::own()).unwrap();
-        let allowance = Allowance::of(&allowance::tests::order());
+        frames::write(&mut greeting, &Greeting::of_this_program()).unwrap();
+        let allowance = Allowance::for_order(&allowance::tests::order());
         for one in [Report::Closing, Report::Gone("x".repeat(100_000))] {
             let one = report(one);
             let size = allowance.check(&one[4..]).unwrap();

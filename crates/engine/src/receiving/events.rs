@@ -21,7 +21,7 @@ impl Receiving {
         payload: &[u8],
         manner: Manner,
     ) {
-        let place = self.clients[client.0 as usize].place(&self.brief, header.stream);
+        let place = self.clients[client.0 as usize].entitling_place(&self.brief, header.stream);
         let Some(Place {
             party,
             number: of_party,
@@ -169,7 +169,7 @@ impl Receiving {
 
     /// Notes a sentinel: it proves that its stream reaches the party, or closes the stream.
     fn sentinel(&mut self, client: ClientId, flow: usize, header: Header) {
-        let place = self.clients[client.0 as usize].place(&self.brief, header.stream);
+        let place = self.clients[client.0 as usize].entitling_place(&self.brief, header.stream);
         let Some(Place { party, .. }) = place else {
             return;
         };

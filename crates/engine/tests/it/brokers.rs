@@ -35,7 +35,7 @@ fn over(workload: &Workload, brokers: u32, each: u32) -> (TrialRecord, Vec<Truth
     let bus = |_| Arc::new(Bus::new(Behaviour::default(), clock.clone(), MARK));
     let buses: Vec<Arc<Bus>> = (0..brokers).map(bus).collect();
     let targets: Vec<Target> = buses.iter().cloned().map(SimulatedDriver::target).collect();
-    let brief = Brief::new(workload.over(brokers).expect("can be split")).expect("sound");
+    let brief = Brief::new(workload.spread_over(brokers).expect("can be split")).expect("sound");
     let driver: Arc<dyn Driver> = Arc::new(SimulatedDriver);
     let here = TrialSpec::local(brief, driver, targets, clock, |_| Ok(()));
     let spec = TrialSpec {
@@ -60,7 +60,9 @@ fn over_in_time(workload: &Workload, brokers: u32, each: u32) -> (TrialRecord, V
 
 #[test]
 fn a_worker_serves_one_broker() {
-    let workload = workload(Arrivals::FlatOut).over(3).expect("6 over 3");
+    let workload = workload(Arrivals::FlatOut)
+        .spread_over(3)
+        .expect("6 over 3");
     let brief = Brief::new(workload).expect("sound");
     let assignments = divide(&brief, workers(2), MARK, &[]);
     // 2 for the publishers of each broker and 2 for its subscribers.
@@ -134,7 +136,9 @@ fn a_broker_that_is_not_there_is_said() {
     let clock = Clock::Monotonic;
     let bus = Arc::new(Bus::new(Behaviour::default(), clock.clone(), MARK));
     let targets = vec![SimulatedDriver::target(bus)];
-    let two = workload(Arrivals::FlatOut).over(2).expect("6 over 2");
+    let two = workload(Arrivals::FlatOut)
+        .spread_over(2)
+        .expect("6 over 2");
     let brief = Brief::new(two).expect("sound");
     let driver: Arc<dyn Driver> = Arc::new(SimulatedDriver);
     let spec = TrialSpec {

@@ -49,7 +49,7 @@ pub struct PercentileBounds {
 
 impl PercentileBounds {
     /// The bounds that `one` gives for each quantile.
-    pub(crate) fn by(one: impl Fn(f64) -> Bounds) -> PercentileBounds {
+    pub(crate) fn from_quantiles(one: impl Fn(f64) -> Bounds) -> PercentileBounds {
         PercentileBounds {
             p50: one(0.5),
             p90: one(0.9),
@@ -59,7 +59,7 @@ impl PercentileBounds {
         }
     }
 
-    pub(super) fn of(&self, quantile: f64) -> Option<Bounds> {
+    pub(super) fn bounds_of(&self, quantile: f64) -> Option<Bounds> {
         Some(match quantile {
             0.5 => self.p50,
             0.9 => self.p90,
@@ -72,8 +72,8 @@ impl PercentileBounds {
 
     /// The bounds after `time` changed, or removed, each end.
     pub(super) fn map(self, time: impl Fn(u64) -> Option<u64>) -> PercentileBounds {
-        PercentileBounds::by(|quantile| {
-            let before = self.of(quantile).unwrap_or_default();
+        PercentileBounds::from_quantiles(|quantile| {
+            let before = self.bounds_of(quantile).unwrap_or_default();
             Bounds {
                 at_least: before.at_least.and_then(&time),
                 at_most: before.at_most.and_then(&time),

@@ -89,7 +89,7 @@ const fn of_part(value: fn(&Scope<'_>) -> Option<f64>) -> Value {
 }
 
 /// A value of a whole trial alone.
-const fn whole(value: OfTrial) -> Value {
+const fn of_whole_trial(value: OfTrial) -> Value {
     Value::OfTrial(value)
 }
 
@@ -103,7 +103,7 @@ const ENTRIES: [Entry; 81] = [
         "measured-time",
         "duration_s",
         (Unit::Seconds, More),
-        whole(|t| Some(t.duration_s)),
+        of_whole_trial(|t| Some(t.duration_s)),
         "length of the measurement",
     ),
     entry(
@@ -239,7 +239,7 @@ const ENTRIES: [Entry; 81] = [
         "bodies-compared",
         "odd.compared",
         GOOD_DELIVERIES,
-        whole(|t| Some(t.odd.compared as f64)),
+        of_whole_trial(|t| Some(t.odd.compared as f64)),
         "deliveries of which the body was compared with the one that was published",
     )
     .of_any_trial(),
@@ -247,7 +247,7 @@ const ENTRIES: [Entry; 81] = [
         "bodies-compared-whole",
         "odd.compared_whole",
         GOOD_DELIVERIES,
-        whole(|t| Some(t.odd.compared_whole as f64)),
+        of_whole_trial(|t| Some(t.odd.compared_whole as f64)),
         "of these, those of which all of the body was compared; of the others its ends",
     )
     .of_any_trial(),
@@ -255,7 +255,7 @@ const ENTRIES: [Entry; 81] = [
         "negative",
         "odd.negative",
         BAD_DELIVERIES,
-        whole(|t| Some(t.odd.negative as f64)),
+        of_whole_trial(|t| Some(t.odd.negative as f64)),
         "deliveries that came before they should have been sent; recorded as 1 ns",
     )
     .of_any_trial(),
@@ -263,7 +263,7 @@ const ENTRIES: [Entry; 81] = [
         "overflowed",
         "odd.overflowed",
         BAD_DELIVERIES,
-        whole(|t| Some(t.odd.overflowed as f64)),
+        of_whole_trial(|t| Some(t.odd.overflowed as f64)),
         "deliveries that took longer than an hour; recorded as one hour",
     )
     .of_any_trial(),
@@ -280,7 +280,7 @@ const ENTRIES: [Entry; 81] = [
         "client-cpu",
         "client_cpu_total_s",
         (Unit::Seconds, Less),
-        whole(|t| Some(t.client_cpu_s.total())),
+        of_whole_trial(|t| Some(t.client_cpu_s.total())),
         "processor time of the client",
     ),
     entry(
@@ -294,14 +294,14 @@ const ENTRIES: [Entry; 81] = [
         "client-memory",
         "client_rss_bytes",
         (Unit::Bytes, Less),
-        whole(|t| Some(t.client_rss_bytes as f64)),
+        of_whole_trial(|t| Some(t.client_rss_bytes as f64)),
         "largest resident memory of the client",
     ),
     entry(
         "system-memory",
         "system_rss_bytes",
         (Unit::Bytes, Less),
-        whole(|t| Some(t.system_rss_bytes? as f64)),
+        of_whole_trial(|t| Some(t.system_rss_bytes? as f64)),
         "largest resident memory of the system's processes",
     )
     .column(Column::new("system memory", 14, ["system", "memory"], 8).from(100)),
@@ -309,14 +309,14 @@ const ENTRIES: [Entry; 81] = [
         "client-cpu-share",
         "client_cpu_share",
         SHARE,
-        whole(|t| Some(processors::shares(t)?.client)),
+        of_whole_trial(|t| Some(processors::shares(t)?.client)),
         "processor time of the client, of what the machine has",
     ),
     entry(
         "system-cpu-share",
         "system_cpu_share",
         SHARE,
-        whole(|t| processors::shares(t)?.system),
+        of_whole_trial(|t| processors::shares(t)?.system),
         "processor time of the system, of what it could have had",
     ),
     // As a number, the place in the list of verdicts: 0 is valid.
@@ -324,21 +324,21 @@ const ENTRIES: [Entry; 81] = [
         "verdict",
         "verdict",
         (Unit::Verdict, Less),
-        whole(|t| Some(f64::from(t.verdict.status as u8))),
+        of_whole_trial(|t| Some(f64::from(t.verdict.status as u8))),
         "whether the figures can be trusted",
     ),
     entry(
         "cpu-per-message",
         "cpu_per_message",
         COST,
-        whole(cpu_per_message),
+        of_whole_trial(cpu_per_message),
         "processor time of client and system for each first delivery",
     ),
     entry(
         "client-cpu-per-message",
         "client_cpu_per_message",
         COST,
-        whole(|t| per_message(t.client_cpu_s.total(), t)),
+        of_whole_trial(|t| per_message(t.client_cpu_s.total(), t)),
         "processor time of publishers and subscribers with their libraries for each first delivery",
     )
     .column(Column::new("client CPU", 13, ["µs/msg", "client"], 6).has_unit()),
@@ -346,7 +346,7 @@ const ENTRIES: [Entry; 81] = [
         "system-cpu-per-message",
         "system_cpu_per_message",
         COST,
-        whole(|t| per_message(t.system_cpu_s?, t)),
+        of_whole_trial(|t| per_message(t.system_cpu_s?, t)),
         "processor time of the system's own processes for each first delivery; none of its own: the system works inside the client, or its processes are out of sight",
     )
     .column(Column::new("system CPU", 12, ["CPU", "system"], 6).always().has_unit()),
@@ -386,14 +386,14 @@ const ENTRIES: [Entry; 81] = [
         "system-busiest-thread",
         "system_busiest_thread_cpu",
         (Unit::Cores, Less),
-        whole(|t| t.system_busiest_thread_cpu),
+        of_whole_trial(|t| t.system_busiest_thread_cpu),
         "processors that the system's busiest thread used, mean of the busiest in each interval",
     ),
     entry(
         "publishers-cpu",
         "publishers_cpu",
         (Unit::Cores, Less),
-        whole(publishers_cpu),
+        of_whole_trial(publishers_cpu),
         "processors that the publishing workers used",
     ),
     // Per message that the system took in the same time, whenever it was due.
@@ -401,70 +401,70 @@ const ENTRIES: [Entry; 81] = [
         "publishers-cpu-per-message",
         "publishers_cpu_per_message",
         COST,
-        whole(|t| ratio(1e6 * publishers_cpu(t)?, t.messages.published_msgs_per_s)),
+        of_whole_trial(|t| ratio(1e6 * publishers_cpu(t)?, t.messages.published_msgs_per_s)),
         "processor time of the publishing workers for each message that the system took",
     ),
     entry(
         "publishers-library-cpu",
         "publishers_library_cpu",
         (Unit::Cores, Less),
-        whole(|t| ratio(t.client_cpu_s.publishers_library?, t.duration_s)),
+        of_whole_trial(|t| ratio(t.client_cpu_s.publishers_library?, t.duration_s)),
         "processors that the libraries' own threads used beside the publishing workers'",
     ),
     entry(
         "subscribers-library-cpu",
         "subscribers_library_cpu",
         (Unit::Cores, Less),
-        whole(|t| ratio(t.client_cpu_s.subscribers_library?, t.duration_s)),
+        of_whole_trial(|t| ratio(t.client_cpu_s.subscribers_library?, t.duration_s)),
         "processors that the libraries' own threads used beside the subscribing workers'",
     ),
     entry(
         "publishers-blocked",
         "publishers_blocked",
         SHARE,
-        whole(|t| t.publishers_blocked),
+        of_whole_trial(|t| t.publishers_blocked),
         "of the measurement in which the system, or a flow's bound on what is under way, held a publisher back; mean over publishers",
     ),
     entry(
         "publishers-load",
         "publishers_load",
         SHARE,
-        whole(|t| observed(t.worker_load.publishers_running)),
+        of_whole_trial(|t| observed(t.worker_load.publishers_running)),
         "of the measurement in which the busiest publishing worker ran on a processor",
     ),
     entry(
         "subscribers-load",
         "subscribers_load",
         SHARE,
-        whole(|t| observed(t.worker_load.subscribers_running)),
+        of_whole_trial(|t| observed(t.worker_load.subscribers_running)),
         "of the measurement in which the busiest subscribing worker ran on a processor",
     ),
     entry(
         "publishers-stalled",
         "worker_load.publishers_stalled",
         SHARE,
-        whole(|t| observed(t.worker_load.publishers_stalled)),
+        of_whole_trial(|t| observed(t.worker_load.publishers_stalled)),
         "of the measurement in which a publishing worker stood still, in stretches of 5 ms and more",
     ),
     entry(
         "subscribers-stalled",
         "worker_load.subscribers_stalled",
         SHARE,
-        whole(|t| observed(t.worker_load.subscribers_stalled)),
+        of_whole_trial(|t| observed(t.worker_load.subscribers_stalled)),
         "of the measurement in which a subscribing worker stood still, in stretches of 5 ms and more",
     ),
     entry(
         "subscribers-cpu",
         "subscribers_cpu",
         (Unit::Cores, Less),
-        whole(|t| observed(t.client_cpu_s.subscribers / t.duration_s)),
+        of_whole_trial(|t| observed(t.client_cpu_s.subscribers / t.duration_s)),
         "processors that the subscribing workers used",
     ),
     entry(
         "publishers-waiting",
         "publishers_waiting",
         SHARE,
-        whole(|t| {
+        of_whole_trial(|t| {
             let load = &t.worker_load;
             observed(load.publishers_running).map(|_| load.publishers_waiting)
         }),
@@ -474,7 +474,7 @@ const ENTRIES: [Entry; 81] = [
         "subscribers-waiting",
         "subscribers_waiting",
         SHARE,
-        whole(|t| {
+        of_whole_trial(|t| {
             let load = &t.worker_load;
             observed(load.subscribers_running).map(|_| load.subscribers_waiting)
         }),
@@ -484,7 +484,7 @@ const ENTRIES: [Entry; 81] = [
         "delivered-latency-from-send",
         "latency_from_send_ns.known_mean",
         (Unit::Nanoseconds, Less),
-        whole(|t| {
+        of_whole_trial(|t| {
             t.messages.latency_from_send_ns
                 .mean
                 .or(t.messages.latency_from_send_ns.known_mean)
@@ -495,7 +495,7 @@ const ENTRIES: [Entry; 81] = [
         "delivered-latency-from-send.p90",
         "latency_from_send_ns.known_p90",
         (Unit::Nanoseconds, Less),
-        whole(|t| {
+        of_whole_trial(|t| {
             let latency = &t.messages.latency_from_send_ns;
             let of_all = latency.quotable(0.9).filter(|_| latency.censored == 0);
             Some(of_all.or(latency.known_p90)? as f64)
@@ -506,7 +506,7 @@ const ENTRIES: [Entry; 81] = [
         "smallest-member-share",
         "smallest_member_share",
         (Unit::Share, More),
-        whole(|t| Some(group::extremes(&t.groups)?.0)),
+        of_whole_trial(|t| Some(group::extremes(&t.groups)?.0)),
         "of a group's deliveries that the member with the fewest got",
     )
     .of_any_trial(),
@@ -514,7 +514,7 @@ const ENTRIES: [Entry; 81] = [
         "largest-member-share",
         "largest_member_share",
         SHARE,
-        whole(|t| Some(group::extremes(&t.groups)?.1)),
+        of_whole_trial(|t| Some(group::extremes(&t.groups)?.1)),
         "of a group's deliveries that the member with the most got",
     )
     .of_any_trial(),
@@ -522,28 +522,28 @@ const ENTRIES: [Entry; 81] = [
         "connect-time",
         "connections.connect_s",
         (Unit::Seconds, Less),
-        whole(|t| begun(t).map(|of| of.connect_s)),
+        of_whole_trial(|t| connections_made(t).map(|of| of.connect_s)),
         "from the first attempt until all were connected and had subscribed",
     ),
     entry(
         "ready-time",
         "connections.ready_s",
         (Unit::Seconds, Less),
-        whole(|t| begun(t).map(|of| of.ready_s)),
+        of_whole_trial(|t| connections_made(t).map(|of| of.ready_s)),
         "from then until every subscriber was proven to receive: discovery, routes",
     ),
     entry(
         "connect-cpu",
         "connections.connect_cpu_s",
         (Unit::Seconds, Less),
-        whole(|t| begun(t).map(|of| of.connect_cpu_s)),
+        of_whole_trial(|t| connections_made(t).map(|of| of.connect_cpu_s)),
         "processor time of the client for connecting",
     ),
     entry(
         "connections-planned",
         "connections.planned",
         (Unit::Count, More),
-        whole(|t| Some(t.connections.planned as f64)),
+        of_whole_trial(|t| Some(t.connections.planned as f64)),
         "connections that there should be",
     )
     .of_any_trial(),
@@ -551,7 +551,7 @@ const ENTRIES: [Entry; 81] = [
         "connections-made",
         "connections.made",
         (Unit::Count, More),
-        whole(|t| Some(t.connections.made as f64)),
+        of_whole_trial(|t| Some(t.connections.made as f64)),
         "connections that were made, each client's first",
     )
     .of_any_trial(),
@@ -559,7 +559,7 @@ const ENTRIES: [Entry; 81] = [
         "connections-lost",
         "connections.lost",
         (Unit::Count, Less),
-        whole(|t| Some(t.connections.lost as f64)),
+        of_whole_trial(|t| Some(t.connections.lost as f64)),
         "connections that ended before the end",
     )
     .of_any_trial(),
@@ -567,7 +567,7 @@ const ENTRIES: [Entry; 81] = [
         "connections-remade",
         "connections.remade",
         (Unit::Count, More),
-        whole(|t| Some(t.connections.remade as f64)),
+        of_whole_trial(|t| Some(t.connections.remade as f64)),
         "connections that were made again",
     )
     .of_any_trial(),
@@ -575,14 +575,14 @@ const ENTRIES: [Entry; 81] = [
         "system-memory-per-connection",
         "system_rss_bytes_per_connection",
         (Unit::Bytes, Less),
-        whole(|t| ratio(t.system_rss_bytes? as f64, t.connections.made as f64)),
+        of_whole_trial(|t| ratio(t.system_rss_bytes? as f64, t.connections.made as f64)),
         "largest resident memory of the system's processes for each connection",
     ),
     entry(
         "client-memory-per-connection",
         "client_rss_bytes_per_connection",
         (Unit::Bytes, Less),
-        whole(|t| ratio(t.client_rss_bytes as f64, t.connections.made as f64)),
+        of_whole_trial(|t| ratio(t.client_rss_bytes as f64, t.connections.made as f64)),
         "largest resident memory of the client for each connection",
     ),
     entry(
@@ -631,21 +631,21 @@ const ENTRIES: [Entry; 81] = [
         "earlier-trials",
         "circumstances.earlier_trials",
         (Unit::Count, Less),
-        whole(|t| Some(f64::from(t.circumstances.earlier_trials))),
+        of_whole_trial(|t| Some(f64::from(t.circumstances.earlier_trials))),
         "trials that the system had served since it was started",
     ),
     entry(
         "system-heap",
         "system_heap_bytes",
         (Unit::Bytes, Less),
-        whole(|t| Some(t.system_heap_bytes? as f64)),
+        of_whole_trial(|t| Some(t.system_heap_bytes? as f64)),
         "largest heap in use after a collection since the system was started, as it says itself",
     ),
     entry(
         "system-memory-limit",
         "system_memory_limit_bytes",
         (Unit::Bytes, More),
-        whole(|t| Some(t.system_memory_limit_bytes? as f64)),
+        of_whole_trial(|t| Some(t.system_memory_limit_bytes? as f64)),
         "memory that the system limits itself to, as it says itself: largest heap, watermark",
     ),
     entry(
@@ -660,7 +660,7 @@ const ENTRIES: [Entry; 81] = [
         "system-written-bytes",
         "system_written_bytes",
         (Unit::Bytes, Less),
-        whole(|t| Some(t.system_written_bytes? as f64)),
+        of_whole_trial(|t| Some(t.system_written_bytes? as f64)),
         "bytes that the kernel was to write to disk for the system",
     ),
     entry(
@@ -911,7 +911,13 @@ pub(super) fn all() -> Vec<Figure> {
     }
     let latency = TIMES[0].says;
     all.extend(OF_ECDF.map(|(name, recorded, value)| {
-        time(name.into(), recorded.into(), latency, true, whole(value))
+        time(
+            name.into(),
+            recorded.into(),
+            latency,
+            true,
+            of_whole_trial(value),
+        )
     }));
     let plain = ENTRIES.into_iter().map(|entry| Figure {
         name: entry.name.into(),
@@ -932,7 +938,7 @@ pub(super) fn all() -> Vec<Figure> {
 }
 
 /// The connections of a trial in which any was made.
-fn begun(trial: &Trial) -> Option<&Connections> {
+fn connections_made(trial: &Trial) -> Option<&Connections> {
     Some(&trial.connections).filter(|connections| connections.made > 0)
 }
 
@@ -987,7 +993,7 @@ fn publishers_cpu(trial: &Trial) -> Option<f64> {
 /// over the logarithm of the value. Deliveries that were still under way count as later ones. `None` where no value
 /// lies beyond it.
 fn quantile(trial: &Trial, share: f64) -> Option<f64> {
-    if trial.messages.latency_ns.enough(share).is_err() {
+    if trial.messages.latency_ns.check_count(share).is_err() {
         return None;
     }
     let mut reached = trial.latency_ecdf.iter().filter(|(_, at)| *at >= share);

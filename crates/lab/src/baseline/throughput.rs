@@ -32,7 +32,7 @@ struct Account {
 }
 
 impl Account {
-    fn of(receivers: usize) -> Account {
+    fn new(receivers: usize) -> Account {
         Account {
             received: (0..receivers).map(|_| AtomicU64::new(0)).collect(),
             over: AtomicBool::new(false),
@@ -77,7 +77,7 @@ pub(super) fn tcp(
     span: Duration,
     delays: Duration,
 ) -> io::Result<Throughput> {
-    let account = Account::of(receivers.len());
+    let account = Account::new(receivers.len());
     let mut pairs = Vec::new();
     for (index, receiver) in receivers.iter().enumerate() {
         match connected(sender, receiver, CONNECT + delays * 4) {
@@ -192,7 +192,7 @@ fn datagrams(
     for receiver in sockets {
         receiver.set_read_timeout(Some(LOOK))?;
     }
-    let account = Account::of(sockets.len());
+    let account = Account::new(sockets.len());
     let (account, socket) = (&account, &socket);
     std::thread::scope(|scope| {
         scope.spawn(move || {

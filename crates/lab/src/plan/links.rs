@@ -31,12 +31,12 @@ impl All<'_> {
             act: Act::Set { file, value },
         };
         let quiet = |place| ipv6.map(|file| set(place, file, "1"));
-        let mut steps: Vec<Step> = self.places().flat_map(quiet).collect();
+        let mut steps: Vec<Step> = self.namespaces().flat_map(quiet).collect();
         steps.extend(firewall.map(|file| set(StepNamespace::Switch, file, "0")));
         steps
     }
 
-    fn places(&self) -> impl Iterator<Item = StepNamespace> + '_ {
+    fn namespaces(&self) -> impl Iterator<Item = StepNamespace> + '_ {
         std::iter::once(StepNamespace::Switch)
             .chain(self.hosts.iter().copied().map(StepNamespace::Host))
     }

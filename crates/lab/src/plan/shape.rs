@@ -41,7 +41,7 @@ const BURST_FRAMES: u64 = 2;
 impl Bucket {
     /// The bucket of a rate with a queue of this length: 2 ms of the rate, sent at 1.1 times the rate, 50 us of it at
     /// once, each at least two frames; the queue has room for at least one frame.
-    pub fn of(rate_bits_per_s: u64, queue_ns: Nanos) -> Bucket {
+    pub fn for_rate(rate_bits_per_s: u64, queue_ns: Nanos) -> Bucket {
         let bytes = |span: Nanos| {
             let all = u128::from(rate_bits_per_s) * u128::from(span) / 8_000_000_000;
             all as u64
@@ -77,7 +77,7 @@ pub(super) enum Means {
 
 impl Means {
     /// Chooses the means; checks that there is everything that the network needs.
-    pub fn of(network: &Network, backends: &Backends) -> Result<Means, PlanError> {
+    pub fn choose(network: &Network, backends: &Backends) -> Result<Means, PlanError> {
         network.check().map_err(PlanError::Network)?;
         let means = if backends.netem.is_ok() {
             Means::Netem
@@ -93,9 +93,9 @@ impl Means {
         }
         for role in HostRole::ALL
             .into_iter()
-            .filter(|role| network.of(*role).hosts > 0)
+            .filter(|role| network.hosts_of(*role).hosts > 0)
         {
-            means.check(role, &network.of(role).link, backends, &mut refusals);
+            means.check(role, &network.hosts_of(role).link, backends, &mut refusals);
         }
         if refusals.is_empty() {
             Ok(means)
@@ -225,7 +225,7 @@ pub(super) fn queues(all: &All<'_>, network: &Network, means: &Means) -> Vec<Ste
 fn queue(interface: &str, link: &Link, means: &Means) -> String {
     let bucket = link
         .rate_bits_per_s
-        .map(|rate| Bucket::of(rate, link.queue_ns));
+        .map(|rate| Bucket::for_rate(rate, link.queue_ns));
     let emulated = *means == Means::Netem && link.delays();
     let add = format!("qdisc add dev {interface}");
     match (emulated, bucket) {

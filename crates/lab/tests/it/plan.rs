@@ -27,7 +27,7 @@ fn names(network: &Network) -> Names {
 }
 
 fn plan(network: &Network, backends: &Backends) -> NetworkPlan {
-    NetworkPlan::of(network, backends, &names(network)).unwrap()
+    NetworkPlan::for_network(network, backends, &names(network)).unwrap()
 }
 
 fn without(names: &[&str]) -> Backends {
@@ -126,7 +126,7 @@ fn what_is_missing_is_named_with_what_adds_it() {
 
 #[test]
 fn buckets() {
-    let of = |rate, queue_ns| Bucket::of(rate, queue_ns);
+    let of = |rate, queue_ns| Bucket::for_rate(rate, queue_ns);
     // 2 ms and 50 ms of 95 Mbit/s.
     assert_eq!(
         of(95_000_000, 50_000_000),
@@ -313,7 +313,7 @@ proptest! {
         }
         for role in HostRole::ALL {
             let said = text.contains(&format!(" {} host", role.name()));
-            prop_assert_eq!(said, network.of(role).hosts > 0);
+            prop_assert_eq!(said, network.hosts_of(role).hosts > 0);
         }
     }
 }

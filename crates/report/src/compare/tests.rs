@@ -12,7 +12,7 @@ mod sample;
 #[test]
 fn large_changes_are_factors() {
     let shown = |effect, low, high| {
-        parts(FigureChange {
+        format_change(FigureChange {
             relative: true,
             effect,
             low,

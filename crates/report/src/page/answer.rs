@@ -178,7 +178,7 @@ fn mark(carries: Option<Carries>) -> Markup {
     };
     html! {
         @if let Some(carries) = carries {
-            span class={ "mark " (class(carries)) } title=(glossary::carries(carries)) { (carries.word()) }
+            span class={ "mark " (class(carries)) } title=(glossary::carries(carries)) { (carries.as_str()) }
             " "
         }
     }

@@ -63,7 +63,7 @@ fn badge(outcome: ClaimVerdict) -> Markup {
         ClaimVerdict::CannotTell => ("unsteady", "Neither could be shown."),
         ClaimVerdict::NotApplicable => ("aside", "It is about something that is not here."),
     };
-    badge_of(class, meaning, outcome.word())
+    badge_of(class, meaning, outcome.as_str())
 }
 
 /// The study's claims: each sentence, its rule, both figures, and the chart that decides.

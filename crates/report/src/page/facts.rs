@@ -254,7 +254,7 @@ pub(super) fn reading(page: &Page<'_>) -> Markup {
     let answers = [Carries::Yes, Carries::No, Carries::CannotTell].into_iter();
     let rows = || page.answers.iter().flat_map(|answer| &answer.rows);
     let answers = answers.filter(|carries| rows().any(|row| row.carries == Some(*carries)));
-    let answers = answers.map(|carries| (carries.word(), glossary::carries(carries)));
+    let answers = answers.map(|carries| (carries.as_str(), glossary::carries(carries)));
     let verdicts = Status::ALL.into_iter();
     let trials = &page.results.trials;
     let verdicts = verdicts.filter(|status| trials.iter().any(|t| t.verdict.status == *status));

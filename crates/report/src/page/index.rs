@@ -66,13 +66,17 @@ impl Numbered<'_> {
 
 /// How many claims of each study have each outcome.
 fn overview(all: &[Numbered<'_>]) -> Markup {
-    let outcomes = OutcomeCounts::default().words().map(|(word, _)| word);
+    let outcomes = OutcomeCounts::default()
+        .named_counts()
+        .map(|(word, _)| word);
     let heads = ["study"].into_iter().chain(outcomes).chain(["trials"]);
     let entries = |counts: OutcomeCounts, trials: String| {
-        let words = counts.words().map(|(word, count)| match counts.all() {
-            0 => (word, text("–")),
-            _ => (word, text(count.to_string())),
-        });
+        let words = counts
+            .named_counts()
+            .map(|(word, count)| match counts.total() {
+                0 => (word, text("–")),
+                _ => (word, text(count.to_string())),
+            });
         words.into_iter().chain([("trials", text(trials))])
     };
     let trials = |study: &StudyOutcome| match (study.trials, study.planned_trials) {
@@ -84,7 +88,7 @@ fn overview(all: &[Numbered<'_>]) -> Markup {
             (row(of.link(), entries(of.study.counts, trials(of.study))))
         }
         @if all.len() > 1 {
-            @let counts = OutcomeCounts::of(all.iter().flat_map(|of| &of.study.claims));
+            @let counts = OutcomeCounts::count(all.iter().flat_map(|of| &of.study.claims));
             @let trials: u32 = all.iter().map(|of| of.study.trials).sum();
             (row(text("all"), entries(counts, trials.to_string())))
         }

@@ -20,7 +20,7 @@ pub(super) fn section(results: &Results) -> Markup {
                     b { "no" } ": cannot be had. What each cell is in the system's own terms stands below."
                 }
                 details { summary { "The matrix" } (grid(columns)) }
-                @for column in columns { (words(column)) }
+                @for column in columns { (explanation(column)) }
             }
         }
     }
@@ -47,7 +47,7 @@ fn grid(columns: &[SystemCapabilities]) -> Markup {
     table("matrix", "Matrix of capabilities", heads, rows)
 }
 
-fn words(column: &SystemCapabilities) -> Markup {
+fn explanation(column: &SystemCapabilities) -> Markup {
     let system = &column.system;
     let heads = ["capability", "support", "what it is there, or why not"];
     let rows = html! {

@@ -47,7 +47,7 @@ struct Layout {
 }
 
 impl Layout {
-    fn of(network: &Network) -> Layout {
+    fn for_network(network: &Network) -> Layout {
         let drawn = |role| hosts(network, role).len().min(DRAWN);
         let most = drawn(HostRole::Publisher)
             .max(drawn(HostRole::Subscriber))
@@ -93,7 +93,7 @@ fn hosts(network: &Network, role: HostRole) -> Vec<Host> {
 
 /// Hosts around the switch, as a drawing with a text label.
 fn drawing(network: &Network) -> Markup {
-    let layout = Layout::of(network);
+    let layout = Layout::for_network(network);
     let Layout { height, middle, .. } = layout;
     html! {
         svg class="network" viewBox={ "0 0 640 " (height) } width="640" height=(height) role="img"
@@ -125,7 +125,7 @@ fn draw_hosts(layout: &Layout, network: &Network, role: HostRole) -> Markup {
             line x1=(from.0) y1=(from.1) x2=(to.0) y2=(to.1) stroke="currentColor" stroke-opacity="0.5" {}
             @if at == 0 {
                 text x=((from.0 + to.0) / 2.0) y=((from.1 + to.1) / 2.0 - 4.0) text-anchor="middle" opacity="0.8" {
-                    (describe_link(&network.of(role).link))
+                    (describe_link(&network.hosts_of(role).link))
                 }
             }
         }

@@ -112,7 +112,7 @@ fn sized_hosts(workload: &WorkloadCells<'_>) -> Vec<String> {
         let mut words = format!(
             "{label}, repeat {repeat}: {} had {}",
             host.host,
-            size.words().unwrap_or_default()
+            size.describe().unwrap_or_default()
         );
         if let Some(used) = host.used() {
             words.push_str(&format!(

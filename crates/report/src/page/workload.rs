@@ -90,7 +90,7 @@ fn results(workload: &WorkloadCells<'_>) -> Markup {
             @if !point.label.is_empty() {
                 tr class="for" { th colspan=(columns.len() + 2) scope="colgroup" { (point.label) } }
             }
-            @for cell in workload.at(nth) { (row(cell, &columns)) }
+            @for cell in workload.cells_at(nth) { (row(cell, &columns)) }
         }
     };
     let label = format!("Results of {}", workload.name);
@@ -117,7 +117,7 @@ fn row(cell: &Cell<'_>, columns: &[Column]) -> Markup {
                 (badge(cell.status()))
                 @if valid > 0 && valid < all { " " (valid) " of " (all) }
             }
-            @for column in columns { (entry(column, &column.show(cell))) }
+            @for column in columns { (entry(column, &column.entry(cell))) }
         }
     }
 }

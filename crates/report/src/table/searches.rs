@@ -23,7 +23,7 @@ const GAP: usize = 2;
 
 /// Writes the searches, workload by workload.
 pub(super) fn section(out: &mut String, results: &Results, summary: &Summary<'_>, width: usize) {
-    let all = searches::of(results, summary);
+    let all = searches::searches_of(results, summary);
     for group in searches::groups(results, &all) {
         wrapped(out, "", &plain(&group.words), width);
         let open = "How far does it go?";

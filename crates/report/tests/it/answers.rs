@@ -83,7 +83,7 @@ fn rows(trials: Vec<Trial>, specs: Vec<CriterionSpec>) -> Vec<RowAnswer> {
 
 fn labels(trials: Vec<Trial>) -> Vec<(String, String)> {
     let results = results(trials, Vec::new());
-    let summary = Summary::of(&results);
+    let summary = Summary::summarize(&results);
     let cells = summary.workloads[0].cells.iter();
     cells
         .map(|cell| (cell.label.clone(), cell.row.clone()))
@@ -523,7 +523,7 @@ fn repeats(system: &str, status: Status, rate: f64) -> Vec<Trial> {
 
 fn most(trials: Vec<Trial>) -> ContestResult {
     let results = results(trials, Vec::new());
-    let summary = Summary::of(&results);
+    let summary = Summary::summarize(&results);
     let cells: Vec<&Cell<'_>> = summary.workloads[0].cells.iter().collect();
     answer(&cells, Contest::THROUGHPUT)
 }
@@ -549,7 +549,7 @@ fn bounds_are_ranked_as_far_as_they_go() {
     );
     assert_eq!((said.winners.len(), said.compared), (1, 2));
     assert_eq!(said.winners[0].bound, Bound::AtLeast);
-    let who = said.who();
+    let who = said.winner_sentence();
     assert!(
         who.starts_with(
             "zeromq 2.41 M/s or more (client-bound), then mosquitto 99.6 k/s under overload: 2"
@@ -565,7 +565,7 @@ fn bounds_are_ranked_as_far_as_they_go() {
         .concat(),
     );
     assert_eq!(
-        open.who(),
+        open.winner_sentence(),
         "no clear order among nats 816 ±20 k/s, zeromq 510 k/s or more (client-bound)"
     );
     // Two lower bounds are never in order; what both exceed is named behind the best.
@@ -579,10 +579,10 @@ fn bounds_are_ranked_as_far_as_they_go() {
     );
     assert_eq!(two.winners.len(), 2);
     assert!(
-        two.who()
+        two.winner_sentence()
             .ends_with("; a is ahead of c 102 k/s under overload"),
         "{}",
-        two.who()
+        two.winner_sentence()
     );
     // What was carried under overload is a figure like one that is valid.
     assert_eq!(

@@ -11,7 +11,7 @@ use pubgauge_report::{Logs, page};
 use serde_json::{Value, json};
 
 fn figures_of(results: &Results, logs: &Logs) -> Vec<Chart> {
-    let summary = Summary::of(results);
+    let summary = Summary::summarize(results);
     (0..summary.workloads.len())
         .flat_map(|at| charts::of_workload(results, &summary.workloads[at], at, logs))
         .collect()

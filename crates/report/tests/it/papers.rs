@@ -66,7 +66,7 @@ fn the_findings_in_the_readme_are_those_of_the_committed_results() {
         let (study, id) = name.split_once(' ').expect("by study and identifier");
         let claim = of(study, id).unwrap_or_else(|| panic!("no claim {id} of {study}"));
         let said = rest.split_once(")").expect("an end").0;
-        assert_eq!(said, claim.outcome.word(), "{study} {id}");
+        assert_eq!(said, claim.outcome.as_str(), "{study} {id}");
     }
     assert_eq!(findings.len(), 10);
 }

@@ -13,7 +13,7 @@ use pubgauge_report::{page, table};
 use pubgauge_results::verdict::judge;
 
 fn answer_of(results: &Results, workload: &str, contest: Contest) -> ContestResult {
-    let summary = Summary::of(results);
+    let summary = Summary::summarize(results);
     let found = summary.workloads.iter().find(|w| w.name == workload);
     let cells: Vec<&Cell<'_>> = found.unwrap().cells.iter().collect();
     answer(&cells, contest)

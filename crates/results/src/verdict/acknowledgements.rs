@@ -6,7 +6,7 @@ use super::{Findings, Judged, percent, thresholds};
 
 /// Judges refusals and missing acknowledgements, part by part.
 pub(super) fn judge(trial: &Trial, findings: &mut Findings) {
-    for part in Judged::all(trial) {
+    for part in Judged::parts_of(trial) {
         if part.losses_allowed(trial) {
             continue;
         }

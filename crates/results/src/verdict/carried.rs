@@ -43,10 +43,10 @@ pub(super) struct Course {
 impl Course {
     /// Length of what is known, s.
     fn length(&self) -> f64 {
-        self.end() - self.points.first().map_or(0.0, |p| p.0)
+        self.last_time() - self.points.first().map_or(0.0, |p| p.0)
     }
 
-    fn end(&self) -> f64 {
+    fn last_time(&self) -> f64 {
         self.points.last().map_or(0.0, |p| p.0)
     }
 
@@ -83,7 +83,7 @@ impl Course {
         let span = swing.max((length - lumps) / thresholds::CYCLES);
         // Messages that are under way because they take their time are no queue.
         let overdue = self.overdue();
-        let (Some(seen), Some(lows)) = (Lows::of(&self.points, span), Lows::of(&overdue, span))
+        let (Some(seen), Some(lows)) = (Lows::new(&self.points, span), Lows::new(&overdue, span))
         else {
             return Carried::All;
         };
@@ -96,7 +96,7 @@ impl Course {
             let seconds = length - span;
             let delay = |backlog: f64| (backlog.max(0.0) + self.under_way()) / due;
             let from = delay(lows.first());
-            return match Seen::of((from, from + rise / due), seconds, self.before) {
+            return match Seen::classify((from, from + rise / due), seconds, self.before) {
                 Seen::Queue => Carried::Not(self.growth(&seen, rise)),
                 Seen::Unclear { needs_s } => self.unclear(needs_s),
                 Seen::Nothing => Carried::All,
@@ -109,7 +109,7 @@ impl Course {
                 seen.first(),
                 seen.last()
             );
-            return self.unknown(thresholds::CYCLES * self.end(), &why);
+            return self.unknown(thresholds::CYCLES * self.last_time(), &why);
         }
         let highest = lows.highest_before();
         let end = overdue.last().map_or(0.0, |p| p.1);
@@ -120,7 +120,7 @@ impl Course {
                 self.points.last().map_or(0.0, |p| p.1),
                 end - highest
             );
-            return self.unknown(thresholds::CYCLES * self.end(), &why);
+            return self.unknown(thresholds::CYCLES * self.last_time(), &why);
         }
         if length < self.for_rate {
             self.unknown(self.for_rate, &self.swings())
@@ -150,7 +150,7 @@ impl Course {
     pub fn unclear(&self, needs_s: f64) -> Carried {
         let why = "messages took longer and longer, but not yet twice as long as when the load began: a queue that \
                    grows, or a path that became slower";
-        self.unknown(self.end() + needs_s, why)
+        self.unknown(self.last_time() + needs_s, why)
     }
 
     fn growth(&self, lows: &Lows, rise: f64) -> Growth {
@@ -179,7 +179,7 @@ impl Course {
         }
         let few =
             (thresholds::RISE_SHARE * self.due_per_s() * self.cycle).max(thresholds::RISE_FLOOR);
-        let from = self.end() - self.cycle;
+        let from = self.last_time() - self.cycle;
         let last: Vec<f64> = (self.overdue().iter().filter(|p| p.0 >= from))
             .map(|p| p.1)
             .collect();
@@ -211,7 +211,7 @@ impl Course {
             needs_s,
             why: format!(
                 "{} of measurement are too short to tell whether the load was carried: {why}; {} or more would do",
-                seconds(self.end()),
+                seconds(self.last_time()),
                 seconds(needs_s),
             ),
         }
@@ -236,7 +236,7 @@ struct Lows<'a> {
 
 impl<'a> Lows<'a> {
     /// `None` if the points are too few for two spans, as in an old trial of one or two records.
-    fn of(points: &'a [(f64, f64)], span: f64) -> Option<Self> {
+    fn new(points: &'a [(f64, f64)], span: f64) -> Option<Self> {
         let end = points.last()?.0;
         let mut lowest = Vec::new();
         for (n, (from, _)) in points.iter().enumerate() {

@@ -52,7 +52,7 @@ pub(super) struct Load {
 }
 
 impl Load {
-    pub fn of(trial: &Trial) -> Load {
+    pub fn from_trial(trial: &Trial) -> Load {
         let circumstances = &trial.circumstances;
         let limits = trial.client_limits.as_ref().filter(|l| l.cores_by_quota);
         let held = limits.and_then(|l| l.cores).filter(|cores| *cores < 1.0);
@@ -80,23 +80,24 @@ impl Load {
                     || !system_full && running + waiting >= thresholds::FLAT_OUT_RUNNING)
         };
         let still = stood_still(trial, link_full);
-        let quota = HeldBack::of(trial).filter(|held_back| {
-            let by_quota = |still: &Still| still.counts() && !still.beyond(held_back).counts();
+        let quota = HeldBack::from_trial(trial).filter(|held_back| {
+            let by_quota =
+                |still: &Still| still.counts() && !still.unexplained_by(held_back).counts();
             held_back.counts(trial) || still.as_ref().is_some_and(by_quota)
         });
         let beyond = (still.as_ref()).map(|still| match &quota {
-            Some(quota) => still.beyond(quota),
+            Some(quota) => still.unexplained_by(quota),
             None => still.clone(),
         });
         let stopped = (still.as_ref())
             .filter(|still| still.share >= thresholds::STALLED)
             .map(|still| match (&quota, &beyond) {
-                (Some(quota), Some(beyond)) if !beyond.counts() => quota.words(),
+                (Some(quota), Some(beyond)) if !beyond.counts() => quota.describe(),
                 (_, beyond) => describe_stall(beyond.as_ref().unwrap_or(still)),
             });
         let held_back = (quota.as_ref())
             .filter(|quota| quota.share >= thresholds::STALLED)
-            .map(HeldBack::words);
+            .map(HeldBack::describe);
         let stolen = stolen(trial);
         let waiting = |role, waited: f64| host::crowded(trial, role).unwrap_or(waited);
         let publishers_waiting = waiting("publisher", load.publishers_waiting);
@@ -426,7 +427,7 @@ struct Still {
 
 impl Still {
     /// A stall that a quota does not explain: whoever it holds back stands still, for no fault of the machine.
-    fn beyond(&self, quota: &HeldBack) -> Still {
+    fn unexplained_by(&self, quota: &HeldBack) -> Still {
         Still {
             share: quota.unexplained(self.share),
             beside_quota: true,

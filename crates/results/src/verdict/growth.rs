@@ -44,7 +44,7 @@ pub(super) enum Seen {
 impl Seen {
     /// Of a delay that grew from one value to another, s, within `seconds`, after the load had lasted for `before`
     /// seconds. A queue grew meanwhile too: what remains of the delay without that is what the path takes.
-    pub fn of((from, to): (f64, f64), seconds: f64, before: f64) -> Seen {
+    pub fn classify((from, to): (f64, f64), seconds: f64, before: f64) -> Seen {
         let share = (to - from) / seconds;
         let path = (from - share * before).max(0.0);
         // Whether it grew before it was measured is not known: a good part of the growth has to be seen.
@@ -131,16 +131,16 @@ mod tests {
     #[test]
     fn a_queue_grows_from_nothing() {
         // 0.7 % too much for 10 s before and 10 s within; the same over a path of 20 ms.
-        assert_eq!(Seen::of((0.070, 0.140), 10.0, 10.0), Seen::Queue);
-        assert_eq!(Seen::of((0.034, 0.104), 10.0, 2.0), Seen::Queue);
+        assert_eq!(Seen::classify((0.070, 0.140), 10.0, 10.0), Seen::Queue);
+        assert_eq!(Seen::classify((0.034, 0.104), 10.0, 2.0), Seen::Queue);
         // A path that becomes slower by half, from 200 and from 5 ms.
-        let slower = Seen::of((0.200, 0.300), 10.0, 2.0);
+        let slower = Seen::classify((0.200, 0.300), 10.0, 2.0);
         assert!(
             matches!(slower, Seen::Unclear { needs_s } if (5.0..20.0).contains(&needs_s)),
             "{slower:?}"
         );
-        assert_eq!(Seen::of((0.005, 0.0075), 10.0, 2.0), Seen::Nothing);
+        assert_eq!(Seen::classify((0.005, 0.0075), 10.0, 2.0), Seen::Nothing);
         // A third too much behind a queue of minutes.
-        assert_eq!(Seen::of((60.0, 62.5), 10.0, 0.0), Seen::Queue);
+        assert_eq!(Seen::classify((60.0, 62.5), 10.0, 0.0), Seen::Queue);
     }
 }

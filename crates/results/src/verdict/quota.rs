@@ -26,7 +26,7 @@ pub(super) struct HeldBack {
 
 impl HeldBack {
     /// That of a trial; `None` where none held back at all.
-    pub fn of(trial: &Trial) -> Option<HeldBack> {
+    pub fn from_trial(trial: &Trial) -> Option<HeldBack> {
         let quota = trial
             .worker_load
             .quota
@@ -54,7 +54,7 @@ impl HeldBack {
         (share - explained).max(0.0)
     }
 
-    pub fn words(&self) -> String {
+    pub fn describe(&self) -> String {
         let limit = match self.limit() {
             None => String::new(),
             Some(thresholds::STALLED) => {
@@ -76,7 +76,7 @@ impl HeldBack {
     }
 
     pub fn reason(&self, trial: &Trial) -> Reason {
-        let text = format!("{}; in use were {}", self.words(), in_use(trial));
+        let text = format!("{}; in use were {}", self.describe(), in_use(trial));
         let reason = Reason::new(Rule::QuotaFull, text);
         let reason = match self.limit() {
             Some(limit) => reason.limited(Evidence::HeldBackShare, self.share, limit),

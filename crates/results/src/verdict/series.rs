@@ -174,7 +174,7 @@ fn second(flow: &FlowSeriesRecord) -> SeriesRecord {
 /// of arrivals, or of a lump: less growth than those make is none.
 fn endless(trial: &Trial, records: &[(f64, SeriesRecord)], course: &Course) -> Carried {
     let swing = course.cycle + course.silence;
-    let told = |(from, to): (f64, f64), delays, seconds, kind| match Seen::of(
+    let told = |(from, to): (f64, f64), delays, seconds, kind| match Seen::classify(
         delays,
         seconds,
         course.before,
@@ -288,7 +288,7 @@ fn climb(points: &[(f64, f64)]) -> Option<(f64, f64, f64)> {
         && means.windows(2).all(|pair| pair[1] > pair[0])
         && second_half.slope >= thresholds::SLOPE_LASTS * line.slope;
     let (first, last) = (points[0].0, points[points.len() - 1].0);
-    climbs.then(|| (line.at(first), line.at(last), last - first))
+    climbs.then(|| (line.value_at(first), line.value_at(last), last - first))
 }
 
 /// Median latency of the first and of the last quarter of the records (at least one each), each

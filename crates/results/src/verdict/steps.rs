@@ -115,8 +115,8 @@ fn trend(rates: &[(f64, f64)]) -> Option<(f64, Change)> {
     let (first, last) = (rates[0].0, rates[rates.len() - 1].0);
     let change = Change {
         at: None,
-        from: line.at(first),
-        to: line.at(last),
+        from: line.value_at(first),
+        to: line.value_at(last),
     };
     Some((chance, change))
 }

@@ -24,7 +24,7 @@ impl WindowFull<'_> {
     ///
     /// A system at its end has a queue, and an acknowledgement then takes longer than where nothing waits; the shortest one
     /// of the whole trial, sentinels included, says how long that is. A ping-pong has one message under way by design.
-    pub fn of<'a>(trial: &'a Trial, client: &Load) -> Option<WindowFull<'a>> {
+    pub fn find<'a>(trial: &'a Trial, client: &Load) -> Option<WindowFull<'a>> {
         let window = trial.publisher_window.as_ref()?;
         let fastest = window.fastest_acknowledgement_ns? as f64;
         let usual = trial.messages.acknowledgement_ns?.p50? as f64;

@@ -166,13 +166,13 @@ fn several_studies_obey_their_schema() {
     let studies = Studies {
         format: studies::FORMAT.into(),
         studies: vec![StudyOutcome {
-            counts: OutcomeCounts::of(&claims),
+            counts: OutcomeCounts::count(&claims),
             claims,
             ..StudyOutcome::default()
         }],
     };
-    assert_eq!(studies.studies[0].counts.words()[0], ("holds", 2));
-    assert_eq!(studies.studies[0].counts.all(), 3);
+    assert_eq!(studies.studies[0].counts.named_counts()[0], ("holds", 2));
+    assert_eq!(studies.studies[0].counts.total(), 3);
     for written in [studies.clone(), studies.clone().without_pictures()] {
         let value: Value = serde_json::from_str(&written.to_json()).unwrap();
         let errors: Vec<_> = validator.iter_errors(&value).collect();

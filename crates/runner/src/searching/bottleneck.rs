@@ -106,7 +106,7 @@ pub(super) fn gave_way(trial: &Trial, why: &[String], criteria: &[CriterionSpec]
                 .find(|c| bearing(&measured, c).met == Some(false));
             match missed {
                 Some(c)
-                    if c.asked()
+                    if c.catalogued_figure()
                         .is_some_and(|asked| asked.promised && asked.unit == Unit::Nanoseconds) =>
                 {
                     let ns = figure(trial, c.filter.flow.as_deref(), &c.figure).unwrap_or(0.0);
@@ -114,7 +114,9 @@ pub(super) fn gave_way(trial: &Trial, why: &[String], criteria: &[CriterionSpec]
                 }
                 Some(c) => {
                     let figure = figure(trial, c.filter.flow.as_deref(), &c.figure);
-                    let unit = c.asked().map_or(Unit::Count, |asked| asked.unit);
+                    let unit = c
+                        .catalogued_figure()
+                        .map_or(Unit::Count, |asked| asked.unit);
                     say(Bottleneck::Criterion, figure.unwrap_or(0.0), unit, why)
                 }
                 None if trial.shortfall.lost > 0 => lost(why),

@@ -11,7 +11,10 @@ const LATE: &str = "had not arrived whole when the next one began";
 
 /// Why bursts of a trial, or the flows beside them, are beyond the limit or give no finding; `None` if all
 /// bursts arrived whole and in time.
-pub(super) fn told(trial: &Trial, reasons: &[String]) -> Option<(StepOutcome, Vec<String>)> {
+pub(super) fn judge_bursts(
+    trial: &Trial,
+    reasons: &[String],
+) -> Option<(StepOutcome, Vec<String>)> {
     let flows = trial.flows.iter();
     let failed = flows.filter_map(|flow| Some((flow, flow.bursts.filter(|b| !b.all_in_time())?)));
     let Some((flow, bursts)) =
@@ -82,7 +85,7 @@ pub(super) fn late(own: &[Told<'_>]) -> bool {
 }
 
 /// The publishers' rate at the limit of bursts, in words.
-pub(super) fn words(bursts: &BurstFigures) -> String {
+pub(super) fn describe_rate(bursts: &BurstFigures) -> String {
     let of = format!("a burst of {} messages", bursts.messages);
     let came = bursts.arrival_ns.map_or(String::new(), |ns| {
         format!(" and had arrived after {:.3} ms", ns as f64 / 1e6)

@@ -9,7 +9,9 @@ use pubgauge_engine::conductor::TrialEnd;
 use pubgauge_figures::bursts::BurstFigures;
 use pubgauge_figures::model::Status;
 use pubgauge_figures::search::{Bottleneck, LimitedBy, Search, StepOutcome};
-use pubgauge_runner::simulated::{SimulatedClient, SimulatedTrial, on, search_along, simulate};
+use pubgauge_runner::simulated::{
+    SimulatedClient, SimulatedTrial, search_along, simulate, simulate_on,
+};
 use pubgauge_search::{Axis, Question};
 use pubgauge_setup::ClientSetup;
 use pubgauge_simulator::{Behaviour, Bus};
@@ -203,7 +205,7 @@ fn all_workers_begin_a_burst_together() {
         workers,
         ..SimulatedClient::default()
     };
-    let run = on(workload, &behaviour, Settings::default(), there, client);
+    let run = simulate_on(workload, &behaviour, Settings::default(), there, client);
     let run = run.expect("a sound workload");
     assert_eq!(run.record.outcome, TrialEnd::Completed);
     let begun = run.record.bursts[0].iter().filter(|burst| burst.due > 0);
@@ -318,7 +320,7 @@ fn bursts_that_wait_go_on_where_messages_are_gathered() {
         };
         let there = (clock, mark, bus);
         let workload = bursts(1, 1, 100, None);
-        let run = on(workload, &behaviour, Settings::default(), there, client);
+        let run = simulate_on(workload, &behaviour, Settings::default(), there, client);
         let trial = run.expect("a sound workload").trial;
         trial.flows[0].bursts.expect("bursts")
     };

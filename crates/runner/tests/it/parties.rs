@@ -12,7 +12,7 @@ use pubgauge_driver::{Clock, Mark, Reliability, Settings};
 use pubgauge_figures::criterion::by_default;
 use pubgauge_figures::model::{Evidence, Rule, Status, Trial};
 use pubgauge_results::criterion::bearing;
-use pubgauge_runner::simulated::{START, SimulatedClient, on};
+use pubgauge_runner::simulated::{START, SimulatedClient, simulate_on};
 use pubgauge_simulator::{Behaviour, Bus};
 use pubgauge_workload::{Arrivals, SECOND, Until, Workload};
 
@@ -79,7 +79,7 @@ impl Case {
         };
         let there = (clock, mark, Arc::new(bus));
         let client = SimulatedClient::default();
-        let run = on(workload, &behaviour, settings, there, client);
+        let run = simulate_on(workload, &behaviour, settings, there, client);
         run.expect("a sound workload").trial
     }
 
@@ -95,7 +95,7 @@ impl Case {
         let met = bearing(trial, &by_default(0, None)).met;
         let yes = met == Some(true);
         // Of fewer than 299 messages a 99th percentile is not known.
-        let is_known = trial.messages.latency_ns.enough(0.99).is_ok();
+        let is_known = trial.messages.latency_ns.check_count(0.99).is_ok();
         let is_in_time = yes || (met.is_none() && !is_known);
         let named = || {
             let worst = trial.parties.as_ref().and_then(|p| p.slowest_at("p99"));

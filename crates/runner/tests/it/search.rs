@@ -7,7 +7,7 @@ use pubgauge_driver::Settings;
 use pubgauge_figures::criterion::{Comparator, CriterionSpec, Filter};
 use pubgauge_figures::model::{Reason, Rule, Status, Trial};
 use pubgauge_figures::search::{LimitedBy, NoteOf, Purpose, Search, SearchStep, StepOutcome};
-use pubgauge_runner::searching::{conclude, next, told};
+use pubgauge_runner::searching::{conclude, judge_step, next};
 use pubgauge_runner::simulated::{search, search_along, simulate};
 use pubgauge_search::{Axis, Question, Step};
 use pubgauge_simulator::Behaviour;
@@ -475,20 +475,20 @@ fn what_others_may_have_done_is_no_limit() {
     };
     let mut trial = simulate(workload, slow, Settings::default()).unwrap().trial;
     let criteria = [p99_at_most(100e6)];
-    let finding = |trial: &Trial| told(Axis::Rate, trial, &criteria).0;
+    let finding = |trial: &Trial| judge_step(Axis::Rate, trial, &criteria).0;
     assert_eq!(finding(&trial), pubgauge_search::StepOutcome::Beyond);
     trial.circumstances.cores = 2;
     trial.system_cpu_s = Some(0.2);
     trial.worker_load.machine_others = Some(1.8);
     assert_eq!(finding(&trial), pubgauge_search::StepOutcome::Client);
-    assert!(told(Axis::Rate, &trial, &criteria).1[0].contains("other programs kept 1.8"));
+    assert!(judge_step(Axis::Rate, &trial, &criteria).1[0].contains("other programs kept 1.8"));
     trial.worker_load.machine_others = Some(0.1);
     assert_eq!(finding(&trial), pubgauge_search::StepOutcome::Beyond);
     // So does what a hypervisor took.
     let stolen = Reason::new(Rule::TimeStolen, "a hypervisor took 5 % of the time");
     trial.verdict.reasons.push(stolen);
     assert_eq!(finding(&trial), pubgauge_search::StepOutcome::Client);
-    assert!(told(Axis::Rate, &trial, &criteria).1[0].contains("a hypervisor took"));
+    assert!(judge_step(Axis::Rate, &trial, &criteria).1[0].contains("a hypervisor took"));
 }
 
 /// What takes long.

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use pubgauge_driver::{Clock, Mark, Settings};
 use pubgauge_figures::model::{Status, Trial};
-use pubgauge_runner::simulated::{START, SimulatedClient, on};
+use pubgauge_runner::simulated::{START, SimulatedClient, simulate_on};
 use pubgauge_simulator::{Behaviour, Bus, Pauses};
 use pubgauge_workload::{Arrivals, SECOND, Until, Workload};
 
@@ -211,7 +211,7 @@ fn trial(planted: &Planted) -> Trial {
     let bus = Bus::new(behaviour.clone(), clock.clone(), mark).without_truth();
     let there = (clock, mark, Arc::new(bus));
     let workload = planted.workload.clone();
-    let run = on(
+    let run = simulate_on(
         workload,
         behaviour,
         Settings::default(),

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use pubgauge_driver::{Clock, Mark, Settings};
 use pubgauge_figures::model::{Status, Trial};
-use pubgauge_runner::simulated::{START, SimulatedClient, on};
+use pubgauge_runner::simulated::{START, SimulatedClient, simulate_on};
 use pubgauge_setup::ClientSetup;
 use pubgauge_simulator::{Behaviour, Bus};
 use pubgauge_workload::{Arrivals, Device, Replay, SECOND, TraceSource, Until, Workload};
@@ -391,7 +391,7 @@ fn trial(case: &Case, folder: &Path) -> Trial {
         ..SimulatedClient::default()
     };
     let there = (clock, mark, Arc::new(bus));
-    let run = on(workload, &behaviour, Settings::default(), there, client);
+    let run = simulate_on(workload, &behaviour, Settings::default(), there, client);
     run.expect("a sound workload").trial
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 
 use pubgauge_search::{
-    LimitEstimate, LimitedBy, Question, Step, StepOutcome, StepTaken, found, next,
+    LimitEstimate, LimitedBy, Question, Step, StepOutcome, StepTaken, estimate_limit, next,
 };
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -153,7 +153,7 @@ fn search(planted: Planted, seed: u64) -> Done {
         limit: planted.limit
             * planted.lasting
             * (speeds.iter().sum::<f64>() / speeds.len() as f64).exp(),
-        found: found(&question, &seen),
+        found: estimate_limit(&question, &seen),
         trials: seen.len() - costs,
     }
 }

@@ -1,6 +1,6 @@
 //! Single steps of a search.
 
-use pubgauge_search::{LimitedBy, Question, Step, StepOutcome, StepTaken, found, next};
+use pubgauge_search::{LimitedBy, Question, Step, StepOutcome, StepTaken, estimate_limit, next};
 
 fn seen(step: Step, finding: StepOutcome) -> StepTaken {
     StepTaken {
@@ -27,7 +27,7 @@ fn what_told_nothing_before_does_not_count_against_a_load() {
     assert_eq!(next(&question, &all), short, "twice is not three times");
     all.push(seen(short, StepOutcome::Client));
     assert_ne!(next(&question, &all), short);
-    assert_eq!(found(&question, &all).bound, LimitedBy::Client);
+    assert_eq!(estimate_limit(&question, &all).bound, LimitedBy::Client);
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn what_little_a_collapsed_system_delivers_is_no_guide() {
             ..seen(step, finding)
         });
     }
-    let found = found(&question, &all);
+    let found = estimate_limit(&question, &all);
     let (low, high) = (found.low.unwrap(), found.high.unwrap());
     assert!(
         low <= 3_600.0 && 3_600.0 <= high && high < 1.5 * low,
@@ -115,7 +115,7 @@ fn three_trials_that_tell_nothing_end_it() {
     assert_eq!(next(&question, &all), Step::FlatOut);
     all.push(all[0]);
     assert_eq!(next(&question, &all), Step::End);
-    let found = found(&question, &all);
+    let found = estimate_limit(&question, &all);
     assert_eq!(
         (found.low, found.high, found.bound),
         (None, None, LimitedBy::Budget)
@@ -198,7 +198,7 @@ fn a_client_that_is_at_its_end_again_and_again_is_the_limit() {
     ];
     all.extend([seen(short(1170.0), StepOutcome::Client); 3]);
     assert!(
-        next(&question, &all) != Step::End && found(&question, &all).low.is_none(),
+        next(&question, &all) != Step::End && estimate_limit(&question, &all).low.is_none(),
         "disturbed, perhaps"
     );
     all.extend([seen(short(1170.0), StepOutcome::Client); 3]);
@@ -210,7 +210,7 @@ fn a_client_that_is_at_its_end_again_and_again_is_the_limit() {
     // One trial says now what three had to.
     all.push(seen(short(1200.0), StepOutcome::Client));
     assert_ne!(next(&question, &all), short(1200.0));
-    let found = found(&question, &all);
+    let found = estimate_limit(&question, &all);
     assert_eq!(found.bound, LimitedBy::Client);
     assert!(
         found.high.is_none() && found.low <= Some(900.0),
@@ -235,14 +235,14 @@ fn long_trials_follow_the_last_short_one() {
             <= 12
     );
     assert!(all.iter().filter(long).count() >= 1, "{all:?}");
-    assert!(found(&question, &all).confirmed.is_some());
+    assert!(estimate_limit(&question, &all).confirmed.is_some());
 }
 
 #[test]
 fn a_pace_that_wanders_widens_the_interval() {
     let question = Question::default();
     let (all, _) = searched(&question, 0.0);
-    let steady = found(&question, &all);
+    let steady = estimate_limit(&question, &all);
     assert_eq!(steady.wander, None);
     let with = |cost: &dyn Fn(usize) -> f64| {
         let costs = all.iter().enumerate();
@@ -250,7 +250,7 @@ fn a_pace_that_wanders_widens_the_interval() {
             cost: Some(cost(nth)),
             ..*one
         });
-        found(&question, &costs.collect::<Vec<_>>())
+        estimate_limit(&question, &costs.collect::<Vec<_>>())
     };
     assert_eq!(
         with(&|_| 1e-5),
@@ -316,11 +316,11 @@ fn the_smallest_load_is_tried_twice() {
         matches!(after, Step::Short(load) if load >= 100.0),
         "{after:?}"
     );
-    let low = found(&question, &chance).low;
+    let low = estimate_limit(&question, &chance).low;
     assert!(low.is_some_and(|low| low >= 100.0), "{low:?}");
     all.push(seen(least, StepOutcome::Beyond));
     assert_eq!(next(&question, &all), Step::End);
-    assert_eq!(found(&question, &all).bound, LimitedBy::System);
+    assert_eq!(estimate_limit(&question, &all).bound, LimitedBy::System);
 }
 
 /// A system that takes so many clients and no more is found to the client, also where the client was told of the first
@@ -358,7 +358,7 @@ fn a_system_that_turns_clients_away_is_found_to_the_client() {
                 });
             }
             let told = takes > unknown;
-            let found = found(&question, &all);
+            let found = estimate_limit(&question, &all);
             let (low, high) = (found.low.unwrap(), found.high.unwrap());
             assert!(
                 low <= takes && takes < high,

@@ -67,7 +67,7 @@ pub enum CoresFile {
 
 impl CoresFile {
     /// The numbers, as they are written.
-    pub(crate) fn all(&self) -> &[f64] {
+    pub(crate) fn as_slice(&self) -> &[f64] {
         match self {
             CoresFile::Same(cores) => std::slice::from_ref(cores),
             CoresFile::Each(all) => all,

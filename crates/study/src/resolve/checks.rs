@@ -236,7 +236,7 @@ fn check_sizes(
     memory: Option<Size>,
     clashes: &mut Clashes<'_>,
 ) {
-    for cores in cores.map_or(&[][..], CoresFile::all) {
+    for cores in cores.map_or(&[][..], CoresFile::as_slice) {
         let limits = LimitsFile {
             cores: Some(*cores),
             memory: None,

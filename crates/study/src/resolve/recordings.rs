@@ -38,7 +38,7 @@ pub(crate) fn recordings(
             );
             return None;
         };
-        match days.of(&source) {
+        match days.read(&source) {
             _ if source.files.is_empty() => None,
             Ok(counted) => Some(info(name, recording, &days, &counted)),
             Err(error) => {

@@ -42,12 +42,12 @@ subscriber = { hosts = 7, loss = \"1%\", loss-burst = 4.0, duplicated = \"0.5%\"
     };
     assert_eq!(network.hosts().count(), 10);
     assert_eq!(network.broker.link, Default::default());
-    let link = &network.of(HostRole::Publisher).link;
+    let link = &network.hosts_of(HostRole::Publisher).link;
     assert_eq!(link.rate_bits_per_s, Some(95_000_000));
     assert_eq!(link.queue_ns, 10_000_000);
     assert_eq!((link.delay_ns, link.jitter_ns), (20_000_000, 5_000_000));
     assert_eq!(link.reordering, Some(Reordering::Jitter));
-    let link = &network.of(HostRole::Subscriber).link;
+    let link = &network.hosts_of(HostRole::Subscriber).link;
     assert_eq!(link.duplicated, 0.005);
     let loss = Loss::Gilbert {
         share: 0.01,

@@ -246,7 +246,7 @@ fn searches_stand_beside_other_trials() {
             (1650.0, 1100.0)
         };
         assert_eq!((load, end), expected);
-        let loaded = trial.at(load).expect("possible");
+        let loaded = trial.at_load(load).expect("possible");
         assert_eq!(per_s(&loaded.workload.flows[0].arrivals), Some(load));
         assert_eq!(loaded.workload.flows[0].size, trial.workload.flows[0].size);
         assert_eq!((&loaded.cell, loaded.repeat), (&trial.cell, trial.repeat));

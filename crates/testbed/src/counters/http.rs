@@ -64,7 +64,7 @@ impl FromStr for Url {
 /// Why they could not be read before `until`.
 pub(super) fn read(counters: &Counters, until: Instant) -> Result<Pair<u64>, String> {
     let body = answer(counters, until)?;
-    picked(counters, &body, counters.both())
+    picked(counters, &body, counters.message_counters())
 }
 
 /// The system's own report of its memory at this moment; nothing where its file names nothing of it.
@@ -72,7 +72,7 @@ pub(super) fn read(counters: &Counters, until: Instant) -> Result<Pair<u64>, Str
 /// # Errors
 /// Why it could not be read before `until`.
 pub(super) fn read_memory(counters: &Counters, until: Instant) -> Result<OwnMemory, String> {
-    let told = counters.told().map(|(_, counter)| counter);
+    let told = counters.reported_values().map(|(_, counter)| counter);
     if told == [None; 2] {
         return Ok(OwnMemory::default());
     }
@@ -91,12 +91,12 @@ fn picked(
     let mut counts = [None; 2];
     for (count, counter) in counts.iter_mut().zip(both) {
         let found = counter.map(|c| pick::count(body, c)).transpose();
-        *count = found.map_err(|why| said(counters, why))?;
+        *count = found.map_err(|why| explain(counters, why))?;
     }
     Ok(counts)
 }
 
-fn said(counters: &Counters, why: String) -> String {
+fn explain(counters: &Counters, why: String) -> String {
     format!("{}: {why}", counters.http.as_deref().unwrap_or_default())
 }
 
@@ -109,7 +109,7 @@ fn answer(counters: &Counters, until: Instant) -> Result<String, String> {
     });
     let url = address.parse();
     let body = url.and_then(|url| get(&url, credentials.as_deref(), until));
-    body.map_err(|why| said(counters, why))
+    body.map_err(|why| explain(counters, why))
 }
 
 /// The body of a successful answer.
@@ -124,18 +124,20 @@ fn get(url: &Url, credentials: Option<&str>, until: Instant) -> Result<String, S
     );
     let mut stream = connect(url, until)?;
     stream
-        .set_write_timeout(Some(left(until)?))
-        .map_err(words)?;
-    stream.write_all(request.as_bytes()).map_err(words)?;
+        .set_write_timeout(Some(time_left(until)?))
+        .map_err(describe)?;
+    stream.write_all(request.as_bytes()).map_err(describe)?;
     let mut answer = Vec::new();
     let mut part = [0; 16 << 10];
     loop {
-        stream.set_read_timeout(Some(left(until)?)).map_err(words)?;
+        stream
+            .set_read_timeout(Some(time_left(until)?))
+            .map_err(describe)?;
         match stream.read(&mut part) {
             Ok(0) => return body(&answer).map(str::to_owned),
             Ok(n) => answer.extend_from_slice(&part[..n]),
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) => return Err(words(error)),
+            Err(error) => return Err(describe(error)),
         }
         if answer.len() > MAX_BYTES {
             return Err(format!("the answer is longer than {} MiB", MAX_BYTES >> 20));
@@ -150,28 +152,28 @@ fn get(url: &Url, credentials: Option<&str>, until: Instant) -> Result<String, S
 /// begun to serve.
 fn connect(url: &Url, until: Instant) -> Result<TcpStream, String> {
     let host = url.host.trim_start_matches('[').trim_end_matches(']');
-    let mut addresses = (host, url.port).to_socket_addrs().map_err(words)?;
+    let mut addresses = (host, url.port).to_socket_addrs().map_err(describe)?;
     let address = addresses.next().ok_or("the host has no address")?;
     loop {
-        match TcpStream::connect_timeout(&address, left(until)?) {
+        match TcpStream::connect_timeout(&address, time_left(until)?) {
             Ok(stream) => return Ok(stream),
             Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
                 std::thread::sleep(AGAIN);
-                left(until).map_err(|_| words(error))?;
+                time_left(until).map_err(|_| describe(error))?;
             }
-            Err(error) => return Err(words(error)),
+            Err(error) => return Err(describe(error)),
         }
     }
 }
 
-fn words(error: std::io::Error) -> String {
+fn describe(error: std::io::Error) -> String {
     match error.kind() {
         ErrorKind::WouldBlock | ErrorKind::TimedOut => "no answer in time".to_owned(),
         _ => error.to_string(),
     }
 }
 
-fn left(until: Instant) -> Result<Duration, String> {
+fn time_left(until: Instant) -> Result<Duration, String> {
     let left = until.saturating_duration_since(Instant::now());
     // Zero would mean without limit.
     (!left.is_zero())

@@ -23,8 +23,10 @@ fn in_json(body: &str, pointer: &str) -> Result<u64, String> {
     let answer: serde_json::Value =
         serde_json::from_str(body).map_err(|error| format!("the answer is not JSON: {error}"))?;
     let value = (answer.pointer(pointer)).ok_or_else(|| format!("the answer has no {pointer}"))?;
-    (value.as_u64().or_else(|| value.as_f64().and_then(whole)))
-        .ok_or_else(|| format!("{pointer} is {value}, not a count"))
+    (value
+        .as_u64()
+        .or_else(|| value.as_f64().and_then(whole_number)))
+    .ok_or_else(|| format!("{pointer} is {value}, not a count"))
 }
 
 /// The sum over all time series of a metric that have these labels, in the text format 0.0.4 of
@@ -49,7 +51,11 @@ fn in_metrics(body: &str, metric: &str, labels: &BTreeMap<String, String>) -> Re
             continue;
         }
         let value = rest.split_ascii_whitespace().next().ok_or_else(malformed)?;
-        let value = value.parse().ok().and_then(whole).ok_or_else(malformed)?;
+        let value = value
+            .parse()
+            .ok()
+            .and_then(whole_number)
+            .ok_or_else(malformed)?;
         sum = Some(sum.unwrap_or(0_u64).saturating_add(value));
     }
     sum.ok_or_else(|| {
@@ -87,7 +93,7 @@ fn read_labels(mut text: &str) -> Option<(BTreeMap<String, String>, &str)> {
     }
 }
 
-fn whole(value: f64) -> Option<u64> {
+fn whole_number(value: f64) -> Option<u64> {
     ((0.0..MAX_EXACT).contains(&value) && value.fract() == 0.0).then_some(value as u64)
 }
 

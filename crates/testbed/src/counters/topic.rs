@@ -98,7 +98,7 @@ impl<'a> Reader<'a> {
             fleet: open(driver, target, 1)?,
             client: None,
             seen: Seen {
-                topics: counters.both().map(topic),
+                topics: counters.message_counters().map(topic),
                 update: counters.update.clone(),
                 ..Seen::default()
             },

@@ -22,7 +22,7 @@ impl Counters {
             "[counters",
         )?;
         refuse_if(
-            self.both() == [None; 2],
+            self.message_counters() == [None; 2],
             "[counters] names no count",
             "add [counters.published] or [counters.delivered]",
             "[counters",
@@ -46,11 +46,13 @@ impl Counters {
             "add http and username, or leave them out; over topics the system's [login] is used",
             "[counters",
         )?;
-        let counts = ["published", "delivered"].into_iter().zip(self.both());
-        for (key, counter) in counts.chain(self.told()) {
+        let counts = ["published", "delivered"]
+            .into_iter()
+            .zip(self.message_counters());
+        for (key, counter) in counts.chain(self.reported_values()) {
             counter.map_or(Ok(()), |counter| self.validate_counter(key, counter))?;
         }
-        for (key, counter) in self.told() {
+        for (key, counter) in self.reported_values() {
             let is_count =
                 counter.is_some_and(|c| c.topic.is_some() || c.routed_only || !c.not_at.is_empty());
             refuse_if(

@@ -70,12 +70,12 @@ pub struct Counter {
 
 impl Counters {
     /// Both counts: published, delivered.
-    pub fn both(&self) -> [Option<&Counter>; 2] {
+    pub fn message_counters(&self) -> [Option<&Counter>; 2] {
         [self.published.as_ref(), self.delivered.as_ref()]
     }
 
     /// The values that are not counted but reported as they are, by their keys: heap, limit of memory.
-    pub(crate) fn told(&self) -> [(&'static str, Option<&Counter>); 2] {
+    pub(crate) fn reported_values(&self) -> [(&'static str, Option<&Counter>); 2] {
         let limit = ("memory-limit", self.memory_limit.as_ref());
         [("heap", self.heap.as_ref()), limit]
     }
@@ -84,7 +84,12 @@ impl Counters {
         [&self.http, &self.username, &self.password, &self.update]
             .into_iter()
             .flatten()
-            .chain(self.both().into_iter().flatten().flat_map(|c| &c.topic))
+            .chain(
+                self.message_counters()
+                    .into_iter()
+                    .flatten()
+                    .flat_map(|c| &c.topic),
+            )
     }
 
     /// With its placeholders replaced.

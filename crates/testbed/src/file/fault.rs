@@ -81,11 +81,11 @@ impl FileError {
     pub(super) fn of_fault(fault: Fault, text: &str, file: &str) -> Self {
         let offset = place_of(&fault.near, text).unwrap_or(0);
         let hint = Some(fault.hint).filter(|hint| !hint.is_empty());
-        FileError::at(file, text, offset, fault.what, hint)
+        FileError::at_offset(file, text, offset, fault.what, hint)
     }
 
     /// The error at this offset of `text`.
-    pub(super) fn at(
+    pub(super) fn at_offset(
         file: &str,
         text: &str,
         offset: usize,
@@ -121,9 +121,9 @@ impl FileError {
                 } else {
                     format!("`{wrong}` is not possible here")
                 };
-                Self::at(file, text, offset, what, Some(spelling_hint(wrong, known)))
+                Self::at_offset(file, text, offset, what, Some(spelling_hint(wrong, known)))
             }
-            _ => Self::at(file, text, offset, message.replace('\n', "; "), None),
+            _ => Self::at_offset(file, text, offset, message.replace('\n', "; "), None),
         }
     }
 }

@@ -62,7 +62,7 @@ pub fn sound(systems: &[SystemFile]) -> Result<(), Unsound> {
     let format = "--showformat=${db:Status-Status} ${db:Status-Eflag} ${binary:Package}\n";
     let output = Command::new("dpkg-query").args(["--show", format]).output();
     let statuses = output.map(|output| output.stdout).unwrap_or_default();
-    let between = between(&String::from_utf8_lossy(&statuses));
+    let between = half_installed(&String::from_utf8_lossy(&statuses));
     if !between.is_empty() {
         return interrupted(between.join(", "));
     }
@@ -78,7 +78,7 @@ pub fn sound(systems: &[SystemFile]) -> Result<(), Unsound> {
 }
 
 /// The packages that are in none of the statuses that dpkg leaves by itself.
-fn between(statuses: &str) -> Vec<String> {
+fn half_installed(statuses: &str) -> Vec<String> {
     let lines = statuses.lines().filter_map(|line| {
         let (status, rest) = line.split_once(' ')?;
         let (flag, package) = rest.split_once(' ')?;

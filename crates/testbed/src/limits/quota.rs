@@ -20,7 +20,7 @@ pub struct Quota {
 
 impl Quota {
     /// The quota of one group, of either version; `None` without any.
-    pub fn of(folder: &Path) -> Option<Quota> {
+    pub fn read_group(folder: &Path) -> Option<Quota> {
         let (quota_us, period_us) = match read(folder.join("cpu.max")) {
             // `max` is no limit.
             Some(text) => {
@@ -42,7 +42,7 @@ impl Quota {
 
     /// Its effect so far; `None` where the kernel does not report it.
     pub fn throttling(&self) -> Option<Throttling> {
-        Throttling::of(&self.folder)
+        Throttling::read_group(&self.folder)
     }
 }
 
@@ -63,7 +63,7 @@ pub struct Throttling {
 
 impl Throttling {
     /// Reads `cpu.stat` of a group.
-    pub(crate) fn of(folder: &Path) -> Option<Throttling> {
+    pub(crate) fn read_group(folder: &Path) -> Option<Throttling> {
         Throttling::parse(&read(folder.join("cpu.stat"))?)
     }
 
@@ -94,7 +94,10 @@ pub fn quotas() -> Vec<Quota> {
 }
 
 fn tightest_first(groups: &[PathBuf]) -> Vec<Quota> {
-    let mut quotas: Vec<Quota> = groups.iter().filter_map(|group| Quota::of(group)).collect();
+    let mut quotas: Vec<Quota> = groups
+        .iter()
+        .filter_map(|group| Quota::read_group(group))
+        .collect();
     quotas.sort_by(|a, b| a.cores.total_cmp(&b.cores));
     quotas
 }
@@ -107,7 +110,7 @@ mod tests {
     fn a_quota_of_processor_time_is_that_of_either_version() {
         let folder = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text);
-        let told = || Quota::of(folder.path()).map(|quota| (quota.cores, quota.period_ns));
+        let told = || Quota::read_group(folder.path()).map(|quota| (quota.cores, quota.period_ns));
         assert_eq!(told(), None);
         write("cpu.cfs_quota_us", "-1\n").unwrap();
         assert_eq!(told(), None, "no period");

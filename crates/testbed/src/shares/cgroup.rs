@@ -78,7 +78,7 @@ struct Controller {
 }
 
 impl Cgroups {
-    pub fn here() -> Cgroups {
+    pub fn of_this_process() -> Cgroups {
         Cgroups {
             root: "/sys/fs/cgroup".into(),
             membership: std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default(),
@@ -86,7 +86,7 @@ impl Cgroups {
     }
 
     #[cfg(test)]
-    pub fn at(root: &Path, membership: &str) -> Cgroups {
+    pub fn from_membership(root: &Path, membership: &str) -> Cgroups {
         Cgroups {
             root: root.to_owned(),
             membership: membership.to_owned(),
@@ -96,7 +96,7 @@ impl Cgroups {
     /// Makes the groups that hold a share.
     pub fn hold(&self, share: &Share, groups: &mut Vec<Group>) -> Tries {
         let mut one = |controller| {
-            let part = self.part(controller, share)?;
+            let part = self.parent_group(controller, share)?;
             part.hold(share, groups)
         };
         Tries {
@@ -109,17 +109,17 @@ impl Cgroups {
     pub fn foresee(&self, share: &Share) -> Held {
         let mut held = Held::default();
         if share.cores.is_some() {
-            match self.part("cpu", share) {
+            match self.parent_group("cpu", share) {
                 Ok(part) => {
-                    held.cores_by = Some(part.words());
+                    held.cores_by = Some(part.describe());
                     held.cores_by_quota = true;
                 }
                 Err(why) => held.not_held.push(format!("cores as a quota: {why}")),
             }
         }
         if share.memory_bytes.is_some() {
-            match self.part("memory", share) {
-                Ok(part) => held.memory_by = Some(part.words()),
+            match self.parent_group("memory", share) {
+                Ok(part) => held.memory_by = Some(part.describe()),
                 Err(why) => held.not_held.push(format!("memory: {why}")),
             }
         }
@@ -127,7 +127,7 @@ impl Cgroups {
     }
 
     /// The group that one with this controller may be made in.
-    fn part(&self, controller: &'static str, share: &Share) -> Result<Controller, String> {
+    fn parent_group(&self, controller: &'static str, share: &Share) -> Result<Controller, String> {
         let (version, parent) = match self.version_one(controller) {
             Some(parent) => {
                 writable(&parent, &[])?;
@@ -207,7 +207,7 @@ fn refused(path: &Path, error: &io::Error) -> String {
 }
 
 impl Controller {
-    fn words(&self) -> String {
+    fn describe(&self) -> String {
         let quota = match self.controller {
             "cpu" => ", a quota for each 10 ms",
             _ => "",
@@ -267,7 +267,7 @@ impl Controller {
                 return Err(refused(&path, &error));
             }
         }
-        Ok(self.words())
+        Ok(self.describe())
     }
 }
 

@@ -21,7 +21,7 @@ impl HostShare {
     /// Holds a share as well as possible here. `taken`: whole processors of the hosts before this one; where processor
     /// time is limited by affinity, hosts take processors in turn.
     pub fn hold(share: Share, taken: usize) -> HostShare {
-        let usable = super::beside(usable_cpus(), taken);
+        let usable = super::next_processors(usable_cpus(), taken);
         HostShare {
             share,
             holding: hold(&share, &usable, &[], []),
@@ -42,7 +42,7 @@ impl HostShare {
     /// added up over processors; `None` where no quota is held.
     pub fn throttled_ns(&self) -> Option<u64> {
         let mut groups = self.held().groups.iter();
-        groups.find_map(|group| Some(Throttling::of(group)?.throttled_ns))
+        groups.find_map(|group| Some(Throttling::read_group(group)?.throttled_ns))
     }
 
     /// Its processes; none where no group holds them.

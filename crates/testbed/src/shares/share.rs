@@ -12,11 +12,11 @@ pub const PERIOD_US: u64 = 10_000;
 /// The usable processors, with those at the end that the `number`th of several with this share is to take.
 pub(crate) fn in_turn(share: &Share, usable: Vec<usize>, number: usize) -> Vec<usize> {
     let whole = share.cores.map_or(0, |cores| cores.ceil() as usize);
-    beside(usable, number.saturating_mul(whole))
+    next_processors(usable, number.saturating_mul(whole))
 }
 
 /// The usable processors, with those at the end that come next where others have taken so many.
-pub(crate) fn beside(mut usable: Vec<usize>, taken: usize) -> Vec<usize> {
+pub(crate) fn next_processors(mut usable: Vec<usize>, taken: usize) -> Vec<usize> {
     let turn = taken % usable.len().max(1);
     usable.rotate_right(turn);
     usable

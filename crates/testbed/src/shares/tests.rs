@@ -23,7 +23,7 @@ fn version_two(root: &Path, controllers: &str) -> Cgroups {
     put(root, "a/cgroup.procs", "");
     put(root, "a/b/cgroup.subtree_control", "\n");
     put(root, "a/b/cgroup.procs", "");
-    Cgroups::at(root, "0::/a/b\n")
+    Cgroups::from_membership(root, "0::/a/b\n")
 }
 
 fn read(group: &Group, name: &str) -> String {
@@ -119,7 +119,7 @@ fn version_one_has_a_group_for_each_below_the_own_ones() {
     }
     // A container does not see its own group under its full name.
     let membership = "3:cpu,cpuacct:/x\n2:memory:/docker/1234\n0::/\n";
-    let cgroups = Cgroups::at(root.path(), membership);
+    let cgroups = Cgroups::from_membership(root.path(), membership);
     let holding = held_by(&cgroups, &SHARE, &[0]);
     let [cpu, memory] = &holding.groups[..] else {
         panic!("{holding:?}")
@@ -135,7 +135,7 @@ fn version_one_has_a_group_for_each_below_the_own_ones() {
 #[test]
 fn without_groups_nothing_is_silent() {
     let root = tempfile::tempdir().unwrap();
-    let cgroups = Cgroups::at(root.path(), "");
+    let cgroups = Cgroups::from_membership(root.path(), "");
     // One processor leaves no choice of processors.
     let holding = hold_by(&cgroups, &SHARE, &[0], &[], []);
     assert_eq!(
@@ -152,17 +152,17 @@ fn without_groups_nothing_is_silent() {
 #[test]
 fn clients_are_kept_apart_where_there_are_processors() {
     let eight: Vec<usize> = (0..8).collect();
-    let parted = |cores, workers| apart(&eight, cores, workers);
+    let parted = |cores, workers| divide(&eight, cores, workers);
     assert_eq!(parted(1.5, 2), Some((vec![6, 7], (0..6).collect())));
     assert_eq!(parted(6.0, 2), Some(((2..8).collect(), vec![0, 1])));
     assert_eq!(parted(6.5, 2), None);
-    assert_eq!(apart(&[3], 0.1, 1), None);
+    assert_eq!(divide(&[3], 0.1, 1), None);
 }
 
 #[test]
 fn instances_without_groups_are_on_processors_of_their_own() {
     let root = tempfile::tempdir().unwrap();
-    let cgroups = Cgroups::at(root.path(), "");
+    let cgroups = Cgroups::from_membership(root.path(), "");
     let share = Share {
         cores: Some(1.0),
         memory_bytes: None,

@@ -227,7 +227,10 @@ fn processes_of_a_host_share_what_it_has() {
         std::thread::sleep(Duration::from_millis(10));
     }
     assert!(throttled() > before.1, "four processes for 0.2 of one");
-    let quotas: Vec<Quota> = groups.iter().filter_map(|group| Quota::of(group)).collect();
+    let quotas: Vec<Quota> = groups
+        .iter()
+        .filter_map(|group| Quota::read_group(group))
+        .collect();
     let [quota] = &quotas[..] else {
         panic!("{quotas:?}");
     };

@@ -82,7 +82,7 @@ proptest! {
             .map(of)
             .collect();
         let one = workload(vec![periodic(flow(publishers, subscribers.collect()), 1000.0)]);
-        let several = one.over(brokers).expect("can be split");
+        let several = one.spread_over(brokers).expect("can be split");
         prop_assert_eq!(due(&several, 500), due(&one, 500));
         let numbers: std::collections::BTreeSet<u32> =
             several.devices.iter().map(|device| device.broker).collect();
@@ -105,11 +105,11 @@ fn bursts_are_shared_by_the_brokers_of_a_publisher() {
         workload(vec![bursts])
     };
     for brokers in [2, 4] {
-        let over = bursts(100).over(brokers).expect("can be split");
+        let over = bursts(100).spread_over(brokers).expect("can be split");
         assert_eq!(over.flows[0].publishers.len(), brokers as usize);
         assert_eq!(due(&over, 400), due(&bursts(100), 400));
     }
-    let over = bursts(7).over(2).expect("can be split");
+    let over = bursts(7).spread_over(2).expect("can be split");
     let every = Some(100_000_000);
     let messages = 4;
     assert_eq!(over.flows[0].arrivals, Arrivals::Bursts { messages, every });
@@ -123,7 +123,7 @@ fn who_publishes_and_hears_has_one_connection_to_each_broker() {
     )]);
     // The first publisher is the subscriber too.
     both.flows[0].subscribers[0].device = 0;
-    let over = both.over(2).expect("flat out");
+    let over = both.spread_over(2).expect("flat out");
     let names: Vec<(&str, u32)> = over
         .devices
         .iter()
@@ -154,7 +154,7 @@ fn a_group_is_one_on_each_broker() {
         topics(0..4).into_iter().map(|t| vec![t]).collect(),
         vec![member(), member()],
     )]);
-    let over = one.over(2).expect("flat out");
+    let over = one.spread_over(2).expect("flat out");
     let audience = over.check().expect("sound");
     assert_eq!(audience.parties.len(), 2);
     assert!(
@@ -171,7 +171,7 @@ fn what_would_be_another_workload_is_refused() {
     let plain = |flow: Flow| workload(vec![flow]);
     let spanning = flow(vec![topics(0..3)], vec![(vec!["#".into()], None)]);
     let uneven = plain(periodic(spanning.clone(), 10.0))
-        .over(2)
+        .spread_over(2)
         .expect_err("3 over 2");
     assert!(
         matches!(
@@ -185,7 +185,7 @@ fn what_would_be_another_workload_is_refused() {
         "{uneven}"
     );
     let few = plain(spanning.clone())
-        .over(4)
+        .spread_over(4)
         .expect_err("one would be idle");
     assert_eq!(
         few.to_string(),
@@ -194,7 +194,7 @@ fn what_would_be_another_workload_is_refused() {
     let mut asked = spanning.clone();
     asked.exchange = Exchange::PingPong;
     assert!(matches!(
-        plain(asked).over(3),
+        plain(asked).spread_over(3),
         Err(PlacementError::PingPong(_))
     ));
     let mut recorded = spanning.clone();
@@ -203,7 +203,7 @@ fn what_would_be_another_workload_is_refused() {
         ..Replay::default()
     }));
     assert!(matches!(
-        plain(recorded).over(3),
+        plain(recorded).spread_over(3),
         Err(PlacementError::Recorded { .. })
     ));
     let mut willing = plain(spanning.clone());
@@ -212,10 +212,13 @@ fn what_would_be_another_workload_is_refused() {
         payload: Vec::new(),
         retain: false,
     }));
-    assert!(matches!(willing.over(3), Err(PlacementError::Will(_))));
+    assert!(matches!(
+        willing.spread_over(3),
+        Err(PlacementError::Will(_))
+    ));
     for count in [0, MOST_BROKERS + 1] {
         let error = plain(spanning.clone())
-            .over(count)
+            .spread_over(count)
             .expect_err("out of range");
         assert!(matches!(error, PlacementError::Count(_)), "{error}");
         assert!(error.hint().contains("1 to 64"));
@@ -231,7 +234,7 @@ fn a_hundred_thousand_publishers_divide_well() {
         .map(|n| (topics(std::iter::once(n)), None))
         .collect();
     let one = workload(vec![periodic(flow(publishers, subscribers), 100_000.0)]);
-    let over = one.over(6).expect("one topic each");
+    let over = one.spread_over(6).expect("one topic each");
     assert_eq!(over.devices.len(), one.devices.len());
     let of = |broker: u32| over.devices.iter().filter(|d| d.broker == broker).count();
     for broker in 0..6 {

@@ -40,7 +40,7 @@ impl Pace {
     }
 
     /// When message `k` is due: exact for `k` below 10^14, saturating far above.
-    pub(super) fn at(self, k: u64) -> Point {
+    pub(super) fn due_time(self, k: u64) -> Point {
         let product = NUMERATOR.saturating_mul(u128::from(k));
         Point {
             whole: product / self.denominator,
@@ -74,11 +74,11 @@ mod tests {
     #[test]
     fn whole_rates_are_exact() {
         let pace = Pace::new(3.0).expect("valid");
-        assert_eq!(pace.at(1).nanos(), Some(333_333_333));
-        assert_eq!(pace.at(2).nanos(), Some(666_666_666));
+        assert_eq!(pace.due_time(1).nanos(), Some(333_333_333));
+        assert_eq!(pace.due_time(2).nanos(), Some(666_666_666));
         // After a year, still on the beat.
         let year = 365 * 24 * 3600;
-        assert_eq!(pace.at(3 * year).nanos(), Some(year * 1_000_000_000));
+        assert_eq!(pace.due_time(3 * year).nanos(), Some(year * 1_000_000_000));
     }
 
     #[test]
@@ -92,12 +92,12 @@ mod tests {
         #[test]
         fn steps_reach_the_same_points(rate in 0.001f64..5e6, stride in 1u64..100_000, steps in 1u64..200) {
             let pace = Pace::new(rate).expect("valid");
-            let step = pace.at(stride);
-            let mut point = pace.at(0);
+            let step = pace.due_time(stride);
+            let mut point = pace.due_time(0);
             for _ in 0..steps {
                 pace.advance(&mut point, step);
             }
-            prop_assert_eq!(point.nanos(), pace.at(stride * steps).nanos());
+            prop_assert_eq!(point.nanos(), pace.due_time(stride * steps).nanos());
         }
 
         #[test]
@@ -105,8 +105,8 @@ mod tests {
             let pace = Pace::new(rate).expect("valid");
             let n = pace.due_within(span);
             prop_assert!(n >= 1);
-            prop_assert!(pace.at(n - 1).nanos().expect("small") < span);
-            prop_assert!(pace.at(n).nanos().expect("small") >= span);
+            prop_assert!(pace.due_time(n - 1).nanos().expect("small") < span);
+            prop_assert!(pace.due_time(n).nanos().expect("small") >= span);
         }
     }
 }

@@ -90,7 +90,7 @@ impl SizeModel {
     }
 
     /// Bytes of the `nth` message of `publisher`; 0 for [`SizeModel::Recorded`].
-    pub(super) fn of(&self, seed: u64, publisher: u32, nth: u64) -> u32 {
+    pub(super) fn bytes_of(&self, seed: u64, publisher: u32, nth: u64) -> u32 {
         let draws = || Draws::new(seed, STREAM + u64::from(publisher), nth);
         match self {
             SizeModel::Fixed(bytes) => *bytes,
@@ -100,15 +100,15 @@ impl SizeModel {
                 list[(nth.wrapping_add(u64::from(publisher)) % list.len() as u64) as usize]
             }
             SizeModel::Uniform { min, span } => min + draws().below(*span) as u32,
-            SizeModel::Normal { normal, min, max } => within(draws(), *min, *max, normal),
-            SizeModel::LogNormal { normal, min, max } => within(draws(), *min, *max, normal),
+            SizeModel::Normal { normal, min, max } => draw_within(draws(), *min, *max, normal),
+            SizeModel::LogNormal { normal, min, max } => draw_within(draws(), *min, *max, normal),
             SizeModel::Recorded => 0,
         }
     }
 }
 
 /// Draws until the value lies within the bounds: cutting would pile up messages at the bounds.
-fn within(mut draws: Draws, min: u32, max: u32, of: &impl Distribution<f64>) -> u32 {
+fn draw_within(mut draws: Draws, min: u32, max: u32, of: &impl Distribution<f64>) -> u32 {
     let mut value = 0.0;
     for _ in 0..REDRAWS {
         value = of.sample(&mut draws).round();
@@ -125,7 +125,7 @@ mod tests {
 
     fn drawn(sizes: Sizes) -> Vec<u32> {
         let model = SizeModel::new(&sizes).expect("valid");
-        (0..20_000).map(|n| model.of(11, 5, n)).collect()
+        (0..20_000).map(|n| model.bytes_of(11, 5, n)).collect()
     }
 
     fn mean(sizes: &[u32]) -> f64 {
@@ -174,7 +174,7 @@ mod tests {
             bytes: vec![100, 200, 300],
         })
         .expect("valid");
-        let of = |p| (0..4).map(|n| model.of(0, p, n)).collect::<Vec<_>>();
+        let of = |p| (0..4).map(|n| model.bytes_of(0, p, n)).collect::<Vec<_>>();
         assert_eq!(of(0), [100, 200, 300, 100]);
         assert_eq!(of(1), [200, 300, 100, 200]);
     }

@@ -49,7 +49,7 @@ impl Days {
     ///
     /// # Errors
     /// The error in the files, with file, line and column.
-    pub fn of(&self, source: &TraceSource) -> Result<Vec<Vec<DayReadings>>, TraceError> {
+    pub fn read(&self, source: &TraceSource) -> Result<Vec<Vec<DayReadings>>, TraceError> {
         let kept = Trace::read(source)?;
         let all = Trace::read_whole(source)?;
         let value = self.value.clone();
@@ -164,7 +164,7 @@ mod tests {
             value: Some(name("hour")),
             ..Days::default()
         };
-        let found = days.of(&source).unwrap_or_else(|error| panic!("{error}"));
+        let found = days.read(&source).unwrap_or_else(|error| panic!("{error}"));
         let noon: Vec<_> = found[0]
             .iter()
             .map(|d| (d.readings, d.kept, d.mean_bytes, d.mean_value))
@@ -180,11 +180,11 @@ mod tests {
             weekdays: true,
             ..days.clone()
         };
-        let found = fridays.of(&source).expect("read before");
+        let found = fridays.read(&source).expect("read before");
         let lengths: Vec<usize> = found.iter().map(Vec::len).collect();
         assert_eq!(lengths, [1, 1, 1]);
         let long = Days { least: 4, ..days };
-        let found = long.of(&source).expect("read before");
+        let found = long.read(&source).expect("read before");
         let lengths: Vec<usize> = found.iter().map(Vec::len).collect();
         assert_eq!(lengths, [0, 0, 3]);
     }
@@ -225,7 +225,7 @@ mod tests {
             hours: vec![vec![0..DAY]],
             ..Days::default()
         };
-        let found = days.of(&source).unwrap_or_else(|error| panic!("{error}"));
+        let found = days.read(&source).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!((found[0][0].readings, found[0][0].kept), (30, 30));
     }
 }

@@ -189,8 +189,8 @@ impl Order {
                 field: None,
                 message: format!(
                     "time runs backwards: {} comes after {}",
-                    time::show(now),
-                    time::show(self.last)
+                    time::format_rfc3339(now),
+                    time::format_rfc3339(self.last)
                 ),
                 hint: Some(
                     "`sort = true` in the study's trace (`--sort` of `pubgauge trace convert`) \

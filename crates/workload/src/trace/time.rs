@@ -147,7 +147,7 @@ fn civil(date: &str, mark: char, day_first: bool, time: &str) -> Option<i64> {
 }
 
 /// As RFC 3339, in UTC.
-pub(super) fn show(nanos: i64) -> String {
+pub(super) fn format_rfc3339(nanos: i64) -> String {
     jiff::Timestamp::from_nanosecond(i128::from(nanos))
         .map(|timestamp| timestamp.to_string())
         .unwrap_or_else(|_| format!("{nanos} ns since 1970"))
@@ -277,7 +277,7 @@ mod tests {
     proptest! {
         #[test]
         fn agrees_with_the_calendar(seconds in -9_000_000_000i64..9_000_000_000) {
-            let shown = show(seconds * S);
+            let shown = format_rfc3339(seconds * S);
             prop_assert_eq!(TimeFormat::Rfc3339.parse(&shown), Some(seconds * S), "{}", shown);
         }
 

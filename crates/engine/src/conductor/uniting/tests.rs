@@ -142,7 +142,7 @@ fn seen(steps: &[Step], workers: &[Vec<u32>]) -> (Sums, Vec<u64>) {
             recording
         })
         .collect();
-    let mut sums = Sums::of(&recordings, 1);
+    let mut sums = Sums::add_up(&recordings, 1);
     uniting.settle(&brief, &mut sums, &mut recordings);
     let mut members: Vec<_> = recordings.iter().flat_map(|r| &r.members).collect();
     members.sort_by_key(|member| member.subscriber);
@@ -227,5 +227,5 @@ fn numbers_far_beyond_what_came_are_refused() {
     assert!(apart.gaps <= MOST_GAPS);
     // What came before is no gap.
     apart.take(&[far(0)]).unwrap();
-    assert_eq!(apart.again(), 1);
+    assert_eq!(apart.repeated_deliveries(), 1);
 }

@@ -185,7 +185,7 @@ fn a_delayed_link_has_its_rate() {
 #[test]
 fn tc_understands_what_netem_is_told() {
     let _turn = alone();
-    let place = Namespace::make().unwrap();
+    let place = Namespace::create().unwrap();
     let there = Backends::look().unwrap().netem.is_ok();
     let full = Link {
         jitter_ns: 5 * MS,
@@ -240,7 +240,7 @@ fn lines_of_tc(link: Link) -> Vec<String> {
             prefix: 24,
         },
     };
-    let plan = NetworkPlan::of(&network, &Backends::all(), &names).unwrap();
+    let plan = NetworkPlan::for_network(&network, &Backends::all(), &names).unwrap();
     let lines: Vec<String> = plan
         .steps
         .iter()

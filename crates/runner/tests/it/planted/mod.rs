@@ -71,7 +71,7 @@ pub fn gathered(workload: Workload, behaviour: Behaviour, pacing_within: u64) ->
         ..SimulatedClient::default()
     };
     let there = (clock, mark, bus);
-    let run = simulated::on(workload, &behaviour, Settings::default(), there, client);
+    let run = simulated::simulate_on(workload, &behaviour, Settings::default(), there, client);
     Run(run.expect("a sound workload"))
 }
 
@@ -89,7 +89,7 @@ pub fn on_threads(
         workers,
         ..SimulatedClient::default()
     };
-    let run = simulated::on(workload, &behaviour, settings, there, client);
+    let run = simulated::simulate_on(workload, &behaviour, settings, there, client);
     Run(run.expect("a sound workload"))
 }
 
@@ -115,7 +115,7 @@ pub fn two_at_once(named: bool) -> [Run; 2] {
             let marked = w.marked(&mark.word());
             let settings = Settings::default();
             let there = (Clock::Monotonic, mark, bus);
-            let run = simulated::on(
+            let run = simulated::simulate_on(
                 marked,
                 &behaviour,
                 settings,
